@@ -1,0 +1,71 @@
+# make demo    train SCHED2 for a few minutes and write runs/demo/report.html
+# make test    the default test suite        make lint    ruff: rules and formatting
+# make types   mypy                          make venv    only create and fill $(VENV)
+# make clean   remove what these targets made (not runs/)
+#
+# PYTHON=/path/to/python chooses the interpreter (3.11 or newer), VENV=dir the environment.
+
+VENV ?= .venv
+PYTHON ?=
+CANDIDATES = $(if $(PYTHON),"$(PYTHON)",python3.12 python3.11 python3.13 python3 python)
+BIN = $(VENV)/bin
+DEMO_OUT ?= runs/demo
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types venv dev clean
+# A failed recipe must not leave its stamp behind.
+.DELETE_ON_ERROR:
+
+help:
+	@sed -n 's/^# \{0,1\}//p;/^$$/q' $(firstword $(MAKEFILE_LIST))
+
+demo: $(VENV)/.stamp-run
+	$(BIN)/jaxsched train sched2 --preset quick --out $(DEMO_OUT)
+
+test: $(VENV)/.stamp-dev
+	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+
+lint: $(VENV)/.stamp-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.stamp-dev
+	$(BIN)/mypy
+
+venv: $(VENV)/.stamp-run
+
+dev: $(VENV)/.stamp-dev
+
+clean:
+	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
+
+# The environment itself, from the first interpreter that is new enough and can make one.
+$(VENV)/.stamp-venv:
+	@why="no Python 3.11 or newer was found (tried:$(subst ",,$(CANDIDATES:%= %)))"; \
+	for python in $(CANDIDATES); do \
+	  "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+	  if ! "$$python" -c 'import venv, ensurepip' 2>/dev/null; then \
+	    why="$$python has no venv module; on Debian and Ubuntu: apt-get install python3-venv"; \
+	    continue; \
+	  fi; \
+	  echo "Creating $(VENV) with $$("$$python" --version)"; \
+	  rm -rf "$(VENV)" && "$$python" -m venv "$(VENV)" && touch $@ && exit 0; \
+	  why="$$python could not create $(VENV)"; \
+	done; \
+	echo "error: $$why" >&2; exit 1
+
+# Python 3.11 has pins of its own: jax 0.10 is the last release for it.
+define install
+	@pins=constraints/$$($(BIN)/python -c 'import sys; print("py311" if sys.version_info < (3, 12) else "py312")').txt; \
+	echo "Installing jaxsched$(1) into $(VENV) with $$pins (some minutes the first time)"; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $$pins -e '.$(1)'
+	@touch $@
+endef
+
+$(VENV)/.stamp-run: $(VENV)/.stamp-venv pyproject.toml $(wildcard constraints/*.txt)
+	$(call install,)
+
+$(VENV)/.stamp-dev: $(VENV)/.stamp-venv pyproject.toml $(wildcard constraints/*.txt)
+	$(call install,[dev])
+	@touch $(VENV)/.stamp-run

@@ -1,0 +1,26 @@
+"""RL environments for scheduling deep-learning training jobs on GPU clusters, in JAX.
+
+Importing the package is light: the names below load their modules, and with them JAX, on first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from jaxsched.errors import JaxschedError
+
+if TYPE_CHECKING:
+    from jaxsched.environment import Environment
+    from jaxsched.types import TimeStep
+
+__version__ = "0.1.0"
+
+__all__ = ["Environment", "JaxschedError", "TimeStep", "__version__"]
+
+_LAZY = {"Environment": "jaxsched.environment", "TimeStep": "jaxsched.types"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from the module that defines it."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name]), name)

@@ -1,0 +1,410 @@
+"""Saving and resuming of a training carry, with orbax.
+
+A checkpoint holds any pytree of arrays (parameters, optimiser, replay, environment states, keys,
+counters) and a JSON item with static facts: what the caller says of the run, and path, shape,
+dtype and checksum of each leaf. It appears under its step number only when it is complete (orbax
+writes to a temporary folder and renames), so a killed process leaves the previous one in place.
+
+Leaves are stored as a flat, numbered list: containers such as ``NamedTuple`` and static fields come
+back from the target's own structure. Typed random keys are stored as their key data.
+"""
+
+import json
+import logging
+import warnings
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+from orbax.checkpoint.checkpoint_managers import preservation_policy
+
+from jaxsched.errors import JaxschedError
+from jaxsched.types import PyTree
+
+FORMAT_VERSION = 1
+
+_CARRY, _META = "carry", "meta"
+_CHECKED = ("system", "behaviour_version")
+_log = logging.getLogger(__name__)
+
+
+class CheckpointWriter:
+    """Writes the checkpoints of one run and keeps the newest few and the best.
+
+    Args:
+      directory: where checkpoints live, one folder per step; created if absent.
+      keep: number of newest checkpoints to keep.
+      keep_best: number of checkpoints with the highest score to keep beside them.
+      background: return from ``save`` once the carry is copied; an earlier save still under way
+        is awaited first. Errors then surface at the next ``save`` or at ``close``.
+    """
+
+    def __init__(
+        self,
+        directory: str | Path,
+        *,
+        keep: int = 3,
+        keep_best: int = 1,
+        background: bool = False,
+    ) -> None:
+        self.directory = Path(directory).absolute()
+        self.background = background
+        newest = preservation_policy.LatestN(max(keep, 1))
+        best = preservation_policy.BestN(
+            get_metric_fn=lambda metrics: metrics["score"],
+            n=keep_best,
+            keep_checkpoints_without_metrics=False,
+        )
+        options = ocp.CheckpointManagerOptions(
+            preservation_policy=preservation_policy.AnyPreservationPolicy(
+                [newest, best] if keep_best > 0 else [newest]
+            ),
+            best_fn=lambda metrics: metrics["score"],
+            cleanup_tmp_directories=True,
+            enable_async_checkpointing=background,
+        )
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self._manager = ocp.CheckpointManager(self.directory, options=options)
+        except OSError as error:
+            raise _cannot_write(self.directory, error) from error
+
+    def save(
+        self, step: int, carry: PyTree, meta: Mapping[str, Any], *, score: float | None = None
+    ) -> None:
+        """Write one checkpoint.
+
+        Args:
+          step: host integer that orders checkpoints. Those at or after it belong to a continuation
+            that was abandoned by resuming from an earlier one, and are removed.
+          carry: pytree of arrays (host scalars allowed). Its buffers may be donated afterwards.
+          meta: what JSON can hold; ``system`` and ``behaviour_version`` are checked by ``restore``.
+          score: evaluation result, higher is better; decides which checkpoint is the best.
+
+        Raises:
+          JaxschedError: the directory cannot be written, or ``meta`` is not JSON.
+        """
+        paths, leaves = _flatten(carry)
+        stored = {
+            _name(i): self._own(leaf) for i, leaf in enumerate(leaves) if np.size(leaf)
+        }
+        facts = {
+            "format_version": FORMAT_VERSION,
+            "step": int(step),
+            "score": None if score is None else float(score),
+            "leaves": _describe(paths, leaves, stored),
+            "meta": _as_json(meta),
+        }
+        items = {
+            _CARRY: ocp.args.StandardSave(stored or {"empty": np.zeros(1, np.int8)}),
+            _META: ocp.args.JsonSave(facts),
+        }
+        metrics = None if score is None or not np.isfinite(score) else {"score": float(score)}
+        try:
+            for stale in [s for s in self._manager.all_steps() if s >= step]:
+                self._manager.wait_until_finished()
+                self._manager.delete(stale)
+            self._manager.save(
+                int(step), args=ocp.args.Composite(**items), metrics=metrics, force=True
+            )
+            if not self.background:
+                self._manager.wait_until_finished()
+        except Exception as error:  # orbax and tensorstore raise many kinds
+            raise _cannot_write(self.directory, error) from error
+
+    def close(self) -> None:
+        """Wait for a background save to end and release the manager."""
+        try:
+            self._manager.close()
+        except Exception as error:
+            raise _cannot_write(self.directory, error) from error
+
+    def _own(self, leaf: Any) -> Any:
+        """The leaf itself, or a host copy that a later donation of the leaf cannot touch."""
+        if self.background and _on_this_host(leaf):
+            return np.array(leaf)
+        return leaf
+
+    def __enter__(self) -> "CheckpointWriter":
+        """Use as a context manager; leaving waits for the last save."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the writer."""
+        self.close()
+
+
+def save(
+    directory: str | Path,
+    step: int,
+    carry: PyTree,
+    meta: Mapping[str, Any],
+    *,
+    score: float | None = None,
+    keep: int = 3,
+    keep_best: int = 1,
+) -> None:
+    """Write one checkpoint and wait for it; see ``CheckpointWriter`` for the arguments."""
+    with CheckpointWriter(directory, keep=keep, keep_best=keep_best) as writer:
+        writer.save(step, carry, meta, score=score)
+
+
+def steps(directory: str | Path) -> list[int]:
+    """Steps of the complete checkpoints in ``directory``, oldest first; empty if there are none."""
+    path = Path(directory)
+    if not path.is_dir():
+        return []
+    return sorted(int(p.name) for p in path.iterdir() if p.name.isdecimal() and p.is_dir())
+
+
+def best_step(directory: str | Path) -> int | None:
+    """Step of the checkpoint with the highest score, the newest of equals; none if unscored."""
+    scored = []
+    for step in steps(directory):
+        try:
+            score = _read_facts(directory, step)["score"]
+        except _CorruptError:
+            continue
+        if score is not None and np.isfinite(score):
+            scored.append((score, step))
+    return max(scored)[1] if scored else None
+
+
+def read_meta(directory: str | Path, step: int | None = None) -> dict[str, Any]:
+    """The caller's facts of a checkpoint (the newest readable one), without loading any array."""
+    for candidate in _candidates(directory, step):
+        try:
+            return _read_facts(directory, candidate)["meta"]
+        except _CorruptError as error:
+            reason = str(error)
+    raise JaxschedError(f"{directory}: no readable checkpoint ({reason})")
+
+
+def restore(
+    directory: str | Path,
+    target: PyTree,
+    step: int | None = None,
+    *,
+    expected: Mapping[str, Any] | None = None,
+) -> tuple[PyTree, dict[str, Any]]:
+    """Load a checkpoint into the structure of ``target``.
+
+    Args:
+      directory: folder that ``save`` wrote to.
+      target: pytree with the structure, shapes and dtypes that were saved: a carry as it is before
+        training, or ``jax.ShapeDtypeStruct`` leaves, with a sharding each where the devices differ
+        from those at the time of saving.
+      step: which checkpoint; the newest complete one if absent. A damaged one is then passed over
+        with a warning.
+      expected: facts to compare with those saved (``system``, ``behaviour_version``).
+
+    Returns:
+      The carry, bit for bit as saved, and the ``meta`` it was saved with.
+
+    Raises:
+      JaxschedError: there is no checkpoint, it is damaged, or it is of another system, behaviour
+        version, format or network.
+    """
+    reason = ""
+    for candidate in _candidates(directory, step):
+        try:
+            facts = _read_facts(directory, candidate)
+            _check_facts(directory, facts, expected or {})
+            return _load(directory, candidate, facts, target), facts["meta"]
+        except _CorruptError as error:
+            reason = f"checkpoint {candidate} is damaged: {error}"
+            if step is None:
+                warnings.warn(f"{directory}: {reason}; trying the one before", stacklevel=2)
+    raise JaxschedError(f"{directory}: no checkpoint can be loaded ({reason})")
+
+
+class _CorruptError(Exception):
+    """A checkpoint that cannot be read back as it was written."""
+
+
+def _load(directory: str | Path, step: int, facts: dict[str, Any], target: PyTree) -> PyTree:
+    """Read the leaves of one checkpoint and put them into the structure of ``target``."""
+    targets, treedef = jax.tree.flatten(target)
+    paths, abstract = _flatten(target)
+    saved = facts["leaves"]
+    _check_leaves(f"{directory}: checkpoint {step}", saved, paths, abstract)
+    wanted = {
+        _name(i): _restorable(leaf)
+        for i, (leaf, fact) in enumerate(zip(abstract, saved, strict=True))
+        if 0 not in fact["shape"]
+    }
+    loaded = _read_arrays(Path(directory).absolute() / str(step) / _CARRY, wanted)
+    leaves = []
+    for i, (like, fact) in enumerate(zip(targets, saved, strict=True)):
+        value = loaded.get(_name(i), np.zeros(fact["shape"], _dtype(fact["dtype"])))
+        if fact["crc32"] is not None and _on_this_host(value) and _crc32(value) != fact["crc32"]:
+            raise _CorruptError(f"leaf {fact['path']} differs from what was saved")
+        leaves.append(_like(value, like))
+    return jax.tree.unflatten(treedef, leaves)
+
+
+def _read_arrays(path: Path, wanted: dict[str, Any]) -> dict[str, Any]:
+    if not wanted:
+        return {}
+    try:
+        with ocp.StandardCheckpointer() as checkpointer:
+            return checkpointer.restore(path, wanted)
+    except Exception as error:  # orbax and tensorstore raise many kinds for damaged files
+        raise _CorruptError(_first_line(error)) from error
+
+
+def _read_facts(directory: str | Path, step: int) -> dict[str, Any]:
+    try:
+        path = Path(directory) / str(step) / _META / "metadata"
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise _CorruptError(_first_line(error)) from error
+    if not isinstance(facts, dict) or "format_version" not in facts:
+        raise _CorruptError("its facts are not those of a jaxsched checkpoint")
+    return facts
+
+
+def _check_facts(
+    directory: str | Path, facts: dict[str, Any], expected: Mapping[str, Any]
+) -> None:
+    """Refuse a checkpoint of another format, system or behaviour version."""
+    if facts["format_version"] != FORMAT_VERSION:
+        raise JaxschedError(
+            f"{directory}: checkpoint format {facts['format_version']}, "
+            f"this version of jaxsched reads {FORMAT_VERSION}"
+        )
+    for name in _CHECKED:
+        if name in expected and facts["meta"].get(name) != expected[name]:
+            raise JaxschedError(
+                f"{directory}: the checkpoint has {name.replace('_', ' ')} "
+                f"{facts['meta'].get(name)!r}, expected {expected[name]!r}"
+            )
+
+
+def _check_leaves(
+    where: str, saved: list[dict[str, Any]], paths: list[str], leaves: list[Any]
+) -> None:
+    """Refuse a checkpoint whose leaves are not those of the target, naming the first that differs."""
+    found = {fact["path"]: (tuple(fact["shape"]), fact["dtype"]) for fact in saved}
+    wanted = {p: (np.shape(x), _dtype_name(x)) for p, x in zip(paths, leaves, strict=True)}
+    for path in [*wanted, *found]:
+        if found.get(path) != wanted.get(path):
+            raise JaxschedError(
+                f"{where} does not fit this configuration: {path or 'the carry'} is "
+                f"{_shape_text(found.get(path))} in the checkpoint, "
+                f"{_shape_text(wanted.get(path))} here"
+            )
+
+
+def _shape_text(entry: tuple[tuple[int, ...], str] | None) -> str:
+    return "absent" if entry is None else f"{entry[1]}{list(entry[0])}"
+
+
+def _candidates(directory: str | Path, step: int | None) -> list[int]:
+    """Steps to try, newest first."""
+    present = steps(directory)
+    if not present:
+        raise JaxschedError(f"{directory}: no complete checkpoint there")
+    if step is None:
+        return present[::-1]
+    if step not in present:
+        raise JaxschedError(f"{directory}: no checkpoint of step {step}, there are {present}")
+    return [step]
+
+
+def _flatten(tree: PyTree) -> tuple[list[str], list[Any]]:
+    """Paths and leaves, typed keys replaced by their key data (abstract ones likewise)."""
+    with_path, _ = jax.tree_util.tree_flatten_with_path(tree)
+    paths = [jax.tree_util.keystr(path) for path, _ in with_path]
+    return paths, [_key_data(leaf) if _is_key(leaf) else leaf for _, leaf in with_path]
+
+
+def _is_key(leaf: Any) -> bool:
+    dtype = getattr(leaf, "dtype", None)
+    return dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
+
+
+def _key_data(leaf: Any) -> Any:
+    if isinstance(leaf, jax.Array):
+        return jax.random.key_data(leaf)
+    data = jax.eval_shape(jax.random.key_data, leaf)
+    return jax.ShapeDtypeStruct(data.shape, data.dtype, sharding=getattr(leaf, "sharding", None))
+
+
+def _restorable(leaf: Any) -> Any:
+    """The leaf as orbax wants to see it in a target."""
+    return np.asarray(leaf) if isinstance(leaf, bool | int | float) else leaf
+
+
+def _like(value: Any, like: Any) -> Any:
+    """A restored value as the kind of leaf that the target has."""
+    if _is_key(like):
+        return jax.random.wrap_key_data(value, impl=_key_impl(like))
+    if isinstance(like, bool | int | float):
+        return type(like)(value)
+    if isinstance(like, np.ndarray | np.generic):
+        return np.asarray(value)[()] if isinstance(like, np.generic) else np.asarray(value)
+    return value if isinstance(value, jax.Array) else jax.numpy.asarray(value)
+
+
+def _key_impl(like: Any) -> Any:
+    if isinstance(like, jax.Array):
+        return jax.random.key_impl(like)
+    return jax.random.key_impl(jax.numpy.empty((), like.dtype))
+
+
+def _describe(paths: list[str], leaves: list[Any], stored: dict[str, Any]) -> list[dict[str, Any]]:
+    rows = []
+    for i, (path, leaf) in enumerate(zip(paths, leaves, strict=True)):
+        value = stored.get(_name(i))
+        rows.append(
+            {
+                "path": path,
+                "shape": list(np.shape(leaf)),
+                "dtype": _dtype_name(leaf),
+                "crc32": _crc32(value) if value is not None and _on_this_host(value) else None,
+            }
+        )
+    return rows
+
+
+def _name(index: int) -> str:
+    return f"leaf{index:05d}"
+
+
+def _dtype_name(leaf: Any) -> str:
+    return str(leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype)
+
+
+def _dtype(name: str) -> Any:
+    return jax.numpy.dtype(name)
+
+
+def _on_this_host(leaf: Any) -> bool:
+    return not isinstance(leaf, jax.Array) or leaf.is_fully_addressable
+
+
+def _crc32(leaf: Any) -> int:
+    """Checksum of the raw bytes, so that damage between saving and loading is noticed."""
+    array = np.ascontiguousarray(np.asarray(leaf))
+    return zlib.crc32(array.reshape(-1).view(np.uint8))
+
+
+def _as_json(meta: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return json.loads(json.dumps(dict(meta)))
+    except (TypeError, ValueError) as error:
+        raise JaxschedError(f"checkpoint meta must be JSON: {_first_line(error)}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0][:200]
+
+
+def _cannot_write(directory: Path, error: BaseException) -> JaxschedError:
+    return JaxschedError(f"{directory}: cannot write a checkpoint: {_first_line(error)}")

@@ -1,0 +1,119 @@
+"""The environment protocol and the transforms around it.
+
+An environment is a frozen, hashable object that holds static integers and options only. What may
+vary between runs without recompiling (job tables, reward weights, scales) lives in ``params``, a
+pytree of arrays that is shared by every copy of the environment.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsched.types import Array, PRNGKey, PyTree, Specs, TimeStep
+
+
+class Environment(ABC):
+    """Base class of all systems; subclasses are frozen dataclasses.
+
+    ``step`` never resets. A finished state absorbs: further steps change nothing, give reward 0
+    and keep a valid mask.
+    """
+
+    name: str
+    behaviour_version: int
+
+    @abstractmethod
+    def reset(
+        self, key: PRNGKey, params: PyTree, episode: Array | None = None
+    ) -> tuple[PyTree, TimeStep]:
+        """Start an episode: ``episode`` (int32 scalar) if given, else one drawn with ``key``."""
+
+    @abstractmethod
+    def step(
+        self, key: PRNGKey, state: PyTree, action: PyTree, params: PyTree
+    ) -> tuple[PyTree, TimeStep]:
+        """Apply ``action``; any value is accepted, illegal ones as the system's rules say."""
+
+    @abstractmethod
+    def observe(self, state: PyTree, params: PyTree) -> tuple[PyTree, PyTree]:
+        """Observation and action mask of a state, as ``reset`` and ``step`` report them."""
+
+    @abstractmethod
+    def num_episodes(self, params: PyTree) -> int:
+        """Number of different episodes in ``params`` (static: read off the shapes)."""
+
+    @abstractmethod
+    def max_steps(self, params: PyTree) -> int:
+        """A static bound on the number of steps of any episode in ``params``."""
+
+    @abstractmethod
+    def observation_spec(self, params: PyTree) -> PyTree:
+        """Pytree of ``ArraySpec`` of one observation."""
+
+    @abstractmethod
+    def action_spec(self, params: PyTree) -> PyTree:
+        """Pytree of ``DiscreteSpec`` (or ``ArraySpec``) of one action."""
+
+    def specs(self, params: PyTree) -> Specs:
+        """Observation and action specs together."""
+        return Specs(self.observation_spec(params), self.action_spec(params))
+
+
+def select(condition: Array, on_true: PyTree, on_false: PyTree) -> PyTree:
+    """Choose between two pytrees of equal structure by a scalar condition, leaf by leaf."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), on_true, on_false)
+
+
+class Current(NamedTuple):
+    """Where an automatically reset environment stands: the state and what the policy sees of it."""
+
+    state: PyTree
+    observation: PyTree
+    mask: PyTree
+    steps: Array  # int32, steps since the last reset
+
+
+def start(env: Environment, key: PRNGKey, params: Any, episode: Array | None = None) -> Current:
+    """Reset into a ``Current``."""
+    state, timestep = env.reset(key, params, episode)
+    return Current(state, timestep.observation, timestep.action_mask, jnp.int32(0))
+
+
+def step_and_reset(
+    env: Environment,
+    key: PRNGKey,
+    current: Current,
+    action: PyTree,
+    params: Any,
+    *,
+    time_limit: int | Array | None = None,
+    episode: Array | None = None,
+) -> tuple[Current, TimeStep]:
+    """One step with same-step automatic reset.
+
+    Args:
+      env: the environment.
+      key: used for the step and for the episode drawn at a reset.
+      current: where the environment stands.
+      action: the action to apply.
+      params: environment parameters.
+      time_limit: cut episodes (``truncated``) after this many steps; none by default.
+      episode: int32 scalar, the episode to start at a reset; drawn with ``key`` if absent.
+
+    Returns:
+      The next ``Current`` (of a new episode where this one ended) and the ``TimeStep`` of the
+      transition itself, whose observation is the one before the reset.
+    """
+    step_key, reset_key = jax.random.split(key)
+    state, timestep = env.step(step_key, current.state, action, params)
+    steps = current.steps + 1
+    if time_limit is not None:
+        cut = (steps >= time_limit) & ~timestep.terminated
+        timestep = timestep._replace(truncated=timestep.truncated | cut)
+    fresh_state, _ = env.reset(reset_key, params, episode)
+    state = select(timestep.done, fresh_state, state)
+    observation, mask = env.observe(state, params)
+    steps = jnp.where(timestep.done, 0, steps)
+    return Current(state, observation, mask, steps), timestep

@@ -1,0 +1,152 @@
+"""The six baselines of the SCHED2 paper and the ``strict`` yardstick (section 9).
+
+All use packing and choose among the jobs of the environment's window: build the environment with
+the baseline's window (``window = n`` lets it see the whole queue). A rule ranks the jobs by a key
+(ties: lower slot, that is the older job); in mode ``skip`` jobs that do not fit are passed over, in
+mode ``block`` the first job in rank waits until it fits.
+"""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import jax.numpy as jnp
+
+from jaxsched.envs.sched2 import tables as tb
+from jaxsched.envs.sched2.dynamics import ClusterState, legal_slots
+from jaxsched.envs.sched2.environment import Params
+from jaxsched.envs.sched2.observation import placement_now
+from jaxsched.errors import JaxschedError
+from jaxsched.policies import Policy, View, no_memory
+from jaxsched.types import Array, PRNGKey, PyTree
+
+Mode = Literal["skip", "block"]
+MODES = ("skip", "block")
+MAX_DELAYS = 3  # DSIF delays a job at most this often
+LAST = jnp.iinfo(jnp.int32).max
+
+
+def _by_age(state: ClusterState) -> Array:
+    return jnp.arange(state.window.shape[0])
+
+
+def _by_duration(state: ClusterState) -> Array:
+    return state.window[:, tb.RUN_TIME][:, 0]
+
+
+def _by_actual_time(state: ClusterState) -> Array:
+    return placement_now(state)[1]
+
+
+def _by_demand(state: ClusterState) -> Array:
+    return state.window[:, tb.GPUS]
+
+
+def _by_work(state: ClusterState) -> Array:
+    """GPU time in int32: exact for 120 GPUs and jobs of up to 200 days."""
+    return state.window[:, tb.GPUS] * state.window[:, tb.RUN_TIME][:, 0]
+
+
+KEYS: dict[str, Callable[[ClusterState], Array]] = {
+    "fifo": _by_age,  # first in, first out
+    "sif": _by_duration,  # shortest ideal time first
+    "dsif": _by_duration,  # the same, delaying jobs that would be split
+    "saf": _by_actual_time,  # shortest actual time first (knows the run time of each placement)
+    "lrf": _by_demand,  # least required GPUs first
+    "spf": _by_work,  # smallest product of GPUs and time first
+}
+BASELINES = tuple(KEYS)
+YARDSTICKS = ("strict",)
+
+
+class Delays(NamedTuple):
+    """Memory of DSIF."""
+
+    count: Array  # int32 [n + 1], how often each job was delayed
+    held_at: Array  # int32 [n + 1], instant at which it was last delayed, -1 before
+
+
+def baseline(name: str, mode: Mode = "skip") -> Policy:
+    """The policy of that name.
+
+    Raises:
+      JaxschedError: unknown name or mode.
+    """
+    if name not in BASELINES + YARDSTICKS:
+        known = ", ".join(BASELINES + YARDSTICKS)
+        raise JaxschedError(f"sched2: unknown policy {name!r}; known are {known}")
+    if mode not in MODES:
+        raise JaxschedError(f"sched2: unknown baseline mode {mode!r}; known are {', '.join(MODES)}")
+    if name == "strict":
+        return Policy(name, no_memory, _strict, privileged=True)
+    if name == "dsif":
+        return Policy(name, _no_delays, _delayed(mode), privileged=True)
+    return Policy(name, no_memory, _ranked(KEYS[name], mode), privileged=True)
+
+
+def _void(state: ClusterState) -> Array:
+    return jnp.int32(state.window.shape[0])
+
+
+def _first(key: Array, candidates: Array) -> tuple[Array, Array]:
+    """Slot of the smallest key among the candidates, and whether there is any candidate."""
+    slot = jnp.argmin(jnp.where(candidates, key, LAST)).astype(jnp.int32)
+    return slot, jnp.any(candidates)
+
+
+def _candidates(state: ClusterState, mode: Mode) -> Array:
+    return legal_slots(state) if mode == "skip" else state.window[:, tb.GPUS] > 0
+
+
+def _ranked(key_of: Callable[[ClusterState], Array], mode: Mode) -> Callable:
+    if key_of is _by_actual_time:
+        mode = "skip"  # the key is only defined for jobs that fit
+
+    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
+        del weights, key
+        state: ClusterState = view.state
+        slot, found = _first(key_of(state), _candidates(state, mode))
+        starts = found & legal_slots(state)[slot]
+        return jnp.where(starts, slot, _void(state)), memory
+
+    return act
+
+
+def _no_delays(params: Params) -> Delays:
+    n = params.jobs.rows.shape[1]
+    return Delays(jnp.zeros((n,), jnp.int32), jnp.full((n,), -1, jnp.int32))
+
+
+def _delayed(mode: Mode) -> Callable:
+    """DSIF. A job whose placement now would be split is delayed at most three times, once per
+    instant. Nothing changes between the delays of one instant, so they are taken all at once: all
+    such jobs that rank before the first job that need not be delayed.
+    """
+
+    def act(weights: PyTree, memory: Delays, view: View, key: PRNGKey) -> tuple[Array, Delays]:
+        del weights, key
+        state: ClusterState = view.state
+        fits, rank = legal_slots(state), _by_duration(state)
+        occupied = state.window[:, tb.GPUS] > 0
+        job = jnp.where(occupied, state.window[:, tb.JOB], memory.count.shape[0] - 1)
+        level, _ = placement_now(state)
+        candidates = _candidates(state, mode) & (memory.held_at[job] != state.time)
+        delayed = candidates & fits & (level > 0) & (memory.count[job] < MAX_DELAYS)
+        slot, found = _first(rank, candidates & ~delayed)
+        slots = jnp.arange(rank.shape[0])
+        before = (rank < rank[slot]) | ((rank == rank[slot]) & (slots < slot))
+        held = delayed & (before | ~found)
+        starts = found & fits[slot]
+        count = memory.count.at[job].add(held.astype(jnp.int32))
+        held_at = memory.held_at.at[job].max(jnp.where(held, state.time, -1))
+        return jnp.where(starts, slot, _void(state)), Delays(count, held_at)
+
+    return act
+
+
+def _strict(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
+    """The oldest job of the window whose placement now would have level 0, otherwise void."""
+    del weights, key
+    state: ClusterState = view.state
+    level, _ = placement_now(state)
+    slot, found = _first(_by_age(state), legal_slots(state) & (level == 0))
+    return jnp.where(found, slot, _void(state)), memory

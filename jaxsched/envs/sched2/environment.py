@@ -1,0 +1,210 @@
+"""SCHED2 as an environment: which waiting job starts next, or none."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsched.environment import Environment
+from jaxsched.envs.sched2 import dynamics, reward
+from jaxsched.envs.sched2 import observation as obs
+from jaxsched.envs.sched2.dynamics import ClusterState, Start
+from jaxsched.envs.sched2.slowdown import NUM_LEVELS
+from jaxsched.envs.sched2.tables import JobTables, build_tables
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import JobTable
+from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
+
+RewardKind = Literal["literal", "dense"]
+MAX_GPUS_PER_SERVER = 32
+
+
+class Params(NamedTuple):
+    """What may change without recompiling.
+
+    Attributes:
+      jobs: the stack of job tables; an episode is an index into it.
+      time_scale: float32, seconds that count as 1 in the observation.
+      invalid_penalty: float32, subtracted from the reward of an invalid action.
+    """
+
+    jobs: JobTables
+    time_scale: Array
+    invalid_penalty: Array
+
+
+class StepMetrics(NamedTuple):
+    """What happened in one step; the evaluator gathers these into per-job records.
+
+    Attributes:
+      start: the job that was started, if any.
+      time: int32, clock when the action was taken.
+      invalid: bool, the action was not legal.
+      fragmentation: float32, mean server fragmentation right after the start.
+      queue_gpus: int32, GPUs demanded by all waiting jobs right after the start.
+    """
+
+    start: Start
+    time: Array
+    invalid: Array
+    fragmentation: Array
+    queue_gpus: Array
+
+
+@dataclass(frozen=True)
+class Sched2(Environment):
+    """Cluster of identical servers; the agent picks jobs, packing picks GPUs.
+
+    Observation: float32 ``[S*G + (k+2)*J + 4]`` (see ``observation.py``). Actions: J + 1, slot
+    0..J-1 or void (J). Reward: ``literal`` (effectiveness of the started job) or ``dense`` (minus
+    the effectiveness lost). Terminates when the last job starts.
+
+    Attributes:
+      num_servers: S.
+      gpus_per_server: G, at most 32.
+      window: J, waiting jobs the agent can choose from.
+      profile: run times or slowdowns in the observation.
+      auto_advance: skip the steps at which void is the only legal action.
+      reward: which reward.
+      extras: append "start now" features to the observation (a variant of the paper).
+    """
+
+    num_servers: int = 15
+    gpus_per_server: int = 8
+    window: int = 10
+    profile: obs.Profile = "time"
+    auto_advance: bool = False
+    reward: RewardKind = "literal"
+    extras: bool = False
+
+    name = "sched2"
+    behaviour_version = 1
+
+    def __post_init__(self) -> None:
+        limits = {
+            "num_servers": 2**15,
+            "gpus_per_server": MAX_GPUS_PER_SERVER,
+            "window": 2**20,
+        }
+        for field, most in limits.items():
+            value = getattr(self, field)
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+                raise JaxschedError(f"sched2: {field} must be an integer in 1..{most}, not {value!r}")
+        for field, kinds in {"profile": ("time", "slowdown"), "reward": ("literal", "dense")}.items():
+            value = getattr(self, field)
+            if value not in kinds:
+                raise JaxschedError(f"sched2: {field} must be one of {', '.join(kinds)}, not {value!r}")
+
+    def params(
+        self, tables: list[JobTable], *, time_scale: float = 3600.0, invalid_penalty: float = 0.0
+    ) -> Params:
+        """Parameters for these job tables.
+
+        Args:
+          tables: job tables, validated for this cluster.
+          time_scale: seconds that count as 1 in the observation.
+          invalid_penalty: subtracted from the reward of an invalid action.
+
+        Raises:
+          JaxschedError: a table breaks a rule (section 2), or a value is out of range.
+        """
+        if not time_scale > 0:
+            raise JaxschedError(f"sched2: time_scale must be positive, not {time_scale!r}")
+        jobs = build_tables(tables, self.num_servers, self.gpus_per_server)
+        return Params(jobs, jnp.float32(time_scale), jnp.float32(invalid_penalty))
+
+    def num_episodes(self, params: Params) -> int:
+        """Number of job tables."""
+        return params.jobs.num_jobs.shape[0]
+
+    def max_jobs(self, params: Params) -> int:
+        """Jobs of the longest table."""
+        return params.jobs.rows.shape[1] - 1
+
+    def max_steps(self, params: Params) -> int:
+        """Three per job: n starts and at most 2n instants (section 7)."""
+        return 3 * self.max_jobs(params)
+
+    def observation_spec(self, params: Params) -> ArraySpec:
+        """Flat float32 vector, named entry by entry."""
+        del params
+        names = obs.observation_names(
+            self.num_servers, self.gpus_per_server, self.window, self.extras
+        )
+        size = self.num_servers * self.gpus_per_server
+        size += (NUM_LEVELS + 2) * self.window + obs.NUM_STATISTICS
+        size += 2 * self.window if self.extras else 0
+        return ArraySpec((size,), jnp.float32, minimum=0.0, names=names)
+
+    def action_spec(self, params: Params) -> DiscreteSpec:
+        """Slots 0..J-1, then void."""
+        del params
+        return DiscreteSpec(self.window + 1)
+
+    def observe(self, state: ClusterState, params: Params) -> tuple[Array, Array]:
+        """Observation and mask of a state."""
+        observation = obs.observe(
+            state,
+            params.jobs,
+            time_scale=params.time_scale,
+            profile=self.profile,
+            extras=self.extras,
+        )
+        return observation, dynamics.legal_actions(state, params.jobs)
+
+    def reset(
+        self, key: PRNGKey, params: Params, episode: Array | None = None
+    ) -> tuple[ClusterState, TimeStep]:
+        """An idle cluster at time 0; the table is ``episode``, or one drawn with ``key``."""
+        if episode is None:
+            episode = jax.random.randint(key, (), 0, self.num_episodes(params))
+        state = dynamics.new_cluster(
+            params.jobs, episode, self.num_servers, self.gpus_per_server, self.window
+        )
+        nothing, start = dynamics.place(state, jnp.zeros_like(state.window[0]))
+        metrics = self._metrics(state, start, nothing, jnp.bool_(False), params)
+        observation, mask = self.observe(state, params)
+        zero, false = jnp.float32(0), jnp.bool_(False)
+        return state, TimeStep(observation, mask, zero, false, false, zero, metrics)
+
+    def step(
+        self, key: PRNGKey, state: ClusterState, action: Array, params: Params
+    ) -> tuple[ClusterState, TimeStep]:
+        """One decision (section 3); ``key`` is not used."""
+        del key
+        jobs = params.jobs
+        placed, start, invalid = dynamics.apply_action(state, action, jobs)
+        after = dynamics.advance_to_choice(placed, jobs) if self.auto_advance else placed
+        if self.reward == "literal":
+            value = reward.effectiveness(start)
+        else:
+            value = reward.dense(state, start, after, jobs)
+        value = value - jnp.where(invalid, params.invalid_penalty, 0.0)
+        observation, mask = self.observe(after, params)
+        timestep = TimeStep(
+            observation=observation,
+            action_mask=mask,
+            reward=value.astype(jnp.float32),
+            terminated=dynamics.all_started(after, jobs),
+            truncated=jnp.bool_(False),
+            elapsed=(after.time - state.time).astype(jnp.float32),
+            metrics=self._metrics(state, start, placed, invalid, params),
+        )
+        return after, timestep
+
+    def _metrics(
+        self,
+        before: ClusterState,
+        start: Start,
+        placed: ClusterState,
+        invalid: Array,
+        params: Params,
+    ) -> StepMetrics:
+        return StepMetrics(
+            start=start,
+            time=before.time,
+            invalid=invalid,
+            fragmentation=dynamics.fragmentation(placed.finish_time, placed.time),
+            queue_gpus=obs.queue_gpus(placed, params.jobs),
+        )

@@ -1,0 +1,137 @@
+"""What the agent sees (SCHED2, section 4 of the specification).
+
+Layout of the flat vector, ``S*G + (k+2)*J + 4`` long (184 at the paper's size), plus ``2*J`` with
+extras: remaining time of each GPU; per slot the profile at the k levels, the demand and the wait;
+four statistics of the waiting jobs beyond the window; optional extras per slot.
+"""
+
+from typing import Literal
+
+import jax.numpy as jnp
+
+from jaxsched import placement
+from jaxsched.envs.sched2 import tables as tb
+from jaxsched.envs.sched2.dynamics import ClusterState, is_free, legal_slots
+from jaxsched.envs.sched2.slowdown import (
+    NUM_LEVELS,
+    SLOWDOWN_TENTHS,
+    fewest_servers,
+    level_of,
+    worst_level,
+)
+from jaxsched.envs.sched2.tables import JobTables
+from jaxsched.types import Array
+
+Profile = Literal["time", "slowdown"]
+NUM_STATISTICS = 4
+
+
+def observation_names(
+    num_servers: int, gpus_per_server: int, window: int, extras: bool
+) -> tuple[str, ...]:
+    """A readable name for each entry of the observation, in order."""
+    gpus = [f"server{s}.gpu{g}.remaining" for s in range(num_servers) for g in range(gpus_per_server)]
+    fields = [f"profile{level}" for level in range(NUM_LEVELS)] + ["demand", "wait"]
+    slots = [f"slot{q}.{field}" for q in range(window) for field in fields]
+    beyond = [f"beyond.{field}" for field in ("count", "demand", "duration", "wait")]
+    more = [f"slot{q}.{field}" for q in range(window) for field in ("level_now", "effectiveness_now")]
+    return tuple(gpus + slots + beyond + (more if extras else []))
+
+
+def observe(
+    state: ClusterState,
+    jobs: JobTables,
+    *,
+    time_scale: Array,
+    profile: Profile = "time",
+    extras: bool = False,
+) -> Array:
+    """The observation, float32; every entry is linear in the raw quantity.
+
+    Args:
+      state: the cluster.
+      jobs: job tables.
+      time_scale: seconds that count as 1 (the paper's size uses 3600).
+      profile: run times at each level, or slowdowns.
+      extras: append per slot the level that packing would give now / 3 and the effectiveness if
+        started now (0 where the job does not fit). A result with extras is a variant.
+    """
+    remaining = jnp.maximum(state.finish_time - state.time, 0)
+    parts = [
+        (remaining / time_scale).reshape(-1),
+        slot_features(state, time_scale, profile).reshape(-1),
+        beyond_window(state, jobs, time_scale),
+    ]
+    if extras:
+        parts.append(start_now(state).reshape(-1))
+    return jnp.concatenate(parts)
+
+
+def slot_features(state: ClusterState, time_scale: Array, profile: Profile) -> Array:
+    """Per slot: profile at each level, GPUs / G, wait / time_scale; float32 ``[J, k + 2]``."""
+    window = state.window
+    num_servers, gpus_per_server = state.finish_time.shape
+    gpus = window[:, tb.GPUS]
+    occupied = gpus > 0
+    if profile == "time":
+        by_level = window[:, tb.RUN_TIME] / time_scale
+    else:
+        worst = worst_level(gpus, num_servers, gpus_per_server)
+        level = jnp.minimum(jnp.arange(NUM_LEVELS), worst[:, None])
+        slowdown = jnp.asarray(SLOWDOWN_TENTHS)[window[:, tb.MODEL][:, None], level]
+        by_level = jnp.where(occupied[:, None], slowdown / 10.0, 0.0)
+    wait = jnp.where(occupied, state.time - window[:, tb.SUBMIT], 0) / time_scale
+    demand = gpus / gpus_per_server
+    return jnp.concatenate([by_level, demand[:, None], wait[:, None]], axis=1)
+
+
+def beyond_window(state: ClusterState, jobs: JobTables, time_scale: Array) -> Array:
+    """Waiting jobs beyond the window: count / J, mean GPUs / G, mean duration and mean wait."""
+    num_slots, gpus_per_server = state.window.shape[0], state.finish_time.shape[-1]
+    ends = jobs.sums[state.episode, jnp.stack([state.head, state.arrived])]
+    gpus, long_high, long_low, submit_high, submit_low = ends[1] - ends[0]
+    count = state.arrived - state.head
+    unit = float(1 << tb.LOW_BITS)
+    duration = long_high * unit + long_low
+    wait_high = count * (state.time >> tb.LOW_BITS) - submit_high
+    wait_low = count * (state.time & ((1 << tb.LOW_BITS) - 1)) - submit_low
+    wait = wait_high * unit + wait_low
+    each = 1.0 / jnp.maximum(count, 1)
+    return jnp.stack(
+        [
+            count / num_slots,
+            gpus * each / gpus_per_server,
+            duration * each / time_scale,
+            wait * each / time_scale,
+        ]
+    ).astype(jnp.float32)
+
+
+def queue_gpus(state: ClusterState, jobs: JobTables) -> Array:
+    """GPUs demanded by all waiting jobs, int32 (Fig. 9, solid line)."""
+    ends = jobs.sums[state.episode, jnp.stack([state.head, state.arrived]), 0]
+    return jnp.sum(state.window[:, tb.GPUS]) + ends[1] - ends[0]
+
+
+def placement_now(state: ClusterState) -> tuple[Array, Array]:
+    """Level and run time (s) that packing would give each slot's job now, both int32 ``[J]``.
+
+    Meaningful where the job fits.
+    """
+    gpus = state.window[:, tb.GPUS]
+    free_count = jnp.sum(is_free(state), axis=-1, dtype=jnp.int32)
+    servers = placement.servers_used(placement.cumulative_free(free_count), gpus)
+    level = level_of(servers - fewest_servers(gpus, state.finish_time.shape[-1]))
+    by_level = state.window[:, tb.RUN_TIME]
+    chosen = jnp.arange(NUM_LEVELS) == level[:, None]
+    return level, jnp.sum(jnp.where(chosen, by_level, 0), axis=-1)
+
+
+def start_now(state: ClusterState) -> Array:
+    """Per slot: level now / 3 and effectiveness if started now, float32 ``[J, 2]``."""
+    level, run = placement_now(state)
+    window = state.window
+    wait = state.time - window[:, tb.SUBMIT]
+    effectiveness = window[:, tb.RUN_TIME][:, 0] / jnp.maximum(wait + run, 1)
+    features = jnp.stack([level / (NUM_LEVELS - 1), effectiveness], axis=-1)
+    return jnp.where(legal_slots(state)[:, None], features, 0.0)

@@ -1,0 +1,109 @@
+"""Per-job records of a SCHED2 episode and the metrics over them (section 8)."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched import metrics
+from jaxsched.envs.sched2 import tables as tb
+from jaxsched.envs.sched2.environment import Params, Sched2, StepMetrics
+from jaxsched.envs.sched2.slowdown import SENSITIVE
+from jaxsched.evaluation import Recorder
+from jaxsched.types import Array, TimeStep
+
+
+class Records(NamedTuple):
+    """What happened to each job, ``[n]`` in table order, and two curves in start order."""
+
+    start: Array  # int32, -1 where the job was never started
+    finish: Array  # int32, -1 likewise
+    level: Array  # int32
+    gpus: Array  # uint32 [n, S], GPUs of each server as bit sets
+    reused: Array  # bool
+    order: Array  # int32, job index of the i-th start, -1 beyond the last
+    fragmentation_curve: Array  # float32
+    queue_gpus_curve: Array  # int32
+    count: Array  # int32 scalar, jobs started
+    invalid_actions: Array  # int32 scalar
+
+
+def recorder(env: Sched2) -> Recorder:
+    """Gathers ``Records`` from the steps of one episode."""
+
+    def init(params: Params) -> Records:
+        n = env.max_jobs(params)
+        none = jnp.full((n,), -1, jnp.int32)
+        return Records(
+            start=none,
+            finish=none,
+            level=jnp.zeros((n,), jnp.int32),
+            gpus=jnp.zeros((n, env.num_servers), jnp.uint32),
+            reused=jnp.zeros((n,), bool),
+            order=none,
+            fragmentation_curve=jnp.zeros((n,), jnp.float32),
+            queue_gpus_curve=jnp.zeros((n,), jnp.int32),
+            count=jnp.int32(0),
+            invalid_actions=jnp.int32(0),
+        )
+
+    def update(records: Records, timestep: TimeStep) -> Records:
+        step: StepMetrics = timestep.metrics
+        start, n = step.start, records.start.shape[0]
+        job = jnp.where(start.started, start.job, n)  # n is out of range: dropped
+        nth = jnp.where(start.started, records.count, n)
+
+        def at(array: Array, index: Array, value: Array) -> Array:
+            return array.at[index].set(value, mode="drop")
+
+        return Records(
+            start=at(records.start, job, step.time),
+            finish=at(records.finish, job, step.time + start.run),
+            level=at(records.level, job, start.level),
+            gpus=at(records.gpus, job, start.gpus),
+            reused=at(records.reused, job, start.reused),
+            order=at(records.order, nth, start.job),
+            fragmentation_curve=at(records.fragmentation_curve, nth, step.fragmentation),
+            queue_gpus_curve=at(records.queue_gpus_curve, nth, step.queue_gpus),
+            count=records.count + start.started,
+            invalid_actions=records.invalid_actions + step.invalid,
+        )
+
+    return Recorder(init, update)
+
+
+def summarise(env: Sched2, params: Params, episodes: Array, records: Records) -> dict[str, Any]:
+    """Metrics of each episode.
+
+    Args:
+      env: the environment the records come from.
+      params: its parameters.
+      episodes: int ``[E]``, the episodes played.
+      records: leaves ``[E, ...]``.
+
+    Returns:
+      name -> float64 ``[E]``, as ``metrics.METRICS`` describes them.
+    """
+    records = jax.tree.map(np.asarray, records)
+    rows = np.asarray(params.jobs.rows)[np.asarray(episodes), :-1].astype(np.int64)
+    started = records.start >= 0
+    jobs = metrics.JobRecords(
+        started=started,
+        submit=rows[..., tb.SUBMIT],
+        start=records.start.astype(np.int64),
+        finish=records.finish.astype(np.int64),
+        duration=rows[..., tb.RUN_TIME][..., 0],
+        num_gpus=rows[..., tb.GPUS],
+    )
+    result = metrics.common(jobs, env.num_servers * env.gpus_per_server)
+    nth = np.arange(started.shape[-1]) < records.count[..., None]
+    result["fragmentation"] = metrics.masked_mean(records.fragmentation_curve, nth)
+
+    multi = started & (jobs.num_gpus > 1)
+    sensitive = SENSITIVE[rows[..., tb.MODEL]]
+    for name, group in {"sensitive": multi & sensitive, "insensitive": multi & ~sensitive}.items():
+        result[f"relaxed_{name}"] = metrics.masked_mean(records.level > 0, group)
+        result[f"wait_{name}"] = metrics.masked_mean(jobs.start - jobs.submit, group)
+    result["reuse_fraction"] = metrics.masked_mean(records.reused, multi)
+    return {name: np.asarray(value, np.float64) for name, value in result.items()}

@@ -1,0 +1,62 @@
+"""Locality levels and the slowdown table (SCHED2, section 2 of the specification).
+
+Level 1 of VGG16, Transformer, DeepSpeech and InceptionV3 is Fig. 1 of the paper; the rest is the
+specification's choice (its section 13). Slowdowns are in tenths so that run times are exact.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.types import Array
+
+NUM_LEVELS = 4
+MAX_SLOWDOWN_TENTHS = 157
+
+
+class Model(NamedTuple):
+    """A deep-learning model as the cluster sees it."""
+
+    name: str
+    slowdown_tenths: tuple[int, int, int, int]  # by locality level
+    share: float  # of the workload
+
+
+MODELS = (
+    Model("AlexNet", (10, 40, 70, 100), 0.025),
+    Model("InceptionV3", (10, 14, 18, 22), 0.025),
+    Model("ResNet-50", (10, 15, 20, 25), 0.025),
+    Model("VGG16", (10, 59, 108, 157), 0.025),
+    Model("DeepSpeech", (10, 16, 22, 28), 0.30),
+    Model("Transformer", (10, 27, 44, 61), 0.60),
+)
+
+SLOWDOWN_TENTHS = np.array([model.slowdown_tenths for model in MODELS], np.int32)
+SENSITIVE = SLOWDOWN_TENTHS[:, 1] >= 20  # bool [num_models]
+
+
+def level_of(extra_servers: Array) -> Array:
+    """Locality level of a placement on that many more servers than necessary: 0, 1, 2-3, >= 4."""
+    extra = jnp.asarray(extra_servers)
+    return (extra >= 1).astype(jnp.int32) + (extra >= 2) + (extra >= 4)
+
+
+def fewest_servers(num_gpus: Array, gpus_per_server: int) -> Array:
+    """Servers a gang needs at the least: ``ceil(num_gpus / gpus_per_server)``."""
+    return -(-jnp.asarray(num_gpus) // gpus_per_server)
+
+
+def worst_level(num_gpus: Array, num_servers: int, gpus_per_server: int) -> Array:
+    """The most scattered level that a gang can reach on this cluster."""
+    fewest = fewest_servers(num_gpus, gpus_per_server)
+    most = jnp.maximum(jnp.minimum(num_gpus, num_servers), fewest)
+    return level_of(most - fewest)
+
+
+def run_time(duration: Array, slowdown_tenths: Array) -> Array:
+    """Run time in whole seconds, rounded half up: ``(d * slow10 + 5) // 10``.
+
+    Exact in int32 for ``duration`` up to 2**23 (8,388,608 s, 97 days).
+    """
+    return (duration * slowdown_tenths + 5) // 10

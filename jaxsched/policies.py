@@ -1,0 +1,65 @@
+"""What chooses actions in an evaluation: heuristics and trained networks alike."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsched.types import PRNGKey, PyTree
+
+
+class View(NamedTuple):
+    """What one decision may look at (single environment).
+
+    ``state`` is the full state and ``params`` the environment's parameters; only policies that
+    declare ``privileged`` read them.
+    """
+
+    observation: PyTree
+    mask: PyTree
+    state: PyTree
+    params: PyTree
+
+
+class Policy(NamedTuple):
+    """A decision rule as pure functions of one environment.
+
+    Attributes:
+      name: what tables and figures call it.
+      init: ``init(params) -> memory``, the policy's memory at the start of an episode.
+      act: ``act(weights, memory, view, key) -> (action, memory)``.
+      privileged: reads the state, not only the observation.
+    """
+
+    name: str
+    init: Callable[[Any], PyTree]
+    act: Callable[[PyTree, PyTree, View, PRNGKey], tuple[PyTree, PyTree]]
+    privileged: bool = False
+
+
+def no_memory(params: Any) -> tuple[()]:
+    """``init`` of a policy that remembers nothing."""
+    del params
+    return ()
+
+
+def uniform_legal(name: str = "random") -> Policy:
+    """Draws uniformly among the legal actions of a single discrete choice."""
+
+    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
+        del weights
+        return jax.random.categorical(key, jnp.where(view.mask, 0.0, -jnp.inf)), memory
+
+    return Policy(name, no_memory, act)
+
+
+def greedy_scores(name: str, score: Callable[[PyTree, PyTree], PyTree]) -> Policy:
+    """Takes the legal action of the highest ``score(weights, observation)``."""
+
+    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
+        del key
+        scores = score(weights, view.observation)
+        return jnp.argmax(jnp.where(view.mask, scores, -jnp.inf)).astype(jnp.int32), memory
+
+    return Policy(name, no_memory, act)

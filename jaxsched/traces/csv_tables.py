@@ -1,0 +1,97 @@
+"""The project's own trace files: job tables as comma-separated values.
+
+Header ``trace,submit_time,num_gpus,duration,model``, one row per job; the rows of a trace stand
+together, in order of submission. The ``trace`` column may be missing in a file with one trace.
+Names that end in ``.gz`` are compressed with gzip.
+"""
+
+import gzip
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import RIGID_JOBS, JobTable, Schema, find_problem, validate
+from jaxsched.traces.rows import PathLike, Rows, read_rows, stem
+
+
+def headers(schema: Schema = RIGID_JOBS) -> tuple[tuple[str, ...], ...]:
+    """The accepted header lines: with and without the ``trace`` column."""
+    names = tuple(column.name for column in schema)
+    return ("trace", *names), names
+
+
+def read_tables(path: PathLike, *, schema: Schema = RIGID_JOBS) -> list[JobTable]:
+    """Read job tables; table ``k`` is named after the file and its number in the file.
+
+    The tables satisfy the schema; limits of a cluster are left to ``jaxsched.jobs.validate``.
+
+    Raises:
+      JaxschedError: one line with file and line number.
+    """
+    return tables_from_rows(read_rows(path), schema=schema)
+
+
+def tables_from_rows(rows: Rows, *, schema: Schema = RIGID_JOBS) -> list[JobTable]:
+    """Job tables from a file that has been split into cells; see ``read_tables``."""
+    if rows.header not in headers(schema):
+        accepted = " or ".join(",".join(header) for header in headers(schema))
+        raise JaxschedError(
+            f"{rows.path}, line 1: the header is {','.join(rows.header)!r}; accepted: {accepted}"
+        )
+    if not rows.cells:
+        raise JaxschedError(f"{rows.path}: has no jobs; accepted: at least one row")
+    columns = {column.name: rows.whole_numbers(column.name) for column in schema}
+    if "trace" not in rows.header:
+        return [_checked(rows, 0, JobTable(columns, stem(rows.path)), schema)]
+
+    traces = rows.whole_numbers("trace")
+    starts = np.flatnonzero(np.diff(traces, prepend=traces[0] - 1))
+    seen: set[int] = set()
+    tables = []
+    for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(traces)], strict=True):
+        trace = int(traces[start])
+        if trace in seen:
+            rows.fail(start, f"trace {trace} begins again; accepted: its rows together")
+        seen.add(trace)
+        part = {name: values[start:stop] for name, values in columns.items()}
+        table = JobTable(part, f"{stem(rows.path)}[{trace}]")
+        tables.append(_checked(rows, start, table, schema))
+    return tables
+
+
+def write_tables(
+    path: PathLike, tables: Sequence[JobTable], *, schema: Schema = RIGID_JOBS
+) -> None:
+    """Write job tables, numbered from 0; the same tables always give the same bytes.
+
+    Raises:
+      JaxschedError: no tables, a table outside the schema, or a file that cannot be written.
+    """
+    if not tables:
+        raise JaxschedError(f"{path}: there are no tables to write; accepted: at least one")
+    lines = [",".join(headers(schema)[0])]
+    for trace, table in enumerate(tables):
+        validate(table, schema=schema)
+        values = np.stack([table[column.name] for column in schema], axis=1)
+        lines += [f"{trace}," + ",".join(map(str, row)) for row in values.tolist()]
+    data = ("\n".join(lines) + "\n").encode()
+    if str(path).endswith(".gz"):
+        buffer = io.BytesIO()
+        with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, mtime=0) as file:
+            file.write(data)
+        data = buffer.getvalue()
+    try:
+        Path(path).write_bytes(data)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise JaxschedError(f"{path}: cannot be written ({reason})") from None
+
+
+def _checked(rows: Rows, start: int, table: JobTable, schema: Schema) -> JobTable:
+    problem = find_problem(table, schema=schema)
+    if problem is not None:
+        rows.fail(start + (problem.job or 0), problem.reason)
+    return table

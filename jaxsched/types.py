@@ -1,0 +1,90 @@
+"""Records that every environment, learner and evaluator exchanges.
+
+Axes: ``T`` time, ``B`` batch of environments. All records are pytrees of arrays.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import chex
+import jax.numpy as jnp
+
+Array = chex.Array
+PRNGKey = chex.PRNGKey
+PyTree = Any
+
+
+class TimeStep(NamedTuple):
+    """What one ``reset`` or ``step`` reports (single environment: no batch axis).
+
+    Attributes:
+      observation: pytree, the state as the policy sees it *after* the transition.
+      action_mask: bool ``[num_actions]`` (or a pytree of masks); at least one entry is true.
+      reward: float32 scalar.
+      terminated: bool scalar, the episode reached its end (bootstrap value 0).
+      truncated: bool scalar, the episode was cut (bootstrap from ``observation``).
+      elapsed: float32 scalar, simulated seconds that passed during the step, for time-based
+        discounting; 0 where decisions are taken at the same instant.
+      metrics: pytree with the same structure at each step of one environment.
+    """
+
+    observation: PyTree
+    action_mask: PyTree
+    reward: Array
+    terminated: Array
+    truncated: Array
+    elapsed: Array
+    metrics: PyTree
+
+    @property
+    def done(self) -> Array:
+        """True where the episode ended for either reason."""
+        return self.terminated | self.truncated
+
+
+class Rollout(NamedTuple):
+    """A time-major piece of experience, leaves ``[T, B, ...]``.
+
+    ``next_observation`` and ``next_mask`` describe the state that the step led to, before any
+    automatic reset; ``extras`` is what the learner's ``act`` returned beside the action.
+    """
+
+    observation: PyTree
+    mask: PyTree
+    action: PyTree
+    reward: Array
+    terminated: Array
+    truncated: Array
+    elapsed: Array
+    next_observation: PyTree
+    next_mask: PyTree
+    extras: PyTree
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """Shape, dtype and bounds of one array (``names`` labels the entries where there are few)."""
+
+    shape: tuple[int, ...]
+    dtype: Any = jnp.float32
+    minimum: float = float("-inf")
+    maximum: float = float("inf")
+    names: tuple[str, ...] = ()
+
+    def zeros(self) -> Array:
+        """An array of zeros of this spec."""
+        return jnp.zeros(self.shape, self.dtype)
+
+
+@dataclass(frozen=True)
+class DiscreteSpec:
+    """Actions ``0 .. num_actions - 1``."""
+
+    num_actions: int
+
+
+class Specs(NamedTuple):
+    """What a learner knows of an environment: pytrees of ``ArraySpec`` and ``DiscreteSpec``."""
+
+    observation: PyTree
+    action: PyTree
