@@ -10,7 +10,7 @@ back from the target's own structure. Typed random keys are stored as their key 
 """
 
 import json
-import logging
+import shutil
 import warnings
 import zlib
 from collections.abc import Mapping
@@ -20,7 +20,6 @@ from typing import Any
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
-from orbax.checkpoint.checkpoint_managers import preservation_policy
 
 from jaxsched.errors import JaxschedError
 from jaxsched.types import PyTree
@@ -28,8 +27,8 @@ from jaxsched.types import PyTree
 FORMAT_VERSION = 1
 
 _CARRY, _META = "carry", "meta"
+_TEMPORARY = ".orbax-checkpoint-tmp"  # orbax's own mark, followed by a number
 _CHECKED = ("system", "behaviour_version")
-_log = logging.getLogger(__name__)
 
 
 class CheckpointWriter:
@@ -37,7 +36,7 @@ class CheckpointWriter:
 
     Args:
       directory: where checkpoints live, one folder per step; created if absent.
-      keep: number of newest checkpoints to keep.
+      keep: number of newest checkpoints to keep, at least 1.
       keep_best: number of checkpoints with the highest score to keep beside them.
       background: return from ``save`` once the carry is copied; an earlier save still under way
         is awaited first. Errors then surface at the next ``save`` or at ``close``.
@@ -52,24 +51,15 @@ class CheckpointWriter:
         background: bool = False,
     ) -> None:
         self.directory = Path(directory).absolute()
+        self.keep = max(keep, 1)
+        self.keep_best = keep_best
         self.background = background
-        newest = preservation_policy.LatestN(max(keep, 1))
-        best = preservation_policy.BestN(
-            get_metric_fn=lambda metrics: metrics["score"],
-            n=keep_best,
-            keep_checkpoints_without_metrics=False,
-        )
-        options = ocp.CheckpointManagerOptions(
-            preservation_policy=preservation_policy.AnyPreservationPolicy(
-                [newest, best] if keep_best > 0 else [newest]
-            ),
-            best_fn=lambda metrics: metrics["score"],
-            cleanup_tmp_directories=True,
-            enable_async_checkpointing=background,
-        )
+        kind = ocp.AsyncCheckpointer if background else ocp.Checkpointer
+        self._checkpointer = kind(ocp.CompositeCheckpointHandler())
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            self._manager = ocp.CheckpointManager(self.directory, options=options)
+            for left_over in self.directory.glob(f"*{_TEMPORARY}*"):
+                _remove(left_over)
         except OSError as error:
             raise _cannot_write(self.directory, error) from error
 
@@ -89,13 +79,11 @@ class CheckpointWriter:
           JaxschedError: the directory cannot be written, or ``meta`` is not JSON.
         """
         paths, leaves = _flatten(carry)
-        stored = {
-            _name(i): self._own(leaf) for i, leaf in enumerate(leaves) if np.size(leaf)
-        }
+        stored = {_name(i): self._own(leaf) for i, leaf in enumerate(leaves) if np.size(leaf)}
         facts = {
             "format_version": FORMAT_VERSION,
             "step": int(step),
-            "score": None if score is None else float(score),
+            "score": None if score is None or not np.isfinite(score) else float(score),
             "leaves": _describe(paths, leaves, stored),
             "meta": _as_json(meta),
         }
@@ -103,25 +91,39 @@ class CheckpointWriter:
             _CARRY: ocp.args.StandardSave(stored or {"empty": np.zeros(1, np.int8)}),
             _META: ocp.args.JsonSave(facts),
         }
-        metrics = None if score is None or not np.isfinite(score) else {"score": float(score)}
         try:
-            for stale in [s for s in self._manager.all_steps() if s >= step]:
-                self._manager.wait_until_finished()
-                self._manager.delete(stale)
-            self._manager.save(
-                int(step), args=ocp.args.Composite(**items), metrics=metrics, force=True
+            self._wait()
+            for stale in [s for s in steps(self.directory) if s >= step]:
+                _remove(self.directory / str(stale))
+            self._checkpointer.save(
+                self.directory / str(int(step)), args=ocp.args.Composite(**items)
             )
             if not self.background:
-                self._manager.wait_until_finished()
+                self._prune()
         except Exception as error:  # orbax and tensorstore raise many kinds
             raise _cannot_write(self.directory, error) from error
 
     def close(self) -> None:
-        """Wait for a background save to end and release the manager."""
+        """Wait for a background save to end and release its threads."""
         try:
-            self._manager.close()
+            self._wait()
+            self._checkpointer.close()
         except Exception as error:
             raise _cannot_write(self.directory, error) from error
+
+    def _wait(self) -> None:
+        if self.background:
+            self._checkpointer.wait_until_finished()
+            self._prune()
+
+    def _prune(self) -> None:
+        """Remove what is neither among the newest nor among the best."""
+        present = steps(self.directory)
+        ranked = sorted(_scores(self.directory, present), reverse=True)
+        kept = {*present[-self.keep :], *(step for _, step in ranked[: self.keep_best])}
+        for step in present:
+            if step not in kept:
+                _remove(self.directory / str(step))
 
     def _own(self, leaf: Any) -> Any:
         """The leaf itself, or a host copy that a later donation of the leaf cannot touch."""
@@ -130,11 +132,9 @@ class CheckpointWriter:
         return leaf
 
     def __enter__(self) -> "CheckpointWriter":
-        """Use as a context manager; leaving waits for the last save."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the writer."""
         self.close()
 
 
@@ -163,14 +163,7 @@ def steps(directory: str | Path) -> list[int]:
 
 def best_step(directory: str | Path) -> int | None:
     """Step of the checkpoint with the highest score, the newest of equals; none if unscored."""
-    scored = []
-    for step in steps(directory):
-        try:
-            score = _read_facts(directory, step)["score"]
-        except _CorruptError:
-            continue
-        if score is not None and np.isfinite(score):
-            scored.append((score, step))
+    scored = _scores(directory, steps(directory))
     return max(scored)[1] if scored else None
 
 
@@ -226,6 +219,30 @@ class _CorruptError(Exception):
     """A checkpoint that cannot be read back as it was written."""
 
 
+def _scores(directory: str | Path, present: list[int]) -> list[tuple[float, int]]:
+    """Score and step of the checkpoints that have a score."""
+    scored = []
+    for step in present:
+        try:
+            score = _read_facts(directory, step)["score"]
+        except _CorruptError:
+            continue
+        if score is not None:
+            scored.append((score, step))
+    return scored
+
+
+def _remove(path: Path) -> None:
+    """Delete a checkpoint so that a process killed meanwhile does not leave half of it in place."""
+    if jax.process_index() != 0:
+        return
+    doomed = path
+    if _TEMPORARY not in path.name:
+        doomed = path.with_name(f"{path.name}{_TEMPORARY}-deleted")
+        path.rename(doomed)
+    shutil.rmtree(doomed, ignore_errors=True)
+
+
 def _load(directory: str | Path, step: int, facts: dict[str, Any], target: PyTree) -> PyTree:
     """Read the leaves of one checkpoint and put them into the structure of ``target``."""
     targets, treedef = jax.tree.flatten(target)
@@ -268,9 +285,7 @@ def _read_facts(directory: str | Path, step: int) -> dict[str, Any]:
     return facts
 
 
-def _check_facts(
-    directory: str | Path, facts: dict[str, Any], expected: Mapping[str, Any]
-) -> None:
+def _check_facts(directory: str | Path, facts: dict[str, Any], expected: Mapping[str, Any]) -> None:
     """Refuse a checkpoint of another format, system or behaviour version."""
     if facts["format_version"] != FORMAT_VERSION:
         raise JaxschedError(
@@ -288,7 +303,7 @@ def _check_facts(
 def _check_leaves(
     where: str, saved: list[dict[str, Any]], paths: list[str], leaves: list[Any]
 ) -> None:
-    """Refuse a checkpoint whose leaves are not those of the target, naming the first that differs."""
+    """Refuse a checkpoint whose leaves are not those of the target; name the first to differ."""
     found = {fact["path"]: (tuple(fact["shape"]), fact["dtype"]) for fact in saved}
     wanted = {p: (np.shape(x), _dtype_name(x)) for p, x in zip(paths, leaves, strict=True)}
     for path in [*wanted, *found]:
@@ -337,7 +352,10 @@ def _key_data(leaf: Any) -> Any:
 
 def _restorable(leaf: Any) -> Any:
     """The leaf as orbax wants to see it in a target."""
-    return np.asarray(leaf) if isinstance(leaf, bool | int | float) else leaf
+    if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct):
+        sharding = leaf.sharding or jax.sharding.SingleDeviceSharding(jax.devices()[0])
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
+    return np.asarray(leaf)
 
 
 def _like(value: Any, like: Any) -> Any:
@@ -391,7 +409,7 @@ def _on_this_host(leaf: Any) -> bool:
 def _crc32(leaf: Any) -> int:
     """Checksum of the raw bytes, so that damage between saving and loading is noticed."""
     array = np.ascontiguousarray(np.asarray(leaf))
-    return zlib.crc32(array.reshape(-1).view(np.uint8))
+    return zlib.crc32(array.reshape(-1).view(np.uint8).data)
 
 
 def _as_json(meta: Mapping[str, Any]) -> dict[str, Any]:

@@ -67,6 +67,7 @@ class JobTable:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        """Copy the columns into read-only int64 arrays."""
         if not isinstance(self.columns, Mapping) or not self.columns:
             raise JaxschedError(f"table '{self.name}' has no columns; accepted: one or more")
         converted = {
@@ -155,9 +156,7 @@ def find_problem(
         bad = np.flatnonzero((values < column.minimum) | (values > maximum))
         if bad.size:
             accepted = f"a whole number from {column.minimum} to {maximum} ({column.unit})"
-            return Problem(
-                int(bad[0]), f"{column.name} is {values[bad[0]]}; accepted: {accepted}"
-            )
+            return Problem(int(bad[0]), f"{column.name} is {values[bad[0]]}; accepted: {accepted}")
     if any(column.name == "submit_time" for column in schema):
         return _find_disorder(table["submit_time"])
     return None

@@ -23,7 +23,7 @@ class ActFn(Protocol):
     """Chooses actions for a batch of observations."""
 
     def __call__(
-        self, learner_state: Any, observation: PyTree, mask: PyTree, key: PRNGKey, greedy: bool
+        self, learner_state: Any, observation: PyTree, mask: PyTree, key: PRNGKey, /, greedy: bool
     ) -> tuple[PyTree, PyTree]:
         """Leaves are ``[B, ...]``; returns ``(action, extras)``; ``greedy`` is static."""
 
@@ -32,7 +32,7 @@ class UpdateFn(Protocol):
     """Learns from one rollout."""
 
     def __call__(
-        self, learner_state: Any, rollout: Rollout, key: PRNGKey
+        self, learner_state: Any, rollout: Rollout, key: PRNGKey, /
     ) -> tuple[Any, Metrics]:
         """Returns the new state and float32 scalars with the same names at each call."""
 

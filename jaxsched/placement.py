@@ -85,7 +85,7 @@ def pack(free_count: Array, cumulative: Array, num_gpus: Array) -> Array:
 
 
 def lowest_free(bits: Array, count: Array, gpus_per_server: int) -> Array:
-    """The ``count`` lowest-numbered free GPUs of each server.
+    """Marks each server's GPUs up to and including its ``count``-th free one.
 
     Args:
       bits: uint32 ``[S]`` from ``to_bits``.
@@ -93,9 +93,9 @@ def lowest_free(bits: Array, count: Array, gpus_per_server: int) -> Array:
       gpus_per_server: G.
 
     Returns:
-      bool ``[S, G]``.
+      bool ``[S, G]``; its free GPUs are the ``count`` lowest-numbered free ones.
     """
-    gpu = jnp.arange(gpus_per_server, dtype=jnp.uint32)
-    is_free = (bits[:, None] >> gpu) & 1
-    below = bits[:, None] & ((jnp.uint32(1) << gpu) - 1)
-    return (is_free == 1) & (count_bits(below) < count[:, None])
+    gpu = jnp.arange(gpus_per_server)
+    below = bits[:, None] & ((jnp.uint32(1) << gpu.astype(jnp.uint32)) - 1)
+    within = jnp.sum(count_bits(below) < count[:, None], axis=-1, dtype=jnp.int32)
+    return gpu < within[:, None]

@@ -30,9 +30,7 @@ class EpisodeSums(NamedTuple):
     length_sum: Array  # float32 scalar
 
 
-def start_batch(
-    env: Environment, key: PRNGKey, params: Any, batch: int
-) -> tuple[Current, Running]:
+def start_batch(env: Environment, key: PRNGKey, params: Any, batch: int) -> tuple[Current, Running]:
     """Reset ``batch`` environments, each into an episode drawn with ``key``."""
     current = jax.vmap(lambda k: start(env, k, params))(jax.random.split(key, batch))
     return current, Running(jnp.zeros(batch, jnp.float32), jnp.zeros(batch, jnp.int32))
@@ -106,7 +104,5 @@ def _count(running: Running, reward: Array, done: Array) -> tuple[Running, Episo
         return_sum=jnp.sum(jnp.where(done, episode_return, 0.0)),
         length_sum=jnp.sum(jnp.where(done, episode_length, 0), dtype=jnp.float32),
     )
-    cleared = Running(
-        jnp.where(done, 0.0, episode_return), jnp.where(done, 0, episode_length)
-    )
+    cleared = Running(jnp.where(done, 0.0, episode_return), jnp.where(done, 0, episode_length))
     return cleared, sums

@@ -7,7 +7,7 @@ Everything here runs on the host in float64 numpy. All intervals are percentile 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol, cast
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -197,9 +197,7 @@ def _crossed_means(
     return [np.concatenate(blocks) for blocks in means]
 
 
-def _seed_weights(
-    seeds: int, resamples: int, rng: np.random.Generator, resample: bool
-) -> Floats:
+def _seed_weights(seeds: int, resamples: int, rng: np.random.Generator, resample: bool) -> Floats:
     if seeds == 1 or not resample:
         return np.full((resamples, seeds), 1 / seeds)
     return rng.multinomial(seeds, np.full(seeds, 1 / seeds), size=resamples) / seeds
@@ -217,9 +215,7 @@ def _means_within_episodes(data: Floats, resamples: int, rng: np.random.Generato
     return np.concatenate(means)
 
 
-def _resample(
-    size: int, resamples: int, rng: np.random.Generator
-) -> Iterator[NDArray[np.int64]]:
+def _resample(size: int, resamples: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
     """Blocks of index rows, ``resamples`` rows of ``size`` in all."""
     block = max(1, _CHUNK_ELEMENTS // size)
     for start in range(0, resamples, block):
@@ -240,7 +236,7 @@ def _finite(values: ArrayLike, name: str) -> Floats:
         raise JaxschedError(f"{name}: is empty, expected at least one value")
     if not np.all(np.isfinite(data)):
         raise JaxschedError(f"{name}: holds NaN or infinity, expected finite numbers")
-    return cast(Floats, data)
+    return data
 
 
 def _vector(values: ArrayLike, name: str) -> Floats:

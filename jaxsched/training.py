@@ -147,7 +147,10 @@ def chunk_seeds(
     *,
     num_updates: int,
 ) -> tuple[Carry, Metrics]:
-    """:func:`chunk` over a leading seed axis; ``params`` are shared, metrics ``[seeds, updates]``."""
+    """:func:`chunk` over a leading seed axis, as :func:`init_seeds` makes it.
+
+    ``params`` are shared by the seeds; metrics are ``[num_seeds, num_updates]``.
+    """
     run = partial(_chunk, env, learner, config, num_updates)
     return jax.vmap(run, in_axes=(0, None))(carry, params)
 

@@ -4,14 +4,14 @@ Axes: ``T`` time, ``B`` batch of environments. All records are pytrees of arrays
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import chex
 import jax.numpy as jnp
 
-Array = chex.Array
-PRNGKey = chex.PRNGKey
-PyTree = Any
+Array: TypeAlias = chex.Array
+PRNGKey: TypeAlias = chex.PRNGKey
+PyTree: TypeAlias = Any
 
 
 class TimeStep(NamedTuple):

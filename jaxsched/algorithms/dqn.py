@@ -18,7 +18,7 @@ Axes: ``B`` batch, ``A`` actions.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import flax.linen as nn
 import jax
@@ -198,6 +198,9 @@ def dqn(network: nn.Module, config: DQNConfig, explore: Explore = explore_unifor
         optax.clip_by_global_norm(config.max_gradient_norm), optax.scale_by_adam()
     )
 
+    def q_values(params: PyTree, observation: PyTree) -> Array:
+        return cast(Array, network.apply(params, observation))
+
     def init(key: PRNGKey, specs: Specs, params: PyTree | None = None) -> DQNState:
         observation = jax.tree.map(lambda spec: spec.zeros(), specs.observation)
         if params is None:
@@ -225,7 +228,7 @@ def dqn(network: nn.Module, config: DQNConfig, explore: Explore = explore_unifor
     def act(
         state: DQNState, observation: PyTree, mask: Array, key: PRNGKey, greedy: bool
     ) -> tuple[Array, tuple[()]]:
-        action = best_legal(network.apply(state.params, observation), mask)
+        action = best_legal(q_values(state.params, observation), mask)
         if greedy:
             return action, ()
         coin_key, explore_key = jax.random.split(key)
@@ -279,7 +282,7 @@ def dqn(network: nn.Module, config: DQNConfig, explore: Explore = explore_unifor
         target = bootstrap_target(learning, batch)
 
         def loss_of(params: PyTree) -> tuple[Array, tuple[Array, Array]]:
-            values = network.apply(params, batch.observation)
+            values = q_values(params, batch.observation)
             value = jnp.take_along_axis(values, batch.action[:, None], axis=-1)[:, 0]
             error = target - value
             return jnp.mean(weight * huber(error, hyper.huber_delta)), (error, value)
@@ -292,18 +295,17 @@ def dqn(network: nn.Module, config: DQNConfig, explore: Explore = explore_unifor
         params = jax.tree.map(lambda p, d: p - learning_rate * d, learning.params, direction)
 
         steps = learning.gradient_steps + 1
-        renew = (steps % config.target_period == 0) | (config.target_rate is not None)
-        rate = jnp.where(renew, hyper.target_rate, 0.0)
-        target_params = optax.incremental_update(params, learning.target_params, rate)
+        target_params = optax.incremental_update(params, learning.target_params, hyper.target_rate)
 
         # Until enough is stored everything stays as it was: a select over small arrays.
         learns = replay.size >= config.learning_starts
-        old = (learning.params, learning.target_params, learning.optimiser)
-        params, target_params, adam = select(learns, (params, target_params, adam), old)
+        renews = learns & ((steps % config.target_period == 0) | (config.target_rate is not None))
+        params, adam = select(learns, (params, adam), (learning.params, learning.optimiser))
+        target_params = select(renews, target_params, learning.target_params)
         priorities = learning.priorities
         if config.prioritised:
             priority = (jnp.abs(error) + hyper.priority_floor) ** hyper.alpha
-            priority = jnp.where(learns, priority, priorities.tree[0].reshape(-1)[index])
+            priority = jnp.where(learns, priority, memory.priority_of(replay, index))
             priorities = memory.set_priorities(priorities, index, priority)
         metrics = {
             "loss": loss,
@@ -318,11 +320,9 @@ def dqn(network: nn.Module, config: DQNConfig, explore: Explore = explore_unifor
         return _Learning(params, target_params, adam, priorities, steps), metrics
 
     def bootstrap_target(learning: _Learning, batch: Transition) -> Array:
-        target_values = network.apply(learning.target_params, batch.next_observation)
+        target_values = q_values(learning.target_params, batch.next_observation)
         choosing = (
-            network.apply(learning.params, batch.next_observation)
-            if config.double
-            else target_values
+            q_values(learning.params, batch.next_observation) if config.double else target_values
         )
         action = best_legal(choosing, batch.next_mask)
         value = jnp.take_along_axis(target_values, action[:, None], axis=-1)[:, 0]

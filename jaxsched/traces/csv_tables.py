@@ -31,18 +31,11 @@ def read_tables(path: PathLike, *, schema: Schema = RIGID_JOBS) -> list[JobTable
     Raises:
       JaxschedError: one line with file and line number.
     """
-    return tables_from_rows(read_rows(path), schema=schema)
+    return tables_from_rows(read_rows(path, headers(schema)), schema=schema)
 
 
 def tables_from_rows(rows: Rows, *, schema: Schema = RIGID_JOBS) -> list[JobTable]:
     """Job tables from a file that has been split into cells; see ``read_tables``."""
-    if rows.header not in headers(schema):
-        accepted = " or ".join(",".join(header) for header in headers(schema))
-        raise JaxschedError(
-            f"{rows.path}, line 1: the header is {','.join(rows.header)!r}; accepted: {accepted}"
-        )
-    if not rows.cells:
-        raise JaxschedError(f"{rows.path}: has no jobs; accepted: at least one row")
     columns = {column.name: rows.whole_numbers(column.name) for column in schema}
     if "trace" not in rows.header:
         return [_checked(rows, 0, JobTable(columns, stem(rows.path)), schema)]

@@ -4,8 +4,6 @@ Two layouts: ``job_id,submission_time,duration,num_gpu``, and the one with gener
 deadlines, of which only the same four columns are read.
 """
 
-import numpy as np
-
 from jaxsched.traces.raw import RawTrace
 from jaxsched.traces.rows import PathLike, Rows, read_rows, stem
 
@@ -31,7 +29,7 @@ def read(path: PathLike) -> RawTrace:
     Raises:
       JaxschedError: one line with file and line number.
     """
-    return from_rows(read_rows(path))
+    return from_rows(read_rows(path, HEADERS))
 
 
 def from_rows(rows: Rows) -> RawTrace:
@@ -39,10 +37,7 @@ def from_rows(rows: Rows) -> RawTrace:
     submit = rows.numbers("submission_time")
     num_gpus = rows.whole_numbers("num_gpu", absent=0)
     duration = rows.numbers("duration", absent=float("nan"))
-    columns = (("submission_time", submit), ("num_gpu", num_gpus), ("duration", duration))
-    for name, values in columns:
-        negative = np.flatnonzero(values < 0)
-        if negative.size:
-            row = int(negative[0])
-            rows.fail(row, f"{name} is {values[row]:g}; accepted: a number from 0 on")
+    rows.not_negative("submission_time", submit)
+    rows.not_negative("num_gpu", num_gpus)
+    rows.not_negative("duration", duration)
     return RawTrace(stem(rows.path), NAME, submit, num_gpus, duration)

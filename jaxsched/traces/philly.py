@@ -26,18 +26,15 @@ def read(path: PathLike) -> RawTrace:
     Raises:
       JaxschedError: one line with file and line number.
     """
-    return from_rows(read_rows(path))
+    return from_rows(read_rows(path, HEADERS))
 
 
 def from_rows(rows: Rows) -> RawTrace:
     """The trace in a file that has been split into cells."""
     num_gpus = rows.whole_numbers("num_gpus", absent=0)
     duration = rows.numbers("duration", absent=float("nan"))
-    for name, values in (("num_gpus", num_gpus), ("duration", duration)):
-        negative = np.flatnonzero(values < 0)
-        if negative.size:
-            row = int(negative[0])
-            rows.fail(row, f"{name} is {values[row]:g}; accepted: a number from 0 on")
+    rows.not_negative("num_gpus", num_gpus)
+    rows.not_negative("duration", duration)
     return RawTrace(
         name=stem(rows.path),
         source=NAME,

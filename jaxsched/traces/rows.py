@@ -7,10 +7,10 @@ import math
 import os
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -73,9 +73,14 @@ class Rows:
 
         return np.array(self._parse(name, parse, "a number"), np.float64)
 
-    def _parse(
-        self, name: str, parse: Callable[[str], float | None], accepted: str
-    ) -> list[float]:
+    def not_negative(self, name: str, values: npt.NDArray[Any]) -> None:
+        """Refuse the file if a value of the column is below 0."""
+        negative = np.flatnonzero(values < 0)
+        if negative.size:
+            row = int(negative[0])
+            self.fail(row, f"{name} is {values[row]:g}; accepted: a number from 0 on")
+
+    def _parse(self, name: str, parse: Callable[[str], float | None], accepted: str) -> list[float]:
         values: list[float] = []
         for row, cell in enumerate(self.column(name)):
             value = parse(cell)
@@ -118,12 +123,12 @@ def read_text(path: PathLike) -> str:
     return text
 
 
-def read_rows(path: PathLike) -> Rows:
-    """Split a comma-separated file with a header line into cells.
+def read_rows(path: PathLike, headers: Sequence[tuple[str, ...]]) -> Rows:
+    """Split a comma-separated file with one of the given header lines into cells.
 
     Raises:
-      JaxschedError: one line with file and line if it cannot be read or a row has the wrong
-        number of cells.
+      JaxschedError: one line with file and line if it cannot be read, has another header or no
+        rows, or a row has the wrong number of cells.
     """
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     header: tuple[str, ...] = ()
@@ -135,6 +140,13 @@ def read_rows(path: PathLike) -> Rows:
                 continue
             if not header:
                 header = tuple(name.strip() for name in row)
+                if header not in headers:
+                    found = describe_value(",".join(header), 80)
+                    accepted = " or ".join(",".join(names) for names in headers)
+                    raise JaxschedError(
+                        f"{path}, line {reader.line_num}: the header is {found}; "
+                        f"accepted: {accepted}"
+                    )
             elif len(row) == len(header):
                 cells.append(row)
                 lines.append(reader.line_num)
@@ -147,6 +159,8 @@ def read_rows(path: PathLike) -> Rows:
         raise JaxschedError(
             f"{path}, line {reader.line_num}: {error}; accepted: comma-separated values"
         ) from None
+    if not cells:
+        raise JaxschedError(f"{path}: has no jobs; accepted: a header line and one row per job")
     return Rows(str(path), header, cells, lines)
 
 

@@ -53,6 +53,7 @@ class SyntheticConfig:
     diurnal_period_s: float = 86400.0
 
     def __post_init__(self) -> None:
+        """Refuse values that cannot be drawn from."""
         checks = (
             ("num_jobs", self.num_jobs >= 1, "a whole number from 1 on"),
             ("mean_gap_s", 0 < self.mean_gap_s < math.inf, "seconds above 0"),
@@ -107,9 +108,7 @@ def generate(
     """
     if num_traces < 1:
         raise JaxschedError(f"num_traces is {num_traces}; accepted: a whole number from 1 on")
-    return [
-        _generate_one(generator(seed, k), config, f"{name}[{k}]") for k in range(num_traces)
-    ]
+    return [_generate_one(generator(seed, k), config, f"{name}[{k}]") for k in range(num_traces)]
 
 
 def _generate_one(rng: np.random.Generator, config: SyntheticConfig, name: str) -> JobTable:

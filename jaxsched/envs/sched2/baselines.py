@@ -11,10 +11,10 @@ from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxsched.envs.sched2 import tables as tb
-from jaxsched.envs.sched2.dynamics import ClusterState, legal_slots
+from jaxsched.envs.sched2.dynamics import ClusterState, legal_slots, window_gpus
 from jaxsched.envs.sched2.environment import Params
 from jaxsched.envs.sched2.observation import placement_now
+from jaxsched.envs.sched2.tables import JobTables, lookup
 from jaxsched.errors import JaxschedError
 from jaxsched.policies import Policy, View, no_memory
 from jaxsched.types import Array, PRNGKey, PyTree
@@ -25,33 +25,30 @@ MAX_DELAYS = 3  # DSIF delays a job at most this often
 LAST = jnp.iinfo(jnp.int32).max
 
 
-def _by_age(state: ClusterState) -> Array:
+def _by_age(state: ClusterState, jobs: JobTables) -> Array:
+    del jobs
     return jnp.arange(state.window.shape[0])
 
 
-def _by_duration(state: ClusterState) -> Array:
-    return state.window[:, tb.RUN_TIME][:, 0]
+def _by_duration(state: ClusterState, jobs: JobTables) -> Array:
+    return lookup(jobs.run_time, state.episode, state.window)[:, 0]
 
 
-def _by_actual_time(state: ClusterState) -> Array:
-    return placement_now(state)[1]
+def _by_actual_time(state: ClusterState, jobs: JobTables) -> Array:
+    return placement_now(state, jobs)[1]
 
 
-def _by_demand(state: ClusterState) -> Array:
-    return state.window[:, tb.GPUS]
-
-
-def _by_work(state: ClusterState) -> Array:
+def _by_work(state: ClusterState, jobs: JobTables) -> Array:
     """GPU time in int32: exact for 120 GPUs and jobs of up to 200 days."""
-    return state.window[:, tb.GPUS] * state.window[:, tb.RUN_TIME][:, 0]
+    return window_gpus(state, jobs) * _by_duration(state, jobs)
 
 
-KEYS: dict[str, Callable[[ClusterState], Array]] = {
+KEYS: dict[str, Callable[[ClusterState, JobTables], Array]] = {
     "fifo": _by_age,  # first in, first out
     "sif": _by_duration,  # shortest ideal time first
     "dsif": _by_duration,  # the same, delaying jobs that would be split
     "saf": _by_actual_time,  # shortest actual time first (knows the run time of each placement)
-    "lrf": _by_demand,  # least required GPUs first
+    "lrf": window_gpus,  # least required GPUs first
     "spf": _by_work,  # smallest product of GPUs and time first
 }
 BASELINES = tuple(KEYS)
@@ -93,26 +90,26 @@ def _first(key: Array, candidates: Array) -> tuple[Array, Array]:
     return slot, jnp.any(candidates)
 
 
-def _candidates(state: ClusterState, mode: Mode) -> Array:
-    return legal_slots(state) if mode == "skip" else state.window[:, tb.GPUS] > 0
+def _candidates(state: ClusterState, jobs: JobTables, mode: Mode) -> Array:
+    return legal_slots(state, jobs) if mode == "skip" else state.window != jobs.empty_row
 
 
-def _ranked(key_of: Callable[[ClusterState], Array], mode: Mode) -> Callable:
+def _ranked(key_of: Callable[[ClusterState, JobTables], Array], mode: Mode) -> Callable:
     if key_of is _by_actual_time:
         mode = "skip"  # the key is only defined for jobs that fit
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
         del weights, key
-        state: ClusterState = view.state
-        slot, found = _first(key_of(state), _candidates(state, mode))
-        starts = found & legal_slots(state)[slot]
+        state, jobs = view.state, view.params.jobs
+        slot, found = _first(key_of(state, jobs), _candidates(state, jobs, mode))
+        starts = found & legal_slots(state, jobs)[slot]
         return jnp.where(starts, slot, _void(state)), memory
 
     return act
 
 
 def _no_delays(params: Params) -> Delays:
-    n = params.jobs.rows.shape[1]
+    n = params.jobs.empty_row + 1
     return Delays(jnp.zeros((n,), jnp.int32), jnp.full((n,), -1, jnp.int32))
 
 
@@ -124,12 +121,10 @@ def _delayed(mode: Mode) -> Callable:
 
     def act(weights: PyTree, memory: Delays, view: View, key: PRNGKey) -> tuple[Array, Delays]:
         del weights, key
-        state: ClusterState = view.state
-        fits, rank = legal_slots(state), _by_duration(state)
-        occupied = state.window[:, tb.GPUS] > 0
-        job = jnp.where(occupied, state.window[:, tb.JOB], memory.count.shape[0] - 1)
-        level, _ = placement_now(state)
-        candidates = _candidates(state, mode) & (memory.held_at[job] != state.time)
+        state, jobs = view.state, view.params.jobs
+        fits, rank, job = legal_slots(state, jobs), _by_duration(state, jobs), state.window
+        level, _ = placement_now(state, jobs)
+        candidates = _candidates(state, jobs, mode) & (memory.held_at[job] != state.time)
         delayed = candidates & fits & (level > 0) & (memory.count[job] < MAX_DELAYS)
         slot, found = _first(rank, candidates & ~delayed)
         slots = jnp.arange(rank.shape[0])
@@ -146,7 +141,7 @@ def _delayed(mode: Mode) -> Callable:
 def _strict(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
     """The oldest job of the window whose placement now would have level 0, otherwise void."""
     del weights, key
-    state: ClusterState = view.state
-    level, _ = placement_now(state)
-    slot, found = _first(_by_age(state), legal_slots(state) & (level == 0))
+    state, jobs = view.state, view.params.jobs
+    level, _ = placement_now(state, jobs)
+    slot, found = _first(_by_age(state, jobs), legal_slots(state, jobs) & (level == 0))
     return jnp.where(found, slot, _void(state)), memory

@@ -1,7 +1,6 @@
 """The rules of the SCHED2 cluster (specification, section 3), with no word of learning in them.
 
-Axes: ``S`` servers, ``G`` GPUs per server, ``J`` window slots, ``C`` columns of a job row.
-Times are whole seconds (int32).
+Axes: ``S`` servers, ``G`` GPUs per server, ``J`` window slots. Times are whole seconds (int32).
 """
 
 from typing import NamedTuple
@@ -10,20 +9,21 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched import placement
-from jaxsched.envs.sched2 import tables as tb
 from jaxsched.envs.sched2.slowdown import fewest_servers, level_of
-from jaxsched.envs.sched2.tables import JobTables
+from jaxsched.envs.sched2.tables import NEVER, JobTables, lookup
 from jaxsched.types import Array
 
 
 class ClusterState(NamedTuple):
-    """Everything the future depends on; the waiting jobs beyond the window are table rows
-    ``head .. arrived - 1``, because jobs enter the window in order and leave only from it.
+    """Everything the future depends on.
+
+    The waiting jobs beyond the window are the table's rows ``head .. arrived - 1``, because jobs
+    enter the window in order and leave only from it. One integer per GPU holds the last job put
+    there: twice its finish time, plus one if it was multi-GPU at level 0.
     """
 
-    finish_time: Array  # int32 [S, G], when the last job on the GPU ends; free if <= time
-    last_packed: Array  # bool [S, G], the last job put here was multi-GPU at level 0
-    window: Array  # int32 [J, C], rows of the waiting jobs that can be chosen; zeros when empty
+    last_job: Array  # int32 [S, G]
+    window: Array  # int32 [J], jobs that can be chosen, oldest first; the empty row's index after
     time: Array  # int32
     head: Array  # int32, first job that has not entered the window
     arrived: Array  # int32, first job still to be submitted
@@ -31,12 +31,11 @@ class ClusterState(NamedTuple):
 
 
 class Start(NamedTuple):
-    """What starting one job did (all zero or false where no job started)."""
+    """What starting one job did (zeros where no job was started)."""
 
     started: Array  # bool
     job: Array  # int32, index in the table
-    num_gpus: Array  # int32
-    duration: Array  # int32
+    duration: Array  # int32, ideal run time
     wait: Array  # int32
     run: Array  # int32, actual run time
     level: Array  # int32, locality level
@@ -48,109 +47,122 @@ def new_cluster(
     jobs: JobTables, episode: Array, num_servers: int, gpus_per_server: int, window: int
 ) -> ClusterState:
     """An idle cluster at time 0 with every job submitted at 0 admitted."""
-    shape = (num_servers, gpus_per_server)
+    episode = jnp.asarray(episode, jnp.int32)
     empty = ClusterState(
-        finish_time=jnp.zeros(shape, jnp.int32),
-        last_packed=jnp.zeros(shape, bool),
-        window=jnp.zeros((window, tb.NUM_COLUMNS), jnp.int32),
+        last_job=jnp.zeros((num_servers, gpus_per_server), jnp.int32),
+        window=jnp.full((window,), jobs.empty_row, jnp.int32),
         time=jnp.int32(0),
         head=jnp.int32(0),
-        arrived=jnp.int32(0),
-        episode=jnp.asarray(episode, jnp.int32),
+        arrived=jobs.batch_end[episode, 0],
+        episode=episode,
     )
-    return fill_window(empty._replace(arrived=jobs.batch_end[empty.episode, 0]), jobs)
+    return fill_window(empty, jobs)
+
+
+def finish_times(state: ClusterState) -> Array:
+    """When the last job on each GPU ends or ended, int32 ``[S, G]``; free GPUs are in the past."""
+    return state.last_job >> 1
 
 
 def is_free(state: ClusterState) -> Array:
     """Which GPUs are free now, bool ``[S, G]``."""
-    return state.finish_time <= state.time
+    return state.last_job <= 2 * state.time + 1
 
 
-def legal_actions(state: ClusterState, jobs: JobTables) -> Array:
-    """Slots whose job fits the free GPUs, then void (legal while anything can still happen)."""
-    return jnp.append(legal_slots(state), may_advance(state, jobs))
+def earliest_finish(state: ClusterState) -> Array:
+    """When the first of the running jobs ends; ``NEVER`` if none runs."""
+    ends = jnp.where(is_free(state), 2 * NEVER, state.last_job)
+    return jnp.min(jnp.min(ends, axis=0)) >> 1
 
 
-def legal_slots(state: ClusterState) -> Array:
+def window_gpus(state: ClusterState, jobs: JobTables) -> Array:
+    """GPUs that each slot's job needs, int32 ``[J]``, 0 for an empty slot."""
+    return lookup(jobs.num_gpus, state.episode, state.window)
+
+
+def legal_slots(state: ClusterState, jobs: JobTables) -> Array:
     """Slots that hold a job which fits the free GPUs, bool ``[J]``."""
-    gpus = state.window[:, tb.GPUS]
+    gpus = window_gpus(state, jobs)
     return (gpus > 0) & (gpus <= jnp.sum(is_free(state), dtype=jnp.int32))
 
 
 def may_advance(state: ClusterState, jobs: JobTables) -> Array:
     """Void is legal while a job runs or a submission is still to come."""
-    running = jnp.any(state.finish_time > state.time)
-    return running | (state.arrived < jobs.num_jobs[state.episode])
+    return next_instant(state, jobs) < NEVER
+
+
+def legal_actions(state: ClusterState, jobs: JobTables) -> Array:
+    """Legal slots, then void; bool ``[J + 1]``."""
+    return jnp.append(legal_slots(state, jobs), may_advance(state, jobs))
 
 
 def all_started(state: ClusterState, jobs: JobTables) -> Array:
     """True once no job waits and none is to come."""
-    none_waits = (state.window[0, tb.GPUS] == 0) & (state.head == state.arrived)
+    none_waits = (state.window[0] == jobs.empty_row) & (state.head == state.arrived)
     return none_waits & (state.arrived == jobs.num_jobs[state.episode])
+
+
+def next_instant(state: ClusterState, jobs: JobTables) -> Array:
+    """Time of the next submission or finish, whichever comes first; ``NEVER`` if none is left."""
+    submission = lookup(jobs.submit_time, state.episode, state.arrived)
+    return jnp.minimum(submission, earliest_finish(state))
 
 
 def fill_window(state: ClusterState, jobs: JobTables) -> ClusterState:
     """Let the next waiting jobs into the empty slots at the end of the window."""
-    num_slots = state.window.shape[0]
-    slot = jnp.arange(num_slots)
-    occupied = jnp.sum(state.window[:, tb.GPUS] > 0, dtype=jnp.int32)
+    slot = jnp.arange(state.window.shape[0])
+    occupied = jnp.sum(state.window != jobs.empty_row, dtype=jnp.int32)
     candidate = state.head + slot - occupied
     entering = (slot >= occupied) & (candidate < state.arrived)
-    rows = jobs.rows[state.episode, jnp.where(entering, candidate, 0)]
-    window = jnp.where(entering[:, None], rows, state.window)
-    return state._replace(window=window, head=state.head + jnp.sum(entering, dtype=jnp.int32))
-
-
-def next_instant(state: ClusterState, jobs: JobTables) -> Array:
-    """Time of the next submission or finish, whichever comes first."""
-    running = state.finish_time > state.time
-    earliest_finish = jnp.min(jnp.where(running, state.finish_time, tb.NEVER))
-    return jnp.minimum(jobs.submit_time[state.episode, state.arrived], earliest_finish)
+    return state._replace(
+        window=jnp.where(entering, candidate, state.window),
+        head=jnp.minimum(state.head + state.window.shape[0] - occupied, state.arrived),
+    )
 
 
 def admit_until(state: ClusterState, jobs: JobTables, time: Array) -> ClusterState:
     """Move the clock to ``time``, at most the next instant, and admit what is submitted then."""
-    submitted = jobs.submit_time[state.episode, state.arrived] <= time
-    batch_end = jobs.batch_end[state.episode, state.arrived]
-    return state._replace(time=time, arrived=jnp.where(submitted, batch_end, state.arrived))
+    submitted = lookup(jobs.submit_time, state.episode, state.arrived) <= time
+    batch_end = lookup(jobs.batch_end, state.episode, state.arrived)
+    arrived = jnp.where(submitted, batch_end, state.arrived)
+    return fill_window(state._replace(time=time, arrived=arrived), jobs)
 
 
-def place(state: ClusterState, row: Array) -> tuple[ClusterState, Start]:
-    """Start the job of ``row`` where packing puts it; an empty row starts nothing."""
-    num_gpus, time = row[tb.GPUS], state.time
-    gpus_per_server = state.finish_time.shape[-1]
-    bits = placement.to_bits(is_free(state))
+def place(state: ClusterState, jobs: JobTables, job: Array) -> tuple[ClusterState, Start]:
+    """Start ``job`` where packing puts it; the empty row starts nothing."""
+    num_servers, gpus_per_server = state.last_job.shape
+    num_gpus = lookup(jobs.num_gpus, state.episode, job)
+    submit = lookup(jobs.submit_time, state.episode, job)
+    by_level = lookup(jobs.run_time, state.episode, job)
+    started = job != jobs.empty_row
+
+    free = is_free(state)
+    bits = placement.to_bits(free)
     free_count = placement.count_bits(bits)
     counts = placement.pack(free_count, placement.cumulative_free(free_count), num_gpus)
-    extra = jnp.sum(counts > 0, dtype=jnp.int32) - fewest_servers(num_gpus, gpus_per_server)
-    level = level_of(extra)
-    by_level = row[tb.RUN_TIME]
+    used = jnp.sum(counts > 0, dtype=jnp.int32)
+    level = level_of(used - fewest_servers(num_gpus, gpus_per_server))
     run = jnp.sum(jnp.where(jnp.arange(by_level.shape[0]) == level, by_level, 0))
-    taken = placement.lowest_free(bits, counts, gpus_per_server)
+    taken = free & placement.lowest_free(bits, counts, gpus_per_server)
     packed = (num_gpus > 1) & (level == 0)
     start = Start(
-        started=num_gpus > 0,
-        job=row[tb.JOB],
-        num_gpus=num_gpus,
+        started=started,
+        job=job,
         duration=by_level[0],
-        wait=jnp.where(num_gpus > 0, time - row[tb.SUBMIT], 0),
+        wait=jnp.where(started, state.time - submit, 0),
         run=run,
         level=level,
         gpus=placement.to_bits(taken),
-        reused=packed & jnp.all(state.last_packed | ~taken),
+        reused=packed & jnp.all((state.last_job & 1 == 1) | ~taken),
     )
-    after = state._replace(
-        finish_time=jnp.where(taken, time + run, state.finish_time),
-        last_packed=jnp.where(taken, packed, state.last_packed),
-    )
-    return after, start
+    last_job = 2 * (state.time + run) + packed
+    return state._replace(last_job=jnp.where(taken, last_job, state.last_job)), start
 
 
-def remove_slot(window: Array, slot: Array) -> Array:
+def remove_slot(window: Array, slot: Array, empty_row: int) -> Array:
     """Close the gap that the job of ``slot`` leaves; an out-of-range slot changes nothing."""
-    moved_up = jnp.concatenate([window[1:], jnp.zeros_like(window[:1])])
-    leaves = jnp.arange(window.shape[0]) >= slot
-    return jnp.where(leaves[:, None], moved_up, window)
+    moved_up = jnp.append(window[1:], jnp.int32(empty_row))
+    return jnp.where(jnp.arange(window.shape[0]) >= slot, moved_up, window)
 
 
 def apply_action(
@@ -168,20 +180,20 @@ def apply_action(
       action counts as void, or as slot 0 where void is masked).
     """
     num_slots = state.window.shape[0]
+    index = jnp.arange(num_slots)
     finished = all_started(state, jobs)
-    void_legal = may_advance(state, jobs)
-    slots = legal_slots(state) & (jnp.arange(num_slots) == action)
-    invalid = ~(jnp.any(slots) | ((action == num_slots) & void_legal)) & ~finished
-    slots = slots | (invalid & ~void_legal & (jnp.arange(num_slots) == 0))
-    starts = jnp.any(slots)
+    instant = next_instant(state, jobs)
+    void_legal = instant < NEVER
+    starts = jnp.any(legal_slots(state, jobs) & (index == action))
+    invalid = ~(starts | ((action == num_slots) & void_legal)) & ~finished
+    slot = jnp.where(starts, action, jnp.where(invalid & ~void_legal, 0, num_slots))
+    starts = slot < num_slots
 
-    row = jnp.sum(jnp.where(slots[:, None], state.window, 0), axis=0)
-    after, start = place(state, row)
-    slot = jnp.where(starts, jnp.argmax(slots), num_slots)
-    after = after._replace(window=remove_slot(after.window, slot))
-    time = jnp.where(starts | finished, state.time, next_instant(state, jobs))
-    after = admit_until(after, jobs, time)
-    return fill_window(after, jobs), start, invalid
+    job = jnp.min(jnp.where(index == slot, state.window, jobs.empty_row))
+    placed, start = place(state, jobs, job)
+    placed = placed._replace(window=remove_slot(state.window, slot, jobs.empty_row))
+    time = jnp.where(starts | finished, state.time, instant)
+    return admit_until(placed, jobs, time), start, invalid
 
 
 def advance_to_choice(state: ClusterState, jobs: JobTables) -> ClusterState:
@@ -189,12 +201,11 @@ def advance_to_choice(state: ClusterState, jobs: JobTables) -> ClusterState:
 
     def blocked(clock: tuple[Array, ...]) -> Array:
         now = resume(clock)
-        return ~all_started(now, jobs) & ~jnp.any(legal_slots(now))
+        return ~all_started(now, jobs) & ~jnp.any(legal_slots(now, jobs))
 
     def advance(clock: tuple[Array, ...]) -> tuple[Array, ...]:
         now = resume(clock)
         now = admit_until(now, jobs, next_instant(now, jobs))
-        now = fill_window(now, jobs)
         return now.window, now.time, now.head, now.arrived
 
     def resume(clock: tuple[Array, ...]) -> ClusterState:
@@ -205,9 +216,11 @@ def advance_to_choice(state: ClusterState, jobs: JobTables) -> ClusterState:
     return resume(jax.lax.while_loop(blocked, advance, clock))
 
 
-def fragmentation(finish_time: Array, time: Array) -> Array:
-    """Mean server fragmentation (Eq. 1): ``1 - (sum x)^2 / (G sum x^2)``, 0 for an idle server."""
-    left = jnp.maximum(finish_time - time, 0).astype(jnp.float32)
+def fragmentation(state: ClusterState) -> Array:
+    """Mean server fragmentation (Eq. 1): ``1 - (sum x)^2 / (G sum x^2)``, 0 for an idle server;
+    ``x`` the remaining times of a server's GPUs.
+    """
+    left = jnp.maximum(finish_times(state) - state.time, 0).astype(jnp.float32)
     squares = jnp.sum(left * left, axis=-1)
     even = jnp.sum(left, axis=-1) ** 2 / (left.shape[-1] * jnp.where(squares > 0, squares, 1.0))
     return jnp.mean(jnp.where(squares > 0, 1.0 - even, 0.0))

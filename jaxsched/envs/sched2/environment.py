@@ -120,7 +120,7 @@ class Sched2(Environment):
 
     def max_jobs(self, params: Params) -> int:
         """Jobs of the longest table."""
-        return params.jobs.rows.shape[1] - 1
+        return params.jobs.empty_row
 
     def max_steps(self, params: Params) -> int:
         """Three per job: n starts and at most 2n instants (section 7)."""
@@ -158,11 +158,12 @@ class Sched2(Environment):
     ) -> tuple[ClusterState, TimeStep]:
         """An idle cluster at time 0; the table is ``episode``, or one drawn with ``key``."""
         if episode is None:
-            episode = jax.random.randint(key, (), 0, self.num_episodes(params))
+            share = jax.random.uniform(key)  # one draw: randint would take three
+            episode = (share * self.num_episodes(params)).astype(jnp.int32)
         state = dynamics.new_cluster(
             params.jobs, episode, self.num_servers, self.gpus_per_server, self.window
         )
-        nothing, start = dynamics.place(state, jnp.zeros_like(state.window[0]))
+        nothing, start = dynamics.place(state, params.jobs, jnp.int32(params.jobs.empty_row))
         metrics = self._metrics(state, start, nothing, jnp.bool_(False), params)
         observation, mask = self.observe(state, params)
         zero, false = jnp.float32(0), jnp.bool_(False)
@@ -205,6 +206,6 @@ class Sched2(Environment):
             start=start,
             time=before.time,
             invalid=invalid,
-            fragmentation=dynamics.fragmentation(placed.finish_time, placed.time),
+            fragmentation=dynamics.fragmentation(placed),
             queue_gpus=obs.queue_gpus(placed, params.jobs),
         )

@@ -10,8 +10,13 @@ from typing import Literal
 import jax.numpy as jnp
 
 from jaxsched import placement
-from jaxsched.envs.sched2 import tables as tb
-from jaxsched.envs.sched2.dynamics import ClusterState, is_free, legal_slots
+from jaxsched.envs.sched2.dynamics import (
+    ClusterState,
+    finish_times,
+    is_free,
+    legal_slots,
+    window_gpus,
+)
 from jaxsched.envs.sched2.slowdown import (
     NUM_LEVELS,
     SLOWDOWN_TENTHS,
@@ -19,7 +24,7 @@ from jaxsched.envs.sched2.slowdown import (
     level_of,
     worst_level,
 )
-from jaxsched.envs.sched2.tables import JobTables
+from jaxsched.envs.sched2.tables import LOW_BITS, JobTables, lookup
 from jaxsched.types import Array
 
 Profile = Literal["time", "slowdown"]
@@ -56,45 +61,48 @@ def observe(
       extras: append per slot the level that packing would give now / 3 and the effectiveness if
         started now (0 where the job does not fit). A result with extras is a variant.
     """
-    remaining = jnp.maximum(state.finish_time - state.time, 0)
+    remaining = jnp.maximum(finish_times(state) - state.time, 0)
     parts = [
         (remaining / time_scale).reshape(-1),
-        slot_features(state, time_scale, profile).reshape(-1),
+        slot_features(state, jobs, time_scale, profile).reshape(-1),
         beyond_window(state, jobs, time_scale),
     ]
     if extras:
-        parts.append(start_now(state).reshape(-1))
+        parts.append(start_now(state, jobs).reshape(-1))
     return jnp.concatenate(parts)
 
 
-def slot_features(state: ClusterState, time_scale: Array, profile: Profile) -> Array:
+def slot_features(
+    state: ClusterState, jobs: JobTables, time_scale: Array, profile: Profile
+) -> Array:
     """Per slot: profile at each level, GPUs / G, wait / time_scale; float32 ``[J, k + 2]``."""
-    window = state.window
-    num_servers, gpus_per_server = state.finish_time.shape
-    gpus = window[:, tb.GPUS]
+    num_servers, gpus_per_server = state.last_job.shape
+    gpus = window_gpus(state, jobs)
     occupied = gpus > 0
     if profile == "time":
-        by_level = window[:, tb.RUN_TIME] / time_scale
+        by_level = lookup(jobs.run_time, state.episode, state.window) / time_scale
     else:
         worst = worst_level(gpus, num_servers, gpus_per_server)
         level = jnp.minimum(jnp.arange(NUM_LEVELS), worst[:, None])
-        slowdown = jnp.asarray(SLOWDOWN_TENTHS)[window[:, tb.MODEL][:, None], level]
+        model = lookup(jobs.model, state.episode, state.window)
+        slowdown = jnp.asarray(SLOWDOWN_TENTHS)[model[:, None], level]
         by_level = jnp.where(occupied[:, None], slowdown / 10.0, 0.0)
-    wait = jnp.where(occupied, state.time - window[:, tb.SUBMIT], 0) / time_scale
+    submit = lookup(jobs.submit_time, state.episode, state.window)
+    wait = jnp.where(occupied, state.time - submit, 0) / time_scale
     demand = gpus / gpus_per_server
     return jnp.concatenate([by_level, demand[:, None], wait[:, None]], axis=1)
 
 
 def beyond_window(state: ClusterState, jobs: JobTables, time_scale: Array) -> Array:
     """Waiting jobs beyond the window: count / J, mean GPUs / G, mean duration and mean wait."""
-    num_slots, gpus_per_server = state.window.shape[0], state.finish_time.shape[-1]
-    ends = jobs.sums[state.episode, jnp.stack([state.head, state.arrived])]
+    num_slots, gpus_per_server = state.window.shape[0], state.last_job.shape[-1]
+    ends = lookup(jobs.sums, state.episode, jnp.stack([state.head, state.arrived]))
     gpus, long_high, long_low, submit_high, submit_low = ends[1] - ends[0]
     count = state.arrived - state.head
-    unit = float(1 << tb.LOW_BITS)
+    unit = float(1 << LOW_BITS)
     duration = long_high * unit + long_low
-    wait_high = count * (state.time >> tb.LOW_BITS) - submit_high
-    wait_low = count * (state.time & ((1 << tb.LOW_BITS) - 1)) - submit_low
+    wait_high = count * (state.time >> LOW_BITS) - submit_high
+    wait_low = count * (state.time & ((1 << LOW_BITS) - 1)) - submit_low
     wait = wait_high * unit + wait_low
     each = 1.0 / jnp.maximum(count, 1)
     return jnp.stack(
@@ -109,29 +117,29 @@ def beyond_window(state: ClusterState, jobs: JobTables, time_scale: Array) -> Ar
 
 def queue_gpus(state: ClusterState, jobs: JobTables) -> Array:
     """GPUs demanded by all waiting jobs, int32 (Fig. 9, solid line)."""
-    ends = jobs.sums[state.episode, jnp.stack([state.head, state.arrived]), 0]
-    return jnp.sum(state.window[:, tb.GPUS]) + ends[1] - ends[0]
+    ends = lookup(jobs.sums, state.episode, jnp.stack([state.head, state.arrived]))
+    return jnp.sum(window_gpus(state, jobs)) + ends[1, 0] - ends[0, 0]
 
 
-def placement_now(state: ClusterState) -> tuple[Array, Array]:
+def placement_now(state: ClusterState, jobs: JobTables) -> tuple[Array, Array]:
     """Level and run time (s) that packing would give each slot's job now, both int32 ``[J]``.
 
     Meaningful where the job fits.
     """
-    gpus = state.window[:, tb.GPUS]
+    gpus = window_gpus(state, jobs)
     free_count = jnp.sum(is_free(state), axis=-1, dtype=jnp.int32)
     servers = placement.servers_used(placement.cumulative_free(free_count), gpus)
-    level = level_of(servers - fewest_servers(gpus, state.finish_time.shape[-1]))
-    by_level = state.window[:, tb.RUN_TIME]
+    level = level_of(servers - fewest_servers(gpus, state.last_job.shape[-1]))
+    by_level = lookup(jobs.run_time, state.episode, state.window)
     chosen = jnp.arange(NUM_LEVELS) == level[:, None]
     return level, jnp.sum(jnp.where(chosen, by_level, 0), axis=-1)
 
 
-def start_now(state: ClusterState) -> Array:
+def start_now(state: ClusterState, jobs: JobTables) -> Array:
     """Per slot: level now / 3 and effectiveness if started now, float32 ``[J, 2]``."""
-    level, run = placement_now(state)
-    window = state.window
-    wait = state.time - window[:, tb.SUBMIT]
-    effectiveness = window[:, tb.RUN_TIME][:, 0] / jnp.maximum(wait + run, 1)
+    level, run = placement_now(state, jobs)
+    wait = state.time - lookup(jobs.submit_time, state.episode, state.window)
+    duration = lookup(jobs.run_time, state.episode, state.window)[:, 0]
+    effectiveness = duration / jnp.maximum(wait + run, 1)
     features = jnp.stack([level / (NUM_LEVELS - 1), effectiveness], axis=-1)
-    return jnp.where(legal_slots(state)[:, None], features, 0.0)
+    return jnp.where(legal_slots(state, jobs)[:, None], features, 0.0)

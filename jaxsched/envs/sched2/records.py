@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched import metrics
-from jaxsched.envs.sched2 import tables as tb
 from jaxsched.envs.sched2.environment import Params, Sched2, StepMetrics
 from jaxsched.envs.sched2.slowdown import SENSITIVE
 from jaxsched.evaluation import Recorder
@@ -86,22 +85,25 @@ def summarise(env: Sched2, params: Params, episodes: Array, records: Records) ->
       name -> float64 ``[E]``, as ``metrics.METRICS`` describes them.
     """
     records = jax.tree.map(np.asarray, records)
-    rows = np.asarray(params.jobs.rows)[np.asarray(episodes), :-1].astype(np.int64)
+    jobs_of = params.jobs.submit_time, params.jobs.run_time[..., 0], params.jobs.num_gpus
+    rows = np.asarray(episodes)
+    submit, duration, num_gpus = (np.asarray(c)[rows, :-1].astype(np.int64) for c in jobs_of)
+    model = np.asarray(params.jobs.model)[rows, :-1]
     started = records.start >= 0
     jobs = metrics.JobRecords(
         started=started,
-        submit=rows[..., tb.SUBMIT],
+        submit=submit,
         start=records.start.astype(np.int64),
         finish=records.finish.astype(np.int64),
-        duration=rows[..., tb.RUN_TIME][..., 0],
-        num_gpus=rows[..., tb.GPUS],
+        duration=duration,
+        num_gpus=num_gpus,
     )
     result = metrics.common(jobs, env.num_servers * env.gpus_per_server)
     nth = np.arange(started.shape[-1]) < records.count[..., None]
     result["fragmentation"] = metrics.masked_mean(records.fragmentation_curve, nth)
 
     multi = started & (jobs.num_gpus > 1)
-    sensitive = SENSITIVE[rows[..., tb.MODEL]]
+    sensitive = SENSITIVE[model]
     for name, group in {"sensitive": multi & sensitive, "insensitive": multi & ~sensitive}.items():
         result[f"relaxed_{name}"] = metrics.masked_mean(records.level > 0, group)
         result[f"wait_{name}"] = metrics.masked_mean(jobs.start - jobs.submit, group)

@@ -7,9 +7,8 @@ literal return of an episode is the sum of E; the dense one is that sum minus th
 import jax
 import jax.numpy as jnp
 
-from jaxsched.envs.sched2 import tables as tb
 from jaxsched.envs.sched2.dynamics import ClusterState, Start
-from jaxsched.envs.sched2.tables import JobTables
+from jaxsched.envs.sched2.tables import JobTables, lookup
 from jaxsched.types import Array
 
 BLOCK = 64  # waiting jobs beyond the window are summed this many at a time
@@ -26,30 +25,28 @@ def dense(before: ClusterState, start: Start, after: ClusterState, jobs: JobTabl
     d, wait = start.duration, start.wait
     at_best = d / jnp.maximum(wait + d, 1)
     split = jnp.where(start.started, at_best - effectiveness(start), 0.0)
-    window = after.window
-    waiting = waiting_cost(
-        window[:, tb.SUBMIT], window[:, tb.RUN_TIME][:, 0], before.time, after.time
-    )
-    in_window = jnp.sum(jnp.where(window[:, tb.GPUS] > 0, waiting, 0.0))
+    waiting = _waiting_cost(before.time, after, jobs, after.window)
+    in_window = jnp.sum(jnp.where(after.window != jobs.empty_row, waiting, 0.0))
     return -(split + in_window + beyond_window_cost(before.time, after, jobs))
 
 
-def waiting_cost(submit: Array, duration: Array, time: Array, later: Array) -> Array:
-    """Effectiveness that jobs lose by waiting from ``max(time, submit)`` to ``later``.
+def _waiting_cost(time: Array, after: ClusterState, jobs: JobTables, index: Array) -> Array:
+    """Effectiveness that jobs lose by waiting from ``time``, or their submission, until now.
 
     ``d / (w + d) - d / (w + D + d)`` for a wait of w at first and D more, written as one fraction
     so that nothing cancels.
     """
+    submit = lookup(jobs.submit_time, after.episode, index)
+    duration = lookup(jobs.run_time, after.episode, index)[:, 0]
     since = jnp.maximum(time, submit)
     first = (since - submit + duration).astype(jnp.float32)
-    last = (later - submit + duration).astype(jnp.float32)
-    more = (later - since).astype(jnp.float32)
-    safe = jnp.maximum(first * last, 1.0)
-    return duration * more / safe
+    last = (after.time - submit + duration).astype(jnp.float32)
+    more = (after.time - since).astype(jnp.float32)
+    return duration * more / jnp.maximum(first * last, 1.0)
 
 
 def beyond_window_cost(time: Array, after: ClusterState, jobs: JobTables) -> Array:
-    """``waiting_cost`` summed over the jobs ``head .. arrived - 1`` of the table."""
+    """The waiting cost of the jobs ``head .. arrived - 1`` of the table, a block at a time."""
 
     def more(carry: tuple[Array, Array]) -> Array:
         return (carry[0] < after.arrived) & (after.time > time)
@@ -58,8 +55,7 @@ def beyond_window_cost(time: Array, after: ClusterState, jobs: JobTables) -> Arr
         first, cost = carry
         index = first + jnp.arange(BLOCK)
         waits = index < after.arrived
-        rows = jobs.rows[after.episode, jnp.where(waits, index, 0)]
-        each = waiting_cost(rows[:, tb.SUBMIT], rows[:, tb.RUN_TIME][:, 0], time, after.time)
+        each = _waiting_cost(time, after, jobs, jnp.where(waits, index, jobs.empty_row))
         return first + BLOCK, cost + jnp.sum(jnp.where(waits, each, 0.0))
 
     return jax.lax.while_loop(more, add, (after.head, jnp.float32(0)))[1]

@@ -1,6 +1,7 @@
 """Job tables on the device: everything the dynamics look up, prepared once on the host.
 
-Axes: ``K`` tables, ``n`` jobs (padded), ``C`` columns. An episode is an index into the stack.
+Axes: ``K`` tables, ``n`` jobs (padded), ``L`` locality levels. An episode is an index into the
+stack. Each table ends with one empty row, index ``n``: no GPUs, no run time, never submitted.
 """
 
 from typing import NamedTuple
@@ -18,32 +19,42 @@ from jaxsched.envs.sched2.slowdown import (
 from jaxsched.jobs import JobTable, stack_tables, validate
 from jaxsched.types import Array
 
-# Columns of a row; a row of zeros is an empty slot (GPUS == 0).
-JOB, SUBMIT, GPUS, MODEL = range(4)
-RUN_TIME = slice(4, 4 + NUM_LEVELS)  # seconds at each level, clipped at the job's worst level
-NUM_COLUMNS = 4 + NUM_LEVELS
-
-NEVER = np.int32(2**30)  # a time after every event
+NEVER = 2**30 - 1  # a time after every event
 LOW_BITS = 12  # sums of times are kept as (sum of time >> 12, sum of time & 4095)
 
 
 class JobTables(NamedTuple):
-    """A stack of job tables.
+    """A stack of job tables, int32.
 
     Attributes:
-      rows: int32 ``[K, n + 1, C]``, a job per row and one empty row.
-      submit_time: int32 ``[K, n + 1]``, seconds; ``NEVER`` after the last job.
-      batch_end: int32 ``[K, n + 1]``, index of the first job submitted later than this one.
-      sums: int32 ``[K, n + 1, 5]``, sums over the jobs before: GPUs, then duration and submit
-        time in two parts each, so that they stay exact for a hundred thousand jobs.
-      num_jobs: int32 ``[K]``.
+      submit_time: ``[K, n + 1]``, seconds; ``NEVER`` from the last job on.
+      num_gpus: ``[K, n + 1]``.
+      model: ``[K, n + 1]``.
+      run_time: ``[K, n + 1, L]``, seconds at each level, clipped at the job's worst level.
+      batch_end: ``[K, n + 1]``, index of the first job submitted later than this one.
+      sums: ``[K, n + 1, 5]``, sums over the jobs before: GPUs, then duration and submit time in
+        two parts each, so that they stay exact for a hundred thousand jobs.
+      num_jobs: ``[K]``.
     """
 
-    rows: Array
     submit_time: Array
+    num_gpus: Array
+    model: Array
+    run_time: Array
     batch_end: Array
     sums: Array
     num_jobs: Array
+
+    @property
+    def empty_row(self) -> int:
+        """Index of the row that stands for an empty slot."""
+        return self.submit_time.shape[-1] - 1
+
+
+def lookup(column: Array, episode: Array, index: Array) -> Array:
+    """``column[episode, index]`` for indices known to be in range (``index`` of any shape)."""
+    flat = column.reshape(-1, *column.shape[2:])
+    return flat.at[episode * column.shape[1] + index].get(mode="promise_in_bounds")
 
 
 def build_tables(tables: list[JobTable], num_servers: int, gpus_per_server: int) -> JobTables:
@@ -61,32 +72,24 @@ def build_tables(tables: list[JobTable], num_servers: int, gpus_per_server: int)
     for table in tables:
         validate(table, max_gpus=num_servers * gpus_per_server, num_models=len(MODELS))
     stack = stack_tables(tables)
-    columns, num_jobs = stack.columns, stack.num_jobs
-    num_tables, most = columns["submit_time"].shape
-    real = np.arange(most) < num_jobs[:, None]
+    num_jobs, most = stack.num_jobs, stack.columns["submit_time"].shape[1]
+    real = np.arange(most + 1) < num_jobs[:, None]
 
-    model, gpus = columns["model"], columns["num_gpus"]
+    def padded(column: str, fill: int) -> np.ndarray:
+        values = np.pad(stack.columns[column], ((0, 0), (0, 1)))
+        return np.where(real, values, fill).astype(np.int32)
+
+    submit, gpus = padded("submit_time", NEVER), padded("num_gpus", 0)
+    duration, model = padded("duration", 0), padded("model", 0)
     worst = np.asarray(worst_level(gpus, num_servers, gpus_per_server))
     level = np.minimum(np.arange(NUM_LEVELS), worst[..., None])
     slowdown = np.take_along_axis(SLOWDOWN_TENTHS[model], level, axis=-1)
-    times = np.asarray(run_time(columns["duration"][..., None], slowdown))
+    times = np.where(real[..., None], run_time(duration[..., None], slowdown), 0)
+    batch_end = np.stack([np.searchsorted(s, s, side="right") for s in submit])
 
-    rows = np.zeros((num_tables, most + 1, NUM_COLUMNS), np.int32)
-    rows[:, :-1, JOB] = np.arange(most)
-    rows[:, :-1, SUBMIT] = columns["submit_time"]
-    rows[:, :-1, GPUS] = gpus
-    rows[:, :-1, MODEL] = model
-    rows[:, :-1, RUN_TIME] = times
-    rows[:, :-1][~real] = 0
-
-    submit = np.full((num_tables, most + 1), NEVER, np.int32)
-    submit[:, :-1][real] = columns["submit_time"][real]
-    batch_end = np.stack([np.searchsorted(s, s, side="right") for s in submit]).astype(np.int32)
-    batch_end = np.minimum(batch_end, num_jobs[:, None])
-
-    duration, submitted = columns["duration"], np.where(real, columns["submit_time"], 0)
-    low = (1 << LOW_BITS) - 1
+    submitted, low = np.where(real, submit, 0), (1 << LOW_BITS) - 1
     parts = [gpus, duration >> LOW_BITS, duration & low, submitted >> LOW_BITS, submitted & low]
-    sums = np.zeros((num_tables, most + 1, len(parts)), np.int32)
-    sums[:, 1:] = np.cumsum(np.stack(parts, -1) * real[..., None], axis=1)
-    return JobTables(*(jnp.asarray(x) for x in (rows, submit, batch_end, sums, num_jobs)))
+    sums = np.zeros((*submit.shape, len(parts)), np.int32)
+    sums[:, 1:] = np.cumsum(np.stack(parts, -1), axis=1)[:, :-1]
+    columns = (submit, gpus, model, times, np.minimum(batch_end, num_jobs[:, None]), sums, num_jobs)
+    return JobTables(*(jnp.asarray(column, jnp.int32) for column in columns))

@@ -1,0 +1,19 @@
+"""Reports: one JSON-able `Comparison` in, a terminal table or a self-contained HTML page out.
+
+Nothing here imports an environment, a learner or JAX.
+"""
+
+from jaxsched.report.html import render_html, write_html
+from jaxsched.report.schema import Comparison, check
+from jaxsched.report.summary import Summary, Verdict
+from jaxsched.report.tables import comparison_table
+
+__all__ = [
+    "Comparison",
+    "Summary",
+    "Verdict",
+    "check",
+    "comparison_table",
+    "render_html",
+    "write_html",
+]

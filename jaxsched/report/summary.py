@@ -1,0 +1,253 @@
+"""What the numbers of a comparison say: means, best values, gains and the verdict."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from jaxsched.errors import JaxschedError
+from jaxsched.report.schema import Comparison, Metric, Policy
+from jaxsched.statistics import (
+    Floats,
+    Interval,
+    paired_difference,
+    ratio_interval,
+    seeds_episodes_interval,
+)
+
+NARROW_SPACE = "\u202f"
+MINUS = "\u2212"
+DASH = "\u2013"
+
+_DEFAULT_BARS = ("avg_effectiveness", "avg_jct", "makespan")
+
+
+def number(value: float, digits: int) -> str:
+    """``value`` with ``digits`` decimals, thin thousands separators and a true minus sign."""
+    text = f"{value:,.{digits}f}".replace(",", NARROW_SPACE)
+    if text.startswith("-"):
+        text = MINUS + text[1:] if text.strip("-0." + NARROW_SPACE) else text[1:]
+    return text
+
+
+def span(interval: Interval, digits: int) -> str:
+    """The two ends of an interval."""
+    return f"{number(interval.low, digits)}{DASH}{number(interval.high, digits)}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The report's answer: ``headline`` in one sentence, ``detail`` in one or two more."""
+
+    headline: str
+    detail: str
+    won: bool | None  # None where there is no learned policy or no baseline
+
+
+class Summary:
+    """Everything derived from a checked `Comparison`; intervals are computed once."""
+
+    def __init__(self, comparison: Comparison, *, resamples: int = 10_000) -> None:
+        """Summarise ``comparison``, which must have passed `jaxsched.report.schema.check`."""
+        self.comparison = comparison
+        self.metrics: dict[str, Metric] = comparison["metrics"]
+        self._resamples = resamples
+        self._gains: dict[tuple[str, str], Interval | None] = {}
+
+    @cached_property
+    def primary(self) -> str:
+        """Name of the metric that the verdict is about."""
+        directed = [name for name, m in self.metrics.items() if m["better"] != "neither"]
+        return self.comparison.get("primary") or (directed or list(self.metrics))[0]
+
+    @cached_property
+    def bars(self) -> list[str]:
+        """Names of the metrics that deserve a bar chart."""
+        if self.comparison.get("bars"):
+            return self.comparison["bars"]
+        usual = [name for name in _DEFAULT_BARS if name in self.metrics]
+        directed = [name for name, m in self.metrics.items() if m["better"] != "neither"]
+        return usual or directed[:3]
+
+    @cached_property
+    def policies(self) -> list[Policy]:
+        """Learned policies, then yardsticks, then baselines; the best first in each group."""
+        rank = {"learned": 0, "yardstick": 1, "baseline": 2}
+
+        def key(policy: Policy) -> tuple[int, float]:
+            cell = self.cells.get((policy["name"], self.primary))
+            cost = np.inf if cell is None else self._cost(self.primary, cell)
+            return rank[policy["kind"]], cost
+
+        return sorted(self.comparison["policies"], key=key)
+
+    def of_kind(self, kind: str) -> list[Policy]:
+        """Policies of one kind, best first."""
+        return [p for p in self.policies if p["kind"] == kind]
+
+    @cached_property
+    def cells(self) -> dict[tuple[str, str], Interval]:
+        """Mean and interval for each (policy, metric) that was measured."""
+        return {
+            (policy["name"], metric): seeds_episodes_interval(
+                self.values(policy, metric), resamples=self._resamples
+            )
+            for policy in self.comparison["policies"]
+            for metric in self.metrics
+            if metric in policy["metrics"]
+        }
+
+    def values(self, policy: Policy, metric: str) -> Floats:
+        """Per-episode values, shape ``[seeds, episodes]``."""
+        return np.atleast_2d(np.asarray(policy["metrics"][metric], np.float64))
+
+    def seeds(self, policy: Policy) -> int:
+        """Number of training seeds behind a policy's results."""
+        return max((self.values(policy, m).shape[0] for m in policy["metrics"]), default=1)
+
+    def best_baseline(self, metric: str) -> Policy | None:
+        """The baseline with the best mean of this one metric; None if nothing qualifies."""
+        if self.metrics[metric]["better"] == "neither":
+            return None
+        rivals = [p for p in self.of_kind("baseline") if metric in p["metrics"]]
+        return min(
+            rivals, key=lambda p: self._cost(metric, self.cells[p["name"], metric]), default=None
+        )
+
+    def is_best(self, policy: Policy, metric: str) -> bool:
+        """Whether no policy's mean, as printed, is better than this one's."""
+        info = self.metrics[metric]
+        cell = self.cells.get((policy["name"], metric))
+        if cell is None or info["better"] == "neither":
+            return False
+        printed = [
+            round(c.estimate, info["digits"]) for (_, m), c in self.cells.items() if m == metric
+        ]
+        best = max(printed) if info["better"] == "higher" else min(printed)
+        return round(cell.estimate, info["digits"]) == best
+
+    def gain(self, policy: Policy, metric: str) -> Interval | None:
+        """How many times better than the best baseline of this metric; above 1 is better.
+
+        The ratio of means, turned round where lower is better, with a paired bootstrap interval.
+        None where it has no meaning: no baseline, no direction, or a mean of zero.
+        """
+        key = (policy["name"], metric)
+        if key not in self._gains:
+            self._gains[key] = self._gain(policy, metric)
+        return self._gains[key]
+
+    def _gain(self, policy: Policy, metric: str) -> Interval | None:
+        rival = self.best_baseline(metric)
+        if rival is None or metric not in policy["metrics"]:
+            return None
+        ours, theirs = self.values(policy, metric), self.values(rival, metric)
+        if self.metrics[metric]["better"] == "lower":
+            ours, theirs = theirs, ours
+        try:
+            return ratio_interval(ours, theirs, resamples=self._resamples)
+        except JaxschedError:
+            return None
+
+    def advantage(self, policy: Policy, other: Policy, metric: str) -> Interval:
+        """Paired difference of means, signed so that positive means ``policy`` is better."""
+        ours, theirs = self.values(policy, metric), self.values(other, metric)
+        if self.metrics[metric]["better"] == "lower":
+            ours, theirs = theirs, ours
+        return paired_difference(ours, theirs, resamples=self._resamples)
+
+    def shown(self, policy: Policy, metric: str) -> str:
+        """The mean as the report prints it."""
+        return number(self.cells[policy["name"], metric].estimate, self.metrics[metric]["digits"])
+
+    def _cost(self, metric: str, cell: Interval) -> float:
+        return -cell.estimate if self.metrics[metric]["better"] == "higher" else cell.estimate
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What to conclude about the primary metric, said plainly."""
+        measured = [p for p in self.policies if self.primary in p["metrics"]]
+        learned = [p for p in measured if p["kind"] == "learned"]
+        baselines = [p for p in measured if p["kind"] == "baseline"]
+        yardsticks = [p for p in measured if p["kind"] == "yardstick"]
+        label = self.metrics[self.primary]["label"].lower()
+        if not learned:
+            return self._verdict_without_learning(baselines, yardsticks, label)
+        best = learned[0]
+        if not baselines:
+            text = f"{_subject(best)} reaches {self._with_unit(best)} in {label}."
+            return Verdict(text, self._against_yardsticks(best, yardsticks), None)
+        return self._verdict_against(best, baselines, yardsticks, label)
+
+    def _verdict_without_learning(
+        self, baselines: list[Policy], yardsticks: list[Policy], label: str
+    ) -> Verdict:
+        if not baselines:
+            return Verdict("There is nothing to compare here: no baseline was run.", "", None)
+        lead = f"Best baseline in {label}: {baselines[0]['name']}, {self._with_unit(baselines[0])}."
+        detail = "No learned policy is part of this comparison."
+        for rule in yardsticks:
+            detail += f" The yardstick {rule['name']} reaches {self._with_unit(rule)}."
+        return Verdict(lead, detail, None)
+
+    def _verdict_against(
+        self, best: Policy, baselines: list[Policy], yardsticks: list[Policy], label: str
+    ) -> Verdict:
+        leads = {p["name"]: self.advantage(best, p, self.primary) for p in baselines}
+        rival = baselines[0]
+        compared = f"{self.shown(best, self.primary)} vs {self._with_unit(rival)} ({rival['name']})"
+        if all(lead.low > 0 for lead in leads.values()):
+            won: bool = True
+            text = f"{_subject(best)} beats every baseline of the paper on {label}: {compared}."
+        else:
+            won = False
+            ahead = [n for n, lead in leads.items() if lead.high < 0]
+            if ahead:
+                text = (
+                    f"{_subject(best)} does not beat the baselines of the paper on {label}: "
+                    f"{compared}; {_listing(ahead)} {'is' if len(ahead) == 1 else 'are'} better."
+                )
+            else:
+                level = [n for n, lead in leads.items() if lead.low <= 0]
+                text = (
+                    f"{_subject(best)} does not clearly beat every baseline of the paper on "
+                    f"{label}: {compared}; no clear difference from {_listing(level)}."
+                )
+        gain = self.gain(best, self.primary)
+        detail = ""
+        if gain is not None:
+            detail = (
+                f"That is {number(gain.estimate, 2)} times the best baseline "
+                f"(95\u00a0% interval {span(gain, 2)})."
+            )
+        return Verdict(text, f"{detail} {self._against_yardsticks(best, yardsticks)}".strip(), won)
+
+    def _against_yardsticks(self, best: Policy, yardsticks: list[Policy]) -> str:
+        sentences = []
+        digits = self.metrics[self.primary]["digits"]
+        for rule in yardsticks:
+            lead = self.advantage(best, rule, self.primary)
+            name = f"the yardstick {rule['name']} ({self._with_unit(rule)})"
+            if not lead.excludes(0.0):
+                sentences.append(f"It is not clearly different from {name}.")
+                continue
+            side = "ahead of" if lead.low > 0 else "behind"
+            size = Interval(abs(lead.estimate), *sorted((abs(lead.low), abs(lead.high))))
+            sentences.append(
+                f"It is {side} {name} by {number(size.estimate, digits)} "
+                f"(95\u00a0% interval {span(size, digits)})."
+            )
+        return " ".join(sentences)
+
+    def _with_unit(self, policy: Policy) -> str:
+        unit = self.metrics[self.primary]["unit"]
+        return f"{self.shown(policy, self.primary)}{NARROW_SPACE + unit if unit else ''}"
+
+
+def _subject(policy: Policy) -> str:
+    name = policy["name"]
+    return "The learned policy" if name == "learned" else f"The learned policy {name}"
+
+
+def _listing(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

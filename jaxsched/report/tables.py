@@ -1,0 +1,102 @@
+"""The comparison as a table for the terminal."""
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from jaxsched.report.schema import Comparison, Policy, check
+from jaxsched.report.summary import DASH, Summary, number
+
+_KIND_STYLE = {"learned": "bold cyan", "yardstick": "yellow", "baseline": ""}
+_ARROW = {"higher": "\u2191", "lower": "\u2193", "neither": " "}
+
+
+def comparison_table(
+    comparison: Comparison | Summary,
+    *,
+    metrics: list[str] | None = None,
+    policies: list[str] | None = None,
+    intervals: bool = True,
+) -> Table:
+    """A rich table with one row per metric and one column per policy, best policies first.
+
+    Under each mean stands the half width of its 95 % bootstrap interval over the episodes. The
+    best value of a row is bold. The last column says how many times better than the best baseline
+    of that row the best learned policy is (or, without one, the yardstick).
+
+    Args:
+        comparison: the dict of `jaxsched.report.schema`, or a `Summary` of it.
+        metrics: names of the rows, in order; all by default.
+        policies: names of the columns; all by default. Eight policies need 100 characters.
+        intervals: whether to print half widths.
+
+    Raises:
+        JaxschedError: when ``comparison`` does not follow the schema.
+    """
+    if not isinstance(comparison, Summary):
+        comparison = Summary(check(comparison))
+    summary = comparison
+    shown = [p for p in summary.policies if policies is None or p["name"] in policies]
+    episodes = summary.comparison["episodes"]
+    contenders = [p for p in shown if p["kind"] != "baseline"][:1]
+    if not summary.of_kind("baseline"):
+        contenders = []
+    table = Table(
+        title=summary.comparison["title"],
+        caption=f"Means over {episodes['count']} episodes ({episodes['source']})"
+        + ("; ± half width of the 95 % bootstrap interval" if intervals else "")
+        + ("; x best = times better than the best baseline of the row" if contenders else ""),
+        caption_justify="left",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    words = [word for m in summary.metrics.values() for word in m["label"].split()]
+    table.add_column("metric", min_width=2 + max(map(len, words), default=6))
+    for policy in shown:
+        table.add_column(
+            policy["name"], justify="right", header_style=_KIND_STYLE[policy["kind"]], no_wrap=True
+        )
+    for policy in contenders:
+        table.add_column(f"{policy['name']}\nx best", justify="right")
+    for name in metrics or list(summary.metrics):
+        cells = [_cell(summary, policy, name, intervals) for policy in shown]
+        gains = [_gain(summary, policy, name, intervals) for policy in contenders]
+        table.add_row(_label(summary, name), *cells, *gains)
+    return table
+
+
+def _label(summary: Summary, name: str) -> Text:
+    metric = summary.metrics[name]
+    text = Text(f"{_ARROW[metric['better']]} {metric['label']}")
+    if metric["unit"]:
+        text.append(f" ({metric['unit']})", style="dim")
+    return text
+
+
+def _cell(summary: Summary, policy: Policy, name: str, intervals: bool) -> Text:
+    cell = summary.cells.get((policy["name"], name))
+    if cell is None:
+        return Text(DASH, style="dim")
+    digits = summary.metrics[name]["digits"]
+    style = "bold" if summary.is_best(policy, name) else ""
+    text = Text(_plain(number(cell.estimate, digits)), style=style, no_wrap=True)
+    if intervals:
+        text.append(f"\n±{_plain(number(cell.half_width, digits))}", style="not bold dim")
+    return text
+
+
+def _gain(summary: Summary, policy: Policy, name: str, intervals: bool) -> Text:
+    gain = summary.gain(policy, name)
+    if gain is None:
+        return Text(DASH, style="dim")
+    text = Text(number(gain.estimate, 2), no_wrap=True)
+    if intervals:
+        text.append(f"\n±{number(gain.half_width, 2)}", style="dim")
+    return text
+
+
+def _plain(text: str) -> str:
+    """Terminals draw the narrow space at any width; a plain one keeps the columns aligned."""
+    return text.replace("\u202f", " ")

@@ -1,0 +1,48 @@
+"""Job traces: readers for published formats, generators, and the traces the project ships.
+
+Published file -> ``load`` -> ``RawTrace`` -> ``import_trace`` -> job tables; the project's own CSV
+and the named traces give job tables directly.
+"""
+
+from jaxsched.traces.csv_tables import read_tables, write_tables
+from jaxsched.traces.describe import describe_tables, load_over_time, plot_tables
+from jaxsched.traces.formats import FORMATS, Format, load, load_tables, recognise
+from jaxsched.traces.mapping import (
+    Imported,
+    ImportSummary,
+    MappingConfig,
+    cut_traces,
+    import_trace,
+    sample_traces,
+)
+from jaxsched.traces.raw import RawTrace
+from jaxsched.traces.registry import NamedTrace, entries, get, names, resolve
+from jaxsched.traces.synthetic import SCHED2_WORKLOAD, SyntheticConfig, generate
+
+__all__ = [
+    "FORMATS",
+    "SCHED2_WORKLOAD",
+    "Format",
+    "ImportSummary",
+    "Imported",
+    "MappingConfig",
+    "NamedTrace",
+    "RawTrace",
+    "SyntheticConfig",
+    "cut_traces",
+    "describe_tables",
+    "entries",
+    "generate",
+    "get",
+    "import_trace",
+    "load",
+    "load_over_time",
+    "load_tables",
+    "names",
+    "plot_tables",
+    "read_tables",
+    "recognise",
+    "resolve",
+    "sample_traces",
+    "write_tables",
+]

@@ -1,0 +1,190 @@
+"""Statistics and a figure of job tables."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import Integers, JobTable
+from jaxsched.traces.rows import PathLike
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_PERCENTILES = (10, 25, 75, 90, 99)
+_COLOUR = "#2a6f97"
+
+
+def describe_tables(
+    tables: Sequence[JobTable], *, num_servers: int = 15, gpus_per_server: int = 8
+) -> dict[str, Any]:
+    """Statistics of one or more tables of rigid jobs, ready for JSON.
+
+    Shares, run times and demands are over all jobs together; gap variation, span and load are
+    means over the tables that have them (a table needs two submission times), else None.
+
+    Args:
+      tables: the tables.
+      num_servers: N, servers of the cluster that ``load`` refers to.
+      gpus_per_server: M, GPUs of each.
+
+    Returns:
+      ``traces``, ``jobs`` (counts); ``one_gpu_share``; ``demand`` (GPUs -> jobs);
+      ``duration_s`` (mean, median, min, max, p10 ... p99); ``gap_s`` (mean, median, and ``cv``,
+      standard deviation over mean within a table); ``span_s`` (first to last submission);
+      ``load`` = sum of num_gpus * duration / (N * M * span), run times at best locality;
+      ``model_shares`` (model id -> share); ``notes`` of the tables.
+    """
+    _require(tables)
+    gpus = np.concatenate([table["num_gpus"] for table in tables])
+    duration = np.concatenate([table["duration"] for table in tables])
+    models = np.concatenate([table["model"] for table in tables])
+    gaps = [np.diff(table["submit_time"]) for table in tables]
+    all_gaps = np.concatenate(gaps)
+    spans = [int(table["submit_time"][-1]) for table in tables]
+    capacity = num_servers * gpus_per_server
+    work = [float(np.sum(table["num_gpus"] * table["duration"])) for table in tables]
+    return {
+        "traces": len(tables),
+        "jobs": len(gpus),
+        "one_gpu_share": float(np.mean(gpus == 1)),
+        "demand": {str(g): int(count) for g, count in _counts(gpus)},
+        "duration_s": {
+            "mean": float(np.mean(duration)),
+            "median": float(np.median(duration)),
+            "min": int(np.min(duration)),
+            "max": int(np.max(duration)),
+            **{f"p{p}": float(np.percentile(duration, p)) for p in _PERCENTILES},
+        },
+        "gap_s": {
+            "mean": float(np.mean(all_gaps)) if all_gaps.size else None,
+            "median": float(np.median(all_gaps)) if all_gaps.size else None,
+            "cv": _mean([float(np.std(gap) / np.mean(gap)) for gap in gaps if np.any(gap > 0)]),
+        },
+        "span_s": _mean([float(span) for span in spans if span > 0]),
+        "load": _mean(
+            [w / (capacity * span) for w, span in zip(work, spans, strict=True) if span > 0]
+        ),
+        "model_shares": {str(m): int(count) / len(models) for m, count in _counts(models)},
+        "notes": sorted({note for table in tables for note in table.notes}),
+    }
+
+
+def plot_tables(
+    tables: Sequence[JobTable],
+    path: PathLike,
+    *,
+    num_servers: int = 15,
+    gpus_per_server: int = 8,
+    title: str | None = None,
+) -> None:
+    """Draw demand histogram, run-time and gap distributions and load over time into a PNG.
+
+    The load over time is the share of the cluster's GPUs that jobs would hold if each ran from its
+    submission at the best locality; above 1 jobs must wait.
+
+    Raises:
+      JaxschedError: no tables, or a file that cannot be written.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    _require(tables)
+    figure = Figure(figsize=(10, 6.5), dpi=120, layout="constrained")
+    FigureCanvasAgg(figure)
+    demand, durations, gaps, load = figure.subplots(2, 2).ravel()
+    _draw_demand(demand, tables)
+    _draw_cdf(durations, np.concatenate([t["duration"] for t in tables]) / 60, "min")
+    _draw_cdf(gaps, np.concatenate([np.diff(t["submit_time"]) for t in tables]), "s")
+    durations.set(ylabel="share of jobs", title="Run time")
+    gaps.set(ylabel="share of gaps", title="Gap between submissions")
+    _draw_load(load, tables, num_servers * gpus_per_server)
+    figure.suptitle(title or _title(tables))
+    try:
+        figure.savefig(Path(path), format="png")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise JaxschedError(f"{path}: cannot be written ({reason})") from None
+
+
+def load_over_time(
+    table: JobTable, times_s: npt.NDArray[np.float64], num_gpus: int
+) -> npt.NDArray[np.float64]:
+    """Share of ``num_gpus`` GPUs held at each time if every job ran from its submission.
+
+    A job counts from its submission (included) to its end (excluded).
+    """
+    started = _held(table["submit_time"], table["num_gpus"], times_s)
+    ended = _held(table["submit_time"] + table["duration"], table["num_gpus"], times_s)
+    return (started - ended) / num_gpus
+
+
+def _held(moments: Integers, gpus: Integers, times_s: npt.NDArray[np.float64]) -> Integers:
+    """GPUs of the jobs whose moment is at or before each time."""
+    order = np.argsort(moments, kind="stable")
+    total = np.concatenate([np.zeros(1, np.int64), np.cumsum(gpus[order])])
+    return total[np.searchsorted(moments[order], times_s, side="right")]
+
+
+def _require(tables: Sequence[JobTable]) -> None:
+    if not tables or any(len(table) == 0 for table in tables):
+        raise JaxschedError("there are no jobs to describe; accepted: tables with jobs")
+
+
+def _mean(values: list[float]) -> float | None:
+    return float(np.mean(values)) if values else None
+
+
+def _counts(values: Integers) -> list[tuple[int, int]]:
+    unique, counts = np.unique(values, return_counts=True)
+    return list(zip(unique.tolist(), counts.tolist(), strict=True))
+
+
+def _title(tables: Sequence[JobTable]) -> str:
+    jobs = sum(len(table) for table in tables)
+    more = f" and {len(tables) - 1} more" if len(tables) > 1 else ""
+    return f"{tables[0].name}{more} ({jobs} jobs)"
+
+
+def _draw_demand(axes: "Axes", tables: Sequence[JobTable]) -> None:
+    counts = _counts(np.concatenate([table["num_gpus"] for table in tables]))
+    total = sum(count for _, count in counts)
+    positions = range(len(counts))
+    axes.bar(positions, [count / total for _, count in counts], color=_COLOUR, width=0.7)
+    if len(counts) <= 16:
+        axes.set_xticks(positions, [str(g) for g, _ in counts])
+    axes.set(xlabel="GPUs of a job", ylabel="share of jobs", title="Demand")
+    _clean(axes)
+
+
+def _draw_cdf(axes: "Axes", values: npt.NDArray[Any], unit: str) -> None:
+    ordered = np.sort(values)
+    shares = np.arange(1, len(ordered) + 1) / max(len(ordered), 1)
+    axes.step(ordered, shares, where="post", color=_COLOUR)
+    axes.set_xscale("symlog" if len(ordered) and ordered[0] <= 0 else "log")
+    axes.set(xlabel=unit, ylim=(0, 1.02))
+    _clean(axes)
+
+
+def _draw_load(axes: "Axes", tables: Sequence[JobTable], num_gpus: int) -> None:
+    end = max(float(np.max(t["submit_time"] + t["duration"])) for t in tables)
+    times = np.linspace(0.0, end, 400)
+    loads = np.stack([load_over_time(table, times, num_gpus) for table in tables])
+    low, middle, high = np.percentile(loads, [10, 50, 90], axis=0)
+    hours = times / 3600
+    if len(tables) > 1:
+        axes.fill_between(hours, low, high, color=_COLOUR, alpha=0.2, lw=0, label="10-90 %")
+    axes.plot(hours, middle, color=_COLOUR, label="median" if len(tables) > 1 else "load")
+    axes.axhline(1.0, color="0.4", ls="--", lw=1, label=f"{num_gpus} GPUs")
+    axes.set(xlabel="time (h)", ylabel="load", title="Load if no job waited")
+    axes.legend(frameon=False, fontsize="small")
+    _clean(axes)
+
+
+def _clean(axes: "Axes") -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="0.9")
+    axes.set_axisbelow(True)

@@ -1,0 +1,308 @@
+"""From a published trace to job tables of rigid jobs.
+
+Rows without GPUs or run time are dropped, demands capped at the cluster, run times clipped, and
+models drawn, since no published trace names them. The stream that results is either cut into
+consecutive pieces or resampled: jobs and gaps drawn independently with replacement. Source: SCHED2,
+workload ("real traces").
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import Integers, JobTable, validate
+from jaxsched.traces.describe import describe_tables
+from jaxsched.traces.draws import MODEL_SHARES, generator, pick
+from jaxsched.traces.raw import RawTrace
+
+Floats = npt.NDArray[np.float64]
+Mode = Literal["sample", "cut"]
+
+_MODEL_BRANCH, _SAMPLE_BRANCH = 0, 1
+
+
+@dataclass(frozen=True)
+class MappingConfig:
+    """How rows become jobs.
+
+    Attributes:
+      num_servers: servers of the cluster.
+      gpus_per_server: GPUs of each; demands are capped at the product.
+      min_duration_s: shorter run times are raised to this (s).
+      max_duration_s: longer run times are lowered to this (s).
+      mean_gap_s: stretch the times so that gaps have this mean (s); None: leave them.
+      load: stretch the times so that the stream offers this load to the cluster (at best
+        locality); None: leave them. Not together with ``mean_gap_s``.
+      model_shares: share of each model id.
+    """
+
+    num_servers: int = 15
+    gpus_per_server: int = 8
+    min_duration_s: int = 60
+    max_duration_s: int = 86400
+    mean_gap_s: float | None = None
+    load: float | None = None
+    model_shares: tuple[float, ...] = MODEL_SHARES
+
+    def __post_init__(self) -> None:
+        """Refuse values that cannot be used."""
+        checks = (
+            ("num_servers", self.num_servers >= 1, "a whole number from 1 on"),
+            ("gpus_per_server", self.gpus_per_server >= 1, "a whole number from 1 on"),
+            (
+                "min_duration_s",
+                1 <= self.min_duration_s <= self.max_duration_s,
+                "whole seconds from 1 to max_duration_s",
+            ),
+            (
+                "mean_gap_s",
+                self.mean_gap_s is None or 0 < self.mean_gap_s < float("inf"),
+                "seconds above 0, or none",
+            ),
+            (
+                "load",
+                self.load is None or 0 < self.load < float("inf"),
+                "a number above 0, or none",
+            ),
+            (
+                "load",
+                self.load is None or self.mean_gap_s is None,
+                "none where mean_gap_s is given, since both set the time scale",
+            ),
+        )
+        for name, holds, accepted in checks:
+            if not holds:
+                raise JaxschedError(f"{name} is {getattr(self, name)}; accepted: {accepted}")
+
+    @property
+    def max_gpus(self) -> int:
+        """GPUs of the cluster."""
+        return self.num_servers * self.gpus_per_server
+
+
+DEFAULT_MAPPING = MappingConfig()
+
+
+@dataclass(frozen=True)
+class ImportSummary:
+    """What an import did and what came of it; ``str`` gives a few readable lines.
+
+    Attributes:
+      name: the trace.
+      source: its format.
+      rows_read: rows in the file.
+      rows_dropped: rows without GPUs or run time.
+      jobs_capped: jobs that asked for more GPUs than the cluster has.
+      jobs_lengthened: jobs whose run time was raised to the minimum.
+      jobs_shortened: jobs whose run time was lowered to the maximum.
+      time_scale: factor on submission times (1 unless gaps were rescaled).
+      config: how rows became jobs.
+      stream: statistics of the whole stream (``jaxsched.traces.describe``).
+      traces: statistics of the traces made of it.
+    """
+
+    name: str
+    source: str
+    rows_read: int
+    rows_dropped: int
+    jobs_capped: int
+    jobs_lengthened: int
+    jobs_shortened: int
+    time_scale: float
+    config: MappingConfig
+    stream: dict[str, Any]
+    traces: dict[str, Any]
+
+    def notes(self) -> tuple[str, ...]:
+        """What was changed, one sentence each; empty where nothing was."""
+        config = self.config
+        sentences = (
+            (self.rows_dropped, f"{self.rows_dropped} rows without GPUs or run time dropped"),
+            (self.jobs_capped, f"{self.jobs_capped} jobs capped at {config.max_gpus} GPUs"),
+            (
+                self.jobs_lengthened,
+                f"{self.jobs_lengthened} run times raised to {config.min_duration_s} s",
+            ),
+            (
+                self.jobs_shortened,
+                f"{self.jobs_shortened} run times lowered to {config.max_duration_s} s",
+            ),
+            (self.time_scale != 1, f"submission times multiplied by {self.time_scale:.6g}"),
+        )
+        return tuple(text for happened, text in sentences if happened)
+
+    def __str__(self) -> str:
+        """A few readable lines."""
+        lines = [f"{self.name} ({self.source}): {self.rows_read} rows read"]
+        lines += [f"  {note}" for note in self.notes()]
+        cluster = f"{self.config.num_servers} x {self.config.gpus_per_server} GPUs"
+        lines += [f"  models drawn at random; load on {cluster}, best locality:"]
+        lines += [_statistics("stream", self.stream), _statistics("traces", self.traces)]
+        return "\n".join(lines)
+
+
+class Imported(NamedTuple):
+    """A published trace as one long table, the traces made of it, and what was done."""
+
+    stream: JobTable
+    tables: list[JobTable]
+    summary: ImportSummary
+
+
+def import_trace(
+    raw: RawTrace,
+    *,
+    mode: Mode = "sample",
+    seed: int = 0,
+    num_traces: int = 30,
+    num_jobs: int = 1000,
+    config: MappingConfig = DEFAULT_MAPPING,
+) -> Imported:
+    """Turn a published trace into job tables.
+
+    Args:
+      raw: what a reader returned.
+      mode: "sample" draws ``num_traces`` traces from the stream; "cut" keeps the stream as it is
+        and cuts it into as many consecutive traces as it has full pieces.
+      seed: for the models and the samples.
+      num_traces: traces to draw (``sample`` only).
+      num_jobs: jobs per trace.
+      config: how rows become jobs.
+
+    Raises:
+      JaxschedError: one line if nothing usable is left or an argument is out of range.
+    """
+    usable = (raw.num_gpus > 0) & (raw.duration_s > 0)
+    kept = np.flatnonzero(usable)
+    if not kept.size:
+        raise JaxschedError(
+            f"{raw.name}: none of its {len(raw)} rows has both GPUs and a run time; "
+            "accepted: at least one"
+        )
+    kept = kept[np.argsort(raw.submit_s[kept], kind="stable")]
+    submit = raw.submit_s[kept] - raw.submit_s[kept[0]]
+    gpus, duration = raw.num_gpus[kept], raw.duration_s[kept]
+    demand = np.minimum(gpus, config.max_gpus)
+    clipped = _round(np.clip(duration, config.min_duration_s, config.max_duration_s))
+    scale = _time_scale(submit, float(np.sum(demand * clipped)), config, raw.name)
+    models = pick(generator(seed, _MODEL_BRANCH).random(len(kept)), config.model_shares)
+    stream = JobTable(
+        {
+            "submit_time": _round(submit * scale),
+            "num_gpus": demand,
+            "duration": clipped,
+            "model": models,
+        },
+        raw.name,
+    )
+    validate(stream, max_gpus=config.max_gpus, num_models=len(config.model_shares))
+    if mode == "sample":
+        tables = sample_traces(stream, seed=seed, num_traces=num_traces, num_jobs=num_jobs)
+    elif mode == "cut":
+        tables = cut_traces(stream, num_jobs=num_jobs)
+    else:
+        raise JaxschedError(f"mode is {mode!r}; accepted: sample, cut")
+    cluster = {"num_servers": config.num_servers, "gpus_per_server": config.gpus_per_server}
+    summary = ImportSummary(
+        name=raw.name,
+        source=raw.source,
+        rows_read=len(raw),
+        rows_dropped=len(raw) - len(kept),
+        jobs_capped=int(np.sum(gpus > config.max_gpus)),
+        jobs_lengthened=int(np.sum(duration < config.min_duration_s)),
+        jobs_shortened=int(np.sum(duration > config.max_duration_s)),
+        time_scale=scale,
+        config=config,
+        stream=describe_tables([stream], **cluster),
+        traces=describe_tables(tables, **cluster),
+    )
+    notes = summary.notes()
+    return Imported(_with_notes(stream, notes), [_with_notes(t, notes) for t in tables], summary)
+
+
+def sample_traces(
+    stream: JobTable, *, seed: int, num_traces: int = 30, num_jobs: int = 1000
+) -> list[JobTable]:
+    """Draw traces: jobs and gaps independently, with replacement, from a longer table.
+
+    Trace ``k`` depends on the seed and ``k`` only. What binds jobs to their neighbours (batches of
+    equal jobs, hours of the day) is lost on purpose.
+
+    Raises:
+      JaxschedError: a stream of fewer than two jobs (it has no gaps) or a number below 1.
+    """
+    if len(stream) < 2:
+        raise JaxschedError(f"{stream.name}: has {len(stream)} jobs; accepted: two or more")
+    for name, value in (("num_traces", num_traces), ("num_jobs", num_jobs)):
+        if value < 1:
+            raise JaxschedError(f"{name} is {value}; accepted: a whole number from 1 on")
+    gaps = np.diff(stream["submit_time"])
+    tables = []
+    for k in range(num_traces):
+        rng = generator(seed, _SAMPLE_BRANCH, k)
+        jobs = rng.integers(len(stream), size=num_jobs)
+        drawn = gaps[rng.integers(len(gaps), size=num_jobs - 1)]
+        times = np.concatenate([np.zeros(1, np.int64), np.cumsum(drawn)])
+        table = stream.take(jobs, name=f"{stream.name}[{k}]")
+        tables.append(validate(table.with_columns(submit_time=times)))
+    return tables
+
+
+def cut_traces(stream: JobTable, *, num_jobs: int = 1000) -> list[JobTable]:
+    """Cut a table into consecutive traces, each from time 0; an incomplete last one is left out.
+
+    Raises:
+      JaxschedError: the stream has less than one full piece.
+    """
+    if not 1 <= num_jobs <= len(stream):
+        raise JaxschedError(
+            f"{stream.name}: cannot cut {len(stream)} jobs into traces of {num_jobs}; "
+            f"accepted: from 1 to {len(stream)} jobs per trace"
+        )
+    tables = []
+    for k in range(len(stream) // num_jobs):
+        piece = stream.take(slice(k * num_jobs, (k + 1) * num_jobs), name=f"{stream.name}[{k}]")
+        times = piece["submit_time"]
+        tables.append(piece.with_columns(submit_time=times - times[0]))
+    return tables
+
+
+def _time_scale(submit: Floats, gpu_seconds: float, config: MappingConfig, name: str) -> float:
+    """Factor on submission times that gives the wanted mean gap or load."""
+    if config.mean_gap_s is not None:
+        wanted_span = config.mean_gap_s * (len(submit) - 1)
+    elif config.load is not None:
+        wanted_span = gpu_seconds / (config.max_gpus * config.load)
+    else:
+        return 1.0
+    if submit[-1] <= 0:
+        raise JaxschedError(
+            f"{name}: all jobs are submitted at once, so times cannot be rescaled; "
+            "accepted: a trace with two or more submission times"
+        )
+    return float(wanted_span / submit[-1])
+
+
+def _round(values: Floats) -> Integers:
+    """Round half up, clamped so that any float fits in int64 (``validate`` refuses such times)."""
+    rounded: Integers = np.floor(np.minimum(values, 2.0**62) + 0.5).astype(np.int64)
+    return rounded
+
+
+def _with_notes(table: JobTable, notes: Sequence[str]) -> JobTable:
+    return JobTable(table.columns, table.name, tuple(notes))
+
+
+def _statistics(title: str, of: dict[str, Any]) -> str:
+    load = "none" if of["load"] is None else f"{of['load']:.3f}"
+    cv = "none" if of["gap_s"]["cv"] is None else f"{of['gap_s']['cv']:.2f}"
+    mean_gap = "none" if of["gap_s"]["mean"] is None else f"{of['gap_s']['mean']:.1f} s"
+    return (
+        f"  {title}: {of['traces']} x {of['jobs'] / of['traces']:.0f} jobs, load {load}, "
+        f"one-GPU share {of['one_gpu_share']:.3f}, mean run time {of['duration_s']['mean']:.0f} s, "
+        f"mean gap {mean_gap}, gap variation {cv}"
+    )

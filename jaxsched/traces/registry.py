@@ -1,0 +1,157 @@
+"""Traces by name: those the project ships and those it generates."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import NamedTuple
+
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import JobTable
+from jaxsched.traces.csv_tables import read_tables
+from jaxsched.traces.formats import load, load_tables
+from jaxsched.traces.mapping import MappingConfig, import_trace
+from jaxsched.traces.raw import RawTrace
+from jaxsched.traces.rows import PathLike
+from jaxsched.traces.synthetic import SCHED2_WORKLOAD, generate
+
+SAMPLE_LOAD = 0.72
+"""Offered load of the resampled real traces, that of the SCHED2 workload; as published, ITP
+cluster 4 would ask for several times SCHED2's 120 GPUs."""
+
+Make = Callable[[int, int, int], list[JobTable]]
+
+
+class NamedTrace(NamedTuple):
+    """A name that stands for job tables.
+
+    Attributes:
+      name: the name.
+      description: one line.
+      seeded: whether the seed and the numbers of traces and jobs matter.
+      make: ``make(seed, num_traces, num_jobs)``; the arguments are ignored unless ``seeded``.
+    """
+
+    name: str
+    description: str
+    seeded: bool
+    make: Make
+
+
+def _shipped(file: str) -> Make:
+    def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+        with resources.as_file(data_file(file)) as path:
+            return read_tables(path)
+
+    return make
+
+
+def _generated(name: str, one_gpu_share: float) -> Make:
+    def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+        config = replace(SCHED2_WORKLOAD, one_gpu_share=one_gpu_share, num_jobs=num_jobs)
+        return generate(seed, num_traces, config=config, name=name)
+
+    return make
+
+
+def _sampled(file: str) -> Make:
+    def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+        with resources.as_file(data_file(file)) as path:
+            raw = load(path)
+        assert isinstance(raw, RawTrace)
+        config = MappingConfig(load=SAMPLE_LOAD)
+        imported = import_trace(
+            raw, seed=seed, num_traces=num_traces, num_jobs=num_jobs, config=config
+        )
+        return imported.tables
+
+    return make
+
+
+_ENTRIES = (
+    NamedTrace(
+        "sched2-train-68",
+        "SCHED2 workload, 68 % one-GPU jobs: 30 training traces of 1000 jobs (shipped)",
+        False,
+        _shipped("sched2_train_68.csv.gz"),
+    ),
+    NamedTrace(
+        "sched2-test-68",
+        "SCHED2 workload, 68 % one-GPU jobs: 30 test traces of 1000 jobs (shipped)",
+        False,
+        _shipped("sched2_test_68.csv.gz"),
+    ),
+    NamedTrace(
+        "sched2-60", "SCHED2 workload, 60 % one-GPU jobs", True, _generated("sched2-60", 0.60)
+    ),
+    NamedTrace(
+        "sched2-68", "SCHED2 workload, 68 % one-GPU jobs", True, _generated("sched2-68", 0.68)
+    ),
+    NamedTrace(
+        "sched2-75", "SCHED2 workload, 75 % one-GPU jobs", True, _generated("sched2-75", 0.75)
+    ),
+    NamedTrace(
+        "itp-sample",
+        "resampled from 500 jobs of Microsoft's ITP cluster 4, rescaled to a load of 0.72",
+        True,
+        _sampled("itp_cluster04_sample.csv.gz"),
+    ),
+    NamedTrace(
+        "philly-sample",
+        "resampled from 500 jobs of Microsoft's Philly cluster, rescaled to a load of 0.72",
+        True,
+        _sampled("philly_sample.csv.gz"),
+    ),
+)
+
+
+def entries() -> tuple[NamedTrace, ...]:
+    """All named traces."""
+    return _ENTRIES
+
+
+def names() -> tuple[str, ...]:
+    """The names of all named traces."""
+    return tuple(entry.name for entry in _ENTRIES)
+
+
+def data_file(file: str) -> Traversable:
+    """A file of the package's ``data`` folder."""
+    return resources.files("jaxsched.traces") / "data" / file
+
+
+def get(name: str, *, seed: int = 0, num_traces: int = 30, num_jobs: int = 1000) -> list[JobTable]:
+    """The tables of a named trace.
+
+    Args:
+      name: one of ``names()``.
+      seed: for generated and resampled traces; shipped ones ignore it and the numbers.
+      num_traces: how many traces.
+      num_jobs: jobs of each.
+
+    Raises:
+      JaxschedError: an unknown name, or numbers that cannot be used.
+    """
+    for entry in _ENTRIES:
+        if entry.name == name:
+            return entry.make(seed, num_traces, num_jobs)
+    raise JaxschedError(f"unknown trace '{name}'; accepted: {', '.join(names())}")
+
+
+def resolve(
+    name_or_path: PathLike, *, seed: int = 0, num_traces: int = 30, num_jobs: int = 1000
+) -> list[JobTable]:
+    """The tables of a named trace or of a file of job tables.
+
+    Raises:
+      JaxschedError: neither a known name nor a readable file of job tables.
+    """
+    if str(name_or_path) in names():
+        return get(str(name_or_path), seed=seed, num_traces=num_traces, num_jobs=num_jobs)
+    if not Path(name_or_path).exists():
+        raise JaxschedError(
+            f"'{name_or_path}' is neither a file nor a known trace; accepted: a file of job "
+            f"tables, or {', '.join(names())}"
+        )
+    return load_tables(name_or_path)

@@ -1,0 +1,40 @@
+"""Fixtures and settings of the whole suite."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+_CACHE = Path(__file__).resolve().parents[1] / ".cache" / "jax"
+
+# Before the first import of jax: compiled functions are kept between test runs.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+
+def find_chromium() -> str | None:
+    """Path of a Chromium or Chrome, or None."""
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    return next((path for name in names if (path := shutil.which(name))), None)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of the browser, for tests marked ``browser``."""
+    path = find_chromium()
+    if path is None:
+        pytest.skip("no Chromium found (Debian: apt-get install chromium)")
+    return path
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip browser tests where there is no browser."""
+    if find_chromium() is not None:
+        return
+    skip = pytest.mark.skip(reason="no Chromium found (Debian: apt-get install chromium)")
+    for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(skip)

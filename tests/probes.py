@@ -1,0 +1,156 @@
+"""Tiny decision processes whose values are known in closed form, to test learners and the loop.
+
+Each isolates one thing that a learner can get wrong. All are one environment, :class:`Probe`, with
+the process in its parameters, so a learner is compiled once for all of them. A linear network
+without bias over their observations represents the true values exactly.
+
+Axes: ``S`` = 4 states (the last is the end), ``F`` = 4 features, ``A`` = 3 actions, ``E`` episodes.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.environment import Environment
+from jaxsched.types import ArraySpec, DiscreteSpec, TimeStep
+
+NUM_ACTIONS = 3
+END = 3
+STEPS = np.eye(4, dtype=np.float32)  # observation: the state, one-hot
+CONSTANT = np.tile(STEPS[:1], (4, 1))  # observation: the same everywhere
+
+
+class ProbeParams(NamedTuple):
+    """A deterministic process; the next state does not depend on the action."""
+
+    observation: jax.Array  # float32 [S, F]
+    mask: jax.Array  # bool [S, A]
+    reward: jax.Array  # float32 [S, A]
+    elapsed_s: jax.Array  # float32 [S], time that a step from this state takes
+    following: jax.Array  # int32 [S]
+    first: jax.Array  # int32 [E], where each episode starts
+    truncates: jax.Array  # bool, whether reaching the end is a cut
+
+
+@dataclass(frozen=True)
+class Probe(Environment):
+    """Walks through the states of its parameters; the state is the number of the state."""
+
+    name = "probe"
+    behaviour_version = 1
+
+    def reset(self, key, params, episode=None):
+        """Go to the first state of an episode."""
+        if episode is None:
+            episode = jax.random.randint(key, (), 0, params.first.shape[0])
+        state = params.first[episode]
+        return state, self._report(state, jnp.float32(0), jnp.float32(0), params)
+
+    def step(self, key, state, action, params):
+        """Go to the next state; the end absorbs."""
+        live = state != END
+        reward = jnp.where(live, params.reward[state, action], 0.0)
+        elapsed = jnp.where(live, params.elapsed_s[state], 0.0)
+        state = jnp.where(live, params.following[state], END)
+        return state, self._report(state, reward, elapsed, params)
+
+    def _report(self, state, reward, elapsed, params):
+        observation, mask = self.observe(state, params)
+        ended = state == END
+        terminated, truncated = ended & ~params.truncates, ended & params.truncates
+        return TimeStep(observation, mask, reward, terminated, truncated, elapsed, metrics=())
+
+    def observe(self, state, params):
+        """Look up."""
+        return params.observation[state], params.mask[state]
+
+    def num_episodes(self, params):
+        """Number of first states."""
+        return params.first.shape[0]
+
+    def max_steps(self, params):
+        """Every state but the end once."""
+        return params.observation.shape[0] - 1
+
+    def observation_spec(self, params):
+        """Features."""
+        return ArraySpec((params.observation.shape[1],))
+
+    def action_spec(self, params):
+        """Numbered actions."""
+        return DiscreteSpec(params.mask.shape[1])
+
+
+def process(observation=STEPS, mask=None, reward=0.0, elapsed_s=0.0, first=(0, 0), truncates=False):
+    """Parameters of a process; the state before the end is ``END - 1``, lengths follow ``first``.
+
+    Rewards are given per state (the same for all actions) or as ``[3, A]``.
+    """
+    reward = np.asarray(reward, np.float32)
+    if reward.ndim == 1:
+        reward = reward[:, None]
+    table = np.zeros((4, NUM_ACTIONS), np.float32)
+    table[:END] = reward
+    legal = np.ones((4, NUM_ACTIONS), bool)
+    if mask is not None:
+        legal[:END] = mask
+    seconds = np.zeros(4, np.float32)
+    seconds[:END] = elapsed_s
+    return ProbeParams(
+        observation=jnp.asarray(observation),
+        mask=jnp.asarray(legal),
+        reward=jnp.asarray(table),
+        elapsed_s=jnp.asarray(seconds),
+        following=jnp.array([1, 2, END, END], jnp.int32),
+        first=jnp.asarray(first, jnp.int32),
+        truncates=jnp.asarray(truncates),
+    )
+
+
+def constant_reward():
+    """One step, reward 1: the value of state 2 is 1."""
+    return process(reward=1.0, first=(2, 2))
+
+
+def observed_reward():
+    """One step, reward as the observation shows: the values are the feature, +1 or -1."""
+    params = process(reward=[0, 1, -1], first=(1, 2))
+    return params._replace(following=jnp.full(4, END, jnp.int32))
+
+
+def delayed_reward():
+    """Three steps, reward 1 at the last: values ``gamma**2, gamma, 1``."""
+    return process(reward=[0, 0, 1])
+
+
+def timed_reward():
+    """As :func:`delayed_reward`; the steps take 3600 s, 0 s, 99 s.
+
+    Discounted by time with horizon 7200 s the values are ``exp(-1/2), 1, 1``: the first step
+    discounts what follows it, a decision at the same instant does not, nor does the last step.
+    """
+    return process(reward=[0, 0, 1], elapsed_s=[3600, 0, 99])
+
+
+def forbidden_best():
+    """The action that looks best is forbidden in the state that is bootstrapped from.
+
+    Two steps that look alike. First only action 2 is legal (reward 5), then only actions 0 and 1
+    (rewards 0 and 1). So ``q = [0, 1, 5 + gamma]``; a bootstrap without the mask would give
+    ``5 / (1 - gamma)`` for action 2.
+    """
+    mask = [[1, 1, 1], [0, 0, 1], [1, 1, 0]]
+    return process(observation=CONSTANT, mask=mask, reward=[[0, 1, 5]], first=(1, 1))
+
+
+def endless():
+    """Reward 1 for ever, cut after two steps; all states look alike: ``1 / (1 - gamma)``."""
+    return process(observation=CONSTANT, reward=1.0, first=(1, 1), truncates=True)
+
+
+def ending():
+    """Reward 1 at each of three steps, then a termination: ``1 + gamma + gamma**2, ...``."""
+    return process(reward=1.0)

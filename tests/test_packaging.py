@@ -1,0 +1,73 @@
+"""The layout that packaging relies on."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import jaxsched
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "jaxsched"
+
+
+def project() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def pins(file: Path) -> dict[str, str]:
+    lines = [line for line in file.read_text().splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch(r"[a-z0-9.-]+==[0-9][0-9a-z.]*", line) for line in lines), file
+    return dict(line.split("==") for line in lines)
+
+
+def test_versions_agree():
+    assert re.fullmatch(r"\d+\.\d+\.\d+", jaxsched.__version__)
+    assert f"version: {jaxsched.__version__}" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {jaxsched.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    try:
+        installed = metadata.version("jaxsched")
+    except metadata.PackageNotFoundError:
+        return  # run from a bare checkout
+    assert installed == jaxsched.__version__
+
+
+@pytest.mark.parametrize("name", ["envs", "algorithms", "traces"])
+def test_rooms_are_relative_links_into_the_package(name):
+    link = ROOT / name
+    if not link.is_symlink():
+        pytest.skip("unpacked without links; they are for people")
+    assert os.readlink(link) == f"jaxsched/{name}"
+    assert link.resolve() == PACKAGE / name
+
+
+def test_every_folder_with_code_is_a_package():
+    folders = {file.parent for file in PACKAGE.rglob("*.py")}
+    assert [str(f.relative_to(ROOT)) for f in folders if not (f / "__init__.py").exists()] == []
+    assert (PACKAGE / "py.typed").exists()
+
+
+def test_constraints_pin_every_dependency():
+    extras = project()["optional-dependencies"]
+    for file in (ROOT / "constraints").glob("*.txt"):
+        pinned = pins(file)
+        for requirement in [*project()["dependencies"], *extras["dev"]]:
+            name = re.match(r"[A-Za-z0-9-]+", requirement)
+            assert name and name.group().lower() in pinned, (file.name, requirement)
+
+
+def test_the_package_itself_is_light_to_import():
+    code = "import sys, jaxsched; sys.exit('jax' in sys.modules or not jaxsched.__version__)"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_public_names_load_on_first_use():
+    for name in jaxsched.__all__:
+        assert getattr(jaxsched, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = jaxsched.nonsense

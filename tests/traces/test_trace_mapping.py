@@ -1,0 +1,117 @@
+import numpy as np
+import pytest
+
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import JobTable, digest_tables, validate
+from jaxsched.traces import MappingConfig, RawTrace, cut_traces, import_trace, sample_traces
+
+
+def raw_trace(submit, gpus, duration):
+    return RawTrace(
+        "hand", "test", np.array(submit, float), np.array(gpus, np.int64), np.array(duration, float)
+    )
+
+
+RAW = raw_trace(
+    submit=[1000, 400, 700.5, 400, 100, 2000, 1500],
+    gpus=[1, 8, 200, 2, 4, 0, 1],
+    duration=[59.4, 86400.4, 700.5, 300, np.nan, 500, 0],
+)
+
+
+def columns(table):
+    return {key: values.tolist() for key, values in table.columns.items() if key != "model"}
+
+
+def test_rows_become_jobs():
+    stream, tables, summary = import_trace(RAW, mode="cut", num_jobs=2)
+    # Dropped: no run time (100), no GPUs (2000), run time 0 (1500). Those at 400 keep their order.
+    assert columns(stream) == {
+        "submit_time": [0, 0, 301, 600],
+        "num_gpus": [8, 2, 120, 1],
+        "duration": [86400, 300, 701, 60],
+    }
+    assert [columns(table)["submit_time"] for table in tables] == [[0, 0], [0, 299]]
+    assert (summary.rows_read, summary.rows_dropped, summary.jobs_capped) == (7, 3, 1)
+    assert (summary.jobs_lengthened, summary.jobs_shortened) == (1, 1)
+    assert tables[1].notes == (
+        "3 rows without GPUs or run time dropped",
+        "1 jobs capped at 120 GPUs",
+        "1 run times raised to 60 s",
+        "1 run times lowered to 86400 s",
+    )
+    text = str(summary)
+    assert text.startswith("hand (test): 7 rows read\n  3 rows without GPUs or run time dropped\n")
+    assert "stream: 1 x 4 jobs, load" in text and "traces: 2 x 2 jobs, load" in text
+
+
+def test_gaps_are_rescaled_to_a_mean_or_a_load():
+    stream = import_trace(RAW, mode="cut", num_jobs=4, config=MappingConfig(mean_gap_s=100)).stream
+    assert stream["submit_time"].tolist() == [0, 0, 150, 300]
+    imported = import_trace(RAW, mode="cut", num_jobs=4, config=MappingConfig(load=0.5))
+    assert imported.summary.stream["load"] == pytest.approx(0.5, rel=1e-3)
+    together = raw_trace([5, 5], [1, 1], [100, 100])
+    with pytest.raises(JaxschedError, match="hand: all jobs are submitted at once"):
+        import_trace(together, config=MappingConfig(mean_gap_s=100))
+
+
+def test_models_have_the_shares_and_follow_from_the_seed():
+    many = raw_trace(np.arange(4000.0), np.ones(4000), np.full(4000, 100.0))
+    one, same, other = (import_trace(many, seed=s, num_traces=1).stream for s in (0, 0, 1))
+    assert one.digest() == same.digest() != other.digest()
+    shares = np.bincount(one["model"], minlength=6) / 4000
+    np.testing.assert_allclose(shares, [0.025, 0.025, 0.025, 0.025, 0.3, 0.6], atol=0.025)
+
+
+def test_samples_draw_jobs_and_gaps_from_the_stream():
+    stream = JobTable(
+        {
+            "submit_time": [0, 10, 10, 40],
+            "num_gpus": [1, 2, 4, 8],
+            "duration": [100, 200, 400, 800],
+            "model": [0, 1, 2, 3],
+        },
+        "s",
+    )
+    tables = sample_traces(stream, seed=1, num_traces=3, num_jobs=500)
+    assert [table.name for table in tables] == ["s[0]", "s[1]", "s[2]"]
+    for table in tables:
+        validate(table, max_gpus=8, num_models=4)
+        assert set(np.diff(table["submit_time"]).tolist()) == {0, 10, 30}
+        np.testing.assert_array_equal(table["duration"], 100 * table["num_gpus"])
+        np.testing.assert_array_equal(2 ** table["model"], table["num_gpus"])
+    gaps = np.concatenate([np.diff(table["submit_time"]) for table in tables])
+    assert np.mean(gaps) == pytest.approx(40 / 3, rel=0.1)
+    again = sample_traces(stream, seed=1, num_traces=2, num_jobs=500)
+    assert digest_tables(again) == digest_tables(tables[:2])
+
+
+def test_cutting_leaves_the_jobs_alone():
+    stream = import_trace(RAW, mode="cut", num_jobs=4).stream
+    assert cut_traces(stream, num_jobs=4)[0].digest() == stream.digest()
+    assert len(cut_traces(stream, num_jobs=3)) == 1
+    for size in (0, 5):
+        with pytest.raises(JaxschedError, match=f"cannot cut 4 jobs into traces of {size}"):
+            cut_traces(stream, num_jobs=size)
+
+
+def test_unusable_input_is_refused():
+    with pytest.raises(JaxschedError, match="hand: none of its 1 rows has both"):
+        import_trace(raw_trace([0], [0], [5]))
+    with pytest.raises(JaxschedError, match="hand: has 1 jobs; accepted: two or more"):
+        import_trace(raw_trace([0], [1], [5]))
+    with pytest.raises(JaxschedError, match="job 1: submit_time is .* accepted"):
+        import_trace(raw_trace([0, 1e300], [1, 1], [5, 5]))
+    with pytest.raises(JaxschedError, match="mode is 'shuffle'; accepted: sample, cut"):
+        import_trace(RAW, mode="shuffle")
+    with pytest.raises(JaxschedError, match="num_jobs is 0"):
+        import_trace(RAW, num_jobs=0)
+    for changes in (
+        {"num_servers": 0},
+        {"min_duration_s": 0},
+        {"mean_gap_s": -1.0},
+        {"load": 0.0},
+        {"load": 1.0, "mean_gap_s": 1.0},
+    ):
+        with pytest.raises(JaxschedError, match="accepted"):
+            MappingConfig(**changes)
