@@ -6,11 +6,11 @@ Axes: ``T`` time, ``B`` batch of environments. All records are pytrees of arrays
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-import chex
+import jax
 import jax.numpy as jnp
 
-Array: TypeAlias = chex.Array
-PRNGKey: TypeAlias = chex.PRNGKey
+Array: TypeAlias = jax.Array
+PRNGKey: TypeAlias = jax.Array
 PyTree: TypeAlias = Any
 
 

@@ -17,6 +17,7 @@ from jaxsched.jobs import JobTable
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
 
 RewardKind = Literal["literal", "dense"]
+TIME_SCALE_S = 3600.0  # seconds that count as 1 in the observation
 MAX_GPUS_PER_SERVER = 32
 
 
@@ -25,11 +26,13 @@ class Params(NamedTuple):
 
     Attributes:
       jobs: the stack of job tables; an episode is an index into it.
+      draw: int32 ``[2]``, resets draw among ``draw[1]`` episodes from ``draw[0]`` on.
       time_scale: float32, seconds that count as 1 in the observation.
       invalid_penalty: float32, subtracted from the reward of an invalid action.
     """
 
     jobs: JobTables
+    draw: Array
     time_scale: Array
     invalid_penalty: Array
 
@@ -97,7 +100,7 @@ class Sched2(Environment):
                 raise JaxschedError(f"sched2: {field} must be one of {', '.join(kinds)}, not {value!r}")
 
     def params(
-        self, tables: list[JobTable], *, time_scale: float = 3600.0, invalid_penalty: float = 0.0
+        self, tables: list[JobTable], *, time_scale: float = TIME_SCALE_S, invalid_penalty: float = 0.0
     ) -> Params:
         """Parameters for these job tables.
 
@@ -112,7 +115,8 @@ class Sched2(Environment):
         if not time_scale > 0:
             raise JaxschedError(f"sched2: time_scale must be positive, not {time_scale!r}")
         jobs = build_tables(tables, self.num_servers, self.gpus_per_server)
-        return Params(jobs, jnp.float32(time_scale), jnp.float32(invalid_penalty))
+        draw = jnp.array([0, len(tables)], jnp.int32)
+        return Params(jobs, draw, jnp.float32(time_scale), jnp.float32(invalid_penalty))
 
     def num_episodes(self, params: Params) -> int:
         """Number of job tables."""
@@ -159,7 +163,7 @@ class Sched2(Environment):
         """An idle cluster at time 0; the table is ``episode``, or one drawn with ``key``."""
         if episode is None:
             share = jax.random.uniform(key)  # one draw: randint would take three
-            episode = (share * self.num_episodes(params)).astype(jnp.int32)
+            episode = params.draw[0] + (share * params.draw[1]).astype(jnp.int32)
         state = dynamics.new_cluster(
             params.jobs, episode, self.num_servers, self.gpus_per_server, self.window
         )

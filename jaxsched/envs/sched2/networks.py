@@ -3,6 +3,7 @@
 import flax.linen as nn
 import jax.numpy as jnp
 
+from jaxsched import network_description as nd
 from jaxsched.types import Array
 
 
@@ -48,3 +49,23 @@ class QNetwork(nn.Module):
         joined = jnp.concatenate([servers.reshape(*lead, -1), queue], axis=-1)
         hidden = nn.relu(nn.Dense(self.head_size, name="head_0")(joined))
         return nn.Dense(self.num_actions, name="head_1")(hidden)
+
+
+def describe(network: QNetwork) -> list[nd.Step]:
+    """The network as steps that can be followed without JAX; layers are named as its weights."""
+    num_servers, num_gpus = network.num_servers, network.num_servers * network.gpus_per_server
+    servers = ["servers", *(f"server_{i}" for i in range(len(network.server_sizes)))]
+    queue = ["queue", *(f"queue_{i}" for i in range(len(network.queue_sizes)))]
+    width = (network.gpus_per_server, *network.server_sizes)[-1]
+    return [
+        nd.log1p(nd.OBSERVATION, "squashed", multiply=60.0, divide=4.0),
+        nd.take("squashed", "gpus", stop=num_gpus),
+        nd.reshape("gpus", "servers", (num_servers, network.gpus_per_server)),
+        *nd.dense_stack("servers", servers[1:]),
+        nd.reshape(servers[-1], "all_servers", (num_servers * width,)),
+        nd.take("squashed", "queue", start=num_gpus),
+        *nd.dense_stack("queue", queue[1:]),
+        nd.concat(("all_servers", queue[-1]), "joined"),
+        nd.dense("joined", "head_0"),
+        nd.dense("head_0", "head_1", activation="linear", output=nd.SCORES),
+    ]

@@ -109,3 +109,35 @@ def summarise(env: Sched2, params: Params, episodes: Array, records: Records) ->
         result[f"wait_{name}"] = metrics.masked_mean(jobs.start - jobs.submit, group)
     result["reuse_fraction"] = metrics.masked_mean(records.reused, multi)
     return {name: np.asarray(value, np.float64) for name, value in result.items()}
+
+
+def mean_curves(records: Records) -> dict[str, np.ndarray]:
+    """Fragmentation and GPUs queued at the i-th start, means over the episodes that got there."""
+    nth = np.arange(records.order.shape[-1]) < records.count[..., None]
+    most = int(records.count.max(initial=0))
+    curves = {"fragmentation": records.fragmentation_curve, "queue_gpus": records.queue_gpus_curve}
+    return {
+        name: metrics.masked_mean(np.moveaxis(curve, 0, -1), np.moveaxis(nth, 0, -1))[:most]
+        for name, curve in curves.items()
+    }
+
+
+def schedule(
+    env: Sched2, params: Params, episode: int, records: Records, index: int
+) -> dict[str, Any]:
+    """Who ran where and when in one episode, for a Gantt picture."""
+    num_gpus = np.asarray(params.jobs.num_gpus)[episode]
+    gpu = np.arange(env.gpus_per_server)
+    jobs = []
+    for job in np.flatnonzero(records.start[index] >= 0):
+        taken = (records.gpus[index, job][:, None] >> gpu) & 1
+        jobs.append(
+            {
+                "start": int(records.start[index, job]),
+                "finish": int(records.finish[index, job]),
+                "level": int(records.level[index, job]),
+                "num_gpus": int(num_gpus[job]),
+                "gpus": np.flatnonzero(taken).tolist(),
+            }
+        )
+    return {"jobs": jobs}

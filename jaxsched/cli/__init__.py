@@ -1,0 +1,5 @@
+"""The command line: ``jaxsched`` and ``python -m jaxsched``."""
+
+from jaxsched.cli.main import main
+
+__all__ = ["main"]

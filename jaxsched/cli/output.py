@@ -1,0 +1,61 @@
+"""Small things that several commands print or write."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from jaxsched.errors import JaxschedError
+
+MIN_TABLE_WIDTH = 120
+
+
+def console() -> Console:
+    """Standard output; wide enough for the tables where it is no terminal."""
+    plain = Console()
+    if plain.is_terminal:
+        return plain
+    return Console(width=max(plain.width, MIN_TABLE_WIDTH), soft_wrap=True)
+
+
+def write_text(path: str | Path, text: str) -> Path:
+    """Write a file whole or not at all; one clear line if that is impossible."""
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True) if path.parent.is_dir() else None
+        raise JaxschedError(f"{path}: cannot be written: {error.strerror or error}") from error
+    return path
+
+
+def write_json(path: str | Path, document: Any) -> Path:
+    """Write a JSON file."""
+    return write_text(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
+
+
+def check_writable(path: str | Path) -> None:
+    """Refuse an output path early, before any work is done for it."""
+    path = Path(path)
+    if path.is_dir():
+        raise JaxschedError(f"{path}: is a folder; expected the name of a file")
+    parent = path.parent
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise JaxschedError(f"{path}: cannot be written: {parent} is not a writable folder")
+
+
+def read_json(path: str | Path) -> Any:
+    """Read a JSON file; one clear line if that is impossible."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise JaxschedError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise JaxschedError(f"{path}: is not JSON: {error}") from error

@@ -1,0 +1,87 @@
+"""``jaxsched simulate``: golden cases of any kind."""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from jaxsched.cli.main import BAD_INPUT, app
+from jaxsched.cli.output import check_writable, read_json, write_json
+from jaxsched.errors import JaxschedError
+
+
+@app.command()
+def simulate(
+    cases: Annotated[list[Path], typer.Argument(help="Case files (JSON).")],
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write the result of the one case here.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write one result per case into this folder.")
+    ] = None,
+) -> int:
+    """Run cases and write for each an object in the layout of its ``expect``.
+
+    A table that must be refused gives one line and exit status 2; the other cases still run.
+    """
+    if json_file is not None and (out is not None or len(cases) > 1):
+        raise JaxschedError("--json takes the result of one case; use --out DIR for several")
+    if json_file is not None:
+        check_writable(json_file)
+    if out is not None:
+        check_writable(out / "result.json")
+        names = [case.name for case in cases]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice:
+            raise JaxschedError(f"two cases are called {twice}; --out would write one over the other")
+    status = 0
+    for path in cases:
+        try:
+            result, refusals = _run(path)
+        except JaxschedError as error:
+            result, refusals = None, [str(error)]
+        for line in refusals:
+            print(f"jaxsched: {path}: {' '.join(line.split())}", file=sys.stderr)
+            status = BAD_INPUT
+        if result is not None:
+            _deliver(result, path, json_file, out, len(cases) > 1)
+    return status
+
+
+def _deliver(
+    result: dict[str, Any], path: Path, json_file: Path | None, out: Path | None, several: bool
+) -> None:
+    if json_file is not None:
+        write_json(json_file, result)
+    elif out is not None:
+        write_json(out / path.name, result)
+    else:
+        json.dump({path.name: result} if several else result, sys.stdout)
+        print()
+
+
+def _run(path: Path) -> tuple[dict[str, Any] | None, list[str]]:
+    """The result of one case file, and the lines that say which tables were refused."""
+    from jaxsched import registry
+
+    case = read_json(path)
+    if not isinstance(case, Mapping) or not isinstance(case.get("system"), str):
+        raise JaxschedError('is not a case: expected an object with "system"')
+    system = registry.get(case["system"])
+    if "reject" not in case:
+        return system.simulate(case), []
+    tables = case["reject"]
+    if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
+        raise JaxschedError("'reject' must be a list of objects")
+    entries, refusals = [], []
+    for index, table in enumerate(tables):
+        try:
+            system.simulate({"actions": [], **table})
+            entries.append({"refused": False})
+        except JaxschedError as error:
+            entries.append({"refused": True, "error": str(error)})
+            refusals.append(f"reject[{index}]: {error}")
+    return {"reject": entries}, refusals

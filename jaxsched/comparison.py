@@ -1,0 +1,182 @@
+"""Runs several policies on the same episodes and gathers what tables, figures and reports show."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.environment import Environment
+from jaxsched.errors import JaxschedError
+from jaxsched.evaluation import run_episodes
+from jaxsched.jobs import JobTable
+from jaxsched.metrics import METRICS
+from jaxsched.policies import Policy
+from jaxsched.system import Played, System
+from jaxsched.types import PyTree
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A trained policy: its environment's options and one set of weights per seed."""
+
+    name: str
+    env: Environment
+    weights: Sequence[PyTree]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Contest:
+    """What is compared on what.
+
+    Attributes:
+      system: the system.
+      tables: test episodes, the same for all.
+      source: what the episodes are, for captions.
+      window: slots that rule-based policies choose from; 0 for the whole queue.
+      mode: how rule-based policies treat a job that does not fit (``skip`` or ``block``).
+      facts: label -> value, shown with the results.
+      command: how to get the same results.
+      gantt_episode: episode drawn as a Gantt picture.
+    """
+
+    system: System
+    tables: Sequence[JobTable]
+    source: str
+    window: int
+    mode: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    command: str = ""
+    gantt_episode: int = 0
+
+
+def compare(
+    contest: Contest,
+    names: Sequence[str],
+    learned: Sequence[Learned] = (),
+    *,
+    environment: Environment | None = None,
+    on_policy: Callable[[str], None] = lambda name: None,
+) -> dict[str, Any]:
+    """Play every policy on every episode.
+
+    Args:
+      contest: what is compared on what.
+      names: rule-based policies.
+      learned: trained policies.
+      environment: cluster of the rule-based policies; the paper's by default.
+      on_policy: called with each policy's name before it plays (progress).
+
+    Returns:
+      A comparison as ``jaxsched.report.schema`` describes it.
+    """
+    system = contest.system
+    base = environment if environment is not None else system.environment()
+    entries, panels = [], {}
+    for name in names:
+        on_policy(name)
+        info = system.policies[name]
+        played = _play_rule(contest, base, name)
+        panels[name] = played.schedule
+        entries.append(_entry(name, info.kind, info.description, [played], single=True))
+    for policy in learned:
+        on_policy(policy.name)
+        runs = _play_learned(contest, policy)
+        panels[policy.name] = runs[0].schedule
+        entries.append(
+            _entry(policy.name, "learned", policy.note, runs, single=len(runs) == 1)
+        )
+    options = system.environment_options(base)
+    result: dict[str, Any] = {
+        "system": system.name,
+        "title": system.title,
+        "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "facts": dict(contest.facts),
+        "command": contest.command,
+        "episodes": {"count": len(contest.tables), "source": contest.source},
+        "metrics": {name: _shown(name) for name in system.metrics},
+        "policies": entries,
+        "primary": system.primary_metric,
+    }
+    pair = _gantt_pair(system, names, learned)
+    if pair:
+        result["gantt"] = {
+            "episode": contest.tables[contest.gantt_episode].name,
+            "num_servers": options["num_servers"],
+            "gpus_per_server": options["gpus_per_server"],
+            "panels": [{"policy": name, "jobs": panels[name][0]["jobs"]} for name in pair],
+        }
+    baselines = system.policy_names("baseline")
+    if learned and set(baselines) <= set(names):
+        means = {entry["name"]: _means(entry) for entry in entries}
+        result["paper"] = {"rows": system.claims(means, learned[0].name)}
+    return result
+
+
+def evaluate_rule(contest: Contest, name: str, environment: Environment) -> Played:
+    """One rule-based policy on the contest's episodes."""
+    return _play_rule(contest, environment, name)
+
+
+def _play_rule(contest: Contest, base: Environment, name: str) -> Played:
+    system, most = contest.system, max(len(table) for table in contest.tables)
+    env = replace(base, window=contest.window or most)  # type: ignore[type-var]
+    return _play(contest, env, system.policy(name, contest.mode), ())
+
+
+def _play_learned(contest: Contest, learned: Learned) -> list[Played]:
+    policy = contest.system.network_policy(learned.env, learned.name)
+    return [_play(contest, learned.env, policy, weights) for weights in learned.weights]
+
+
+def _play(contest: Contest, env: Environment, policy: Policy, weights: PyTree) -> Played:
+    system = contest.system
+    params = system.params(env, contest.tables)
+    episodes = jnp.arange(len(contest.tables))
+    outcome = run_episodes(
+        env, policy, system.recorder(env), params, episodes, jax.random.key(0), weights
+    )
+    if not bool(jnp.all(outcome.finished)):
+        raise JaxschedError(f"{policy.name}: an episode did not end within its step bound")
+    numbers = np.asarray(episodes)
+    return system.played(env, params, numbers, outcome.records, (contest.gantt_episode,))
+
+
+def _entry(name: str, kind: str, note: str, runs: list[Played], *, single: bool) -> dict[str, Any]:
+    values = {
+        metric: [run.metrics[metric].tolist() for run in runs] for metric in runs[0].metrics
+    }
+    if single:
+        values = {metric: sample[0] for metric, sample in values.items()}
+    length = min(len(next(iter(run.curves.values()))) for run in runs)
+    curves = {
+        curve: np.mean([run.curves[curve][:length] for run in runs], axis=0).tolist()
+        for curve in runs[0].curves
+    }
+    return {"name": name, "kind": kind, "note": note, "metrics": values, "curves": curves}
+
+
+def _means(entry: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float(np.mean(values)) for name, values in entry["metrics"].items()}
+
+
+def _shown(name: str) -> dict[str, Any]:
+    metric = METRICS[name]
+    return {
+        "label": metric.label,
+        "unit": metric.unit,
+        "better": metric.better,
+        "digits": metric.digits,
+    }
+
+
+def _gantt_pair(system: System, names: Sequence[str], learned: Sequence[Learned]) -> list[str]:
+    """A plain baseline beside the learned policy, or beside the yardstick."""
+    baselines = [name for name in system.policy_names("baseline") if name in names]
+    others = [policy.name for policy in learned]
+    others += [name for name in system.policy_names("yardstick") if name in names]
+    return [*baselines[:1], *others[:1]] if baselines and others else (baselines + others)[:2]

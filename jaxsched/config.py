@@ -1,0 +1,80 @@
+"""Overrides of a recipe from the command line: ``--set loop.num_envs=128``."""
+
+import dataclasses
+import json
+import types
+import typing
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from jaxsched.errors import JaxschedError
+
+Recipe = TypeVar("Recipe")
+
+
+def override(recipe: Recipe, assignments: Sequence[str]) -> Recipe:
+    """A copy of a tree of frozen dataclasses with some leaves changed.
+
+    Args:
+      recipe: a frozen dataclass whose fields are numbers, strings, flags or such dataclasses.
+      assignments: ``path=value`` each, the path dotted, the value a number, ``true``, ``false``,
+        ``null`` or a word.
+
+    Raises:
+      JaxschedError: no such field, or a value of the wrong type or out of range.
+    """
+    for assignment in assignments:
+        path, separator, text = assignment.partition("=")
+        if not separator or not path:
+            raise JaxschedError(f"--set {assignment}: expected path=value")
+        recipe = _replace(recipe, path.strip().split("."), text.strip(), path.strip())
+    return recipe
+
+
+def _replace(node: Any, path: list[str], text: str, whole: str) -> Any:
+    fields = {f.name: f for f in dataclasses.fields(node) if f.init}
+    name, rest = path[0], path[1:]
+    if name not in fields:
+        raise JaxschedError(f"--set {whole}: no field {name!r}; known are {', '.join(fields)}")
+    value = getattr(node, name)
+    if dataclasses.is_dataclass(value):
+        if not rest:
+            inner = ", ".join(f"{whole}.{f.name}" for f in dataclasses.fields(value))
+            raise JaxschedError(f"--set {whole}: is a group; set one of {inner}")
+        return dataclasses.replace(node, **{name: _replace(value, rest, text, whole)})
+    if rest:
+        raise JaxschedError(f"--set {whole}: {name!r} has no fields")
+    accepted = typing.get_type_hints(type(node))[name]
+    return dataclasses.replace(node, **{name: _parse(text, accepted, whole)})
+
+
+def _parse(text: str, accepted: Any, whole: str) -> Any:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        value = text
+    if _fits(value, accepted):
+        return float(value) if accepted is float else value
+    raise JaxschedError(f"--set {whole}: {text!r} is not {_describe(accepted)}")
+
+
+def _fits(value: Any, accepted: Any) -> bool:
+    if typing.get_origin(accepted) is typing.Literal:
+        return value in typing.get_args(accepted)
+    if isinstance(accepted, types.UnionType) or typing.get_origin(accepted) is typing.Union:
+        return any(_fits(value, option) for option in typing.get_args(accepted))
+    if accepted is float:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return number and value == value and abs(value) != float("inf")
+    if accepted is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return accepted in (str, bool, type(None)) and isinstance(value, accepted)
+
+
+def _describe(accepted: Any) -> str:
+    if typing.get_origin(accepted) is typing.Literal:
+        return "one of " + ", ".join(map(str, typing.get_args(accepted)))
+    if isinstance(accepted, types.UnionType):
+        return " or ".join(_describe(option) for option in typing.get_args(accepted))
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+    return words.get(accepted, "null")

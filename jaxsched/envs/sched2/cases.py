@@ -1,0 +1,158 @@
+"""Golden cases of SCHED2: a job table with a list of actions or a baseline (section 14)."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.envs.sched2 import records as rec
+from jaxsched.envs.sched2.baselines import MODES, baseline
+from jaxsched.envs.sched2.environment import Params, Sched2
+from jaxsched.envs.sched2.slowdown import NUM_LEVELS
+from jaxsched.errors import JaxschedError
+from jaxsched.evaluation import run_episodes
+from jaxsched.jobs import JobTable, from_records
+
+STATIC = ("num_servers", "gpus_per_server", "window", "profile", "auto_advance", "reward", "extras")
+SCALARS = {"time_scale": 3600.0, "invalid_penalty": 0.0}
+BASELINE = {"baseline_mode": "skip", "baseline_window": 10}
+
+
+class Config(NamedTuple):
+    """A case's ``config`` with its defaults."""
+
+    static: dict[str, Any]
+    scalars: dict[str, float]
+    mode: str
+    baseline_window: int
+
+
+def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one case; the result has all keys of its ``expect``.
+
+    Raises:
+      JaxschedError: the case is malformed, or its table must be refused.
+    """
+    config = read_config(case.get("config", {}))
+    if ("policy" in case) == ("actions" in case):
+        raise JaxschedError("a case needs either 'policy' or 'actions'")
+    table = from_records(_list(case, "jobs"), name="jobs")
+    if "policy" in case:
+        return _run_baseline(config, table, str(case["policy"]))
+    return _run_actions(config, table, _list(case, "actions"))
+
+
+def read_config(config: Any) -> Config:
+    """Check a case's ``config`` and fill in the defaults."""
+    if not isinstance(config, Mapping):
+        raise JaxschedError(f"'config' must be an object, not {type(config).__name__}")
+    known = (*STATIC, *SCALARS, *BASELINE, "k")
+    unknown = sorted(set(config) - set(known))
+    if unknown:
+        raise JaxschedError(f"config: unknown key {unknown[0]!r}; known are {', '.join(known)}")
+    if config.get("k", NUM_LEVELS) != NUM_LEVELS:
+        raise JaxschedError(f"config: k must be {NUM_LEVELS}, not {config['k']!r}")
+    for name in ("auto_advance", "extras"):
+        if not isinstance(config.get(name, False), bool):
+            raise JaxschedError(f"config: {name} must be true or false, not {config[name]!r}")
+    scalars = {name: config.get(name, default) for name, default in SCALARS.items()}
+    for name, value in scalars.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise JaxschedError(f"config: {name} must be a number, not {value!r}")
+    mode = config.get("baseline_mode", BASELINE["baseline_mode"])
+    if mode not in MODES:
+        raise JaxschedError(f"config: baseline_mode must be one of {', '.join(MODES)}, not {mode!r}")
+    window = config.get("baseline_window", BASELINE["baseline_window"])
+    if isinstance(window, bool) or not isinstance(window, int) or window < 0:
+        raise JaxschedError(
+            f"config: baseline_window must be a whole number from 0 (whole queue), not {window!r}"
+        )
+    static = {name: config[name] for name in STATIC if name in config}
+    return Config(static, scalars, mode, window)
+
+
+def _list(case: Mapping[str, Any], key: str) -> list[Any]:
+    value = case.get(key)
+    if not isinstance(value, list):
+        raise JaxschedError(f"{key!r} must be a list, not {type(value).__name__}")
+    return value
+
+
+def _run_baseline(config: Config, table: JobTable, name: str) -> dict[str, Any]:
+    window = config.baseline_window or max(len(table), 1)
+    env = Sched2(**{**config.static, "window": window})
+    params = env.params([table], **config.scalars)
+    policy = baseline(name, config.mode)  # type: ignore[arg-type]
+    episodes = jnp.zeros(1, jnp.int32)
+    outcome = run_episodes(env, policy, rec.recorder(env), params, episodes, jax.random.key(0))
+    records = jax.tree.map(np.asarray, outcome.records)
+    order = records.order[0][: records.count[0]].tolist()
+    return {"order": order, **_summary(env, params, records)}
+
+
+def _run_actions(config: Config, table: JobTable, actions: list[Any]) -> dict[str, Any]:
+    for index, action in enumerate(actions):
+        if isinstance(action, bool) or not isinstance(action, int) or abs(action) >= 2**31:
+            raise JaxschedError(f"actions: entry {index} must be a whole number, not {action!r}")
+    env = Sched2(**config.static)
+    params = env.params([table], **config.scalars)
+    recorder, key = rec.recorder(env), jax.random.key(0)
+    step, update = jax.jit(env.step), jax.jit(recorder.update)
+    state, timestep = jax.jit(env.reset)(key, params, jnp.int32(0))
+    records, trajectory = recorder.init(params), []
+    for index, action in enumerate(actions):
+        row = {
+            "step": index,
+            "time": int(state.time),
+            "mask": np.asarray(timestep.action_mask).astype(int).tolist(),
+            "action": action,
+            "obs": np.asarray(timestep.observation).tolist(),
+        }
+        state, timestep = step(key, state, jnp.int32(action), params)
+        records = update(records, timestep)
+        row |= {
+            "reward": float(timestep.reward),
+            "done": bool(timestep.terminated),
+            "invalid": bool(timestep.metrics.invalid),
+            "elapsed": int(timestep.elapsed),
+        }
+        trajectory.append(row)
+    batched = jax.tree.map(lambda x: np.asarray(x)[None], records)
+    return {
+        "trajectory": trajectory,
+        "return": sum(row["reward"] for row in trajectory),
+        "invalid_actions": int(records.invalid_actions),
+        **_summary(env, params, batched),
+    }
+
+
+def _summary(env: Sched2, params: Params, records: rec.Records) -> dict[str, Any]:
+    """Metrics, jobs and curves of the single episode in ``records`` (leaves ``[1, ...]``)."""
+    metrics = rec.summarise(env, params, np.zeros(1, int), records)
+    count = int(records.count[0])
+    values = {name: float(value[0]) for name, value in metrics.items()}
+    values["finished"] = int(values["finished"])
+    values["makespan"] = int(values["makespan"])
+    return {
+        "metrics": values,
+        "jobs": [_job(records, job) for job in range(records.start.shape[1])],
+        "fragmentation_curve": records.fragmentation_curve[0][:count].tolist(),
+        "queue_gpus_curve": records.queue_gpus_curve[0][:count].tolist(),
+    }
+
+
+def _job(records: rec.Records, job: int) -> dict[str, Any] | None:
+    if records.start[0, job] < 0:
+        return None
+    counts = [int(bits).bit_count() for bits in records.gpus[0, job]]
+    servers = [server for server, count in enumerate(counts) if count]
+    return {
+        "start": int(records.start[0, job]),
+        "finish": int(records.finish[0, job]),
+        "level": int(records.level[0, job]),
+        "servers": servers,
+        "counts": [counts[server] for server in servers],
+        "reused": bool(records.reused[0, job]),
+    }

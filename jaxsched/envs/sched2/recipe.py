@@ -1,0 +1,133 @@
+"""How SCHED2 is trained: presets (specification, section 10) and what they build."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import jax
+import jax.numpy as jnp
+
+from jaxsched.algorithms.dqn import DQNConfig, dqn
+from jaxsched.envs.sched2.environment import Params, Sched2
+from jaxsched.envs.sched2.networks import QNetwork
+from jaxsched.jobs import JobTable, rescale_arrivals
+from jaxsched.learner import Learner
+from jaxsched.training import LoopConfig
+from jaxsched.types import Array, PRNGKey, PyTree
+
+HORIZON_S = 7200.0  # time-based discount of the specification
+
+
+@dataclass(frozen=True)
+class Curriculum:
+    """Lighter load at the start of training.
+
+    Attributes:
+      first_interval_scale: factor on the gaps between submissions at the start; 1 is no curriculum.
+      fraction: part of the training after which the factor has come down to 1.
+      stages: number of equal steps in which it comes down.
+    """
+
+    first_interval_scale: float = 1.0
+    fraction: float = 0.5
+    stages: int = 5
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """The factor of each stage, then 1."""
+        if self.first_interval_scale == 1.0:
+            return (1.0,)
+        excess = self.first_interval_scale - 1.0
+        steps = range(self.stages)
+        return (*(round(1.0 + excess * (1.0 - i / self.stages), 6) for i in steps), 1.0)
+
+    def stage(self, progress: float) -> int:
+        """Index into ``scales`` at a training progress in [0, 1]."""
+        last = len(self.scales) - 1
+        return min(int(progress / self.fraction * last), last) if last else 0
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that a training run of SCHED2 depends on besides its seed and job tables.
+
+    Attributes:
+      env: the environment that the agent learns in.
+      loop: sizes of the loop.
+      learner: settings of the DQN; its ``total_updates`` follows ``loop.num_updates``.
+      curriculum: load over the training.
+      void_bias: added to the log-odds of void when exploring; 0 explores uniformly.
+      evaluate_every: updates between greedy evaluations on the training traces.
+      checkpoint_every: updates between checkpoints of the whole run.
+    """
+
+    env: Sched2 = field(default_factory=lambda: Sched2(auto_advance=True, reward="dense"))
+    loop: LoopConfig = field(default_factory=lambda: LoopConfig(64, 8, 10_000))
+    learner: DQNConfig = field(
+        default_factory=lambda: DQNConfig(
+            10_000, gradient_steps=4, n_step=3, horizon_s=HORIZON_S, learning_starts=10_000
+        )
+    )
+    curriculum: Curriculum = field(default_factory=Curriculum)
+    void_bias: float = 0.0
+    evaluate_every: int = 500
+    checkpoint_every: int = 2000
+
+
+def network_of(env: Sched2) -> QNetwork:
+    """The paper's network for this cluster and window."""
+    return QNetwork(env.num_servers, env.gpus_per_server, env.window + 1)
+
+
+def learner_of(recipe: Recipe) -> Learner:
+    """The DQN of a recipe."""
+    network = network_of(recipe.env)
+    if recipe.void_bias == 0.0:
+        return dqn(network, recipe.learner)
+    bias = recipe.void_bias
+
+    def explore(key: PRNGKey, observation: PyTree, mask: Array) -> Array:
+        del observation
+        logits = jnp.where(mask, 0.0, -jnp.inf).at[..., -1].add(bias)
+        return jax.random.categorical(key, logits).astype(jnp.int32)
+
+    return dqn(network, recipe.learner, explore)
+
+
+def params_by_progress(
+    recipe: Recipe, tables: Sequence[JobTable]
+) -> Callable[[float], Params]:
+    """Function of the training progress that gives the environment's parameters.
+
+    All loads of the curriculum are in one stack of tables; a stage only changes which of them the
+    next resets draw, so episodes under way keep theirs.
+    """
+    curriculum = recipe.curriculum
+    stack = [rescale_arrivals(t, scale) for scale in curriculum.scales for t in tables]
+    params = recipe.env.params(stack)
+
+    def params_at(progress: float) -> Params:
+        first = curriculum.stage(progress) * len(tables)
+        return params._replace(draw=jnp.array([first, len(tables)], jnp.int32))
+
+    return params_at
+
+
+def variants(recipe: Recipe) -> tuple[str, ...]:
+    """What differs from the paper's own recipe, one line each."""
+    lines = []
+    if recipe.env.extras:
+        lines.append("extra features: level and effectiveness if started now, per slot")
+    if recipe.env.reward == "dense":
+        lines.append("dense reward (same undiscounted objective as the paper's)")
+    if recipe.env.profile != "time":
+        lines.append(f"profile entries: {recipe.env.profile}")
+    if recipe.learner.horizon_s is not None:
+        lines.append(f"time-based discount, horizon {recipe.learner.horizon_s:g} s")
+    if recipe.curriculum.first_interval_scale != 1.0:
+        lines.append(
+            f"load curriculum: interval scale {recipe.curriculum.first_interval_scale:g} to 1 over "
+            f"the first {recipe.curriculum.fraction:.0%} of training"
+        )
+    if recipe.void_bias:
+        lines.append(f"exploration biased to void by {recipe.void_bias:g} (log-odds)")
+    return tuple(lines)

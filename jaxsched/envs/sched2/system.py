@@ -1,0 +1,160 @@
+"""SCHED2 as the rest of the library sees it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsched.environment import Environment
+from jaxsched.envs.sched2 import cases
+from jaxsched.envs.sched2 import records as rec
+from jaxsched.envs.sched2.baselines import baseline
+from jaxsched.envs.sched2.environment import Params, Sched2
+from jaxsched.envs.sched2.claims import paper_rows
+from jaxsched.envs.sched2.features import features_of
+from jaxsched.envs.sched2.networks import describe
+from jaxsched.envs.sched2.presets import PRESETS
+from jaxsched.envs.sched2.recipe import (
+    Recipe,
+    learner_of,
+    network_of,
+    params_by_progress,
+    variants,
+)
+from jaxsched.errors import JaxschedError
+from jaxsched.evaluation import Recorder
+from jaxsched.jobs import JobTable
+from jaxsched.policies import Policy, greedy_scores
+from jaxsched.system import HandOver, Played, PolicyInfo, System, TrainingSetup
+from jaxsched.traces.mapping import MappingConfig
+from jaxsched.types import PyTree
+
+
+class Sched2System(System):
+    """Locality-aware job selection with a deep Q-network."""
+
+    name = "sched2"
+    title = "SCHED2: which job next, locality-aware packing"
+    source = "Luan et al., SCHED2: Scheduling Deep Learning Training via Deep Reinforcement Learning"
+    behaviour_version = Sched2.behaviour_version
+    primary_metric = "avg_effectiveness"
+    metrics = (
+        "avg_effectiveness",
+        "avg_jct",
+        "makespan",
+        "avg_wait",
+        "avg_run",
+        "avg_slowdown",
+        "utilization",
+        "fragmentation",
+        "relaxed_sensitive",
+        "relaxed_insensitive",
+        "wait_sensitive",
+        "wait_insensitive",
+        "reuse_fraction",
+        "finished",
+    )
+    policies: Mapping[str, PolicyInfo] = {
+        "fifo": PolicyInfo("baseline", "first in, first out"),
+        "sif": PolicyInfo("baseline", "shortest ideal time first"),
+        "dsif": PolicyInfo("baseline", "shortest ideal time first, split jobs delayed up to 3x"),
+        "saf": PolicyInfo("baseline", "shortest actual time first (oracle of the run time)"),
+        "lrf": PolicyInfo("baseline", "least required GPUs first"),
+        "spf": PolicyInfo("baseline", "smallest product of GPUs and time first"),
+        "strict": PolicyInfo("yardstick", "oldest job that gets its best locality, else none"),
+    }
+    presets = PRESETS
+    train_trace = "sched2-train-68"
+    test_trace = "sched2-test-68"
+
+    def environment(self, **options: Any) -> Sched2:
+        """The paper's cluster, changed by ``options``."""
+        known = Sched2.__dataclass_fields__
+        for name in options:
+            if name not in known:
+                raise JaxschedError(
+                    f"sched2: unknown environment option {name!r}; known are {', '.join(known)}"
+                )
+        return Sched2(**options)
+
+    def environment_options(self, env: Environment) -> dict[str, Any]:
+        """All static options."""
+        assert isinstance(env, Sched2)
+        return asdict(env)
+
+    def params(self, env: Environment, tables: Sequence[JobTable]) -> Params:
+        """Parameters with the paper's scales."""
+        assert isinstance(env, Sched2)
+        return env.params(list(tables))
+
+    def policy(self, name: str, mode: str) -> Policy:
+        """A baseline or yardstick."""
+        return baseline(name, mode)  # type: ignore[arg-type]
+
+    def network_policy(self, env: Environment, name: str) -> Policy:
+        """Greedy in the Q values."""
+        assert isinstance(env, Sched2)
+        return greedy_scores(name, network_of(env).apply)
+
+    def init_weights(self, env: Environment, params: Any) -> PyTree:
+        """Freshly initialised weights."""
+        assert isinstance(env, Sched2)
+        observation = env.observation_spec(params).zeros()
+        return network_of(env).init(jax.random.key(0), observation[None])
+
+    def recorder(self, env: Environment) -> Recorder:
+        """Per-job records."""
+        assert isinstance(env, Sched2)
+        return rec.recorder(env)
+
+    def played(
+        self, env: Environment, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
+    ) -> Played:
+        """Metrics per episode, the curves of Figures 4 and 9, and Gantt data."""
+        assert isinstance(env, Sched2)
+        records = jax.tree.map(np.asarray, records)
+        metrics = rec.summarise(env, params, episodes, records)
+        return Played(
+            metrics,
+            rec.mean_curves(records),
+            [rec.schedule(env, params, int(episodes[i]), records, i) for i in schedule],
+        )
+
+    def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> TrainingSetup:
+        """Environment, learner and loop of a recipe."""
+        return TrainingSetup(
+            env=recipe.env,
+            learner=learner_of(recipe),
+            loop=recipe.loop,
+            params_at=params_by_progress(recipe, tables),
+            policy=self.network_policy(recipe.env, "dqn"),
+            gradient_steps=recipe.learner.gradient_steps,
+            variants=variants(recipe),
+        )
+
+    def claims(
+        self, summary: Mapping[str, Mapping[str, float]], learned: str
+    ) -> list[dict[str, Any]]:
+        """Figures 7, 9 and 10, Table III and reuse."""
+        baselines = {name: summary[name] for name in self.policy_names("baseline")}
+        return paper_rows(baselines, summary[learned])
+
+    def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a golden case."""
+        return cases.simulate(case)
+
+    def hand_over(self, env: Environment) -> HandOver:
+        """Observation, actions and network in words."""
+        assert isinstance(env, Sched2)
+        network = network_of(env)
+        actions = [f"start the job of slot {slot}" for slot in range(env.window)] + ["void"]
+        return HandOver(features_of(env), actions, describe(network), network.apply)
+
+    def mapping(self, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
+        """The paper's cluster, demands capped at its 120 GPUs."""
+        return MappingConfig(mean_gap_s=mean_gap_s, load=load)
+
+
+SYSTEM = Sched2System()

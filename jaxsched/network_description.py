@@ -1,0 +1,178 @@
+"""A network as data, for readers without JAX: the steps from an observation to scores.
+
+Each step is a plain dictionary: ``op``, what it reads (``input`` or ``inputs``), the name of its
+``output``, and the op's own settings. Steps run in order; the last one's output is ``scores``.
+Weights are named ``layer.kernel`` and ``layer.bias``. ``OPERATIONS`` is the whole vocabulary; it
+travels in every exported manifest.
+
+Golden rows are states of the system with what the policy makes of them; following the description
+has to give the same.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from jaxsched.errors import JaxschedError
+
+Step: TypeAlias = dict[str, Any]
+Floats: TypeAlias = npt.NDArray[np.float32]
+Activation = Literal["relu", "linear"]
+
+OBSERVATION = "observation"
+SCORES = "scores"
+TOLERANCE = 1e-4  # of golden scores, relative to the largest of them (float32, any sum order)
+
+OPERATIONS = {
+    "log1p": "output = log1p(multiply * input) / divide, elementwise",
+    "slice": "output = input[..., start:stop]; a stop of null means to the end",
+    "reshape": "output = input in the given shape, row-major (the last axis varies fastest)",
+    "dense": "output = activation(input @ kernel + bias) over the last axis, kernel [in, out], "
+    "the same weights for every leading index; activation relu is max(0, y), linear is y",
+    "concat": "output = inputs one after the other along the last axis",
+}
+
+
+class GoldenRows(NamedTuple):
+    """States of the system and what the policy makes of them."""
+
+    observation: Floats  # [R, D]
+    mask: npt.NDArray[np.bool_]  # [R, A]
+    scores: Floats  # [R, A]
+    action: npt.NDArray[np.int32]  # [R]
+
+
+def log1p(source: str, output: str, *, multiply: float, divide: float) -> Step:
+    """``log1p(multiply * x) / divide``."""
+    return {
+        "op": "log1p",
+        "input": source,
+        "output": output,
+        "multiply": multiply,
+        "divide": divide,
+    }
+
+
+def take(source: str, output: str, *, start: int = 0, stop: int | None = None) -> Step:
+    """Entries ``start .. stop - 1`` of the last axis; to the end if ``stop`` is None."""
+    return {"op": "slice", "input": source, "output": output, "start": start, "stop": stop}
+
+
+def reshape(source: str, output: str, shape: Sequence[int]) -> Step:
+    """The same numbers in another shape, row-major."""
+    return {"op": "reshape", "input": source, "output": output, "shape": list(shape)}
+
+
+def dense(
+    source: str, layer: str, *, activation: Activation = "relu", output: str | None = None
+) -> Step:
+    """``activation(x @ kernel + bias)``; the output is called as the layer by default."""
+    return {
+        "op": "dense",
+        "input": source,
+        "output": output or layer,
+        "kernel": f"{layer}.kernel",
+        "bias": f"{layer}.bias",
+        "activation": activation,
+    }
+
+
+def dense_stack(source: str, layers: Sequence[str]) -> list[Step]:
+    """Dense layers with ReLU, one after the other."""
+    return [dense(before, layer) for before, layer in pairwise([source, *layers])]
+
+
+def concat(sources: Sequence[str], output: str) -> Step:
+    """Joins along the last axis."""
+    return {"op": "concat", "inputs": list(sources), "output": output}
+
+
+def weight_names(steps: Sequence[Step]) -> tuple[str, ...]:
+    """Names of the weights that the steps read."""
+    return tuple(step[part] for step in steps if step["op"] == "dense" for part in _WEIGHTS)
+
+
+def evaluate(
+    steps: Sequence[Step], weights: Mapping[str, Floats], observation: npt.ArrayLike
+) -> Floats:
+    """Follow the steps with NumPy alone.
+
+    Args:
+      steps: the description.
+      weights: name -> array.
+      observation: one observation, float32 ``[D]``.
+
+    Returns:
+      The scores, float32 ``[A]``.
+
+    Raises:
+      JaxschedError: a step that is unknown, or that does not fit the weights or its input.
+    """
+    values = {OBSERVATION: np.asarray(observation, np.float32)}
+    for number, step in enumerate(steps):
+        try:
+            values[step["output"]] = _apply(step, values, weights)
+        except KeyError as error:
+            raise JaxschedError(f"network step {number} needs {error}, which is absent") from error
+        except ValueError as error:
+            raise JaxschedError(f"network step {number} ({step['op']}): {error}") from error
+    if SCORES not in values:
+        raise JaxschedError(f"no step of the network has the output {SCORES!r}")
+    return values[SCORES]
+
+
+def greedy(scores: np.ndarray, mask: np.ndarray) -> npt.NDArray[np.int32]:
+    """The legal action of the highest score, of equal ones the lowest index; leads with rows."""
+    return np.argmax(np.where(mask, scores, -np.inf), axis=-1).astype(np.int32)
+
+
+def check_parity(
+    network: Sequence[Step], weights: Mapping[str, Floats], golden: GoldenRows
+) -> float:
+    """Follow the description on the golden rows; returns the tolerance for their scores.
+
+    Raises:
+      JaxschedError: scores or actions differ.
+    """
+    tolerance = TOLERANCE * max(1.0, float(np.abs(golden.scores).max()))
+    found = np.stack([evaluate(network, weights, row) for row in golden.observation])
+    if found.shape != golden.scores.shape:
+        raise JaxschedError(
+            f"the network description gives {found.shape[1:]} scores, "
+            f"expected {golden.scores.shape[1:]}"
+        )
+    worst = float(np.abs(found - golden.scores).max())
+    if not worst <= tolerance:
+        raise JaxschedError(
+            f"the network description misses the golden scores by {worst:.3g}; "
+            f"accepted: {tolerance:.3g}"
+        )
+    if not np.array_equal(greedy(found, golden.mask), golden.action):
+        raise JaxschedError(
+            "the network description gives other actions than the golden rows; if scores are "
+            "nearly tied there, draw the rows with another key"
+        )
+    return tolerance
+
+
+_WEIGHTS = ("kernel", "bias")
+
+
+def _apply(step: Step, values: Mapping[str, Floats], weights: Mapping[str, Floats]) -> Floats:
+    op = step["op"]
+    if op not in OPERATIONS:
+        raise JaxschedError(f"unknown operation {op!r}; known are {', '.join(OPERATIONS)}")
+    if op == "concat":
+        return np.concatenate([values[name] for name in step["inputs"]], axis=-1)
+    x = values[step["input"]]
+    if op == "log1p":
+        return np.log1p(np.float32(step["multiply"]) * x) / np.float32(step["divide"])
+    if op == "slice":
+        return x[..., step["start"] : step["stop"]]
+    if op == "reshape":
+        return x.reshape(step["shape"])
+    y = x @ weights[step["kernel"]] + weights[step["bias"]]
+    return np.maximum(y, 0) if step["activation"] == "relu" else y
