@@ -19,6 +19,7 @@ from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
 RewardKind = Literal["literal", "dense"]
 TIME_SCALE_S = 3600.0  # seconds that count as 1 in the observation
 MAX_GPUS_PER_SERVER = 32
+NO_BACKLOG_LIMIT = 2**30
 
 
 class Params(NamedTuple):
@@ -29,12 +30,15 @@ class Params(NamedTuple):
       draw: int32 ``[2]``, resets draw among ``draw[1]`` episodes from ``draw[0]`` on.
       time_scale: float32, seconds that count as 1 in the observation.
       invalid_penalty: float32, subtracted from the reward of an invalid action.
+      max_backlog: int32, truncate an episode once more jobs than this wait beyond the window
+        ("restart episodes early"; a training option, no bound by default).
     """
 
     jobs: JobTables
     draw: Array
     time_scale: Array
     invalid_penalty: Array
+    max_backlog: Array
 
 
 class StepMetrics(NamedTuple):
@@ -115,8 +119,13 @@ class Sched2(Environment):
         if not time_scale > 0:
             raise JaxschedError(f"sched2: time_scale must be positive, not {time_scale!r}")
         jobs = build_tables(tables, self.num_servers, self.gpus_per_server)
-        draw = jnp.array([0, len(tables)], jnp.int32)
-        return Params(jobs, draw, jnp.float32(time_scale), jnp.float32(invalid_penalty))
+        return Params(
+            jobs=jobs,
+            draw=jnp.array([0, len(tables)], jnp.int32),
+            time_scale=jnp.float32(time_scale),
+            invalid_penalty=jnp.float32(invalid_penalty),
+            max_backlog=jnp.int32(NO_BACKLOG_LIMIT),
+        )
 
     def num_episodes(self, params: Params) -> int:
         """Number of job tables."""
@@ -192,7 +201,7 @@ class Sched2(Environment):
             action_mask=mask,
             reward=value.astype(jnp.float32),
             terminated=dynamics.all_started(after, jobs),
-            truncated=jnp.bool_(False),
+            truncated=after.arrived - after.head > params.max_backlog,
             elapsed=(after.time - state.time).astype(jnp.float32),
             metrics=self._metrics(state, start, placed, invalid, params),
         )

@@ -55,6 +55,7 @@ class Recipe:
       loop: sizes of the loop.
       learner: settings of the DQN; its ``total_updates`` follows ``loop.num_updates``.
       curriculum: load over the training.
+      max_backlog: restart an episode once more jobs than this wait beyond the window; 0 never.
       void_bias: added to the log-odds of void when exploring; 0 explores uniformly.
       evaluate_every: updates between greedy evaluations on the training traces.
       checkpoint_every: updates between checkpoints of the whole run.
@@ -68,6 +69,7 @@ class Recipe:
         )
     )
     curriculum: Curriculum = field(default_factory=Curriculum)
+    max_backlog: int = 0
     void_bias: float = 0.0
     evaluate_every: int = 500
     checkpoint_every: int = 2000
@@ -104,6 +106,8 @@ def params_by_progress(
     curriculum = recipe.curriculum
     stack = [rescale_arrivals(t, scale) for scale in curriculum.scales for t in tables]
     params = recipe.env.params(stack)
+    if recipe.max_backlog:
+        params = params._replace(max_backlog=jnp.int32(recipe.max_backlog))
 
     def params_at(progress: float) -> Params:
         first = curriculum.stage(progress) * len(tables)
@@ -128,6 +132,8 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
             f"load curriculum: interval scale {recipe.curriculum.first_interval_scale:g} to 1 over "
             f"the first {recipe.curriculum.fraction:.0%} of training"
         )
+    if recipe.max_backlog:
+        lines.append(f"episodes restart once {recipe.max_backlog} jobs wait beyond the window")
     if recipe.void_bias:
         lines.append(f"exploration biased to void by {recipe.void_bias:g} (log-odds)")
     return tuple(lines)
