@@ -39,9 +39,7 @@ def main() -> None:
     def effectiveness(policy, tables, weights=()):
         """Mean effectiveness of a policy over all tables."""
         params, episodes = system.params(env, tables), jnp.arange(len(tables))
-        outcome = run_episodes(
-            env, policy, recorder, params, episodes, jax.random.key(0), weights
-        )
+        outcome = run_episodes(env, policy, recorder, params, episodes, jax.random.key(0), weights)
         played = system.played(env, params, np.asarray(episodes), outcome.records, ())
         return played.metrics["avg_effectiveness"].mean()
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import jax
@@ -87,14 +87,12 @@ def compare(
         on_policy(policy.name)
         runs = _play_learned(contest, policy)
         panels[policy.name] = runs[0].schedule
-        entries.append(
-            _entry(policy.name, "learned", policy.note, runs, single=len(runs) == 1)
-        )
+        entries.append(_entry(policy.name, "learned", policy.note, runs, single=len(runs) == 1))
     options = system.environment_options(base)
     result: dict[str, Any] = {
         "system": system.name,
         "title": system.title,
-        "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "facts": dict(contest.facts),
         "command": contest.command,
         "episodes": {"count": len(contest.tables), "source": contest.source},
@@ -147,9 +145,7 @@ def _play(contest: Contest, env: Environment, policy: Policy, weights: PyTree) -
 
 
 def _entry(name: str, kind: str, note: str, runs: list[Played], *, single: bool) -> dict[str, Any]:
-    values = {
-        metric: [run.metrics[metric].tolist() for run in runs] for metric in runs[0].metrics
-    }
+    values = {metric: [run.metrics[metric].tolist() for run in runs] for metric in runs[0].metrics}
     if single:
         values = {metric: sample[0] for metric, sample in values.items()}
     length = min(len(next(iter(run.curves.values()))) for run in runs)

@@ -69,7 +69,8 @@ def run_episodes(
 
     def play(key: PRNGKey, state: PyTree, memory: PyTree, records: PyTree, seen: Any) -> tuple:
         act_key, step_key = jax.random.split(key)
-        view = View(*seen, state, params)
+        observation, mask = seen
+        view = View(observation, mask, state, params)
         action, memory = policy.act(weights, memory, view, act_key)
         state, timestep = env.step(step_key, state, action, params)
         return state, memory, recorder.update(records, timestep), timestep

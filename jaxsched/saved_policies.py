@@ -29,9 +29,9 @@ def load(path: str | Path, system: System, name: str | None = None) -> tuple[Lea
       JaxschedError: nothing there, or of another system or behaviour version.
     """
     path = Path(path)
-    folders = sorted(
-        (path / "policies").glob("seed*"), key=lambda p: (len(p.name), p.name)
-    ) or [path]
+    folders = sorted((path / "policies").glob("seed*"), key=lambda p: (len(p.name), p.name)) or [
+        path
+    ]
     if not any(checkpoints.steps(folder) for folder in folders):
         raise JaxschedError(
             f"{path}: holds no trained policy; expected a run directory of 'jaxsched train' or a "

@@ -195,9 +195,9 @@ class _Host:
         metric = self.system.primary_metric
         sign = 1.0 if METRICS[metric].better == "higher" else -1.0
         weights = self.setup.learner.policy_params(carry.learner_state)
-        logged = {}
+        logged: dict[str, float] = {}
         for index, seed in enumerate(self.seeds):
-            mine = weights if len(self.seeds) == 1 else jax.tree.map(lambda x: x[index], weights)
+            mine = weights if len(self.seeds) == 1 else _member(weights, index)
             played = play(
                 self.system, self.setup, self.scored_params, self.episodes, mine, self.recorder
             )
@@ -264,6 +264,10 @@ def play(
         setup.env, setup.policy, recorder, params, episodes, jax.random.key(0), weights
     )
     return system.played(setup.env, params, np.asarray(episodes), outcome.records, ()).metrics
+
+
+def _member(tree: PyTree, index: int) -> PyTree:
+    return jax.tree.map(lambda x: x[index], tree)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,1 @@
+"""Learners: one file each, none of which knows any environment."""

@@ -23,7 +23,7 @@ MeanGap = Annotated[float | None, typer.Option(help="Rescale a real trace to thi
 Load = Annotated[float | None, typer.Option(help="Rescale a real trace to this offered load.")]
 Window = Annotated[
     int | None,
-    typer.Option(min=0, help="Slots that rules choose from (0: whole queue); the agent's if absent."),
+    typer.Option(min=0, help="Slots that rules see (0: whole queue); the agent's if absent."),
 ]
 Mode = Annotated[str, typer.Option(help="A job that does not fit: skip it, or block on it.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write all per-episode values here.")]
@@ -120,7 +120,7 @@ def _run(
     html: Path | None,
 ) -> None:
     from jaxsched import comparison, registry, saved_policies
-    from jaxsched.report import write_html
+    from jaxsched.report import check, write_html
 
     for path in (json_file, html):
         if path is not None:
@@ -165,7 +165,7 @@ def _run(
     if json_file is not None:
         out.print(f"values written to {write_json(json_file, result)}", highlight=False)
     if html is not None:
-        out.print(f"report written to {write_html(result, html)}", highlight=False)
+        out.print(f"report written to {write_html(check(result), html)}", highlight=False)
 
 
 def facts_of(

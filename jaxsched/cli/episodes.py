@@ -1,4 +1,4 @@
-"""Job tables from the ``--trace`` option: a named trace, a job table file, or a published format."""
+"""Job tables from the ``--trace`` option: a named trace, or a file of any known format."""
 
 from pathlib import Path
 from typing import NamedTuple

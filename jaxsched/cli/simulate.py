@@ -36,7 +36,9 @@ def simulate(
         names = [case.name for case in cases]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
-            raise JaxschedError(f"two cases are called {twice}; --out would write one over the other")
+            raise JaxschedError(
+                f"two cases are called {twice}; --out would write one over the other"
+            )
     status = 0
     for path in cases:
         try:
@@ -76,7 +78,8 @@ def _run(path: Path) -> tuple[dict[str, Any] | None, list[str]]:
     tables = case["reject"]
     if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
         raise JaxschedError("'reject' must be a list of objects")
-    entries, refusals = [], []
+    entries: list[dict[str, Any]] = []
+    refusals = []
     for index, table in enumerate(tables):
         try:
             system.simulate({"actions": [], **table})

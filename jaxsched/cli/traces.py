@@ -41,19 +41,19 @@ def describe(
     options = TraceOptions(seed, num_traces, num_jobs, cut, mean_gap, load)
     episodes = resolve(trace, chosen, options)
     mapping = chosen.mapping(mean_gap_s=None, load=None)
-    cluster = {"num_servers": mapping.num_servers, "gpus_per_server": mapping.gpus_per_server}
-    figures = describe_tables(episodes.tables, **cluster)
+    servers, gpus = mapping.num_servers, mapping.gpus_per_server
+    figures = describe_tables(episodes.tables, num_servers=servers, gpus_per_server=gpus)
     out = console()
     if episodes.summary:
         out.print(episodes.summary, highlight=False)
-    out.print(f"{episodes.source} on {cluster['num_servers']} x {cluster['gpus_per_server']} GPUs")
+    out.print(f"{episodes.source} on {servers} x {gpus} GPUs")
     for name, value in figures.items():
         text = f"{value:.4g}" if isinstance(value, float) else str(value)
         out.print(f"  {name:18} {text}", highlight=False)
     if json_file is not None:
         out.print(f"figures written to {write_json(json_file, figures)}", highlight=False)
     if plot is not None:
-        plot_tables(episodes.tables, plot, **cluster)
+        plot_tables(episodes.tables, plot, num_servers=servers, gpus_per_server=gpus)
         out.print(f"plot written to {plot}", highlight=False)
 
 

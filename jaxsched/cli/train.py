@@ -127,9 +127,11 @@ def _test(
         "preset": config["preset"],
         "seeds": ", ".join(map(str, seeds)),
         "trained on": config["trace"],
-        "environment steps": f"{trained.best[0].env_steps and trained.curves[0][-1].env_steps:,}",
+        "environment steps": f"{trained.curves[0][-1].env_steps:,} per seed",
         "training time": f"{trained.wall_s / 60:.1f} min",
-        "policy chosen after": ", ".join(f"{point.episodes:.0f} episodes" for point in trained.best),
+        "policy chosen after": ", ".join(
+            f"{point.episodes:.0f} episodes" for point in trained.best
+        ),
         "variants of the paper": "; ".join(setup.variants) or "none",
     }
     command = f"jaxsched train {config['system']} --preset {config['preset']}"
@@ -160,9 +162,9 @@ def _test(
 
 def _conclude(display: Any, run: Any, result: dict[str, Any]) -> None:
     from jaxsched.cli.compare import print_comparison
-    from jaxsched.report import write_html
+    from jaxsched.report import check, write_html
 
     write_json(run.path / "comparison.json", result)
-    write_html(result, run.report)
+    write_html(check(result), run.report)
     print_comparison(result, display)
     display.print(f"open {run.report} in a browser for figures and details", highlight=False)

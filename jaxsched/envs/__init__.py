@@ -1,0 +1,1 @@
+"""Environments: one folder per published system, reached by name through the registry."""

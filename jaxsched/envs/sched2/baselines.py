@@ -58,7 +58,7 @@ YARDSTICKS = ("strict",)
 class Delays(NamedTuple):
     """Memory of DSIF."""
 
-    count: Array  # int32 [n + 1], how often each job was delayed
+    times: Array  # int32 [n + 1], how often each job was delayed
     held_at: Array  # int32 [n + 1], instant at which it was last delayed, -1 before
 
 
@@ -114,9 +114,10 @@ def _no_delays(params: Params) -> Delays:
 
 
 def _delayed(mode: Mode) -> Callable:
-    """DSIF. A job whose placement now would be split is delayed at most three times, once per
-    instant. Nothing changes between the delays of one instant, so they are taken all at once: all
-    such jobs that rank before the first job that need not be delayed.
+    """DSIF: a job whose placement now would be split is delayed at most three times.
+
+    At most once per instant. Nothing changes between the delays of one instant, so they are taken
+    all at once: all such jobs that rank before the first job that need not be delayed.
     """
 
     def act(weights: PyTree, memory: Delays, view: View, key: PRNGKey) -> tuple[Array, Delays]:
@@ -125,15 +126,15 @@ def _delayed(mode: Mode) -> Callable:
         fits, rank, job = legal_slots(state, jobs), _by_duration(state, jobs), state.window
         level, _ = placement_now(state, jobs)
         candidates = _candidates(state, jobs, mode) & (memory.held_at[job] != state.time)
-        delayed = candidates & fits & (level > 0) & (memory.count[job] < MAX_DELAYS)
+        delayed = candidates & fits & (level > 0) & (memory.times[job] < MAX_DELAYS)
         slot, found = _first(rank, candidates & ~delayed)
         slots = jnp.arange(rank.shape[0])
         before = (rank < rank[slot]) | ((rank == rank[slot]) & (slots < slot))
         held = delayed & (before | ~found)
         starts = found & fits[slot]
-        count = memory.count.at[job].add(held.astype(jnp.int32))
+        times = memory.times.at[job].add(held.astype(jnp.int32))
         held_at = memory.held_at.at[job].max(jnp.where(held, state.time, -1))
-        return jnp.where(starts, slot, _void(state)), Delays(count, held_at)
+        return jnp.where(starts, slot, _void(state)), Delays(times, held_at)
 
     return act
 

@@ -63,7 +63,9 @@ def read_config(config: Any) -> Config:
             raise JaxschedError(f"config: {name} must be a number, not {value!r}")
     mode = config.get("baseline_mode", BASELINE["baseline_mode"])
     if mode not in MODES:
-        raise JaxschedError(f"config: baseline_mode must be one of {', '.join(MODES)}, not {mode!r}")
+        raise JaxschedError(
+            f"config: baseline_mode must be one of {', '.join(MODES)}, not {mode!r}"
+        )
     window = config.get("baseline_window", BASELINE["baseline_window"])
     if isinstance(window, bool) or not isinstance(window, int) or window < 0:
         raise JaxschedError(
@@ -88,7 +90,7 @@ def _run_baseline(config: Config, table: JobTable, name: str) -> dict[str, Any]:
     episodes = jnp.zeros(1, jnp.int32)
     outcome = run_episodes(env, policy, rec.recorder(env), params, episodes, jax.random.key(0))
     records = jax.tree.map(np.asarray, outcome.records)
-    order = records.order[0][: records.count[0]].tolist()
+    order = records.order[0][: records.num_started[0]].tolist()
     return {"order": order, **_summary(env, params, records)}
 
 
@@ -128,10 +130,10 @@ def _run_actions(config: Config, table: JobTable, actions: list[Any]) -> dict[st
     }
 
 
-def _summary(env: Sched2, params: Params, records: rec.Records) -> dict[str, Any]:
+def _summary(env: Sched2, params: Params, records: Any) -> dict[str, Any]:
     """Metrics, jobs and curves of the single episode in ``records`` (leaves ``[1, ...]``)."""
     metrics = rec.summarise(env, params, np.zeros(1, int), records)
-    count = int(records.count[0])
+    count = int(records.num_started[0])
     values = {name: float(value[0]) for name, value in metrics.items()}
     values["finished"] = int(values["finished"])
     values["makespan"] = int(values["makespan"])
@@ -143,7 +145,7 @@ def _summary(env: Sched2, params: Params, records: rec.Records) -> dict[str, Any
     }
 
 
-def _job(records: rec.Records, job: int) -> dict[str, Any] | None:
+def _job(records: Any, job: int) -> dict[str, Any] | None:
     if records.start[0, job] < 0:
         return None
     counts = [int(bits).bit_count() for bits in records.gpus[0, job]]

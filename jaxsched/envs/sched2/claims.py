@@ -55,7 +55,9 @@ def paper_rows(baselines: Mapping[str, Figures], learned: Figures) -> list[dict[
             "accept": "sensitive <= insensitive + 0.02",
             "met": bool(relaxed[0] <= relaxed[1] + 0.02),
         },
-        _at_least("multi-GPU jobs that reuse a good locality", "> 0.5", learned["reuse_fraction"], 0.5),
+        _at_least(
+            "multi-GPU jobs that reuse a good locality", "> 0.5", learned["reuse_fraction"], 0.5
+        ),
     ]
 
 
@@ -71,4 +73,10 @@ def _at_most(item: str, paper: Any, here: float, bound: float) -> dict[str, Any]
 
 
 def _row(item: str, paper: Any, here: float, accept: str, met: bool) -> dict[str, Any]:
-    return {"item": item, "paper": paper, "here": round(here, 3), "accept": accept, "met": bool(met)}
+    return {
+        "item": item,
+        "paper": paper,
+        "here": round(here, 3),
+        "accept": accept,
+        "met": bool(met),
+    }

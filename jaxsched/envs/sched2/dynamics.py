@@ -217,8 +217,9 @@ def advance_to_choice(state: ClusterState, jobs: JobTables) -> ClusterState:
 
 
 def fragmentation(state: ClusterState) -> Array:
-    """Mean server fragmentation (Eq. 1): ``1 - (sum x)^2 / (G sum x^2)``, 0 for an idle server;
-    ``x`` the remaining times of a server's GPUs.
+    """Mean over the servers of ``1 - (sum x)^2 / (G sum x^2)``, 0 for an idle one (Eq. 1).
+
+    ``x`` are the remaining times of a server's GPUs.
     """
     left = jnp.maximum(finish_times(state) - state.time, 0).astype(jnp.float32)
     squares = jnp.sum(left * left, axis=-1)

@@ -97,14 +97,25 @@ class Sched2(Environment):
         for field, most in limits.items():
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-                raise JaxschedError(f"sched2: {field} must be an integer in 1..{most}, not {value!r}")
-        for field, kinds in {"profile": ("time", "slowdown"), "reward": ("literal", "dense")}.items():
+                raise JaxschedError(
+                    f"sched2: {field} must be an integer in 1..{most}, not {value!r}"
+                )
+        for field, kinds in {
+            "profile": ("time", "slowdown"),
+            "reward": ("literal", "dense"),
+        }.items():
             value = getattr(self, field)
             if value not in kinds:
-                raise JaxschedError(f"sched2: {field} must be one of {', '.join(kinds)}, not {value!r}")
+                raise JaxschedError(
+                    f"sched2: {field} must be one of {', '.join(kinds)}, not {value!r}"
+                )
 
     def params(
-        self, tables: list[JobTable], *, time_scale: float = TIME_SCALE_S, invalid_penalty: float = 0.0
+        self,
+        tables: list[JobTable],
+        *,
+        time_scale: float = TIME_SCALE_S,
+        invalid_penalty: float = 0.0,
     ) -> Params:
         """Parameters for these job tables.
 

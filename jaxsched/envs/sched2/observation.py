@@ -35,11 +35,15 @@ def observation_names(
     num_servers: int, gpus_per_server: int, window: int, extras: bool
 ) -> tuple[str, ...]:
     """A readable name for each entry of the observation, in order."""
-    gpus = [f"server{s}.gpu{g}.remaining" for s in range(num_servers) for g in range(gpus_per_server)]
+    gpus = [
+        f"server{s}.gpu{g}.remaining" for s in range(num_servers) for g in range(gpus_per_server)
+    ]
     fields = [f"profile{level}" for level in range(NUM_LEVELS)] + ["demand", "wait"]
     slots = [f"slot{q}.{field}" for q in range(window) for field in fields]
     beyond = [f"beyond.{field}" for field in ("count", "demand", "duration", "wait")]
-    more = [f"slot{q}.{field}" for q in range(window) for field in ("level_now", "effectiveness_now")]
+    more = [
+        f"slot{q}.{field}" for q in range(window) for field in ("level_now", "effectiveness_now")
+    ]
     return tuple(gpus + slots + beyond + (more if extras else []))
 
 

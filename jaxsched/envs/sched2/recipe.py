@@ -95,9 +95,7 @@ def learner_of(recipe: Recipe) -> Learner:
     return dqn(network, recipe.learner, explore)
 
 
-def params_by_progress(
-    recipe: Recipe, tables: Sequence[JobTable]
-) -> Callable[[float], Params]:
+def params_by_progress(recipe: Recipe, tables: Sequence[JobTable]) -> Callable[[float], Params]:
     """Function of the training progress that gives the environment's parameters.
 
     All loads of the curriculum are in one stack of tables; a stage only changes which of them the

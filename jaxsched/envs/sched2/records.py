@@ -24,7 +24,7 @@ class Records(NamedTuple):
     order: Array  # int32, job index of the i-th start, -1 beyond the last
     fragmentation_curve: Array  # float32
     queue_gpus_curve: Array  # int32
-    count: Array  # int32 scalar, jobs started
+    num_started: Array  # int32 scalar
     invalid_actions: Array  # int32 scalar
 
 
@@ -43,7 +43,7 @@ def recorder(env: Sched2) -> Recorder:
             order=none,
             fragmentation_curve=jnp.zeros((n,), jnp.float32),
             queue_gpus_curve=jnp.zeros((n,), jnp.int32),
-            count=jnp.int32(0),
+            num_started=jnp.int32(0),
             invalid_actions=jnp.int32(0),
         )
 
@@ -51,7 +51,7 @@ def recorder(env: Sched2) -> Recorder:
         step: StepMetrics = timestep.metrics
         start, n = step.start, records.start.shape[0]
         job = jnp.where(start.started, start.job, n)  # n is out of range: dropped
-        nth = jnp.where(start.started, records.count, n)
+        nth = jnp.where(start.started, records.num_started, n)
 
         def at(array: Array, index: Array, value: Array) -> Array:
             return array.at[index].set(value, mode="drop")
@@ -65,21 +65,23 @@ def recorder(env: Sched2) -> Recorder:
             order=at(records.order, nth, start.job),
             fragmentation_curve=at(records.fragmentation_curve, nth, step.fragmentation),
             queue_gpus_curve=at(records.queue_gpus_curve, nth, step.queue_gpus),
-            count=records.count + start.started,
+            num_started=records.num_started + start.started,
             invalid_actions=records.invalid_actions + step.invalid,
         )
 
     return Recorder(init, update)
 
 
-def summarise(env: Sched2, params: Params, episodes: Array, records: Records) -> dict[str, Any]:
+def summarise(
+    env: Sched2, params: Params, episodes: np.ndarray, records: Any
+) -> dict[str, np.ndarray]:
     """Metrics of each episode.
 
     Args:
       env: the environment the records come from.
       params: its parameters.
       episodes: int ``[E]``, the episodes played.
-      records: leaves ``[E, ...]``.
+      records: ``Records`` with leaves ``[E, ...]``.
 
     Returns:
       name -> float64 ``[E]``, as ``metrics.METRICS`` describes them.
@@ -99,7 +101,7 @@ def summarise(env: Sched2, params: Params, episodes: Array, records: Records) ->
         num_gpus=num_gpus,
     )
     result = metrics.common(jobs, env.num_servers * env.gpus_per_server)
-    nth = np.arange(started.shape[-1]) < records.count[..., None]
+    nth = np.arange(started.shape[-1]) < records.num_started[..., None]
     result["fragmentation"] = metrics.masked_mean(records.fragmentation_curve, nth)
 
     multi = started & (jobs.num_gpus > 1)
@@ -111,10 +113,10 @@ def summarise(env: Sched2, params: Params, episodes: Array, records: Records) ->
     return {name: np.asarray(value, np.float64) for name, value in result.items()}
 
 
-def mean_curves(records: Records) -> dict[str, np.ndarray]:
+def mean_curves(records: Any) -> dict[str, np.ndarray]:
     """Fragmentation and GPUs queued at the i-th start, means over the episodes that got there."""
-    nth = np.arange(records.order.shape[-1]) < records.count[..., None]
-    most = int(records.count.max(initial=0))
+    nth = np.arange(records.order.shape[-1]) < records.num_started[..., None]
+    most = int(records.num_started.max(initial=0))
     curves = {"fragmentation": records.fragmentation_curve, "queue_gpus": records.queue_gpus_curve}
     return {
         name: metrics.masked_mean(np.moveaxis(curve, 0, -1), np.moveaxis(nth, 0, -1))[:most]
@@ -122,9 +124,7 @@ def mean_curves(records: Records) -> dict[str, np.ndarray]:
     }
 
 
-def schedule(
-    env: Sched2, params: Params, episode: int, records: Records, index: int
-) -> dict[str, Any]:
+def schedule(env: Sched2, params: Params, episode: int, records: Any, index: int) -> dict[str, Any]:
     """Who ran where and when in one episode, for a Gantt picture."""
     num_gpus = np.asarray(params.jobs.num_gpus)[episode]
     gpu = np.arange(env.gpus_per_server)

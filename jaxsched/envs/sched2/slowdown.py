@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxsched.types import Array
 
@@ -36,27 +37,27 @@ SLOWDOWN_TENTHS = np.array([model.slowdown_tenths for model in MODELS], np.int32
 SENSITIVE = SLOWDOWN_TENTHS[:, 1] >= 20  # bool [num_models]
 
 
-def level_of(extra_servers: Array) -> Array:
+def level_of(extra_servers: ArrayLike) -> Array:
     """Locality level of a placement on that many more servers than necessary: 0, 1, 2-3, >= 4."""
     extra = jnp.asarray(extra_servers)
     return (extra >= 1).astype(jnp.int32) + (extra >= 2) + (extra >= 4)
 
 
-def fewest_servers(num_gpus: Array, gpus_per_server: int) -> Array:
+def fewest_servers(num_gpus: ArrayLike, gpus_per_server: int) -> Array:
     """Servers a gang needs at the least: ``ceil(num_gpus / gpus_per_server)``."""
     return -(-jnp.asarray(num_gpus) // gpus_per_server)
 
 
-def worst_level(num_gpus: Array, num_servers: int, gpus_per_server: int) -> Array:
+def worst_level(num_gpus: ArrayLike, num_servers: int, gpus_per_server: int) -> Array:
     """The most scattered level that a gang can reach on this cluster."""
     fewest = fewest_servers(num_gpus, gpus_per_server)
     most = jnp.maximum(jnp.minimum(num_gpus, num_servers), fewest)
     return level_of(most - fewest)
 
 
-def run_time(duration: Array, slowdown_tenths: Array) -> Array:
+def run_time(duration: ArrayLike, slowdown_tenths: ArrayLike) -> Array:
     """Run time in whole seconds, rounded half up: ``(d * slow10 + 5) // 10``.
 
     Exact in int32 for ``duration`` up to 2**23 (8,388,608 s, 97 days).
     """
-    return (duration * slowdown_tenths + 5) // 10
+    return (jnp.asarray(duration) * jnp.asarray(slowdown_tenths) + 5) // 10

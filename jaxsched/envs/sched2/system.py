@@ -11,8 +11,8 @@ from jaxsched.environment import Environment
 from jaxsched.envs.sched2 import cases
 from jaxsched.envs.sched2 import records as rec
 from jaxsched.envs.sched2.baselines import baseline
-from jaxsched.envs.sched2.environment import Params, Sched2
 from jaxsched.envs.sched2.claims import paper_rows
+from jaxsched.envs.sched2.environment import Params, Sched2
 from jaxsched.envs.sched2.features import features_of
 from jaxsched.envs.sched2.networks import describe
 from jaxsched.envs.sched2.presets import PRESETS
@@ -37,7 +37,7 @@ class Sched2System(System):
 
     name = "sched2"
     title = "SCHED2: which job next, locality-aware packing"
-    source = "Luan et al., SCHED2: Scheduling Deep Learning Training via Deep Reinforcement Learning"
+    source = "Luan et al., SCHED2: Scheduling Deep Learning Training via Deep RL"
     behaviour_version = Sched2.behaviour_version
     primary_metric = "avg_effectiveness"
     metrics = (
