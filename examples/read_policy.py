@@ -35,6 +35,10 @@ def scores_of(steps: list, weights: dict, observation: list) -> np.ndarray:
                 y = x.reshape(step["shape"])
             case "concat":
                 y = np.concatenate([values[name] for name in step["inputs"]], axis=-1)
+            case "repeat":
+                y = np.broadcast_to(x, (step["count"], *x.shape))
+            case "add":
+                y = values[step["inputs"][0]] + values[step["inputs"][1]]
             case "dense":
                 y = x @ weights[step["kernel"]] + weights[step["bias"]]
                 y = np.maximum(y, 0) if step["activation"] == "relu" else y

@@ -27,11 +27,7 @@ def main() -> None:
     system = registry.get("sched2")
     recipe = system.preset("quick")
     if arguments.updates:
-        recipe = replace(
-            recipe,
-            loop=replace(recipe.loop, num_updates=arguments.updates),
-            learner=replace(recipe.learner, total_updates=arguments.updates),
-        )
+        recipe = replace(recipe, loop=replace(recipe.loop, num_updates=arguments.updates))
     train_tables, test_tables = traces.get(system.train_trace), traces.get(system.test_trace)
     setup = system.training(recipe, train_tables)
     env, learner, loop = setup.env, setup.learner, setup.loop

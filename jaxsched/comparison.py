@@ -21,10 +21,11 @@ from jaxsched.types import PyTree
 
 @dataclass(frozen=True)
 class Learned:
-    """A trained policy: its environment's options and one set of weights per seed."""
+    """A trained policy: its environment and network, and one set of weights per seed."""
 
     name: str
     env: Environment
+    network: str
     weights: Sequence[PyTree]
     note: str = ""
 
@@ -127,7 +128,7 @@ def _play_rule(contest: Contest, base: Environment, name: str) -> Played:
 
 
 def _play_learned(contest: Contest, learned: Learned) -> list[Played]:
-    policy = contest.system.network_policy(learned.env, learned.name)
+    policy = contest.system.network_policy(learned.env, learned.network, learned.name)
     return [_play(contest, learned.env, policy, weights) for weights in learned.weights]
 
 

@@ -23,15 +23,19 @@ def override(recipe: Recipe, assignments: Sequence[str]) -> Recipe:
     Raises:
       JaxschedError: no such field, or a value of the wrong type or out of range.
     """
+    changes: dict[str, Any] = {}
     for assignment in assignments:
         path, separator, text = assignment.partition("=")
         if not separator or not path:
             raise JaxschedError(f"--set {assignment}: expected path=value")
-        recipe = _replace(recipe, path.strip().split("."), text.strip(), path.strip())
-    return recipe
+        _collect(recipe, path.strip().split("."), text.strip(), path.strip(), changes)
+    return _replace(recipe, changes)
 
 
-def _replace(node: Any, path: list[str], text: str, whole: str) -> Any:
+def _collect(
+    node: Any, path: list[str], text: str, whole: str, changes: dict[str, Any]
+) -> None:
+    """Check one assignment and note it in the tree of changes."""
     fields = {f.name: f for f in dataclasses.fields(node) if f.init}
     name, rest = path[0], path[1:]
     if name not in fields:
@@ -41,11 +45,20 @@ def _replace(node: Any, path: list[str], text: str, whole: str) -> Any:
         if not rest:
             inner = ", ".join(f"{whole}.{f.name}" for f in dataclasses.fields(value))
             raise JaxschedError(f"--set {whole}: is a group; set one of {inner}")
-        return dataclasses.replace(node, **{name: _replace(value, rest, text, whole)})
+        _collect(value, rest, text, whole, changes.setdefault(name, {}))
+        return
     if rest:
         raise JaxschedError(f"--set {whole}: {name!r} has no fields")
-    accepted = typing.get_type_hints(type(node))[name]
-    return dataclasses.replace(node, **{name: _parse(text, accepted, whole)})
+    changes[name] = _parse(text, typing.get_type_hints(type(node))[name], whole)
+
+
+def _replace(node: Any, changes: dict[str, Any]) -> Any:
+    """All changes of a dataclass at once, since they may only fit together."""
+    values = {
+        name: _replace(getattr(node, name), change) if isinstance(change, dict) else change
+        for name, change in changes.items()
+    }
+    return dataclasses.replace(node, **values)
 
 
 def _parse(text: str, accepted: Any, whole: str) -> Any:

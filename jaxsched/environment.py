@@ -67,18 +67,20 @@ def select(condition: Array, on_true: PyTree, on_false: PyTree) -> PyTree:
 
 
 class Current(NamedTuple):
-    """Where an automatically reset environment stands: the state and what the policy sees of it."""
+    """Where an automatically reset environment stands.
+
+    What the policy sees of it is ``env.observe(current.state, params)``, computed at the start of
+    the next step: compilers then see the state as it lies in memory, not the sums that lead to it.
+    """
 
     state: PyTree
-    observation: PyTree
-    mask: PyTree
     steps: Array  # int32, steps since the last reset
 
 
 def start(env: Environment, key: PRNGKey, params: Any, episode: Array | None = None) -> Current:
     """Reset into a ``Current``."""
-    state, timestep = env.reset(key, params, episode)
-    return Current(state, timestep.observation, timestep.action_mask, jnp.int32(0))
+    state, _ = env.reset(key, params, episode)
+    return Current(state, jnp.int32(0))
 
 
 def step_and_reset(
@@ -114,6 +116,4 @@ def step_and_reset(
         timestep = timestep._replace(truncated=timestep.truncated | cut)
     fresh_state, _ = env.reset(reset_key, params, episode)
     state = select(timestep.done, fresh_state, state)
-    observation, mask = env.observe(state, params)
-    steps = jnp.where(timestep.done, 0, steps)
-    return Current(state, observation, mask, steps), timestep
+    return Current(state, jnp.where(timestep.done, 0, steps)), timestep

@@ -280,9 +280,10 @@ def _random_states(
     def play(key: PRNGKey) -> tuple[Array, Array]:
         def step(current: Any, key: PRNGKey) -> tuple[Any, tuple[Array, Array]]:
             act_key, step_key = jax.random.split(key)
-            action = jax.random.categorical(act_key, jnp.where(current.mask, 0.0, -jnp.inf))
+            observation, mask = env.observe(current.state, params)
+            action = jax.random.categorical(act_key, jnp.where(mask, 0.0, -jnp.inf))
             after, _ = step_and_reset(env, step_key, current, action.astype(jnp.int32), params)
-            return after, (current.observation, current.mask)
+            return after, (observation, mask)
 
         start_key, loop_key = jax.random.split(key)
         first = start(env, start_key, params)

@@ -52,9 +52,9 @@ def export_saved(
         seeds = ", ".join(str(entry.meta["seed"]) for entry in saved)
         raise JaxschedError(f"{path}: has no policy of seed {seed}; seeds there are {seeds}")
 
-    env, words = learned.env, system.hand_over(learned.env)
+    env, network = learned.env, system.network(learned.env, learned.network)
     params = system.params(env, traces.get(system.train_trace)[:4])
-    rows = golden_rows(env, params, words.score, chosen.weights, jax.random.key(0), GOLDEN_ROWS)
+    rows = golden_rows(env, params, network.apply, chosen.weights, jax.random.key(0), GOLDEN_ROWS)
     facts = ExportFacts(
         system=system.name,
         behaviour_version=system.behaviour_version,
@@ -69,9 +69,9 @@ def export_saved(
         directory,
         facts=facts,
         observation_spec=env.observation_spec(params),
-        features=words.features,
-        actions=words.actions,
-        network=words.network,
+        features=system.features(env),
+        actions=system.action_names(env),
+        network=network.describe(),
         params=chosen.weights,
         golden=rows,
         format=format,

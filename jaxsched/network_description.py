@@ -33,6 +33,8 @@ OPERATIONS = {
     "dense": "output = activation(input @ kernel + bias) over the last axis, kernel [in, out], "
     "the same weights for every leading index; activation relu is max(0, y), linear is y",
     "concat": "output = inputs one after the other along the last axis",
+    "repeat": "output = count copies of input along a new first axis",
+    "add": "output = sum of the two inputs; an input of length 1 is added to every entry",
 }
 
 
@@ -88,6 +90,16 @@ def dense_stack(source: str, layers: Sequence[str]) -> list[Step]:
 def concat(sources: Sequence[str], output: str) -> Step:
     """Joins along the last axis."""
     return {"op": "concat", "inputs": list(sources), "output": output}
+
+
+def repeat(source: str, output: str, count: int) -> Step:
+    """``count`` copies along a new first axis."""
+    return {"op": "repeat", "input": source, "output": output, "count": count}
+
+
+def add(sources: Sequence[str], output: str) -> Step:
+    """Sum of two inputs; one of length 1 is added to every entry."""
+    return {"op": "add", "inputs": list(sources), "output": output}
 
 
 def weight_names(steps: Sequence[Step]) -> tuple[str, ...]:
@@ -167,7 +179,12 @@ def _apply(step: Step, values: Mapping[str, Floats], weights: Mapping[str, Float
         raise JaxschedError(f"unknown operation {op!r}; known are {', '.join(OPERATIONS)}")
     if op == "concat":
         return np.concatenate([values[name] for name in step["inputs"]], axis=-1)
+    if op == "add":
+        first, second = (values[name] for name in step["inputs"])
+        return first + second
     x = values[step["input"]]
+    if op == "repeat":
+        return np.broadcast_to(x, (step["count"], *x.shape))
     if op == "log1p":
         return np.log1p(np.float32(step["multiply"]) * x) / np.float32(step["divide"])
     if op == "slice":

@@ -3,6 +3,8 @@
 Axes: ``S`` servers, ``G`` GPUs per server (at most 32). Everything is integer and exact.
 """
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 
@@ -60,7 +62,30 @@ def servers_used(cumulative: Array, num_gpus: Array) -> Array:
     return 1 + jnp.sum(taken_in_full, axis=-1, dtype=jnp.int32)
 
 
-def pack(free_count: Array, cumulative: Array, num_gpus: Array) -> Array:
+class Packing(NamedTuple):
+    """Where packing puts a gang: some servers in full, then part of one more.
+
+    Attributes:
+      in_full: bool ``[S]``, servers of which all free GPUs are taken.
+      in_part: bool ``[S]``, the one server that gives its lowest-numbered free GPUs, or none.
+      left: int32 scalar, how many it gives.
+    """
+
+    in_full: Array
+    in_part: Array
+    left: Array
+
+    @property
+    def num_servers(self) -> Array:
+        """Servers used, int32 scalar."""
+        return jnp.sum(self.in_full, dtype=jnp.int32) + (self.left > 0)
+
+    def counts(self, free_count: Array) -> Array:
+        """GPUs taken from each server, int32 ``[S]``."""
+        return jnp.where(self.in_full, free_count, jnp.where(self.in_part, self.left, 0))
+
+
+def pack(free_count: Array, cumulative: Array, num_gpus: Array) -> Packing:
     """Packing (SCHED2, section 3): whole servers from the emptiest on, then the best fit.
 
     While some server can hold what is left, the fullest such server takes it; otherwise the server
@@ -71,31 +96,29 @@ def pack(free_count: Array, cumulative: Array, num_gpus: Array) -> Array:
       free_count: int32 ``[S]``, free GPUs of each server.
       cumulative: int32 ``[S]`` from ``cumulative_free``.
       num_gpus: int32 scalar, GPUs wanted, at most the number of free GPUs; 0 takes none.
-
-    Returns:
-      int32 ``[S]``, GPUs taken from each server.
     """
     num_servers = free_count.shape[-1]
     in_full = cumulative < num_gpus
     left = num_gpus - jnp.sum(jnp.where(in_full, free_count, 0))
     fits = ~in_full & (free_count >= left) & (left > 0)
+    none = jnp.iinfo(jnp.int32).max
     order = free_count * num_servers + jnp.arange(num_servers)  # unique, smaller is a better fit
-    best = jnp.min(jnp.where(fits, order, jnp.iinfo(jnp.int32).max))
-    return jnp.where(in_full, free_count, jnp.where(fits & (order == best), left, 0))
+    order = jnp.where(fits, order, none)
+    return Packing(in_full, (order == jnp.min(order)) & fits, left)
 
 
-def lowest_free(bits: Array, count: Array, gpus_per_server: int) -> Array:
-    """Marks each server's GPUs up to and including its ``count``-th free one.
+def taken_gpus(packing: Packing, free: Array, bits: Array) -> Array:
+    """The GPUs that a packing takes, bool ``[S, G]``.
 
     Args:
-      bits: uint32 ``[S]`` from ``to_bits``.
-      count: int32 ``[S]``, GPUs to take of each server.
-      gpus_per_server: G.
-
-    Returns:
-      bool ``[S, G]``; its free GPUs are the ``count`` lowest-numbered free ones.
+      packing: from ``pack``.
+      free: bool ``[S, G]``, free GPUs.
+      bits: uint32 ``[S]``, the same from ``to_bits``.
     """
-    gpu = jnp.arange(gpus_per_server)
-    below = bits[:, None] & ((jnp.uint32(1) << gpu.astype(jnp.uint32)) - 1)
-    within = jnp.sum(count_bits(below) < count[:, None], axis=-1, dtype=jnp.int32)
-    return gpu < within[:, None]
+    shared = jnp.sum(jnp.where(packing.in_part, bits, 0), dtype=jnp.uint32)
+    gpus_per_server = free.shape[-1]
+    gpu = jnp.arange(gpus_per_server, dtype=jnp.uint32)
+    below = shared & ((jnp.uint32(1) << gpu) - 1)
+    within = jnp.sum(count_bits(below) < packing.left, dtype=jnp.int32)
+    reach = jnp.where(packing.in_full, gpus_per_server, jnp.where(packing.in_part, within, 0))
+    return free & (jnp.arange(gpus_per_server) < reach[:, None])

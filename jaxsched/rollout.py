@@ -70,13 +70,14 @@ def unroll(
     ) -> tuple[tuple[Current, Running], tuple[Rollout, EpisodeSums]]:
         current, running = carry
         act_key, step_key = jax.random.split(key)
-        action, extras = policy(current.observation, current.mask, act_key)
+        observation, mask = jax.vmap(lambda state: env.observe(state, params))(current.state)
+        action, extras = policy(observation, mask, act_key)
         following, timestep = jax.vmap(
             lambda k, c, a: step_and_reset(env, k, c, a, params, time_limit=time_limit)
         )(jax.random.split(step_key, batch), current, action)
         experience = Rollout(
-            observation=current.observation,
-            mask=current.mask,
+            observation=observation,
+            mask=mask,
             action=action,
             reward=timestep.reward,
             terminated=timestep.terminated,

@@ -38,20 +38,23 @@ def load(path: str | Path, system: System, name: str | None = None) -> tuple[Lea
             "policies/seedN folder inside one"
         )
     expected = {"system": system.name, "behaviour_version": system.behaviour_version}
-    saved, env = [], None
+    saved, env, network = [], None, ""
     for folder in folders:
         meta = checkpoints.read_meta(folder)
         if meta.get("system") != system.name:
             raise JaxschedError(
                 f"{path}: was trained on {meta.get('system')!r}, not on {system.name!r}"
             )
+        if missing := {"environment", "network", "seed"} - meta.keys():
+            raise JaxschedError(f"{folder}: is no trained policy: lacks {min(missing)!r}")
         env = system.environment(**meta["environment"])
-        target = system.init_weights(env, system.params(env, [_smallest_table()]))
+        network = str(meta["network"])
+        target = system.init_weights(env, network, system.params(env, [_smallest_table()]))
         weights, meta = checkpoints.restore(folder, target, expected=expected)
         saved.append(Saved(weights, meta))
     assert env is not None
     label = name or _label(path)
-    return Learned(label, env, [entry.weights for entry in saved]), saved
+    return Learned(label, env, network, [entry.weights for entry in saved]), saved
 
 
 def _label(path: Path) -> str:

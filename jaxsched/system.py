@@ -6,14 +6,16 @@ system only by name, through ``jaxsched.registry``.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
+
+import jax
 
 from jaxsched.environment import Environment
 from jaxsched.errors import JaxschedError
 from jaxsched.evaluation import Recorder
 from jaxsched.jobs import JobTable
 from jaxsched.learner import Learner
-from jaxsched.policies import Policy
+from jaxsched.policies import Policy, greedy_scores
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.training import LoopConfig
 from jaxsched.types import PyTree
@@ -37,6 +39,7 @@ class TrainingSetup(NamedTuple):
       loop: sizes of the loop.
       params_at: environment parameters at a training progress in [0, 1] (curricula).
       policy: the greedy policy of the learner's network parameters.
+      network: kind of the network, as ``System.network`` knows it.
       gradient_steps: gradient steps of each update, for the display.
       variants: what differs from the paper's recipe, one line each.
     """
@@ -46,6 +49,7 @@ class TrainingSetup(NamedTuple):
     loop: LoopConfig
     params_at: Callable[[float], Any]
     policy: Policy
+    network: str
     gradient_steps: int
     variants: tuple[str, ...]
 
@@ -65,20 +69,17 @@ class Played(NamedTuple):
     schedule: list[dict[str, Any]]
 
 
-class HandOver(NamedTuple):
-    """A network and its input and output in words, for ``jaxsched.export``.
+class Network(Protocol):
+    """A flax module that gives a score for each action."""
 
-    Attributes:
-      features: what the observation's entries mean, by name with ``*`` for every number.
-      actions: a name for each action.
-      network: the network as steps from observation to scores.
-      score: ``score(weights, observation) -> scores``, the network itself.
-    """
+    def init(self, *args: Any, **kwargs: Any) -> Any:
+        """``init(key, observation) -> weights``."""
 
-    features: Mapping[str, Any]
-    actions: Sequence[str]
-    network: Sequence[Any]
-    score: Callable[[PyTree, Any], Any]
+    def apply(self, *args: Any, **kwargs: Any) -> Any:
+        """``apply(weights, observation) -> scores``, ``[..., D]`` to ``[..., A]``."""
+
+    def describe(self) -> Sequence[Any]:
+        """The network as steps of ``jaxsched.network_description``."""
 
 
 class System(ABC):
@@ -112,12 +113,8 @@ class System(ABC):
         """The rule-based policy of that name."""
 
     @abstractmethod
-    def network_policy(self, env: Environment, name: str) -> Policy:
-        """The greedy policy whose weights are the recipe's network parameters."""
-
-    @abstractmethod
-    def init_weights(self, env: Environment, params: Any) -> PyTree:
-        """Network parameters of the right structure, shapes and dtypes (values arbitrary)."""
+    def network(self, env: Environment, kind: str) -> Network:
+        """The recipe's network of that kind."""
 
     @abstractmethod
     def recorder(self, env: Environment) -> Recorder:
@@ -151,8 +148,21 @@ class System(ABC):
         """How real traces are mapped onto this system; gaps or load rescaled where given."""
 
     @abstractmethod
-    def hand_over(self, env: Environment) -> "HandOver":
-        """What a program that knows nothing of JAX has to be told about the trained network."""
+    def features(self, env: Environment) -> Mapping[str, Any]:
+        """What the observation's entries mean: ``jaxsched.export.Feature`` by name."""
+
+    @abstractmethod
+    def action_names(self, env: Environment) -> Sequence[str]:
+        """A name for each action."""
+
+    def network_policy(self, env: Environment, kind: str, name: str) -> Policy:
+        """The greedy policy whose weights are the parameters of that network."""
+        return greedy_scores(name, self.network(env, kind).apply)
+
+    def init_weights(self, env: Environment, kind: str, params: Any) -> PyTree:
+        """Network parameters of the right structure, shapes and dtypes (values arbitrary)."""
+        observation = env.observation_spec(params).zeros()
+        return self.network(env, kind).init(jax.random.key(0), observation[None])
 
     def preset(self, name: str) -> Any:
         """The recipe of that name.

@@ -63,6 +63,7 @@ def meta_of(system: System, setup: TrainingSetup) -> dict[str, Any]:
         "system": system.name,
         "behaviour_version": system.behaviour_version,
         "environment": system.environment_options(setup.env),
+        "network": setup.network,
     }
 
 
@@ -246,7 +247,7 @@ class _Host:
         metric = self.system.primary_metric
         sign = 1.0 if METRICS[metric].better == "higher" else -1.0
         best = [max(curve, key=lambda point: sign * point.score) for curve in self.curves]
-        target = self.system.init_weights(self.setup.env, self.scored_params)
+        target = self.system.init_weights(self.setup.env, self.setup.network, self.scored_params)
         weights = [checkpoints.restore(self.policy_path(seed), target)[0] for seed in self.seeds]
         return Trained(weights, best, self.curves, self.wall_s)
 

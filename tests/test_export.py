@@ -14,7 +14,7 @@ import pytest
 
 from jaxsched import network_description as nd
 from jaxsched.envs.sched2.environment import Sched2
-from jaxsched.envs.sched2.networks import QNetwork, describe
+from jaxsched.envs.sched2.networks import QNetwork, SlotQNetwork
 from jaxsched.errors import JaxschedError
 from jaxsched.export import (
     ExportFacts,
@@ -91,7 +91,7 @@ def ready(env: Sched2) -> Ready:
         "observation_spec": spec,
         "features": features(env),
         "actions": [*(f"slot{q}" for q in range(env.window)), "void"],
-        "network": describe(network),
+        "network": network.describe(),
         "params": variables,
         "golden": golden,
     }
@@ -217,7 +217,7 @@ def test_the_description_follows_the_network(sizes):
         for layer, parts in variables["params"].items()
         for part, value in parts.items()
     }
-    steps = json.loads(json.dumps(describe(network)))
+    steps = json.loads(json.dumps(network.describe()))
     assert set(nd.weight_names(steps)) == set(weights)
     scores = jax.jit(network.apply)(variables, observation)
     np.testing.assert_allclose(nd.evaluate(steps, weights, observation), scores, atol=1e-5)
@@ -323,7 +323,7 @@ def test_an_export_that_its_description_does_not_give_is_refused(tmp_path):
     refuse("gives other actions", golden=golden._replace(action=(golden.action + 1) % 4))
     refuse("a mask without a legal action", golden=golden._replace(mask=golden.mask & False))
     refuse("7 golden rows", golden=type(golden)(*(part[:7] for part in golden)))
-    refuse("differ in head_1.bias, head_1.kernel", network=describe(parts.network)[:-1])
+    refuse("differ in head_1.bias, head_1.kernel", network=parts.network.describe()[:-1])
     refuse("is int32; an export takes float32", params=jax.tree.map(np.int32, parts.variables))
     nan = jax.tree.map(lambda leaf: leaf * np.nan, parts.variables)
     refuse("is not finite", params=nan)

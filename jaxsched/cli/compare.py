@@ -179,13 +179,12 @@ def facts_of(
     here = facts()
     return {
         "cluster": f"{options['num_servers']} servers x {options['gpus_per_server']} GPUs",
-        "trace": episodes.source,
-        "episodes": len(episodes.tables),
-        "trace digest": digest_tables(episodes.tables)[:12],
+        "test traces": episodes.source,
+        "their digest": digest_tables(episodes.tables)[:12],
         "rules choose from": f"{window} oldest jobs" if window else "the whole queue",
         "a job that does not fit": "is skipped" if mode == "skip" else "blocks the queue",
-        "code version": str(here.get("code_version", "")),
-        "device": str(here.get("device", "")),
+        "versions": f"jaxsched {here['code']['jaxsched']}, jax {here['versions']['jax']}",
+        "device": f"{here['device']['kind']}, {here['cpu_cores']} CPU cores",
     }
 
 

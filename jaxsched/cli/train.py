@@ -141,7 +141,9 @@ def _test(
     contest = comparison.Contest(
         system, episodes.tables, episodes.source, window, "skip", facts, f"{command} --out {path}"
     )
-    learned = comparison.Learned("dqn", setup.env, trained.weights, "; ".join(setup.variants))
+    learned = comparison.Learned(
+        "dqn", setup.env, setup.network, trained.weights, "; ".join(setup.variants)
+    )
     result = comparison.compare(contest, list(system.policies), [learned], environment=setup.env)
     result["learning_curve"] = {
         "x_label": "training episodes",

@@ -11,9 +11,7 @@ from jaxsched.errors import JaxschedError
 FILES = golden_files("sched2")
 CASES = [path for path in FILES if "expect" in load(path)]
 REJECTS = [
-    pytest.param(table, id=table["why"])
-    for path in FILES
-    for table in load(path).get("reject", [])
+    pytest.param(table, id=table["why"]) for path in FILES for table in load(path).get("reject", [])
 ]
 FRAGMENTATION = {"fragmentation": 1e-5, "fragmentation_curve": 1e-5}
 DENSE = {"reward": 1e-5, "return": 1e-5}

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched import placement
-from jaxsched.envs.sched2.slowdown import fewest_servers, level_of
-from jaxsched.envs.sched2.tables import NEVER, JobTables, lookup
+from jaxsched.envs.sched2.slowdown import NUM_LEVELS, fewest_servers, level_of
+from jaxsched.envs.sched2.tables import NEVER, JobTables, lookup, submitted_by
 from jaxsched.types import Array
 
 
@@ -24,6 +24,7 @@ class ClusterState(NamedTuple):
 
     last_job: Array  # int32 [S, G]
     window: Array  # int32 [J], jobs that can be chosen, oldest first; the empty row's index after
+    in_window: Array  # int32, how many these are
     time: Array  # int32
     head: Array  # int32, first job that has not entered the window
     arrived: Array  # int32, first job still to be submitted
@@ -51,6 +52,7 @@ def new_cluster(
     empty = ClusterState(
         last_job=jnp.zeros((num_servers, gpus_per_server), jnp.int32),
         window=jnp.full((window,), jobs.empty_row, jnp.int32),
+        in_window=jnp.int32(0),
         time=jnp.int32(0),
         head=jnp.int32(0),
         arrived=jobs.batch_end[episode, 0],
@@ -69,21 +71,36 @@ def is_free(state: ClusterState) -> Array:
     return state.last_job <= 2 * state.time + 1
 
 
+def free_bits(state: ClusterState) -> Array:
+    """Free GPUs of each server as a bit set, uint32 ``[S]``."""
+    return placement.to_bits(is_free(state))
+
+
 def earliest_finish(state: ClusterState) -> Array:
     """When the first of the running jobs ends; ``NEVER`` if none runs."""
-    ends = jnp.where(is_free(state), 2 * NEVER, state.last_job)
-    return jnp.min(jnp.min(ends, axis=0)) >> 1
+    last_job = state.last_job.reshape(-1)
+    return jnp.min(jnp.where(last_job > 2 * state.time + 1, last_job, 2 * NEVER)) >> 1
 
 
 def window_gpus(state: ClusterState, jobs: JobTables) -> Array:
     """GPUs that each slot's job needs, int32 ``[J]``, 0 for an empty slot."""
-    return lookup(jobs.num_gpus, state.episode, state.window)
+    return slot_rows(state, jobs)[:, NUM_LEVELS]
+
+
+def slot_rows(state: ClusterState, jobs: JobTables) -> Array:
+    """Per slot: run time at each level, GPUs, submit time; int32 ``[J, L + 2]``."""
+    return lookup(jobs.slot, state.episode, state.window)
+
+
+def fits_now(state: ClusterState, num_gpus: Array) -> Array:
+    """Which of the gang sizes fit the free GPUs; 0 GPUs, no job, does not count as one."""
+    free = jnp.sum(placement.count_bits(free_bits(state)))
+    return (num_gpus > 0) & (num_gpus <= free)
 
 
 def legal_slots(state: ClusterState, jobs: JobTables) -> Array:
     """Slots that hold a job which fits the free GPUs, bool ``[J]``."""
-    gpus = window_gpus(state, jobs)
-    return (gpus > 0) & (gpus <= jnp.sum(is_free(state), dtype=jnp.int32))
+    return fits_now(state, window_gpus(state, jobs))
 
 
 def may_advance(state: ClusterState, jobs: JobTables) -> Array:
@@ -98,8 +115,7 @@ def legal_actions(state: ClusterState, jobs: JobTables) -> Array:
 
 def all_started(state: ClusterState, jobs: JobTables) -> Array:
     """True once no job waits and none is to come."""
-    none_waits = (state.window[0] == jobs.empty_row) & (state.head == state.arrived)
-    return none_waits & (state.arrived == jobs.num_jobs[state.episode])
+    return (state.in_window == 0) & (state.arrived == jobs.num_jobs[state.episode])
 
 
 def next_instant(state: ClusterState, jobs: JobTables) -> Array:
@@ -111,12 +127,13 @@ def next_instant(state: ClusterState, jobs: JobTables) -> Array:
 def fill_window(state: ClusterState, jobs: JobTables) -> ClusterState:
     """Let the next waiting jobs into the empty slots at the end of the window."""
     slot = jnp.arange(state.window.shape[0])
-    occupied = jnp.sum(state.window != jobs.empty_row, dtype=jnp.int32)
-    candidate = state.head + slot - occupied
-    entering = (slot >= occupied) & (candidate < state.arrived)
+    candidate = state.head + slot - state.in_window
+    entering = (slot >= state.in_window) & (candidate < state.arrived)
+    head = jnp.minimum(state.head + state.window.shape[0] - state.in_window, state.arrived)
     return state._replace(
         window=jnp.where(entering, candidate, state.window),
-        head=jnp.minimum(state.head + state.window.shape[0] - occupied, state.arrived),
+        in_window=state.in_window + head - state.head,
+        head=head,
     )
 
 
@@ -131,19 +148,16 @@ def admit_until(state: ClusterState, jobs: JobTables, time: Array) -> ClusterSta
 def place(state: ClusterState, jobs: JobTables, job: Array) -> tuple[ClusterState, Start]:
     """Start ``job`` where packing puts it; the empty row starts nothing."""
     num_servers, gpus_per_server = state.last_job.shape
-    num_gpus = lookup(jobs.num_gpus, state.episode, job)
-    submit = lookup(jobs.submit_time, state.episode, job)
-    by_level = lookup(jobs.run_time, state.episode, job)
+    row = lookup(jobs.slot, state.episode, job)
+    by_level, num_gpus, submit = row[:NUM_LEVELS], row[NUM_LEVELS], row[NUM_LEVELS + 1]
     started = job != jobs.empty_row
 
-    free = is_free(state)
-    bits = placement.to_bits(free)
+    bits = free_bits(state)
     free_count = placement.count_bits(bits)
-    counts = placement.pack(free_count, placement.cumulative_free(free_count), num_gpus)
-    used = jnp.sum(counts > 0, dtype=jnp.int32)
-    level = level_of(used - fewest_servers(num_gpus, gpus_per_server))
+    packing = placement.pack(free_count, placement.cumulative_free(free_count), num_gpus)
+    level = level_of(packing.num_servers - fewest_servers(num_gpus, gpus_per_server))
     run = jnp.sum(jnp.where(jnp.arange(by_level.shape[0]) == level, by_level, 0))
-    taken = free & placement.lowest_free(bits, counts, gpus_per_server)
+    taken = placement.taken_gpus(packing, is_free(state), bits)
     packed = (num_gpus > 1) & (level == 0)
     start = Start(
         started=started,
@@ -180,40 +194,52 @@ def apply_action(
       action counts as void, or as slot 0 where void is masked).
     """
     num_slots = state.window.shape[0]
-    index = jnp.arange(num_slots)
     finished = all_started(state, jobs)
     instant = next_instant(state, jobs)
     void_legal = instant < NEVER
-    starts = jnp.any(legal_slots(state, jobs) & (index == action))
+    asked = state.window[jnp.clip(action, 0, num_slots - 1)]
+    fits = fits_now(state, lookup(jobs.num_gpus, state.episode, asked))
+    starts = (action >= 0) & (action < num_slots) & fits
     invalid = ~(starts | ((action == num_slots) & void_legal)) & ~finished
-    slot = jnp.where(starts, action, jnp.where(invalid & ~void_legal, 0, num_slots))
-    starts = slot < num_slots
+    first = invalid & ~void_legal
+    slot = jnp.where(starts, action, jnp.where(first, 0, num_slots))
+    job = jnp.where(starts, asked, jnp.where(first, state.window[0], jobs.empty_row))
+    starts |= first
 
-    job = jnp.min(jnp.where(index == slot, state.window, jobs.empty_row))
     placed, start = place(state, jobs, job)
-    placed = placed._replace(window=remove_slot(state.window, slot, jobs.empty_row))
+    placed = placed._replace(
+        window=remove_slot(state.window, slot, jobs.empty_row),
+        in_window=state.in_window - starts,
+    )
     time = jnp.where(starts | finished, state.time, instant)
     return admit_until(placed, jobs, time), start, invalid
 
 
 def advance_to_choice(state: ClusterState, jobs: JobTables) -> ClusterState:
-    """Advance while jobs are left but none can start (``auto_advance``)."""
+    """Advance while jobs are left but none can start (``auto_advance``).
 
-    def blocked(clock: tuple[Array, ...]) -> Array:
-        now = resume(clock)
-        return ~all_started(now, jobs) & ~jnp.any(legal_slots(now, jobs))
+    Behind a full window submissions change nothing that can start, so the clock goes from finish
+    to finish and the jobs that were submitted meanwhile are admitted in one go at the end.
+    """
+    num_slots = state.window.shape[0]
+    names = ("window", "in_window", "time", "head", "arrived")  # the rest does not change
+
+    def clock_of(now: ClusterState) -> tuple[Array, ...]:
+        blocked = ~all_started(now, jobs) & ~jnp.any(legal_slots(now, jobs))
+        return (blocked, *(getattr(now, name) for name in names))
 
     def advance(clock: tuple[Array, ...]) -> tuple[Array, ...]:
-        now = resume(clock)
-        now = admit_until(now, jobs, next_instant(now, jobs))
-        return now.window, now.time, now.head, now.arrived
+        now = state._replace(**dict(zip(names, clock[1:], strict=True)))
+        full = now.in_window == num_slots
+        instant = jnp.where(full, earliest_finish(now), next_instant(now, jobs))
+        after = admit_until(now, jobs, instant)
+        arrived = jnp.where(full, now.arrived, after.arrived)
+        return clock_of(after._replace(arrived=arrived))
 
-    def resume(clock: tuple[Array, ...]) -> ClusterState:
-        window, time, head, arrived = clock  # the GPUs do not change: kept out of the loop
-        return state._replace(window=window, time=time, head=head, arrived=arrived)
-
-    clock = (state.window, state.time, state.head, state.arrived)
-    return resume(jax.lax.while_loop(blocked, advance, clock))
+    clock = jax.lax.while_loop(lambda clock: clock[0], advance, clock_of(state))
+    after = state._replace(**dict(zip(names, clock[1:], strict=True)))
+    arrived = jnp.maximum(after.arrived, submitted_by(jobs, state.episode, after.time))
+    return after._replace(arrived=arrived)
 
 
 def fragmentation(state: ClusterState) -> Array:

@@ -8,6 +8,7 @@ four statistics of the waiting jobs beyond the window; optional extras per slot.
 from typing import Literal
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxsched import placement
 from jaxsched.envs.sched2.dynamics import (
@@ -15,6 +16,7 @@ from jaxsched.envs.sched2.dynamics import (
     finish_times,
     is_free,
     legal_slots,
+    slot_rows,
     window_gpus,
 )
 from jaxsched.envs.sched2.slowdown import (
@@ -65,10 +67,10 @@ def observe(
       extras: append per slot the level that packing would give now / 3 and the effectiveness if
         started now (0 where the job does not fit). A result with extras is a variant.
     """
-    remaining = jnp.maximum(finish_times(state) - state.time, 0)
+    remaining = jnp.maximum(finish_times(state).reshape(-1) - state.time, 0)
     parts = [
-        (remaining / time_scale).reshape(-1),
-        slot_features(state, jobs, time_scale, profile).reshape(-1),
+        remaining * (1.0 / time_scale),
+        slot_features(state, jobs, time_scale, profile),
         beyond_window(state, jobs, time_scale),
     ]
     if extras:
@@ -79,22 +81,27 @@ def observe(
 def slot_features(
     state: ClusterState, jobs: JobTables, time_scale: Array, profile: Profile
 ) -> Array:
-    """Per slot: profile at each level, GPUs / G, wait / time_scale; float32 ``[J, k + 2]``."""
+    """Per slot: profile at each level, GPUs / G, wait / time_scale; float32 ``[J * (k + 2)]``."""
     num_servers, gpus_per_server = state.last_job.shape
-    gpus = window_gpus(state, jobs)
-    occupied = gpus > 0
+    rows = slot_rows(state, jobs)
+    num_slots, width = rows.shape
+    column = np.tile(np.arange(width), num_slots)
+    scale = jnp.where(column == NUM_LEVELS, 1.0 / gpus_per_server, 1.0 / time_scale)
+    values = rows.reshape(-1)
+    # Submission becomes the wait; that of an empty slot lies after every event, which gives 0.
+    wait = jnp.maximum(state.time - values, 0)
+    features = jnp.where(column == NUM_LEVELS + 1, wait, values) * scale
     if profile == "time":
-        by_level = lookup(jobs.run_time, state.episode, state.window) / time_scale
-    else:
-        worst = worst_level(gpus, num_servers, gpus_per_server)
-        level = jnp.minimum(jnp.arange(NUM_LEVELS), worst[:, None])
-        model = lookup(jobs.model, state.episode, state.window)
-        slowdown = jnp.asarray(SLOWDOWN_TENTHS)[model[:, None], level]
-        by_level = jnp.where(occupied[:, None], slowdown / 10.0, 0.0)
-    submit = lookup(jobs.submit_time, state.episode, state.window)
-    wait = jnp.where(occupied, state.time - submit, 0) / time_scale
-    demand = gpus / gpus_per_server
-    return jnp.concatenate([by_level, demand[:, None], wait[:, None]], axis=1)
+        return features
+    gpus = rows[:, NUM_LEVELS]
+    level = jnp.minimum(
+        jnp.arange(NUM_LEVELS), worst_level(gpus, num_servers, gpus_per_server)[:, None]
+    )
+    model = lookup(jobs.model, state.episode, state.window)
+    slowdown = jnp.asarray(SLOWDOWN_TENTHS)[model[:, None], level] / 10.0
+    by_level = jnp.where(gpus[:, None] > 0, slowdown, 0.0)
+    features = features.reshape(num_slots, width)
+    return features.at[:, :NUM_LEVELS].set(by_level).reshape(-1)
 
 
 def beyond_window(state: ClusterState, jobs: JobTables, time_scale: Array) -> Array:

@@ -1,20 +1,24 @@
 """How SCHED2 is trained: presets (specification, section 10) and what they build."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
 
 import jax
 import jax.numpy as jnp
 
 from jaxsched.algorithms.dqn import DQNConfig, dqn
 from jaxsched.envs.sched2.environment import Params, Sched2
-from jaxsched.envs.sched2.networks import QNetwork
+from jaxsched.envs.sched2.networks import QNetwork, SlotQNetwork
+from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
 from jaxsched.learner import Learner
 from jaxsched.training import LoopConfig
 from jaxsched.types import Array, PRNGKey, PyTree
 
 HORIZON_S = 7200.0  # time-based discount of the specification
+NetworkKind = Literal["paper", "slots"]
+NETWORKS = get_args(NetworkKind)
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,7 @@ class Recipe:
       loop: sizes of the loop.
       learner: settings of the DQN; its ``total_updates`` follows ``loop.num_updates``.
       curriculum: load over the training.
+      network: ``paper``, or ``slots`` (a variant that shares weights between the slots).
       max_backlog: restart an episode once more jobs than this wait beyond the window; 0 never.
       void_bias: added to the log-odds of void when exploring; 0 explores uniformly.
       evaluate_every: updates between greedy evaluations on the training traces.
@@ -69,22 +74,32 @@ class Recipe:
         )
     )
     curriculum: Curriculum = field(default_factory=Curriculum)
+    network: NetworkKind = "paper"
     max_backlog: int = 0
     void_bias: float = 0.0
     evaluate_every: int = 500
     checkpoint_every: int = 2000
 
 
-def network_of(env: Sched2) -> QNetwork:
-    """The paper's network for this cluster and window."""
-    return QNetwork(env.num_servers, env.gpus_per_server, env.window + 1)
+def network_of(env: Sched2, kind: NetworkKind = "paper") -> QNetwork | SlotQNetwork:
+    """A network for this cluster and window.
+
+    Raises:
+      JaxschedError: no such kind.
+    """
+    if kind == "paper":
+        return QNetwork(env.num_servers, env.gpus_per_server, env.window + 1)
+    if kind == "slots":
+        return SlotQNetwork(env.num_servers, env.gpus_per_server, env.window)
+    raise JaxschedError(f"sched2: unknown network {kind!r}; known are {', '.join(NETWORKS)}")
 
 
 def learner_of(recipe: Recipe) -> Learner:
     """The DQN of a recipe."""
-    network = network_of(recipe.env)
+    network = network_of(recipe.env, recipe.network)
+    config = replace(recipe.learner, total_updates=recipe.loop.num_updates)
     if recipe.void_bias == 0.0:
-        return dqn(network, recipe.learner)
+        return dqn(network, config)
     bias = recipe.void_bias
 
     def explore(key: PRNGKey, observation: PyTree, mask: Array) -> Array:
@@ -92,7 +107,7 @@ def learner_of(recipe: Recipe) -> Learner:
         logits = jnp.where(mask, 0.0, -jnp.inf).at[..., -1].add(bias)
         return jax.random.categorical(key, logits).astype(jnp.int32)
 
-    return dqn(network, recipe.learner, explore)
+    return dqn(network, config, explore)
 
 
 def params_by_progress(recipe: Recipe, tables: Sequence[JobTable]) -> Callable[[float], Params]:
@@ -119,6 +134,8 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
     lines = []
     if recipe.env.extras:
         lines.append("extra features: level and effectiveness if started now, per slot")
+    if recipe.network == "slots":
+        lines.append("network that shares weights between the slots")
     if recipe.env.reward == "dense":
         lines.append("dense reward (same undiscounted objective as the paper's)")
     if recipe.env.profile != "time":

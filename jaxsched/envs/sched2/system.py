@@ -14,7 +14,7 @@ from jaxsched.envs.sched2.baselines import baseline
 from jaxsched.envs.sched2.claims import paper_rows
 from jaxsched.envs.sched2.environment import Params, Sched2
 from jaxsched.envs.sched2.features import features_of
-from jaxsched.envs.sched2.networks import describe
+from jaxsched.envs.sched2.networks import QNetwork, SlotQNetwork
 from jaxsched.envs.sched2.presets import PRESETS
 from jaxsched.envs.sched2.recipe import (
     Recipe,
@@ -26,10 +26,9 @@ from jaxsched.envs.sched2.recipe import (
 from jaxsched.errors import JaxschedError
 from jaxsched.evaluation import Recorder
 from jaxsched.jobs import JobTable
-from jaxsched.policies import Policy, greedy_scores
-from jaxsched.system import HandOver, Played, PolicyInfo, System, TrainingSetup
+from jaxsched.policies import Policy
+from jaxsched.system import Played, PolicyInfo, System, TrainingSetup
 from jaxsched.traces.mapping import MappingConfig
-from jaxsched.types import PyTree
 
 
 class Sched2System(System):
@@ -93,16 +92,10 @@ class Sched2System(System):
         """A baseline or yardstick."""
         return baseline(name, mode)  # type: ignore[arg-type]
 
-    def network_policy(self, env: Environment, name: str) -> Policy:
-        """Greedy in the Q values."""
+    def network(self, env: Environment, kind: str) -> QNetwork | SlotQNetwork:
+        """The paper's network, or the variant that shares weights between slots."""
         assert isinstance(env, Sched2)
-        return greedy_scores(name, network_of(env).apply)
-
-    def init_weights(self, env: Environment, params: Any) -> PyTree:
-        """Freshly initialised weights."""
-        assert isinstance(env, Sched2)
-        observation = env.observation_spec(params).zeros()
-        return network_of(env).init(jax.random.key(0), observation[None])
+        return network_of(env, kind)  # type: ignore[arg-type]
 
     def recorder(self, env: Environment) -> Recorder:
         """Per-job records."""
@@ -129,7 +122,8 @@ class Sched2System(System):
             learner=learner_of(recipe),
             loop=recipe.loop,
             params_at=params_by_progress(recipe, tables),
-            policy=self.network_policy(recipe.env, "dqn"),
+            policy=self.network_policy(recipe.env, recipe.network, "dqn"),
+            network=recipe.network,
             gradient_steps=recipe.learner.gradient_steps,
             variants=variants(recipe),
         )
@@ -145,12 +139,15 @@ class Sched2System(System):
         """Run a golden case."""
         return cases.simulate(case)
 
-    def hand_over(self, env: Environment) -> HandOver:
-        """Observation, actions and network in words."""
+    def features(self, env: Environment) -> Mapping[str, Any]:
+        """What the observation's entries mean."""
         assert isinstance(env, Sched2)
-        network = network_of(env)
-        actions = [f"start the job of slot {slot}" for slot in range(env.window)] + ["void"]
-        return HandOver(features_of(env), actions, describe(network), network.apply)
+        return features_of(env)
+
+    def action_names(self, env: Environment) -> Sequence[str]:
+        """Slots, then void."""
+        assert isinstance(env, Sched2)
+        return [f"slot{slot}" for slot in range(env.window)] + ["void"]
 
     def mapping(self, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
         """The paper's cluster, demands capped at its 120 GPUs."""

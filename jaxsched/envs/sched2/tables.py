@@ -31,6 +31,8 @@ class JobTables(NamedTuple):
       num_gpus: ``[K, n + 1]``.
       model: ``[K, n + 1]``.
       run_time: ``[K, n + 1, L]``, seconds at each level, clipped at the job's worst level.
+      slot: ``[K, n + 1, L + 2]``, run time at each level, ``num_gpus`` and ``submit_time`` side by
+        side, so that all that a window slot shows is one lookup.
       batch_end: ``[K, n + 1]``, index of the first job submitted later than this one.
       sums: ``[K, n + 1, 5]``, sums over the jobs before: GPUs, then duration and submit time in
         two parts each, so that they stay exact for a hundred thousand jobs.
@@ -41,6 +43,7 @@ class JobTables(NamedTuple):
     num_gpus: Array
     model: Array
     run_time: Array
+    slot: Array
     batch_end: Array
     sums: Array
     num_jobs: Array
@@ -55,6 +58,17 @@ def lookup(column: Array, episode: Array, index: Array) -> Array:
     """``column[episode, index]`` for indices known to be in range (``index`` of any shape)."""
     flat = column.reshape(-1, *column.shape[2:])
     return flat.at[episode * column.shape[1] + index].get(mode="promise_in_bounds")
+
+
+def submitted_by(jobs: JobTables, episode: Array, time: Array) -> Array:
+    """Number of jobs submitted up to ``time`` (before ``NEVER``), by bisection; int32 scalar."""
+    count = jnp.zeros_like(jobs.num_jobs[episode])
+    for bit in reversed(range(jobs.empty_row.bit_length())):
+        more = count + (1 << bit)
+        last = jnp.minimum(more, jobs.empty_row + 1) - 1
+        submitted = lookup(jobs.submit_time, episode, last) <= time
+        count = jnp.where((more <= jobs.empty_row) & submitted, more, count)
+    return count
 
 
 def build_tables(tables: list[JobTable], num_servers: int, gpus_per_server: int) -> JobTables:
@@ -91,5 +105,14 @@ def build_tables(tables: list[JobTable], num_servers: int, gpus_per_server: int)
     parts = [gpus, duration >> LOW_BITS, duration & low, submitted >> LOW_BITS, submitted & low]
     sums = np.zeros((*submit.shape, len(parts)), np.int32)
     sums[:, 1:] = np.cumsum(np.stack(parts, -1), axis=1)[:, :-1]
-    columns = (submit, gpus, model, times, np.minimum(batch_end, num_jobs[:, None]), sums, num_jobs)
+    columns = JobTables(
+        submit_time=submit,
+        num_gpus=gpus,
+        model=model,
+        run_time=times,
+        slot=np.concatenate([times, gpus[..., None], submit[..., None]], axis=-1),
+        batch_end=np.minimum(batch_end, num_jobs[:, None]),
+        sums=sums,
+        num_jobs=num_jobs,
+    )
     return JobTables(*(jnp.asarray(column, jnp.int32) for column in columns))

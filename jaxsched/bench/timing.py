@@ -1,0 +1,164 @@
+"""How everything is timed: compiled ahead of time, warmed up twice, repeated with new keys.
+
+This module imports only JAX and NumPy, so that a worker in another project's environment can use
+it (``peer_worker.py``).
+"""
+
+import contextlib
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+WARM_UPS = 2
+UNROLL_OPTION = "xla_cpu_disable_loop_unrolling"
+Loop = Callable[[Any, Any], tuple[Any, Any]]
+
+
+class Timing(NamedTuple):
+    """Times of one program.
+
+    Attributes:
+      wall_s: seconds of each repeat.
+      cpu_s: processor seconds of each repeat, all threads together.
+      compile_s: seconds of the ahead-of-time compilation.
+    """
+
+    wall_s: list[float]
+    cpu_s: list[float]
+    compile_s: float
+
+
+def prepare_cpu() -> None:
+    """Ask XLA for code that suits these programs; call it before JAX is first used.
+
+    XLA unrolls short inner loops (8 GPUs of a server, say) before it vectorises, which leaves them
+    scalar on a CPU. Results do not depend on it, the speed on a CPU does, by a factor of two; other
+    devices ignore it. What the user has put into ``XLA_FLAGS`` stays.
+    """
+    flags = os.environ.get("XLA_FLAGS", "")
+    if "xla_backend_extra_options" not in flags:
+        option = f"--xla_backend_extra_options={UNROLL_OPTION}=true"
+        os.environ["XLA_FLAGS"] = f"{flags} {option}".strip()
+
+
+@contextlib.contextmanager
+def fresh_compilations() -> Iterator[None]:
+    """Compile anew, so that compile seconds mean something, then restore the setting."""
+    name = "jax_enable_compilation_cache"
+    before = getattr(jax.config, name)
+    jax.config.update(name, False)
+    try:
+        yield
+    finally:
+        jax.config.update(name, before)
+
+
+def measure(loop: Loop, carry: Any, repeats: int, seed: int = 0) -> Timing:
+    """Time ``loop(key, carry) -> (carry, anything)``; the carry is consumed and passed on."""
+    keys = list(jax.random.split(jax.random.key(seed), WARM_UPS + repeats))
+    begin = time.perf_counter()
+    with fresh_compilations():
+        compiled = jax.jit(loop, donate_argnums=1).lower(keys[0], carry).compile()
+    compile_s = time.perf_counter() - begin
+    wall_s, cpu_s = [], []
+    for key in keys:
+        wall, cpu = time.perf_counter(), time.process_time()
+        carry, out = jax.block_until_ready(compiled(key, carry))
+        wall_s.append(time.perf_counter() - wall)
+        cpu_s.append(time.process_time() - cpu)
+    del out
+    return Timing(wall_s[WARM_UPS:], cpu_s[WARM_UPS:], compile_s)
+
+
+def row(timing: Timing, *, batch: int, num_steps: int) -> dict[str, Any]:
+    """One line of a result: ``num_steps`` steps of ``batch`` environments in each repeat."""
+    steps = batch * num_steps
+    wall = np.array(timing.wall_s)
+    return {
+        "batch": batch,
+        "steps_per_repeat": num_steps,
+        "repeats": len(wall),
+        "steps_per_s": {
+            "median": float(steps / np.median(wall)),
+            "min": float(steps / wall.max()),
+            "max": float(steps / wall.min()),
+        },
+        "cpu_ns_per_step": float(np.median(timing.cpu_s) / steps * 1e9),
+        "compile_s": timing.compile_s,
+    }
+
+
+def bytes_of(tree: Any) -> int:
+    """Bytes of all arrays of a pytree."""
+    leaves = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.number)]
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
+
+
+def bandwidth_bytes_per_s(size: int = 1 << 24, repeats: int = 10) -> float:
+    """Bytes per second of ``a + 2 b`` over large float32 arrays (two read, one written)."""
+
+    def triad(key: Any, carry: tuple[Any, Any]) -> tuple[Any, None]:
+        del key
+        a, b = carry
+        return (a + 2.0 * b, b), None
+
+    carry = jnp.ones(size, jnp.float32), jnp.full(size, 0.5, jnp.float32)
+    timing = measure(triad, carry, repeats)
+    return float(3 * 4 * size / np.median(timing.wall_s))
+
+
+def pick_uniform(draw: Any, mask: Any) -> Any:
+    """A legal action, uniform up to 2**-16.
+
+    Args:
+      draw: uint32 scalar, of which the low 16 bits are used.
+      mask: bool ``[A]``.
+    """
+    num_actions = mask.shape[-1]
+    if num_actions > 32:
+        rank = jnp.cumsum(mask) - mask
+        count = jnp.sum(mask, dtype=jnp.uint32)
+    else:
+        bit = jnp.uint32(1) << jnp.arange(num_actions, dtype=jnp.uint32)
+        bits = jnp.sum(jnp.where(mask, bit, 0), dtype=jnp.uint32)
+        rank = jax.lax.population_count(bits & (bit - 1))
+        count = jax.lax.population_count(bits)
+    chosen = ((draw & 0xFFFF) * count) >> 16
+    return jnp.sum(jnp.where(mask & (rank == chosen), jnp.arange(num_actions), 0))
+
+
+def consume(observation: Any) -> Any:
+    """One number that depends on every entry: a product with fixed weights, leaf by leaf.
+
+    The weights make it a matrix product, for which compilers write the observation to memory.
+    """
+    total = jnp.float32(0)
+    for leaf in jax.tree.leaves(observation):
+        flat = leaf.reshape(-1).astype(jnp.float32)
+        weights = np.random.default_rng(0).uniform(0.5, 1.5, flat.shape[0]).astype(np.float32)
+        total += flat @ jnp.asarray(weights)
+    return total
+
+
+def surroundings() -> dict[str, Any]:
+    """Device, processor and versions."""
+    device = jax.devices()[0]
+    return {
+        "device": device.device_kind,
+        "backend": jax.default_backend(),
+        "cores": len(os.sched_getaffinity(0)),
+        "machine": platform.machine(),
+        "load_average": list(os.getloadavg()),
+        "xla_flags": os.environ.get("XLA_FLAGS", ""),
+        "versions": {
+            "python": platform.python_version(),
+            **{name: metadata.version(name) for name in ("jax", "jaxlib", "numpy")},
+        },
+    }

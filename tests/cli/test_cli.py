@@ -1,0 +1,264 @@
+"""The command line as a user types it: results, bad input in one line, exit status."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jaxsched.cli import main
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "sched2"
+TINY = [
+    "--set=env.num_servers=4",
+    "--set=env.gpus_per_server=4",
+    "--set=env.window=3",
+    "--set=loop.num_envs=4",
+    "--set=loop.rollout_length=4",
+    "--set=loop.num_updates=20",
+    "--set=learner.capacity=256",
+    "--set=learner.learning_starts=32",
+    "--set=learner.batch_size=16",
+    "--set=learner.gradient_steps=1",
+    "--set=evaluate_every=10",
+    "--set=checkpoint_every=10",
+]
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("traces") / "tiny.csv"
+    assert main(["traces", "generate", "sched2-68", "--out", str(path), "--num-traces", "3",
+                 "--num-jobs", "20", "--seed", "5"]) == 0  # fmt: skip
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, trace) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "tiny"
+    assert train(path, trace) == 0
+    return path
+
+
+def train(path: Path, trace: Path, *more: str) -> int:
+    traces = ["--trace", str(trace), "--test-trace", str(trace)]
+    return main(["train", "sched2", *TINY, *traces, "--out", str(path), *more])
+
+
+def refused(capsys, *arguments: str) -> str:
+    """The one line that a command ends with; its exit status must be 2."""
+    capsys.readouterr()
+    assert main(list(arguments)) == 2
+    captured = capsys.readouterr()
+    lines = captured.err.strip().splitlines()
+    assert len(lines) == 1, captured.err
+    assert lines[0].startswith("jaxsched: ")
+    return lines[0]
+
+
+def test_list_names_everything(capsys):
+    assert main(["list"]) == 0
+    words = capsys.readouterr().out
+    for word in ("sched2", "strict", "dsif", "quick", "paper", "dqn", "sched2-test-68"):
+        assert word in words
+
+
+def test_simulate_writes_the_layout_of_expect(tmp_path):
+    cases = [GOLDEN / "01_worked_example.json", GOLDEN / "02_worked_fifo.json"]
+    assert main(["simulate", *map(str, cases), "--out", str(tmp_path)]) == 0
+    for case in cases:
+        expect = json.loads(case.read_text())["expect"]
+        result = json.loads((tmp_path / case.name).read_text())
+        assert expect.keys() <= result.keys()
+    first = json.loads((tmp_path / cases[0].name).read_text())
+    assert first["metrics"]["avg_effectiveness"] == pytest.approx(0.751773, abs=1e-6)
+
+
+def test_simulate_refuses_tables_and_runs_the_others(tmp_path, capsys):
+    good, bad = GOLDEN / "01_worked_example.json", GOLDEN / "06_rejects.json"
+    assert main(["simulate", str(bad), str(good), "--out", str(tmp_path)]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 7 and all("reject[" in line for line in lines)
+    assert (tmp_path / good.name).exists()
+    entries = json.loads((tmp_path / bad.name).read_text())["reject"]
+    assert len(entries) == 7 and all(entry["refused"] for entry in entries)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "is not a case"),
+        ('{"system": "nope"}', "unknown system"),
+        ('{"system": "sched2", "jobs": []}', "either 'policy' or 'actions'"),
+        ('{"system": "sched2", "jobs": 3, "actions": []}', "'jobs' must be a list"),
+        ('{"system": "sched2", "jobs": [], "actions": [], "config": {"foo": 1}}', "unknown key"),
+        (
+            '{"system": "sched2", "policy": "best",'
+            ' "jobs": [{"submit_time": 0, "num_gpus": 1, "duration": 1, "model": 0}]}',
+            "unknown policy",
+        ),
+        (
+            '{"system": "sched2", "actions": [0.5],'
+            ' "jobs": [{"submit_time": 0, "num_gpus": 1, "duration": 1, "model": 0}]}',
+            "must be a whole number",
+        ),
+    ],
+)
+def test_malformed_cases_are_refused_in_one_line(text, says, tmp_path, capsys):
+    path = tmp_path / "case.json"
+    path.write_text(text)
+    assert says in refused(capsys, "simulate", str(path))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["fly"], "No such command"),
+        (["train", "nope"], "unknown system"),
+        (["train", "sched2", "--preset", "huge"], "unknown preset"),
+        (["train", "sched2", "--set", "loop.speed=1"], "no field 'speed'"),
+        (["train", "sched2", "--set", "loop.num_envs=many"], "is not a whole number"),
+        (["train", "sched2", "--set", "loop=1"], "is a group"),
+        (["train", "sched2", "--set", "env.reward=high"], "one of literal, dense"),
+        (["train", "sched2", "--set", "network=deep"], "one of paper, slots"),
+        (["train", "sched2", "--trace", "no/such.csv"], "neither a file nor a known trace"),
+        (["evaluate", "sched2", "--policy", "nope"], "unknown policy"),
+        (["evaluate", "sched2", "--policy", "/"], "holds no trained policy"),
+        (["evaluate", "sched2", "--policy", "fifo", "--mode", "jump"], "unknown baseline mode"),
+        (["evaluate", "sched2", "--policy", "fifo", "--json", "/proc/x/y.json"], "cannot be"),
+        (["compare", "sched2", "--policies", "fifo,best"], "unknown policy"),
+        (["compare", "sched2", "--trace", "/"], ""),
+        (["export", "/no/such/run"], "holds no trained policy"),
+        (["export", "/", "--format", "onnx"], "not there yet"),
+        (["replay", "runs/x", "--html", "y"], "not there yet"),
+        (["traces", "fetch", "philly"], "not there yet"),
+        (["traces", "import", "x"], "not there yet"),
+        (["traces", "describe", "no-such"], "neither a file nor a known trace"),
+        (["traces", "generate", "no-such", "--out", "x.csv"], "unknown generator"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(arguments, says, capsys):
+    assert says in refused(capsys, *arguments)
+
+
+def test_generated_traces_depend_on_the_seed_alone(trace, tmp_path):
+    with trace.open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 60
+    again = tmp_path / "again.csv"
+    main(["traces", "generate", "sched2-68", "--out", str(again), "--num-traces", "3",
+          "--num-jobs", "20", "--seed", "5"])  # fmt: skip
+    assert again.read_bytes() == trace.read_bytes()
+
+
+def test_describe_prints_and_plots(trace, tmp_path, capsys):
+    plot, figures = tmp_path / "trace.png", tmp_path / "trace.json"
+    arguments = ["traces", "describe", str(trace), "--plot", str(plot), "--json", str(figures)]
+    assert main(arguments) == 0
+    assert "load" in capsys.readouterr().out
+    assert plot.read_bytes().startswith(b"\x89PNG") and json.loads(figures.read_text())
+
+
+def test_training_leaves_a_complete_run(run, capsys):
+    for name in ("config.json", "metrics.jsonl", "comparison.json", "report.html"):
+        assert (run / name).stat().st_size > 0
+    assert any((run / "tensorboard").iterdir())
+    comparison = json.loads((run / "comparison.json").read_text())
+    names = [policy["name"] for policy in comparison["policies"]]
+    assert names == ["fifo", "sif", "dsif", "saf", "lrf", "spf", "strict", "dqn"]
+    assert comparison["learning_curve"]["series"][0]["y"]
+    assert comparison["paper"]["rows"]
+
+
+def test_an_existing_run_is_not_overwritten_by_accident(run, trace, capsys):
+    traces = ["--trace", str(trace), "--test-trace", str(trace)]
+    refused(capsys, "train", "sched2", *TINY, *traces, "--out", str(run))
+
+
+def test_evaluate_compare_and_export_the_trained_policy(run, trace, tmp_path, capsys):
+    values = tmp_path / "values.json"
+    assert main(["evaluate", "sched2", "--policy", str(run), "--trace", str(trace),
+                 "--json", str(values)]) == 0  # fmt: skip
+    evaluated = json.loads(values.read_text())["policies"][0]
+    trained = json.loads((run / "comparison.json").read_text())["policies"][-1]
+    assert evaluated["metrics"] == trained["metrics"]
+
+    html = tmp_path / "report.html"
+    assert main(["compare", "sched2", "--policies", "fifo,strict", "--checkpoint", str(run),
+                 "--trace", str(trace), "--html", str(html)]) == 0  # fmt: skip
+    assert html.stat().st_size > 10_000
+
+    folder = tmp_path / "export"
+    assert main(["export", str(run), "--out", str(folder)]) == 0
+    reader = Path(__file__).parents[2] / "examples" / "read_policy.py"
+    command = [sys.executable, str(reader), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "all agree" in done.stdout
+    assert "exists" in refused(capsys, "export", str(run), "--out", str(folder))
+
+
+def test_a_policy_of_another_version_or_system_is_refused(run, tmp_path, capsys):
+    import shutil
+
+    for fact, value in (("behaviour_version", 99), ("system", "other")):
+        copy = tmp_path / fact
+        shutil.copytree(run, copy)
+        changed = 0
+        for path in (copy / "policies").rglob("*"):
+            if path.is_file():
+                text = path.read_bytes()
+                old = b'"behaviour_version": 1' if value == 99 else b'"system": "sched2"'
+                new = b'"behaviour_version": 99' if value == 99 else b'"system": "other"'
+                for form in (old, old.replace(b": ", b":")):
+                    if form in text:
+                        path.write_bytes(text.replace(form, new.replace(b": ", b":")))
+                        changed += 1
+                        break
+        assert changed
+        assert str(value) in refused(capsys, "evaluate", "sched2", "--policy", str(copy))
+
+
+def test_several_seeds_train_side_by_side(trace, tmp_path):
+    assert train(tmp_path / "seeds", trace, "--num-seeds", "2", "--seed", "3") == 0
+    comparison = json.loads((tmp_path / "seeds" / "comparison.json").read_text())
+    assert len(comparison["policies"][-1]["metrics"]["avg_jct"]) == 2
+    assert [series["seed"] for series in comparison["learning_curve"]["series"]] == [3, 4]
+
+
+def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_bits(run, trace, tmp_path):
+    path = tmp_path / "stopped"
+    code = "import sys; from jaxsched.cli import main; sys.exit(main(sys.argv[1:]))"
+    traces = ["--trace", str(trace), "--test-trace", str(trace)]
+    longer = [*TINY, "--set=loop.num_updates=20", *traces, "--out", str(path)]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "train", "sched2", *longer],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
+    )  # fmt: skip
+    metrics = path / "metrics.jsonl"
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        if metrics.exists() and metrics.stat().st_size:
+            process.send_signal(signal.SIGINT)
+            break
+        time.sleep(0.002)
+    output, _ = process.communicate(timeout=120)
+    if process.returncode == 130:
+        assert "--resume" in output and "Traceback" not in output
+        assert main(["train", "sched2", *longer, "--resume"]) == 0
+    else:  # it was done before the signal came
+        assert process.returncode == 0, output
+    ours, theirs = (
+        json.loads((folder / "comparison.json").read_text())["policies"][-1]["metrics"]
+        for folder in (path, run)
+    )
+    for name in ours:
+        np.testing.assert_array_equal(ours[name], theirs[name])
