@@ -32,9 +32,7 @@ def override(recipe: Recipe, assignments: Sequence[str]) -> Recipe:
     return _replace(recipe, changes)
 
 
-def _collect(
-    node: Any, path: list[str], text: str, whole: str, changes: dict[str, Any]
-) -> None:
+def _collect(node: Any, path: list[str], text: str, whole: str, changes: dict[str, Any]) -> None:
     """Check one assignment and note it in the tree of changes."""
     fields = {f.name: f for f in dataclasses.fields(node) if f.init}
     name, rest = path[0], path[1:]

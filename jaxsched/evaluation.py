@@ -17,12 +17,12 @@ class Recorder(NamedTuple):
 
     Attributes:
       init: ``init(params) -> records`` of fixed shapes.
-      update: ``update(records, timestep) -> records``; steps of a finished episode must change
-        nothing.
+      update: ``update(records, timestep, playing) -> records``; must change nothing where
+        ``playing`` (bool scalar) is false: the episode has ended.
     """
 
     init: Callable[[Any], PyTree]
-    update: Callable[[PyTree, TimeStep], PyTree]
+    update: Callable[[PyTree, TimeStep, Array], PyTree]
 
 
 class Outcome(NamedTuple):
@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
     records: PyTree
     episode_return: Array  # float32 [E]
     length: Array  # int32 [E], decisions taken
-    finished: Array  # bool [E], reached its end within the step bound
+    finished: Array  # bool [E], terminated within the step bound
 
 
 @partial(jax.jit, static_argnames=("env", "policy", "recorder", "max_steps"))
@@ -54,41 +54,52 @@ def run_episodes(
       recorder: gathers what the metrics need.
       params: environment parameters.
       episodes: int32 ``[E]``, which episodes.
-      key: for policies and environments that draw.
+      key: for policies and environments that draw; folded with the episode, so that an episode
+        is the same whichever others are played beside it.
       weights: the policy's network parameters, if it has any.
       max_steps: bound on the steps of an episode; the environment's own by default.
     """
     bound = env.max_steps(params) if max_steps is None else max_steps
     num = episodes.shape[0]
-    reset_key, loop_key = jax.random.split(key)
-    state, timestep = jax.vmap(env.reset, (0, None, 0))(
-        jax.random.split(reset_key, num), params, episodes
-    )
+    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, episodes)
+    state, timestep = jax.vmap(env.reset, (0, None, 0))(keys, params, episodes)
     repeat = partial(jax.tree.map, lambda x: jnp.broadcast_to(x, (num, *jnp.shape(x))))
     memory, records = repeat(policy.init(params)), repeat(recorder.init(params))
 
-    def play(key: PRNGKey, state: PyTree, memory: PyTree, records: PyTree, seen: Any) -> tuple:
-        act_key, step_key = jax.random.split(key)
+    def play(
+        key: PRNGKey,
+        step: Array,
+        state: PyTree,
+        memory: PyTree,
+        records: PyTree,
+        seen: Any,
+        done: Array,
+    ) -> tuple:
+        act_key, step_key = jax.random.split(jax.random.fold_in(key, step + 1))
         observation, mask = seen
         view = View(observation, mask, state, params)
         action, memory = policy.act(weights, memory, view, act_key)
         state, timestep = env.step(step_key, state, action, params)
-        return state, memory, recorder.update(records, timestep), timestep
+        return state, memory, recorder.update(records, timestep, ~done), timestep
 
     def body(carry: tuple) -> tuple:
-        step, state, seen, memory, records, done, total, length = carry
-        keys = jax.random.split(jax.random.fold_in(loop_key, step), num)
-        state, memory, records, timestep = jax.vmap(play)(keys, state, memory, records, seen)
+        step, state, seen, memory, records, done, ended, total, length = carry
+        state, memory, records, timestep = jax.vmap(play, (0, None, 0, 0, 0, 0, 0))(
+            keys, step, state, memory, records, seen, done
+        )
         total = total + jnp.where(done, 0.0, timestep.reward)
         length = length + jnp.where(done, 0, 1)
         seen = (timestep.observation, timestep.action_mask)
-        return step + 1, state, seen, memory, records, done | timestep.done, total, length
+        ended = ended | (~done & timestep.terminated)
+        done = done | timestep.done
+        return step + 1, state, seen, memory, records, done, ended, total, length
 
     def going(carry: tuple) -> Array:
         return (carry[0] < bound) & ~jnp.all(carry[5])
 
     seen = (timestep.observation, timestep.action_mask)
     zeros = jnp.zeros(num)
-    carry = (jnp.int32(0), state, seen, memory, records, timestep.done, zeros, zeros.astype(int))
-    _, _, _, _, records, done, total, length = jax.lax.while_loop(going, body, carry)
-    return Outcome(records, total, length, done)
+    done, lengths = timestep.done, jnp.zeros(num, jnp.int32)
+    carry = (jnp.int32(0), state, seen, memory, records, done, done, zeros, lengths)
+    _, _, _, _, records, _, ended, total, length = jax.lax.while_loop(going, body, carry)
+    return Outcome(records, total, length, ended)

@@ -15,7 +15,6 @@ from jaxsched.bench.peers import Peer
 from jaxsched.environment import Environment
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.system import System
 
 BATCHES = tuple(2**power for power in range(6, 18))
 QUICK_BATCHES = (2**8, 2**11, 2**13)
@@ -31,6 +30,7 @@ def throughput(
     batches: Sequence[int] = BATCHES,
     repeats: int = 10,
     figures: Sequence[str] = FIGURES,
+    network: str = "paper",
     options: dict[str, Any] | None = None,
     tables: Sequence[JobTable] | None = None,
     steps_per_repeat: int | None = None,
@@ -54,6 +54,7 @@ def throughput(
       batches: numbers of environments; those for which the memory does not suffice are left out.
       repeats: timed repeats of each row, with new keys.
       figures: which of ``environment`` and ``policy``.
+      network: kind of the policy network.
       options: static options of the environment; the paper's by default.
       tables: job tables; the system's test traces by default.
       steps_per_repeat: environment steps of all environments per repeat.
@@ -72,12 +73,16 @@ def throughput(
     system = registry.get(name)
     env = system.environment(**(options or {}))
     params = system.params(env, tables or traces.get(system.test_trace))
-    choices = {figure: _choose(figure, system, env, params) for figure in figures}
+    choices: dict[str, Choose] = {"environment": at_random}
+    if "policy" in figures:
+        weights = system.init_weights(env, network, params)
+        choices["policy"] = greedy(system.network(env, network).apply, weights)
     result: dict[str, Any] = {
         "kind": "throughput",
         "system": name,
         "behaviour_version": system.behaviour_version,
         "environment": system.environment_options(env),
+        "network": network,
         "episodes": env.num_episodes(params),
         **timing.surroundings(),
     }
@@ -130,13 +135,6 @@ def _num_steps(steps: int, batch: int) -> int:
     return max(FEWEST_STEPS, steps // batch)
 
 
-def _choose(figure: str, system: System, env: Environment, params: Any) -> Choose:
-    if figure == "environment":
-        return at_random
-    weights = system.init_weights(env, params)
-    return greedy(system.hand_over(env).score, weights)
-
-
 def _row(
     env: Environment, params: Any, choose: Choose, batch: int, num_steps: int, repeats: int
 ) -> dict[str, Any]:
@@ -144,14 +142,12 @@ def _row(
     try:
         # Copied, so that no leaf shares memory with ``params`` when the carry is donated.
         current = jax.tree.map(jnp.copy, start_many(env, params, batch))
-        state_bytes = timing.bytes_of(current.state) // batch
+        state = jax.tree.map(lambda leaf: leaf[0], current.state)
+        observation, _ = jax.eval_shape(env.observe, state, params)
         timed = timing.measure(loop, current, repeats)
     except jax.errors.JaxRuntimeError as error:  # out of memory
         return {"batch": batch, "error": str(error).splitlines()[0]}
-    observed = sum(
-        spec.dtype(0).dtype.itemsize * _size(spec.shape)
-        for spec in jax.tree.leaves(env.observation_spec(params), is_leaf=_is_spec)
-    )
+    state_bytes, observed = timing.bytes_of(state), timing.bytes_of(observation)
     return {
         **timing.row(timed, batch=batch, num_steps=num_steps),
         "state_bytes_per_env": state_bytes,
@@ -160,20 +156,7 @@ def _row(
     }
 
 
-def _size(shape: Sequence[int]) -> int:
-    size = 1
-    for length in shape:
-        size *= length
-    return size
-
-
-def _is_spec(node: Any) -> bool:
-    return hasattr(node, "shape") and hasattr(node, "dtype")
-
-
-def _keep(
-    row: dict[str, Any], rows: list[dict[str, Any]], progress: Progress, label: str
-) -> None:
+def _keep(row: dict[str, Any], rows: list[dict[str, Any]], progress: Progress, label: str) -> None:
     """Add a row, unless it could not be measured; say what happened."""
     if "error" in row:
         progress(f"{label}, batch {row['batch']}: left out ({row['error']})")

@@ -21,18 +21,39 @@ UNROLL_OPTION = "xla_cpu_disable_loop_unrolling"
 Loop = Callable[[Any, Any], tuple[Any, Any]]
 
 
+class Lap(NamedTuple):
+    """Seconds on the clock, and of the processor (all threads together)."""
+
+    wall_s: float
+    cpu_s: float
+
+
+class Stopwatch:
+    """Runs from its creation."""
+
+    def __init__(self) -> None:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+
+    def lap(self) -> Lap:
+        """Time since the creation."""
+        return Lap(time.perf_counter() - self._wall, time.process_time() - self._cpu)
+
+
 class Timing(NamedTuple):
-    """Times of one program.
+    """Times of one program: each repeat, and its ahead-of-time compilation."""
 
-    Attributes:
-      wall_s: seconds of each repeat.
-      cpu_s: processor seconds of each repeat, all threads together.
-      compile_s: seconds of the ahead-of-time compilation.
-    """
-
-    wall_s: list[float]
-    cpu_s: list[float]
+    laps: list[Lap]
     compile_s: float
+
+    @property
+    def wall_s(self) -> np.ndarray:
+        """Seconds of each repeat."""
+        return np.array([lap.wall_s for lap in self.laps])
+
+    @property
+    def cpu_s(self) -> np.ndarray:
+        """Processor seconds of each repeat."""
+        return np.array([lap.cpu_s for lap in self.laps])
 
 
 def prepare_cpu() -> None:
@@ -63,24 +84,22 @@ def fresh_compilations() -> Iterator[None]:
 def measure(loop: Loop, carry: Any, repeats: int, seed: int = 0) -> Timing:
     """Time ``loop(key, carry) -> (carry, anything)``; the carry is consumed and passed on."""
     keys = list(jax.random.split(jax.random.key(seed), WARM_UPS + repeats))
-    begin = time.perf_counter()
+    stopwatch = Stopwatch()
     with fresh_compilations():
         compiled = jax.jit(loop, donate_argnums=1).lower(keys[0], carry).compile()
-    compile_s = time.perf_counter() - begin
-    wall_s, cpu_s = [], []
+    compile_s = stopwatch.lap().wall_s
+    laps = []
     for key in keys:
-        wall, cpu = time.perf_counter(), time.process_time()
-        carry, out = jax.block_until_ready(compiled(key, carry))
-        wall_s.append(time.perf_counter() - wall)
-        cpu_s.append(time.process_time() - cpu)
-    del out
-    return Timing(wall_s[WARM_UPS:], cpu_s[WARM_UPS:], compile_s)
+        stopwatch = Stopwatch()
+        carry, _ = jax.block_until_ready(compiled(key, carry))
+        laps.append(stopwatch.lap())
+    return Timing(laps[WARM_UPS:], compile_s)
 
 
 def row(timing: Timing, *, batch: int, num_steps: int) -> dict[str, Any]:
     """One line of a result: ``num_steps`` steps of ``batch`` environments in each repeat."""
     steps = batch * num_steps
-    wall = np.array(timing.wall_s)
+    wall = timing.wall_s
     return {
         "batch": batch,
         "steps_per_repeat": num_steps,
@@ -97,8 +116,7 @@ def row(timing: Timing, *, batch: int, num_steps: int) -> dict[str, Any]:
 
 def bytes_of(tree: Any) -> int:
     """Bytes of all arrays of a pytree."""
-    leaves = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.number)]
-    return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
 def bandwidth_bytes_per_s(size: int = 1 << 24, repeats: int = 10) -> float:

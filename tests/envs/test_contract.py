@@ -143,7 +143,7 @@ def play(system, env, params, key, illegal_share):
             act_key, step_key = jax.random.split(key)
             action = draw_action(mask, act_key, illegal_share)
             after, timestep = env.step(step_key, state, action, params)
-            records = recorder.update(records, timestep)
+            records = recorder.update(records, timestep, True)
             observed = env.observe(after, params)
             row = Play(state, action, jax.random.key_data(step_key), timestep, observed, records)
             return (after, timestep.action_mask, records), row

@@ -49,7 +49,7 @@ def play(env, params, key):
                 "finite": jnp.isfinite(timestep.observation).all() & jnp.isfinite(timestep.reward),
                 "smallest": timestep.observation.min(),
             }
-            records = recorder.update(records, timestep)
+            records = recorder.update(records, timestep, True)
             return (state, timestep, records, time + timestep.elapsed), row
 
         carry = (state, timestep, recorder.init(params), jnp.float32(0))

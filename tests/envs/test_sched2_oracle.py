@@ -137,7 +137,7 @@ def play_library(env, params, actions):
                 "elapsed": timestep.elapsed,
                 "started": timestep.metrics.start.started,
             }
-            return (state, timestep, recorder.update(records, timestep)), row
+            return (state, timestep, recorder.update(records, timestep, True)), row
 
         carry = (state, timestep, recorder.init(params))
         (_, _, records), rows = jax.lax.scan(step, carry, actions)

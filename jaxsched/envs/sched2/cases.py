@@ -89,6 +89,8 @@ def _run_baseline(config: Config, table: JobTable, name: str) -> dict[str, Any]:
     policy = baseline(name, config.mode)  # type: ignore[arg-type]
     episodes = jnp.zeros(1, jnp.int32)
     outcome = run_episodes(env, policy, rec.recorder(env), params, episodes, jax.random.key(0))
+    if not bool(outcome.finished[0]):
+        raise JaxschedError("the episode did not end within its step bound")
     records = jax.tree.map(np.asarray, outcome.records)
     order = records.order[0][: records.num_started[0]].tolist()
     return {"order": order, **_summary(env, params, records)}
@@ -113,7 +115,7 @@ def _run_actions(config: Config, table: JobTable, actions: list[Any]) -> dict[st
             "obs": np.asarray(timestep.observation).tolist(),
         }
         state, timestep = step(key, state, jnp.int32(action), params)
-        records = update(records, timestep)
+        records = update(records, timestep, jnp.bool_(True))
         row |= {
             "reward": float(timestep.reward),
             "done": bool(timestep.terminated),

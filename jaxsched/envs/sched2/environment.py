@@ -127,8 +127,10 @@ class Sched2(Environment):
         Raises:
           JaxschedError: a table breaks a rule (section 2), or a value is out of range.
         """
-        if not time_scale > 0:
-            raise JaxschedError(f"sched2: time_scale must be positive, not {time_scale!r}")
+        if not 0 < time_scale < float("inf"):
+            raise JaxschedError(f"sched2: time_scale must be a positive number, not {time_scale!r}")
+        if not abs(invalid_penalty) < float("inf"):
+            raise JaxschedError(f"sched2: invalid_penalty must be finite, not {invalid_penalty!r}")
         jobs = build_tables(tables, self.num_servers, self.gpus_per_server)
         return Params(
             jobs=jobs,

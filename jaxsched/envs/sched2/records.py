@@ -47,11 +47,12 @@ def recorder(env: Sched2) -> Recorder:
             invalid_actions=jnp.int32(0),
         )
 
-    def update(records: Records, timestep: TimeStep) -> Records:
+    def update(records: Records, timestep: TimeStep, playing: Array) -> Records:
         step: StepMetrics = timestep.metrics
         start, n = step.start, records.start.shape[0]
-        job = jnp.where(start.started, start.job, n)  # n is out of range: dropped
-        nth = jnp.where(start.started, records.num_started, n)
+        started = start.started & playing
+        job = jnp.where(started, start.job, n)  # n is out of range: dropped
+        nth = jnp.where(started, records.num_started, n)
 
         def at(array: Array, index: Array, value: Array) -> Array:
             return array.at[index].set(value, mode="drop")
@@ -65,8 +66,8 @@ def recorder(env: Sched2) -> Recorder:
             order=at(records.order, nth, start.job),
             fragmentation_curve=at(records.fragmentation_curve, nth, step.fragmentation),
             queue_gpus_curve=at(records.queue_gpus_curve, nth, step.queue_gpus),
-            num_started=records.num_started + start.started,
-            invalid_actions=records.invalid_actions + step.invalid,
+            num_started=records.num_started + started,
+            invalid_actions=records.invalid_actions + (step.invalid & playing),
         )
 
     return Recorder(init, update)

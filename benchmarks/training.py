@@ -1,0 +1,42 @@
+"""Environment and gradient steps per second of full training.
+
+    python benchmarks/training.py [SYSTEM] [--preset paper] [--set path=value ...] [--json FILE]
+"""
+
+import argparse
+
+from jaxsched.bench import timing
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("system", nargs="?", default="sched2")
+    parser.add_argument("--preset", default="paper")
+    parser.add_argument("--set", dest="overrides", action="append", help="path=value", default=[])
+    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--updates", type=int, default=20, help="updates per repeat")
+    parser.add_argument("--json", metavar="FILE", help="write the result here")
+    arguments = parser.parse_args()
+
+    timing.prepare_cpu()
+    from jaxsched.bench.tables import print_table
+    from jaxsched.bench.training import training_speed
+    from jaxsched.cli.output import check_writable, console, write_json
+
+    if arguments.json:
+        check_writable(arguments.json)
+    result = training_speed(
+        arguments.system,
+        preset=arguments.preset,
+        overrides=("learner.learning_starts=5000", *arguments.overrides),
+        repeats=arguments.repeats,
+        updates_per_repeat=arguments.updates,
+    )
+    print_table(result, console())
+    if arguments.json:
+        write_json(arguments.json, result)
+
+
+if __name__ == "__main__":
+    main()

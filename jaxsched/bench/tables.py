@@ -1,0 +1,81 @@
+"""Results of ``throughput`` and ``training`` as tables for people."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+def print_table(result: Mapping[str, Any], console: Console | None = None) -> None:
+    """Print what was measured, on what, and how it compares."""
+    console = console or Console()
+    show = {"throughput": _throughput, "training": _training}[result["kind"]]
+    versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+    console.print(
+        f"{result['device']} ({result['backend']}, {result['cores']} cores), {versions}",
+        soft_wrap=True,
+    )
+    if result["xla_flags"]:
+        console.print(f"XLA_FLAGS {result['xla_flags']}", soft_wrap=True, highlight=False)
+    show(result, console)
+
+
+def _throughput(result: Mapping[str, Any], console: Console) -> None:
+    table = Table(title=f"{result['system']}: steps per second")
+    table.add_column("figure")
+    for column in ("batch", "median", "min", "max", "CPU ns/step", "compile s", "of bandwidth"):
+        table.add_column(column, justify="right")
+    for row in result["rows"]:
+        table.add_row(row["figure"], *_cells(row), f"{row['bandwidth_fraction']:.1%}")
+    for peer in result["peers"]:
+        table.add_section()
+        for row in peer["rows"]:
+            table.add_row(peer["name"], *_cells(row), "")
+    console.print(table)
+    first = result["rows"][0]
+    console.print(
+        f"{first['state_bytes_per_env']} bytes of state per environment, "
+        f"{first['observation_bytes']} of observation; memory bandwidth "
+        f"{result['bandwidth_bytes_per_s'] / 1e9:.1f} GB/s"
+    )
+    for figure, row in result["best"].items():
+        console.print(f"best {figure}: {_rate(row)} steps/s at batch {row['batch']}")
+    for peer in result["peers"]:
+        versions = ", ".join(f"{name} {version}" for name, version in peer["versions"].items())
+        line = f"best {peer['name']} ({versions}): {_rate(peer['best'])} steps/s"
+        if "ratio" in peer:
+            line += (
+                f"; ours is {peer['ratio']:.1f} times faster ({peer['cpu_ratio']:.1f} in CPU time)"
+            )
+        console.print(line, soft_wrap=True)
+
+
+def _training(result: Mapping[str, Any], console: Console) -> None:
+    table = Table(title=f"{result['system']}: training, preset {result['preset']}")
+    for column in ("environments", "env steps/s", "gradient steps/s", "min", "max", "compile s"):
+        table.add_column(column, justify="right")
+    env, gradient = result["env_steps_per_s"], result["gradient_steps_per_s"]
+    table.add_row(
+        f"{result['num_envs']:,}",
+        f"{env['median']:,.0f}",
+        f"{gradient['median']:,.1f}",
+        f"{gradient['min']:,.1f}",
+        f"{gradient['max']:,.1f}",
+        f"{result['compile_s']:.1f}",
+    )
+    console.print(table)
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    rates = (f"{row['steps_per_s'][name]:,.0f}" for name in ("median", "min", "max"))
+    return [
+        f"{row['batch']:,}",
+        *rates,
+        f"{row['cpu_ns_per_step']:,.0f}",
+        f"{row['compile_s']:.1f}",
+    ]
+
+
+def _rate(row: Mapping[str, Any]) -> str:
+    return f"{row['steps_per_s']['median']:,.0f}"
