@@ -1,6 +1,9 @@
 """Environment and gradient steps per second of full training.
 
     python benchmarks/training.py [SYSTEM] [--preset paper] [--set path=value ...] [--json FILE]
+
+A preset whose learner waits for more experience than the warm-up gives has to be told to begin
+earlier (``--set learner.learning_starts=...``), or no gradient steps are timed.
 """
 
 import argparse
@@ -29,7 +32,7 @@ def main() -> None:
     result = training_speed(
         arguments.system,
         preset=arguments.preset,
-        overrides=("learner.learning_starts=5000", *arguments.overrides),
+        overrides=tuple(arguments.overrides),
         repeats=arguments.repeats,
         updates_per_repeat=arguments.updates,
     )

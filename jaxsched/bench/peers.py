@@ -41,7 +41,11 @@ class Peer:
             )
         except OSError as error:
             raise JaxschedError(f"{python}: {error.strerror or error}; {HOW_TO}") from error
-        self.about: dict[str, Any] = self._read()
+        try:
+            self.about: dict[str, Any] = self._read()
+        except JaxschedError:
+            self.close()
+            raise
 
     def time(self, *, batch: int, num_steps: int, repeats: int) -> dict[str, Any]:
         """One row, or ``{"error": ...}`` where the memory does not suffice."""
@@ -68,6 +72,10 @@ class Peer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the worker."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
         self._process.stdout.close()

@@ -1,5 +1,5 @@
 """The commands; importing this module registers them."""
 
-from jaxsched.cli import compare, export, listing, replay, simulate, traces, train
+from jaxsched.cli import bench, compare, export, listing, replay, simulate, traces, train
 
-__all__ = ["compare", "export", "listing", "replay", "simulate", "traces", "train"]
+__all__ = ["bench", "compare", "export", "listing", "replay", "simulate", "traces", "train"]

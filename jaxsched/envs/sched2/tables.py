@@ -105,14 +105,14 @@ def build_tables(tables: list[JobTable], num_servers: int, gpus_per_server: int)
     parts = [gpus, duration >> LOW_BITS, duration & low, submitted >> LOW_BITS, submitted & low]
     sums = np.zeros((*submit.shape, len(parts)), np.int32)
     sums[:, 1:] = np.cumsum(np.stack(parts, -1), axis=1)[:, :-1]
-    columns = JobTables(
-        submit_time=submit,
-        num_gpus=gpus,
-        model=model,
-        run_time=times,
-        slot=np.concatenate([times, gpus[..., None], submit[..., None]], axis=-1),
-        batch_end=np.minimum(batch_end, num_jobs[:, None]),
-        sums=sums,
-        num_jobs=num_jobs,
-    )
-    return JobTables(*(jnp.asarray(column, jnp.int32) for column in columns))
+    columns = {
+        "submit_time": submit,
+        "num_gpus": gpus,
+        "model": model,
+        "run_time": times,
+        "slot": np.concatenate([times, gpus[..., None], submit[..., None]], axis=-1),
+        "batch_end": np.minimum(batch_end, num_jobs[:, None]),
+        "sums": sums,
+        "num_jobs": num_jobs,
+    }
+    return JobTables(**{name: jnp.asarray(values, jnp.int32) for name, values in columns.items()})
