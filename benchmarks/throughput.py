@@ -8,7 +8,7 @@ The sweep takes some minutes. See ``benchmarks/README.md`` for what is measured 
 import argparse
 import sys
 
-from jaxsched.bench import timing
+from jaxsched.cpu import prepare_cpu
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE", help="write the result here")
     arguments = parser.parse_args()
 
-    timing.prepare_cpu()
+    prepare_cpu()
     from jaxsched.bench import throughput
     from jaxsched.bench.tables import print_table
     from jaxsched.cli.output import check_writable, console, write_json

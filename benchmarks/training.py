@@ -8,7 +8,7 @@ earlier (``--set learner.learning_starts=...``), or no gradient steps are timed.
 
 import argparse
 
-from jaxsched.bench import timing
+from jaxsched.cpu import prepare_cpu
 
 
 def main() -> None:
@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE", help="write the result here")
     arguments = parser.parse_args()
 
-    timing.prepare_cpu()
+    prepare_cpu()
     from jaxsched.bench.tables import print_table
     from jaxsched.bench.training import training_speed
     from jaxsched.cli.output import check_writable, console, write_json

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from jaxsched import registry, traces
+from jaxsched import cpu, registry, traces
 from jaxsched.bench import timing
 from jaxsched.bench.loops import at_random, environment_loop, start_many
 from jaxsched.bench.peers import Peer
@@ -120,15 +120,15 @@ def test_consume_depends_on_each_entry():
 
 def test_prepare_cpu_keeps_what_is_set(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--some_flag=1")
-    timing.prepare_cpu()
-    timing.prepare_cpu()
+    cpu.prepare_cpu()
+    cpu.prepare_cpu()
     assert os.environ["XLA_FLAGS"].split() == [
         "--some_flag=1",
-        f"--xla_backend_extra_options={timing.UNROLL_OPTION}=true",
+        f"--xla_backend_extra_options={cpu.UNROLL_OPTION}=true",
     ]
-    mine = f"--xla_backend_extra_options={timing.UNROLL_OPTION}=false"
+    mine = f"--xla_backend_extra_options={cpu.UNROLL_OPTION}=false"
     monkeypatch.setenv("XLA_FLAGS", mine)
-    timing.prepare_cpu()
+    cpu.prepare_cpu()
     assert os.environ["XLA_FLAGS"] == mine
 
 

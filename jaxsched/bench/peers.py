@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from jaxsched.bench import timing
+from jaxsched.cpu import prepare_cpu
 from jaxsched.errors import JaxschedError
 
 HOW_TO = (
@@ -26,7 +26,7 @@ class Peer:
     """
 
     def __init__(self, python: str | None = None) -> None:
-        timing.prepare_cpu()
+        prepare_cpu()
         package_root = str(Path(__file__).resolve().parents[2])
         paths = [package_root, os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}

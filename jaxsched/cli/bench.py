@@ -33,9 +33,6 @@ def bench(
         raise JaxschedError("bench scaling: is not there yet")
     if json_file is not None:
         check_writable(json_file)
-    from jaxsched.bench import timing
-
-    timing.prepare_cpu()
     from jaxsched import registry
     from jaxsched.bench import throughput, training
     from jaxsched.bench.tables import print_table

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import typer
 
+from jaxsched.cpu import prepare_cpu
 from jaxsched.errors import JaxschedError
 
 app = typer.Typer(
@@ -64,3 +65,4 @@ def _cache_compilations() -> None:
     )
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", folder)
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
+    prepare_cpu()

@@ -109,8 +109,9 @@ def may_advance(state: ClusterState, jobs: JobTables) -> Array:
 
 
 def legal_actions(state: ClusterState, jobs: JobTables) -> Array:
-    """Legal slots, then void; bool ``[J + 1]``."""
-    return jnp.append(legal_slots(state, jobs), may_advance(state, jobs))
+    """Legal slots, then void (also where nothing else is left to do); bool ``[J + 1]``."""
+    slots = legal_slots(state, jobs)
+    return jnp.append(slots, may_advance(state, jobs) | ~jnp.any(slots))
 
 
 def all_started(state: ClusterState, jobs: JobTables) -> Array:
@@ -169,7 +170,7 @@ def place(state: ClusterState, jobs: JobTables, job: Array) -> tuple[ClusterStat
         gpus=placement.to_bits(taken),
         reused=packed & jnp.all((state.last_job & 1 == 1) | ~taken),
     )
-    last_job = 2 * (state.time + run) + packed
+    last_job = 2 * jnp.minimum(state.time + run, NEVER) + packed  # the clock ends there
     return state._replace(last_job=jnp.where(taken, last_job, state.last_job)), start
 
 
@@ -194,9 +195,10 @@ def apply_action(
       action counts as void, or as slot 0 where void is masked).
     """
     num_slots = state.window.shape[0]
-    finished = all_started(state, jobs)
     instant = next_instant(state, jobs)
     void_legal = instant < NEVER
+    oldest_fits = fits_now(state, lookup(jobs.num_gpus, state.episode, state.window[0]))
+    finished = all_started(state, jobs) | ~(void_legal | oldest_fits)
     asked = state.window[jnp.clip(action, 0, num_slots - 1)]
     fits = fits_now(state, lookup(jobs.num_gpus, state.episode, asked))
     starts = (action >= 0) & (action < num_slots) & fits

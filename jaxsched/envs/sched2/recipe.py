@@ -69,9 +69,7 @@ class Recipe:
     env: Sched2 = field(default_factory=lambda: Sched2(auto_advance=True, reward="dense"))
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(64, 8, 10_000))
     learner: DQNConfig = field(
-        default_factory=lambda: DQNConfig(
-            10_000, gradient_steps=4, n_step=3, horizon_s=HORIZON_S, learning_starts=10_000
-        )
+        default_factory=lambda: DQNConfig(10_000, gradient_steps=4, n_step=3, horizon_s=HORIZON_S)
     )
     curriculum: Curriculum = field(default_factory=Curriculum)
     network: NetworkKind = "paper"
@@ -140,8 +138,13 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
         lines.append("dense reward (same undiscounted objective as the paper's)")
     if recipe.env.profile != "time":
         lines.append(f"profile entries: {recipe.env.profile}")
-    if recipe.learner.horizon_s is not None:
-        lines.append(f"time-based discount, horizon {recipe.learner.horizon_s:g} s")
+    learner = recipe.learner
+    if learner.horizon_s is not None:
+        lines.append(f"time-based discount, horizon {learner.horizon_s:g} s")
+    if learner.target_rate is not None:
+        lines.append(f"target network follows by {learner.target_rate:g} per gradient step")
+    if learner.n_step != 1:
+        lines.append(f"{learner.n_step}-step targets")
     if recipe.curriculum.first_interval_scale != 1.0:
         lines.append(
             f"load curriculum: interval scale {recipe.curriculum.first_interval_scale:g} to 1 over "

@@ -9,6 +9,8 @@ import numpy as np
 from jaxsched import metrics
 from jaxsched.envs.sched2.environment import Params, Sched2, StepMetrics
 from jaxsched.envs.sched2.slowdown import SENSITIVE
+from jaxsched.envs.sched2.tables import NEVER
+from jaxsched.errors import JaxschedError
 from jaxsched.evaluation import Recorder
 from jaxsched.types import Array, TimeStep
 
@@ -88,6 +90,8 @@ def summarise(
       name -> float64 ``[E]``, as ``metrics.METRICS`` describes them.
     """
     records = jax.tree.map(np.asarray, records)
+    if np.any(records.finish >= NEVER):
+        raise JaxschedError(f"an episode runs past the end of the clock, {NEVER} s; shorten it")
     jobs_of = params.jobs.submit_time, params.jobs.run_time[..., 0], params.jobs.num_gpus
     rows = np.asarray(episodes)
     submit, duration, num_gpus = (np.asarray(c)[rows, :-1].astype(np.int64) for c in jobs_of)

@@ -16,6 +16,7 @@ from jaxsched.envs.sched2.slowdown import (
     run_time,
     worst_level,
 )
+from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, stack_tables, validate
 from jaxsched.types import Array
 
@@ -71,6 +72,24 @@ def submitted_by(jobs: JobTables, episode: Array, time: Array) -> Array:
     return count
 
 
+def _check_bounds(table: JobTable) -> None:
+    """Refuse what the integers of the dynamics and of the rules cannot hold."""
+    submit = int(table["submit_time"][-1])
+    if submit >= NEVER:
+        job = int(np.searchsorted(table["submit_time"], NEVER))
+        raise JaxschedError(
+            f"table '{table.name}', job {job}: submit_time is {table['submit_time'][job]}; "
+            f"accepted: below {NEVER} s"
+        )
+    work = table["num_gpus"] * table["duration"]
+    if int(work.max()) >= 2**31:
+        job = int(work.argmax())
+        raise JaxschedError(
+            f"table '{table.name}', job {job}: num_gpus * duration is {work[job]}; "
+            f"accepted: below {2**31} GPU seconds"
+        )
+
+
 def build_tables(tables: list[JobTable], num_servers: int, gpus_per_server: int) -> JobTables:
     """Validate tables and lay them out for the device.
 
@@ -85,6 +104,7 @@ def build_tables(tables: list[JobTable], num_servers: int, gpus_per_server: int)
     """
     for table in tables:
         validate(table, max_gpus=num_servers * gpus_per_server, num_models=len(MODELS))
+        _check_bounds(table)
     stack = stack_tables(tables)
     num_jobs, most = stack.num_jobs, stack.columns["submit_time"].shape[1]
     real = np.arange(most + 1) < num_jobs[:, None]
