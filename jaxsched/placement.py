@@ -10,6 +10,8 @@ import jax.numpy as jnp
 
 from jaxsched.types import Array
 
+VECTOR = 8  # int32 in a vector register of common CPUs
+
 
 def to_bits(flags: Array) -> Array:
     """GPUs of each server as a bit set, GPU ``i`` in bit ``i``.
@@ -42,10 +44,12 @@ def cumulative_free(free_count: Array) -> Array:
       int32 ``[S]``.
     """
     num_servers = free_count.shape[-1]
-    index = jnp.arange(num_servers)
-    order = free_count * num_servers + (num_servers - 1 - index)  # unique, larger comes first
-    not_after = order[:, None] >= order[None, :]  # [other, server]
-    return jnp.sum(jnp.where(not_after, free_count[:, None], 0), axis=0)
+    # Full servers at the end change nothing; whole vectors take half the time on a CPU.
+    free_count = jnp.pad(free_count, (0, -num_servers % VECTOR))
+    size = free_count.shape[-1]
+    order = free_count * size + (size - 1 - jnp.arange(size))  # unique, larger comes first
+    not_after = order[None, :] >= order[:, None]  # [server, other]
+    return jnp.sum(jnp.where(not_after, free_count[None, :], 0), axis=1)[:num_servers]
 
 
 def servers_used(cumulative: Array, num_gpus: Array) -> Array:
@@ -100,11 +104,11 @@ def pack(free_count: Array, cumulative: Array, num_gpus: Array) -> Packing:
     num_servers = free_count.shape[-1]
     in_full = cumulative < num_gpus
     left = num_gpus - jnp.sum(jnp.where(in_full, free_count, 0))
-    fits = ~in_full & (free_count >= left) & (left > 0)
-    none = jnp.iinfo(jnp.int32).max
-    order = free_count * num_servers + jnp.arange(num_servers)  # unique, smaller is a better fit
-    order = jnp.where(fits, order, none)
-    return Packing(in_full, (order == jnp.min(order)) & fits, left)
+    fits = ~in_full & (free_count >= left)
+    index = jnp.arange(num_servers)
+    order = jnp.where(fits, free_count * num_servers + index, jnp.iinfo(jnp.int32).max)
+    best = jnp.min(order) % num_servers  # fewest free GPUs, then lowest index
+    return Packing(in_full, (index == best) & (left > 0), left)
 
 
 def taken_gpus(packing: Packing, free: Array, bits: Array) -> Array:

@@ -22,13 +22,12 @@ def init(params):
     return {"rewards": jnp.zeros(3), "steps": jnp.int32(0)}
 
 
-def update(records, timestep):
-    """Rewards in order; the probe's state after its end reports no reward and no time."""
+def update(records, timestep, playing):
+    """Rewards in order, while the episode lasts."""
     rewards = records["rewards"].at[records["steps"]].set(timestep.reward, mode="drop")
-    moved = timestep.elapsed > 0
     return {
-        "rewards": jnp.where(moved, rewards, records["rewards"]),
-        "steps": records["steps"] + moved,
+        "rewards": jnp.where(playing, rewards, records["rewards"]),
+        "steps": records["steps"] + playing,
     }
 
 

@@ -205,12 +205,16 @@ def test_an_irregular_layout_lists_positions():
 
 
 @pytest.mark.parametrize(
-    "sizes",
-    [{"server_sizes": (), "queue_sizes": ()}, {"server_sizes": (5,), "queue_sizes": (7, 6, 5)}],
+    ("network", "size"),
+    [
+        (QNetwork(3, 2, 4, head_size=8, server_sizes=(), queue_sizes=()), 20),
+        (QNetwork(3, 2, 4, head_size=8, server_sizes=(5,), queue_sizes=(7, 6, 5)), 20),
+        (SlotQNetwork(3, 2, 2, (4,), (6, 5), (7,), head_size=8, context_size=3), 3 * 2 + 2 * 6 + 4),
+        (SlotQNetwork(3, 2, 2, (4,), (6,), (7, 5), head_size=8, context_size=3), 3 * 2 + 2 * 8 + 4),
+    ],
 )
-def test_the_description_follows_the_network(sizes):
-    network = QNetwork(3, 2, 4, head_size=8, **sizes)
-    observation = jax.random.uniform(jax.random.key(0), (20,), maxval=30.0)
+def test_the_description_follows_the_network(network, size):
+    observation = jax.random.uniform(jax.random.key(0), (size,), maxval=30.0)
     variables = jax.jit(network.init)(jax.random.key(1), observation)
     weights = {
         f"{layer}.{part}": np.asarray(value)

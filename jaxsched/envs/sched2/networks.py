@@ -63,10 +63,11 @@ class QNetwork(nn.Module):
     def describe(self) -> list[nd.Step]:
         """The network as steps that can be followed without JAX; layers named as its weights."""
         steps, queue = _describe_servers(self)
+        layers = _layers("queue", self.queue_sizes)
         return [
             *steps,
-            *nd.dense_stack(queue, [f"queue_{i}" for i in range(len(self.queue_sizes))]),
-            nd.concat(("all_servers", f"queue_{len(self.queue_sizes) - 1}"), "joined"),
+            *nd.dense_stack(queue, layers),
+            nd.concat(("all_servers", [queue, *layers][-1]), "joined"),
             nd.dense("joined", "head_0"),
             nd.dense("head_0", "head_1", activation="linear", output=nd.SCORES),
         ]
@@ -125,9 +126,10 @@ class SlotQNetwork(nn.Module):
     def describe(self) -> list[nd.Step]:
         """The network as steps that can be followed without JAX; layers named as its weights."""
         steps, queue = _describe_servers(self)
-        size, slots = self.window * SLOT_FEATURES, len(self.slot_sizes)
-        last_slot, last_queue = f"slot_{slots - 1}", f"queue_{len(self.queue_sizes) - 1}"
-        width = self.window * self.slot_sizes[-1]
+        size = self.window * SLOT_FEATURES
+        slot_layers = _layers("slot", self.slot_sizes)
+        queue_layers = _layers("queue", self.queue_sizes)
+        last_slot, last_queue = slot_layers[-1], queue_layers[-1]
         return [
             *steps,
             nd.take(queue, "flat_slots", stop=size),
@@ -136,10 +138,10 @@ class SlotQNetwork(nn.Module):
             nd.take(queue, "flat_extras", start=size + NUM_STATISTICS),
             nd.reshape("flat_extras", "extras", (self.window, -1)),
             nd.concat(("plain_slots", "extras"), "slots"),
-            *nd.dense_stack("slots", [f"slot_{i}" for i in range(slots)]),
-            nd.reshape(last_slot, "all_slots", (width,)),
+            *nd.dense_stack("slots", slot_layers),
+            nd.reshape(last_slot, "all_slots", (self.window * self.slot_sizes[-1],)),
             nd.concat(("all_slots", "statistics"), "all_queue"),
-            *nd.dense_stack("all_queue", [f"queue_{i}" for i in range(len(self.queue_sizes))]),
+            *nd.dense_stack("all_queue", queue_layers),
             nd.concat(("all_servers", last_queue), "joined"),
             nd.dense("joined", "head_0"),
             nd.dense("head_0", "value", activation="linear"),
@@ -168,10 +170,15 @@ def _flat(rows: Array) -> Array:
     return rows.reshape(*rows.shape[:-2], -1)
 
 
+def _layers(name: str, sizes: tuple[int, ...]) -> list[str]:
+    """Names that ``mlp`` gives its layers."""
+    return [f"{name}_{i}" for i in range(len(sizes))]
+
+
 def _describe_servers(network: QNetwork | SlotQNetwork) -> tuple[list[nd.Step], str]:
     """Steps up to ``all_servers``, and the name of the rest of the squashed observation."""
     num_servers, gpus = network.num_servers, network.gpus_per_server
-    layers = [f"server_{i}" for i in range(len(network.server_sizes))]
+    layers = _layers("server", network.server_sizes)
     width = (gpus, *network.server_sizes)[-1]
     steps = [
         nd.log1p(nd.OBSERVATION, "squashed", multiply=SQUASH_MULTIPLY, divide=SQUASH_DIVIDE),
