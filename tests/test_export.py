@@ -14,7 +14,7 @@ import pytest
 
 from jaxsched import network_description as nd
 from jaxsched.envs.sched2.environment import Sched2
-from jaxsched.envs.sched2.networks import QNetwork
+from jaxsched.envs.sched2.networks import QNetwork, SlotQNetwork
 from jaxsched.errors import JaxschedError
 from jaxsched.export import (
     ExportFacts,
