@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
     records: PyTree
     episode_return: Array  # float32 [E]
     length: Array  # int32 [E], decisions taken
-    finished: Array  # bool [E], terminated within the step bound
+    finished: Array  # bool [E], reached its end within the step bound
 
 
 @partial(jax.jit, static_argnames=("env", "policy", "recorder", "max_steps"))
@@ -54,14 +54,16 @@ def run_episodes(
       recorder: gathers what the metrics need.
       params: environment parameters.
       episodes: int32 ``[E]``, which episodes.
-      key: for policies and environments that draw; folded with the episode, so that an episode
-        is the same whichever others are played beside it.
+      key: for policies and environments that draw; folded with the episode (and the how-manieth
+        copy of it this is), so that a play is the same whichever others are beside it.
       weights: the policy's network parameters, if it has any.
       max_steps: bound on the steps of an episode; the environment's own by default.
     """
     bound = env.max_steps(params) if max_steps is None else max_steps
     num = episodes.shape[0]
-    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, episodes)
+    same = episodes[:, None] == episodes[None, :]
+    copy = jnp.sum(jnp.tril(same, -1), axis=-1)
+    keys = jax.vmap(lambda e, c: jax.random.fold_in(jax.random.fold_in(key, e), c))(episodes, copy)
     state, timestep = jax.vmap(env.reset, (0, None, 0))(keys, params, episodes)
     repeat = partial(jax.tree.map, lambda x: jnp.broadcast_to(x, (num, *jnp.shape(x))))
     memory, records = repeat(policy.init(params)), repeat(recorder.init(params))
@@ -83,16 +85,14 @@ def run_episodes(
         return state, memory, recorder.update(records, timestep, ~done), timestep
 
     def body(carry: tuple) -> tuple:
-        step, state, seen, memory, records, done, ended, total, length = carry
+        step, state, seen, memory, records, done, total, length = carry
         state, memory, records, timestep = jax.vmap(play, (0, None, 0, 0, 0, 0, 0))(
             keys, step, state, memory, records, seen, done
         )
         total = total + jnp.where(done, 0.0, timestep.reward)
         length = length + jnp.where(done, 0, 1)
         seen = (timestep.observation, timestep.action_mask)
-        ended = ended | (~done & timestep.terminated)
-        done = done | timestep.done
-        return step + 1, state, seen, memory, records, done, ended, total, length
+        return step + 1, state, seen, memory, records, done | timestep.done, total, length
 
     def going(carry: tuple) -> Array:
         return (carry[0] < bound) & ~jnp.all(carry[5])
@@ -100,6 +100,6 @@ def run_episodes(
     seen = (timestep.observation, timestep.action_mask)
     zeros = jnp.zeros(num)
     done, lengths = timestep.done, jnp.zeros(num, jnp.int32)
-    carry = (jnp.int32(0), state, seen, memory, records, done, done, zeros, lengths)
-    _, _, _, _, records, _, ended, total, length = jax.lax.while_loop(going, body, carry)
-    return Outcome(records, total, length, ended)
+    carry = (jnp.int32(0), state, seen, memory, records, done, zeros, lengths)
+    _, _, _, _, records, done, total, length = jax.lax.while_loop(going, body, carry)
+    return Outcome(records, total, length, done)
