@@ -106,6 +106,7 @@ def _introduce(
     )
     for line in setup.variants:
         display.print(f"  variant of the paper: {line}", highlight=False)
+    display.print("compiling (half a minute the first time)", highlight=False)
 
 
 def _test(
