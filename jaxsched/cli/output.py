@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +48,13 @@ def check_writable(path: str | Path) -> None:
     parent = path.parent
     while not parent.exists():
         parent = parent.parent
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise JaxschedError(f"{path}: cannot be written: {parent} is not a writable folder")
+    try:
+        with tempfile.TemporaryFile(dir=parent):
+            pass
+    except OSError as error:
+        raise JaxschedError(
+            f"{path}: cannot be written: {parent} is not a writable folder"
+        ) from error
 
 
 def read_json(path: str | Path) -> Any:

@@ -44,7 +44,7 @@ def simulate(
         try:
             result, refusals = _run(path)
         except JaxschedError as error:
-            result, refusals = None, [str(error)]
+            result, refusals = None, [str(error).removeprefix(f"{path}: ")]
         for line in refusals:
             print(f"jaxsched: {path}: {' '.join(line.split())}", file=sys.stderr)
             status = BAD_INPUT
