@@ -56,5 +56,5 @@ for row in manifest["golden"]["rows"]:
     action = int(np.argmax(np.where(row["mask"], scores, -np.inf)))
     disagreements += action != row["action"]
 agree = "all agree" if not disagreements else f"{disagreements} DIFFER"
-print(f"{manifest['system']}: largest difference of a score {largest:.3g}; greedy actions: {agree}")
+print(f"largest difference of a score: {largest:.3g}; greedy actions: {agree}")
 sys.exit(disagreements > 0 or not largest <= manifest["golden"]["tolerance"])

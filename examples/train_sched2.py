@@ -11,10 +11,8 @@ from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxsched import registry, traces, training
-from jaxsched.evaluation import run_episodes
 
 
 def main() -> None:
@@ -34,12 +32,9 @@ def main() -> None:
 
     def effectiveness(policy, tables, weights=()):
         """Mean effectiveness of a policy over all tables."""
-        params, episodes = system.params(env, tables), jnp.arange(len(tables))
-        outcome = run_episodes(env, policy, recorder, params, episodes, jax.random.key(0), weights)
-        played = system.played(env, params, np.asarray(episodes), outcome.records, ())
+        played = system.play(env, policy, system.params(env, tables), weights)
         return played.metrics["avg_effectiveness"].mean()
 
-    recorder = system.recorder(env)
     carry = training.init(env, learner, loop, jax.random.key(arguments.seed), setup.params_at(0.0))
     best, best_weights, begin = -1.0, None, time.monotonic()
     every = min(recipe.evaluate_every, loop.num_updates)

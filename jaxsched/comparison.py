@@ -5,13 +5,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.environment import Environment
-from jaxsched.errors import JaxschedError
-from jaxsched.evaluation import run_episodes
 from jaxsched.jobs import JobTable
 from jaxsched.metrics import METRICS
 from jaxsched.policies import Policy
@@ -116,11 +112,6 @@ def compare(
     return result
 
 
-def evaluate_rule(contest: Contest, name: str, environment: Environment) -> Played:
-    """One rule-based policy on the contest's episodes."""
-    return _play_rule(contest, environment, name)
-
-
 def _play_rule(contest: Contest, base: Environment, name: str) -> Played:
     system, most = contest.system, max(len(table) for table in contest.tables)
     env = replace(base, window=contest.window or most)  # type: ignore[type-var]
@@ -133,16 +124,8 @@ def _play_learned(contest: Contest, learned: Learned) -> list[Played]:
 
 
 def _play(contest: Contest, env: Environment, policy: Policy, weights: PyTree) -> Played:
-    system = contest.system
-    params = system.params(env, contest.tables)
-    episodes = jnp.arange(len(contest.tables))
-    outcome = run_episodes(
-        env, policy, system.recorder(env), params, episodes, jax.random.key(0), weights
-    )
-    if not bool(jnp.all(outcome.finished)):
-        raise JaxschedError(f"{policy.name}: an episode did not end within its step bound")
-    numbers = np.asarray(episodes)
-    return system.played(env, params, numbers, outcome.records, (contest.gantt_episode,))
+    params = contest.system.params(env, contest.tables)
+    return contest.system.play(env, policy, params, weights, schedule=(contest.gantt_episode,))
 
 
 def _entry(name: str, kind: str, note: str, runs: list[Played], *, single: bool) -> dict[str, Any]:

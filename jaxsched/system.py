@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from jaxsched.environment import Environment
 from jaxsched.errors import JaxschedError
-from jaxsched.evaluation import Recorder
+from jaxsched.evaluation import Recorder, run_episodes
 from jaxsched.jobs import JobTable
 from jaxsched.learner import Learner
 from jaxsched.policies import Policy, greedy_scores
@@ -118,7 +120,10 @@ class System(ABC):
 
     @abstractmethod
     def recorder(self, env: Environment) -> Recorder:
-        """Gathers the records of one episode."""
+        """Gathers the records of one episode.
+
+        The same object for equal environments: it is a static argument of the evaluation.
+        """
 
     @abstractmethod
     def played(
@@ -163,6 +168,41 @@ class System(ABC):
         """Network parameters of the right structure, shapes and dtypes (values arbitrary)."""
         observation = env.observation_spec(params).zeros()
         return self.network(env, kind).init(jax.random.key(0), observation[None])
+
+    def play(
+        self,
+        env: Environment,
+        policy: Policy,
+        params: Any,
+        weights: PyTree = (),
+        *,
+        schedule: Sequence[int] = (),
+    ) -> Played:
+        """One policy on every episode of ``params``.
+
+        Args:
+          env: the environment.
+          policy: the decision rule.
+          params: environment parameters.
+          weights: the policy's network parameters, if it has any.
+          schedule: episodes whose schedule is wanted.
+
+        Raises:
+          JaxschedError: an episode did not end within the environment's step bound.
+        """
+        episodes = np.arange(env.num_episodes(params))
+        outcome = run_episodes(
+            env,
+            policy,
+            self.recorder(env),
+            params,
+            jnp.asarray(episodes),
+            jax.random.key(0),
+            weights,
+        )
+        if not bool(jnp.all(outcome.finished)):
+            raise JaxschedError(f"{policy.name}: an episode did not end within its step bound")
+        return self.played(env, params, episodes, outcome.records, schedule)
 
     def preset(self, name: str) -> Any:
         """The recipe of that name.

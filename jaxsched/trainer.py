@@ -16,7 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched import checkpoints, training
-from jaxsched.evaluation import run_episodes
 from jaxsched.jobs import JobTable
 from jaxsched.metrics import METRICS
 from jaxsched.progress import TrainingProgress
@@ -141,8 +140,6 @@ class _Host:
         self.origin = {key: run.config.get(key) for key in ("preset", "trace_digests")}
         self.origin["variants"] = list(setup.variants)
         self.scored_params = system.params(setup.env, tables)
-        self.episodes = jnp.arange(len(tables))
-        self.recorder = system.recorder(setup.env)
         self.update = 0
         self.finished_episodes = 0.0
         self.curves: list[list[Point]] = [[] for _ in self.seeds]
@@ -199,10 +196,9 @@ class _Host:
         logged: dict[str, float] = {}
         for index, seed in enumerate(self.seeds):
             mine = weights if len(self.seeds) == 1 else _member(weights, index)
-            played = play(
-                self.system, self.setup, self.scored_params, self.episodes, mine, self.recorder
-            )
-            score = float(np.mean(played[metric]))
+            setup = self.setup
+            played = self.system.play(setup.env, setup.policy, self.scored_params, mine)
+            score = float(np.mean(played.metrics[metric]))
             best = max((sign * point.score for point in self.curves[index]), default=-math.inf)
             point = Point(
                 self.update, self.env_steps, self.finished_episodes, round(self.wall_s, 3), score
@@ -250,21 +246,6 @@ class _Host:
         target = self.system.init_weights(self.setup.env, self.setup.network, self.scored_params)
         weights = [checkpoints.restore(self.policy_path(seed), target)[0] for seed in self.seeds]
         return Trained(weights, best, self.curves, self.wall_s)
-
-
-def play(
-    system: System,
-    setup: TrainingSetup,
-    params: Any,
-    episodes: Any,
-    weights: PyTree,
-    recorder: Any,
-) -> dict[str, Any]:
-    """Metrics of the greedy policy with these weights."""
-    outcome = run_episodes(
-        setup.env, setup.policy, recorder, params, episodes, jax.random.key(0), weights
-    )
-    return system.played(setup.env, params, np.asarray(episodes), outcome.records, ()).metrics
 
 
 def _member(tree: PyTree, index: int) -> PyTree:

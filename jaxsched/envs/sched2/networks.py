@@ -13,7 +13,6 @@ from jaxsched.types import Array
 
 SQUASH_MULTIPLY, SQUASH_DIVIDE = 60.0, 4.0
 SLOT_FEATURES = NUM_LEVELS + 2
-SLOT_EXTRAS = 2
 
 
 def squash(features: Array) -> Array:

@@ -1,5 +1,6 @@
 """Per-job records of a SCHED2 episode and the metrics over them (section 8)."""
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
@@ -30,6 +31,7 @@ class Records(NamedTuple):
     invalid_actions: Array  # int32 scalar
 
 
+@cache
 def recorder(env: Sched2) -> Recorder:
     """Gathers ``Records`` from the steps of one episode."""
 

@@ -13,7 +13,6 @@ from jax.typing import ArrayLike
 from jaxsched.types import Array
 
 NUM_LEVELS = 4
-MAX_SLOWDOWN_TENTHS = 157
 
 
 class Model(NamedTuple):
