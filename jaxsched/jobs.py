@@ -1,8 +1,8 @@
 """The host-side job table that every system shares, and the checks on what enters it.
 
-A table holds one int64 array per column, one row per job, in order of submission. It lives on the
-host; ``stack_tables`` turns tables into the padded int32 arrays that an environment's parameters
-hold. Axes: ``K`` tables, ``n`` jobs.
+A table holds one array per column (int64, or float64 for real numbers), one row per job, in order
+of submission. It lives on the host; ``stack_tables`` turns tables into the padded arrays that an
+environment's parameters hold. Axes: ``K`` tables, ``n`` jobs, ``L`` numbers of a list column.
 """
 
 import hashlib
@@ -10,11 +10,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from jaxsched.columns import Values, describe_value, to_column
 from jaxsched.errors import JaxschedError
 
 Integers = npt.NDArray[np.int64]
@@ -28,13 +29,27 @@ in int32, and 2**23 x 157 (the largest slowdown of a published table, 15.7) is b
 
 
 class Column(NamedTuple):
-    """A column of whole numbers: what it means and which values are accepted (inclusive)."""
+    """A column: what it means and which values are accepted.
+
+    Attributes:
+      name: the column's name.
+      minimum: smallest accepted value.
+      maximum: largest accepted value.
+      unit: of the values.
+      meaning: one line.
+      kind: ``whole`` numbers (int64 ``[n]``), ``real`` numbers (float64 ``[n]``) or a list of as
+        many real ``numbers`` for each job (float64 ``[n, L]``).
+      default: what stands where the column is missing: a value, or the name of a column to copy;
+        None: the column is required.
+    """
 
     name: str
-    minimum: int
-    maximum: int
+    minimum: float
+    maximum: float
     unit: str
     meaning: str
+    kind: Literal["whole", "real", "numbers"] = "whole"
+    default: float | str | None = None
 
 
 Schema = tuple[Column, ...]
@@ -53,25 +68,29 @@ class JobTable:
     """Jobs in order of submission.
 
     Attributes:
-      columns: column name -> read-only int64 ``[n]``; every column has the same length. Whole
-        numbers of any numeric type are taken; booleans, strings, NaN and fractions are refused.
+      columns: column name -> read-only array; every column has the same length. Numbers of any
+        numeric type are taken; booleans, strings, NaN and, where the schema has no real numbers,
+        fractions are refused.
       name: how messages and reports call the table.
       notes: what an import changed, one sentence each.
+      schema: what the columns mean; further columns hold whole numbers.
 
     Raises:
-      JaxschedError: a column is not a list of whole numbers, or lengths differ.
+      JaxschedError: a column is not a list of such numbers, or lengths differ.
     """
 
-    columns: Mapping[str, Integers]
+    columns: Mapping[str, Values]
     name: str = "jobs"
     notes: tuple[str, ...] = ()
+    schema: Schema = RIGID_JOBS
 
     def __post_init__(self) -> None:
         """Copy the columns into read-only int64 arrays."""
         if not isinstance(self.columns, Mapping) or not self.columns:
             raise JaxschedError(f"table '{self.name}' has no columns; accepted: one or more")
+        kinds = {column.name: column.kind for column in self.schema}
         converted = {
-            column: _whole_numbers(values, column, self.name)
+            column: to_column(values, column, self.name, kinds.get(column, "whole"))
             for column, values in self.columns.items()
         }
         lengths = {column: len(values) for column, values in converted.items()}
@@ -83,7 +102,7 @@ class JobTable:
             )
         object.__setattr__(self, "columns", MappingProxyType(converted))
 
-    def __getitem__(self, column: str) -> Integers:
+    def __getitem__(self, column: str) -> Values:
         """The values of one column."""
         if column not in self.columns:
             raise JaxschedError(
@@ -109,22 +128,14 @@ class JobTable:
         sha = hashlib.sha256(b"jaxsched jobs 1\n")
         for column in sorted(self.columns):
             sha.update(f"{column} {len(self)}\n".encode())
-            sha.update(self.columns[column].astype("<i8").tobytes())
+            values = self.columns[column]
+            sha.update(values.astype("<i8" if values.dtype.kind == "i" else "<f8").tobytes())
         return sha.hexdigest()
 
 
 def digest_tables(tables: Iterable[JobTable]) -> str:
     """SHA-256 (hex) of a list of tables, in order."""
     return hashlib.sha256("\n".join(t.digest() for t in tables).encode()).hexdigest()
-
-
-def describe_value(value: Any, limit: int = 40) -> str:
-    """A value as one short line, for messages."""
-    try:
-        text = " ".join(repr(value).split())
-    except ValueError:  # an integer with too many digits to print
-        text = f"an {type(value).__name__} of more than 4000 digits"
-    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 class Problem(NamedTuple):
@@ -137,11 +148,13 @@ class Problem(NamedTuple):
 def find_problem(
     table: JobTable,
     *,
-    schema: Schema = RIGID_JOBS,
+    schema: Schema | None = None,
     max_gpus: int | None = None,
     num_models: int | None = None,
+    from_zero: bool = True,
 ) -> Problem | None:
     """The first reason to refuse ``table``, or None; see ``validate``."""
+    schema = table.schema if schema is None else schema
     missing = [column.name for column in schema if column.name not in table.columns]
     if missing:
         names = ", ".join(column.name for column in schema)
@@ -153,33 +166,38 @@ def find_problem(
         values = table[column.name]
         limit = limits.get(column.name)
         maximum = column.maximum if limit is None else min(limit, column.maximum)
-        bad = np.flatnonzero((values < column.minimum) | (values > maximum))
+        outside = (values < column.minimum) | (values > maximum)
+        bad = np.flatnonzero(outside.any(axis=-1) if outside.ndim == 2 else outside)
         if bad.size:
-            accepted = f"a whole number from {column.minimum} to {maximum} ({column.unit})"
+            what = "a whole number" if column.kind == "whole" else "a number"
+            accepted = f"{what} from {column.minimum:g} to {maximum:.10g} ({column.unit})"
             return Problem(int(bad[0]), f"{column.name} is {values[bad[0]]}; accepted: {accepted}")
     if any(column.name == "submit_time" for column in schema):
-        return _find_disorder(table["submit_time"])
+        return _find_disorder(table["submit_time"], from_zero)
     return None
 
 
 def validate(
     table: JobTable,
     *,
-    schema: Schema = RIGID_JOBS,
+    schema: Schema | None = None,
     max_gpus: int | None = None,
     num_models: int | None = None,
+    from_zero: bool = True,
 ) -> JobTable:
     """Check that a system can run ``table``.
 
     Every value must lie within its column's bounds: times below 2**30 s, durations from 1 to
-    2**23 s, so that int32 holds every product and sum of a step. Times must not decrease and the
-    first must be 0.
+    2**23 s, so that int32 holds every product and sum of a step. Times must not decrease and,
+    unless told otherwise, start at 0.
 
     Args:
       table: the table to check.
-      schema: the columns the system needs; further columns are left alone.
+      schema: the columns the system needs, the table's own by default; further columns are left
+        alone.
       max_gpus: GPUs of the cluster; None: only the schema's bound holds.
       num_models: number of models (ids ``0 .. num_models - 1``); None: only the schema's bound.
+      from_zero: the first submission must be at 0.
 
     Returns:
       ``table`` itself.
@@ -187,7 +205,9 @@ def validate(
     Raises:
       JaxschedError: one line with the table, the job, the value and what is accepted.
     """
-    problem = find_problem(table, schema=schema, max_gpus=max_gpus, num_models=num_models)
+    problem = find_problem(
+        table, schema=schema, max_gpus=max_gpus, num_models=num_models, from_zero=from_zero
+    )
     if problem is None:
         return table
     where = f"table '{table.name}'" + ("" if problem.job is None else f", job {problem.job}")
@@ -200,13 +220,13 @@ def from_records(
     """Build a table from one mapping per job, as JSON files hold them.
 
     Args:
-      records: list of objects with a whole number under each of the schema's names; further keys
-        are ignored.
+      records: list of objects with a number under each of the schema's names; further keys are
+        ignored. A key with a default may be left out, in all objects or in some.
       schema: the columns to take.
       name: the table's name.
 
     Raises:
-      JaxschedError: not a list of objects, a missing key, or a value that is not a whole number.
+      JaxschedError: not a list of objects, a missing key, or a value that is not a number.
         Values are checked against the system's limits by ``validate``.
     """
     if not isinstance(records, Sequence) or isinstance(records, str | bytes):
@@ -221,33 +241,58 @@ def from_records(
                 f"{where}: found {describe_value(record)}; accepted: an object with "
                 f"{', '.join(names)}"
             )
-        for key in names:
-            if key not in record:
+        for column in schema:
+            if column.name not in record and column.default is None:
                 raise JaxschedError(
-                    f"{where}: '{key}' is missing; accepted: an object with {', '.join(names)}"
+                    f"{where}: '{column.name}' is missing; accepted: an object with "
+                    f"{', '.join(names)}"
                 )
-    columns: dict[str, Any] = {key: [record[key] for record in records] for key in names}
-    return JobTable(columns, name)
+    columns: dict[str, Any] = {
+        column.name: [_field(record, column) for record in records] for column in schema
+    }
+    return JobTable(columns, name, schema=schema)
+
+
+def _field(record: Mapping[str, Any], column: Column) -> Any:
+    """A record's value in a column, or the column's default."""
+    if column.name in record:
+        return record[column.name]
+    if isinstance(column.default, str):
+        return record[column.default]
+    return [column.default] if column.kind == "numbers" else column.default
 
 
 class StackedJobs(NamedTuple):
     """Tables of one schema, padded to the longest.
 
     Attributes:
-      columns: column name -> int32 ``[K, n_max]``. Rows beyond a table's last job have
-        ``submit_time`` 2**30 (never reached) and the smallest accepted value elsewhere: one GPU,
-        one second, model 0.
+      columns: column name -> int32 or float64 ``[K, n_max]``, list columns ``[K, n_max, L]`` with
+        ``L`` the least common multiple of the tables' (lists are cyclic). Rows beyond a table's
+        last job have ``submit_time`` 2**30 (never reached) and the smallest accepted value
+        elsewhere: one GPU, one second, model 0.
       num_jobs: int32 ``[K]``.
       names: the tables' names.
     """
 
-    columns: dict[str, npt.NDArray[np.int32]]
+    columns: dict[str, Values]
     num_jobs: npt.NDArray[np.int32]
     names: tuple[str, ...]
 
 
-def stack_tables(tables: Sequence[JobTable], *, schema: Schema = RIGID_JOBS) -> StackedJobs:
+def stack_tables(
+    tables: Sequence[JobTable],
+    *,
+    schema: Schema = RIGID_JOBS,
+    length: int = 0,
+    from_zero: bool = True,
+) -> StackedJobs:
     """Pad tables to equal length and stack them; validate them first.
+
+    Args:
+      tables: at least one.
+      schema: the columns to stack.
+      length: pad to at least this many jobs.
+      from_zero: the first submission must be at 0.
 
     Raises:
       JaxschedError: no tables, or a table outside the schema's bounds (which fit in int32).
@@ -255,14 +300,20 @@ def stack_tables(tables: Sequence[JobTable], *, schema: Schema = RIGID_JOBS) -> 
     if not tables:
         raise JaxschedError("there are no job tables to stack; accepted: at least one")
     for table in tables:
-        validate(table, schema=schema)
-    longest = max(len(table) for table in tables)
-    columns: dict[str, npt.NDArray[np.int32]] = {}
+        validate(table, schema=schema, from_zero=from_zero)
+    longest = max(length, *(len(table) for table in tables))
+    columns: dict[str, Values] = {}
     for column in schema:
         padding = NO_SUBMISSION if column.name == "submit_time" else column.minimum
-        stacked = np.full((len(tables), longest), padding, np.int32)
+        shape: tuple[int, ...] = (len(tables), longest)
+        if column.kind == "numbers":
+            shape = (*shape, math.lcm(*(table[column.name].shape[1] for table in tables)))
+        stacked = np.full(shape, padding, np.int32 if column.kind == "whole" else np.float64)
         for row, table in zip(stacked, tables, strict=True):
-            row[: len(table)] = table[column.name]
+            values = table[column.name]
+            if column.kind == "numbers":
+                values = np.tile(values, (1, shape[2] // values.shape[1]))
+            row[: len(table)] = values
         columns[column.name] = stacked
     num_jobs = np.array([len(table) for table in tables], np.int32)
     return StackedJobs(columns, num_jobs, tuple(table.name for table in tables))
@@ -288,8 +339,8 @@ def rescale_arrivals(table: JobTable, scale: float) -> JobTable:
     return table.with_columns(submit_time=times.astype(np.int64))
 
 
-def _find_disorder(times: Integers) -> Problem | None:
-    if times[0] != 0:
+def _find_disorder(times: Values, from_zero: bool) -> Problem | None:
+    if from_zero and times[0] != 0:
         return Problem(0, f"submit_time is {times[0]}; accepted: 0 for the first job")
     back = np.flatnonzero(np.diff(times) < 0)
     if back.size:
@@ -300,45 +351,3 @@ def _find_disorder(times: Integers) -> Problem | None:
             "accepted: jobs in order of submission",
         )
     return None
-
-
-def _whole_number(value: Any) -> int | None:
-    """``value`` as an int that int64 holds; None if it is anything else."""
-    if isinstance(value, bool | np.bool_):
-        return None
-    if isinstance(value, float | np.floating):
-        if not (math.isfinite(value) and float(value).is_integer()):
-            return None
-    elif not isinstance(value, int | np.integer):
-        return None
-    number = int(value)
-    return number if -(2**63) <= number < 2**63 else None
-
-
-def _whole_numbers(values: Any, column: str, table: str) -> Integers:
-    """A read-only int64 copy of one column."""
-    if isinstance(values, np.ndarray) and values.dtype.kind == "i" and values.ndim == 1:
-        array = values.astype(np.int64)
-    else:
-        if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-            raise JaxschedError(
-                f"table '{table}': {column} is {describe_value(values)}; "
-                "accepted: a list of whole numbers, one per job"
-            )
-        if isinstance(values, np.ndarray) and values.ndim != 1:
-            raise JaxschedError(
-                f"table '{table}': {column} is an array of shape {values.shape}; "
-                "accepted: one whole number per job"
-            )
-        numbers: list[int] = []
-        for job, value in enumerate(values):
-            number = _whole_number(value)
-            if number is None:
-                raise JaxschedError(
-                    f"table '{table}', job {job}: {column} is {describe_value(value)}; "
-                    "accepted: a whole number"
-                )
-            numbers.append(number)
-        array = np.array(numbers, np.int64)
-    array.setflags(write=False)
-    return array
