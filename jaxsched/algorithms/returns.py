@@ -1,0 +1,122 @@
+"""Returns over groups of decisions that are taken at one instant.
+
+Some schedulers infer several times before simulated time moves. Those decisions form a *group*,
+which a step with ``elapsed > 0``, or one that ends the episode, closes. Decisions of a group share
+what the group earns (environments pay on the step that closes it), so nothing is discounted
+inside a group:
+
+    target_t = (rewards of t to the end of its group) + discount * V(first observation after it)
+
+Where a rollout stops in the middle of a group, its last rows bootstrap from the value of the next
+observation, undiscounted: exact in expectation. Truncations bootstrap, terminations do not. With
+one decision per instant all this is the usual one-step target.
+
+Axes: ``T`` time, ``B`` batch of environments.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsched.types import Array, PyTree, Rollout
+
+
+class Groups(NamedTuple):
+    """What each step of a rollout shares with the rest of its group; leaves ``[T, B]``.
+
+    Attributes:
+      reward: float32, rewards from the step to the end of its group (or of the rollout).
+      last: int32, row at which the group ends; its ``next_observation`` is bootstrapped from.
+      discount: float32, what the bootstrap value is multiplied by; 0 after a termination.
+      complete: bool, the end of the group lies in the rollout.
+    """
+
+    reward: Array
+    last: Array
+    discount: Array
+    complete: Array
+
+
+def group_ends(rollout: Rollout) -> Array:
+    """Steps after which time moves or the episode is over; bool ``[T, B]``."""
+    return (rollout.elapsed > 0) | rollout.terminated | rollout.truncated
+
+
+def step_discounts(
+    rollout: Rollout, gamma: float | Array, horizon_s: float | Array | None = None
+) -> Array:
+    """Discount over each single step, 0 where it terminates; float32 ``[T, B]``.
+
+    Args:
+      rollout: leaves ``[T, B, ...]``.
+      gamma: discount of a step that ends a group; steps inside a group have 1.
+      horizon_s: if given, every step has ``exp(-elapsed / horizon_s)`` and gamma is unused.
+    """
+    if horizon_s is None:
+        discount = jnp.where(group_ends(rollout), gamma, 1.0)
+    else:
+        discount = jnp.exp(-rollout.elapsed / horizon_s)
+    return jnp.where(rollout.terminated, 0.0, discount).astype(jnp.float32)
+
+
+def group_transitions(rollout: Rollout, discount: Array) -> Groups:
+    """Join each step with the rest of its group.
+
+    Args:
+      rollout: leaves ``[T, B, ...]``.
+      discount: float32 ``[T, B]``, from :func:`step_discounts`.
+    """
+    ends = group_ends(rollout)
+    num_steps, batch = ends.shape
+    time = jnp.arange(num_steps, dtype=jnp.int32)[:, None]
+    last = jax.lax.cummin(jnp.where(ends, time, num_steps - 1), axis=0, reverse=True)
+
+    def join(later: Array, step: tuple[Array, Array]) -> tuple[Array, Array]:
+        reward, end = step
+        total = reward + jnp.where(end, 0.0, later)
+        return total, total
+
+    _, reward = jax.lax.scan(join, jnp.zeros(batch), (rollout.reward, ends), reverse=True)
+    env = jnp.arange(batch)[None, :]
+    return Groups(reward, last, discount[last, env], ends[last, env])
+
+
+def at_group_end(groups: Groups, tree: PyTree) -> PyTree:
+    """For each step the entries of leaves ``[T, B, ...]`` at the row that ends its group."""
+    env = jnp.arange(groups.last.shape[1])[None, :]
+    return jax.tree.map(lambda x: x[groups.last, env], tree)
+
+
+def lambda_returns(
+    rollout: Rollout, discount: Array, next_values: Array, lambda_: float | Array
+) -> Array:
+    """TD(lambda) returns in which lambda counts groups, not steps; float32 ``[T, B]``.
+
+    With ``V`` the next value and ``G`` the return of the step after,
+
+        G_t = r_t + discount_t * ((1 - l_t) * V_t + l_t * G_{t+1})
+
+    where ``l_t`` is 1 inside a group, lambda at its end, and 0 at the end of an episode or of the
+    rollout (Schulman et al., High-Dimensional Continuous Control Using Generalized Advantage
+    Estimation, 2016, for groups of one step). Lambda 0 gives the target of the module's heading,
+    lambda 1 the sum of all rewards that follow.
+
+    Args:
+      rollout: leaves ``[T, B, ...]``.
+      discount: float32 ``[T, B]``, from :func:`step_discounts`.
+      next_values: float32 ``[T, B]``, values of ``rollout.next_observation``.
+      lambda_: weight of what follows the next group.
+    """
+    done = rollout.terminated | rollout.truncated
+    weight = jnp.where(group_ends(rollout), lambda_, 1.0)
+    weight = jnp.where(done, 0.0, weight).at[-1].set(0.0)
+
+    def back(later: Array, step: tuple[Array, Array, Array, Array]) -> tuple[Array, Array]:
+        reward, discount, value, weight = step
+        total = reward + discount * ((1 - weight) * value + weight * later)
+        return total, total
+
+    steps = (rollout.reward, discount, next_values, weight)
+    _, returns = jax.lax.scan(back, jnp.zeros(done.shape[1]), steps, reverse=True)
+    return returns
