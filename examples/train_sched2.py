@@ -26,12 +26,14 @@ def main() -> None:
     recipe = system.preset("quick")
     if arguments.updates:
         recipe = replace(recipe, loop=replace(recipe.loop, num_updates=arguments.updates))
-    train_tables, test_tables = traces.get(system.train_trace), traces.get(system.test_trace)
-    setup = system.training(recipe, train_tables)
+    train_tables, test_tables = (
+        traces.get(name) for name in (system.traces.train, system.traces.test)
+    )
+    (setup,) = system.training(recipe, train_tables)
     env, learner, loop = setup.env, setup.learner, setup.loop
 
     def effectiveness(policy, tables, weights=()):
-        """Mean effectiveness of a policy over all tables."""
+        """Mean effectiveness over all tables, of a policy that sees what the agent sees."""
         played = system.play(env, policy, system.params(env, tables), weights)
         return played.metrics["avg_effectiveness"].mean()
 
@@ -51,7 +53,7 @@ def main() -> None:
 
     print(f"learned  {effectiveness(setup.policy, test_tables, best_weights):.4f}")
     for name in system.policies:
-        print(f"{name:8} {effectiveness(system.policy(name, 'skip'), test_tables):.4f}")
+        print(f"{name:8} {effectiveness(system.rule(name, env, 0, {}).policy, test_tables):.4f}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Runs several policies on the same episodes and gathers what tables, figures and reports show."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from jaxsched.environment import Environment
 from jaxsched.jobs import JobTable
 from jaxsched.metrics import METRICS
-from jaxsched.policies import Policy
+from jaxsched.policies import Play, Policy
 from jaxsched.system import Played, System
 from jaxsched.types import PyTree
 
@@ -23,6 +23,7 @@ class Learned:
     env: Environment
     network: str
     weights: Sequence[PyTree]
+    play: Play = "greedy"
     note: str = ""
 
 
@@ -34,8 +35,7 @@ class Contest:
       system: the system.
       tables: test episodes, the same for all.
       source: what the episodes are, for captions.
-      window: slots that rule-based policies choose from; 0 for the whole queue.
-      mode: how rule-based policies treat a job that does not fit (``skip`` or ``block``).
+      options: of the rule-based policies (``System.rule_options``).
       facts: label -> value, shown with the results.
       command: how to get the same results.
       gantt_episode: episode drawn as a Gantt picture.
@@ -44,8 +44,7 @@ class Contest:
     system: System
     tables: Sequence[JobTable]
     source: str
-    window: int
-    mode: str
+    options: Mapping[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     command: str = ""
     gantt_episode: int = 0
@@ -85,7 +84,6 @@ def compare(
         runs = _play_learned(contest, policy)
         panels[policy.name] = runs[0].schedule
         entries.append(_entry(policy.name, "learned", policy.note, runs, single=len(runs) == 1))
-    options = system.environment_options(base)
     result: dict[str, Any] = {
         "system": system.name,
         "title": system.title,
@@ -97,12 +95,11 @@ def compare(
         "policies": entries,
         "primary": system.primary_metric,
     }
-    pair = _gantt_pair(system, names, learned)
-    if pair:
+    pair, cluster = _gantt_pair(system, names, learned), system.gantt_cluster(base)
+    if pair and cluster:
         result["gantt"] = {
             "episode": contest.tables[contest.gantt_episode].name,
-            "num_servers": options["num_servers"],
-            "gpus_per_server": options["gpus_per_server"],
+            **cluster,
             "panels": [{"policy": name, "jobs": panels[name][0]["jobs"]} for name in pair],
         }
     baselines = system.policy_names("baseline")
@@ -114,12 +111,12 @@ def compare(
 
 def _play_rule(contest: Contest, base: Environment, name: str) -> Played:
     system, most = contest.system, max(len(table) for table in contest.tables)
-    env = replace(base, window=contest.window or most)  # type: ignore[type-var]
-    return _play(contest, env, system.policy(name, contest.mode), ())
+    rule = system.rule(name, base, most, contest.options)
+    return _play(contest, rule.env, rule.policy, ())
 
 
 def _play_learned(contest: Contest, learned: Learned) -> list[Played]:
-    policy = contest.system.network_policy(learned.env, learned.network, learned.name)
+    policy = contest.system.network_policy(learned.env, learned.network, learned.name, learned.play)
     return [_play(contest, learned.env, policy, weights) for weights in learned.weights]
 
 

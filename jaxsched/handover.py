@@ -53,7 +53,7 @@ def export_saved(
         raise JaxschedError(f"{path}: has no policy of seed {seed}; seeds there are {seeds}")
 
     env, network = learned.env, system.network(learned.env, learned.network)
-    params = system.params(env, traces.get(system.train_trace)[:4])
+    params = system.params(env, traces.get(system.traces.train, num_traces=4)[:4])
     rows = golden_rows(env, params, network.apply, chosen.weights, jax.random.key(0), GOLDEN_ROWS)
     facts = ExportFacts(
         system=system.name,

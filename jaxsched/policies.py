@@ -1,12 +1,15 @@
 """What chooses actions in an evaluation: heuristics and trained networks alike."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxsched.types import PRNGKey, PyTree
+
+Play = Literal["greedy", "sampled"]
+"""How a network's scores become an action: the best one, or one drawn from their softmax."""
 
 
 class View(NamedTuple):
@@ -61,5 +64,16 @@ def greedy_scores(name: str, score: Callable[[PyTree, PyTree], PyTree]) -> Polic
         del key
         scores = score(weights, view.observation)
         return jnp.argmax(jnp.where(view.mask, scores, -jnp.inf)).astype(jnp.int32), memory
+
+    return Policy(name, no_memory, act)
+
+
+def sampled_scores(name: str, score: Callable[[PyTree, PyTree], PyTree]) -> Policy:
+    """Draws a legal action from the softmax of ``score(weights, observation)``."""
+
+    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
+        scores = score(weights, view.observation)
+        logits = jnp.where(view.mask, scores, -jnp.inf)
+        return jax.random.categorical(key, logits).astype(jnp.int32), memory
 
     return Policy(name, no_memory, act)

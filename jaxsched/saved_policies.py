@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from jaxsched import checkpoints
 from jaxsched.comparison import Learned
 from jaxsched.errors import JaxschedError
+from jaxsched.jobs import JobTable, from_records
 from jaxsched.system import System
 from jaxsched.types import PyTree
 
@@ -38,7 +39,7 @@ def load(path: str | Path, system: System, name: str | None = None) -> tuple[Lea
             "policies/seedN folder inside one"
         )
     expected = {"system": system.name, "behaviour_version": system.behaviour_version}
-    saved, env, network = [], None, ""
+    saved, env, network, play = [], None, "", "greedy"
     for folder in folders:
         meta = checkpoints.read_meta(folder)
         if meta.get("system") != system.name:
@@ -48,13 +49,14 @@ def load(path: str | Path, system: System, name: str | None = None) -> tuple[Lea
         if missing := {"environment", "network", "seed"} - meta.keys():
             raise JaxschedError(f"{folder}: is no trained policy: lacks {min(missing)!r}")
         env = system.environment(**meta["environment"])
-        network = str(meta["network"])
-        target = system.init_weights(env, network, system.params(env, [_smallest_table()]))
+        network, play = str(meta["network"]), str(meta.get("play", "greedy"))
+        target = system.init_weights(env, network, system.params(env, _small_tables(system)))
         weights, meta = checkpoints.restore(folder, target, expected=expected)
         saved.append(Saved(weights, meta))
     assert env is not None
     label = name or _label(path)
-    return Learned(label, env, network, [entry.weights for entry in saved]), saved
+    weights = [entry.weights for entry in saved]
+    return Learned(label, env, network, weights, play), saved  # type: ignore[arg-type]
 
 
 def _label(path: Path) -> str:
@@ -62,7 +64,7 @@ def _label(path: Path) -> str:
     return resolved.name if resolved.parent.name != "policies" else resolved.parents[1].name
 
 
-def _smallest_table() -> Any:
-    from jaxsched.jobs import from_records
-
-    return from_records([{"submit_time": 0, "num_gpus": 1, "duration": 1, "model": 0}])
+def _small_tables(system: System) -> list[JobTable]:
+    """The smallest job that any system takes."""
+    job = {"submit_time": 0, "num_gpus": 1, "duration": 60, "model": 0}
+    return system.adapt([from_records([job])])

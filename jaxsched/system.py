@@ -17,7 +17,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.evaluation import Recorder, run_episodes
 from jaxsched.jobs import JobTable
 from jaxsched.learner import Learner
-from jaxsched.policies import Policy, greedy_scores
+from jaxsched.policies import Play, Policy, greedy_scores, sampled_scores
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.training import LoopConfig
 from jaxsched.types import PyTree
@@ -32,27 +32,64 @@ class PolicyInfo(NamedTuple):
     description: str
 
 
-class TrainingSetup(NamedTuple):
-    """All that the training driver needs of a recipe.
+class TraceSet(NamedTuple):
+    """The job tables that a recipe uses, as ``--trace`` names them.
 
     Attributes:
+      train: what is learnt on.
+      test: touched once, at the end.
+      validation: what policies are chosen on; None: the training tables themselves.
+      num_train: tables to draw for training, where ``train`` is a generator.
+      num_validation: the same for validation.
+      num_test: the same for the test.
+    """
+
+    train: str
+    test: str
+    validation: str | None = None
+    num_train: int | None = None
+    num_validation: int | None = None
+    num_test: int | None = None
+
+
+class Rule(NamedTuple):
+    """A rule-based policy and the environment that it plays in."""
+
+    env: Environment
+    policy: Policy
+
+
+class TrainingSetup(NamedTuple):
+    """All that the training driver needs of one stage of a recipe.
+
+    Attributes:
+      name: of the stage, a word.
       env: environment to learn in.
+      play_env: environment that the learned policy is scored, tested and handed over with.
       learner: the algorithm.
       loop: sizes of the loop.
       params_at: environment parameters at a training progress in [0, 1] (curricula).
-      policy: the greedy policy of the learner's network parameters.
+      policy: the policy of the learner's network parameters.
+      play: whether that policy takes the best action or draws one.
       network: kind of the network, as ``System.network`` knows it.
       gradient_steps: gradient steps of each update, for the display.
+      evaluate_every: updates between evaluations on the validation tables.
+      checkpoint_every: updates between checkpoints of the whole stage.
       variants: what differs from the paper's recipe, one line each.
     """
 
+    name: str
     env: Environment
+    play_env: Environment
     learner: Learner
     loop: LoopConfig
     params_at: Callable[[float], Any]
     policy: Policy
+    play: Play
     network: str
     gradient_steps: int
+    evaluate_every: int
+    checkpoint_every: int
     variants: tuple[str, ...]
 
 
@@ -95,8 +132,9 @@ class System(ABC):
     metrics: tuple[str, ...]  # keys of ``metrics.METRICS``, in table order
     policies: Mapping[str, PolicyInfo]
     presets: Mapping[str, Any]
-    train_trace: str
-    test_trace: str
+    traces: TraceSet  # of evaluations without a recipe
+    num_jobs: int  # of each table made of a real trace
+    rule_options: Mapping[str, Any] = {}  # option of the rules -> its default
 
     @abstractmethod
     def environment(self, **options: Any) -> Environment:
@@ -111,8 +149,20 @@ class System(ABC):
         """Environment parameters for these job tables."""
 
     @abstractmethod
-    def policy(self, name: str, mode: str) -> Policy:
-        """The rule-based policy of that name."""
+    def rule(self, name: str, env: Environment, num_jobs: int, options: Mapping[str, Any]) -> Rule:
+        """The rule-based policy of that name, on the cluster of ``env``.
+
+        The same objects for equal arguments: they are static arguments of the evaluation.
+
+        Args:
+          name: one of ``policies``.
+          env: the cluster.
+          num_jobs: of the longest table to be played.
+          options: some of ``rule_options``.
+
+        Raises:
+          JaxschedError: no such policy, or an option with a bad value.
+        """
 
     @abstractmethod
     def network(self, env: Environment, kind: str) -> Network:
@@ -132,8 +182,11 @@ class System(ABC):
         """Metrics and curves of records ``[E, ...]``; schedules of the listed ones."""
 
     @abstractmethod
-    def training(self, recipe: Any, tables: Sequence[JobTable]) -> TrainingSetup:
-        """Environment, learner and loop of a recipe."""
+    def training(self, recipe: Any, tables: Sequence[JobTable]) -> Sequence[TrainingSetup]:
+        """Environment, learner and loop of a recipe's stages.
+
+        Each stage starts from the policy that the one before it chose.
+        """
 
     @abstractmethod
     def claims(self, summary: Mapping[str, Mapping[str, float]], learned: str) -> list[dict]:
@@ -160,9 +213,27 @@ class System(ABC):
     def action_names(self, env: Environment) -> Sequence[str]:
         """A name for each action."""
 
-    def network_policy(self, env: Environment, kind: str, name: str) -> Policy:
-        """The greedy policy whose weights are the parameters of that network."""
-        return greedy_scores(name, self.network(env, kind).apply)
+    @abstractmethod
+    def facts(self, env: Environment, options: Mapping[str, Any]) -> dict[str, str]:
+        """The cluster and the rules' options in words, shown with results."""
+
+    def adapt(self, tables: Sequence[JobTable]) -> list[JobTable]:
+        """Tables of rigid jobs (or already this system's) as this system's jobs."""
+        return list(tables)
+
+    def gantt_cluster(self, env: Environment) -> dict[str, int] | None:
+        """``num_servers`` and ``gpus_per_server`` of Gantt pictures; None: there are none."""
+        del env
+        return None
+
+    def recipe_traces(self, recipe: Any) -> TraceSet:
+        """The tables that a recipe uses; those of the system unless it names its own."""
+        return getattr(recipe, "traces", self.traces)
+
+    def network_policy(self, env: Environment, kind: str, name: str, play: Play) -> Policy:
+        """The policy whose weights are the parameters of that network."""
+        apply = self.network(env, kind).apply
+        return greedy_scores(name, apply) if play == "greedy" else sampled_scores(name, apply)
 
     def init_weights(self, env: Environment, kind: str, params: Any) -> PyTree:
         """Network parameters of the right structure, shapes and dtypes (values arbitrary)."""
@@ -203,6 +274,18 @@ class System(ABC):
         if not bool(jnp.all(outcome.finished)):
             raise JaxschedError(f"{policy.name}: an episode did not end within its step bound")
         return self.played(env, params, episodes, outcome.records, schedule)
+
+    def checked_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The rules' options, defaults filled in.
+
+        Raises:
+          JaxschedError: the system's rules have no such option.
+        """
+        for name in options:
+            if name not in self.rule_options:
+                known = ", ".join(self.rule_options) or "none"
+                raise JaxschedError(f"{self.name}: rules have no option {name!r}; known: {known}")
+        return {**self.rule_options, **options}
 
     def preset(self, name: str) -> Any:
         """The recipe of that name.

@@ -31,7 +31,7 @@ class Interrupted(Exception):
 
 
 class Point(NamedTuple):
-    """One greedy evaluation on the training traces."""
+    """One evaluation on the validation traces."""
 
     update: int
     env_steps: int
@@ -61,48 +61,68 @@ def meta_of(system: System, setup: TrainingSetup) -> dict[str, Any]:
     return {
         "system": system.name,
         "behaviour_version": system.behaviour_version,
-        "environment": system.environment_options(setup.env),
+        "environment": system.environment_options(setup.play_env),
         "network": setup.network,
+        "play": setup.play,
     }
 
 
 def train(
     system: System,
-    setup: TrainingSetup,
+    stages: Sequence[TrainingSetup],
     *,
     tables: Sequence[JobTable],
     seeds: Sequence[int],
     run: RunDirectory,
     resume: bool,
-    evaluate_every: int,
-    checkpoint_every: int,
 ) -> Trained:
-    """Train, seeds side by side, and keep the best policy of each seed.
+    """Train stage after stage, seeds side by side, and keep the best policy of each seed.
 
     Args:
       system: what is trained on.
-      setup: environment, learner and loop.
-      tables: training traces; the greedy policy is scored on them as they are.
+      stages: environment, learner and loop of each; a stage starts from the policy that the one
+        before it chose.
+      tables: validation traces; policies are scored on them as they are.
       seeds: one run each.
       run: where everything is written: ``checkpoints/`` (the whole run), ``policies/seedN`` (best
-        network parameters), metrics.
+        network parameters), metrics; the same of earlier stages under ``stages/NAME``.
       resume: go on from the newest checkpoint of ``run``, if there is one.
-      evaluate_every: updates between evaluations.
-      checkpoint_every: updates between checkpoints.
 
     Raises:
       Interrupted: on Ctrl-C, with everything saved.
       JaxschedError: the run directory cannot be written, or its checkpoint does not fit.
     """
-    host = _Host(system, setup, tables, seeds, run)
-    carry = host.begin(resume)
+    warm: list[PyTree] | None = None
+    for stage in stages[:-1]:
+        path = run.path / "stages" / stage.name
+        config = {**run.config, "stage": stage.name}
+        with RunDirectory.create(path, config, resume=resume and path.exists()) as folder:
+            host = _Host(system, stage, tables, seeds, folder)
+            warm = (_finished(host) if resume else None) or _train(host, resume, warm).weights
+    return _train(_Host(system, stages[-1], tables, seeds, run), resume, warm)
+
+
+def _finished(host: "_Host") -> list[PyTree] | None:
+    """The policies of a stage that came to its end in an earlier session."""
+    if not checkpoints.steps(host.run.checkpoints):
+        return None
+    meta = checkpoints.read_meta(host.run.checkpoints)
+    if meta.get("update") != host.setup.loop.num_updates:
+        return None
+    return host.best_weights()
+
+
+def _train(host: "_Host", resume: bool, warm: Sequence[PyTree] | None) -> Trained:
+    """One stage."""
+    setup, seeds = host.setup, host.seeds
+    carry = host.begin(resume, warm)
     loop = setup.loop
-    grain = math.gcd(evaluate_every, checkpoint_every, loop.num_updates)
+    grain = math.gcd(setup.evaluate_every, setup.checkpoint_every, loop.num_updates)
     chunk = max(size for size in range(1, min(grain, MAX_CHUNK) + 1) if grain % size == 0)
     total = loop.num_updates * loop.steps_per_update * len(seeds)
     progress = TrainingProgress(
         total,
-        description=f"{system.name}, {len(seeds)} seed{'s' if len(seeds) > 1 else ''}",
+        description=f"{setup.name}, {len(seeds)} seed{'s' if len(seeds) > 1 else ''}",
         start_steps=host.update * loop.steps_per_update * len(seeds),
     )
     advance = training.chunk if len(seeds) == 1 else training.chunk_seeds
@@ -114,10 +134,10 @@ def train(
             )
             host.count(metrics, chunk)
             ends = host.update == loop.num_updates
-            if host.update % evaluate_every == 0 or ends:
+            if host.update % setup.evaluate_every == 0 or ends:
                 host.evaluate(carry)
             host.show(progress)
-            if host.update % checkpoint_every == 0 or ends or interrupted():
+            if host.update % setup.checkpoint_every == 0 or ends or interrupted():
                 host.save(carry)
             if interrupted() and not ends:
                 raise Interrupted
@@ -139,22 +159,25 @@ class _Host:
         self.meta = meta_of(system, setup)
         self.origin = {key: run.config.get(key) for key in ("preset", "trace_digests")}
         self.origin["variants"] = list(setup.variants)
-        self.scored_params = system.params(setup.env, tables)
+        self.scored_params = system.params(setup.play_env, tables)
         self.update = 0
         self.finished_episodes = 0.0
         self.curves: list[list[Point]] = [[] for _ in self.seeds]
         self.spent_s, self.since = 0.0, time.monotonic()
         self.latest: dict[str, float] = {}
 
-    def begin(self, resume: bool) -> training.Carry:
-        """The carry to start from: fresh, or the newest checkpoint."""
-        key = jax.random.key(self.seeds[0])
-        start, keys = training.init, key
+    def begin(self, resume: bool, warm: Sequence[PyTree] | None) -> training.Carry:
+        """The carry to start from: fresh (with ``warm`` policies, if any), or the newest one."""
+        setup, params = self.setup, self.setup.params_at(0.0)
+        start, keys, weights = training.init, jax.random.key(self.seeds[0]), None
+        if warm is not None:
+            weights = warm[0]
         if len(self.seeds) > 1:
             start = training.init_seeds
             keys = jax.vmap(jax.random.key)(jnp.array(self.seeds))
-        setup, params = self.setup, self.setup.params_at(0.0)
-        carry = start(setup.env, setup.learner, setup.loop, keys, params)
+            if warm is not None:
+                weights = jax.tree.map(lambda *leaves: jnp.stack(leaves), *warm)
+        carry = start(setup.env, setup.learner, setup.loop, keys, params, weights)
         if not (resume and checkpoints.steps(self.run.checkpoints)):
             return carry
         carry, meta = checkpoints.restore(self.run.checkpoints, carry, expected=self.meta)
@@ -189,7 +212,7 @@ class _Host:
         self.run.log(self.update, {**self.latest, "wall_s": self.wall_s})
 
     def evaluate(self, carry: training.Carry) -> None:
-        """Score the greedy policy of each seed on the training traces; keep the best weights."""
+        """Score the policy of each seed on the validation traces; keep the best weights."""
         metric = self.system.primary_metric
         sign = 1.0 if METRICS[metric].better == "higher" else -1.0
         weights = self.setup.learner.policy_params(carry.learner_state)
@@ -197,7 +220,7 @@ class _Host:
         for index, seed in enumerate(self.seeds):
             mine = weights if len(self.seeds) == 1 else _member(weights, index)
             setup = self.setup
-            played = self.system.play(setup.env, setup.policy, self.scored_params, mine)
+            played = self.system.play(setup.play_env, setup.policy, self.scored_params, mine)
             score = float(np.mean(played.metrics[metric]))
             best = max((sign * point.score for point in self.curves[index]), default=-math.inf)
             point = Point(
@@ -243,9 +266,13 @@ class _Host:
         metric = self.system.primary_metric
         sign = 1.0 if METRICS[metric].better == "higher" else -1.0
         best = [max(curve, key=lambda point: sign * point.score) for curve in self.curves]
-        target = self.system.init_weights(self.setup.env, self.setup.network, self.scored_params)
-        weights = [checkpoints.restore(self.policy_path(seed), target)[0] for seed in self.seeds]
-        return Trained(weights, best, self.curves, self.wall_s)
+        return Trained(self.best_weights(), best, self.curves, self.wall_s)
+
+    def best_weights(self) -> list[PyTree]:
+        """The best policy of each seed, from where it was saved."""
+        setup = self.setup
+        target = self.system.init_weights(setup.play_env, setup.network, self.scored_params)
+        return [checkpoints.restore(self.policy_path(seed), target)[0] for seed in self.seeds]
 
 
 def _member(tree: PyTree, index: int) -> PyTree:

@@ -93,9 +93,12 @@ def init_seeds(
     params: Any,
     network_params: PyTree | None = None,
 ) -> Carry:
-    """Start one run per key; every leaf of the carry gets a leading seed axis."""
+    """Start one run per key; every leaf of the carry gets a leading seed axis.
+
+    ``network_params``, if given, have that axis too.
+    """
     start_run = partial(_init, env, learner, config)
-    return jax.vmap(start_run, in_axes=(0, None, None))(keys, params, network_params)
+    return jax.vmap(start_run, in_axes=(0, None, 0))(keys, params, network_params)
 
 
 @partial(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -27,6 +28,7 @@ Progress = Callable[[str], None]
 def throughput(
     name: str,
     *,
+    preset: str | None = None,
     batches: Sequence[int] = BATCHES,
     repeats: int = 10,
     figures: Sequence[str] = FIGURES,
@@ -51,6 +53,7 @@ def throughput(
 
     Args:
       name: the system.
+      preset: take cluster and traces of this preset; the system's own by default.
       batches: numbers of environments; those for which the memory does not suffice are left out.
       repeats: timed repeats of each row, with new keys.
       figures: which of ``environment`` and ``policy``.
@@ -71,8 +74,12 @@ def throughput(
     """
     _check(batches, repeats, figures)
     system = registry.get(name)
-    env = system.environment(**(options or {}))
-    params = system.params(env, tables or traces.get(system.test_trace))
+    env, names = system.environment(**(options or {})), system.traces
+    if preset is not None:
+        recipe = system.preset(preset)
+        env, names = replace(recipe.env, **(options or {})), system.recipe_traces(recipe)
+    tables = tables or traces.get(names.test, num_traces=names.num_test)
+    params = system.params(env, system.adapt(tables))
     choices: dict[str, Choose] = {"environment": at_random}
     if "policy" in figures:
         weights = system.init_weights(env, network, params)
@@ -80,6 +87,7 @@ def throughput(
     result: dict[str, Any] = {
         "kind": "throughput",
         "system": name,
+        "preset": preset,
         "behaviour_version": system.behaviour_version,
         "environment": system.environment_options(env),
         "network": network,

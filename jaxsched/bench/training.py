@@ -39,7 +39,9 @@ def training_speed(
         raise JaxschedError("bench: repeats and updates must be at least 1")
     system = registry.get(name)
     recipe = override(system.preset(preset), overrides)
-    setup = system.training(recipe, traces.get(system.train_trace))
+    names = system.recipe_traces(recipe)
+    tables = system.adapt(traces.get(names.train, num_traces=names.num_train))
+    setup = system.training(recipe, tables)[-1]
     env, learner, loop, params = setup.env, setup.learner, setup.loop, setup.params_at(1.0)
     carry = training.init(env, learner, loop, jax.random.key(0), params)
 

@@ -17,6 +17,9 @@ KINDS = ("throughput", "training", "scaling")
 def bench(
     kind: Annotated[str, typer.Argument(help="throughput, or training.")] = "throughput",
     system: Annotated[str, typer.Option(help="Name of the system.")] = "sched2",
+    preset: Annotated[
+        str | None, typer.Option(help="Cluster and traces, or recipe, of this preset.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Three batch sizes.")] = False,
     batch: Annotated[list[int] | None, typer.Option(min=1, help="Batch size (repeat).")] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Timed repeats of each row.")] = 10,
@@ -43,11 +46,12 @@ def bench(
         print(line, file=sys.stderr, flush=True)
 
     if kind == "training":
-        result = training.training_speed(system, repeats=repeats)
+        result = training.training_speed(system, preset=preset or "paper", repeats=repeats)
     else:
         usual = throughput.QUICK_BATCHES if quick else throughput.BATCHES
         result = throughput.throughput(
             system,
+            preset=preset,
             batches=batch or usual,
             repeats=repeats,
             peers=peers or peer_python is not None,

@@ -3,21 +3,13 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from jaxsched.cli.options import TraceOptions
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.system import System
 from jaxsched.traces import RawTrace, import_trace, load, registry
 
-
-class TraceOptions(NamedTuple):
-    """How a trace becomes episodes (options of several commands)."""
-
-    seed: int = 0
-    num_traces: int = 30
-    num_jobs: int = 1000
-    cut: bool = False
-    mean_gap_s: float | None = None
-    load: float | None = None
+NUM_TRACES = 30  # made of a real trace, unless asked otherwise
 
 
 class Episodes(NamedTuple):
@@ -29,7 +21,7 @@ class Episodes(NamedTuple):
 
 
 def resolve(name_or_path: str, system: System, options: TraceOptions) -> Episodes:
-    """Tables of a named trace or of a file of any known format.
+    """Tables of a named trace or of a file of any known format, as jobs of the system.
 
     Raises:
       JaxschedError: unknown name, unreadable file, or nothing usable in it.
@@ -41,20 +33,21 @@ def resolve(name_or_path: str, system: System, options: TraceOptions) -> Episode
             num_traces=options.num_traces,
             num_jobs=options.num_jobs,
         )
-        return Episodes(tables, name_or_path, "")
+        return Episodes(system.adapt(tables), name_or_path, "")
     loaded = load(name_or_path)
     if not isinstance(loaded, RawTrace):
-        return Episodes(loaded, Path(name_or_path).name, "")
-    config = system.mapping(mean_gap_s=options.mean_gap_s, load=options.load)
+        return Episodes(system.adapt(loaded), Path(name_or_path).name, "")
+    num_jobs = options.num_jobs or system.num_jobs
     imported = import_trace(
         loaded,
         mode="cut" if options.cut else "sample",
         seed=options.seed,
-        num_traces=options.num_traces,
-        num_jobs=options.num_jobs,
-        config=config,
+        num_traces=options.num_traces or NUM_TRACES,
+        num_jobs=num_jobs,
+        config=system.mapping(mean_gap_s=options.mean_gap_s, load=options.load),
     )
     how = "consecutive pieces" if options.cut else f"resampled, seed {options.seed}"
     if not imported.tables:
-        raise JaxschedError(f"{name_or_path}: has fewer than {options.num_jobs} usable jobs")
-    return Episodes(imported.tables, f"{loaded.name} ({how})", str(imported.summary))
+        raise JaxschedError(f"{name_or_path}: has fewer than {num_jobs} usable jobs")
+    tables = system.adapt(imported.tables)
+    return Episodes(tables, f"{loaded.name} ({how})", str(imported.summary))

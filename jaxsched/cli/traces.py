@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from jaxsched.cli.episodes import TraceOptions, resolve
+from jaxsched.cli.episodes import resolve
 from jaxsched.cli.main import app
+from jaxsched.cli.options import Cut, JsonFile, Load, MeanGap, NumJobs, NumTraces, TraceOptions
 from jaxsched.cli.output import check_writable, console, write_json
 from jaxsched.errors import JaxschedError
 
@@ -22,13 +23,13 @@ def describe(
     trace: Annotated[str, typer.Argument(help="Named trace or file.")],
     system: System = "sched2",
     seed: Seed = 0,
-    num_traces: Annotated[int, typer.Option(min=1, help="Traces to draw.")] = 30,
-    num_jobs: Annotated[int, typer.Option(min=1, help="Jobs per trace.")] = 1000,
-    cut: Annotated[bool, typer.Option("--cut", help="Cut a real trace, do not resample.")] = False,
-    mean_gap: Annotated[float | None, typer.Option(help="Rescale to this mean gap (s).")] = None,
-    load: Annotated[float | None, typer.Option(help="Rescale to this offered load.")] = None,
+    num_traces: NumTraces = None,
+    num_jobs: NumJobs = None,
+    cut: Cut = False,
+    mean_gap: MeanGap = None,
+    load: Load = None,
     plot: Annotated[Path | None, typer.Option(help="Write a figure (PNG) here.")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write figures here.")] = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Demand, duration, gaps and offered load of a trace."""
     from jaxsched import registry
@@ -62,8 +63,8 @@ def generate(
     name: Annotated[str, typer.Argument(help="Generator, such as sched2-68.")],
     out: Annotated[Path, typer.Option(help="File to write (.csv or .csv.gz).")],
     seed: Seed = 0,
-    num_traces: Annotated[int, typer.Option(min=1, help="Number of traces.")] = 30,
-    num_jobs: Annotated[int, typer.Option(min=1, help="Jobs per trace.")] = 1000,
+    num_traces: NumTraces = None,
+    num_jobs: NumJobs = None,
 ) -> None:
     """Write synthetic traces; the same seed gives the same file."""
     from jaxsched.traces import get, registry, write_tables
@@ -76,7 +77,9 @@ def generate(
         raise JaxschedError(f"unknown generator {name!r}; known are {', '.join(generators)}")
     tables = get(name, seed=seed, num_traces=num_traces, num_jobs=num_jobs)
     write_tables(out, tables)
-    console().print(f"{len(tables)} traces of {num_jobs} jobs written to {out}", highlight=False)
+    console().print(
+        f"{len(tables)} traces of {len(tables[0])} jobs written to {out}", highlight=False
+    )
 
 
 def _not_there_yet(name: str, what: str) -> None:

@@ -1,19 +1,38 @@
 """``jaxsched train``: train, compare with every baseline, report."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from jaxsched.cli.episodes import Episodes, TraceOptions, resolve
+from jaxsched.cli.episodes import Episodes, resolve
 from jaxsched.cli.main import STOPPED, app
+from jaxsched.cli.options import (
+    Cut,
+    Load,
+    MeanGap,
+    NumJobs,
+    NumTraces,
+    System,
+    TraceOptions,
+    TraceSeed,
+)
 from jaxsched.cli.output import console, write_json
+
+
+class Sets(NamedTuple):
+    """The job tables of a run; tables drawn from one source are drawn with different seeds."""
+
+    train: Episodes
+    validation: Episodes
+    test: Episodes
 
 
 @app.command()
 def train(
-    system: Annotated[str, typer.Argument(help="Name of the system.")],
-    preset: Annotated[str, typer.Option(help="Recipe: quick or paper.")] = "quick",
+    system: System,
+    preset: Annotated[str, typer.Option(help="Recipe; 'jaxsched list' names them.")] = "quick",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the run.")] = 0,
     num_seeds: Annotated[int, typer.Option(min=1, help="Seeds trained side by side.")] = 1,
     out: Annotated[Path | None, typer.Option(help="Run directory; runs/SYSTEM-PRESET.")] = None,
@@ -24,16 +43,12 @@ def train(
     ] = None,
     trace: Annotated[str | None, typer.Option(help="Training traces: name or file.")] = None,
     test_trace: Annotated[str | None, typer.Option(help="Test traces: name or file.")] = None,
-    trace_seed: Annotated[int, typer.Option(help="Seed of drawn training traces.")] = 0,
-    num_traces: Annotated[int, typer.Option(min=1, help="Traces to draw.")] = 30,
-    num_jobs: Annotated[int, typer.Option(min=1, help="Jobs per drawn trace.")] = 1000,
-    cut: Annotated[bool, typer.Option("--cut", help="Cut a real trace, do not resample.")] = False,
-    mean_gap: Annotated[
-        float | None, typer.Option(help="Rescale a real trace to this mean gap (s).")
-    ] = None,
-    load: Annotated[
-        float | None, typer.Option(help="Rescale a real trace to this offered load.")
-    ] = None,
+    trace_seed: TraceSeed = 0,
+    num_traces: NumTraces = None,
+    num_jobs: NumJobs = None,
+    cut: Cut = False,
+    mean_gap: MeanGap = None,
+    load: Load = None,
 ) -> int:
     """Train a policy with a live display, then compare it with every baseline."""
     from jaxsched import registry, trainer
@@ -44,16 +59,9 @@ def train(
     chosen = registry.get(system)
     recipe = override(chosen.preset(preset), settings or [])
     options = TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load)
-    episodes = resolve(trace or chosen.train_trace, chosen, options)
-    # Another seed, so that a test set drawn from the same source is not the training set.
-    test_options = options._replace(seed=trace_seed + 1)
-    test_source = test_trace or (chosen.test_trace if trace is None else trace)
-    test_episodes = resolve(test_source, chosen, test_options)
-    setup = chosen.training(recipe, episodes.tables)
-    digests = {
-        "train": digest_tables(episodes.tables),
-        "test": digest_tables(test_episodes.tables),
-    }
+    sets = _sets(chosen, recipe, trace, test_trace, options)
+    stages = chosen.training(recipe, sets.train.tables)
+    digests = {name: digest_tables(part.tables) for name, part in sets._asdict().items()}
     config = {
         "system": system,
         "preset": preset,
@@ -61,50 +69,61 @@ def train(
         "seed": seed,
         "num_seeds": num_seeds,
         "recipe": recipe,
-        "trace": episodes.source,
-        "test_trace": test_episodes.source,
+        "trace": sets.train.source,
+        "test_trace": sets.test.source,
         "trace_digests": digests,
         "behaviour_version": chosen.behaviour_version,
     }
     path = out or Path("runs") / f"{system}-{preset}"
     display = console()
-    for summary in dict.fromkeys((episodes.summary, test_episodes.summary)):
+    for summary in dict.fromkeys(part.summary for part in sets):
         if summary:
             display.print(summary, highlight=False)
     seeds = list(range(seed, seed + num_seeds))
     with RunDirectory.create(path, config, resume=resume, overwrite=overwrite) as run:
-        _introduce(display, system, preset, setup, episodes, path)
+        _introduce(display, system, preset, stages, sets.train, path)
         try:
             trained = trainer.train(
-                chosen,
-                setup,
-                tables=episodes.tables,
-                seeds=seeds,
-                run=run,
-                resume=resume,
-                evaluate_every=recipe.evaluate_every,
-                checkpoint_every=recipe.checkpoint_every,
+                chosen, stages, tables=sets.validation.tables, seeds=seeds, run=run, resume=resume
             )
         except trainer.Interrupted:
             display.print(f"stopped; continue with the same command and --resume (run: {path})")
             return STOPPED
-        result = _test(chosen, setup, trained, seeds, test_episodes, config, path)
+        result = _test(chosen, stages[-1], trained, seeds, sets, config, path)
         _conclude(display, run, result)
     return 0
 
 
+def _sets(
+    system: Any, recipe: Any, trace: str | None, test_trace: str | None, options: TraceOptions
+) -> Sets:
+    """Training, validation and test tables; a test drawn from the training source is fresh."""
+    names = system.recipe_traces(recipe)
+
+    def draw(name: str, seed: int, count: int | None) -> Episodes:
+        chosen = options._replace(seed=options.seed + seed, num_traces=options.num_traces or count)
+        return resolve(name, system, chosen)
+
+    train = draw(trace or names.train, 0, names.num_train)
+    test = draw(test_trace or trace or names.test, 1, names.num_test)
+    if names.validation is None:
+        return Sets(train, train, test)
+    return Sets(train, draw(trace or names.validation, 2, names.num_validation), test)
+
+
 def _introduce(
-    display: Any, system: str, preset: str, setup: Any, episodes: Episodes, path: Path
+    display: Any, system: str, preset: str, stages: Sequence[Any], episodes: Episodes, path: Path
 ) -> None:
-    loop = setup.loop
-    steps = loop.num_updates * loop.steps_per_update
+    budgets = []
+    for stage in stages:
+        steps = stage.loop.num_updates * stage.loop.steps_per_update
+        budgets.append(f"{stage.name}, {steps:,} steps in {stage.loop.num_envs} environments")
     display.print(
         f"training {system} with preset {preset!r} on {len(episodes.tables)} traces of "
-        f"{episodes.source}: {steps:,} environment steps in {loop.num_envs} environments; "
-        f"everything goes to {path}",
+        f"{episodes.source}: {'; then '.join(budgets)}; everything goes to {path}",
         highlight=False,
     )
-    for line in setup.variants:
+    for line in stages[-1].variants:
         display.print(f"  variant of the paper: {line}", highlight=False)
     display.print("compiling (half a minute the first time)", highlight=False)
 
@@ -114,7 +133,7 @@ def _test(
     setup: Any,
     trained: Any,
     seeds: list[int],
-    episodes: Episodes,
+    sets: Sets,
     config: dict[str, Any],
     path: Path,
 ) -> dict[str, Any]:
@@ -122,8 +141,8 @@ def _test(
     from jaxsched import comparison
     from jaxsched.cli.compare import facts_of
 
-    window = system.environment_options(setup.env)["window"]
-    facts = facts_of(system, setup.env, episodes, "skip", window)
+    env, episodes = setup.play_env, sets.test
+    facts = facts_of(system, env, episodes, {})
     facts |= {
         "preset": config["preset"],
         "seeds": ", ".join(map(str, seeds)),
@@ -140,15 +159,22 @@ def _test(
     command += f" --num-seeds {len(seeds)}" if len(seeds) > 1 else ""
     command += "".join(f" --set {setting}" for setting in config["overrides"])
     contest = comparison.Contest(
-        system, episodes.tables, episodes.source, window, "skip", facts, f"{command} --out {path}"
+        system, episodes.tables, episodes.source, facts=facts, command=f"{command} --out {path}"
     )
     learned = comparison.Learned(
-        "dqn", setup.env, setup.network, trained.weights, "; ".join(setup.variants)
+        setup.policy.name,
+        env,
+        setup.network,
+        trained.weights,
+        setup.play,
+        "; ".join(setup.variants),
     )
-    result = comparison.compare(contest, list(system.policies), [learned], environment=setup.env)
+    result = comparison.compare(contest, list(system.policies), [learned], environment=env)
+    chosen_on = "training" if sets.validation is sets.train else "validation"
     result["learning_curve"] = {
         "x_label": "training episodes",
-        "y_label": f"{result['metrics'][system.primary_metric]['label']} (training traces, greedy)",
+        "y_label": f"{result['metrics'][system.primary_metric]['label']} "
+        f"({chosen_on} traces, {setup.play})",
         "metric": system.primary_metric,
         "series": [
             {

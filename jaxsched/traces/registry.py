@@ -20,6 +20,7 @@ SAMPLE_LOAD = 0.72
 """Offered load of the resampled real traces, that of the SCHED2 workload; as published, ITP
 cluster 4 would ask for several times SCHED2's 120 GPUs."""
 
+NUM_TRACES = 30  # drawn, unless asked otherwise
 Make = Callable[[int, int, int], list[JobTable]]
 
 
@@ -31,12 +32,14 @@ class NamedTrace(NamedTuple):
       description: one line.
       seeded: whether the seed and the numbers of traces and jobs matter.
       make: ``make(seed, num_traces, num_jobs)``; the arguments are ignored unless ``seeded``.
+      num_jobs: jobs of each trace, unless asked otherwise.
     """
 
     name: str
     description: str
     seeded: bool
     make: Make
+    num_jobs: int = 1000
 
 
 def _shipped(file: str) -> Make:
@@ -121,26 +124,32 @@ def data_file(file: str) -> Traversable:
     return resources.files("jaxsched.traces") / "data" / file
 
 
-def get(name: str, *, seed: int = 0, num_traces: int = 30, num_jobs: int = 1000) -> list[JobTable]:
+def get(
+    name: str, *, seed: int = 0, num_traces: int | None = None, num_jobs: int | None = None
+) -> list[JobTable]:
     """The tables of a named trace.
 
     Args:
       name: one of ``names()``.
       seed: for generated and resampled traces; shipped ones ignore it and the numbers.
-      num_traces: how many traces.
-      num_jobs: jobs of each.
+      num_traces: how many traces; 30 by default.
+      num_jobs: jobs of each; as many as the trace's entry says by default.
 
     Raises:
       JaxschedError: an unknown name, or numbers that cannot be used.
     """
     for entry in _ENTRIES:
         if entry.name == name:
-            return entry.make(seed, num_traces, num_jobs)
+            return entry.make(seed, num_traces or NUM_TRACES, num_jobs or entry.num_jobs)
     raise JaxschedError(f"unknown trace '{name}'; accepted: {', '.join(names())}")
 
 
 def resolve(
-    name_or_path: PathLike, *, seed: int = 0, num_traces: int = 30, num_jobs: int = 1000
+    name_or_path: PathLike,
+    *,
+    seed: int = 0,
+    num_traces: int | None = None,
+    num_jobs: int | None = None,
 ) -> list[JobTable]:
     """The tables of a named trace or of a file of job tables.
 

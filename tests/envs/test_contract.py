@@ -235,7 +235,7 @@ def test_parameters_are_arrays(case):
 def test_state_is_small_at_the_papers_size(name):
     system = registry.get(name)
     env = system.environment()
-    params = system.params(env, traces.get(system.train_trace)[:1])
+    params = system.params(env, system.adapt(traces.get(system.traces.train, num_traces=1))[:1])
     state, _ = jax.eval_shape(env.reset, jax.random.key(0), params)
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
     assert size <= MAX_STATE_BYTES

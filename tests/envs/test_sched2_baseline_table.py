@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jaxsched import registry, traces
+from jaxsched.envs.sched2.baselines import baseline
 from jaxsched.evaluation import run_episodes
 
 SYSTEM = registry.get("sched2")
@@ -43,7 +44,7 @@ def means(name, mode, window):
     params = SYSTEM.params(env, traces.get("sched2-test-68"))
     episodes = jnp.arange(env.num_episodes(params))
     outcome = run_episodes(
-        env, SYSTEM.policy(name, mode), SYSTEM.recorder(env), params, episodes, jax.random.key(0)
+        env, baseline(name, mode), SYSTEM.recorder(env), params, episodes, jax.random.key(0)
     )
     assert outcome.finished.all()
     played = SYSTEM.played(env, params, np.asarray(episodes), outcome.records, ())

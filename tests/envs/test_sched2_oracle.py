@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from jaxsched import registry
+from jaxsched.envs.sched2.baselines import baseline
 from jaxsched.evaluation import run_episodes
 from jaxsched.jobs import JobTable
 from jaxsched.policies import Policy
@@ -268,7 +269,7 @@ RULES = [(name, mode) for name in BASELINES for mode in ("skip", "block")]
 
 def any_rule():
     """All baselines as one policy whose weights are an index into ``RULES``: compiled once."""
-    policies = [SYSTEM.policy(name, mode) for name, mode in RULES]
+    policies = [baseline(name, mode) for name, mode in RULES]
 
     def act(index, memory, view, key):
         def branch(i):

@@ -1,7 +1,7 @@
 """SCHED2 as the rest of the library sees it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import jax
@@ -26,8 +26,7 @@ from jaxsched.envs.sched2.recipe import (
 from jaxsched.errors import JaxschedError
 from jaxsched.evaluation import Recorder
 from jaxsched.jobs import JobTable
-from jaxsched.policies import Policy
-from jaxsched.system import Played, PolicyInfo, System, TrainingSetup
+from jaxsched.system import Played, PolicyInfo, Rule, System, TraceSet, TrainingSetup
 from jaxsched.traces.mapping import MappingConfig
 
 
@@ -65,8 +64,9 @@ class Sched2System(System):
         "strict": PolicyInfo("yardstick", "oldest job that gets its best locality, else none"),
     }
     presets = PRESETS
-    train_trace = "sched2-train-68"
-    test_trace = "sched2-test-68"
+    traces = TraceSet("sched2-train-68", "sched2-test-68")
+    num_jobs = 1000
+    rule_options: Mapping[str, Any] = {"window": None, "mode": "skip"}
 
     def environment(self, **options: Any) -> Sched2:
         """The paper's cluster, changed by ``options``."""
@@ -88,9 +88,32 @@ class Sched2System(System):
         assert isinstance(env, Sched2)
         return env.params(list(tables))
 
-    def policy(self, name: str, mode: str) -> Policy:
-        """A baseline or yardstick."""
-        return baseline(name, mode)  # type: ignore[arg-type]
+    def rule(self, name: str, env: Environment, num_jobs: int, options: Mapping[str, Any]) -> Rule:
+        """A baseline or yardstick.
+
+        Its ``window`` is that of the cluster's agent by default, 0 for the whole queue.
+        """
+        assert isinstance(env, Sched2)
+        chosen = self.checked_options(options)
+        window = env.window if chosen["window"] is None else chosen["window"] or num_jobs
+        return Rule(replace(env, window=window), baseline(name, chosen["mode"]))
+
+    def facts(self, env: Environment, options: Mapping[str, Any]) -> dict[str, str]:
+        """Cluster, slots that rules see, and what a job that does not fit does."""
+        assert isinstance(env, Sched2)
+        chosen = self.checked_options(options)
+        window = env.window if chosen["window"] is None else chosen["window"]
+        skips = chosen["mode"] == "skip"
+        return {
+            "cluster": f"{env.num_servers} servers x {env.gpus_per_server} GPUs",
+            "rules choose from": f"{window} oldest jobs" if window else "the whole queue",
+            "a job that does not fit": "is skipped" if skips else "blocks the queue",
+        }
+
+    def gantt_cluster(self, env: Environment) -> dict[str, int]:
+        """Servers and GPUs of each."""
+        assert isinstance(env, Sched2)
+        return {"num_servers": env.num_servers, "gpus_per_server": env.gpus_per_server}
 
     def network(self, env: Environment, kind: str) -> QNetwork | SlotQNetwork:
         """The paper's network, or the variant that shares weights between slots."""
@@ -115,18 +138,24 @@ class Sched2System(System):
             [rec.schedule(env, params, int(episodes[i]), records, i) for i in schedule],
         )
 
-    def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> TrainingSetup:
+    def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
         """Environment, learner and loop of a recipe."""
-        return TrainingSetup(
+        setup = TrainingSetup(
+            name="dqn",
             env=recipe.env,
+            play_env=recipe.env,
             learner=learner_of(recipe),
             loop=recipe.loop,
             params_at=params_by_progress(recipe, tables),
-            policy=self.network_policy(recipe.env, recipe.network, "dqn"),
+            policy=self.network_policy(recipe.env, recipe.network, "dqn", "greedy"),
+            play="greedy",
             network=recipe.network,
             gradient_steps=recipe.learner.gradient_steps,
+            evaluate_every=recipe.evaluate_every,
+            checkpoint_every=recipe.checkpoint_every,
             variants=variants(recipe),
         )
+        return [setup]
 
     def claims(
         self, summary: Mapping[str, Mapping[str, float]], learned: str

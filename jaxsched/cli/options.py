@@ -1,0 +1,45 @@
+"""Options that several commands share, and what they mean together."""
+
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+System = Annotated[str, typer.Argument(help="Name of the system.")]
+Trace = Annotated[
+    str | None,
+    typer.Option(help="Named trace, job table file, or published trace; the test set by default."),
+]
+TraceSeed = Annotated[int, typer.Option("--trace-seed", help="Seed of drawn traces.")]
+NumTraces = Annotated[
+    int | None, typer.Option(min=1, help="Traces to draw; the preset's number by default.")
+]
+NumJobs = Annotated[
+    int | None, typer.Option(min=1, help="Jobs per drawn trace; the trace's number by default.")
+]
+Cut = Annotated[bool, typer.Option("--cut", help="Cut a real trace into pieces, do not resample.")]
+MeanGap = Annotated[float | None, typer.Option(help="Rescale a real trace to this mean gap (s).")]
+Load = Annotated[float | None, typer.Option(help="Rescale a real trace to this offered load.")]
+Window = Annotated[
+    int | None,
+    typer.Option(min=0, help="Slots that rules see (0: whole queue); the agent's if absent."),
+]
+Mode = Annotated[str | None, typer.Option(help="A job that does not fit: skip it, or block on it.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Write all values here.")]
+
+
+class TraceOptions(NamedTuple):
+    """How a trace becomes episodes; what is absent is left to the trace."""
+
+    seed: int = 0
+    num_traces: int | None = None
+    num_jobs: int | None = None
+    cut: bool = False
+    mean_gap_s: float | None = None
+    load: float | None = None
+
+
+def rule_options(window: int | None, mode: str | None) -> dict[str, Any]:
+    """Those options of rule-based policies that were given."""
+    given = {"window": window, "mode": mode}
+    return {name: value for name, value in given.items() if value is not None}
