@@ -62,8 +62,8 @@ class FixedLength(Environment):
         inner = select(over, state.inner, inner)
         observation, mask = self.env.observe(inner, params)
         timestep = timestep._replace(
-            observation=select(over, observation, timestep.observation),
-            action_mask=select(over, mask, timestep.action_mask),
+            observation=observation,
+            action_mask=mask,
             reward=jnp.where(over, 0.0, timestep.reward),
             elapsed=jnp.where(over, 0.0, timestep.elapsed),
         )

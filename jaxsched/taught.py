@@ -21,7 +21,7 @@ class Taught(NamedTuple):
     """An observation and what the teacher would do there (its action, of the action's dtype)."""
 
     observation: PyTree
-    label: Array
+    label: PyTree
 
 
 class TaughtState(NamedTuple):

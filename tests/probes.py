@@ -154,3 +154,72 @@ def endless():
 def ending():
     """Reward 1 at each of three steps, then a termination: ``1 + gamma + gamma**2, ...``."""
     return process(reward=1.0)
+
+
+class GroupedParams(NamedTuple):
+    """What a :class:`Grouped` bandit pays."""
+
+    pay: jax.Array  # float32 [A], per action of a group
+    elapsed_s: jax.Array  # float32, time between groups
+
+
+@dataclass(frozen=True)
+class Grouped(Environment):
+    """Groups of decisions at one instant that are paid together when the group closes.
+
+    The state is the step of the episode and what the group has earned so far. The last action is
+    never legal; an episode is ``groups`` groups of ``size`` decisions.
+    """
+
+    size: int = 3
+    groups: int = 2
+
+    name = "grouped"
+    behaviour_version = 1
+
+    def reset(self, key, params, episode=None):
+        """Start with the first group."""
+        state = (jnp.int32(0), jnp.float32(0))
+        return state, self._report(state, jnp.float32(0), jnp.float32(0), params)
+
+    def step(self, key, state, action, params):
+        """Add to the group; pay and move on when it is full."""
+        step, earned = state
+        live = step < self.size * self.groups
+        earned = earned + jnp.where(live, params.pay[action], 0.0)
+        step = step + live
+        closes = live & (step % self.size == 0)
+        state = (step, jnp.where(closes, 0.0, earned))
+        reward = jnp.where(closes, earned, 0.0)
+        return state, self._report(state, reward, jnp.where(closes, params.elapsed_s, 0.0), params)
+
+    def _report(self, state, reward, elapsed, params):
+        observation, mask = self.observe(state, params)
+        terminated = state[0] >= self.size * self.groups
+        return TimeStep(observation, mask, reward, terminated, jnp.bool_(False), elapsed, ())
+
+    def observe(self, state, params):
+        """Which decision of the group it is, one-hot."""
+        mask = jnp.arange(NUM_ACTIONS) < NUM_ACTIONS - 1
+        return jax.nn.one_hot(state[0] % self.size, self.size), mask
+
+    def num_episodes(self, params):
+        """All the same."""
+        return 1
+
+    def max_steps(self, params):
+        """All decisions of all groups."""
+        return self.size * self.groups
+
+    def observation_spec(self, params):
+        """One-hot."""
+        return ArraySpec((self.size,))
+
+    def action_spec(self, params):
+        """Numbered actions."""
+        return DiscreteSpec(NUM_ACTIONS)
+
+
+def grouped_pay():
+    """Action 1 is the better one of the two legal actions; the illegal one would pay most."""
+    return GroupedParams(jnp.array([0.0, 1.0, 9.0]), jnp.float32(60.0))

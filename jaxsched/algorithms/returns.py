@@ -38,6 +38,22 @@ class Groups(NamedTuple):
     complete: Array
 
 
+class MovingAverage(NamedTuple):
+    """Exponential moving average that starts empty, so its first mean is that of what it saw."""
+
+    total: Array  # float32
+    weight: Array  # float32, 1 - decay ** (entries seen)
+
+    @classmethod
+    def empty(cls) -> "MovingAverage":
+        """Of nothing."""
+        return cls(jnp.float32(0), jnp.float32(0))
+
+    def mean(self) -> Array:
+        """The average; 0 of nothing."""
+        return self.total / jnp.where(self.weight > 0, self.weight, 1.0)
+
+
 def group_ends(rollout: Rollout) -> Array:
     """Steps after which time moves or the episode is over; bool ``[T, B]``."""
     return (rollout.elapsed > 0) | rollout.terminated | rollout.truncated
@@ -86,6 +102,20 @@ def at_group_end(groups: Groups, tree: PyTree) -> PyTree:
     """For each step the entries of leaves ``[T, B, ...]`` at the row that ends its group."""
     env = jnp.arange(groups.last.shape[1])[None, :]
     return jax.tree.map(lambda x: x[groups.last, env], tree)
+
+
+def average_group_rewards(
+    average: MovingAverage, groups: Groups, decay: float | Array
+) -> MovingAverage:
+    """Take in the rewards of the complete groups of a rollout, as if all were equally old."""
+    ends = groups.last == jnp.arange(groups.last.shape[0])[:, None]
+    first = jnp.concatenate([jnp.ones_like(ends[:1]), ends[:-1]]) & groups.complete
+    count = jnp.sum(first)
+    mean = jnp.sum(jnp.where(first, groups.reward, 0.0)) / jnp.maximum(count, 1)
+    keep = jnp.asarray(decay, jnp.float32) ** count
+    return MovingAverage(
+        keep * average.total + (1 - keep) * mean, keep * average.weight + (1 - keep)
+    )
 
 
 def lambda_returns(

@@ -1,0 +1,294 @@
+"""Supervised learning of a teacher's choices, and what all learners of softmax policies share.
+
+The environment's observation is a :class:`~jaxsched.taught.Taught`: what the policy sees and what
+the teacher would do. One call of ``update`` is
+
+    gradient_steps times:
+        take batch_size decisions of the rollout, each as often as any other
+        augment them
+        one Adam step on the loss between the masked softmax and the teacher's choice
+
+With ``student_share`` above 0 the student acts at that share of the decisions, and the teacher
+labels the states it gets into (DAgger: Ross et al., A Reduction of Imitation Learning and
+Structured Prediction to No-Regret Online Learning, 2011).
+
+Axes: ``T`` time, ``B`` batch, ``N`` decisions, ``A`` actions.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxsched.algorithms.dqn import best_legal, linear
+from jaxsched.errors import JaxschedError
+from jaxsched.learner import Learner, Metrics
+from jaxsched.taught import Taught
+from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
+
+Augment = Callable[[PRNGKey, PyTree, Array, Array], tuple[PyTree, Array, Array]]
+
+ILLEGAL = -1e9  # logit of an infeasible action
+LOSSES = ("cross_entropy", "squared", "absolute")
+
+
+@dataclass(frozen=True)
+class ImitationConfig:
+    """Settings; the integers and options are static, the floats become a traced ``Hyper``.
+
+    Attributes:
+      total_updates: calls of ``update`` over which the learning rate moves.
+      gradient_steps: minibatches per call of ``update``.
+      batch_size: decisions per minibatch.
+      loss: ``"cross_entropy"``, or on the softmax output against the one-hot label ``"squared"``
+        or ``"absolute"``, averaged over actions. Decisions with a single legal action, or whose
+        label is illegal, carry no weight.
+      learning_rate: of Adam, at the start.
+      final_learning_rate: at the end; linear in between; constant if absent.
+      student_share: probability that a decision is the student's (sampled), not the teacher's.
+    """
+
+    total_updates: int
+    gradient_steps: int = 1
+    batch_size: int = 256
+    loss: str = "cross_entropy"
+    learning_rate: float = 5e-3
+    final_learning_rate: float | None = None
+    student_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check sizes and options."""
+        check_positive(self, "total_updates", "gradient_steps", "batch_size")
+        if self.loss not in LOSSES:
+            raise JaxschedError(
+                f"ImitationConfig.loss is {self.loss!r}; it must be one of {', '.join(LOSSES)}"
+            )
+        if not 0 <= self.student_share <= 1:
+            raise JaxschedError(
+                f"ImitationConfig.student_share is {self.student_share}; it must be in 0..1"
+            )
+
+
+class Hyper(NamedTuple):
+    """The floats of ``ImitationConfig`` as float32 scalars in the state."""
+
+    learning_rate: Array
+    final_learning_rate: Array
+    student_share: Array
+
+
+class Networks(NamedTuple):
+    """One entry per network of an actor-critic: parameters, gradients or optimiser states."""
+
+    policy: PyTree
+    value: PyTree
+
+
+class ImitationState(NamedTuple):
+    """Everything that the learner remembers."""
+
+    params: PyTree
+    optimiser: optax.OptState
+    hyper: Hyper
+    updates: Array  # int32, calls of ``update``
+
+
+def imitation(
+    network: nn.Module, config: ImitationConfig, augment: Augment | None = None
+) -> Learner:
+    """A learner of a teacher's choices.
+
+    Args:
+      network: flax module, ``apply(params, observation) -> logits`` of float32 ``[B, A]``; it
+        never sees the label. Floating-point observations reach it as float32.
+      config: settings.
+      augment: ``(key, observation, mask, label) -> (observation, mask, label)`` of one decision,
+        applied afresh to each decision of each minibatch.
+
+    Returns:
+      The learner. Its ``act`` executes the label (or the student's action, see
+      ``student_share``), or where ``greedy`` the student's best legal action; no extras.
+    """
+    optimiser = optax.scale_by_adam()
+
+    def log_policy(params: PyTree, observation: PyTree, mask: Array) -> Array:
+        logits = network.apply(params, jax.tree.map(_as_float32, observation))
+        return log_probabilities(cast(Array, logits), mask)
+
+    def init(key: PRNGKey, specs: Specs, params: PyTree | None = None) -> ImitationState:
+        if params is None:
+            params = init_params(network, key, specs.observation.observation)
+        final = config.learning_rate
+        if config.final_learning_rate is not None:
+            final = config.final_learning_rate
+        hyper = Hyper(
+            learning_rate=jnp.float32(config.learning_rate),
+            final_learning_rate=jnp.float32(final),
+            student_share=jnp.float32(config.student_share),
+        )
+        return ImitationState(params, optimiser.init(params), hyper, jnp.int32(0))
+
+    def act(
+        state: ImitationState, observation: Taught, mask: Array, key: PRNGKey, greedy: bool
+    ) -> tuple[Array, tuple[()]]:
+        label = observation.label.astype(jnp.int32)
+        if not greedy and config.student_share == 0:
+            return label, ()
+        scores = log_policy(state.params, observation.observation, mask)
+        if greedy:
+            return best_legal(scores, mask), ()
+        coin_key, student_key = jax.random.split(key)
+        student = jax.random.categorical(student_key, scores).astype(jnp.int32)
+        acts = jax.random.uniform(coin_key, label.shape) < state.hyper.student_share
+        return jnp.where(acts, student, label), ()
+
+    def update(
+        state: ImitationState, rollout: Rollout, key: PRNGKey
+    ) -> tuple[ImitationState, Metrics]:
+        decisions = flatten_time((rollout.observation, rollout.mask))
+        draw_key, step_key = jax.random.split(key)
+        index = minibatches(draw_key, rollout.reward.size, config.gradient_steps, config.batch_size)
+        progress = state.updates / config.total_updates
+        rate = linear(state.hyper.learning_rate, state.hyper.final_learning_rate, progress)
+
+        def step(
+            carry: tuple[PyTree, optax.OptState], drawn: tuple[Array, PRNGKey]
+        ) -> tuple[tuple[PyTree, optax.OptState], Metrics]:
+            params, adam = carry
+            rows, key = drawn
+            taught, mask = jax.tree.map(lambda x: x[rows], decisions)
+            observation, label = taught.observation, taught.label.astype(jnp.int32)
+            if augment is not None:
+                keys = jax.random.split(key, config.batch_size)
+                observation, mask, label = jax.vmap(augment)(keys, observation, mask, label)
+            (_, metrics), gradient = jax.value_and_grad(loss_of, has_aux=True)(
+                params, observation, mask, label
+            )
+            params, adam = descend(optimiser, params, adam, gradient, rate)
+            return (params, adam), metrics
+
+        keys = jax.random.split(step_key, config.gradient_steps)
+        carry, metrics = jax.lax.scan(step, (state.params, state.optimiser), (index, keys))
+        metrics = jax.tree.map(jnp.mean, metrics) | {"learning_rate": rate}
+        return ImitationState(*carry, state.hyper, state.updates + 1), metrics
+
+    def loss_of(
+        params: PyTree, observation: PyTree, mask: Array, label: Array
+    ) -> tuple[Array, Metrics]:
+        scores = log_policy(params, observation, mask)
+        legal = jnp.take_along_axis(mask, label[:, None], axis=-1)[:, 0]
+        weight = (has_choice(mask) & legal).astype(jnp.float32)
+        if config.loss == "cross_entropy":
+            loss = -taken(scores, label)
+        else:
+            error = jnp.exp(scores) - jax.nn.one_hot(label, mask.shape[-1])
+            size = error**2 if config.loss == "squared" else jnp.abs(error)
+            loss = jnp.mean(size, axis=-1)
+        mean_loss = weighted_mean(jnp.where(weight > 0, loss, 0.0), weight)
+        agrees = (best_legal(scores, mask) == label).astype(jnp.float32)
+        return mean_loss, {
+            "loss": mean_loss,
+            "agreement": weighted_mean(agrees, weight),
+            "informative": jnp.mean(weight),
+            "illegal_labels": jnp.mean(~legal, dtype=jnp.float32),
+        }
+
+    return Learner(init, act, update, policy_params=lambda state: state.params)
+
+
+def check_positive(config: object, *names: str) -> None:
+    """Refuse settings below 1 by name."""
+    for name in names:
+        value = getattr(config, name)
+        if value < 1:
+            raise JaxschedError(f"{type(config).__name__}.{name} is {value}; it must be at least 1")
+
+
+def init_params(network: nn.Module, key: PRNGKey, observation_spec: PyTree) -> PyTree:
+    """Parameters drawn for a batch of one observation of the given specs."""
+    zeros = jax.tree.map(lambda spec: _as_float32(spec.zeros()[None]), observation_spec)
+    return network.init(key, zeros)
+
+
+def log_probabilities(logits: Array, mask: Array) -> Array:
+    """Log-softmax over the legal actions, about -1e9 at the others; ``[..., A]``."""
+    return jax.nn.log_softmax(jnp.where(mask, logits, ILLEGAL), axis=-1)
+
+
+def taken(scores: Array, action: Array) -> Array:
+    """The score of the action of each row, ``[...]`` from ``[..., A]`` and int ``[...]``."""
+    return jnp.take_along_axis(scores, action[..., None], axis=-1)[..., 0]
+
+
+def entropy(log_probability: Array) -> Array:
+    """Entropy in nats, ``[...]`` from the log-probabilities ``[..., A]``."""
+    probability = jnp.exp(log_probability)
+    return -jnp.sum(jnp.where(probability > 0, probability * log_probability, 0.0), axis=-1)
+
+
+def has_choice(mask: Array) -> Array:
+    """Rows with more than one legal action: only these teach anything; bool ``[...]``."""
+    return jnp.sum(mask, axis=-1) > 1
+
+
+def weighted_mean(x: Array, weight: Array) -> Array:
+    """Mean of ``x`` under weights of the same shape; 0 where all weights are 0."""
+    total = jnp.sum(weight)
+    return jnp.sum(x * weight) / jnp.where(total > 0, total, 1.0)
+
+
+def flatten_time(tree: PyTree) -> PyTree:
+    """Leaves ``[T, B, ...]`` as ``[T * B, ...]``, time-major."""
+    return jax.tree.map(lambda x: x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]), tree)
+
+
+def minibatches(key: PRNGKey, num_rows: int, num_batches: int, size: int) -> Array:
+    """Rows of random minibatches, int32 ``[num_batches, size]``.
+
+    Permutations one after the other, cut to length: no row comes up twice before every row came
+    up once.
+    """
+    passes = -(-num_batches * size // num_rows)
+    orders = jax.vmap(lambda k: jax.random.permutation(k, num_rows))(jax.random.split(key, passes))
+    return orders.reshape(-1)[: num_batches * size].reshape(num_batches, size)
+
+
+def descend(
+    optimiser: optax.GradientTransformation,
+    params: PyTree,
+    state: optax.OptState,
+    gradient: PyTree,
+    rate: Array,
+) -> tuple[PyTree, optax.OptState]:
+    """One step of a traced learning rate along the optimiser's direction."""
+    direction, state = optimiser.update(gradient, state)
+    return jax.tree.map(lambda p, d: p - rate * d, params, direction), state
+
+
+def descend_both(
+    optimiser: optax.GradientTransformation,
+    params: Networks,
+    states: Networks,
+    gradients: Networks,
+    rates: tuple[Array, Array],
+) -> tuple[Networks, Networks]:
+    """:func:`descend` on policy and value, each by its own rate; parameters and states."""
+    stepped = [
+        descend(optimiser, *parts) for parts in zip(params, states, gradients, rates, strict=True)
+    ]
+    return Networks(*(p for p, _ in stepped)), Networks(*(s for _, s in stepped))
+
+
+def clipped_adam(max_gradient_norm: float | None) -> optax.GradientTransformation:
+    """Adam's direction, of gradients clipped to a global norm if one is given."""
+    if max_gradient_norm is None:
+        return optax.scale_by_adam()
+    return optax.chain(optax.clip_by_global_norm(max_gradient_norm), optax.scale_by_adam())
+
+
+def _as_float32(x: Array) -> Array:
+    return x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x
