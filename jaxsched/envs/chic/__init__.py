@@ -1,0 +1,7 @@
+"""Chic and Chic-Pair: how many workers and parameter servers each training workload gets."""
+
+from jaxsched.envs.chic.environment import Chic
+from jaxsched.envs.chic.intervals import OptimusIntervals
+from jaxsched.envs.chic.tables import CHIC_JOBS, Params
+
+__all__ = ["CHIC_JOBS", "Chic", "OptimusIntervals", "Params"]

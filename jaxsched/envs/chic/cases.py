@@ -1,0 +1,175 @@
+"""Golden cases of Chic: a workload table with a list of actions, or Optimus (section 14)."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.envs.chic import records as rec
+from jaxsched.envs.chic.dynamics import State
+from jaxsched.envs.chic.environment import Chic
+from jaxsched.envs.chic.intervals import IntervalState, OptimusIntervals, allocate
+from jaxsched.envs.chic.tables import CHIC_JOBS, SCALARS, Params
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import JobTable, from_records
+from jaxsched.types import Array, TimeStep
+
+STATIC = {
+    "capacity": "capacity",
+    "I": "window",
+    "pair": "pair",
+    "max_decisions": "max_decisions",
+    "stop_on_cond2": "stop_on_cond2",
+}
+OPTIMUS_STATIC = {"capacity": "capacity", "on_block": "on_block"}
+UNLIMITED = 2**62  # a case is as long as it is
+METRICS = ("finished", "avg_jct", "max_jct", "avg_wait", "makespan", "utilization")
+ACTION_METRICS = (*METRICS, "total_reward", "steps", "phases")
+OPTIMUS_METRICS = (*METRICS, "min_jct", "median_jct")
+WHOLE = ("finished", "steps", "phases")
+LISTED_DECISIONS = 12
+
+
+def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one case in float64; the result has all keys of its ``expect``.
+
+    The trajectory has every step, with its number under ``step``.
+
+    Raises:
+      JaxschedError: the case is malformed, or its table must be refused.
+    """
+    config = case.get("config", {})
+    if not isinstance(config, Mapping):
+        raise JaxschedError(f"'config' must be an object, not {type(config).__name__}")
+    if ("policy" in case) and ("actions" in case):
+        raise JaxschedError("a case needs 'policy' or 'actions', not both")
+    records = case.get("jobs")
+    if not isinstance(records, list):
+        raise JaxschedError(f"'jobs' must be a list, not {type(records).__name__}")
+    table = from_records(records, schema=CHIC_JOBS)
+    optimus = "policy" in case or "interval" in config
+    if optimus and case.get("policy", "optimus") != "optimus":
+        raise JaxschedError(f"policy is {case['policy']!r}; accepted: 'optimus'")
+    with jax.enable_x64(True):
+        if optimus:
+            return _run_optimus(config, table)
+        return _run_actions(config, table, case.get("actions", []))
+
+
+def _options(
+    config: Mapping[str, Any], static: Mapping[str, str], scalars: tuple[str, ...]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Static options and real numbers of a case's ``config``."""
+    known = (*static, *scalars)
+    unknown = sorted(set(config) - set(known))
+    if unknown:
+        raise JaxschedError(f"config: unknown key {unknown[0]!r}; known are {', '.join(known)}")
+    options = {static[name]: config[name] for name in static if name in config}
+    return options, {name: config[name] for name in scalars if name in config}
+
+
+def _run_actions(config: Mapping[str, Any], table: JobTable, actions: Any) -> dict[str, Any]:
+    options, scalars = _options(
+        config, STATIC, tuple(name for name in SCALARS if name != "interval")
+    )
+    if not isinstance(actions, list):
+        raise JaxschedError(f"'actions' must be a list, not {type(actions).__name__}")
+    for index, action in enumerate(actions):
+        if isinstance(action, bool) or not isinstance(action, int):
+            raise JaxschedError(f"actions: entry {index} must be a whole number, not {action!r}")
+    env = Chic(**options, max_stalls=UNLIMITED)
+    params = env.params([table], **scalars)
+    state, timestep = _reset(env, params)
+    records, trajectory = rec.recorder(env).init(params), []
+    for index, action in enumerate(actions):
+        row = {
+            "step": index,
+            "time": float(state.time),
+            "mask": np.asarray(timestep.action_mask).astype(int).tolist(),
+            "obs": np.asarray(timestep.observation).tolist(),
+            "action": action,
+        }
+        row["terminal"], state, timestep, records = _step(
+            env, state, jnp.int32(min(max(action, -1), env.void)), params, records
+        )
+        row["terminal"] = bool(row["terminal"])
+        row |= {"reward": float(timestep.reward), "done": bool(timestep.done)}
+        if timestep.metrics.phase:
+            row["time_after"] = float(state.time)
+            row["remaining"] = rec.remaining(params, 0, records).astype(int).tolist()
+        trajectory.append(row)
+    jobs = [
+        {**times, "remaining": int(left)}
+        for times, left in zip(_times(records), rec.remaining(params, 0, records), strict=True)
+    ]
+    metrics = _metrics(env, params, records, ACTION_METRICS)
+    return {"metrics": metrics, "jobs": jobs, "trajectory": trajectory}
+
+
+def _run_optimus(config: Mapping[str, Any], table: JobTable) -> dict[str, Any]:
+    options, scalars = _options(config, OPTIMUS_STATIC, ("interval", "max_time"))
+    env = OptimusIntervals(**options, max_instants=UNLIMITED)
+    params = env.params([table], **scalars)
+    state, timestep = _reset(env, params)
+    records = rec.recorder(env).init(params)
+    decisions: list[dict[str, Any]] = []
+    while not timestep.done:
+        time = float(env.time(state, params))
+        units, state, timestep, records = _decide(env, state, params, records)
+        if len(decisions) < LISTED_DECISIONS:
+            given = {str(job): row for job, row in enumerate(units.tolist()) if any(row)}
+            decisions.append({"time": time, "alloc": given})
+    metrics = _metrics(env, params, records, OPTIMUS_METRICS)
+    metrics["decisions"] = int(records.phases)
+    return {"metrics": metrics, "jobs": _times(records), "decisions": decisions}
+
+
+@partial(jax.jit, static_argnames="env")
+def _reset(env: Chic | OptimusIntervals, params: Params) -> tuple[Any, TimeStep]:
+    return env.reset(jax.random.key(0), params, jnp.int32(0))
+
+
+@partial(jax.jit, static_argnames="env")
+def _step(
+    env: Chic, state: State, action: Array, params: Params, records: rec.Records
+) -> tuple[Array, State, TimeStep, rec.Records]:
+    """Whether S' was reached before the action, and what follows it."""
+    after, timestep = env.step(jax.random.key(0), state, action, params)
+    records = rec.recorder(env).update(records, timestep, jnp.bool_(True))
+    return env.terminal(state, params), after, timestep, records
+
+
+@partial(jax.jit, static_argnames="env")
+def _decide(
+    env: OptimusIntervals, state: IntervalState, params: Params, records: rec.Records
+) -> tuple[Array, IntervalState, TimeStep, rec.Records]:
+    """Optimus' allocation and what follows it."""
+    units = allocate(env, state, params)
+    after, timestep = env.step(jax.random.key(0), state, units, params)
+    records = rec.recorder(env).update(records, timestep, jnp.bool_(True))
+    return units, after, timestep, records
+
+
+def _metrics(
+    env: Chic | OptimusIntervals, params: Params, records: rec.Records, names: tuple[str, ...]
+) -> dict[str, Any]:
+    batched = jax.tree.map(lambda x: np.asarray(x)[None], records)
+    values = rec.summarise(env, params, np.zeros(1, int), batched)
+    return {
+        name: int(values[name][0]) if name in WHOLE else float(values[name][0]) for name in names
+    }
+
+
+def _times(records: rec.Records) -> list[dict[str, float | None]]:
+    """Start and finish of each workload, None before."""
+    times = np.stack([np.asarray(records.start), np.asarray(records.finish)], axis=-1).tolist()
+    return [
+        {
+            "start": None if start == rec.NEVER else start,
+            "finish": None if finish == rec.NEVER else finish,
+        }
+        for start, finish in times
+    ]

@@ -1,0 +1,227 @@
+"""The rules of Chic's cluster (specification, section 3), with no word of learning in them.
+
+Workloads enter the window in table order and leave it only when they finish, so those that ever
+entered it are the table's first ``entered`` rows and no record per workload is needed. The window
+is a short tuple of rows, written out row by row: each number of a row is then an array over the
+environments alone, which compilers vectorise.
+
+Axes: ``I`` rows of the window. Times in seconds, of JAX's default float type.
+"""
+
+from functools import reduce
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.elastic.resources import Layout, layout
+from jaxsched.envs.chic.tables import SERVERS, WORKERS, JobTables, Params, lookup, per_table, unpack
+from jaxsched.types import Array
+
+EPS = 1e-4  # iterations: what rounding may take from a whole number of them
+TOL = 1e-2  # seconds: events closer together coincide
+
+
+class Row(NamedTuple):
+    """One workload of the window; all int32 scalars, 0 where the row is empty.
+
+    ``job`` is its index in the table (the empty row's where there is none), ``left`` are remaining
+    iterations, ``workers`` and ``servers`` the allocation of the current phase.
+    """
+
+    job: Array
+    model: Array
+    left: Array
+    workers: Array
+    servers: Array
+
+
+class State(NamedTuple):
+    """Everything the future depends on."""
+
+    rows: tuple[Row, ...]  # I, the workloads first, in table order
+    time: Array  # float
+    decisions: Array  # int32, in the current phase
+    submitted: Array  # int32, workloads submitted up to now
+    entered: Array  # int32, workloads that ever were in the window
+    episode: Array  # int32, which table
+
+
+class Cluster(NamedTuple):
+    """The cluster's static description: packed resources (``elastic.resources.Layout``)."""
+
+    layout: Layout
+    worker: tuple[int, ...]  # packed need of one worker of each type
+    server: tuple[int, ...]
+    pair: tuple[int, ...]
+
+    def need(self, kind: str, model: Array) -> Array:
+        """Packed need of one unit of a workload of that type, int32."""
+        needs = getattr(self, kind)
+        chosen = jnp.int32(needs[-1])
+        for index, value in enumerate(needs[:-1]):
+            chosen = jnp.where(model == index, value, chosen)
+        return chosen
+
+
+def cluster_of(capacity: tuple[int, ...]) -> Cluster:
+    """The packing for an aggregate capacity."""
+    packing = layout(capacity)
+
+    def packed(needs: np.ndarray) -> tuple[int, ...]:
+        return tuple(int(need) for need in packing.pack(needs))
+
+    return Cluster(packing, packed(WORKERS), packed(SERVERS), packed(WORKERS + SERVERS))
+
+
+def exists(row: Row) -> Array:
+    """Whether the row holds a workload (a finished one leaves at once)."""
+    return row.left > 0
+
+
+def can_train(row: Row) -> Array:
+    """Whether its workload has a worker and a PS."""
+    return (row.workers > 0) & (row.servers > 0)
+
+
+def count(flags: list[Array]) -> Array:
+    """How many of the flags are set, int32."""
+    return reduce(jnp.add, [flag.astype(jnp.int32) for flag in flags])
+
+
+def any_of(flags: list[Array]) -> Array:
+    """Whether one of the flags is set."""
+    return reduce(jnp.logical_or, flags)
+
+
+def window_size(state: State) -> Array:
+    """Workloads in the window, int32."""
+    return count([exists(row) for row in state.rows])
+
+
+def free_resources(state: State, cluster: Cluster) -> Array:
+    """Packed free resources, int32."""
+    free = jnp.int32(cluster.layout.full)
+    for row in state.rows:
+        free -= row.workers * cluster.need("worker", row.model)
+        free -= row.servers * cluster.need("server", row.model)
+    return free
+
+
+def fitting_units(state: State, cluster: Cluster, pair: bool) -> list[list[Array]]:
+    """Per row whether it has a workload of which each kind of unit fits, bool scalars.
+
+    The kinds are worker, PS; with ``pair`` only a worker with a PS.
+    """
+    free = free_resources(state, cluster)
+    kinds = ("pair",) if pair else ("worker", "server")
+    return [
+        [exists(row) & cluster.layout.fits(free, cluster.need(kind, row.model)) for kind in kinds]
+        for row in state.rows
+    ]
+
+
+def look_up_speed(table: Array, row: Row) -> Array:
+    """Entry of a speed table for a row's type and allocation."""
+    _, workers, servers = table.shape
+    index = (row.model * workers + row.workers) * servers + row.servers
+    return table.reshape(-1).at[index].get(mode="promise_in_bounds")
+
+
+def finished(state: State, jobs: JobTables) -> Array:
+    """Every workload has finished, bool."""
+    last = per_table(jobs.num_jobs, state.episode)
+    return ~exists(state.rows[0]) & (state.entered == last)
+
+
+def timed_out(state: State, params: Params) -> Array:
+    """A training phase has ended at or after the time limit, bool."""
+    return (state.time >= params.max_time) & (state.decisions == 0)
+
+
+def submissions(jobs: JobTables, episode: Array) -> Array:
+    """Submission times of a table, ``[n + 1]``."""
+    return per_table(jobs.submit_time, episode)
+
+
+def new_state(jobs: JobTables, episode: Array, window: int) -> State:
+    """The cluster at the first submission."""
+    episode = jnp.asarray(episode, jnp.int32)
+    none = jnp.int32(0)
+    empty = Row(jnp.int32(jobs.empty_row), none, none, none, none)
+    time = lookup(jobs.submit_time, episode, none)
+    submitted = per_table(jobs.at_start, episode)
+    state = State((empty,) * window, time, none, submitted, none, episode)
+    return refill(state, jobs)
+
+
+def refill(state: State, jobs: JobTables) -> State:
+    """Close the gaps that finished workloads left, then let waiting ones in, in table order."""
+    stays = [exists(row) for row in state.rows]
+    staying, free = count(stays), len(state.rows)
+    before = [count(stays[:k]) if k else jnp.int32(0) for k in range(free)]
+    rows = []
+    for place in range(free):
+        candidate = state.entered + place - staying
+        enters = (place >= staying) & (candidate < state.submitted)
+        job = jnp.where(enters, candidate, jobs.empty_row)
+        model, left = unpack(lookup(jobs.workload, state.episode, job))
+        none = jnp.zeros_like(job)
+        new = Row(job, model, left, none, none)
+        for k in reversed(range(place, free)):
+            moves = stays[k] & (before[k] == place)
+            new = Row(
+                *(
+                    jnp.where(moves, old, value)
+                    for old, value in zip(state.rows[k], new, strict=True)
+                )
+            )
+        rows.append(new)
+    entering = jnp.minimum(free - staying, state.submitted - state.entered)
+    return state._replace(rows=tuple(rows), entered=state.entered + entering)
+
+
+class Phase(NamedTuple):
+    """How a training phase from a state on would go.
+
+    ``left`` are the remaining iterations of each row after it.
+    """
+
+    end: Array
+    duration: Array
+    left: list[Array]
+
+
+def train(state: State, params: Params) -> Phase:
+    """The training phase: to the next admissible arrival or the first finish."""
+    jobs, rows = params.jobs, state.rows
+    pace = [look_up_speed(params.seconds, row) for row in rows]
+    trains = [can_train(row) for row in rows]
+    needed = [
+        jnp.where(t, row.left * g, jnp.inf) for t, row, g in zip(trains, rows, pace, strict=True)
+    ]
+    first_finish = jnp.min(jnp.stack(needed))
+    arrival = lookup(jobs.submit_time, state.episode, state.submitted)
+    gap = arrival - state.time
+    last = per_table(jobs.num_jobs, state.episode)
+    arrives = ~exists(rows[-1]) & (state.submitted < last) & (gap <= first_finish + TOL)
+    stalls = jnp.isinf(first_finish)
+    duration = jnp.where(arrives, gap, jnp.where(stalls, params.stall_seconds, first_finish))
+    end = jnp.where(arrives, arrival, state.time + duration)
+    left = []
+    for t, row, g, need in zip(trains, rows, pace, needed, strict=True):
+        done = jnp.floor(duration / g + EPS).astype(jnp.int32)
+        after = jnp.where(need <= duration + TOL, 0, jnp.maximum(row.left - done, 0))
+        left.append(jnp.where(t, after, row.left))
+    return Phase(end, duration, left)
+
+
+def waiting_time(state: State, params: Params, end: Array, duration: Array) -> Array:
+    """Seconds that workloads spend in the system until ``end``, summed over them.
+
+    Those of the window count in full, those behind it and those still to come from their
+    submission on if it is later than now.
+    """
+    behind = jnp.arange(params.jobs.empty_row + 1) >= state.entered
+    present = jnp.clip(end - submissions(params.jobs, state.episode), 0.0, duration)
+    return jnp.sum(jnp.where(behind, present, 0.0)) + window_size(state) * duration

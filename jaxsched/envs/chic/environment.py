@@ -1,0 +1,337 @@
+"""Chic and Chic-Pair as an environment: one unit for a workload of the window, or train."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy.typing as npt
+
+from jaxsched.elastic.models import CHIC_COEFFICIENTS, RESOURCES
+from jaxsched.environment import Environment
+from jaxsched.envs.chic import dynamics
+from jaxsched.envs.chic.dynamics import Cluster, Row, State, can_train, exists
+from jaxsched.envs.chic.observation import observation_names, observe
+from jaxsched.envs.chic.tables import WORKERS, Params, build_params
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import JobTable
+from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
+
+MAX_WINDOW = 32
+MAX_DECISIONS = 2**20
+
+
+class StepMetrics(NamedTuple):
+    """What happened in one step; the recorder gathers these into records per workload.
+
+    Attributes:
+      job: int32 ``[I]``, the window before the step, as table rows.
+      began: float, time before the step.
+      ended: float, time after it.
+      trains: bool ``[I]``, this row's workload trained.
+      progress: int32 ``[I]``, iterations it made.
+      finishes: bool ``[I]``, and finished.
+      decides: bool, the step was a decision.
+      phase: bool, the step was a training phase (neither after the end).
+      gpu_seconds: float, allocated to the workloads that trained.
+      missed: bool, the action chose a row without workload.
+      blocked: bool, the action's unit did not fit.
+    """
+
+    job: Array
+    began: Array
+    ended: Array
+    trains: Array
+    progress: Array
+    finishes: Array
+    decides: Array
+    phase: Array
+    gpu_seconds: Array
+    missed: Array
+    blocked: Array
+
+
+@dataclass(frozen=True)
+class Chic(Environment):
+    """A cluster of aggregate capacity that trains elastic workloads.
+
+    Observation: float32 ``[6 I + 1]``, Chic-Pair ``[5 I + 1]`` (``observation.py``). Actions:
+    ``2 r`` a worker for row ``r`` of the window, ``2 r + 1`` a parameter server (PS), last void
+    (train); Chic-Pair: ``r`` one of both. Reward: minus the time workloads spend in the system,
+    and penalties for pointless choices (section 6). Terminates when every workload has finished.
+
+    Attributes:
+      capacity: GPUs, CPU cores, GB of memory.
+      window: I, workloads that can be chosen and trained.
+      pair: Chic-Pair.
+      max_decisions: in one decision phase.
+      stop_on_cond2: the decision phase also ends once every workload of the window is as fast as
+        it gets.
+      free_choice: outside S', the end of a decision phase, report every action as legal (the
+        paper's policy may choose pointless ones); the rules do not change.
+      max_stalls: phases of an episode in which nobody trains, a bound for ``max_steps``.
+    """
+
+    capacity: tuple[int, int, int] = (10, 120, 600)
+    window: int = 3
+    pair: bool = False
+    max_decisions: int = 256
+    stop_on_cond2: bool = True
+    free_choice: bool = False
+    max_stalls: int = 10_000
+
+    name = "chic"
+    behaviour_version = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "capacity", check_capacity(self.capacity))
+        limits = {
+            "window": (1, MAX_WINDOW),
+            "max_decisions": (0, MAX_DECISIONS),
+            "max_stalls": (0, 2**62),
+        }
+        for field, (least, most) in limits.items():
+            value = getattr(self, field)
+            if not is_whole(value) or not least <= value <= most:
+                raise JaxschedError(
+                    f"chic: {field} is {value!r}; accepted: a whole number from {least} to {most}"
+                )
+        for field in ("pair", "stop_on_cond2", "free_choice"):
+            if not isinstance(getattr(self, field), bool):
+                raise JaxschedError(
+                    f"chic: {field} is {getattr(self, field)!r}; accepted: true or false"
+                )
+
+    @property
+    def cluster(self) -> Cluster:
+        """The packing of the cluster's resources."""
+        return dynamics.cluster_of(self.capacity)
+
+    @property
+    def void(self) -> int:
+        """The last action: train."""
+        return self.window if self.pair else 2 * self.window
+
+    def params(
+        self,
+        tables: Sequence[JobTable],
+        *,
+        coefficients: npt.ArrayLike = CHIC_COEFFICIENTS,
+        **scalars: float,
+    ) -> Params:
+        """Parameters for these workload tables.
+
+        Args:
+          tables: of the schema ``CHIC_JOBS``; sorted by submission here.
+          coefficients: of the iteration time, ``[3, 5]`` (``elastic.speed.seconds``).
+          **scalars: values for some of ``tables.SCALARS``.
+
+        Raises:
+          JaxschedError: a table or a value is refused, or an episode could stall more often than
+            ``max_stalls``.
+        """
+        params = build_params(
+            tables, self.capacity, pair=self.pair, coefficients=coefficients, scalars=scalars
+        )
+        stalls = float(params.max_time / params.stall_seconds)
+        if stalls > self.max_stalls:
+            raise JaxschedError(
+                f"chic: max_time / stall_seconds is {stalls:.1f}; accepted: at most max_stalls, "
+                f"{self.max_stalls}"
+            )
+        return params
+
+    def num_episodes(self, params: Params) -> int:
+        """Number of workload tables."""
+        return params.jobs.num_jobs.shape[0]
+
+    def max_jobs(self, params: Params) -> int:
+        """Workloads of the longest table."""
+        return params.jobs.empty_row
+
+    def max_steps(self, params: Params) -> int:
+        """Phases (one per arrival, finish or stall) times the decisions of each, with its void."""
+        phases = 2 * self.max_jobs(params) + self.max_stalls + 1
+        return phases * (self.max_decisions + 1)
+
+    def observation_spec(self, params: Params) -> ArraySpec:
+        """Flat float32 vector, named entry by entry."""
+        del params
+        names = observation_names(self.window, self.pair)
+        return ArraySpec((len(names),), jnp.float32, minimum=0.0, names=names)
+
+    def action_spec(self, params: Params) -> DiscreteSpec:
+        """The units of each row, then void."""
+        del params
+        return DiscreteSpec(self.void + 1)
+
+    def free(self, state: State) -> Array:
+        """Packed free resources, int32."""
+        return dynamics.free_resources(state, self.cluster)
+
+    def terminal(self, state: State, params: Params) -> Array:
+        """S': the decision phase is over and any action trains, bool (section 3)."""
+        fits = dynamics.fitting_units(state, self.cluster, self.pair)
+        return self._terminal(state, params, fits)
+
+    def _terminal(self, state: State, params: Params, fits: list[list[Array]]) -> Array:
+        over = ~dynamics.any_of([unit for row in fits for unit in row])
+        over |= state.decisions >= self.max_decisions
+        if self.stop_on_cond2:
+            faster = [
+                exists(row) & ~dynamics.look_up_speed(params.settled, row) for row in state.rows
+            ]
+            over |= ~dynamics.any_of(faster)
+        return over
+
+    def legal(self, state: State, params: Params) -> Array:
+        """Units that fit outside S', and void; bool ``[A]``."""
+        fits = dynamics.fitting_units(state, self.cluster, self.pair)
+        chooses = ~self._terminal(state, params, fits)
+        units = [unit & chooses for row in fits for unit in row]
+        return jnp.stack([*units, jnp.ones_like(chooses)])
+
+    def observe(self, state: State, params: Params) -> tuple[Array, Array]:
+        """Observation and mask of a state."""
+        observation = observe(state, params, self.pair)
+        if not self.free_choice:
+            return observation, self.legal(state, params)
+        chooses = ~self.terminal(state, params)
+        return observation, jnp.stack([chooses] * self.void + [jnp.ones_like(chooses)])
+
+    def reset(
+        self, key: PRNGKey, params: Params, episode: Array | None = None
+    ) -> tuple[State, TimeStep]:
+        """The idle cluster at the first submission of table ``episode``, or of one drawn."""
+        if episode is None:
+            share = jax.random.uniform(key, dtype=jnp.float32)
+            episode = params.draw[0] + (share * params.draw[1]).astype(jnp.int32)
+        state = dynamics.new_state(params.jobs, episode, self.window)
+        zero, false = jnp.zeros((), float), jnp.bool_(False)
+        whole, flags = jnp.zeros(self.window, jnp.int32), jnp.zeros(self.window, bool)
+        job = jnp.stack([row.job for row in state.rows])
+        metrics = StepMetrics(
+            job, state.time, state.time, flags, whole, flags, false, false, zero, false, false
+        )
+        observation, mask = self.observe(state, params)
+        return state, TimeStep(observation, mask, zero, false, false, zero, metrics)
+
+    def step(
+        self, key: PRNGKey, state: State, action: Array, params: Params
+    ) -> tuple[State, TimeStep]:
+        """One unit, or one training phase (section 3); ``key`` is not used."""
+        del key
+        jobs = params.jobs
+        fits = dynamics.fitting_units(state, self.cluster, self.pair)
+        over = dynamics.finished(state, jobs) | dynamics.timed_out(state, params)
+        void = (action < 0) | (action >= self.void)
+        chooses = ~over & ~void & ~self._terminal(state, params, fits)
+        trains = ~over & ~chooses
+
+        rows, bonus, missed, blocked = self._allocate(state.rows, fits, action, params)
+        phase = dynamics.train(state, params)
+        duration = jnp.where(chooses, params.decision_seconds, phase.duration)
+        duration = jnp.where(over, 0.0, duration)
+        end = jnp.where(trains, phase.end, state.time + duration)
+        lost = dynamics.waiting_time(state, params, end, duration)
+        reward = jnp.where(chooses, bonus, 0.0) - lost / params.time_unit
+
+        trained = [trains & can_train(row) for row in state.rows]
+        after = []
+        for row, more, left in zip(state.rows, rows, phase.left, strict=True):
+            after.append(
+                Row(
+                    job=row.job,
+                    model=row.model,
+                    left=jnp.where(trains, left, row.left),
+                    workers=jnp.where(trains, 0, jnp.where(chooses, more.workers, row.workers)),
+                    servers=jnp.where(trains, 0, jnp.where(chooses, more.servers, row.servers)),
+                )
+            )
+        submitted = jnp.sum(dynamics.submissions(jobs, state.episode) <= end, dtype=jnp.int32)
+        decisions = jnp.where(trains, 0, state.decisions + chooses)
+        following = dynamics.refill(
+            State(tuple(after), end, decisions, submitted, state.entered, state.episode), jobs
+        )
+
+        gpus = [
+            jnp.where(t, row.workers * jnp.asarray(WORKERS[:, 0])[row.model], 0)
+            for t, row in zip(trained, state.rows, strict=True)
+        ]
+        progress = [row.left - new.left for row, new in zip(state.rows, after, strict=True)]
+        finishes = [
+            exists(row) & (new.left == 0) for row, new in zip(state.rows, after, strict=True)
+        ]
+        metrics = StepMetrics(
+            job=jnp.stack([row.job for row in state.rows]),
+            began=state.time,
+            ended=end,
+            trains=jnp.stack(trained),
+            progress=jnp.stack(progress),
+            finishes=jnp.stack(finishes),
+            decides=chooses,
+            phase=trains,
+            gpu_seconds=jnp.sum(jnp.stack(gpus), dtype=jnp.int32) * duration,
+            missed=chooses & missed,
+            blocked=chooses & blocked,
+        )
+        observation, mask = self.observe(following, params)
+        terminated = dynamics.finished(following, jobs)
+        timestep = TimeStep(
+            observation=observation,
+            action_mask=mask,
+            reward=reward,
+            terminated=terminated,
+            truncated=~terminated & dynamics.timed_out(following, params),
+            elapsed=duration,
+            metrics=metrics,
+        )
+        return following, timestep
+
+    def _allocate(
+        self, rows: tuple[Row, ...], fits: list[list[Array]], action: Array, params: Params
+    ) -> tuple[list[Row], Array, Array, Array]:
+        """Rows with one more unit, r2 + r3, and whether the row was empty or the unit too large."""
+        after, missed, blocked = [], [], []
+        bonus = jnp.zeros((), float)
+        for place, (row, fit) in enumerate(zip(rows, fits, strict=True)):
+            if self.pair:
+                asked = [action == place]
+            else:
+                asked = [action == 2 * place, action == 2 * place + 1]
+            grows = [a & f for a, f in zip(asked, fit, strict=True)]
+            more = [g.astype(jnp.int32) for g in grows]
+            new = row._replace(workers=row.workers + more[0], servers=row.servers + more[-1])
+            missed.append(dynamics.any_of(asked) & ~exists(row))
+            blocked.append(dynamics.any_of(asked) & exists(row) & ~dynamics.any_of(grows))
+            if not self.pair:
+                first = dynamics.any_of(grows) & (row.workers + row.servers == 0)
+                both = can_train(new) & ~can_train(row)
+                bonus += jnp.where(both, params.p2, 0.0) - jnp.where(first, params.p2, 0.0)
+            after.append(new)
+        empty = dynamics.any_of(missed)
+        bonus -= jnp.where(empty, params.p1, 0.0)
+        return after, bonus, empty, dynamics.any_of(blocked)
+
+
+def is_whole(value: object) -> bool:
+    """Whether it is an integer and no truth value."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def check_capacity(capacity: Sequence[int]) -> tuple[int, int, int]:
+    """The cluster's capacity as a tuple.
+
+    Raises:
+      JaxschedError: not three whole numbers, or too large to pack.
+    """
+    good = isinstance(capacity, Sequence) and len(capacity) == len(RESOURCES)
+    if not good or not all(is_whole(amount) for amount in capacity):
+        raise JaxschedError(
+            f"chic: capacity is {capacity!r}; accepted: three whole numbers "
+            f"({', '.join(RESOURCES)})"
+        )
+    dynamics.cluster_of(tuple(capacity))
+    gpus, cpus, memory = capacity
+    return gpus, cpus, memory

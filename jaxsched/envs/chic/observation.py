@@ -1,0 +1,32 @@
+"""What the agent of Chic sees (specification, section 4).
+
+Per row of the window: one-hot type, remaining iterations, workers and, but for Chic-Pair, parameter
+servers (PS); then the number of workloads waiting behind the window.
+"""
+
+import jax.numpy as jnp
+
+from jaxsched.elastic.models import NAMES
+from jaxsched.envs.chic.dynamics import State, exists
+from jaxsched.envs.chic.tables import NUM_MODELS, Params
+from jaxsched.types import Array
+
+
+def observation_names(window: int, pair: bool) -> tuple[str, ...]:
+    """A readable name for each entry, in order."""
+    fields = [*NAMES[:NUM_MODELS], "remaining", "workers"] + ([] if pair else ["servers"])
+    return (*(f"row{row}.{field}" for row in range(window) for field in fields), "backlog")
+
+
+def observe(state: State, params: Params, pair: bool) -> Array:
+    """The observation, float32 ``[I * 6 + 1]`` (pair ``I * 5 + 1``)."""
+    entries = []
+    for row in state.rows:
+        entries += [
+            (exists(row) & (row.model == model)).astype(float) for model in range(NUM_MODELS)
+        ]
+        entries += [row.left / params.iter_scale, row.workers / params.alloc_scale]
+        if not pair:
+            entries.append(row.servers / params.alloc_scale)
+    entries.append((state.submitted - state.entered) / params.backlog_scale)
+    return jnp.stack(entries).astype(jnp.float32)
