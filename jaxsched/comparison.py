@@ -78,12 +78,12 @@ def compare(
         info = system.policies[name]
         played = _play_rule(contest, base, name)
         panels[name] = played.schedule
-        entries.append(_entry(name, info.kind, info.description, [played], single=True))
+        entries.append(_entry(system, name, info.kind, info.description, [played]))
     for policy in learned:
         on_policy(policy.name)
         runs = _play_learned(contest, policy)
         panels[policy.name] = runs[0].schedule
-        entries.append(_entry(policy.name, "learned", policy.note, runs, single=len(runs) == 1))
+        entries.append(_entry(system, policy.name, "learned", policy.note, runs))
     result: dict[str, Any] = {
         "system": system.name,
         "title": system.title,
@@ -105,7 +105,7 @@ def compare(
     baselines = system.policy_names("baseline")
     if learned and set(baselines) <= set(names):
         means = {entry["name"]: _means(entry) for entry in entries}
-        result["paper"] = {"rows": system.claims(means, learned[0].name)}
+        result["paper"] = {"rows": system.claims(base, means, learned[0].name)}
     return result
 
 
@@ -125,15 +125,15 @@ def _play(contest: Contest, env: Environment, policy: Policy, weights: PyTree) -
     return contest.system.play(env, policy, params, weights, schedule=(contest.gantt_episode,))
 
 
-def _entry(name: str, kind: str, note: str, runs: list[Played], *, single: bool) -> dict[str, Any]:
-    values = {metric: [run.metrics[metric].tolist() for run in runs] for metric in runs[0].metrics}
-    if single:
+def _entry(system: System, name: str, kind: str, note: str, runs: list[Played]) -> dict[str, Any]:
+    """A policy's values; one list per seed where there are several."""
+    values = {metric: [run.metrics[metric].tolist() for run in runs] for metric in system.metrics}
+    if len(runs) == 1:
         values = {metric: sample[0] for metric, sample in values.items()}
-    length = min(len(next(iter(run.curves.values()))) for run in runs)
-    curves = {
-        curve: np.mean([run.curves[curve][:length] for run in runs], axis=0).tolist()
-        for curve in runs[0].curves
-    }
+    curves = {}
+    for curve in runs[0].curves:
+        length = min(len(run.curves[curve]) for run in runs)
+        curves[curve] = np.mean([run.curves[curve][:length] for run in runs], axis=0).tolist()
     return {"name": name, "kind": kind, "note": note, "metrics": values, "curves": curves}
 
 

@@ -18,7 +18,7 @@ def override(recipe: Recipe, assignments: Sequence[str]) -> Recipe:
     Args:
       recipe: a frozen dataclass whose fields are numbers, strings, flags or such dataclasses.
       assignments: ``path=value`` each, the path dotted, the value a number, ``true``, ``false``,
-        ``null`` or a word.
+        ``null``, a word, or a list as ``[1, 2]``.
 
     Raises:
       JaxschedError: no such field, or a value of the wrong type or out of range.
@@ -65,6 +65,8 @@ def _parse(text: str, accepted: Any, whole: str) -> Any:
     except json.JSONDecodeError:
         value = text
     if _fits(value, accepted):
+        if typing.get_origin(accepted) is tuple:
+            return tuple(value)
         return float(value) if accepted is float else value
     raise JaxschedError(f"--set {whole}: {text!r} is not {_describe(accepted)}")
 
@@ -74,6 +76,9 @@ def _fits(value: Any, accepted: Any) -> bool:
         return value in typing.get_args(accepted)
     if isinstance(accepted, types.UnionType) or typing.get_origin(accepted) is typing.Union:
         return any(_fits(value, option) for option in typing.get_args(accepted))
+    if typing.get_origin(accepted) is tuple:  # any number of one type
+        member = typing.get_args(accepted)[0]
+        return isinstance(value, list) and all(_fits(entry, member) for entry in value)
     if accepted is float:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return number and value == value and abs(value) != float("inf")
@@ -87,5 +92,7 @@ def _describe(accepted: Any) -> str:
         return "one of " + ", ".join(map(str, typing.get_args(accepted)))
     if isinstance(accepted, types.UnionType):
         return " or ".join(_describe(option) for option in typing.get_args(accepted))
+    if typing.get_origin(accepted) is tuple:
+        return f"a list as [1, 2], each {_describe(typing.get_args(accepted)[0])}"
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
     return words.get(accepted, "null")

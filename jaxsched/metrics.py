@@ -54,6 +54,16 @@ METRICS = {
         "reuse", "", "higher", 3, "share of multi-GPU jobs on GPUs last used by level-0 gangs"
     ),
     "finished": Metric("finished", "jobs", "higher", 0, "number of jobs started and finished"),
+    "avg_jct_slots": Metric("JCT", "slots", "lower", 3, "mean of (finish - submit) / slot"),
+    "min_jct": Metric("shortest JCT", "s", "lower", 1, "least of finish - submit"),
+    "median_jct": Metric("median JCT", "s", "lower", 1, "median of finish - submit"),
+    "max_jct": Metric("longest JCT", "s", "lower", 1, "largest of finish - submit"),
+    "cpu_utilization": Metric("CPU utilization", "", "neither", 4, "mean share of cores allocated"),
+    "total_reward": Metric("total reward", "", "neither", 2, "sum of the rewards of an episode"),
+    "decisions": Metric("decisions", "", "neither", 0, "inferences, or instants of decision"),
+    "slots": Metric("slots", "", "neither", 0, "slots in which jobs were in the cluster"),
+    "steps": Metric("steps", "", "neither", 0, "inferences"),
+    "phases": Metric("phases", "", "neither", 0, "training phases"),
 }
 
 

@@ -34,6 +34,7 @@ OPERATIONS = {
     "the same weights for every leading index; activation relu is max(0, y), linear is y",
     "concat": "output = inputs one after the other along the last axis",
     "repeat": "output = count copies of input along a new first axis",
+    "mean": "output = mean of input over its first axis",
     "add": "output = sum of the two inputs; an input of length 1 is added to every entry",
 }
 
@@ -95,6 +96,11 @@ def concat(sources: Sequence[str], output: str) -> Step:
 def repeat(source: str, output: str, count: int) -> Step:
     """``count`` copies along a new first axis."""
     return {"op": "repeat", "input": source, "output": output, "count": count}
+
+
+def mean(source: str, output: str) -> Step:
+    """Mean over the first axis."""
+    return {"op": "mean", "input": source, "output": output}
 
 
 def add(sources: Sequence[str], output: str) -> Step:
@@ -185,6 +191,8 @@ def _apply(step: Step, values: Mapping[str, Floats], weights: Mapping[str, Float
     x = values[step["input"]]
     if op == "repeat":
         return np.broadcast_to(x, (step["count"], *x.shape))
+    if op == "mean":
+        return x.mean(axis=0)
     if op == "log1p":
         return np.log1p(np.float32(step["multiply"]) * x) / np.float32(step["divide"])
     if op == "slice":

@@ -5,7 +5,11 @@ from importlib import import_module
 from jaxsched.errors import JaxschedError
 from jaxsched.system import System
 
-_SYSTEMS = {"sched2": "jaxsched.envs.sched2.system"}
+_SYSTEMS = {
+    "sched2": "jaxsched.envs.sched2.system",
+    "dl2": "jaxsched.envs.dl2.system",
+    "chic": "jaxsched.envs.chic.system",
+}
 
 
 def names() -> tuple[str, ...]:

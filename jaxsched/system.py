@@ -22,7 +22,7 @@ from jaxsched.traces.mapping import MappingConfig
 from jaxsched.training import LoopConfig
 from jaxsched.types import PyTree
 
-Kind = Literal["baseline", "yardstick", "diagnostic"]
+Kind = Literal["baseline", "yardstick"]
 
 
 class PolicyInfo(NamedTuple):
@@ -134,6 +134,7 @@ class System(ABC):
     presets: Mapping[str, Any]
     traces: TraceSet  # of evaluations without a recipe
     num_jobs: int  # of each table made of a real trace
+    unfinished_score: float | None = None  # of a job, where episodes may be cut
     rule_options: Mapping[str, Any] = {}  # option of the rules -> its default
 
     @abstractmethod
@@ -189,10 +190,13 @@ class System(ABC):
         """
 
     @abstractmethod
-    def claims(self, summary: Mapping[str, Mapping[str, float]], learned: str) -> list[dict]:
+    def claims(
+        self, env: Environment, summary: Mapping[str, Mapping[str, float]], learned: str
+    ) -> list[dict]:
         """The paper's claims beside what was measured, rows of the report's table.
 
         Args:
+          env: the cluster.
           summary: policy -> metric or curve figure -> mean over the episodes.
           learned: which of the policies is the learned one.
         """
@@ -286,6 +290,18 @@ class System(ABC):
                 known = ", ".join(self.rule_options) or "none"
                 raise JaxschedError(f"{self.name}: rules have no option {name!r}; known: {known}")
         return {**self.rule_options, **options}
+
+    def score(self, played: Played, tables: Sequence[JobTable]) -> float:
+        """What policies are chosen by: the mean of the primary metric over the episodes.
+
+        A job that did not finish before its episode was cut counts as ``unfinished_score``.
+        """
+        values = np.asarray(played.metrics[self.primary_metric], np.float64)
+        if self.unfinished_score is not None:
+            done = np.asarray(played.metrics["finished"], np.float64)
+            total = np.array([len(table) for table in tables], np.float64)
+            values = (values * done + self.unfinished_score * (total - done)) / total
+        return float(values.mean())
 
     def preset(self, name: str) -> Any:
         """The recipe of that name.

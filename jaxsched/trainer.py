@@ -122,6 +122,7 @@ def _train(host: "_Host", resume: bool, warm: Sequence[PyTree] | None) -> Traine
     total = loop.num_updates * loop.steps_per_update * len(seeds)
     progress = TrainingProgress(
         total,
+        higher_is_better=host.sign > 0,
         description=f"{setup.name}, {len(seeds)} seed{'s' if len(seeds) > 1 else ''}",
         start_steps=host.update * loop.steps_per_update * len(seeds),
     )
@@ -159,6 +160,8 @@ class _Host:
         self.meta = meta_of(system, setup)
         self.origin = {key: run.config.get(key) for key in ("preset", "trace_digests")}
         self.origin["variants"] = list(setup.variants)
+        self.sign = 1.0 if METRICS[system.primary_metric].better == "higher" else -1.0
+        self.tables = tables
         self.scored_params = system.params(setup.play_env, tables)
         self.update = 0
         self.finished_episodes = 0.0
@@ -213,15 +216,14 @@ class _Host:
 
     def evaluate(self, carry: training.Carry) -> None:
         """Score the policy of each seed on the validation traces; keep the best weights."""
-        metric = self.system.primary_metric
-        sign = 1.0 if METRICS[metric].better == "higher" else -1.0
+        metric, sign = self.system.primary_metric, self.sign
         weights = self.setup.learner.policy_params(carry.learner_state)
         logged: dict[str, float] = {}
         for index, seed in enumerate(self.seeds):
             mine = weights if len(self.seeds) == 1 else _member(weights, index)
             setup = self.setup
             played = self.system.play(setup.play_env, setup.policy, self.scored_params, mine)
-            score = float(np.mean(played.metrics[metric]))
+            score = self.system.score(played, self.tables)
             best = max((sign * point.score for point in self.curves[index]), default=-math.inf)
             point = Point(
                 self.update, self.env_steps, self.finished_episodes, round(self.wall_s, 3), score
@@ -263,9 +265,7 @@ class _Host:
 
     def result(self) -> Trained:
         """The best policies, read back from where they were saved."""
-        metric = self.system.primary_metric
-        sign = 1.0 if METRICS[metric].better == "higher" else -1.0
-        best = [max(curve, key=lambda point: sign * point.score) for curve in self.curves]
+        best = [max(curve, key=lambda point: self.sign * point.score) for curve in self.curves]
         return Trained(self.best_weights(), best, self.curves, self.wall_s)
 
     def best_weights(self) -> list[PyTree]:

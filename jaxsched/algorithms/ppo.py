@@ -8,8 +8,8 @@ One call of ``update`` is
         policy: one Adam step on -min(ratio * A, clip(ratio, 1 +- clip) * A) - entropy_weight * H
         value: one Adam step on (target - value(observation)) ** 2
 
-Decisions taken at one instant form a group (:mod:`jaxsched.algorithms.returns`): neither discount
-nor lambda acts inside it.
+Decisions taken at one instant form a group (:mod:`jaxsched.algorithms.returns`): no discount acts
+inside it, and a lambda of its own.
 
 Axes: ``T`` time, ``B`` batch of environments, ``N`` decisions, ``A`` actions.
 """
@@ -60,6 +60,7 @@ class PPOConfig:
       gamma: discount per group; unused where ``horizon_s`` is given.
       horizon_s: discount by time, ``exp(-elapsed / horizon_s)`` per step.
       lambda_: weight of later groups in the targets.
+      step_lambda: weight of later decisions of the same group.
       clip: largest change of a probability ratio that is rewarded.
       entropy_start: weight of the entropy, at the start.
       entropy_end: at the end; linear in between.
@@ -79,6 +80,7 @@ class PPOConfig:
     gamma: float = 0.99
     horizon_s: float | None = None
     lambda_: float = 0.95
+    step_lambda: float = 1.0
     clip: float = 0.2
     entropy_start: float = 0.01
     entropy_end: float = 0.01
@@ -87,8 +89,11 @@ class PPOConfig:
     def __post_init__(self) -> None:
         """Check that the settings are possible."""
         check_positive(self, "total_updates", "epochs", "num_minibatches")
-        if not 0 <= self.lambda_ <= 1:
-            raise JaxschedError(f"PPOConfig.lambda_ is {self.lambda_}; it must be in 0..1")
+        for name in ("lambda_", "step_lambda"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise JaxschedError(
+                    f"PPOConfig.{name} is {getattr(self, name)}; it must be in 0..1"
+                )
         if self.clip <= 0:
             raise JaxschedError(f"PPOConfig.clip is {self.clip}; it must be above 0")
 
@@ -103,6 +108,7 @@ class Hyper(NamedTuple):
     gamma: Array
     horizon_s: Array  # infinite where groups are discounted by gamma
     lambda_: Array
+    step_lambda: Array
     clip: Array
     entropy_start: Array
     entropy_end: Array
@@ -227,7 +233,9 @@ def ppo(policy: nn.Module, value: nn.Module, config: PPOConfig) -> Learner:
             rollout, hyper.gamma, None if config.horizon_s is None else hyper.horizon_s
         )
         next_values = values_of(state.params.value, rollout.next_observation)
-        target = returns.lambda_returns(rollout, discount, next_values, hyper.lambda_)
+        target = returns.lambda_returns(
+            rollout, discount, next_values, hyper.lambda_, hyper.step_lambda
+        )
         return flatten_time(
             Batch(rollout.observation, rollout.mask, rollout.action, rollout.extras, target)
         )

@@ -119,7 +119,11 @@ def average_group_rewards(
 
 
 def lambda_returns(
-    rollout: Rollout, discount: Array, next_values: Array, lambda_: float | Array
+    rollout: Rollout,
+    discount: Array,
+    next_values: Array,
+    lambda_: float | Array,
+    step_lambda: float | Array = 1.0,
 ) -> Array:
     """TD(lambda) returns in which lambda counts groups, not steps; float32 ``[T, B]``.
 
@@ -127,8 +131,8 @@ def lambda_returns(
 
         G_t = r_t + discount_t * ((1 - l_t) * V_t + l_t * G_{t+1})
 
-    where ``l_t`` is 1 inside a group, lambda at its end, and 0 at the end of an episode or of the
-    rollout (Schulman et al., High-Dimensional Continuous Control Using Generalized Advantage
+    where ``l_t`` is ``step_lambda`` inside a group, lambda at its end, and 0 at the end of an
+    episode or of the rollout (Schulman et al., High-Dimensional Continuous Control Using Generalized Advantage
     Estimation, 2016, for groups of one step). Lambda 0 gives the target of the module's heading,
     lambda 1 the sum of all rewards that follow.
 
@@ -137,9 +141,11 @@ def lambda_returns(
       discount: float32 ``[T, B]``, from :func:`step_discounts`.
       next_values: float32 ``[T, B]``, values of ``rollout.next_observation``.
       lambda_: weight of what follows the next group.
+      step_lambda: weight of what follows the next step inside a group. At 1 all decisions of a
+        group share its return; below, each is credited with the values it leads to.
     """
     done = rollout.terminated | rollout.truncated
-    weight = jnp.where(group_ends(rollout), lambda_, 1.0)
+    weight = jnp.where(group_ends(rollout), lambda_, step_lambda)
     weight = jnp.where(done, 0.0, weight).at[-1].set(0.0)
 
     def back(later: Array, step: tuple[Array, Array, Array, Array]) -> tuple[Array, Array]:

@@ -7,7 +7,8 @@ import math
 
 import numpy as np
 
-from jaxsched.envs.chic.tables import CHIC_JOBS, NUM_MODELS
+from jaxsched.elastic.models import CHIC_COEFFICIENTS
+from jaxsched.elastic.schemas import CHIC_JOBS
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, validate
 from jaxsched.traces.draws import generator
@@ -44,7 +45,7 @@ def chic_tables(
 
 def _table(seed: int, index: int, num_jobs: int, rate_per_hour: float) -> JobTable:
     draw = generator(seed, BRANCH, index)
-    model = draw.integers(0, NUM_MODELS, num_jobs)
+    model = draw.integers(0, len(CHIC_COEFFICIENTS), num_jobs)
     iterations = draw.integers(LEAST_ITERATIONS, MOST_ITERATIONS + 1, num_jobs)
     gaps = draw.standard_exponential(num_jobs - 1) * (3600.0 / rate_per_hour)
     times = np.rint(np.concatenate([[0.0], np.cumsum(gaps)]))

@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.traces.chic_workload import RATES_PER_HOUR, chic_tables
 from jaxsched.traces.csv_tables import read_tables
+from jaxsched.traces.elastic_workloads import Arrival, dl2_tables
 from jaxsched.traces.formats import load, load_tables
 from jaxsched.traces.mapping import MappingConfig, import_trace
 from jaxsched.traces.raw import RawTrace
@@ -72,6 +74,34 @@ def _sampled(file: str) -> Make:
     return make
 
 
+def _dl2(num_jobs: int, peak: float, arrival: Arrival = "trace") -> Callable[[str], NamedTrace]:
+    def entry(name: str) -> NamedTrace:
+        def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+            return dl2_tables(seed, num_traces, num_jobs=num_jobs, peak=peak, arrival=arrival)
+
+        words = f"DL2 workload, {arrival} arrivals, peak {peak:g} jobs per slot"
+        return NamedTrace(name, words, True, make, num_jobs)
+
+    return entry
+
+
+def _chic(rate: float) -> NamedTrace:
+    def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+        return chic_tables(seed, num_traces, num_jobs=num_jobs, rate_per_hour=rate)
+
+    return NamedTrace(f"chic-{rate:.2f}", f"Chic workload, {rate:g} per hour", True, make, 30)
+
+
+_ELASTIC = (
+    _dl2(60, 2.0)("dl2-sim"),
+    _dl2(30, 1.5)("dl2-testbed"),
+    _dl2(200, 5.0)("dl2-large"),
+    _dl2(60, 1.2, "poisson")("dl2-poisson"),
+    _dl2(60, 1.2, "uniform")("dl2-uniform"),
+    _dl2(60, 2.0, "google")("dl2-google"),
+    *(_chic(rate) for rate in RATES_PER_HOUR),
+)
+
 _ENTRIES = (
     NamedTrace(
         "sched2-train-68",
@@ -106,6 +136,7 @@ _ENTRIES = (
         True,
         _sampled("philly_sample.csv.gz"),
     ),
+    *_ELASTIC,
 )
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from golden_check import differences, golden_files, load
 
+from jaxsched.elastic.schemas import CHIC_JOBS
 from jaxsched.envs.chic import Chic
 from jaxsched.envs.chic import records as rec
 from jaxsched.envs.chic.baselines import baseline
 from jaxsched.envs.chic.cases import simulate
-from jaxsched.envs.chic.tables import CHIC_JOBS
 from jaxsched.errors import JaxschedError
 from jaxsched.evaluation import run_episodes
 from jaxsched.jobs import from_records

@@ -8,11 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsched.elastic.schemas import CHIC_JOBS
 from jaxsched.envs.chic import records as rec
 from jaxsched.envs.chic.dynamics import State
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.intervals import IntervalState, OptimusIntervals, allocate
-from jaxsched.envs.chic.tables import CHIC_JOBS, SCALARS, Params
+from jaxsched.envs.chic.tables import SCALARS, Params
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
 from jaxsched.types import Array, TimeStep

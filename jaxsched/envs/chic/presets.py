@@ -1,10 +1,33 @@
-"""Named recipes of Chic and Chic-Pair."""
+"""Named recipes of Chic and Chic-Pair.
+
+What the settings of ``quick`` that differ from the paper's are for, as seen in trials on validation
+sequences: with one gradient step per iteration the policy is still near uniform after 100
+iterations; dropout and the last layer of four hold it back; while trajectories run different
+sequences, the elites are those with easy ones; a larger population finds better elites; pointless
+actions only lengthen the trajectories.
+"""
 
 from dataclasses import replace
 
+from jaxsched.algorithms.cross_entropy import CrossEntropyConfig
 from jaxsched.envs.chic.recipe import Recipe
+from jaxsched.training import LoopConfig
 
 PAPER = Recipe()
-PAPER_PAIR = replace(PAPER, env=replace(PAPER.env, pair=True))
+QUICK = replace(
+    PAPER,
+    env=replace(PAPER.env, free_choice=False),
+    loop=LoopConfig(num_envs=256, rollout_length=1024, num_updates=160),
+    learner=CrossEntropyConfig(num_trajectories=255, rho=0.1, inner_steps=10),
+    hidden=(64, 32),
+    common_sequence=True,
+    checkpoint_every=40,
+)
 
-PRESETS = {"quick": PAPER, "paper": PAPER, "pair": PAPER_PAIR}
+
+def pair(recipe: Recipe) -> Recipe:
+    """The same for Chic-Pair."""
+    return replace(recipe, env=replace(recipe.env, pair=True))
+
+
+PRESETS = {"quick": QUICK, "paper": PAPER, "quick-pair": pair(QUICK), "paper-pair": pair(PAPER)}

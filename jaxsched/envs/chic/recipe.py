@@ -17,6 +17,7 @@ from jaxsched.policies import Play
 from jaxsched.system import TraceSet
 from jaxsched.training import LoopConfig
 
+PAPER_HIDDEN = (64, 32, 4)
 ITERATIONS = 400
 MAX_STEPS = 1024  # of a trajectory in training
 EMPTY_ROW_PENALTY = 5.0  # p1
@@ -49,7 +50,7 @@ class Recipe:
     )
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(36, MAX_STEPS, ITERATIONS))
     learner: CrossEntropyConfig = field(default_factory=lambda: CrossEntropyConfig(dropout=True))
-    hidden: tuple[int, ...] = (64, 32, 4)
+    hidden: tuple[int, ...] = PAPER_HIDDEN
     dropout: float = 0.5
     common_sequence: bool = False
     punish_empty: float = EMPTY_ROW_PENALTY
@@ -84,7 +85,7 @@ def hidden_of(kind: str) -> tuple[int, ...]:
       JaxschedError: not such a name.
     """
     if kind == "paper":
-        return Recipe.__dataclass_fields__["hidden"].default  # type: ignore[no-any-return]
+        return PAPER_HIDDEN
     name, *sizes = kind.split("-")
     if name != "mlp" or not sizes or not all(size.isdigit() and int(size) for size in sizes):
         raise JaxschedError(f"chic: unknown network {kind!r}; accepted: paper, or as mlp-64-32-4")

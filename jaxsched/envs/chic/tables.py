@@ -14,22 +14,16 @@ import numpy.typing as npt
 
 from jaxsched.elastic.models import CHIC_COEFFICIENTS, PS_NEEDS, WORKER_NEEDS
 from jaxsched.elastic.resources import find_unfit
+from jaxsched.elastic.schemas import CHIC_JOBS
 from jaxsched.elastic.speed import speed_table
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs import NO_SUBMISSION, Column, JobTable, Schema, stack_tables, validate
+from jaxsched.jobs import NO_SUBMISSION, JobTable, stack_tables, validate
 from jaxsched.types import Array
 
 NUM_MODELS = len(CHIC_COEFFICIENTS)
 WORKERS, SERVERS = WORKER_NEEDS[:NUM_MODELS], PS_NEEDS[:NUM_MODELS]
 NO_GAIN_S = 1e-9  # seconds per iteration: an allocation that gains no more is as fast as it gets
 MODEL_BITS = 2  # low bits of a packed workload
-
-CHIC_JOBS: Schema = (
-    Column("submit_time", 0, NO_SUBMISSION - 1, "s", "submission", kind="real"),
-    Column("model", 0, NUM_MODELS - 1, "id", "ResNet-50, VGG-16 or ResNeXt-110"),
-    Column("iterations", 1, 2**23, "iterations", "training iterations to run"),
-)
-"""Elastic workloads; the first submission need not be at 0."""
 
 
 class JobTables(NamedTuple):

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from jaxsched.claims import at_least, at_most
+
 Figures = Mapping[str, float]
 
 
@@ -27,22 +29,22 @@ def paper_rows(baselines: Mapping[str, Figures], learned: Figures) -> list[dict[
 
     relaxed = learned["relaxed_sensitive"], learned["relaxed_insensitive"]
     return [
-        _at_least("Fig. 7: effectiveness, ratio to the best baseline", 1.6, higher(EFF), 1.25),
-        _at_least("Fig. 7: makespan, times better", 2.1, lower("makespan"), 1.3),
-        _at_least("Fig. 7: average JCT, times better", 4.6, lower("avg_jct"), 2.0),
-        _at_most(
+        at_least("Fig. 7: effectiveness, ratio to the best baseline", 1.6, higher(EFF), 1.25),
+        at_least("Fig. 7: makespan, times better", 2.1, lower("makespan"), 1.3),
+        at_least("Fig. 7: average JCT, times better", 4.6, lower("avg_jct"), 2.0),
+        at_most(
             "Fig. 9: fragmentation, ratio to the lowest baseline",
             None,
             learned["fragmentation"] / lowest_fragmentation,
             0.85,
         ),
-        _at_most(
+        at_most(
             "Fig. 10a: run time, ratio to the best-JCT baseline",
             round(5422 / 8427, 3),
             learned["avg_run"] / by_jct["avg_run"],
             0.85,
         ),
-        _at_most(
+        at_most(
             "Fig. 10b: wait, ratio to the best-JCT baseline",
             round(557 / 19075, 3),
             learned["avg_wait"] / by_jct["avg_wait"],
@@ -55,28 +57,10 @@ def paper_rows(baselines: Mapping[str, Figures], learned: Figures) -> list[dict[
             "accept": "sensitive <= insensitive + 0.02",
             "met": bool(relaxed[0] <= relaxed[1] + 0.02),
         },
-        _at_least(
+        at_least(
             "multi-GPU jobs that reuse a good locality", "> 0.5", learned["reuse_fraction"], 0.5
         ),
     ]
 
 
 EFF = "avg_effectiveness"
-
-
-def _at_least(item: str, paper: Any, here: float, bound: float) -> dict[str, Any]:
-    return _row(item, paper, here, f">= {bound:g}", here >= bound)
-
-
-def _at_most(item: str, paper: Any, here: float, bound: float) -> dict[str, Any]:
-    return _row(item, paper, here, f"<= {bound:g}", here <= bound)
-
-
-def _row(item: str, paper: Any, here: float, accept: str, met: bool) -> dict[str, Any]:
-    return {
-        "item": item,
-        "paper": paper,
-        "here": round(here, 3),
-        "accept": accept,
-        "met": bool(met),
-    }

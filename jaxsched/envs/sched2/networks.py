@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxsched import network_description as nd
 from jaxsched.envs.sched2.observation import NUM_STATISTICS
 from jaxsched.envs.sched2.slowdown import NUM_LEVELS
+from jaxsched.networks import layers, mlp
 from jaxsched.types import Array
 
 SQUASH_MULTIPLY, SQUASH_DIVIDE = 60.0, 4.0
@@ -18,13 +19,6 @@ SLOT_FEATURES = NUM_LEVELS + 2
 def squash(features: Array) -> Array:
     """About log-minutes: tells 0 (free now) from "soon free" without large inputs."""
     return jnp.log1p(SQUASH_MULTIPLY * features) / SQUASH_DIVIDE
-
-
-def mlp(x: Array, name: str, sizes: tuple[int, ...]) -> Array:
-    """Dense layers with ReLU, called ``name_0``, ``name_1``, ... in the enclosing module."""
-    for i, size in enumerate(sizes):
-        x = nn.relu(nn.Dense(size, name=f"{name}_{i}")(x))
-    return x
 
 
 class QNetwork(nn.Module):
@@ -62,11 +56,11 @@ class QNetwork(nn.Module):
     def describe(self) -> list[nd.Step]:
         """The network as steps that can be followed without JAX; layers named as its weights."""
         steps, queue = _describe_servers(self)
-        layers = _layers("queue", self.queue_sizes)
+        queue_layers = layers("queue", self.queue_sizes)
         return [
             *steps,
-            *nd.dense_stack(queue, layers),
-            nd.concat(("all_servers", [queue, *layers][-1]), "joined"),
+            *nd.dense_stack(queue, queue_layers),
+            nd.concat(("all_servers", [queue, *queue_layers][-1]), "joined"),
             nd.dense("joined", "head_0"),
             nd.dense("head_0", "head_1", activation="linear", output=nd.SCORES),
         ]
@@ -126,8 +120,8 @@ class SlotQNetwork(nn.Module):
         """The network as steps that can be followed without JAX; layers named as its weights."""
         steps, queue = _describe_servers(self)
         size = self.window * SLOT_FEATURES
-        slot_layers = _layers("slot", self.slot_sizes)
-        queue_layers = _layers("queue", self.queue_sizes)
+        slot_layers = layers("slot", self.slot_sizes)
+        queue_layers = layers("queue", self.queue_sizes)
         last_slot, last_queue = slot_layers[-1], queue_layers[-1]
         return [
             *steps,
@@ -169,22 +163,17 @@ def _flat(rows: Array) -> Array:
     return rows.reshape(*rows.shape[:-2], -1)
 
 
-def _layers(name: str, sizes: tuple[int, ...]) -> list[str]:
-    """Names that ``mlp`` gives its layers."""
-    return [f"{name}_{i}" for i in range(len(sizes))]
-
-
 def _describe_servers(network: QNetwork | SlotQNetwork) -> tuple[list[nd.Step], str]:
     """Steps up to ``all_servers``, and the name of the rest of the squashed observation."""
     num_servers, gpus = network.num_servers, network.gpus_per_server
-    layers = _layers("server", network.server_sizes)
+    shared = layers("server", network.server_sizes)
     width = (gpus, *network.server_sizes)[-1]
     steps = [
         nd.log1p(nd.OBSERVATION, "squashed", multiply=SQUASH_MULTIPLY, divide=SQUASH_DIVIDE),
         nd.take("squashed", "gpus", stop=num_servers * gpus),
         nd.reshape("gpus", "servers", (num_servers, gpus)),
-        *nd.dense_stack("servers", layers),
-        nd.reshape(["servers", *layers][-1], "all_servers", (num_servers * width,)),
+        *nd.dense_stack("servers", shared),
+        nd.reshape(["servers", *shared][-1], "all_servers", (num_servers * width,)),
         nd.take("squashed", "queue", start=num_servers * gpus),
     ]
     return steps, "queue"

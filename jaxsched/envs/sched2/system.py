@@ -158,9 +158,10 @@ class Sched2System(System):
         return [setup]
 
     def claims(
-        self, summary: Mapping[str, Mapping[str, float]], learned: str
+        self, env: Environment, summary: Mapping[str, Mapping[str, float]], learned: str
     ) -> list[dict[str, Any]]:
         """Figures 7, 9 and 10, Table III and reuse."""
+        del env
         baselines = {name: summary[name] for name in self.policy_names("baseline")}
         return paper_rows(baselines, summary[learned])
 

@@ -1,0 +1,10 @@
+"""DL2: learned elastic allocation of workers and parameter servers, in time slots.
+
+Peng et al., "DL2: A Deep Learning-driven Scheduler for Deep Learning Clusters" (2019).
+"""
+
+from jaxsched.envs.dl2.environment import DL2, StepMetrics
+from jaxsched.envs.dl2.parameters import Params
+from jaxsched.envs.dl2.slotwise import Allocation, DL2Slots
+
+__all__ = ["DL2", "Allocation", "DL2Slots", "Params", "StepMetrics"]

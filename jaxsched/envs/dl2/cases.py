@@ -1,0 +1,194 @@
+"""Golden cases of DL2: a job table with a list of actions or a policy (section 14)."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.elastic.schemas import DL2_JOBS
+from jaxsched.envs.dl2 import records as rec
+from jaxsched.envs.dl2.baselines import POLICY_OPTIONS, plan_rule
+from jaxsched.envs.dl2.dynamics import is_active
+from jaxsched.envs.dl2.environment import DL2
+from jaxsched.envs.dl2.plans import Plan
+from jaxsched.envs.dl2.slotwise import Allocation, DL2Slots
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import JobTable, from_records
+
+STATIC = {
+    "num_servers": "num_servers",
+    "gpus_per_server": "gpus_per_server",
+    "cpus_per_server": "cpus_per_server",
+    "mem_per_server": "mem_per_server",
+    "slot_seconds": "slot_seconds",
+    "J": "window",
+    "max_workers": "max_workers",
+    "max_ps": "max_ps",
+    "max_slots": "max_slots",
+    "comm": "comm",
+    "assign_bundle": "assign_bundle",
+    "bundle_action": "bundle_action",
+}
+"""Static options by their name in a case."""
+SCALARS = ("overlap", "contention", "d_scale", "e_scale")
+OTHERS = ("speed_mode",)
+
+
+class Config(NamedTuple):
+    """A case's ``config``: options of the environment and of its parameters."""
+
+    static: dict[str, Any]
+    params: dict[str, Any]
+
+
+def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one case in float64; the result has all keys of its ``expect``.
+
+    Raises:
+      JaxschedError: the case is malformed, or its table must be refused.
+    """
+    config = read_config(case.get("config", {}))
+    if "policy" in case and "actions" in case:
+        raise JaxschedError("a case needs either 'policy' or 'actions', not both")
+    jobs = _list(case, "jobs")
+    if not jobs:
+        raise JaxschedError("'jobs' is empty; accepted: at least one job")
+    table = from_records(jobs, schema=DL2_JOBS, name="jobs")
+    with jax.enable_x64(True):
+        if "policy" in case:
+            options = case.get("policy_options") or {}
+            return _run_policy(config, table, str(case["policy"]), options)
+        return _run_actions(config, table, _list(case, "actions") if "actions" in case else [])
+
+
+def read_config(config: Any) -> Config:
+    """Check a case's ``config``; what is left out has the environment's defaults."""
+    if not isinstance(config, Mapping):
+        raise JaxschedError(f"'config' must be an object, not {type(config).__name__}")
+    known = (*STATIC, *SCALARS, *OTHERS)
+    unknown = sorted(set(config) - set(known))
+    if unknown:
+        raise JaxschedError(f"config: unknown key {unknown[0]!r}; known are {', '.join(known)}")
+    for name in SCALARS:
+        value = config.get(name, 0.0)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise JaxschedError(f"config: {name} must be a number, not {value!r}")
+    static = {field: config[name] for name, field in STATIC.items() if name in config}
+    params = {name: config[name] for name in (*SCALARS, *OTHERS) if name in config}
+    return Config(static, params)
+
+
+def _list(case: Mapping[str, Any], key: str) -> list[Any]:
+    value = case.get(key)
+    if not isinstance(value, list):
+        raise JaxschedError(f"{key!r} must be a list, not {type(value).__name__}")
+    return value
+
+
+def _run_policy(
+    config: Config, table: JobTable, name: str, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    unknown = sorted(set(options) - set(POLICY_OPTIONS))
+    if unknown:
+        known = ", ".join(POLICY_OPTIONS)
+        raise JaxschedError(f"policy_options: unknown key {unknown[0]!r}; known are {known}")
+    env = DL2Slots(**config.static)
+    rule = plan_rule(name, env, log=True, **options)
+    params = env.params([table], **config.params)
+    recorder, key = rec.recorder(env), jax.random.key(0)
+
+    @jax.jit
+    def slot(state: Any, memory: Any, records: Any) -> tuple:
+        plan, memory = rule.plan(memory, state, params)
+        state, timestep = env.step(key, state, Allocation(plan.workers, plan.ps), params)
+        return state, memory, recorder.update(records, timestep, jnp.bool_(True)), plan, timestep
+
+    state, timestep = jax.jit(env.reset)(key, params, jnp.int32(0))
+    memory, records, slots = rule.init(params), recorder.init(params), []
+    done = bool(timestep.done)
+    while not done:
+        number, active = int(state.cluster.slot), np.asarray(is_active(state.cluster))
+        state, memory, records, plan, timestep = slot(state, memory, records)
+        done = bool(timestep.done)
+        slots.append(
+            {
+                "slot": number,
+                "time": number * env.slot_seconds,
+                "alloc": _allocations(active, jax.tree.map(np.asarray, plan)),
+                "reward": float(timestep.reward),
+            }
+        )
+    return {"slots": slots, **_summary(env, params, records)}
+
+
+def _allocations(active: np.ndarray, plan: Plan) -> list[dict[str, Any]]:
+    """What each active job of a slot holds, and where its tasks went in order of placement."""
+    placement: dict[int, list[list[Any]]] = {}
+    for index in range(int(plan.count)):
+        tasks = placement.setdefault(int(plan.job[index]), [])
+        for kind, server in zip("wp", plan.servers[index].tolist(), strict=True):
+            if server >= 0:
+                tasks.append([kind, server])
+    return [
+        {
+            "job": int(job),
+            "workers": int(plan.workers[job]),
+            "servers": int(plan.ps[job]),
+            "placement": placement.get(int(job), []),
+        }
+        for job in np.flatnonzero(active)
+    ]
+
+
+def _run_actions(config: Config, table: JobTable, actions: list[Any]) -> dict[str, Any]:
+    for index, action in enumerate(actions):
+        if isinstance(action, bool) or not isinstance(action, int) or abs(action) >= 2**31:
+            raise JaxschedError(f"actions: entry {index} must be a whole number, not {action!r}")
+    env = DL2(**config.static)
+    params = env.params([table], **config.params)
+    recorder, key = rec.recorder(env), jax.random.key(0)
+    step, update = jax.jit(env.step), jax.jit(recorder.update)
+    state, timestep = jax.jit(env.reset)(key, params, jnp.int32(0))
+    records, trajectory = recorder.init(params), []
+    for index, action in enumerate(actions):
+        row = {
+            "step": index,
+            "time": int(state.slot) * env.slot_seconds,
+            "slot": int(state.slot),
+            "batch": int(state.batch),
+            "action": action,
+            "mask": np.asarray(timestep.action_mask).astype(int).tolist(),
+            "obs": np.asarray(timestep.observation).tolist(),
+        }
+        state, timestep = step(key, state, jnp.int32(action), params)
+        records = update(records, timestep, jnp.bool_(True))
+        row |= {"reward": float(timestep.reward), "done": bool(timestep.done)}
+        trajectory.append(row)
+        if row["done"]:
+            break
+    return {"trajectory": trajectory, **_summary(env, params, records)}
+
+
+def _summary(env: DL2, params: Any, records: Any) -> dict[str, Any]:
+    """Metrics and jobs of a single episode."""
+    batched = jax.tree.map(lambda leaf: np.asarray(leaf)[None], records)
+    metrics = {
+        name: float(value[0])
+        for name, value in rec.summarise(env, params, np.zeros(1, int), batched).items()
+    }
+    for name in ("finished", "decisions", "slots"):
+        metrics[name] = int(metrics[name])  # type: ignore[assignment]
+    times = rec.job_times(env, params, np.zeros(1, int), batched)
+    return {
+        "metrics": metrics,
+        "jobs": [
+            {
+                "start": float(times.start[0, job]),
+                "finish": float(times.finish[0, job]),
+                "progress": float(batched.progress[0, job]),
+            }
+            for job in np.flatnonzero(times.real[0])
+        ],
+    }

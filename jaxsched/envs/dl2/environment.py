@@ -1,0 +1,280 @@
+"""DL2 as an environment: one increment of one job's tasks per step, or none."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsched.elastic.speed import Comm, check_comm
+from jaxsched.environment import Environment
+from jaxsched.envs.dl2 import dynamics
+from jaxsched.envs.dl2 import observation as obs
+from jaxsched.envs.dl2.cluster import KINDS, Cluster, cluster_of
+from jaxsched.envs.dl2.dynamics import ClusterState, Increment, Rules, SlotReport
+from jaxsched.envs.dl2.parameters import SLOT_SECONDS, Params, SpeedMode, build_params
+from jaxsched.envs.dl2.start_bundles import first_with_bundles, open_with_bundles
+from jaxsched.envs.dl2.tables import NEVER, NUM_MODELS, whole
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import JobTable
+from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, PyTree, TimeStep
+
+
+class StepMetrics(NamedTuple):
+    """What happened in one step; the evaluator gathers these into per-job records.
+
+    Attributes:
+      slot: int32, slot in which the action was taken.
+      batch: int32, batch in which it was taken.
+      decisions: int32, 1 for a step of this environment, 0 once the episode has ended.
+      invalid: bool, the action was neither legal nor void.
+      increment: the tasks that it added, if any.
+      slot_ended: bool, the step ended the slot.
+      report: of the slots that it ended.
+      progress: float ``[N]``, epochs that each job has trained, after the step.
+      job_reward: float ``[N]``, share of its estimated epochs that each job trained in them.
+    """
+
+    slot: Array
+    batch: Array
+    decisions: Array
+    invalid: Array
+    increment: Increment
+    slot_ended: Array
+    report: SlotReport
+    progress: Array
+    job_reward: Array
+
+
+@dataclass(frozen=True)
+class DL2(Environment):
+    """Cluster of identical servers; the agent adds tasks to the jobs of a slot.
+
+    Observation: float32 ``[J * 13]`` (see ``observation.py``). Actions: ``3 J + 1``, a worker, a PS
+    or one of each for a row's job, or void, which ends the batch. Reward: epochs trained over
+    epochs expected, summed over the jobs, on the step that ends a slot. Terminates when all jobs
+    have finished, truncated at ``max_slots``.
+
+    Attributes:
+      num_servers: S.
+      gpus_per_server: may be 0.
+      cpus_per_server: may be 0.
+      mem_per_server: GB; may be 0.
+      slot_seconds: length of a slot (s).
+      window: J, rows that the agent sees at once.
+      max_workers: of one job, at most 255.
+      max_ps: of one job, at most 255.
+      max_slots: episodes are cut at this slot.
+      comm: parameter servers or all-reduce.
+      assign_bundle: each slot starts with a bundle for every job (slow).
+      bundle_action: one action may place a worker and a PS.
+    """
+
+    num_servers: int = 13
+    gpus_per_server: int = 2
+    cpus_per_server: int = 8
+    mem_per_server: int = 48
+    slot_seconds: int = SLOT_SECONDS
+    window: int = 10
+    max_workers: int = 16
+    max_ps: int = 16
+    max_slots: int = 1000
+    comm: Comm = "ps"
+    assign_bundle: bool = False
+    bundle_action: bool = True
+
+    name = "dl2"
+    behaviour_version = 1
+
+    def __post_init__(self) -> None:
+        limits = {
+            "num_servers": (1, 2**15),
+            "gpus_per_server": (0, 2**20),
+            "cpus_per_server": (0, 2**20),
+            "mem_per_server": (0, 2**20),
+            "slot_seconds": (1, 2**20),
+            "window": (1, 2**15),
+            "max_workers": (1, dynamics.MAX_TASKS),
+            "max_ps": (1, dynamics.MAX_TASKS),
+            "max_slots": (1, NEVER - 1),
+        }
+        for field, (least, most) in limits.items():
+            value = getattr(self, field)
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+                raise JaxschedError(
+                    f"dl2: {field} must be an integer in {least}..{most}, not {value!r}"
+                )
+        for field in ("assign_bundle", "bundle_action"):
+            if not isinstance(getattr(self, field), bool):
+                raise JaxschedError(
+                    f"dl2: {field} must be true or false, not {getattr(self, field)!r}"
+                )
+        check_comm(self.comm)
+        _ = self.cluster
+
+    @property
+    def cluster(self) -> Cluster:
+        """The servers."""
+        capacity = (self.gpus_per_server, self.cpus_per_server, self.mem_per_server)
+        return cluster_of(self.num_servers, capacity, self.comm)
+
+    @property
+    def rules(self) -> Rules:
+        """The static rules of the dynamics."""
+        return Rules(
+            cluster=self.cluster,
+            slot_seconds=self.slot_seconds,
+            window=self.window,
+            max_workers=self.max_workers,
+            max_ps=self.max_ps,
+            max_slots=self.max_slots,
+            bundles=self.bundle_action,
+        )
+
+    def params(
+        self,
+        tables: list[JobTable],
+        *,
+        speed_mode: SpeedMode = "analytic",
+        overlap: float = 1.0,
+        contention: float = 1.0,
+        d_scale: float = 50.0,
+        e_scale: float = 100.0,
+        coefficients: PyTree = None,
+    ) -> Params:
+        """Parameters for these job tables.
+
+        Args:
+          tables: job tables with the columns of ``tables.DL2_JOBS``.
+          speed_mode: the formula, or the published measurements (core, sections 3 and 5).
+          overlap: share of the hideable communication that is hidden, in [0, 1].
+          contention: how much the CPU cores of other jobs slow a job, at least 0.
+          d_scale: slots in the cluster that count as 1 in the observation.
+          e_scale: remaining epochs that count as 1 in the observation.
+          coefficients: ``[8, 5]``, of the formula; the calibrated ones by default.
+
+        Raises:
+          JaxschedError: a table breaks a rule, or a value is out of range.
+        """
+        return build_params(
+            tables,
+            self.rules,
+            comm=self.comm,
+            speed_mode=speed_mode,
+            overlap=overlap,
+            contention=contention,
+            d_scale=d_scale,
+            e_scale=e_scale,
+            coefficients=coefficients,
+        )
+
+    def num_episodes(self, params: Params) -> int:
+        """Number of job tables."""
+        return params.jobs.num_jobs.shape[0]
+
+    def max_jobs(self, params: Params) -> int:
+        """Jobs of the longest table."""
+        return params.jobs.empty_row
+
+    def max_steps(self, params: Params) -> int:
+        """In each slot one for each task that fits and one for each batch."""
+        jobs = self.max_jobs(params)
+        tasks = min(self.cluster.max_tasks, jobs * (self.max_workers + self.max_ps))
+        return self.max_slots * (tasks + -(-jobs // self.window))
+
+    def observation_spec(self, params: Params) -> ArraySpec:
+        """Flat float32 vector, named entry by entry."""
+        del params
+        names = obs.observation_names(self.window)
+        size = self.window * (NUM_MODELS + len(obs.FIELDS))
+        return ArraySpec((size,), jnp.float32, minimum=0.0, names=names)
+
+    def action_spec(self, params: Params) -> DiscreteSpec:
+        """Worker, PS, bundle of row 0, of row 1, ..., then void."""
+        del params
+        return DiscreteSpec(KINDS * self.window + 1)
+
+    def observe(self, state: ClusterState, params: Params) -> tuple[Array, Array]:
+        """Observation and mask of a state."""
+        return obs.observe(self.rules, state, params.jobs, params.d_scale, params.e_scale)
+
+    def reset(
+        self, key: PRNGKey, params: Params, episode: Array | None = None
+    ) -> tuple[ClusterState, TimeStep]:
+        """The first slot with jobs; the table is ``episode``, or one drawn with ``key``.
+
+        With ``assign_bundle`` a first slot that the bundles fill has void as its only action.
+        """
+        if episode is None:
+            share = jax.random.uniform(key)  # one draw: randint would take three
+            episode = params.draw[0] + (share * params.draw[1]).astype(jnp.int32)
+        state = self.first_state(params, episode)
+        nothing, rules = jnp.bool_(False), self.rules
+        _, report = dynamics.train_slot(rules, state, params.jobs, params.speed, nothing)
+        _, increment = dynamics.apply_action(rules, state, params.jobs, params.speed, jnp.int32(-1))
+        return state, self._timestep(
+            state, state, params, increment, nothing, report, jnp.bool_(False)
+        )
+
+    def first_state(self, params: Params, episode: Array) -> ClusterState:
+        """The state after a reset."""
+        rules = self.rules
+        state = dynamics.new_cluster(rules, params.jobs, episode)
+        if self.assign_bundle:
+            state = first_with_bundles(rules, state, params.jobs, params.speed)
+        return state
+
+    def step(
+        self, key: PRNGKey, state: ClusterState, action: Array, params: Params
+    ) -> tuple[ClusterState, TimeStep]:
+        """One inference (section 3); ``key`` is not used."""
+        del key
+        rules, jobs = self.rules, params.jobs
+        info = whole(jobs.info, state.episode)
+        playing = dynamics.is_open(state)
+        after, increment = dynamics.apply_action(rules, state, jobs, params.speed, action)
+        after = after._replace(fits=dynamics.refit(rules, after))
+        first = state.batch + ~increment.placed
+        batch, found = dynamics.next_batch(rules, after, info, first)
+        ends = playing & ~found
+        after = after._replace(batch=jnp.where(playing, batch, state.batch))
+        after, report = dynamics.end_slot(rules, after, jobs, params.speed, ends)
+        if self.assign_bundle:
+            after, passed = open_with_bundles(rules, after, jobs, params.speed, ends)
+            report = dynamics.merge(report, passed)
+        rows = dynamics.rows_of(rules, after.active, after.batch, jobs.empty_row)
+        after = after._replace(rows=rows)
+        invalid = playing & ~increment.placed & (action != KINDS * self.window)
+        return after, self._timestep(state, after, params, increment, invalid, report, playing)
+
+    def _timestep(
+        self,
+        before: ClusterState,
+        after: ClusterState,
+        params: Params,
+        increment: Increment,
+        invalid: Array,
+        report: SlotReport,
+        playing: Array,
+    ) -> TimeStep:
+        observation, mask = self.observe(after, params)
+        job_reward = report.trained / whole(params.jobs.expected, before.episode)
+        return TimeStep(
+            observation=observation,
+            action_mask=mask,
+            reward=jnp.sum(job_reward),
+            terminated=dynamics.is_finished(after),
+            truncated=dynamics.is_cut(self.rules, after),
+            elapsed=dynamics.seconds_passed(self.rules, before, after, report),
+            metrics=StepMetrics(
+                slot=before.slot,
+                batch=before.batch,
+                decisions=playing.astype(jnp.int32),
+                invalid=invalid,
+                increment=increment,
+                slot_ended=report.slots > 0,
+                report=report,
+                progress=after.progress,
+                job_reward=job_reward,
+            ),
+        )

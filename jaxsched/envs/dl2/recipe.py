@@ -1,0 +1,233 @@
+"""How DL2 is trained: presets (specification, section 10) and what they build."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
+
+import flax.linen as nn
+
+from jaxsched.algorithms.actor_critic import ActorCriticConfig, actor_critic
+from jaxsched.algorithms.imitation import ImitationConfig, imitation
+from jaxsched.algorithms.ppo import PPOConfig, ppo
+from jaxsched.envs.dl2.environment import DL2
+from jaxsched.envs.dl2.exploration import job_aware, shuffle_rows
+from jaxsched.envs.dl2.networks import RowPolicy, RowValue
+from jaxsched.envs.dl2.parameters import Params, SpeedMode
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import JobTable
+from jaxsched.learner import Learner
+from jaxsched.networks import MLP, ValueMLP
+from jaxsched.policies import Play
+from jaxsched.system import TraceSet
+from jaxsched.training import LoopConfig
+
+SIM = DL2(num_servers=60, window=20)
+TESTBED = DL2(num_servers=13, window=10)
+LARGE = DL2(num_servers=500, window=40)
+PAPER_HIDDEN = (256, 256)
+
+Algorithm = Literal["actor_critic", "ppo"]
+Reward = Literal["slot", "shares", "epochs"]
+Teacher = Literal["none", "drf", "fifo", "srtf", "tetris", "optimus", "optimus_oracle"]
+NETWORKS = ("paper", "rows", "mlp-...")
+
+
+@dataclass(frozen=True)
+class Simulator:
+    """How jobs progress in the environment that is learnt in.
+
+    Attributes:
+      speed_mode: the formula, or the published measurements.
+      overlap: share of the hideable communication that is hidden.
+      contention: how much other jobs slow a job.
+    """
+
+    speed_mode: SpeedMode = "analytic"
+    overlap: float = 1.0
+    contention: float = 1.0
+
+
+@dataclass(frozen=True)
+class Supervised:
+    """The stage before reinforcement learning: imitate an existing scheduler.
+
+    Attributes:
+      teacher: the scheduler; ``none`` leaves the stage out.
+      num_tables: training tables that the teacher schedules once, for the data.
+      learner: settings of the imitation; its ``total_updates`` follows ``num_updates``.
+      num_updates: updates of ``learner.batch_size`` decisions each.
+      shuffle: put the rows of each decision in random order.
+      evaluate_every: updates between evaluations.
+    """
+
+    teacher: Teacher = "drf"
+    num_tables: int = 20
+    learner: ImitationConfig = field(default_factory=lambda: ImitationConfig(800))
+    num_updates: int = 800
+    shuffle: bool = True
+    evaluate_every: int = 200
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that a training run of DL2 depends on besides its seed and job tables.
+
+    Attributes:
+      env: the environment.
+      traces: what is learnt on, chosen on and tested on.
+      simulator: how jobs progress while learning.
+      supervised: the first stage.
+      loop: sizes of the loop of the second stage.
+      algorithm: the learner of the second stage.
+      actor_critic: settings of the paper's learner.
+      ppo: settings of the other one; ``total_updates`` of both follow ``loop.num_updates``.
+      exploration: job-aware exploration (``actor_critic`` only).
+      network: ``paper`` (two layers of 256), ``rows`` (a variant that shares weights by row), or
+        layers of other widths as ``mlp-128-128``.
+      reward: paid at the end of each ``slot`` as in the paper; or in parts with each inference, as
+        ``shares`` of the epochs expected (the same sum) or as ``epochs`` (``shaping.py``).
+      play: whether the tested policy takes the best action or draws one.
+      evaluate_every: updates between evaluations on the validation traces.
+      checkpoint_every: updates between checkpoints of the whole stage.
+    """
+
+    env: DL2 = SIM
+    traces: TraceSet = TraceSet(
+        "dl2-sim", "dl2-sim", "dl2-sim", num_train=100, num_validation=10, num_test=10
+    )
+    simulator: Simulator = field(default_factory=Simulator)
+    supervised: Supervised = field(default_factory=Supervised)
+    loop: LoopConfig = field(default_factory=lambda: LoopConfig(16, 32, 2000))
+    algorithm: Algorithm = "actor_critic"
+    actor_critic: ActorCriticConfig = field(default_factory=lambda: ActorCriticConfig(2000))
+    ppo: PPOConfig = field(default_factory=lambda: PPOConfig(2000, gamma=0.9))
+    exploration: bool = True
+    network: str = "paper"
+    reward: Reward = "slot"
+    play: Play = "greedy"
+    evaluate_every: int = 100
+    checkpoint_every: int = 500
+
+
+def hidden_of(kind: str) -> tuple[int, ...]:
+    """The widths that a network's name stands for.
+
+    Raises:
+      JaxschedError: not such a name.
+    """
+    if kind == "paper":
+        return PAPER_HIDDEN
+    name, *sizes = kind.split("-")
+    if name != "mlp" or not sizes or not all(size.isdigit() and int(size) for size in sizes):
+        raise JaxschedError(
+            f"dl2: unknown network {kind!r}; accepted: paper, rows, or as mlp-128-128"
+        )
+    return tuple(map(int, sizes))
+
+
+def policy_network(env: DL2, kind: str) -> MLP | RowPolicy:
+    """A policy network for this window."""
+    if kind == "rows":
+        return RowPolicy(env.window)
+    return MLP(3 * env.window + 1, hidden_of(kind))
+
+
+def value_network(env: DL2, kind: str) -> nn.Module:
+    """The value network of the same make."""
+    return RowValue(env.window) if kind == "rows" else ValueMLP(hidden_of(kind))
+
+
+def learner_of(recipe: Recipe) -> Learner:
+    """The learner of the second stage."""
+    policy, value = (make(recipe.env, recipe.network) for make in (policy_network, value_network))
+    updates = recipe.loop.num_updates
+    if recipe.algorithm == "ppo":
+        return ppo(policy, value, replace(recipe.ppo, total_updates=updates))
+    explore = None
+    if recipe.exploration and recipe.env.comm == "ps":
+        explore = job_aware(recipe.env.window, recipe.env.max_workers, recipe.env.max_ps)
+    config = replace(recipe.actor_critic, total_updates=updates)
+    return actor_critic(policy, value, config, explore)
+
+
+def imitator_of(recipe: Recipe) -> Learner:
+    """The learner of the first stage."""
+    stage = recipe.supervised
+    config = replace(stage.learner, total_updates=stage.num_updates)
+    augment = shuffle_rows(recipe.env.window) if stage.shuffle else None
+    return imitation(policy_network(recipe.env, recipe.network), config, augment)
+
+
+def params_of(recipe: Recipe, tables: Sequence[JobTable]) -> Params:
+    """The environment's parameters while learning."""
+    simulator = recipe.simulator
+    return recipe.env.params(
+        list(tables),
+        speed_mode=simulator.speed_mode,
+        overlap=simulator.overlap,
+        contention=simulator.contention,
+    )
+
+
+def always(params: Params) -> Callable[[float], Params]:
+    """The same parameters at every training progress."""
+    return lambda progress: params
+
+
+def gradient_steps(recipe: Recipe) -> int:
+    """Gradient steps of each update of the second stage."""
+    if recipe.algorithm == "ppo":
+        return recipe.ppo.epochs * recipe.ppo.num_minibatches
+    return recipe.actor_critic.gradient_steps
+
+
+def variants(recipe: Recipe) -> tuple[str, ...]:
+    """What differs from the paper's own recipe, one line each."""
+    paper, lines = Recipe(), []
+    if recipe.network == "rows":
+        lines.append("networks that share weights between the rows")
+    elif recipe.network != "paper":
+        lines.append(f"networks of {recipe.network}")
+    if recipe.supervised.teacher != paper.supervised.teacher:
+        lines.append(f"teacher: {recipe.supervised.teacher}")
+    if recipe.algorithm == "ppo":
+        chosen = recipe.ppo
+        lines.append(
+            f"PPO in place of the replaying actor-critic ({recipe.loop.num_envs} environments, "
+            f"lambda {chosen.lambda_:g} by slot and {chosen.step_lambda:g} by inference, entropy "
+            f"weight {chosen.entropy_start:g} to {chosen.entropy_end:g})"
+        )
+        if chosen.gamma != paper.actor_critic.gamma:
+            lines.append(f"discount {chosen.gamma:g} per slot")
+    else:
+        if not recipe.exploration:
+            lines.append("no job-aware exploration")
+        for name in ActorCriticConfig.__dataclass_fields__:
+            value = getattr(recipe.actor_critic, name)
+            if name != "total_updates" and value != getattr(paper.actor_critic, name):
+                lines.append(f"actor-critic {name} {value}")
+    if recipe.reward == "shares":
+        lines.append("the slot's reward paid in parts, inference by inference (same sum)")
+    if recipe.reward == "epochs":
+        lines.append("reward: epochs trained, paid in parts, inference by inference")
+    if recipe.simulator != paper.simulator:
+        simulator = recipe.simulator
+        lines.append(
+            f"learnt with overlap {simulator.overlap:g}, contention {simulator.contention:g}, "
+            f"{simulator.speed_mode} speeds"
+        )
+    if not recipe.env.bundle_action:
+        lines.append("no bundle action")
+    return tuple(lines)
+
+
+def check(recipe: Recipe) -> Recipe:
+    """The recipe itself, if its words are known.
+
+    Raises:
+      JaxschedError: one is not.
+    """
+    hidden_of("paper" if recipe.network == "rows" else recipe.network)
+    if recipe.algorithm not in get_args(Algorithm):
+        raise JaxschedError(f"dl2: unknown algorithm {recipe.algorithm!r}")
+    return recipe

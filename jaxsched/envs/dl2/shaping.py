@@ -1,0 +1,104 @@
+"""A reward for every inference: what it changes of the slot's outcome.
+
+The paper pays once per slot. Here each inference is paid the change of what the slot would earn if
+it ended at once, ``phi(after) - phi(before)`` with ``phi`` at the allocation so far. Within a slot
+nothing is discounted, so the payments of a slot add up to ``phi`` at its end and the best policies
+stay the best (Ng et al., Policy Invariance under Reward Transformations, 1999); only the credit is
+plain. Two units of ``phi`` are known:
+
+    shares   sum over jobs of trained_j / E_j, the paper's reward (Eq. 1)
+    epochs   sum over jobs of trained_j, times 0.05
+
+In shares an epoch of a short job is worth more than one of a long job, and a policy that looks no
+further than the slot starves the long ones. In epochs all are worth the same: about the time that
+they will take later, which is what the mean JCT counts.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import jax.numpy as jnp
+
+from jaxsched.environment import Environment
+from jaxsched.envs.dl2 import dynamics
+from jaxsched.envs.dl2.dynamics import ClusterState
+from jaxsched.envs.dl2.environment import DL2
+from jaxsched.envs.dl2.parameters import Params
+from jaxsched.envs.dl2.tables import whole
+from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
+
+Unit = Literal["shares", "epochs"]
+EPOCH_SLOTS = 0.05  # share of a slot that an epoch takes with four workers and four servers
+
+
+class ShapedState(NamedTuple):
+    """State of a :class:`Shaped` environment."""
+
+    cluster: ClusterState
+    potential: Array  # float, what the slot would earn if it ended now
+
+
+@dataclass(frozen=True)
+class Shaped(Environment):
+    """``DL2`` with a reward for every inference; all else is the same.
+
+    Attributes:
+      env: the environment.
+      unit: what rewards count.
+    """
+
+    env: DL2
+    unit: Unit = "shares"
+
+    name = "dl2-shaped"
+    behaviour_version = 1
+
+    def potential(self, cluster: ClusterState, params: Params) -> Array:
+        """What the slot would earn with the allocation so far, float scalar."""
+        _, report = dynamics.train_slot(
+            self.env.rules, cluster, params.jobs, params.speed, jnp.bool_(True)
+        )
+        if self.unit == "epochs":
+            return jnp.sum(report.trained) * EPOCH_SLOTS
+        return jnp.sum(report.trained / whole(params.jobs.expected, cluster.episode))
+
+    def reset(
+        self, key: PRNGKey, params: Params, episode: Array | None = None
+    ) -> tuple[ShapedState, TimeStep]:
+        """As ``DL2``."""
+        cluster, timestep = self.env.reset(key, params, episode)
+        return ShapedState(cluster, self.potential(cluster, params)), timestep
+
+    def step(
+        self, key: PRNGKey, state: ShapedState, action: Array, params: Params
+    ) -> tuple[ShapedState, TimeStep]:
+        """As ``DL2``, paid at once."""
+        cluster, timestep = self.env.step(key, state.cluster, action, params)
+        over = timestep.metrics.slot_ended | timestep.done
+        potential = self.potential(cluster, params)
+        reward = timestep.reward
+        if self.unit == "epochs":
+            reward = jnp.sum(timestep.metrics.report.trained) * EPOCH_SLOTS
+        earned = jnp.where(over, reward, potential)
+        timestep = timestep._replace(reward=earned - state.potential)
+        return ShapedState(cluster, potential), timestep
+
+    def observe(self, state: ShapedState, params: Params) -> tuple[Array, Array]:
+        """As ``DL2``."""
+        return self.env.observe(state.cluster, params)
+
+    def num_episodes(self, params: Params) -> int:
+        """As ``DL2``."""
+        return self.env.num_episodes(params)
+
+    def max_steps(self, params: Params) -> int:
+        """As ``DL2``."""
+        return self.env.max_steps(params)
+
+    def observation_spec(self, params: Params) -> ArraySpec:
+        """As ``DL2``."""
+        return self.env.observation_spec(params)
+
+    def action_spec(self, params: Params) -> DiscreteSpec:
+        """As ``DL2``."""
+        return self.env.action_spec(params)

@@ -1,0 +1,233 @@
+"""DL2 as the rest of the library sees it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import cache
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsched.environment import Environment
+from jaxsched.envs.dl2 import cases
+from jaxsched.envs.dl2 import records as rec
+from jaxsched.envs.dl2.baselines import baseline
+from jaxsched.envs.dl2.claims import paper_rows
+from jaxsched.envs.dl2.environment import DL2
+from jaxsched.envs.dl2.features import features_of
+from jaxsched.envs.dl2.observation import action_names
+from jaxsched.envs.dl2.parameters import Params
+from jaxsched.envs.dl2.presets import PRESETS
+from jaxsched.envs.dl2.recipe import (
+    TESTBED,
+    Recipe,
+    always,
+    check,
+    gradient_steps,
+    imitator_of,
+    learner_of,
+    params_of,
+    policy_network,
+    variants,
+)
+from jaxsched.envs.dl2.shaping import Shaped
+from jaxsched.envs.dl2.slotwise import DL2Slots
+from jaxsched.envs.dl2.supervised import record
+from jaxsched.errors import JaxschedError
+from jaxsched.evaluation import Recorder
+from jaxsched.jobs import RIGID_JOBS, JobTable
+from jaxsched.policies import Policy
+from jaxsched.system import Network, Played, PolicyInfo, Rule, System, TraceSet, TrainingSetup
+from jaxsched.taught import Recorded
+from jaxsched.traces.elastic_mapping import dl2_jobs
+from jaxsched.traces.mapping import MappingConfig
+from jaxsched.training import LoopConfig
+
+MEAN_GAP_S = 1400.0  # of the simulated cluster's workload
+SUPERVISED_ENVS = 256
+
+
+class DL2System(System):
+    """Elastic workers and parameter servers in slots, by imitation and then actor-critic."""
+
+    name = "dl2"
+    title = "DL2: elastic workers and parameter servers, slot by slot"
+    source = "Peng et al., DL2: A Deep Learning-Driven Scheduler for Deep Learning Clusters"
+    behaviour_version = DL2.behaviour_version
+    primary_metric = "avg_jct_slots"
+    metrics = (
+        "avg_jct_slots",
+        "avg_jct",
+        "avg_wait",
+        "makespan",
+        "utilization",
+        "cpu_utilization",
+        "decisions",
+        "slots",
+        "finished",
+    )
+    policies: Mapping[str, PolicyInfo] = {
+        "drf": PolicyInfo("baseline", "dominant resource fairness"),
+        "fifo": PolicyInfo("baseline", "first in, first out, four bundles each"),
+        "srtf": PolicyInfo("baseline", "shortest remaining time first, four bundles each"),
+        "tetris": PolicyInfo("baseline", "packing and short jobs, four bundles each"),
+        "optimus": PolicyInfo("baseline", "largest gain per share, speeds fitted online"),
+        "optimus_oracle": PolicyInfo("yardstick", "Optimus that knows the noise-free speeds"),
+        "optimus_fill": PolicyInfo("yardstick", "the same, going on where a task does not fit"),
+        "probe": PolicyInfo("yardstick", "greedy, knows speeds and contention"),
+    }
+    presets = PRESETS
+    traces = TraceSet("dl2-testbed", "dl2-testbed", num_test=10)
+    num_jobs = 60
+    unfinished_score = 1000.0  # slots, the length of an episode that is cut
+
+    def environment(self, **options: Any) -> DL2:
+        """The paper's testbed, changed by ``options``."""
+        known = DL2.__dataclass_fields__
+        for name in options:
+            if name not in known:
+                raise JaxschedError(
+                    f"dl2: unknown environment option {name!r}; known are {', '.join(known)}"
+                )
+        return DL2(**options)
+
+    def environment_options(self, env: Environment) -> dict[str, Any]:
+        """All static options."""
+        assert isinstance(env, DL2)
+        return asdict(env)
+
+    def params(self, env: Environment, tables: Sequence[JobTable]) -> Params:
+        """Parameters with the paper's speeds."""
+        assert isinstance(env, DL2)
+        return env.params(list(tables))
+
+    def adapt(self, tables: Sequence[JobTable]) -> list[JobTable]:
+        """Rigid jobs become elastic ones by their run times (section 11)."""
+        return [dl2_jobs(table) if table.schema == RIGID_JOBS else table for table in tables]
+
+    def rule(self, name: str, env: Environment, num_jobs: int, options: Mapping[str, Any]) -> Rule:
+        """A baseline or yardstick, which decides slot by slot."""
+        del num_jobs
+        self.checked_options(options)
+        assert isinstance(env, DL2)
+        if name not in self.policies:
+            raise JaxschedError(
+                f"dl2: unknown policy {name!r}; known are {', '.join(self.policies)}"
+            )
+        slots = DL2Slots(**asdict(env))
+        return Rule(slots, _baseline(name, slots))
+
+    def facts(self, env: Environment, options: Mapping[str, Any]) -> dict[str, str]:
+        """The cluster and the window."""
+        self.checked_options(options)
+        assert isinstance(env, DL2)
+        return {
+            "cluster": f"{env.num_servers} servers of {env.gpus_per_server} GPUs, "
+            f"{env.cpus_per_server} CPU cores, {env.mem_per_server} GB",
+            "slot": f"{env.slot_seconds} s",
+            "agent sees": f"batches of {env.window} jobs",
+        }
+
+    def network(self, env: Environment, kind: str) -> Network:
+        """The paper's network, the variant that shares weights by row, or other widths."""
+        assert isinstance(env, DL2)
+        return policy_network(env, kind)
+
+    def recorder(self, env: Environment) -> Recorder:
+        """Per-job records."""
+        assert isinstance(env, DL2)
+        return rec.recorder(env)
+
+    def played(
+        self, env: Environment, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
+    ) -> Played:
+        """Metrics per episode."""
+        del schedule
+        assert isinstance(env, DL2)
+        records = jax.tree.map(np.asarray, records)
+        return Played(rec.summarise(env, params, episodes, records), {}, [])
+
+    def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
+        """The supervised stage, unless there is no teacher, and reinforcement learning."""
+        recipe = check(recipe)
+        params = params_of(recipe, tables)
+        last = TrainingSetup(
+            name=recipe.algorithm,
+            env=recipe.env
+            if recipe.reward == "slot"
+            else Shaped(recipe.env, "epochs" if recipe.reward == "epochs" else "shares"),
+            play_env=recipe.env,
+            learner=learner_of(recipe),
+            loop=recipe.loop,
+            params_at=always(params),
+            policy=self.network_policy(recipe.env, recipe.network, "dl2", recipe.play),
+            play=recipe.play,
+            network=recipe.network,
+            gradient_steps=gradient_steps(recipe),
+            evaluate_every=recipe.evaluate_every,
+            checkpoint_every=recipe.checkpoint_every,
+            variants=variants(recipe),
+        )
+        if recipe.supervised.teacher == "none":
+            return [last]
+        return [_supervised(recipe, params, tables, last), last]
+
+    def claims(
+        self, env: Environment, summary: Mapping[str, Mapping[str, float]], learned: str
+    ) -> list[dict[str, Any]]:
+        """Figure 9."""
+        assert isinstance(env, DL2)
+        return paper_rows(summary, learned, testbed=env.num_servers <= TESTBED.num_servers)
+
+    def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a golden case."""
+        return cases.simulate(case)
+
+    def features(self, env: Environment) -> Mapping[str, Any]:
+        """What the observation's entries mean."""
+        assert isinstance(env, DL2)
+        return features_of(env)
+
+    def action_names(self, env: Environment) -> Sequence[str]:
+        """Worker, PS and bundle of each row, then void."""
+        assert isinstance(env, DL2)
+        return action_names(env.window)
+
+    def mapping(self, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
+        """The gaps of the simulated cluster's workload unless asked otherwise."""
+        if mean_gap_s is None and load is None:
+            mean_gap_s = MEAN_GAP_S
+        return MappingConfig(mean_gap_s=mean_gap_s, load=load)
+
+
+@cache
+def _baseline(name: str, env: DL2Slots) -> Policy:
+    return baseline(name, env)
+
+
+def _supervised(
+    recipe: Recipe, params: Params, tables: Sequence[JobTable], last: TrainingSetup
+) -> TrainingSetup:
+    """Imitation of a teacher's recorded decisions, through the same loop."""
+    stage = recipe.supervised
+    batch = stage.learner.batch_size * stage.learner.gradient_steps
+    envs = min(batch, SUPERVISED_ENVS)
+
+    @cache
+    def recorded() -> Any:
+        episodes = np.arange(min(stage.num_tables, len(tables)))
+        return record(recipe.env, stage.teacher, params, episodes)
+
+    return last._replace(
+        name="supervised",
+        env=Recorded(),
+        learner=imitator_of(recipe),
+        loop=LoopConfig(envs, max(batch // envs, 1), stage.num_updates),
+        params_at=lambda progress: recorded(),
+        gradient_steps=stage.learner.gradient_steps,
+        evaluate_every=stage.evaluate_every,
+        checkpoint_every=stage.num_updates,
+    )
+
+
+SYSTEM = DL2System()

@@ -1,0 +1,220 @@
+"""Job tables on the device: everything the dynamics look up, prepared once on the host.
+
+Axes: ``K`` tables, ``N`` rows, ``F`` speed factors, ``V`` words of 32 rows. An episode is an index
+into the stack. A table is padded with empty rows, one at least, to a multiple of 32; the last of
+them stands for an empty row of the window.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.elastic.models import MODELS, PS_NEEDS, WORKER_NEEDS
+from jaxsched.elastic.resources import find_unfit
+from jaxsched.elastic.schemas import DL2_JOBS
+from jaxsched.envs.dl2 import bits
+from jaxsched.envs.dl2.cluster import Cluster
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import NO_SUBMISSION, JobTable, stack_tables, validate
+from jaxsched.types import Array
+
+NUM_MODELS = len(MODELS)
+NO_MODEL = NUM_MODELS  # of the empty row
+NEVER = 2**18  # a slot after every slot
+MAX_JOBS = 2**12 - 1  # loops over the words of 32 jobs are unrolled
+
+
+class JobTables(NamedTuple):
+    """A stack of job tables.
+
+    Attributes:
+      submit_time: int32 ``[K, N]``, seconds.
+      model: int32 ``[K, N]``, ``NO_MODEL`` on empty rows.
+      info: int32 ``[K, N]``, what the dynamics need of a job in one word: see ``model_of``,
+        ``worker_gpus``, ``worker_cpus``, ``ps_cpus``, ``arrival``.
+      row: int32 ``[K, N, 2]``, what a row of the window shows: ``info`` and what its tasks
+        need, see ``usage``.
+      epochs: float ``[K, N]``, estimate; 0 on empty rows.
+      true_epochs: float ``[K, N]``; 0 on empty rows, which so count as finished.
+      expected: float ``[K, N]``, the estimate once more, as a divisor; 1 on empty rows.
+      factor: float ``[K, F, N]``, factor on the speed in slot ``s`` at ``s mod F``.
+      first_slot: int32 ``[K]``, the first slot that has jobs.
+      first_active: uint32 ``[K, V]``, its jobs, see ``bits``.
+      first_rows: int32 ``[K, J]``, those of its first batch, ``N - 1`` for none.
+      num_jobs: int32 ``[K]``.
+    """
+
+    submit_time: Array
+    model: Array
+    info: Array
+    row: Array
+    epochs: Array
+    true_epochs: Array
+    expected: Array
+    factor: Array
+    first_slot: Array
+    first_active: Array
+    first_rows: Array
+    num_jobs: Array
+
+    @property
+    def empty_row(self) -> int:
+        """Index of the row that stands for no job."""
+        return self.info.shape[-1] - 1
+
+
+def model_of(info: Array) -> Array:
+    """Job type, ``NO_MODEL`` for none."""
+    return info & 15
+
+
+def worker_gpus(info: Array) -> Array:
+    """GPUs of one worker; a parameter server has none."""
+    return (info >> 4) & 3
+
+
+def worker_cpus(info: Array) -> Array:
+    """CPU cores of one worker."""
+    return (info >> 6) & 7
+
+
+def ps_cpus(info: Array) -> Array:
+    """CPU cores of one parameter server."""
+    return (info >> 9) & 7
+
+
+def arrival(info: Array) -> Array:
+    """First slot in which the scheduler sees the job; ``NEVER`` on empty rows."""
+    return info >> 12
+
+
+def usage(needs: Array, w: Array, p: Array) -> tuple[Array, Array, Array]:
+    """GPUs, CPU cores and memory of ``w`` workers and ``p`` PS, int32 each.
+
+    ``needs`` has five bits each for a worker's GPUs, CPUs and GB, then a PS's CPUs and GB.
+    """
+    gpus, cpus, memory, ps_cpus, ps_memory = ((needs >> 5 * i) & 31 for i in range(5))
+    return w * gpus, w * cpus + p * ps_cpus, w * memory + p * ps_memory
+
+
+def lookup(column: Array, episode: Array, index: Array) -> Array:
+    """``column[episode, index]`` for indices known to be in range (``index`` of any shape)."""
+    flat = column.reshape(-1, *column.shape[2:])
+    return flat.at[episode * column.shape[1] + index].get(mode="promise_in_bounds")
+
+
+def whole(column: Array, episode: Array) -> Array:
+    """``column[episode]``."""
+    return column.at[episode].get(mode="promise_in_bounds")
+
+
+def sorted_by_submission(table: JobTable) -> JobTable:
+    """The jobs in order of submission, ties in the table's order; ``table`` itself if they are."""
+    times = table["submit_time"]
+    if np.all(np.diff(times) >= 0):
+        return table
+    return table.take(np.argsort(times, kind="stable"))
+
+
+def with_defaults(table: JobTable) -> JobTable:
+    """The table with the schema's optional columns."""
+    columns = dict(table.columns)
+    for column in DL2_JOBS:
+        if column.name not in columns and column.default is not None:
+            if isinstance(column.default, str):
+                columns[column.name] = table[column.default]
+            else:
+                columns[column.name] = np.full((len(table), 1), float(column.default))
+    return replace(table, columns=columns, schema=DL2_JOBS)
+
+
+def check_table(table: JobTable, cluster: Cluster) -> JobTable:
+    """The table in order of submission, if the cluster can train all of its jobs.
+
+    Raises:
+      JaxschedError: one line with the table, the job and what is accepted.
+    """
+    if "submit_time" in table.columns and len(table):
+        table = sorted_by_submission(with_defaults(table))
+    table = validate(table, schema=DL2_JOBS, from_zero=False)
+    if len(table) > MAX_JOBS:
+        raise JaxschedError(
+            f"table '{table.name}' has {len(table)} jobs; accepted: at most {MAX_JOBS}"
+        )
+    problem = find_unfit(
+        table,
+        WORKER_NEEDS,
+        PS_NEEDS,
+        cluster.layout.capacity,
+        cluster.num_servers,
+        needs_ps=cluster.needs_ps,
+    )
+    if problem is not None:
+        job, reason = problem
+        raise JaxschedError(
+            f"table '{table.name}', job {job}: {reason}; accepted: jobs of which a worker"
+            f"{' and a parameter server fit' if cluster.needs_ps else ' fits'} the cluster"
+        )
+    return table
+
+
+def build_tables(
+    tables: list[JobTable], cluster: Cluster, *, slot_seconds: int, window: int, max_slots: int
+) -> JobTables:
+    """Validate tables and lay them out for the device.
+
+    Args:
+      tables: one or more job tables with the columns of ``DL2_JOBS``; sorted by submission if they
+        are not. The first submission need not be at 0.
+      cluster: what they run on.
+      slot_seconds: length of a slot.
+      window: J.
+      max_slots: episodes are cut there.
+
+    Raises:
+      JaxschedError: a table breaks a rule (core, section 7); the message names table and job.
+    """
+    checked = [check_table(table, cluster) for table in tables]
+    most = max(len(table) for table in checked) // bits.WORD * bits.WORD + bits.WORD - 1
+    stack = stack_tables(checked, schema=DL2_JOBS, from_zero=False, length=most)
+    num_jobs = stack.num_jobs
+    real = np.arange(most + 1) < num_jobs[:, None]
+
+    def padded(column: str, fill: float) -> np.ndarray:
+        values = np.pad(stack.columns[column], ((0, 0), (0, 1)))
+        return np.where(real, values, fill)
+
+    submit = padded("submit_time", NO_SUBMISSION).astype(np.int64)
+    model = padded("model", NO_MODEL).astype(np.int64)
+    known = np.minimum(model, NUM_MODELS - 1)
+    seen = np.where(real, np.minimum(-(-submit // slot_seconds), NEVER - 1), NEVER)
+    needs = WORKER_NEEDS[known, 0] << 4 | WORKER_NEEDS[known, 1] << 6 | PS_NEEDS[known, 1] << 9
+    info = model | np.where(real, needs, 0) | seen << 12
+    wants = np.concatenate([WORKER_NEEDS, PS_NEEDS[:, 1:]], axis=-1)[known]
+    wants = np.where(real, np.sum(wants << 5 * np.arange(5), axis=-1), 0)
+    first = seen.min(axis=1)
+    early = (seen <= first[:, None]) & (first[:, None] < max_slots)
+    grouped = early.reshape(len(tables), -1, bits.WORD).astype(np.uint32)
+    words = np.sum(grouped << np.arange(bits.WORD, dtype=np.uint32), axis=-1, dtype=np.uint32)
+    rows = np.full((len(tables), window), most)
+    for row, flags in zip(rows, early, strict=True):
+        batch = np.flatnonzero(flags)[:window]
+        row[: len(batch)] = batch
+    epochs = padded("epochs", 0.0)
+    factor = np.pad(stack.columns["speed_factor"], ((0, 0), (0, 1), (0, 0)), constant_values=1.0)
+    return JobTables(
+        submit_time=jnp.asarray(submit, jnp.int32),
+        model=jnp.asarray(model, jnp.int32),
+        info=jnp.asarray(info, jnp.int32),
+        row=jnp.asarray(np.stack([info, wants], axis=-1), jnp.int32),
+        epochs=jnp.asarray(epochs, float),
+        true_epochs=jnp.asarray(padded("true_epochs", 0.0), float),
+        expected=jnp.asarray(np.where(real, epochs, 1.0), float),
+        factor=jnp.asarray(np.moveaxis(factor, -1, 1), float),
+        first_slot=jnp.asarray(first, jnp.int32),
+        first_active=jnp.asarray(words),
+        first_rows=jnp.asarray(rows, jnp.int32),
+        num_jobs=jnp.asarray(num_jobs, jnp.int32),
+    )
