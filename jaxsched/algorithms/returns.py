@@ -132,9 +132,9 @@ def lambda_returns(
         G_t = r_t + discount_t * ((1 - l_t) * V_t + l_t * G_{t+1})
 
     where ``l_t`` is ``step_lambda`` inside a group, lambda at its end, and 0 at the end of an
-    episode or of the rollout (Schulman et al., High-Dimensional Continuous Control Using Generalized Advantage
-    Estimation, 2016, for groups of one step). Lambda 0 gives the target of the module's heading,
-    lambda 1 the sum of all rewards that follow.
+    episode or of the rollout (Schulman et al., High-Dimensional Continuous Control Using
+    Generalized Advantage Estimation, 2016, for groups of one step). Lambda 0 gives the target of
+    the module's heading, lambda 1 the sum of all rewards that follow.
 
     Args:
       rollout: leaves ``[T, B, ...]``.

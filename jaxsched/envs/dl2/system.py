@@ -153,9 +153,7 @@ class DL2System(System):
         params = params_of(recipe, tables)
         last = TrainingSetup(
             name=recipe.algorithm,
-            env=recipe.env
-            if recipe.reward == "slot"
-            else Shaped(recipe.env, "epochs" if recipe.reward == "epochs" else "shares"),
+            env=recipe.env if recipe.reward == "slot" else Shaped(recipe.env, recipe.reward),
             play_env=recipe.env,
             learner=learner_of(recipe),
             loop=recipe.loop,
