@@ -1,0 +1,113 @@
+"""Tiny instances of every system, for the tests that hold for all of them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxsched import registry
+from jaxsched.elastic.schemas import CHIC_JOBS, DL2_JOBS
+from jaxsched.environment import Environment
+from jaxsched.jobs import JobTable
+from jaxsched.system import System
+
+
+class Instance(NamedTuple):
+    """A tiny environment with two sets of parameters that differ in values only."""
+
+    system: System
+    env: Environment
+    params: Any
+    other_params: Any
+    other_env: Environment  # differs in one static option
+
+
+def sched2_tables(seed: int) -> list[JobTable]:
+    """Three tables of at most seven jobs for two servers of four GPUs."""
+    rng = np.random.default_rng(seed)
+    tables = []
+    for jobs in (7, 5, 1):
+        times = np.sort(rng.integers(0, 200, jobs))
+        columns = {
+            "submit_time": times - times[0],
+            "num_gpus": rng.integers(1, 9, jobs),
+            "duration": rng.integers(1, 150, jobs),
+            "model": rng.integers(0, 6, jobs),
+        }
+        tables.append(JobTable(columns))
+    return tables
+
+
+def sched2(**options: Any) -> Instance:
+    system = registry.get("sched2")
+    env = system.environment(num_servers=2, gpus_per_server=4, window=3, **options)
+    params = env.params(sched2_tables(0), invalid_penalty=0.5)
+    other = env.params(sched2_tables(1), time_scale=60.0)
+    return Instance(system, env, params, other, replace(env, window=4))
+
+
+def dl2_tables(seed: int) -> list[JobTable]:
+    """Three tables of at most six short jobs, some with noise and errors of the estimate."""
+    rng = np.random.default_rng(seed)
+    tables = []
+    for jobs in (6, 4, 1):
+        epochs = rng.integers(2, 13, jobs).astype(float)
+        columns = {
+            "submit_time": np.sort(rng.integers(0, 4000, jobs)),
+            "model": rng.integers(0, 8, jobs),
+            "epochs": epochs,
+            "true_epochs": epochs * rng.uniform(0.9, 1.1, jobs),
+            "speed_factor": rng.uniform(0.8, 1.2, (jobs, 3)),
+        }
+        tables.append(JobTable(columns, schema=DL2_JOBS))
+    return tables
+
+
+def dl2(**options: Any) -> Instance:
+    system = registry.get("dl2")
+    env = system.environment(num_servers=2, window=3, max_slots=60, **options)
+    params = env.params(dl2_tables(0))
+    other = env.params(dl2_tables(1), contention=0.5, overlap=0.0, e_scale=50.0)
+    return Instance(system, env, params, other, replace(env, window=4))
+
+
+def chic_tables(seed: int) -> list[JobTable]:
+    """Three tables of at most seven workloads of a few iterations."""
+    rng = np.random.default_rng(seed)
+    tables = []
+    for jobs in (7, 5, 1):
+        columns = {
+            "submit_time": np.cumsum(rng.exponential(600.0, jobs)),
+            "model": rng.integers(0, 3, jobs),
+            "iterations": rng.integers(5, 11, jobs),
+        }
+        tables.append(JobTable(columns, schema=CHIC_JOBS))
+    return tables
+
+
+def chic(**options: Any) -> Instance:
+    system = registry.get("chic")
+    options = {"capacity": (3, 20, 120), "window": 2, "max_decisions": 4, **options}
+    env = system.environment(max_stalls=80, **options)
+    times = {"max_time": 4e4, "stall_seconds": 500.0}
+    params = env.params(chic_tables(0), **times)
+    other = env.params(chic_tables(1), **times, p1=1.0, decision_seconds=2.0)
+    return Instance(system, env, params, other, replace(env, window=3))
+
+
+INSTANCES: dict[str, dict[str, Callable[[], Instance]]] = {
+    "sched2": {
+        "paper": sched2,
+        "learner": partial(
+            sched2, auto_advance=True, reward="dense", profile="slowdown", extras=True
+        ),
+    },
+    "dl2": {
+        "paper": dl2,
+        "allreduce": partial(dl2, comm="allreduce"),
+        "bundles": partial(dl2, assign_bundle=True),
+    },
+    "chic": {"paper": chic, "pair": partial(chic, pair=True, free_choice=True)},
+}
