@@ -1,9 +1,19 @@
-"""Named recipes of DL2."""
+"""Named recipes of DL2.
+
+What the settings of ``quick`` that differ from the paper's are for, as seen in trials on validation
+sequences of 60 servers (JCT against Optimus after about a million inferences): from a DRF teacher,
+whose decisions hardly ever stop before the cluster is full, policies stay at DRF's level, since
+they never see what stopping is worth. Discounted by 0.9 per slot, the small gain of one task drowns
+in the noise of what the next slots bring (8 % above). Looking no further than the slot, policies
+come to 10 % below, but with the paper's shares then begin to starve long jobs, whereas epochs lead
+to 14 % below. On the small testbed, where servers are scarce, it helps to count the epochs of jobs
+near their end for more.
+"""
 
 from dataclasses import replace
 
 from jaxsched.algorithms.ppo import PPOConfig
-from jaxsched.envs.dl2.recipe import LARGE, TESTBED, Recipe
+from jaxsched.envs.dl2.recipe import LARGE, TESTBED, Recipe, Supervised
 from jaxsched.system import TraceSet
 from jaxsched.training import LoopConfig
 
@@ -13,11 +23,20 @@ LARGE_TRACES = TraceSet("dl2-large", "dl2-large", "dl2-large", 20, 4, 4)
 # The paper's learner, as the specification lists it.
 PAPER = Recipe()
 
-# Many environments and on-policy updates; rows share their weights.
-VECTORISED = Recipe(
-    loop=LoopConfig(num_envs=64, rollout_length=256, num_updates=200),
+# Many environments, on-policy updates, a reward for every inference; rows share their weights.
+QUICK = Recipe(
+    supervised=Supervised(teacher="optimus"),
+    loop=LoopConfig(num_envs=128, rollout_length=128, num_updates=200),
     algorithm="ppo",
-    ppo=PPOConfig(200, gamma=0.9),
+    ppo=PPOConfig(
+        200,
+        epochs=2,
+        learning_rate=1e-3,
+        gamma=0.0,
+        step_lambda=0.95,
+        entropy_end=5e-4,
+    ),
+    reward="epochs",
     network="rows",
     exploration=False,
     evaluate_every=10,
@@ -25,8 +44,8 @@ VECTORISED = Recipe(
 )
 
 PRESETS = {
-    "quick": VECTORISED,
+    "quick": QUICK,
     "paper": PAPER,
-    "testbed": replace(VECTORISED, env=TESTBED, traces=TESTBED_TRACES),
-    "large": replace(VECTORISED, env=LARGE, traces=LARGE_TRACES),
+    "testbed": replace(QUICK, env=TESTBED, traces=TESTBED_TRACES, urgency=0.6),
+    "large": replace(QUICK, env=LARGE, traces=LARGE_TRACES),
 }

@@ -13,6 +13,7 @@ from jaxsched.envs.dl2.environment import DL2
 from jaxsched.envs.dl2.exploration import job_aware, shuffle_rows
 from jaxsched.envs.dl2.networks import RowPolicy, RowValue
 from jaxsched.envs.dl2.parameters import Params, SpeedMode
+from jaxsched.envs.dl2.shaping import Shaped
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.learner import Learner
@@ -86,6 +87,7 @@ class Recipe:
         layers of other widths as ``mlp-128-128``.
       reward: paid at the end of each ``slot`` as in the paper; or in parts with each inference, as
         ``shares`` of the epochs expected (the same sum) or as ``epochs`` (``shaping.py``).
+      urgency: with ``epochs``, the exponent by which those of jobs near their end count for more.
       play: whether the tested policy takes the best action or draws one.
       evaluate_every: updates between evaluations on the validation traces.
       checkpoint_every: updates between checkpoints of the whole stage.
@@ -104,6 +106,7 @@ class Recipe:
     exploration: bool = True
     network: str = "paper"
     reward: Reward = "slot"
+    urgency: float = 0.0
     play: Play = "greedy"
     evaluate_every: int = 100
     checkpoint_every: int = 500
@@ -148,6 +151,13 @@ def learner_of(recipe: Recipe) -> Learner:
         explore = job_aware(recipe.env.window, recipe.env.max_workers, recipe.env.max_ps)
     config = replace(recipe.actor_critic, total_updates=updates)
     return actor_critic(policy, value, config, explore)
+
+
+def learning_env(recipe: Recipe) -> DL2 | Shaped:
+    """The environment of the second stage."""
+    if recipe.reward == "slot":
+        return recipe.env
+    return Shaped(recipe.env, recipe.reward, recipe.urgency)
 
 
 def imitator_of(recipe: Recipe) -> Learner:
@@ -209,7 +219,8 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
     if recipe.reward == "shares":
         lines.append("the slot's reward paid in parts, inference by inference (same sum)")
     if recipe.reward == "epochs":
-        lines.append("reward: epochs trained, paid in parts, inference by inference")
+        words = f", each over remaining epochs ** {recipe.urgency:g}" if recipe.urgency else ""
+        lines.append(f"reward: epochs trained{words}, paid in parts, inference by inference")
     if recipe.simulator != paper.simulator:
         simulator = recipe.simulator
         lines.append(

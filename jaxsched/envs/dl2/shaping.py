@@ -7,7 +7,7 @@ stay the best (Ng et al., Policy Invariance under Reward Transformations, 1999);
 plain. Two units of ``phi`` are known:
 
     shares   sum over jobs of trained_j / E_j, the paper's reward (Eq. 1)
-    epochs   sum over jobs of trained_j, times 0.05
+    epochs   sum over jobs of trained_j * (100 / remaining_j) ** urgency, times 0.05
 
 In shares an epoch of a short job is worth more than one of a long job, and a policy that looks no
 further than the slot starves the long ones. In epochs all are worth the same: about the time that
@@ -28,6 +28,7 @@ from jaxsched.envs.dl2.tables import whole
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
 
 Unit = Literal["shares", "epochs"]
+USUAL_EPOCHS = 100.0
 EPOCH_SLOTS = 0.05  # share of a slot that an epoch takes with four workers and four servers
 
 
@@ -45,10 +46,12 @@ class Shaped(Environment):
     Attributes:
       env: the environment.
       unit: what rewards count.
+      urgency: with epochs, how much more those of jobs near their end are worth.
     """
 
     env: DL2
     unit: Unit = "shares"
+    urgency: float = 0.0
 
     name = "dl2-shaped"
     behaviour_version = 1
@@ -58,9 +61,15 @@ class Shaped(Environment):
         _, report = dynamics.train_slot(
             self.env.rules, cluster, params.jobs, params.speed, jnp.bool_(True)
         )
-        if self.unit == "epochs":
-            return jnp.sum(report.trained) * EPOCH_SLOTS
-        return jnp.sum(report.trained / whole(params.jobs.expected, cluster.episode))
+        return jnp.sum(report.trained * self.worth(cluster, params))
+
+    def worth(self, cluster: ClusterState, params: Params) -> Array:
+        """What an epoch of each job is worth in this slot, float ``[N]``."""
+        expected = whole(params.jobs.expected, cluster.episode)
+        if self.unit == "shares":
+            return 1.0 / expected
+        left = jnp.maximum(expected - cluster.progress, 1.0)
+        return EPOCH_SLOTS * (USUAL_EPOCHS / left) ** self.urgency
 
     def reset(
         self, key: PRNGKey, params: Params, episode: Array | None = None
@@ -76,10 +85,9 @@ class Shaped(Environment):
         cluster, timestep = self.env.step(key, state.cluster, action, params)
         over = timestep.metrics.slot_ended | timestep.done
         potential = self.potential(cluster, params)
-        reward = timestep.reward
-        if self.unit == "epochs":
-            reward = jnp.sum(timestep.metrics.report.trained) * EPOCH_SLOTS
-        earned = jnp.where(over, reward, potential)
+        trained = timestep.metrics.report.trained
+        earned = jnp.sum(trained * self.worth(state.cluster, params))
+        earned = jnp.where(over, earned, potential)
         timestep = timestep._replace(reward=earned - state.potential)
         return ShapedState(cluster, potential), timestep
 

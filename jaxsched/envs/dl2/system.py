@@ -26,11 +26,11 @@ from jaxsched.envs.dl2.recipe import (
     gradient_steps,
     imitator_of,
     learner_of,
+    learning_env,
     params_of,
     policy_network,
     variants,
 )
-from jaxsched.envs.dl2.shaping import Shaped
 from jaxsched.envs.dl2.slotwise import DL2Slots
 from jaxsched.envs.dl2.supervised import record
 from jaxsched.errors import JaxschedError
@@ -153,7 +153,7 @@ class DL2System(System):
         params = params_of(recipe, tables)
         last = TrainingSetup(
             name=recipe.algorithm,
-            env=recipe.env if recipe.reward == "slot" else Shaped(recipe.env, recipe.reward),
+            env=learning_env(recipe),
             play_env=recipe.env,
             learner=learner_of(recipe),
             loop=recipe.loop,
