@@ -260,8 +260,12 @@ def feature_groups(names: Sequence[str], features: Mapping[str, Feature]) -> lis
     """
     found: dict[str, list[tuple[list[int], int]]] = {}
     for position, name in enumerate(names):
-        numbers = [int(digits) for digits in re.findall(r"\d+", name)]
-        found.setdefault(re.sub(r"\d+", "*", name), []).append((numbers, position))
+        # A last word that is described as it is, such as ``resnet50``, holds no index.
+        owner, dot, last = name.rpartition(".")
+        word = dot + last if re.sub(r"\d+", "*", owner) + dot + last in features else ""
+        indexed = name.removesuffix(word)
+        numbers = [int(digits) for digits in re.findall(r"\d+", indexed)]
+        found.setdefault(re.sub(r"\d+", "*", indexed) + word, []).append((numbers, position))
     groups = []
     for pattern, entries in found.items():
         if pattern not in features:

@@ -1,8 +1,9 @@
 """The project's own trace files: job tables as comma-separated values.
 
-Header ``trace,submit_time,num_gpus,duration,model``, one row per job; the rows of a trace stand
-together, in order of submission. The ``trace`` column may be missing in a file with one trace.
-Names that end in ``.gz`` are compressed with gzip.
+Header ``trace,submit_time,num_gpus,duration,model`` (or the columns of another schema), one row per
+job; the rows of a trace stand together, in order of submission. The ``trace`` column may be missing
+in a file with one trace; a list of numbers has blanks between them. Names that end in ``.gz`` are
+compressed with gzip.
 """
 
 import gzip
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from jaxsched.columns import Values
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, JobTable, Schema, find_problem, validate
 from jaxsched.traces.rows import PathLike, Rows, read_rows, stem
@@ -36,9 +38,14 @@ def read_tables(path: PathLike, *, schema: Schema = RIGID_JOBS) -> list[JobTable
 
 def tables_from_rows(rows: Rows, *, schema: Schema = RIGID_JOBS) -> list[JobTable]:
     """Job tables from a file that has been split into cells; see ``read_tables``."""
-    columns = {column.name: rows.whole_numbers(column.name) for column in schema}
+    read = {"whole": rows.whole_numbers, "real": rows.numbers, "numbers": rows.number_lists}
+    columns: dict[str, Values] = {
+        column.name: read[column.kind](column.name)  # type: ignore[operator]
+        for column in schema
+    }
     if "trace" not in rows.header:
-        return [_checked(rows, 0, JobTable(columns, stem(rows.path)), schema)]
+        table = JobTable(columns, stem(rows.path), schema=schema)
+        return [_checked(rows, 0, table, schema)]
 
     traces = rows.whole_numbers("trace")
     starts = np.flatnonzero(np.diff(traces, prepend=traces[0] - 1))
@@ -50,26 +57,25 @@ def tables_from_rows(rows: Rows, *, schema: Schema = RIGID_JOBS) -> list[JobTabl
             rows.fail(start, f"trace {trace} begins again; accepted: its rows together")
         seen.add(trace)
         part = {name: values[start:stop] for name, values in columns.items()}
-        table = JobTable(part, f"{stem(rows.path)}[{trace}]")
+        table = JobTable(part, f"{stem(rows.path)}[{trace}]", schema=schema)
         tables.append(_checked(rows, start, table, schema))
     return tables
 
 
-def write_tables(
-    path: PathLike, tables: Sequence[JobTable], *, schema: Schema = RIGID_JOBS
-) -> None:
-    """Write job tables, numbered from 0; the same tables always give the same bytes.
+def write_tables(path: PathLike, tables: Sequence[JobTable]) -> None:
+    """Write job tables of one schema, numbered from 0; the same tables give the same bytes.
 
     Raises:
       JaxschedError: no tables, a table outside the schema, or a file that cannot be written.
     """
     if not tables:
         raise JaxschedError(f"{path}: there are no tables to write; accepted: at least one")
+    schema = tables[0].schema
     lines = [",".join(headers(schema)[0])]
     for trace, table in enumerate(tables):
-        validate(table, schema=schema)
-        values = np.stack([table[column.name] for column in schema], axis=1)
-        lines += [f"{trace}," + ",".join(map(str, row)) for row in values.tolist()]
+        validate(table, schema=schema, from_zero=schema == RIGID_JOBS)
+        cells = [[_cell(value) for value in table[column.name].tolist()] for column in schema]
+        lines += [f"{trace}," + ",".join(row) for row in zip(*cells, strict=True)]
     data = ("\n".join(lines) + "\n").encode()
     if str(path).endswith(".gz"):
         buffer = io.BytesIO()
@@ -83,8 +89,13 @@ def write_tables(
         raise JaxschedError(f"{path}: cannot be written ({reason})") from None
 
 
+def _cell(value: float | list[float]) -> str:
+    """A value as text that reads back to the same bits."""
+    return " ".join(map(repr, value)) if isinstance(value, list) else repr(value)
+
+
 def _checked(rows: Rows, start: int, table: JobTable, schema: Schema) -> JobTable:
-    problem = find_problem(table, schema=schema)
+    problem = find_problem(table, schema=schema, from_zero=schema == RIGID_JOBS)
     if problem is not None:
         rows.fail(start + (problem.job or 0), problem.reason)
     return table

@@ -1,10 +1,12 @@
 """Which format a trace file has, told by its header line."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
+from jaxsched.elastic.schemas import CHIC_JOBS, DL2_JOBS
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs import JobTable
+from jaxsched.jobs import RIGID_JOBS, JobTable
 from jaxsched.traces import csv_tables, itp, philly
 from jaxsched.traces.raw import RawTrace
 from jaxsched.traces.rows import PathLike, Rows, read_rows
@@ -19,7 +21,14 @@ class Format(NamedTuple):
 
 
 FORMATS = (
-    Format("jaxsched", csv_tables.headers(), csv_tables.tables_from_rows),
+    *(
+        Format(
+            "jaxsched",
+            csv_tables.headers(schema),
+            partial(csv_tables.tables_from_rows, schema=schema),
+        )
+        for schema in (RIGID_JOBS, DL2_JOBS, CHIC_JOBS)
+    ),
     Format(philly.NAME, philly.HEADERS, philly.from_rows),
     Format(itp.NAME, itp.HEADERS, itp.from_rows),
 )

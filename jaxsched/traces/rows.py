@@ -73,6 +73,21 @@ class Rows:
 
         return np.array(self._parse(name, parse, "a number"), np.float64)
 
+    def number_lists(self, name: str) -> npt.NDArray[np.float64]:
+        """A column of equally many finite numbers in each cell, with blanks between, ``[n, L]``."""
+        rows: list[list[float]] = []
+        for row, cell in enumerate(self.column(name)):
+            words = cell.split()
+            values = [float(word) for word in words if _NUMBER.fullmatch(word)]
+            if not words or len(values) < len(words) or not all(map(math.isfinite, values)):
+                self.fail(
+                    row, f"{name} is {describe_value(cell)}; accepted: numbers with blanks between"
+                )
+            if rows and len(values) != len(rows[0]):
+                self.fail(row, f"{name} has {len(values)} numbers; accepted: {len(rows[0])}")
+            rows.append(values)
+        return np.array(rows, np.float64)
+
     def not_negative(self, name: str, values: npt.NDArray[Any]) -> None:
         """Refuse the file if a value of the column is below 0."""
         negative = np.flatnonzero(values < 0)
