@@ -109,6 +109,22 @@ def compare(
     return result
 
 
+def rule_scores(
+    contest: Contest, names: Sequence[str], environment: Environment
+) -> dict[str, float]:
+    """What rule-based policies reach by ``System.score``.
+
+    Args:
+      contest: the episodes.
+      names: the policies.
+      environment: their cluster.
+    """
+    return {
+        name: contest.system.score(_play_rule(contest, environment, name), contest.tables)
+        for name in names
+    }
+
+
 def _play_rule(contest: Contest, base: Environment, name: str) -> Played:
     system, most = contest.system, max(len(table) for table in contest.tables)
     rule = system.rule(name, base, most, contest.options)

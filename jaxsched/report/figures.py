@@ -211,14 +211,15 @@ def _reference_rules(summary: Summary, metric: str | None) -> list[tuple[str, st
     classes = policy_classes(summary.policies)
     best = summary.best_baseline(metric)
     shown: list[Policy] = [*([best] if best else []), *summary.of_kind("yardstick")]
+    curve = summary.comparison.get("learning_curve")
+    levels = curve.get("levels") if curve else None
+    if levels is None:
+        levels = {p["name"]: summary.cells[p["name"], metric].estimate for p in shown}
+    digits = summary.comparison["metrics"][metric].get("digits", 3)
     return [
-        (
-            f"{p['name']} {summary.shown(p, metric)}",
-            classes[p["name"]],
-            summary.cells[p["name"], metric].estimate,
-        )
+        (f"{p['name']} {number(levels[p['name']], digits)}", classes[p["name"]], levels[p["name"]])
         for p in shown
-        if metric in p["metrics"]
+        if p["name"] in levels
     ]
 
 

@@ -60,11 +60,16 @@ class Series(TypedDict):
 
 
 class LearningCurve(TypedDict):
-    """Evaluation during training; ``metric`` names the metric that ``y`` measures."""
+    """Evaluation during training; ``metric`` names the metric that ``y`` measures.
+
+    ``levels`` maps rule-based policies to their value on the traces of the evaluations; without it
+    their means over the comparison's episodes are drawn.
+    """
 
     x_label: str
     y_label: str
     metric: NotRequired[str]
+    levels: NotRequired[dict[str, float]]
     series: list[Series]
 
 
@@ -217,6 +222,8 @@ def _check_learning_curve(curve: object, metrics: Mapping[str, Any]) -> None:
     _text(entry, "y_label", "learning_curve")
     if entry.get("metric") is not None:
         _choice(entry["metric"], tuple(metrics), "learning_curve.metric")
+    for name, value in _mapping(entry.get("levels", {}), "learning_curve.levels").items():
+        _number(value, f"learning_curve.levels[{name!r}]")
     for i, series in enumerate(_list(_get(entry, "series", "learning_curve"), "series")):
         where = f"learning_curve.series[{i}]"
         line = _mapping(series, where)
