@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import optax
 
 from jaxsched.algorithms.dqn import best_legal
-from jaxsched.algorithms.imitation import (
+from jaxsched.algorithms.softmax import (
     check_positive,
     descend,
     flatten_time,

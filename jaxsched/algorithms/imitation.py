@@ -1,4 +1,4 @@
-"""Supervised learning of a teacher's choices, and what all learners of softmax policies share.
+"""Supervised learning of a teacher's choices.
 
 The environment's observation is a :class:`~jaxsched.taught.Taught`: what the policy sees and what
 the teacher would do. One call of ``update`` is
@@ -25,6 +25,18 @@ import jax.numpy as jnp
 import optax
 
 from jaxsched.algorithms.dqn import best_legal, linear
+from jaxsched.algorithms.softmax import (
+    as_float32,
+    check_positive,
+    descend,
+    flatten_time,
+    has_choice,
+    init_params,
+    log_probabilities,
+    minibatches,
+    taken,
+    weighted_mean,
+)
 from jaxsched.errors import JaxschedError
 from jaxsched.learner import Learner, Metrics
 from jaxsched.taught import Taught
@@ -32,7 +44,6 @@ from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
 Augment = Callable[[PRNGKey, PyTree, Array, Array], tuple[PyTree, Array, Array]]
 
-ILLEGAL = -1e9  # logit of an infeasible action
 LOSSES = ("cross_entropy", "squared", "absolute")
 
 
@@ -81,13 +92,6 @@ class Hyper(NamedTuple):
     student_share: Array
 
 
-class Networks(NamedTuple):
-    """One entry per network of an actor-critic: parameters, gradients or optimiser states."""
-
-    policy: PyTree
-    value: PyTree
-
-
 class ImitationState(NamedTuple):
     """Everything that the learner remembers."""
 
@@ -116,7 +120,7 @@ def imitation(
     optimiser = optax.scale_by_adam()
 
     def log_policy(params: PyTree, observation: PyTree, mask: Array) -> Array:
-        logits = network.apply(params, jax.tree.map(_as_float32, observation))
+        logits = network.apply(params, jax.tree.map(as_float32, observation))
         return log_probabilities(cast(Array, logits), mask)
 
     def init(key: PRNGKey, specs: Specs, params: PyTree | None = None) -> ImitationState:
@@ -198,97 +202,3 @@ def imitation(
         }
 
     return Learner(init, act, update, policy_params=lambda state: state.params)
-
-
-def check_positive(config: object, *names: str) -> None:
-    """Refuse settings below 1 by name."""
-    for name in names:
-        value = getattr(config, name)
-        if value < 1:
-            raise JaxschedError(f"{type(config).__name__}.{name} is {value}; it must be at least 1")
-
-
-def init_params(network: nn.Module, key: PRNGKey, observation_spec: PyTree) -> PyTree:
-    """Parameters drawn for a batch of one observation of the given specs."""
-    zeros = jax.tree.map(lambda spec: _as_float32(spec.zeros()[None]), observation_spec)
-    return network.init(key, zeros)
-
-
-def log_probabilities(logits: Array, mask: Array) -> Array:
-    """Log-softmax over the legal actions, about -1e9 at the others; ``[..., A]``."""
-    return jax.nn.log_softmax(jnp.where(mask, logits, ILLEGAL), axis=-1)
-
-
-def taken(scores: Array, action: Array) -> Array:
-    """The score of the action of each row, ``[...]`` from ``[..., A]`` and int ``[...]``."""
-    return jnp.take_along_axis(scores, action[..., None], axis=-1)[..., 0]
-
-
-def entropy(log_probability: Array) -> Array:
-    """Entropy in nats, ``[...]`` from the log-probabilities ``[..., A]``."""
-    probability = jnp.exp(log_probability)
-    return -jnp.sum(jnp.where(probability > 0, probability * log_probability, 0.0), axis=-1)
-
-
-def has_choice(mask: Array) -> Array:
-    """Rows with more than one legal action: only these teach anything; bool ``[...]``."""
-    return jnp.sum(mask, axis=-1) > 1
-
-
-def weighted_mean(x: Array, weight: Array) -> Array:
-    """Mean of ``x`` under weights of the same shape; 0 where all weights are 0."""
-    total = jnp.sum(weight)
-    return jnp.sum(x * weight) / jnp.where(total > 0, total, 1.0)
-
-
-def flatten_time(tree: PyTree) -> PyTree:
-    """Leaves ``[T, B, ...]`` as ``[T * B, ...]``, time-major."""
-    return jax.tree.map(lambda x: x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]), tree)
-
-
-def minibatches(key: PRNGKey, num_rows: int, num_batches: int, size: int) -> Array:
-    """Rows of random minibatches, int32 ``[num_batches, size]``.
-
-    Permutations one after the other, cut to length: no row comes up twice before every row came
-    up once.
-    """
-    passes = -(-num_batches * size // num_rows)
-    orders = jax.vmap(lambda k: jax.random.permutation(k, num_rows))(jax.random.split(key, passes))
-    return orders.reshape(-1)[: num_batches * size].reshape(num_batches, size)
-
-
-def descend(
-    optimiser: optax.GradientTransformation,
-    params: PyTree,
-    state: optax.OptState,
-    gradient: PyTree,
-    rate: Array,
-) -> tuple[PyTree, optax.OptState]:
-    """One step of a traced learning rate along the optimiser's direction."""
-    direction, state = optimiser.update(gradient, state)
-    return jax.tree.map(lambda p, d: p - rate * d, params, direction), state
-
-
-def descend_both(
-    optimiser: optax.GradientTransformation,
-    params: Networks,
-    states: Networks,
-    gradients: Networks,
-    rates: tuple[Array, Array],
-) -> tuple[Networks, Networks]:
-    """:func:`descend` on policy and value, each by its own rate; parameters and states."""
-    stepped = [
-        descend(optimiser, *parts) for parts in zip(params, states, gradients, rates, strict=True)
-    ]
-    return Networks(*(p for p, _ in stepped)), Networks(*(s for _, s in stepped))
-
-
-def clipped_adam(max_gradient_norm: float | None) -> optax.GradientTransformation:
-    """Adam's direction, of gradients clipped to a global norm if one is given."""
-    if max_gradient_norm is None:
-        return optax.scale_by_adam()
-    return optax.chain(optax.clip_by_global_norm(max_gradient_norm), optax.scale_by_adam())
-
-
-def _as_float32(x: Array) -> Array:
-    return x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x

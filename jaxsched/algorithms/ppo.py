@@ -24,7 +24,7 @@ import optax
 
 from jaxsched.algorithms import returns
 from jaxsched.algorithms.dqn import best_legal, linear
-from jaxsched.algorithms.imitation import (
+from jaxsched.algorithms.softmax import (
     Networks,
     check_positive,
     clipped_adam,

@@ -12,7 +12,8 @@ from probes import NUM_ACTIONS, Grouped, Probe
 
 from jaxsched import training
 from jaxsched.algorithms import replay as memory
-from jaxsched.algorithms.actor_critic import ActorCriticConfig, actor_critic, priority_of
+from jaxsched.algorithms.actor_critic import actor_critic, priority_of
+from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Rollout
 

@@ -11,7 +11,7 @@ import pytest
 from probes import Probe
 
 from jaxsched import training
-from jaxsched.algorithms import imitation as module
+from jaxsched.algorithms import softmax as module
 from jaxsched.algorithms.imitation import ImitationConfig, imitation
 from jaxsched.errors import JaxschedError
 from jaxsched.policies import Policy, no_memory

@@ -6,7 +6,8 @@ from typing import Literal, get_args
 
 import flax.linen as nn
 
-from jaxsched.algorithms.actor_critic import ActorCriticConfig, actor_critic
+from jaxsched.algorithms.actor_critic import actor_critic
+from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
 from jaxsched.algorithms.imitation import ImitationConfig, imitation
 from jaxsched.algorithms.ppo import PPOConfig, ppo
 from jaxsched.envs.dl2.environment import DL2

@@ -1,0 +1,135 @@
+"""Settings of the actor-critic: the configuration, and its floats as traced numbers."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from jaxsched.algorithms.softmax import check_positive
+from jaxsched.errors import JaxschedError
+from jaxsched.types import Array
+
+BASELINES = ("value", "ema")
+
+
+@dataclass(frozen=True)
+class ActorCriticConfig:
+    """Settings; the integers and options are static, the floats become a traced ``Hyper``.
+
+    Attributes:
+      total_updates: calls of ``update`` over which learning rates and entropy weight move.
+      gradient_steps: gradient steps per call of ``update``.
+      batch_size: decisions per gradient step, all clusters together; ``None`` (without replay
+        only) for the whole rollout.
+      capacity: decisions held in the replay of each cluster; 0 learns from the rollout alone.
+      num_clusters: equal parts of the environments, see the module's heading.
+      baseline: ``"value"``, the value network; or ``"ema"``, a moving average of group rewards,
+        with the group's reward alone as the target (ablation without a critic).
+      normalise_advantages: to mean 0 and deviation 1 in each cluster's batch.
+      max_gradient_norm: global norm to which each network's gradient is clipped, if given.
+      learning_rate: of Adam on the policy, at the start.
+      final_learning_rate: at the end; linear in between; constant if absent.
+      value_learning_rate: of Adam on the value; as ``learning_rate`` if absent.
+      final_value_learning_rate: at the end; if absent, as ``final_learning_rate`` where
+        ``value_learning_rate`` is absent too, else constant.
+      gamma: discount per group; unused where ``horizon_s`` is given.
+      horizon_s: discount by time, ``exp(-elapsed / horizon_s)`` per step.
+      lambda_: weight of later groups in the target (TD(lambda)); without replay only.
+      entropy_start: weight of the entropy, at the start.
+      entropy_end: at the end; linear in between.
+      alpha: exponent of the priorities.
+      beta_start: exponent of the importance weights, at the start.
+      beta_growth: added to it by each draw of a batch, up to 1.
+      priority_floor: added to each absolute advantage.
+      baseline_decay: of the moving average, per group.
+    """
+
+    total_updates: int
+    gradient_steps: int = 1
+    batch_size: int | None = 256
+    capacity: int = 8192
+    num_clusters: int = 1
+    baseline: str = "value"
+    normalise_advantages: bool = False
+    max_gradient_norm: float | None = None
+    learning_rate: float = 1e-4
+    final_learning_rate: float | None = None
+    value_learning_rate: float | None = None
+    final_value_learning_rate: float | None = None
+    gamma: float = 0.9
+    horizon_s: float | None = None
+    lambda_: float = 0.0
+    entropy_start: float = 0.1
+    entropy_end: float = 0.1
+    alpha: float = 0.9
+    beta_start: float = 0.1
+    beta_growth: float = 1e-4
+    priority_floor: float = 0.01
+    baseline_decay: float = 0.99
+
+    def __post_init__(self) -> None:
+        """Check that the settings are possible and fit together."""
+        check_positive(self, "total_updates", "gradient_steps", "num_clusters")
+        if self.capacity < 0:
+            raise JaxschedError(
+                f"ActorCriticConfig.capacity is {self.capacity}; it must be 0 (no replay) or more"
+            )
+        if self.baseline not in BASELINES:
+            raise JaxschedError(
+                f"ActorCriticConfig.baseline is {self.baseline!r}; it must be one of "
+                f"{', '.join(BASELINES)}"
+            )
+        if self.batch_size is None:
+            if self.capacity:
+                raise JaxschedError(
+                    "ActorCriticConfig.batch_size is None; replay (capacity above 0) needs a number"
+                )
+        elif self.batch_size < 1 or self.batch_size % self.num_clusters:
+            raise JaxschedError(
+                f"ActorCriticConfig.batch_size is {self.batch_size}; it must be a positive "
+                f"multiple of num_clusters ({self.num_clusters})"
+            )
+        if self.lambda_ and (self.capacity or self.baseline == "ema"):
+            raise JaxschedError(
+                f"ActorCriticConfig.lambda_ is {self.lambda_}; it must be 0 with replay "
+                "(capacity above 0) and with the ema baseline"
+            )
+        if self.priority_floor <= 0:
+            raise JaxschedError(
+                f"ActorCriticConfig.priority_floor is {self.priority_floor}; it must be above 0"
+            )
+
+
+class Hyper(NamedTuple):
+    """The floats of ``ActorCriticConfig`` as float32 scalars in the state."""
+
+    learning_rate: Array
+    final_learning_rate: Array
+    value_learning_rate: Array
+    final_value_learning_rate: Array
+    gamma: Array
+    horizon_s: Array  # infinite where groups are discounted by gamma
+    lambda_: Array
+    entropy_start: Array
+    entropy_end: Array
+    alpha: Array
+    beta_start: Array
+    beta_growth: Array
+    priority_floor: Array
+    baseline_decay: Array
+
+
+def hyper_of(config: ActorCriticConfig) -> Hyper:
+    """The traced floats of a configuration."""
+    values = {name: getattr(config, name) for name in Hyper._fields}
+    if config.final_learning_rate is None:
+        values["final_learning_rate"] = config.learning_rate
+    if config.value_learning_rate is None:
+        values["value_learning_rate"] = config.learning_rate
+    if config.final_value_learning_rate is None:
+        shared = config.value_learning_rate is None
+        end = values["final_learning_rate"] if shared else config.value_learning_rate
+        values["final_value_learning_rate"] = end
+    if config.horizon_s is None:
+        values["horizon_s"] = float("inf")
+    return Hyper(**{name: jnp.asarray(value, jnp.float32) for name, value in values.items()})
