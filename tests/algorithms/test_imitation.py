@@ -12,7 +12,7 @@ from probes import Probe
 
 from jaxsched import training
 from jaxsched.algorithms import softmax as module
-from jaxsched.algorithms.imitation import ImitationConfig, imitation
+from jaxsched.algorithms.imitation import LOSSES, ImitationConfig, imitation
 from jaxsched.errors import JaxschedError
 from jaxsched.policies import Policy, no_memory
 from jaxsched.taught import Recorded, RecordedParams, Taught, TaughtEnvironment
@@ -52,7 +52,7 @@ def train(learner, *lengths, seed=0):
     return carry, jax.tree.map(lambda *x: np.concatenate(x), *parts)
 
 
-@pytest.mark.parametrize("loss", module.LOSSES)
+@pytest.mark.parametrize("loss", LOSSES)
 def test_a_table_is_learnt(loss):
     learner = learner_of(loss=loss)
     carry, metrics = train(learner, 60)
