@@ -102,7 +102,7 @@ def in_layout(result: dict[str, Any], expect: Any) -> dict[str, Any]:
     chosen = dict(result)
     for name, rows in expect.items():
         found = result.get(name)
-        if not (_is_rows(rows) and _is_rows(found)) or name == "jobs":
+        if name == "jobs" or found is None or not (_is_rows(rows) and _is_rows(found)):
             continue
         if all("step" in row for row in [*rows, *found]):
             wanted = {row["step"] for row in rows}
