@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxsched import bits
 from jaxsched.elastic.models import PS_NEEDS, WORKER_NEEDS
 from jaxsched.elastic.schemas import DL2_JOBS
-from jaxsched.envs.dl2 import DL2, DL2Slots, bits
+from jaxsched.envs.dl2 import DL2, DL2Slots
 from jaxsched.envs.dl2 import records as rec
 from jaxsched.envs.dl2.baselines import baseline, plan
 from jaxsched.envs.dl2.dynamics import parameter_servers, workers

@@ -17,8 +17,8 @@ PAPER = Recipe()
 QUICK = replace(
     PAPER,
     env=replace(PAPER.env, free_choice=False),
-    loop=LoopConfig(num_envs=128, rollout_length=768, num_updates=140),
-    learner=CrossEntropyConfig(num_trajectories=127, rho=0.1, inner_steps=10),
+    loop=LoopConfig(num_envs=256, rollout_length=1024, num_updates=140),
+    learner=CrossEntropyConfig(num_trajectories=255, rho=0.1, inner_steps=10),
     hidden=(64, 32),
     common_sequence=True,
     checkpoint_every=70,

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
+from jaxsched import bits
 from jaxsched.environment import select
-from jaxsched.envs.dl2 import bits, tables
+from jaxsched.envs.dl2 import tables
 from jaxsched.envs.dl2.cluster import (
     BUNDLE,
     KINDS,

@@ -7,7 +7,8 @@ this option slow; it is off by default.
 import jax
 import jax.numpy as jnp
 
-from jaxsched.envs.dl2 import bits, tables
+from jaxsched import bits
+from jaxsched.envs.dl2 import tables
 from jaxsched.envs.dl2.cluster import BUNDLE, WORKER
 from jaxsched.envs.dl2.dynamics import (
     ClusterState,

@@ -1,7 +1,8 @@
-"""Sets of jobs as words of 32 bits: job ``j`` is bit ``j mod 32`` of word ``j // 32``.
+"""Sets of jobs (or of anything numbered) as words of 32 bits.
 
-Counting and finding jobs in order is a few operations on words, instead of sums and searches over
-jobs. Axes: ``n`` jobs, a multiple of 32; ``V`` words.
+Job ``j`` is bit ``j mod 32`` of word ``j // 32``. Counting and finding jobs in order is a few
+operations on words, instead of sums and searches over jobs. Axes: ``n`` jobs, a multiple of 32;
+``V`` words.
 """
 
 import jax.numpy as jnp
