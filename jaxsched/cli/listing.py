@@ -3,7 +3,13 @@
 from jaxsched.cli.main import app
 from jaxsched.cli.output import console
 
-LEARNERS = {"dqn": "deep Q-network: target network, double, n-step, prioritised replay"}
+LEARNERS = {
+    "dqn": "deep Q-network: target network, double, n-step, prioritised replay",
+    "imitation": "supervised learning of a teacher's decisions, live or recorded",
+    "actor_critic": "REINFORCE actor-critic with prioritised replay, federated clusters",
+    "ppo": "proximal policy optimisation; groups of decisions at one instant",
+    "cross_entropy": "cross-entropy method over whole episodes, with a uniform trajectory",
+}
 
 
 @app.command("list")
