@@ -6,6 +6,7 @@ import flax.linen as nn
 from jax import numpy as jnp
 
 from jaxsched import network_description as nd
+from jaxsched.errors import JaxschedError
 from jaxsched.types import Array
 
 
@@ -19,6 +20,20 @@ def mlp(x: Array, name: str, sizes: Sequence[int]) -> Array:
 def layers(name: str, sizes: Sequence[int]) -> list[str]:
     """Names that ``mlp`` gives its layers."""
     return [f"{name}_{i}" for i in range(len(sizes))]
+
+
+def sizes_of(kind: str) -> tuple[int, ...]:
+    """The widths that a network's name stands for, such as ``mlp-64-32``.
+
+    Raises:
+      JaxschedError: not such a name.
+    """
+    name, *sizes = kind.split("-")
+    if name != "mlp" or not sizes or not all(size.isdigit() and int(size) for size in sizes):
+        raise JaxschedError(
+            f"unknown network {kind!r}; accepted: a kind of the system, or widths as mlp-64-32"
+        )
+    return tuple(map(int, sizes))
 
 
 class MLP(nn.Module):

@@ -6,6 +6,7 @@ system only by name, through ``jaxsched.registry``.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, Literal, NamedTuple, Protocol
 
 import jax
@@ -128,6 +129,7 @@ class System(ABC):
     title: str
     source: str
     behaviour_version: int
+    environment_type: type[Any]  # a frozen dataclass that is an Environment
     primary_metric: str
     metrics: tuple[str, ...]  # keys of ``metrics.METRICS``, in table order
     policies: Mapping[str, PolicyInfo]
@@ -137,13 +139,25 @@ class System(ABC):
     unfinished_score: float | None = None  # of a job, where episodes may be cut
     rule_options: Mapping[str, Any] = {}  # option of the rules -> its default
 
-    @abstractmethod
     def environment(self, **options: Any) -> Environment:
-        """An environment with these static options (the paper's where left out)."""
+        """An environment with these static options (the paper's where left out).
 
-    @abstractmethod
+        Raises:
+          JaxschedError: no such option, or a bad value.
+        """
+        known = [field.name for field in fields(self.environment_type)]
+        for name in options:
+            if name not in known:
+                raise JaxschedError(
+                    f"{self.name}: unknown environment option {name!r}; known are "
+                    f"{', '.join(known)}"
+                )
+        return self.environment_type(**options)
+
     def environment_options(self, env: Environment) -> dict[str, Any]:
         """The static options of an environment, JSON-able."""
+        options = {field.name: getattr(env, field.name) for field in fields(self.environment_type)}
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
 
     @abstractmethod
     def params(self, env: Environment, tables: Sequence[JobTable]) -> Any:

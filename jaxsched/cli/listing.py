@@ -18,17 +18,18 @@ def list_all() -> None:
     from jaxsched import registry
     from jaxsched.traces import registry as traces
 
-    out = console()
+    rows: list[tuple[str, str, str]] = []
     for name in registry.names():
         system = registry.get(name)
-        out.print(f"system   {system.name:16} {system.title}", highlight=False)
+        rows.append(("system", name, system.title))
         for policy, info in system.policies.items():
-            out.print(f"policy   {system.name}/{policy:9} {info.description} ({info.kind})")
+            rows.append(("policy", f"{name}/{policy}", f"{info.description} ({info.kind})"))
         for preset in system.presets:
             loop = system.presets[preset].loop
             steps = loop.num_updates * loop.steps_per_update
-            out.print(f"preset   {system.name}/{preset:9} {steps:,} environment steps")
-    for learner, description in LEARNERS.items():
-        out.print(f"learner  {learner:16} {description}", highlight=False)
-    for entry in traces.entries():
-        out.print(f"trace    {entry.name:16} {entry.description}", highlight=False)
+            rows.append(("preset", f"{name}/{preset}", f"{steps:,} environment steps"))
+    rows += [("learner", learner, words) for learner, words in LEARNERS.items()]
+    rows += [("trace", entry.name, entry.description) for entry in traces.entries()]
+    out = console()
+    for kind, name, words in rows:
+        out.print(f"{kind:8} {name:20} {words}", highlight=False)

@@ -12,7 +12,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.fixed_length import FixedLength
 from jaxsched.jobs import JobTable
 from jaxsched.learner import Learner
-from jaxsched.networks import MLP
+from jaxsched.networks import MLP, sizes_of
 from jaxsched.policies import Play
 from jaxsched.system import TraceSet
 from jaxsched.training import LoopConfig
@@ -79,17 +79,8 @@ def network_name(hidden: Sequence[int]) -> str:
 
 
 def hidden_of(kind: str) -> tuple[int, ...]:
-    """The widths that a kind names; ``paper`` stands for the paper's.
-
-    Raises:
-      JaxschedError: not such a name.
-    """
-    if kind == "paper":
-        return PAPER_HIDDEN
-    name, *sizes = kind.split("-")
-    if name != "mlp" or not sizes or not all(size.isdigit() and int(size) for size in sizes):
-        raise JaxschedError(f"chic: unknown network {kind!r}; accepted: paper, or as mlp-64-32-4")
-    return tuple(map(int, sizes))
+    """The widths of a fully connected network, ``paper`` or as ``mlp-64-32``."""
+    return PAPER_HIDDEN if kind == "paper" else sizes_of(kind)
 
 
 def learner_of(recipe: Recipe) -> Learner:

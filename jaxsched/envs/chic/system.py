@@ -1,7 +1,7 @@
 """Chic and Chic-Pair as the rest of the library sees them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -44,6 +44,7 @@ class ChicSystem(System):
     title = "Chic, Chic-Pair: experience-driven elastic scheduling"
     source = "Chic: experience-driven scheduling in machine learning clusters"
     behaviour_version = Chic.behaviour_version
+    environment_type = Chic
     primary_metric = "avg_jct"
     metrics = (
         "avg_jct",
@@ -69,21 +70,6 @@ class ChicSystem(System):
     traces = TraceSet("chic-1.80", "chic-1.80", num_test=30)
     num_jobs = 30
     unfinished_score = 1e6  # s, far beyond any that finishes
-
-    def environment(self, **options: Any) -> Chic:
-        """The paper's cluster, changed by ``options``."""
-        known = Chic.__dataclass_fields__
-        for name in options:
-            if name not in known:
-                raise JaxschedError(
-                    f"chic: unknown environment option {name!r}; known are {', '.join(known)}"
-                )
-        return Chic(**options)
-
-    def environment_options(self, env: Environment) -> dict[str, Any]:
-        """All static options."""
-        assert isinstance(env, Chic)
-        return {**asdict(env), "capacity": list(env.capacity)}
 
     def params(self, env: Environment, tables: Sequence[JobTable]) -> Params:
         """Parameters with the paper's scales."""

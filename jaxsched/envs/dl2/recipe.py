@@ -18,7 +18,7 @@ from jaxsched.envs.dl2.shaping import Shaped
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.learner import Learner
-from jaxsched.networks import MLP, ValueMLP
+from jaxsched.networks import MLP, ValueMLP, sizes_of
 from jaxsched.policies import Play
 from jaxsched.system import TraceSet
 from jaxsched.training import LoopConfig
@@ -114,19 +114,8 @@ class Recipe:
 
 
 def hidden_of(kind: str) -> tuple[int, ...]:
-    """The widths that a network's name stands for.
-
-    Raises:
-      JaxschedError: not such a name.
-    """
-    if kind == "paper":
-        return PAPER_HIDDEN
-    name, *sizes = kind.split("-")
-    if name != "mlp" or not sizes or not all(size.isdigit() and int(size) for size in sizes):
-        raise JaxschedError(
-            f"dl2: unknown network {kind!r}; accepted: paper, rows, or as mlp-128-128"
-        )
-    return tuple(map(int, sizes))
+    """The widths of a fully connected network, ``paper`` or as ``mlp-64-32``."""
+    return PAPER_HIDDEN if kind == "paper" else sizes_of(kind)
 
 
 def policy_network(env: DL2, kind: str) -> MLP | RowPolicy:

@@ -54,6 +54,7 @@ class DL2System(System):
     title = "DL2: elastic workers and parameter servers, slot by slot"
     source = "Peng et al., DL2: A Deep Learning-Driven Scheduler for Deep Learning Clusters"
     behaviour_version = DL2.behaviour_version
+    environment_type = DL2
     primary_metric = "avg_jct_slots"
     metrics = (
         "avg_jct_slots",
@@ -80,21 +81,6 @@ class DL2System(System):
     traces = TraceSet("dl2-testbed", "dl2-testbed", num_test=10)
     num_jobs = 60
     unfinished_score = 1000.0  # slots, the length of an episode that is cut
-
-    def environment(self, **options: Any) -> DL2:
-        """The paper's testbed, changed by ``options``."""
-        known = DL2.__dataclass_fields__
-        for name in options:
-            if name not in known:
-                raise JaxschedError(
-                    f"dl2: unknown environment option {name!r}; known are {', '.join(known)}"
-                )
-        return DL2(**options)
-
-    def environment_options(self, env: Environment) -> dict[str, Any]:
-        """All static options."""
-        assert isinstance(env, DL2)
-        return asdict(env)
 
     def params(self, env: Environment, tables: Sequence[JobTable]) -> Params:
         """Parameters with the paper's speeds."""

@@ -1,7 +1,7 @@
 """SCHED2 as the rest of the library sees it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -23,7 +23,6 @@ from jaxsched.envs.sched2.recipe import (
     params_by_progress,
     variants,
 )
-from jaxsched.errors import JaxschedError
 from jaxsched.evaluation import Recorder
 from jaxsched.jobs import JobTable
 from jaxsched.system import Played, PolicyInfo, Rule, System, TraceSet, TrainingSetup
@@ -37,6 +36,7 @@ class Sched2System(System):
     title = "SCHED2: which job next, locality-aware packing"
     source = "Luan et al., SCHED2: Scheduling Deep Learning Training via Deep RL"
     behaviour_version = Sched2.behaviour_version
+    environment_type = Sched2
     primary_metric = "avg_effectiveness"
     metrics = (
         "avg_effectiveness",
@@ -67,21 +67,6 @@ class Sched2System(System):
     traces = TraceSet("sched2-train-68", "sched2-test-68")
     num_jobs = 1000
     rule_options: Mapping[str, Any] = {"window": None, "mode": "skip"}
-
-    def environment(self, **options: Any) -> Sched2:
-        """The paper's cluster, changed by ``options``."""
-        known = Sched2.__dataclass_fields__
-        for name in options:
-            if name not in known:
-                raise JaxschedError(
-                    f"sched2: unknown environment option {name!r}; known are {', '.join(known)}"
-                )
-        return Sched2(**options)
-
-    def environment_options(self, env: Environment) -> dict[str, Any]:
-        """All static options."""
-        assert isinstance(env, Sched2)
-        return asdict(env)
 
     def params(self, env: Environment, tables: Sequence[JobTable]) -> Params:
         """Parameters with the paper's scales."""
