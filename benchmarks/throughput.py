@@ -15,6 +15,7 @@ def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("system", nargs="?", default="sched2")
+    parser.add_argument("--preset", help="take cluster and traces of this preset")
     parser.add_argument("--quick", action="store_true", help="three batch sizes")
     parser.add_argument("--batches", type=int, nargs="+", help="batch sizes to measure")
     parser.add_argument("--repeats", type=int, default=10)
@@ -33,6 +34,7 @@ def main() -> None:
     usual = throughput.QUICK_BATCHES if arguments.quick else throughput.BATCHES
     result = throughput.throughput(
         arguments.system,
+        preset=arguments.preset,
         batches=arguments.batches or usual,
         repeats=arguments.repeats,
         peers=arguments.peers or bool(arguments.peer_python),

@@ -1,7 +1,7 @@
 """How everything is timed: compiled ahead of time, warmed up twice, repeated with new keys.
 
-This module imports only JAX, NumPy and ``jaxsched.bits``, so that a worker in another project's
-environment can use it (``peer_worker.py``).
+This module imports only JAX and NumPy, so that a worker in another project's environment can use
+it (``peer_worker.py``).
 """
 
 import contextlib
@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-
-from jaxsched import bits
 
 WARM_UPS = 2
 Loop = Callable[[Any, Any], tuple[Any, Any]]
@@ -128,10 +126,16 @@ def pick_uniform(draw: Any, mask: Any) -> Any:
       mask: bool ``[A]``.
     """
     num_actions = mask.shape[-1]
-    words = bits.to_words(jnp.pad(mask, (0, -num_actions % bits.WORD)))
-    legal = jnp.sum(bits.count(words)).astype(jnp.uint32)
-    chosen = ((draw & 0xFFFF) * legal) >> 16
-    return bits.nth(words, chosen.astype(jnp.int32), missing=0)
+    if num_actions > 32:
+        rank = jnp.cumsum(mask) - mask
+        count = jnp.sum(mask, dtype=jnp.uint32)
+    else:
+        bit = jnp.uint32(1) << jnp.arange(num_actions, dtype=jnp.uint32)
+        bits = jnp.sum(jnp.where(mask, bit, 0), dtype=jnp.uint32)
+        rank = jax.lax.population_count(bits & (bit - 1))
+        count = jax.lax.population_count(bits)
+    chosen = ((draw & 0xFFFF) * count) >> 16
+    return jnp.sum(jnp.where(mask & (rank == chosen), jnp.arange(num_actions), 0))
 
 
 def consume(observation: Any) -> Any:
