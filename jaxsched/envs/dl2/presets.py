@@ -12,6 +12,7 @@ near their end for more.
 
 from dataclasses import replace
 
+from jaxsched.algorithms.imitation import ImitationConfig
 from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.envs.dl2.recipe import LARGE, TESTBED, Recipe, Supervised
 from jaxsched.system import TraceSet
@@ -20,12 +21,15 @@ from jaxsched.training import LoopConfig
 TESTBED_TRACES = TraceSet("dl2-testbed", "dl2-testbed", "dl2-testbed", 100, 10, 10)
 LARGE_TRACES = TraceSet("dl2-large", "dl2-large", "dl2-large", 20, 4, 4)
 
-# The paper's learner, as the specification lists it.
+# The paper's learner, as the specification lists it, but for the supervised stage: the paper's network
+# comes within 10 % of DRF's JCT with a learning rate that falls from 0.002, not with 0.005.
 PAPER = Recipe()
 
 # Many environments, on-policy updates, a reward for every inference; rows share their weights.
 QUICK = Recipe(
-    supervised=Supervised(teacher="optimus"),
+    supervised=Supervised(
+        teacher="optimus", learner=ImitationConfig(800), num_updates=800, evaluate_every=200
+    ),
     loop=LoopConfig(num_envs=128, rollout_length=128, num_updates=200),
     algorithm="ppo",
     ppo=PPOConfig(

@@ -64,10 +64,12 @@ class Supervised:
 
     teacher: Teacher = "drf"
     num_tables: int = 20
-    learner: ImitationConfig = field(default_factory=lambda: ImitationConfig(800))
-    num_updates: int = 800
+    learner: ImitationConfig = field(
+        default_factory=lambda: ImitationConfig(3000, learning_rate=2e-3, final_learning_rate=1e-4)
+    )
+    num_updates: int = 3000
     shuffle: bool = True
-    evaluate_every: int = 200
+    evaluate_every: int = 500
 
 
 @dataclass(frozen=True)
