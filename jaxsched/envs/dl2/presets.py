@@ -21,7 +21,7 @@ from jaxsched.training import LoopConfig
 TESTBED_TRACES = TraceSet("dl2-testbed", "dl2-testbed", "dl2-testbed", 100, 10, 10)
 LARGE_TRACES = TraceSet("dl2-large", "dl2-large", "dl2-large", 20, 4, 4)
 
-# The paper's learner, as the specification lists it, but for the supervised stage: the paper's network
+# The paper's learner, as the specification lists it, but for the supervised stage: its network
 # comes within 10 % of DRF's JCT with a learning rate that falls from 0.002, not with 0.005.
 PAPER = Recipe()
 
