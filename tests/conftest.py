@@ -1,7 +1,10 @@
 """Fixtures and settings of the whole suite."""
 
+import gc
 import os
 import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,19 @@ def find_chromium() -> str | None:
     """Path of a Chromium or Chrome, or None."""
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     return next((path for name in names if (path := shutil.which(name))), None)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def release_compiled_programs() -> Iterator[None]:
+    """Forget what a module compiled.
+
+    Every compiled program maps memory, and Linux lets a process have 65,530 mappings by default;
+    beyond that XLA crashes. The cache on disk makes compiling again cheap.
+    """
+    yield
+    if "jax" in sys.modules:
+        sys.modules["jax"].clear_caches()
+        gc.collect()
 
 
 @pytest.fixture(scope="session")

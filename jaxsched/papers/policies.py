@@ -121,6 +121,8 @@ def train(
             trained = trainer.train(
                 system, stages, tables=validation, seeds=seeds, run=run, resume=resume
             )
+        # Every compiled program maps memory, of which a process may have so many pieces only.
+        jax.clear_caches()
         facts = {**config, "wall_s": trained.wall_s}
         facts["best"] = [list(point) for point in trained.best]
         facts["curves"] = [[list(point) for point in curve] for curve in trained.curves]
