@@ -13,7 +13,6 @@ import numpy as np
 
 from jaxsched.types import Array
 
-NUM_COEFFICIENTS = 5
 RIDGE = 1e-9  # times the trace
 BETTER_BY = 1e-12  # a later support must be
 LEAST_SECONDS = 1e-6  # predictions are at least this

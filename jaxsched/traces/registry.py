@@ -74,15 +74,12 @@ def _sampled(file: str) -> Make:
     return make
 
 
-def _dl2(num_jobs: int, peak: float, arrival: Arrival = "trace") -> Callable[[str], NamedTrace]:
-    def entry(name: str) -> NamedTrace:
-        def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
-            return dl2_tables(seed, num_traces, num_jobs=num_jobs, peak=peak, arrival=arrival)
+def _dl2(name: str, num_jobs: int, peak: float, arrival: Arrival = "trace") -> NamedTrace:
+    def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+        return dl2_tables(seed, num_traces, num_jobs=num_jobs, peak=peak, arrival=arrival)
 
-        words = f"DL2 workload, {arrival} arrivals, peak {peak:g} jobs per slot"
-        return NamedTrace(name, words, True, make, num_jobs)
-
-    return entry
+    words = f"DL2 workload, {arrival} arrivals, peak {peak:g} jobs per slot"
+    return NamedTrace(name, words, True, make, num_jobs)
 
 
 def _chic(rate: float) -> NamedTrace:
@@ -93,12 +90,12 @@ def _chic(rate: float) -> NamedTrace:
 
 
 _ELASTIC = (
-    _dl2(60, 2.0)("dl2-sim"),
-    _dl2(30, 1.5)("dl2-testbed"),
-    _dl2(200, 5.0)("dl2-large"),
-    _dl2(60, 1.2, "poisson")("dl2-poisson"),
-    _dl2(60, 1.2, "uniform")("dl2-uniform"),
-    _dl2(60, 2.0, "google")("dl2-google"),
+    _dl2("dl2-sim", 60, 2.0),
+    _dl2("dl2-testbed", 30, 1.5),
+    _dl2("dl2-large", 200, 5.0),
+    _dl2("dl2-poisson", 60, 1.2, "poisson"),
+    _dl2("dl2-uniform", 60, 1.2, "uniform"),
+    _dl2("dl2-google", 60, 2.0, "google"),
     *(_chic(rate) for rate in RATES_PER_HOUR),
 )
 

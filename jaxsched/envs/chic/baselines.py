@@ -20,8 +20,6 @@ from jaxsched.policies import Policy, View, no_memory
 from jaxsched.types import Array, PRNGKey, PyTree
 
 Rule = Callable[[State, Params, PRNGKey], Array]
-DIAGNOSTICS = ("random", "round_robin", "optimus_event")
-YARDSTICKS = ("search",)
 
 
 def baseline(name: str, env: Chic) -> Policy:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsched.cases import actions_of, keyed, list_of
 from jaxsched.elastic.schemas import CHIC_JOBS
 from jaxsched.envs.chic import records as rec
 from jaxsched.envs.chic.dynamics import State
@@ -47,40 +48,29 @@ def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
         raise JaxschedError(f"'config' must be an object, not {type(config).__name__}")
     if ("policy" in case) and ("actions" in case):
         raise JaxschedError("a case needs 'policy' or 'actions', not both")
-    records = case.get("jobs")
-    if not isinstance(records, list):
-        raise JaxschedError(f"'jobs' must be a list, not {type(records).__name__}")
-    table = from_records(records, schema=CHIC_JOBS)
+    table = from_records(list_of(case, "jobs"), schema=CHIC_JOBS)
     optimus = "policy" in case or "interval" in config
     if optimus and case.get("policy", "optimus") != "optimus":
         raise JaxschedError(f"policy is {case['policy']!r}; accepted: 'optimus'")
     with jax.enable_x64(True):
         if optimus:
             return _run_optimus(config, table)
-        return _run_actions(config, table, case.get("actions", []))
+        return _run_actions(config, table, actions_of({"actions": [], **case}, end=None))
 
 
 def _options(
     config: Mapping[str, Any], static: Mapping[str, str], scalars: tuple[str, ...]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Static options and real numbers of a case's ``config``."""
-    known = (*static, *scalars)
-    unknown = sorted(set(config) - set(known))
-    if unknown:
-        raise JaxschedError(f"config: unknown key {unknown[0]!r}; known are {', '.join(known)}")
+    keyed(config, "config", (*static, *scalars))
     options = {static[name]: config[name] for name in static if name in config}
     return options, {name: config[name] for name in scalars if name in config}
 
 
-def _run_actions(config: Mapping[str, Any], table: JobTable, actions: Any) -> dict[str, Any]:
+def _run_actions(config: Mapping[str, Any], table: JobTable, actions: list[int]) -> dict[str, Any]:
     options, scalars = _options(
         config, STATIC, tuple(name for name in SCALARS if name != "interval")
     )
-    if not isinstance(actions, list):
-        raise JaxschedError(f"'actions' must be a list, not {type(actions).__name__}")
-    for index, action in enumerate(actions):
-        if isinstance(action, bool) or not isinstance(action, int):
-            raise JaxschedError(f"actions: entry {index} must be a whole number, not {action!r}")
     env = Chic(**options, max_stalls=UNLIMITED)
     params = env.params([table], **scalars)
     state, timestep = _reset(env, params)

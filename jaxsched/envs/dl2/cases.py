@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsched.cases import actions_of, keyed, list_of
 from jaxsched.elastic.schemas import DL2_JOBS
 from jaxsched.envs.dl2 import records as rec
 from jaxsched.envs.dl2.baselines import POLICY_OPTIONS, plan_rule
@@ -52,25 +53,20 @@ def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
     config = read_config(case.get("config", {}))
     if "policy" in case and "actions" in case:
         raise JaxschedError("a case needs either 'policy' or 'actions', not both")
-    jobs = _list(case, "jobs")
+    jobs = list_of(case, "jobs")
     if not jobs:
         raise JaxschedError("'jobs' is empty; accepted: at least one job")
     table = from_records(jobs, schema=DL2_JOBS, name="jobs")
     with jax.enable_x64(True):
         if "policy" in case:
-            options = case.get("policy_options") or {}
+            options = keyed(case.get("policy_options") or {}, "policy_options", POLICY_OPTIONS)
             return _run_policy(config, table, str(case["policy"]), options)
-        return _run_actions(config, table, _list(case, "actions") if "actions" in case else [])
+        return _run_actions(config, table, actions_of({"actions": [], **case}))
 
 
 def read_config(config: Any) -> Config:
     """Check a case's ``config``; what is left out has the environment's defaults."""
-    if not isinstance(config, Mapping):
-        raise JaxschedError(f"'config' must be an object, not {type(config).__name__}")
-    known = (*STATIC, *SCALARS, *OTHERS)
-    unknown = sorted(set(config) - set(known))
-    if unknown:
-        raise JaxschedError(f"config: unknown key {unknown[0]!r}; known are {', '.join(known)}")
+    config = keyed(config, "config", (*STATIC, *SCALARS, *OTHERS))
     for name in SCALARS:
         value = config.get(name, 0.0)
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -80,20 +76,9 @@ def read_config(config: Any) -> Config:
     return Config(static, params)
 
 
-def _list(case: Mapping[str, Any], key: str) -> list[Any]:
-    value = case.get(key)
-    if not isinstance(value, list):
-        raise JaxschedError(f"{key!r} must be a list, not {type(value).__name__}")
-    return value
-
-
 def _run_policy(
     config: Config, table: JobTable, name: str, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    unknown = sorted(set(options) - set(POLICY_OPTIONS))
-    if unknown:
-        known = ", ".join(POLICY_OPTIONS)
-        raise JaxschedError(f"policy_options: unknown key {unknown[0]!r}; known are {known}")
     env = DL2Slots(**config.static)
     rule = plan_rule(name, env, log=True, **options)
     params = env.params([table], **config.params)
@@ -142,10 +127,7 @@ def _allocations(active: np.ndarray, plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
-def _run_actions(config: Config, table: JobTable, actions: list[Any]) -> dict[str, Any]:
-    for index, action in enumerate(actions):
-        if isinstance(action, bool) or not isinstance(action, int) or abs(action) >= 2**31:
-            raise JaxschedError(f"actions: entry {index} must be a whole number, not {action!r}")
+def _run_actions(config: Config, table: JobTable, actions: list[int]) -> dict[str, Any]:
     env = DL2(**config.static)
     params = env.params([table], **config.params)
     recorder, key = rec.recorder(env), jax.random.key(0)

@@ -31,7 +31,6 @@ PAPER_HIDDEN = (256, 256)
 Algorithm = Literal["actor_critic", "ppo"]
 Reward = Literal["slot", "shares", "epochs"]
 Teacher = Literal["none", "drf", "fifo", "srtf", "tetris", "optimus", "optimus_oracle"]
-NETWORKS = ("paper", "rows", "mlp-...")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ mode ``block`` the first job in rank waits until it fits.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
@@ -62,8 +63,9 @@ class Delays(NamedTuple):
     held_at: Array  # int32 [n + 1], instant at which it was last delayed, -1 before
 
 
+@cache
 def baseline(name: str, mode: Mode = "skip") -> Policy:
-    """The policy of that name.
+    """The policy of that name, the same object at each call: evaluations are compiled for it.
 
     Raises:
       JaxschedError: unknown name or mode.

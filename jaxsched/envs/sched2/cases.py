@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsched.cases import actions_of, keyed, list_of
 from jaxsched.envs.sched2 import records as rec
 from jaxsched.envs.sched2.baselines import MODES, baseline
 from jaxsched.envs.sched2.environment import Params, Sched2
@@ -38,20 +39,15 @@ def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
     config = read_config(case.get("config", {}))
     if ("policy" in case) == ("actions" in case):
         raise JaxschedError("a case needs either 'policy' or 'actions'")
-    table = from_records(_list(case, "jobs"), name="jobs")
+    table = from_records(list_of(case, "jobs"), name="jobs")
     if "policy" in case:
         return _run_baseline(config, table, str(case["policy"]))
-    return _run_actions(config, table, _list(case, "actions"))
+    return _run_actions(config, table, actions_of(case))
 
 
 def read_config(config: Any) -> Config:
     """Check a case's ``config`` and fill in the defaults."""
-    if not isinstance(config, Mapping):
-        raise JaxschedError(f"'config' must be an object, not {type(config).__name__}")
-    known = (*STATIC, *SCALARS, *BASELINE, "k")
-    unknown = sorted(set(config) - set(known))
-    if unknown:
-        raise JaxschedError(f"config: unknown key {unknown[0]!r}; known are {', '.join(known)}")
+    config = keyed(config, "config", (*STATIC, *SCALARS, *BASELINE, "k"))
     if config.get("k", NUM_LEVELS) != NUM_LEVELS:
         raise JaxschedError(f"config: k must be {NUM_LEVELS}, not {config['k']!r}")
     for name in ("auto_advance", "extras"):
@@ -75,13 +71,6 @@ def read_config(config: Any) -> Config:
     return Config(static, scalars, mode, window)
 
 
-def _list(case: Mapping[str, Any], key: str) -> list[Any]:
-    value = case.get(key)
-    if not isinstance(value, list):
-        raise JaxschedError(f"{key!r} must be a list, not {type(value).__name__}")
-    return value
-
-
 def _run_baseline(config: Config, table: JobTable, name: str) -> dict[str, Any]:
     window = config.baseline_window or max(len(table), 1)
     env = Sched2(**{**config.static, "window": window})
@@ -96,10 +85,7 @@ def _run_baseline(config: Config, table: JobTable, name: str) -> dict[str, Any]:
     return {"order": order, **_summary(env, params, records)}
 
 
-def _run_actions(config: Config, table: JobTable, actions: list[Any]) -> dict[str, Any]:
-    for index, action in enumerate(actions):
-        if isinstance(action, bool) or not isinstance(action, int) or abs(action) >= 2**31:
-            raise JaxschedError(f"actions: entry {index} must be a whole number, not {action!r}")
+def _run_actions(config: Config, table: JobTable, actions: list[int]) -> dict[str, Any]:
     env = Sched2(**config.static)
     params = env.params([table], **config.scalars)
     recorder, key = rec.recorder(env), jax.random.key(0)
