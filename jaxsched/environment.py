@@ -40,6 +40,14 @@ class Environment(ABC):
     def observe(self, state: PyTree, params: PyTree) -> tuple[PyTree, PyTree]:
         """Observation and action mask of a state, as ``reset`` and ``step`` report them."""
 
+    def decides(self, state: PyTree) -> Array:
+        """Whether the action of the next step has an effect, bool scalar; here always.
+
+        Environments that may also step through events between decisions say so here.
+        """
+        del state
+        return jnp.bool_(True)
+
     @abstractmethod
     def num_episodes(self, params: PyTree) -> int:
         """Number of different episodes in ``params`` (static: read off the shapes)."""

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsched.types import PRNGKey, PyTree
+from jaxsched.types import ArraySpec, PRNGKey, PyTree
 
 Play = Literal["greedy", "sampled"]
 """How a network's scores become an action: the best one, or one drawn from their softmax."""
@@ -53,6 +53,26 @@ def uniform_legal(name: str = "random") -> Policy:
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
         del weights
         return jax.random.categorical(key, jnp.where(view.mask, 0.0, -jnp.inf)), memory
+
+    return Policy(name, no_memory, act)
+
+
+def uniform_reals(name: str, spec: PyTree) -> Policy:
+    """Draws every entry of a continuous action uniformly from [-1, 1).
+
+    Args:
+      name: what tables and figures call it.
+      spec: pytree of ``ArraySpec``, the environment's ``action_spec``.
+    """
+    leaves, tree = jax.tree.flatten(spec, is_leaf=lambda leaf: isinstance(leaf, ArraySpec))
+
+    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
+        del weights, view
+        draws = [
+            jax.random.uniform(leaf_key, leaf.shape, leaf.dtype, -1.0, 1.0)
+            for leaf, leaf_key in zip(leaves, jax.random.split(key, len(leaves)), strict=True)
+        ]
+        return jax.tree.unflatten(tree, draws), memory
 
     return Policy(name, no_memory, act)
 

@@ -32,19 +32,27 @@ class LoopConfig:
       rollout_length: steps of each environment between two updates, ``T``.
       num_updates: updates of the whole training; for the host loop, which cuts it into chunks.
       time_limit: cut (truncate) episodes after this many steps; ``None`` for no limit.
+      num_streams: environments ``i`` and ``i + num_streams`` draw the same random numbers in steps
+        and resets (common random numbers); ``None``: each its own.
     """
 
     num_envs: int
     rollout_length: int
     num_updates: int
     time_limit: int | None = None
+    num_streams: int | None = None
 
     def __post_init__(self) -> None:
         """Check that every size is a positive number."""
-        for name in ("num_envs", "rollout_length", "num_updates", "time_limit"):
+        for name in ("num_envs", "rollout_length", "num_updates", "time_limit", "num_streams"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise JaxschedError(f"LoopConfig.{name} is {value}; it must be at least 1")
+        if self.num_streams is not None and self.num_envs % self.num_streams:
+            raise JaxschedError(
+                f"LoopConfig.num_streams is {self.num_streams}; it must divide num_envs, "
+                f"{self.num_envs}"
+            )
 
     @property
     def steps_per_update(self) -> int:
@@ -167,7 +175,7 @@ def _init(
     network_params: PyTree | None,
 ) -> Carry:
     learner_key, env_key, run_key = jax.random.split(key, 3)
-    current, running = start_batch(env, env_key, params, config.num_envs)
+    current, running = start_batch(env, env_key, params, config.num_envs, config.num_streams)
     learner_state = learner.init(learner_key, env.specs(params), network_params)
     carry = Carry(learner_state, current, running, run_key, jnp.int32(0))
     # Copied, so that no leaf shares memory with ``params`` when the carry is donated.
@@ -202,6 +210,7 @@ def _update(
         params,
         length=config.rollout_length,
         time_limit=config.time_limit,
+        num_streams=config.num_streams,
     )
     learner_state, metrics = learner.update(carry.learner_state, rollout, learn_key)
     metrics = {

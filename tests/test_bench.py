@@ -88,16 +88,28 @@ def test_loop_steps_resets_and_uses_what_it_sees():
     system = registry.get("sched2")
     env = system.environment(**SMALL)
     params = system.params(env, traces.get("sched2-68", **TABLES))
-    loop = environment_loop(env, params, at_random, batch=6, num_steps=400)
+    choose = at_random(env.action_spec(params))
+    loop = environment_loop(env, params, choose, batch=6, num_steps=400)
     current = start_many(env, params, 6)
-    after, used = jax.jit(loop)(jax.random.key(0), current)
+    after, (used, decided) = jax.jit(loop)(jax.random.key(0), current)
+    np.testing.assert_array_equal(decided, 1.0)
     assert used.shape == (400,) and np.isfinite(used).all() and len(np.unique(used)) > 100
     assert (after.steps < 400).all()  # an episode of 40 jobs takes at most 120 steps
-    _, same = jax.jit(loop)(jax.random.key(0), current)
+    _, (same, _) = jax.jit(loop)(jax.random.key(0), current)
     np.testing.assert_array_equal(used, same)
     other, _ = jax.jit(loop)(jax.random.key(1), current)
     assert not np.array_equal(after.state.time, other.state.time)
     assert set(np.asarray(after.state.episode).tolist()) <= {0, 1}
+
+
+def test_hashed_uniform_covers_its_range_and_varies():
+    draws = jax.random.bits(jax.random.key(0), (500,), jnp.uint32)
+    drawn = np.asarray(jax.vmap(lambda word: timing.hashed_uniform(word, (4, 5)))(draws))
+    assert drawn.shape == (500, 4, 5) and drawn.min() >= -1 and drawn.max() < 1
+    assert abs(drawn.mean()) < 0.03 and abs(drawn.std() - 3**-0.5) < 0.02
+    flat = drawn.reshape(500, -1)
+    correlation = np.corrcoef(flat.T) - np.eye(20)
+    assert np.abs(correlation).max() < 0.2
 
 
 @pytest.mark.parametrize("num_actions", [3, 32, 40])

@@ -95,3 +95,14 @@ def test_nothing_ended_gives_zeros():
     _, running, _, ended = run(probes.ending(), 2)
     assert [float(x) for x in ended] == [0, 0, 0]
     np.testing.assert_array_equal(running.episode_length, 2)
+
+
+def test_environments_of_one_stream_draw_the_same():
+    params = probes.process(first=(0, 1, 2))
+    for streams, differing in ((2, 2), (None, 3)):
+        current, running = start_batch(ENV, jax.random.key(1), params, 64, streams)
+        _, _, rollout, _ = unroll(
+            ENV, legal, jax.random.key(2), current, running, params, length=9, num_streams=streams
+        )
+        columns = {column.tobytes() for column in np.asarray(rollout.observation).swapaxes(0, 1)}
+        assert len(columns) <= differing if streams else len(columns) > differing

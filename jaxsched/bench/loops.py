@@ -9,9 +9,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsched.bench.timing import Loop, consume, pick_uniform
+from jaxsched.bench.timing import Loop, consume, hashed_uniform, pick_uniform
 from jaxsched.environment import Current, Environment, start, step_and_reset
-from jaxsched.types import Array, PRNGKey, PyTree
+from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, PyTree
 
 Choose = Callable[[Array, PyTree, PyTree], PyTree]
 
@@ -22,10 +22,21 @@ def start_many(env: Environment, params: Any, batch: int) -> Current:
     return jax.jit(jax.vmap(lambda key: start(env, key, params)))(keys)
 
 
-def at_random(draw: Array, observation: PyTree, mask: PyTree) -> PyTree:
-    """Uniform legal actions, ``[B]``."""
-    del observation
-    return jax.vmap(pick_uniform)(draw, mask)
+def at_random(spec: PyTree) -> Choose:
+    """Uniform legal actions, leaves ``[B, ...]``, of an environment's action spec."""
+    if isinstance(spec, DiscreteSpec):
+        return lambda draw, observation, mask: jax.vmap(pick_uniform)(draw, mask)
+    leaves, tree = jax.tree.flatten(spec, is_leaf=lambda leaf: isinstance(leaf, ArraySpec))
+
+    def choose(draw: Array, observation: PyTree, mask: PyTree) -> PyTree:
+        del observation, mask
+        drawn = [
+            jax.vmap(lambda word, leaf=leaf, n=n: hashed_uniform(word + n, leaf.shape))(draw)
+            for n, leaf in enumerate(leaves)
+        ]
+        return jax.tree.unflatten(tree, drawn)
+
+    return choose
 
 
 def greedy(score: Callable[[PyTree, PyTree], Array], weights: PyTree) -> Choose:
@@ -45,10 +56,14 @@ def environment_loop(
 
     One random word per environment and step gives the action (low half) and the episode to start
     if this one ends (high half); the environments get keys of their own, if they use any.
+
+    Returns:
+      The loop; beside the carry it returns, for each step, a number that depends on all that was
+      seen, and the share of the environments that took a decision (float32 ``[num_steps]``).
     """
     episodes = env.num_episodes(params)
 
-    def step(current: Current, at: tuple[PRNGKey, Array]) -> tuple[Current, Array]:
+    def step(current: Current, at: tuple[PRNGKey, Array]) -> tuple[Current, tuple[Array, Array]]:
         key, draw = at
         observation, mask = jax.vmap(lambda state: env.observe(state, params))(current.state)
         action = choose(draw, observation, mask)
@@ -60,9 +75,10 @@ def environment_loop(
 
         following, timestep = jax.vmap(one)(jnp.arange(batch), current, action, episode)
         used = jnp.sum(jax.vmap(consume)(observation)) + jnp.sum(timestep.reward)
-        return following, used
+        decided = jnp.mean(jax.vmap(env.decides)(current.state), dtype=jnp.float32)
+        return following, (used, decided)
 
-    def loop(key: PRNGKey, current: Current) -> tuple[Current, Array]:
+    def loop(key: PRNGKey, current: Current) -> tuple[Current, tuple[Array, Array]]:
         draw_key, step_key = jax.random.split(key)
         draws = jax.random.bits(draw_key, (num_steps, batch), jnp.uint32)
         return jax.lax.scan(step, current, (jax.random.split(step_key, num_steps), draws))

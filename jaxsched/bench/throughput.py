@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 import jaxsched
 from jaxsched import registry, traces
@@ -41,6 +42,9 @@ def throughput(
     progress: Progress = lambda line: None,
 ) -> dict[str, Any]:
     """Measure a system's environment on the default device.
+
+    Where an environment also steps through events between decisions, each row tells the share of
+    the steps that took a decision, and decisions per second.
 
     Both figures include automatic reset and use every observation. ``environment`` takes uniform
     legal actions; ``policy`` the greedy ones of the paper's network with untrained weights. The
@@ -80,7 +84,7 @@ def throughput(
         env, names = replace(recipe.env, **(options or {})), system.recipe_traces(recipe)
     tables = tables or traces.get(names.test, num_traces=names.num_test)
     params = system.params(env, system.adapt(tables))
-    choices: dict[str, Choose] = {"environment": at_random}
+    choices: dict[str, Choose] = {"environment": at_random(env.action_spec(params))}
     if "policy" in figures:
         weights = system.init_weights(env, network, params)
         choices["policy"] = greedy(system.network(env, network).apply, weights)
@@ -156,8 +160,13 @@ def _row(
     except jax.errors.JaxRuntimeError as error:  # out of memory
         return {"batch": batch, "error": str(error).splitlines()[0]}
     state_bytes, observed = timing.bytes_of(state), timing.bytes_of(observation)
+    _, decided = timed.output
+    row = timing.row(timed, batch=batch, num_steps=num_steps)
+    share = float(np.mean(decided))
     return {
-        **timing.row(timed, batch=batch, num_steps=num_steps),
+        **row,
+        "decision_share": share,
+        "decisions_per_s": share * row["steps_per_s"]["median"],
         "state_bytes_per_env": state_bytes,
         "observation_bytes": observed,
         "bytes_per_step": 2 * state_bytes + observed,
@@ -171,7 +180,9 @@ def _keep(row: dict[str, Any], rows: list[dict[str, Any]], progress: Progress, l
         return
     rows.append(row)
     rate = row["steps_per_s"]["median"]
-    progress(f"{label}, batch {row['batch']}: {rate:,.0f} steps/s")
+    some = row.get("decision_share", 1.0) < 1
+    decisions = f", {row['decisions_per_s']:,.0f} decisions/s" if some else ""
+    progress(f"{label}, batch {row['batch']}: {rate:,.0f} steps/s{decisions}")
 
 
 def _best(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

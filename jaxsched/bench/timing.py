@@ -39,10 +39,11 @@ class Stopwatch:
 
 
 class Timing(NamedTuple):
-    """Times of one program: each repeat, and its ahead-of-time compilation."""
+    """Times of one program: each repeat, its ahead-of-time compilation, and what it returned."""
 
     laps: list[Lap]
     compile_s: float
+    output: Any = None  # of the last repeat
 
     @property
     def wall_s(self) -> np.ndarray:
@@ -75,11 +76,12 @@ def measure(loop: Loop, carry: Any, repeats: int, seed: int = 0) -> Timing:
         compiled = jax.jit(loop, donate_argnums=1).lower(keys[0], carry).compile()
     compile_s = stopwatch.lap().wall_s
     laps = []
+    output = None
     for key in keys:
         stopwatch = Stopwatch()
-        carry, _ = jax.block_until_ready(compiled(key, carry))
+        carry, output = jax.block_until_ready(compiled(key, carry))
         laps.append(stopwatch.lap())
-    return Timing(laps[WARM_UPS:], compile_s)
+    return Timing(laps[WARM_UPS:], compile_s, output)
 
 
 def row(timing: Timing, *, batch: int, num_steps: int) -> dict[str, Any]:
@@ -136,6 +138,21 @@ def pick_uniform(draw: Any, mask: Any) -> Any:
         count = jax.lax.population_count(bits)
     chosen = ((draw & 0xFFFF) * count) >> 16
     return jnp.sum(jnp.where(mask & (rank == chosen), jnp.arange(num_actions), 0))
+
+
+def hashed_uniform(draw: Any, shape: tuple[int, ...]) -> Any:
+    """Float32 of the given shape on [-1, 1), from one random word by mixing in the index.
+
+    Good enough to make actions differ, and much cheaper than as many random words.
+
+    Args:
+      draw: uint32 scalar.
+      shape: of the result.
+    """
+    index = jnp.arange(int(np.prod(shape)), dtype=jnp.uint32).reshape(shape)
+    word = (draw ^ (index * jnp.uint32(0x9E3779B9))) * jnp.uint32(0x85EBCA6B)
+    word = (word ^ (word >> 15)) * jnp.uint32(0xC2B2AE35)
+    return (word >> 8).astype(jnp.float32) * jnp.float32(2.0**-23) - 1.0
 
 
 def consume(observation: Any) -> Any:

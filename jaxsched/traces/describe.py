@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
+from jaxsched.gang import as_rigid
 from jaxsched.jobs import Integers, JobTable
 from jaxsched.traces.rows import PathLike
 
@@ -21,7 +22,7 @@ _COLOUR = "#2a6f97"
 def describe_tables(
     tables: Sequence[JobTable], *, num_servers: int = 15, gpus_per_server: int = 8
 ) -> dict[str, Any]:
-    """Statistics of one or more tables of rigid jobs, ready for JSON.
+    """Statistics of one or more tables of rigid or gang jobs, ready for JSON.
 
     Shares, run times and demands are over all jobs together; gap variation, span and load are
     means over the tables that have them (a table needs two submission times), else None.
@@ -38,7 +39,7 @@ def describe_tables(
       ``load`` = sum of num_gpus * duration / (N * M * span), run times at best locality;
       ``model_shares`` (model id -> share); ``notes`` of the tables.
     """
-    _require(tables)
+    tables = _rigid(tables)
     gpus = np.concatenate([table["num_gpus"] for table in tables])
     duration = np.concatenate([table["duration"] for table in tables])
     models = np.concatenate([table["model"] for table in tables])
@@ -92,7 +93,7 @@ def plot_tables(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    _require(tables)
+    tables = _rigid(tables)
     figure = Figure(figsize=(10, 6.5), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     demand, durations, gaps, load = figure.subplots(2, 2).ravel()
@@ -129,9 +130,11 @@ def _held(moments: Integers, gpus: Integers, times_s: npt.NDArray[np.float64]) -
     return total[np.searchsorted(moments[order], times_s, side="right")]
 
 
-def _require(tables: Sequence[JobTable]) -> None:
+def _rigid(tables: Sequence[JobTable]) -> list[JobTable]:
+    """Tables with a number of GPUs for each job."""
     if not tables or any(len(table) == 0 for table in tables):
         raise JaxschedError("there are no jobs to describe; accepted: tables with jobs")
+    return [as_rigid(table) for table in tables]
 
 
 def _mean(values: list[float]) -> float | None:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from jaxsched.elastic.schemas import CHIC_JOBS, DL2_JOBS
 from jaxsched.errors import JaxschedError
+from jaxsched.gang import GANG_JOBS
 from jaxsched.jobs import RIGID_JOBS, JobTable
 from jaxsched.traces import csv_tables, itp, philly
 from jaxsched.traces.raw import RawTrace
@@ -27,7 +28,7 @@ FORMATS = (
             csv_tables.headers(schema),
             partial(csv_tables.tables_from_rows, schema=schema),
         )
-        for schema in (RIGID_JOBS, DL2_JOBS, CHIC_JOBS)
+        for schema in (RIGID_JOBS, DL2_JOBS, CHIC_JOBS, GANG_JOBS)
     ),
     Format(philly.NAME, philly.HEADERS, philly.from_rows),
     Format(itp.NAME, itp.HEADERS, itp.from_rows),

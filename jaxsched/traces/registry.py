@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jaxsched.errors import JaxschedError
+from jaxsched.gang import GANG_JOBS
 from jaxsched.jobs import JobTable
 from jaxsched.traces.chic_workload import RATES_PER_HOUR, chic_tables
 from jaxsched.traces.csv_tables import read_tables
 from jaxsched.traces.elastic_workloads import Arrival, dl2_tables
 from jaxsched.traces.formats import load, load_tables
+from jaxsched.traces.gang_workload import LOADS, gang_tables
 from jaxsched.traces.mapping import MappingConfig, import_trace
 from jaxsched.traces.raw import RawTrace
 from jaxsched.traces.rows import PathLike
@@ -21,6 +23,8 @@ from jaxsched.traces.synthetic import SCHED2_WORKLOAD, generate
 SAMPLE_LOAD = 0.72
 """Offered load of the resampled real traces, that of the SCHED2 workload; as published, ITP
 cluster 4 would ask for several times SCHED2's 120 GPUs."""
+
+DAS_TRAINING_JOBS, DAS_EPISODE_JOBS = 16_000, 1000
 
 NUM_TRACES = 30  # drawn, unless asked otherwise
 Make = Callable[[int, int, int], list[JobTable]]
@@ -89,6 +93,34 @@ def _chic(rate: float) -> NamedTrace:
     return NamedTrace(f"chic-{rate:.2f}", f"Chic workload, {rate:g} per hour", True, make, 30)
 
 
+def _das(load: str) -> NamedTrace:
+    rate = LOADS[load]
+
+    def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+        return gang_tables(seed, num_traces, num_jobs=num_jobs, rate=rate)
+
+    return NamedTrace(f"das-{load}", f"DAS workload, arrival rate {rate:g}", True, make)
+
+
+def _das_shipped(part: str) -> Make:
+    def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+        with resources.as_file(data_file("das_workload.csv.gz")) as path:
+            (table,) = read_tables(path, schema=GANG_JOBS)
+        if part == "train":
+            return [table.take(slice(0, DAS_TRAINING_JOBS), name="das-train")]
+        starts = range(DAS_TRAINING_JOBS, len(table), DAS_EPISODE_JOBS)
+        pieces = [
+            table.take(slice(start, start + DAS_EPISODE_JOBS), name=f"das-test[{index}]")
+            for index, start in enumerate(starts)
+        ]
+        return [
+            piece.with_columns(submit_time=piece["submit_time"] - piece["submit_time"][0])
+            for piece in pieces
+        ]
+
+    return make
+
+
 _ELASTIC = (
     _dl2("dl2-sim", 60, 2.0),
     _dl2("dl2-testbed", 30, 1.5),
@@ -134,6 +166,19 @@ _ENTRIES = (
         _sampled("philly_sample.csv.gz"),
     ),
     *_ELASTIC,
+    NamedTrace(
+        "das-train",
+        "DAS workload: the 16,000 training jobs, one stream (shipped)",
+        False,
+        _das_shipped("train"),
+    ),
+    NamedTrace(
+        "das-test",
+        "DAS workload: the 4,000 test jobs as four traces of 1000 (shipped)",
+        False,
+        _das_shipped("test"),
+    ),
+    *(_das(load) for load in LOADS),
 )
 
 

@@ -1,0 +1,179 @@
+"""Cross-entropy search over the parameters of a policy.
+
+Mannor, Rubinstein and Gat, The Cross Entropy Method for Fast Policy Search, 2003; the floor under
+the noise as in Szita and Lorincz, Learning Tetris Using the Noisy Cross-Entropy Method, 2006.
+
+Where :mod:`jaxsched.algorithms.cross_entropy` samples actions, this samples whole parameter
+vectors, for policies of some tens of parameters. One call of ``update`` is
+
+    G[k, e] = sum of the rewards of member k on episode e
+    fitness[k] = mean over e of (G[k, e] - mean of G[:, e]) / |mean of G[:, e]|
+    elites = the best members by fitness, weighted by the logarithm of their rank
+    mean, std = (1 - smoothing) * old + smoothing * those of the elites; std at least min_std
+
+Each column of the rollout must be one whole episode (:class:`~jaxsched.fixed_length.FixedLength`),
+and columns ``e, e + E, e + 2 E, ...`` the same one (``LoopConfig.num_streams`` = E), so that
+members are told apart by what they did, not by what arrived.
+
+Axes: ``T`` time, ``B = K * E`` columns, member-major: ``K`` members, ``E`` episodes each; ``D``
+parameters.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+
+from jaxsched.algorithms.softmax import check_positive
+from jaxsched.errors import JaxschedError
+from jaxsched.learner import Learner, Metrics
+from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
+
+Decide = Callable[[PyTree, PyTree, PyTree], PyTree]
+
+
+@dataclass(frozen=True)
+class EvolutionConfig:
+    """Settings; the integers are static, the floats become a traced ``Hyper``.
+
+    Attributes:
+      members: parameter vectors per update; every other one mirrors the one before.
+      episodes: episodes that each member plays.
+      elite_share: share of the members that the next distribution is made of.
+      initial_std: standard deviation of every parameter at the start.
+      min_std: it never falls below this.
+      smoothing: weight of the new distribution.
+    """
+
+    members: int = 128
+    episodes: int = 8
+    elite_share: float = 0.25
+    initial_std: float = 0.5
+    min_std: float = 0.02
+    smoothing: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Check sizes and shares."""
+        check_positive(self, "members", "episodes")
+        if self.members % 2:
+            raise JaxschedError(f"EvolutionConfig.members is {self.members}; it must be even")
+        if not 0 < self.elite_share <= 1 or self.num_elites < 2:
+            raise JaxschedError(
+                f"EvolutionConfig.elite_share is {self.elite_share}; it must give at least 2 of "
+                f"{self.members} members"
+            )
+
+    @property
+    def num_elites(self) -> int:
+        """Members that the next distribution is made of."""
+        return int(self.elite_share * self.members)
+
+    @property
+    def batch(self) -> int:
+        """Columns of a rollout."""
+        return self.members * self.episodes
+
+
+class Hyper(NamedTuple):
+    """The floats of ``EvolutionConfig`` as float32 scalars in the state."""
+
+    min_std: Array
+    smoothing: Array
+
+
+class EvolutionState(NamedTuple):
+    """Everything that the learner remembers."""
+
+    mean: PyTree
+    std: Array  # float32 [D]
+    members: Array  # float32 [K, D], who plays now
+    hyper: Hyper
+    updates: Array  # int32, calls of ``update``
+
+
+def evolution(
+    init_params: Callable[[PRNGKey, Specs], PyTree], decide: Decide, config: EvolutionConfig
+) -> Learner:
+    """A learner by search in parameter space.
+
+    Args:
+      init_params: ``(key, specs) -> params``, where the search starts; float32 leaves.
+      decide: ``(params, observation, mask) -> action`` of one environment.
+      config: settings.
+
+    Returns:
+      The learner. ``act`` needs ``config.batch`` environments and lets each member play its
+      columns; where ``greedy`` the mean plays. No extras.
+    """
+
+    def draw(key: PRNGKey, mean: PyTree, std: Array) -> Array:
+        center, _ = ravel_pytree(mean)
+        noise = jax.random.normal(key, (config.members // 2, std.shape[0])) * std
+        return center + jnp.stack([noise, -noise], axis=1).reshape(config.members, -1)
+
+    def init(key: PRNGKey, specs: Specs, params: PyTree | None = None) -> EvolutionState:
+        params_key, key = jax.random.split(key)
+        if params is None:
+            params = init_params(params_key, specs)
+        flat, _ = ravel_pytree(params)
+        std = jnp.full_like(flat, config.initial_std)
+        hyper = Hyper(jnp.float32(config.min_std), jnp.float32(config.smoothing))
+        return EvolutionState(params, std, draw(key, params, std), hyper, jnp.int32(0))
+
+    def act(
+        state: EvolutionState, observation: PyTree, mask: PyTree, key: PRNGKey, greedy: bool
+    ) -> tuple[PyTree, tuple[()]]:
+        del key
+        one = jax.vmap(decide, in_axes=(None, 0, 0))
+        if greedy:
+            return one(state.mean, observation, mask), ()
+        _, unravel = ravel_pytree(state.mean)
+        batch = jax.tree.leaves(mask)[0].shape[0]
+        if batch != config.batch:
+            raise JaxschedError(
+                f"evolution got {batch} environments; it needs {config.batch} "
+                f"({config.members} members x {config.episodes} episodes)"
+            )
+
+        def grouped(x: Array) -> Array:
+            return x.reshape(config.members, config.episodes, *x.shape[1:])
+
+        seen, legal = jax.tree.map(grouped, (observation, mask))
+        action = jax.vmap(lambda flat, o, m: one(unravel(flat), o, m))(state.members, seen, legal)
+        return jax.tree.map(lambda x: x.reshape(config.batch, *x.shape[2:]), action), ()
+
+    def update(
+        state: EvolutionState, rollout: Rollout, key: PRNGKey
+    ) -> tuple[EvolutionState, Metrics]:
+        complete = jnp.all(rollout.terminated[-1].reshape(config.members, -1), axis=-1)
+        score = fitness(jnp.sum(rollout.reward, axis=0).reshape(config.members, -1))
+        ranked = jnp.argsort(jnp.where(complete, -score, jnp.inf))[: config.num_elites]
+        weight = jnp.log(config.num_elites + 0.5) - jnp.log(1.0 + jnp.arange(config.num_elites))
+        weight /= jnp.sum(weight)
+        elites = state.members[ranked]
+        old, unravel = ravel_pytree(state.mean)
+        smoothing = state.hyper.smoothing
+        new = weight @ elites
+        spread = jnp.sqrt(weight @ (elites - new) ** 2)
+        mean = unravel((1 - smoothing) * old + smoothing * new)
+        std = (1 - smoothing) * state.std + smoothing * spread
+        std = jnp.maximum(std, state.hyper.min_std)
+        metrics = {
+            "mean_return": jnp.mean(jnp.sum(rollout.reward, axis=0)),
+            "elite_fitness": weight @ score[ranked],
+            "std": jnp.mean(std),
+            "incomplete": jnp.mean(~complete, dtype=jnp.float32),
+        }
+        members = draw(key, mean, std)
+        return EvolutionState(mean, std, members, state.hyper, state.updates + 1), metrics
+
+    return Learner(init, act, update, policy_params=lambda state: state.mean)
+
+
+def fitness(episode_return: Array) -> Array:
+    """Mean relative advantage over the members' mean on the same episode, ``[K]`` of ``[K, E]``."""
+    mean = jnp.mean(episode_return, axis=0)
+    return jnp.mean((episode_return - mean) / jnp.maximum(jnp.abs(mean), 1e-6), axis=-1)

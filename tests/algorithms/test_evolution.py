@@ -1,0 +1,114 @@
+"""Members are told apart by what they did on the same episodes, and the best ones are followed."""
+
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import probes
+import pytest
+from probes import Grouped
+
+from jaxsched import training
+from jaxsched.algorithms.evolution import EvolutionConfig, evolution, fitness
+from jaxsched.errors import JaxschedError
+from jaxsched.fixed_length import FixedLength
+from jaxsched.types import Rollout
+
+ENV = FixedLength(Grouped(), 8)
+PAY = probes.grouped_pay()
+SIZES = EvolutionConfig(members=16, episodes=2)
+LOOP = training.LoopConfig(num_envs=32, rollout_length=8, num_updates=25, num_streams=2)
+
+
+def zeros(key, specs):
+    return {"weights": jnp.zeros((3, 3))}
+
+
+def decide(params, observation, mask):
+    return jnp.argmax(jnp.where(mask, observation @ params["weights"], -jnp.inf))
+
+
+@cache
+def learner():
+    return evolution(zeros, decide, SIZES)
+
+
+def rollout_of(returns, complete):
+    reward = jnp.asarray(returns, jnp.float32)[None]
+    return Rollout(
+        (), (), (), reward, jnp.asarray(complete)[None], jnp.zeros_like(reward, bool), *[()] * 4
+    )
+
+
+def test_fitness_is_relative_to_the_same_episode():
+    easy, hard = [-1.0, -3.0], [-100.0, -100.0]
+    found = fitness(jnp.array([easy, hard]).T)
+    np.testing.assert_allclose(found, [0.25, -0.25], rtol=1e-6)
+
+
+def test_members_come_in_mirrored_pairs():
+    state = learner().init(jax.random.key(0), ENV.specs(PAY))
+    np.testing.assert_allclose(state.members[0::2], -state.members[1::2], rtol=1e-6)
+    assert float(jnp.std(state.members)) == pytest.approx(SIZES.initial_std, rel=0.2)
+
+
+def test_follows_the_elites_only():
+    state = learner().init(jax.random.key(0), ENV.specs(PAY))
+    best = np.array([3, 8, 9, 14])
+    returns = np.full((16, 2), -10.0)
+    returns[best] = -1.0
+    after, metrics = learner().update(
+        state, rollout_of(returns.reshape(-1), [True] * 32), jax.random.key(1)
+    )
+    moved = np.asarray(after.mean["weights"]).reshape(-1)
+    elites = np.asarray(state.members)[best]
+    weight = np.log(4.5) - np.log(1 + np.arange(4))
+    expected = 0.5 * (weight / weight.sum()) @ elites
+    np.testing.assert_allclose(moved, expected, rtol=1e-5)
+    assert metrics["incomplete"] == 0
+
+
+def test_members_that_did_not_finish_are_never_elite():
+    state = learner().init(jax.random.key(0), ENV.specs(PAY))
+    returns = np.full((16, 2), -10.0)
+    returns[5] = -1.0  # best, but cut
+    complete = np.ones((16, 2), bool)
+    complete[5, 0] = False
+    rollout = rollout_of(returns.reshape(-1), complete.reshape(-1))
+    after, metrics = learner().update(state, rollout, jax.random.key(1))
+    best = rollout_of(returns.reshape(-1), [True] * 32)
+    followed, _ = learner().update(state, best, jax.random.key(1))
+    assert float(metrics["incomplete"]) == 1 / 16
+    assert not np.allclose(after.mean["weights"], followed.mean["weights"])
+
+
+def test_learns_the_better_action():
+    carry = training.init(ENV, learner(), LOOP, jax.random.key(0), PAY)
+    carry, metrics = training.chunk(ENV, learner(), LOOP, carry, PAY, num_updates=25)
+    mean = learner().policy_params(carry.learner_state)
+    for state in range(3):
+        observation = jax.nn.one_hot(state, 3)
+        assert int(decide(mean, observation, jnp.array([True, True, False]))) == 1
+    assert float(metrics["mean_return"][-1]) > float(metrics["mean_return"][0])
+    assert float(metrics["std"][-1]) < SIZES.initial_std
+
+
+def test_greedy_is_the_mean():
+    state = learner().init(jax.random.key(0), ENV.specs(PAY))
+    state = state._replace(mean={"weights": jnp.eye(3)})
+    observation, mask = jnp.eye(3), jnp.ones((3, 3), bool)
+    action, _ = learner().act(state, observation, mask, jax.random.key(0), greedy=True)
+    np.testing.assert_array_equal(action, [0, 1, 2])
+
+
+def test_refuses_what_does_not_fit():
+    with pytest.raises(JaxschedError, match="members is 5"):
+        EvolutionConfig(members=5)
+    with pytest.raises(JaxschedError, match="elite_share"):
+        EvolutionConfig(members=4, elite_share=0.25)
+    with pytest.raises(JaxschedError, match="num_streams is 3"):
+        training.LoopConfig(num_envs=32, rollout_length=8, num_updates=1, num_streams=3)
+    with pytest.raises(JaxschedError, match="needs 32"):
+        state = learner().init(jax.random.key(0), ENV.specs(PAY))
+        learner().act(state, jnp.zeros((4, 3)), jnp.ones((4, 3), bool), jax.random.key(0), False)
