@@ -63,6 +63,10 @@ METRICS = {
     "decisions": Metric("decisions", "", "neither", 0, "inferences, or instants of decision"),
     "slots": Metric("slots", "", "neither", 0, "slots in which jobs were in the cluster"),
     "steps": Metric("steps", "", "neither", 0, "inferences"),
+    "avg_jct_min": Metric("JCT", "min", "lower", 1, "mean of (finish - submit) / 60"),
+    "avg_fee": Metric("fee", "$", "lower", 3, "mean of price * g * run / 3600"),
+    "avg_inflation": Metric("inflation", "", "lower", 3, "mean of run / d"),
+    "return": Metric("return", "", "higher", 2, "sum of the rewards of an episode"),
     "phases": Metric("phases", "", "neither", 0, "training phases"),
 }
 

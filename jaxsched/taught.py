@@ -29,7 +29,7 @@ class TaughtState(NamedTuple):
 
     inner: PyTree
     memory: PyTree  # the teacher's, after its choice of ``label``
-    label: Array  # int32 scalar
+    label: PyTree  # of the shapes and dtypes of an action
     done: Array  # bool scalar
 
 
@@ -42,7 +42,8 @@ class TaughtEnvironment(Environment):
 
     Attributes:
       env: the environment.
-      teacher: a policy without network weights, of one discrete action.
+      teacher: a policy without network weights. Its actions, discrete or not, take the dtypes of
+        the action spec.
     """
 
     env: Environment
@@ -86,8 +87,9 @@ class TaughtEnvironment(Environment):
         return self.env.max_steps(params)
 
     def observation_spec(self, params: PyTree) -> Taught:
-        """The inner specs and that of the label."""
-        return Taught(self.env.observation_spec(params), ArraySpec((), jnp.int32))
+        """The inner specs and those of the label, which is an action."""
+        label = jax.tree.map(label_spec, self.env.action_spec(params))
+        return Taught(self.env.observation_spec(params), label)
 
     def action_spec(self, params: PyTree) -> PyTree:
         """As the inner environment."""
@@ -95,13 +97,19 @@ class TaughtEnvironment(Environment):
 
     def _ask(
         self, inner: PyTree, timestep: TimeStep, memory: PyTree, params: PyTree, key: PRNGKey
-    ) -> tuple[Array, PyTree]:
+    ) -> tuple[PyTree, PyTree]:
         view = View(timestep.observation, timestep.action_mask, inner, params)
         label, memory = self.teacher.act((), memory, view, key)
-        return jnp.asarray(label, jnp.int32), memory
+        specs = jax.tree.map(label_spec, self.env.action_spec(params))
+        return jax.tree.map(lambda spec, x: jnp.asarray(x, spec.dtype), specs, label), memory
 
     def _report(self, state: TaughtState, timestep: TimeStep) -> tuple[TaughtState, TimeStep]:
         return state, timestep._replace(observation=Taught(timestep.observation, state.label))
+
+
+def label_spec(spec: ArraySpec | DiscreteSpec) -> ArraySpec:
+    """Shape and dtype of a label for one part of the action."""
+    return ArraySpec((), jnp.int32) if isinstance(spec, DiscreteSpec) else spec
 
 
 class RecordedParams(NamedTuple):

@@ -10,10 +10,12 @@ Axes: ``S`` = 4 states (the last is the end), ``F`` = 4 features, ``A`` = 3 acti
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsched.algorithms.agents import Normal
 from jaxsched.environment import Environment
 from jaxsched.types import ArraySpec, DiscreteSpec, TimeStep
 
@@ -223,3 +225,108 @@ class Grouped(Environment):
 def grouped_pay():
     """Action 1 is the better one of the two legal actions; the illegal one would pay most."""
     return GroupedParams(jnp.array([0.0, 1.0, 9.0]), jnp.float32(60.0))
+
+
+class DialParams(NamedTuple):
+    """What a :class:`Dial` wants and pays."""
+
+    goal: jax.Array  # float32 [U]
+    active: jax.Array  # bool [U], units whose dials have an effect
+    base: jax.Array  # float32, reward of each step with the dials at their best
+    slope: jax.Array  # float32, price of the squared distance from there
+    elapsed_s: jax.Array  # float32, time that a step takes
+    length: jax.Array  # int32, steps of an episode, at most 4
+    truncates: jax.Array  # bool, whether episodes are cut
+
+
+@dataclass(frozen=True)
+class Dial(Environment):
+    """Two agents turn dials, ``left`` one and ``right`` two per unit, and are paid together.
+
+    With ``x, y, z`` the dials of a unit, it pays ``-(x + y + z - goal)**2 - (x - y)**2 -
+    (y - z)**2``: best where all three are a third of the goal, which neither agent reaches alone.
+    The state is the step of the episode.
+    """
+
+    units: int = 2
+
+    name = "dial"
+    behaviour_version = 1
+
+    def reset(self, key, params, episode=None):
+        """Start with step 0."""
+        return jnp.int32(0), self._report(jnp.int32(0), 0.0, 0.0, params)
+
+    def step(self, key, state, action, params):
+        """Pay for the dials."""
+        live = state < params.length
+        x, (y, z) = action["left"], jnp.moveaxis(action["right"], -1, 0)
+        missed = (x + y + z - params.goal) ** 2 + (x - y) ** 2 + (y - z) ** 2
+        reward = params.base - params.slope * jnp.sum(jnp.where(params.active, missed, 0.0))
+        state = state + live
+        elapsed = jnp.where(live, params.elapsed_s, 0.0)
+        return state, self._report(state, jnp.where(live, reward, 0.0), elapsed, params)
+
+    def _report(self, state, reward, elapsed, params):
+        observation, mask = self.observe(state, params)
+        ended = state >= params.length
+        terminated, truncated = ended & ~params.truncates, ended & params.truncates
+        reward, elapsed = jnp.float32(reward), jnp.float32(elapsed)
+        return TimeStep(observation, mask, reward, terminated, truncated, elapsed, metrics=())
+
+    def observe(self, state, params):
+        """The step, one-hot; the same everywhere where episodes are cut."""
+        step = jnp.where(params.truncates, 0, state)
+        return jax.nn.one_hot(step, 4), params.active
+
+    def num_episodes(self, params):
+        """All the same."""
+        return 1
+
+    def max_steps(self, params):
+        """As many as can be told apart."""
+        return 4
+
+    def observation_spec(self, params):
+        """One-hot."""
+        return ArraySpec((4,))
+
+    def action_spec(self, params):
+        """The dials."""
+        return {"left": ArraySpec((self.units,)), "right": ArraySpec((self.units, 2))}
+
+
+def dials(goal=(0.9, -0.6), active=(True, True), base=0.0, slope=1.0, elapsed_s=1.0, length=1):
+    """Parameters of a :class:`Dial` whose episodes end; ``._replace(truncates=...)`` cuts them."""
+    return DialParams(
+        goal=jnp.asarray(goal, jnp.float32),
+        active=jnp.asarray(active),
+        base=jnp.float32(base),
+        slope=jnp.float32(slope),
+        elapsed_s=jnp.float32(elapsed_s),
+        length=jnp.int32(length),
+        truncates=jnp.bool_(False),
+    )
+
+
+class Hands(nn.Module):
+    """A table of means by step for :class:`Dial`, with one deviation per agent."""
+
+    units: int = 2
+    log_std: float = -1.0
+
+    @nn.compact
+    def __call__(self, observation):
+        """Normal distributions by agent."""
+        found = {}
+        for name, shape in (("left", (self.units,)), ("right", (self.units, 2))):
+            flat = nn.Dense(int(np.prod(shape)), use_bias=False, name=name)(observation)
+            log_std = self.param(f"{name}_log_std", nn.initializers.constant(self.log_std), ())
+            mean = flat.reshape(-1, *shape)
+            found[name] = Normal(mean, jnp.broadcast_to(jnp.exp(log_std), mean.shape))
+        return found
+
+
+def hands(observation, mask):
+    """Units of both agents that have an effect."""
+    return {"left": mask, "right": mask}

@@ -99,3 +99,26 @@ def test_evaluation_on_a_data_set_is_the_share_of_agreement():
     outcome = run_episodes(Recorded(), policy, NO_RECORDS, DATA, episodes, jax.random.key(0))
     np.testing.assert_array_equal(outcome.episode_return, DATA.label == 2)
     assert bool(jnp.all(outcome.finished))
+
+
+def fixed_dials(weights, memory, view, key):
+    """Labels of other dtypes than the action's."""
+    return {"left": np.array([1, 2]), "right": np.full((2, 2), memory)}, memory + 1
+
+
+def test_labels_of_several_numbers_take_the_form_of_the_action():
+    params = probes.dials(length=3)
+    teacher = Policy("dials", lambda params: jnp.int32(0), fixed_dials)
+    env = TaughtEnvironment(probes.Dial(), teacher)
+    spec = env.observation_spec(params)
+    assert spec.label == env.action_spec(params)
+    state, timestep = env.reset(jax.random.key(0), params)
+    for count in range(3):
+        label = timestep.observation.label
+        jax.tree.map(lambda s, x: np.testing.assert_equal(x.dtype, s.dtype), spec.label, label)
+        np.testing.assert_array_equal(label["left"], [1, 2])
+        np.testing.assert_array_equal(label["right"], np.full((2, 2), count))
+        state, timestep = env.step(jax.random.key(1), state, label, params)
+    assert bool(timestep.terminated)
+    after, _ = env.step(jax.random.key(1), state, label, params)
+    jax.tree.map(np.testing.assert_array_equal, after, state)

@@ -1,21 +1,24 @@
-"""Proximal policy optimisation with a clipped objective (Schulman et al., 2017).
+"""Proximal policy optimisation with a clipped objective, for one agent or several.
 
-One call of ``update`` is
+PPO (Schulman et al., Proximal Policy Optimization Algorithms, 2017) and MAPPO (Yu et al., The
+Surprising Effectiveness of PPO in Cooperative Multi-Agent Games, 2022), in which agents act on
+their own and share a centralised critic. One call of ``update`` is
 
     targets = lambda returns of the rollout, advantages = targets - values
     epochs times, for each of num_minibatches parts of a fresh permutation of the rollout:
-        ratio = pi(action) / pi_old(action)
+        ratio = pi(action) / pi_old(action) of each agent and active unit
         policy: one Adam step on -min(ratio * A, clip(ratio, 1 +- clip) * A) - entropy_weight * H
-        value: one Adam step on (target - value(observation)) ** 2
+        critic: one Adam step on (its target - its prediction) ** 2
 
-Decisions taken at one instant form a group (:mod:`jaxsched.algorithms.returns`): no discount acts
-inside it, and a lambda of its own.
+where ratios and entropies are averaged over the active units of an agent, over agents, and over
+the decisions in which any unit is active. Decisions taken at one instant form a group
+(:mod:`jaxsched.algorithms.returns`): no discount acts inside it, and a lambda of its own.
 
-Axes: ``T`` time, ``B`` batch of environments, ``N`` decisions, ``A`` actions.
+Axes: ``T`` time, ``B`` batch of environments, ``U`` units of an agent, ``S`` steps of a sequence,
+``C`` sequences (single decisions are sequences of one step).
 """
 
-from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -23,113 +26,55 @@ import jax.numpy as jnp
 import optax
 
 from jaxsched.algorithms import returns
-from jaxsched.algorithms.dqn import best_legal, linear
+from jaxsched.algorithms.agents import (
+    Agents,
+    ByAgent,
+    any_active,
+    over_time,
+    sequences,
+    softmax_agents,
+    unit_mean,
+)
+from jaxsched.algorithms.critics import Critic, state_value
+from jaxsched.algorithms.dqn import linear
+from jaxsched.algorithms.ppo_settings import Hyper, PPOConfig, hyper_of
 from jaxsched.algorithms.softmax import (
     Networks,
-    check_positive,
     clipped_adam,
     descend_both,
-    entropy,
-    flatten_time,
-    init_params,
-    log_probabilities,
     minibatches,
-    taken,
+    weighted_mean,
 )
+from jaxsched.environment import select
 from jaxsched.errors import JaxschedError
 from jaxsched.learner import Learner, Metrics
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
-
-@dataclass(frozen=True)
-class PPOConfig:
-    """Settings; the integers and options are static, the floats become a traced ``Hyper``.
-
-    Attributes:
-      total_updates: calls of ``update`` over which learning rates and entropy weight move.
-      epochs: passes over the rollout per call of ``update``.
-      num_minibatches: equal parts of the rollout, one gradient step each.
-      normalise_advantages: to mean 0 and deviation 1 in each minibatch.
-      clip_value: limit the change of values by ``clip`` as that of ratios (the larger of both
-        errors counts).
-      max_gradient_norm: global norm to which each network's gradient is clipped, if given.
-      learning_rate: of Adam on the policy, at the start.
-      final_learning_rate: at the end; linear in between.
-      value_learning_rate: of Adam on the value; as ``learning_rate`` if absent.
-      final_value_learning_rate: at the end; as ``final_learning_rate`` if absent.
-      gamma: discount per group; unused where ``horizon_s`` is given.
-      horizon_s: discount by time, ``exp(-elapsed / horizon_s)`` per step.
-      lambda_: weight of later groups in the targets.
-      step_lambda: weight of later decisions of the same group.
-      clip: largest change of a probability ratio that is rewarded.
-      entropy_start: weight of the entropy, at the start.
-      entropy_end: at the end; linear in between.
-      reward_scale: rewards are multiplied by it.
-    """
-
-    total_updates: int
-    epochs: int = 4
-    num_minibatches: int = 4
-    normalise_advantages: bool = True
-    clip_value: bool = False
-    max_gradient_norm: float | None = 0.5
-    learning_rate: float = 3e-4
-    final_learning_rate: float = 0.0
-    value_learning_rate: float | None = None
-    final_value_learning_rate: float | None = None
-    gamma: float = 0.99
-    horizon_s: float | None = None
-    lambda_: float = 0.95
-    step_lambda: float = 1.0
-    clip: float = 0.2
-    entropy_start: float = 0.01
-    entropy_end: float = 0.01
-    reward_scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Check that the settings are possible."""
-        check_positive(self, "total_updates", "epochs", "num_minibatches")
-        for name in ("lambda_", "step_lambda"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise JaxschedError(
-                    f"PPOConfig.{name} is {getattr(self, name)}; it must be in 0..1"
-                )
-        if self.clip <= 0:
-            raise JaxschedError(f"PPOConfig.clip is {self.clip}; it must be above 0")
-
-
-class Hyper(NamedTuple):
-    """The floats of ``PPOConfig`` as float32 scalars in the state, so that a sweep is a vmap."""
-
-    learning_rate: Array
-    final_learning_rate: Array
-    value_learning_rate: Array
-    final_value_learning_rate: Array
-    gamma: Array
-    horizon_s: Array  # infinite where groups are discounted by gamma
-    lambda_: Array
-    step_lambda: Array
-    clip: Array
-    entropy_start: Array
-    entropy_end: Array
-    reward_scale: Array
+MAX_LOG_RATIO = 20.0  # beyond it the exponential could overflow and its slope be undefined
 
 
 class Extras(NamedTuple):
-    """What ``act`` remembers of each decision, float32 ``[B]``."""
+    """What ``act`` remembers of each decision.
 
-    log_prob: Array
-    value: Array
+    Attributes:
+      log_prob: float32 ``[B, U]`` by agent.
+      value: float32 ``[B]``; ``()`` of critics with copies, whose values ``update`` computes.
+    """
+
+    log_prob: ByAgent
+    value: Any
 
 
 class Batch(NamedTuple):
-    """Decisions to learn from, leaves ``[N, ...]``."""
+    """Decisions to learn from, leaves ``[S, C, ...]``."""
 
     observation: PyTree
-    mask: Array
-    action: Array
-    old: Extras
-    target: Array
+    mask: PyTree
+    action: PyTree
+    log_prob: ByAgent  # of the policy that acted
+    value: Array
+    target: Array  # lambda return
+    critic_target: Array
 
 
 class PPOState(NamedTuple):
@@ -139,66 +84,87 @@ class PPOState(NamedTuple):
     optimiser: Networks
     hyper: Hyper
     updates: Array  # int32, calls of ``update``
+    copies: Any = ()  # Networks that values are computed with; () of critics without copies
 
 
-def hyper_of(config: PPOConfig) -> Hyper:
-    """The traced floats of a configuration."""
-    values = {name: getattr(config, name) for name in Hyper._fields}
-    for name in ("value_learning_rate", "final_value_learning_rate"):
-        if values[name] is None:
-            values[name] = values[name.replace("value_", "")]
-    if config.horizon_s is None:
-        values["horizon_s"] = float("inf")
-    return Hyper(**{name: jnp.asarray(value, jnp.float32) for name, value in values.items()})
+class _Learning(NamedTuple):
+    """What one gradient step changes."""
+
+    params: Networks
+    optimiser: Networks
+    stopped: Array  # bool, the rest of the update is left out
 
 
 def ppo(policy: nn.Module, value: nn.Module, config: PPOConfig) -> Learner:
-    """A PPO learner.
+    """A PPO learner of a discrete choice.
 
     Args:
       policy: flax module, ``apply(params, observation) -> logits`` of float32 ``[B, A]``.
       value: flax module, ``apply(params, observation) -> values`` of float32 ``[B]``.
+      config: settings.
+
+    Returns:
+      The learner, as :func:`mappo` makes it; ``init`` takes parameters of the policy network.
+    """
+    return mappo(softmax_agents(policy), state_value(value), config)
+
+
+def mappo(agents: Agents, critic: Critic, config: PPOConfig) -> Learner:
+    """A PPO learner of several agents with a centralised critic.
+
+    Args:
+      agents: the policy.
+      critic: what advantages are measured against, and what learns to tell them.
       config: settings. ``state.hyper`` holds the floats and may be replaced, also by batched
         leaves under vmap.
 
     Returns:
-      The learner. ``init`` takes parameters of the policy network; ``act`` samples unless
-      ``greedy`` and returns :class:`Extras`.
+      The learner. ``init`` takes parameters of the policy; ``act`` samples and returns
+      :class:`Extras`, or takes the most likely action where ``greedy``, without extras.
+
+    Raises:
+      JaxschedError: ``gamma_per`` is ``"decision"`` and the agents do not say where one is due,
+        or ``clip_value`` is asked of an action value.
     """
+    if config.gamma_per == "decision" and agents.due is None:
+        raise JaxschedError(
+            "PPOConfig.gamma_per is 'decision'; these agents have no 'due' (accepted: group, step)"
+        )
+    if config.clip_value and critic.one_step:
+        raise JaxschedError("PPOConfig.clip_value is true; it must be false for an action value")
     optimiser = clipped_adam(config.max_gradient_norm)
+    length = config.sequence_length or 1
 
     def init(key: PRNGKey, specs: Specs, params: PyTree | None = None) -> PPOState:
-        policy_key, value_key = jax.random.split(key)
+        policy_key, critic_key = jax.random.split(key)
         if params is None:
-            params = init_params(policy, policy_key, specs.observation)
-        networks = Networks(params, init_params(value, value_key, specs.observation))
+            params = agents.init(policy_key, specs)
+        networks = Networks(params, critic.init(critic_key, specs))
         moments = Networks(*map(optimiser.init, networks))
-        return PPOState(networks, moments, hyper_of(config), jnp.int32(0))
+        copies = networks if critic.copy_every else ()
+        return PPOState(networks, moments, hyper_of(config), jnp.int32(0), copies)
 
     def act(
-        state: PPOState, observation: PyTree, mask: Array, key: PRNGKey, greedy: bool
-    ) -> tuple[Array, Extras]:
-        scores = scores_of(state.params.policy, observation, mask)
+        state: PPOState, observation: PyTree, mask: PyTree, key: PRNGKey, greedy: bool
+    ) -> tuple[PyTree, PyTree]:
         if greedy:
-            action = best_legal(scores, mask)
-        else:
-            action = jax.random.categorical(key, scores).astype(jnp.int32)
-        return action, Extras(taken(scores, action), values_of(state.params.value, observation))
+            return agents.greedy(state.params.policy, observation, mask), ()
+        action, log_prob = agents.sample(state.params.policy, observation, mask, key)
+        value = () if critic.copy_every else critic.value(state.params, observation, mask)
+        return action, Extras(log_prob, value)
 
     def update(state: PPOState, rollout: Rollout, key: PRNGKey) -> tuple[PPOState, Metrics]:
-        num_rows = rollout.reward.size
-        if num_rows % config.num_minibatches:
-            raise JaxschedError(
-                f"a rollout of {num_rows} decisions does not split into "
-                f"{config.num_minibatches} equal minibatches (PPOConfig.num_minibatches)"
-            )
         hyper, progress = state.hyper, state.updates / config.total_updates
-        batch = batch_of(state, rollout)
-        rows = minibatches(
-            key,
-            num_rows,
-            config.epochs * config.num_minibatches,
-            num_rows // config.num_minibatches,
+        batch = sequences(batch_of(state, rollout), length)
+        num_parts, num_sequences = config.num_minibatches, batch.target.shape[1]
+        if num_sequences % num_parts:
+            kind = "decisions" if length == 1 else f"sequences of {length} steps"
+            raise JaxschedError(
+                f"a rollout of {num_sequences} {kind} does not split into "
+                f"{num_parts} equal minibatches (PPOConfig.num_minibatches)"
+            )
+        columns = minibatches(
+            key, num_sequences, config.epochs * num_parts, num_sequences // num_parts
         )
         rates = (
             linear(hyper.learning_rate, hyper.final_learning_rate, progress),
@@ -206,81 +172,134 @@ def ppo(policy: nn.Module, value: nn.Module, config: PPOConfig) -> Learner:
         )
         entropy_weight = linear(hyper.entropy_start, hyper.entropy_end, progress)
 
-        def step(
-            carry: tuple[Networks, Networks], rows: Array
-        ) -> tuple[tuple[Networks, Networks], Metrics]:
-            params, moments = carry
-            part = jax.tree.map(lambda x: x[rows], batch)
-            gradient, metrics = gradients(params, part, hyper.clip, entropy_weight)
-            carry = descend_both(optimiser, params, moments, gradient, rates)
-            return carry, metrics
+        def step(learning: _Learning, columns: Array) -> tuple[_Learning, Metrics]:
+            part = jax.tree.map(lambda x: x[:, columns], batch)
+            gradient, metrics = gradients(learning.params, part, hyper.clip, entropy_weight)
+            params, moments = descend_both(
+                optimiser, learning.params, learning.optimiser, gradient, rates
+            )
+            following = _Learning(params, moments, learning.stopped)
+            if config.stop_kl is None:
+                return following, metrics
+            stopped = learning.stopped | (metrics["approx_kl"] > hyper.stop_kl)
+            metrics["left_out_share"] = stopped.astype(jnp.float32)
+            return select(stopped, learning, following)._replace(stopped=stopped), metrics
 
-        (params, moments), metrics = jax.lax.scan(step, (state.params, state.optimiser), rows)
-        error = batch.target - batch.old.value
-        unexplained = jnp.var(error) / jnp.maximum(jnp.var(batch.target), 1e-8)
+        learning = _Learning(state.params, state.optimiser, jnp.bool_(False))
+        learning, metrics = jax.lax.scan(step, learning, columns)
+        unexplained = jnp.var(batch.target - batch.value)
+        unexplained = unexplained / jnp.maximum(jnp.var(batch.target), 1e-8)
         metrics = jax.tree.map(jnp.mean, metrics) | {
             "explained_variance": 1 - unexplained,
             "target_mean": jnp.mean(batch.target),
             "learning_rate": rates[0],
             "entropy_weight": entropy_weight,
         }
-        return PPOState(params, moments, hyper, state.updates + 1), metrics
+        updates, copies = state.updates + 1, state.copies
+        if critic.copy_every:
+            copies = select(updates % critic.copy_every == 0, learning.params, copies)
+        return PPOState(learning.params, learning.optimiser, hyper, updates, copies), metrics
 
     def batch_of(state: PPOState, rollout: Rollout) -> Batch:
+        """The rollout with its values and targets, leaves ``[T, B, ...]``."""
         hyper = state.hyper
+        networks = state.copies if critic.copy_every else state.params
+
+        def values_of(observation: PyTree, mask: PyTree) -> Array:
+            return over_time(lambda o, m: critic.value(networks, o, m), observation, mask)
+
         rollout = rollout._replace(reward=rollout.reward * hyper.reward_scale)
-        discount = returns.step_discounts(
-            rollout, hyper.gamma, None if config.horizon_s is None else hyper.horizon_s
-        )
-        next_values = values_of(state.params.value, rollout.next_observation)
+        grouped = regrouped(rollout)
+        if config.horizon_s is None:
+            discount = returns.step_discounts(grouped, hyper.gamma)
+        else:
+            discount = returns.step_discounts(rollout, hyper.gamma, hyper.horizon_s)
+        following = values_of(rollout.next_observation, rollout.next_mask)
         target = returns.lambda_returns(
-            rollout, discount, next_values, hyper.lambda_, hyper.step_lambda
+            grouped, discount, following, hyper.lambda_, hyper.step_lambda
         )
-        return flatten_time(
-            Batch(rollout.observation, rollout.mask, rollout.action, rollout.extras, target)
+        value = rollout.extras.value
+        if critic.copy_every:
+            value = values_of(rollout.observation, rollout.mask)
+        return Batch(
+            rollout.observation,
+            rollout.mask,
+            rollout.action,
+            rollout.extras.log_prob,
+            value,
+            target,
+            rollout.reward + discount * following if critic.one_step else target,
         )
+
+    def regrouped(rollout: Rollout) -> Rollout:
+        """The rollout with time moving where what ``gamma_per`` names ends."""
+        if config.gamma_per == "step":
+            return rollout._replace(elapsed=jnp.ones_like(rollout.elapsed))
+        if config.gamma_per == "decision" and agents.due is not None:
+            due = agents.due(rollout.next_observation, rollout.next_mask)
+            return rollout._replace(elapsed=due.astype(jnp.float32))
+        return rollout
 
     def gradients(
         params: Networks, batch: Batch, clip: Array, entropy_weight: Array
     ) -> tuple[Networks, Metrics]:
-        advantage = batch.target - batch.old.value
-        if config.normalise_advantages:
-            advantage = (advantage - jnp.mean(advantage)) / (jnp.std(advantage) + 1e-8)
-
         def policy_loss_of(policy_params: PyTree) -> tuple[Array, Metrics]:
-            scores = scores_of(policy_params, batch.observation, batch.mask)
-            change = taken(scores, batch.action) - batch.old.log_prob
-            ratio, spread = jnp.exp(change), jnp.mean(entropy(scores))
-            gain = jnp.minimum(ratio * advantage, jnp.clip(ratio, 1 - clip, 1 + clip) * advantage)
-            loss = -jnp.mean(gain)
+            likelihood = agents.evaluate(policy_params, batch.observation, batch.mask, batch.action)
+            weight = any_active(likelihood.active).astype(jnp.float32)
+            advantage = batch.target - batch.value
+            if config.normalise_advantages:
+                centred = advantage - weighted_mean(advantage, weight)
+                advantage = centred / (jnp.sqrt(weighted_mean(centred**2, weight)) + 1e-8)
+
+            def average(values: ByAgent, active: ByAgent) -> Array:
+                return weighted_mean(unit_mean(values, active), weight)
+
+            change, active = log_ratios(likelihood.log_prob, batch.log_prob, likelihood.active)
+            ratio = jax.tree.map(jnp.exp, change)
+            gain = jax.tree.map(lambda r: clipped_gain(r, advantage[..., None], clip), ratio)
+            outside = jax.tree.map(lambda r: (jnp.abs(r - 1) > clip).astype(jnp.float32), ratio)
+            divergence = jax.tree.map(lambda r, c: r - 1 - c, ratio, change)
+            loss = -average(gain, active)
+            spread = average(likelihood.entropy, likelihood.active)
             return loss - entropy_weight * spread, {
                 "policy_loss": loss,
                 "entropy": spread,
-                "approx_kl": jnp.mean(ratio - 1 - change),
-                "clip_share": jnp.mean(jnp.abs(ratio - 1) > clip, dtype=jnp.float32),
+                "approx_kl": average(divergence, active),
+                "clip_share": average(outside, active),
             }
 
-        def value_loss_of(value_params: PyTree) -> Array:
-            predicted = values_of(value_params, batch.observation)
-            error = (batch.target - predicted) ** 2
+        def critic_loss_of(critic_params: PyTree) -> Array:
+            predicted = over_time(
+                lambda o, a: critic.predict(critic_params, o, a), batch.observation, batch.action
+            )
+            error = (batch.critic_target - predicted) ** 2
             if config.clip_value:
-                limited = batch.old.value + jnp.clip(predicted - batch.old.value, -clip, clip)
-                error = jnp.maximum(error, (batch.target - limited) ** 2)
+                limited = batch.value + jnp.clip(predicted - batch.value, -clip, clip)
+                error = jnp.maximum(error, (batch.critic_target - limited) ** 2)
             return jnp.mean(error)
 
         policy_gradient, metrics = jax.grad(policy_loss_of, has_aux=True)(params.policy)
-        value_loss, value_gradient = jax.value_and_grad(value_loss_of)(params.value)
+        critic_loss, critic_gradient = jax.value_and_grad(critic_loss_of)(params.value)
         metrics |= {
-            "value_loss": value_loss,
+            "value_loss": critic_loss,
             "gradient_norm": optax.global_norm(policy_gradient),
-            "value_gradient_norm": optax.global_norm(value_gradient),
+            "value_gradient_norm": optax.global_norm(critic_gradient),
         }
-        return Networks(policy_gradient, value_gradient), metrics
+        return Networks(policy_gradient, critic_gradient), metrics
 
-    def scores_of(params: PyTree, observation: PyTree, mask: Array) -> Array:
-        return log_probabilities(cast(Array, policy.apply(params, observation)), mask)
-
-    def values_of(params: PyTree, observation: PyTree) -> Array:
-        return cast(Array, value.apply(params, observation))
+    def log_ratios(new: ByAgent, old: ByAgent, active: ByAgent) -> tuple[ByAgent, ByAgent]:
+        """Logarithms of the ratios and which count, ``[..., U]``; ``[..., 1]`` if joint."""
+        change = {name: jnp.where(active[name], new[name] - old[name], 0.0) for name in active}
+        if config.joint:
+            change = {name: jnp.sum(x, axis=-1, keepdims=True) for name, x in change.items()}
+            active = {name: jnp.any(x, axis=-1, keepdims=True) for name, x in active.items()}
+        return {
+            name: jnp.clip(x, -MAX_LOG_RATIO, MAX_LOG_RATIO) for name, x in change.items()
+        }, active
 
     return Learner(init, act, update, policy_params=lambda state: state.params.policy)
+
+
+def clipped_gain(ratio: Array, advantage: Array, clip: Array) -> Array:
+    """``min(ratio * A, clip(ratio, 1 - clip, 1 + clip) * A)``."""
+    return jnp.minimum(ratio * advantage, jnp.clip(ratio, 1 - clip, 1 + clip) * advantage)

@@ -4,16 +4,28 @@ Axes: ``T`` time, ``B`` batch of environments.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxsched.bench.timing import Loop, consume, hashed_uniform, pick_uniform
-from jaxsched.environment import Current, Environment, start, step_and_reset
+from jaxsched.environment import Current, Environment, select, start, step_and_reset
+from jaxsched.policies import Policy, View
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, PyTree
 
-Choose = Callable[[Array, PyTree, PyTree], PyTree]
+
+class Chooser(NamedTuple):
+    """What acts in a timed loop.
+
+    Attributes:
+      memory: at the start of an episode, for one environment.
+      act: ``(draw, observation, mask, memory) -> (action, memory)`` over leaves ``[B, ...]``;
+        ``draw`` is one random word per environment.
+    """
+
+    memory: PyTree
+    act: Callable[[Array, PyTree, PyTree, PyTree], tuple[PyTree, PyTree]]
 
 
 def start_many(env: Environment, params: Any, batch: int) -> Current:
@@ -22,35 +34,35 @@ def start_many(env: Environment, params: Any, batch: int) -> Current:
     return jax.jit(jax.vmap(lambda key: start(env, key, params)))(keys)
 
 
-def at_random(spec: PyTree) -> Choose:
-    """Uniform legal actions, leaves ``[B, ...]``, of an environment's action spec."""
-    if isinstance(spec, DiscreteSpec):
-        return lambda draw, observation, mask: jax.vmap(pick_uniform)(draw, mask)
+def at_random(spec: PyTree) -> Chooser:
+    """Uniform legal actions of an environment's action spec."""
     leaves, tree = jax.tree.flatten(spec, is_leaf=lambda leaf: isinstance(leaf, ArraySpec))
 
-    def choose(draw: Array, observation: PyTree, mask: PyTree) -> PyTree:
-        del observation, mask
+    def act(draw: Array, observation: PyTree, mask: PyTree, memory: PyTree) -> tuple:
+        del observation
+        if isinstance(spec, DiscreteSpec):
+            return jax.vmap(pick_uniform)(draw, mask), memory
         drawn = [
             jax.vmap(lambda word, leaf=leaf, n=n: hashed_uniform(word + n, leaf.shape))(draw)
             for n, leaf in enumerate(leaves)
         ]
-        return jax.tree.unflatten(tree, drawn)
+        return jax.tree.unflatten(tree, drawn), memory
 
-    return choose
+    return Chooser((), act)
 
 
-def greedy(score: Callable[[PyTree, PyTree], Array], weights: PyTree) -> Choose:
-    """The legal action of the highest score, ``[B]``."""
+def by_policy(policy: Policy, weights: PyTree, params: Any) -> Chooser:
+    """A policy that looks at observations only; its draws come from one key, by environment."""
 
-    def choose(draw: Array, observation: PyTree, mask: PyTree) -> PyTree:
-        del draw
-        return jnp.argmax(jnp.where(mask, score(weights, observation), -jnp.inf), axis=-1)
+    def one(draw: Array, observation: PyTree, mask: PyTree, memory: PyTree) -> tuple:
+        view = View(observation, mask, None, None)
+        return policy.act(weights, memory, view, jax.random.key(draw))
 
-    return choose
+    return Chooser(policy.init(params), jax.vmap(one))
 
 
 def environment_loop(
-    env: Environment, params: Any, choose: Choose, *, batch: int, num_steps: int
+    env: Environment, params: Any, chooser: Chooser, *, batch: int, num_steps: int
 ) -> Loop:
     """``num_steps`` steps of ``batch`` environments, reset automatically, each observation used.
 
@@ -63,10 +75,15 @@ def environment_loop(
     """
     episodes = env.num_episodes(params)
 
-    def step(current: Current, at: tuple[PRNGKey, Array]) -> tuple[Current, tuple[Array, Array]]:
+    fresh = jax.tree.map(lambda x: jnp.broadcast_to(x, (batch, *jnp.shape(x))), chooser.memory)
+
+    def step(
+        carry: tuple[Current, PyTree], at: tuple[PRNGKey, Array]
+    ) -> tuple[tuple[Current, PyTree], tuple[Array, Array]]:
+        current, memory = carry
         key, draw = at
         observation, mask = jax.vmap(lambda state: env.observe(state, params))(current.state)
-        action = choose(draw, observation, mask)
+        action, memory = chooser.act(draw, observation, mask, memory)
         episode = (((draw >> 16) * episodes) >> 16).astype(jnp.int32)
 
         def one(index: Array, current: Current, action: PyTree, episode: Array) -> Any:
@@ -76,11 +93,14 @@ def environment_loop(
         following, timestep = jax.vmap(one)(jnp.arange(batch), current, action, episode)
         used = jnp.sum(jax.vmap(consume)(observation)) + jnp.sum(timestep.reward)
         decided = jnp.mean(jax.vmap(env.decides)(current.state), dtype=jnp.float32)
-        return following, (used, decided)
+        memory = jax.vmap(select)(timestep.done, fresh, memory)
+        return (following, memory), (used, decided)
 
     def loop(key: PRNGKey, current: Current) -> tuple[Current, tuple[Array, Array]]:
         draw_key, step_key = jax.random.split(key)
         draws = jax.random.bits(draw_key, (num_steps, batch), jnp.uint32)
-        return jax.lax.scan(step, current, (jax.random.split(step_key, num_steps), draws))
+        keys = jax.random.split(step_key, num_steps)
+        (current, _), seen = jax.lax.scan(step, (current, fresh), (keys, draws))
+        return current, seen
 
     return loop

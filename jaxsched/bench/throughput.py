@@ -12,7 +12,7 @@ import numpy as np
 import jaxsched
 from jaxsched import registry, traces
 from jaxsched.bench import timing
-from jaxsched.bench.loops import Choose, at_random, environment_loop, greedy, start_many
+from jaxsched.bench.loops import Chooser, at_random, by_policy, environment_loop, start_many
 from jaxsched.bench.peers import Peer
 from jaxsched.environment import Environment
 from jaxsched.errors import JaxschedError
@@ -84,10 +84,11 @@ def throughput(
         env, names = replace(recipe.env, **(options or {})), system.recipe_traces(recipe)
     tables = tables or traces.get(names.test, num_traces=names.num_test)
     params = system.params(env, system.adapt(tables))
-    choices: dict[str, Choose] = {"environment": at_random(env.action_spec(params))}
+    choosers: dict[str, Chooser] = {"environment": at_random(env.action_spec(params))}
     if "policy" in figures:
         weights = system.init_weights(env, network, params)
-        choices["policy"] = greedy(system.network(env, network).apply, weights)
+        policy = system.network_policy(env, network, "policy", "greedy")
+        choosers["policy"] = by_policy(policy, weights, params)
     result: dict[str, Any] = {
         "kind": "throughput",
         "system": name,
@@ -107,7 +108,7 @@ def throughput(
         for batch in batches:
             for figure in figures:
                 num_steps = _num_steps(steps_per_repeat or STEPS_PER_REPEAT[figure], batch)
-                row = _row(env, params, choices[figure], batch, num_steps, repeats)
+                row = _row(env, params, choosers[figure], batch, num_steps, repeats)
                 row["figure"] = figure
                 _keep(row, rows, progress, f"{name} {figure}")
             if peer is not None:
@@ -148,9 +149,9 @@ def _num_steps(steps: int, batch: int) -> int:
 
 
 def _row(
-    env: Environment, params: Any, choose: Choose, batch: int, num_steps: int, repeats: int
+    env: Environment, params: Any, chooser: Chooser, batch: int, num_steps: int, repeats: int
 ) -> dict[str, Any]:
-    loop = environment_loop(env, params, choose, batch=batch, num_steps=num_steps)
+    loop = environment_loop(env, params, chooser, batch=batch, num_steps=num_steps)
     try:
         # Copied, so that no leaf shares memory with ``params`` when the carry is donated.
         current = jax.tree.map(jnp.copy, start_many(env, params, batch))

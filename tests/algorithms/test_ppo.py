@@ -136,7 +136,7 @@ def test_extras_are_the_log_probability_and_the_value():
     assert count[2] == 0
     assert abs(count[1] - 3000) < 4 * np.sqrt(750)
     expected = np.log(np.array([0.25, 0.75]))[np.asarray(action)]
-    np.testing.assert_allclose(extras.log_prob, expected, rtol=1e-5)
+    np.testing.assert_allclose(extras.log_prob["action"][:, 0], expected, rtol=1e-5)
     np.testing.assert_allclose(extras.value, Value().apply(state.params.value, observation))
     greedy, _ = learner.act(state, observation[:2], mask[:2], jax.random.key(1), greedy=True)
     np.testing.assert_array_equal(greedy, [1, 1])
@@ -156,7 +156,9 @@ def rollout_of(log_prob, value):
         elapsed=jnp.ones((4, 1)),
         next_observation=jnp.full((4, 1, 3), 7.0),
         next_mask=mask,
-        extras=Extras(jnp.asarray(log_prob)[:, None], jnp.asarray(value)[:, None]),
+        extras=Extras(
+            {"action": jnp.asarray(log_prob)[:, None, None]}, jnp.asarray(value)[:, None]
+        ),
     )
 
 

@@ -1,0 +1,120 @@
+"""Settings of proximal policy optimisation."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+import jax.numpy as jnp
+
+from jaxsched.algorithms.softmax import check_positive
+from jaxsched.errors import JaxschedError
+from jaxsched.types import Array
+
+GammaPer = Literal["group", "step", "decision"]
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """Settings; the integers and options are static, the floats become a traced ``Hyper``.
+
+    Attributes:
+      total_updates: calls of ``update`` over which learning rates and entropy weight move.
+      epochs: passes over the rollout per call of ``update``.
+      num_minibatches: equal parts of the rollout, one gradient step each.
+      sequence_length: minibatches are made of sequences of so many consecutive steps of one
+        environment, which divides the rollout's length; of single decisions if absent.
+      normalise_advantages: to mean 0 and deviation 1 over the decisions of each minibatch.
+      clip_value: limit the change of values by ``clip`` as that of ratios (the larger of both
+        errors counts).
+      joint: one ratio per agent, of the whole of its action, in place of one per unit.
+      gamma_per: what ``gamma`` and ``lambda_`` count: groups of decisions at one instant
+        (``"group"``), steps (``"step"``), or steps that lead to a decision (``"decision"``, for
+        environments that also step where none is due; the agents say where one is).
+      stop_kl: leave out the rest of an update's gradient steps once the approximate KL divergence
+        from the policy that acted is above this in a minibatch; never if absent.
+      max_gradient_norm: global norm to which each network's gradient is clipped, if given.
+      learning_rate: of Adam on the policy, at the start.
+      final_learning_rate: at the end; linear in between.
+      value_learning_rate: of Adam on the value; as ``learning_rate`` if absent.
+      final_value_learning_rate: at the end; as ``final_learning_rate`` if absent.
+      gamma: discount per group (see ``gamma_per``); unused where ``horizon_s`` is given.
+      horizon_s: discount by time, ``exp(-elapsed / horizon_s)`` per step.
+      lambda_: weight of later groups in the targets.
+      step_lambda: weight of later decisions of the same group.
+      clip: largest change of a probability ratio that is rewarded.
+      entropy_start: weight of the entropy, at the start.
+      entropy_end: at the end; linear in between.
+      reward_scale: rewards are multiplied by it.
+    """
+
+    total_updates: int
+    epochs: int = 4
+    num_minibatches: int = 4
+    sequence_length: int | None = None
+    normalise_advantages: bool = True
+    clip_value: bool = False
+    joint: bool = False
+    gamma_per: GammaPer = "group"
+    stop_kl: float | None = None
+    max_gradient_norm: float | None = 0.5
+    learning_rate: float = 3e-4
+    final_learning_rate: float = 0.0
+    value_learning_rate: float | None = None
+    final_value_learning_rate: float | None = None
+    gamma: float = 0.99
+    horizon_s: float | None = None
+    lambda_: float = 0.95
+    step_lambda: float = 1.0
+    clip: float = 0.2
+    entropy_start: float = 0.01
+    entropy_end: float = 0.01
+    reward_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check that the settings are possible."""
+        check_positive(self, "total_updates", "epochs", "num_minibatches")
+        if self.sequence_length is not None:
+            check_positive(self, "sequence_length")
+        for name in ("lambda_", "step_lambda"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise JaxschedError(
+                    f"PPOConfig.{name} is {getattr(self, name)}; it must be in 0..1"
+                )
+        if self.gamma_per not in get_args(GammaPer):
+            raise JaxschedError(
+                f"PPOConfig.gamma_per is {self.gamma_per!r}; it must be one of "
+                f"{', '.join(get_args(GammaPer))}"
+            )
+        for name in ("clip", "stop_kl"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise JaxschedError(f"PPOConfig.{name} is {value}; it must be above 0")
+
+
+class Hyper(NamedTuple):
+    """The floats of ``PPOConfig`` as float32 scalars in the state, so that a sweep is a vmap."""
+
+    learning_rate: Array
+    final_learning_rate: Array
+    value_learning_rate: Array
+    final_value_learning_rate: Array
+    gamma: Array
+    horizon_s: Array  # infinite where groups are discounted by gamma
+    lambda_: Array
+    step_lambda: Array
+    clip: Array
+    entropy_start: Array
+    entropy_end: Array
+    reward_scale: Array
+    stop_kl: Array  # infinite where updates are never cut short
+
+
+def hyper_of(config: PPOConfig) -> Hyper:
+    """The traced floats of a configuration."""
+    values = {name: getattr(config, name) for name in Hyper._fields}
+    for name in ("value_learning_rate", "final_value_learning_rate"):
+        if values[name] is None:
+            values[name] = values[name.replace("value_", "")]
+    for name in ("horizon_s", "stop_kl"):
+        if values[name] is None:
+            values[name] = float("inf")
+    return Hyper(**{name: jnp.asarray(value, jnp.float32) for name, value in values.items()})

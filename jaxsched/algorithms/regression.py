@@ -1,0 +1,296 @@
+"""Supervised learning of a teacher's numbers, such as priorities and affinities.
+
+The counterpart of :mod:`jaxsched.algorithms.imitation` for continuous actions of several agents.
+The environment's observation is a :class:`~jaxsched.taught.Taught`: what the agents see and what
+the teacher would do. One call of ``update`` is
+
+    gradient_steps times:
+        take batch_size sequences of the rollout, each as often as any other
+        one Adam step on the weighted sum of the agents' losses
+
+With ``student_share`` above 0 the student acts in that share of the steps, and the teacher labels
+the states it gets into (Ross et al., 2011).
+
+Axes: ``T`` time, ``B`` batch of environments, ``U`` units of an agent, ``D`` numbers of a unit,
+``S`` steps of a sequence, ``C`` sequences.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxsched.algorithms.agents import (
+    Agents,
+    any_active,
+    parts_of,
+    sequence_means,
+    sequences,
+    unit_mean,
+)
+from jaxsched.algorithms.dqn import linear
+from jaxsched.algorithms.softmax import (
+    check_positive,
+    clipped_adam,
+    descend,
+    minibatches,
+    weighted_mean,
+)
+from jaxsched.errors import JaxschedError
+from jaxsched.learner import Learner, Metrics
+from jaxsched.taught import Taught
+from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
+
+Loss = Literal["squared", "nll", "ranking"]
+
+
+@dataclass(frozen=True)
+class AgentLoss:
+    """How one agent is compared with the teacher.
+
+    Attributes:
+      agent: its name.
+      loss: ``"squared"``, of the most likely action against the label; ``"nll"``, minus the log
+        density of the label; ``"ranking"``, of pairs, for actions of which only the order counts
+        (:func:`ranking`).
+      weight: of the agent's loss in the sum.
+    """
+
+    agent: str
+    loss: Loss = "squared"
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the name of the loss."""
+        if self.loss not in get_args(Loss):
+            raise JaxschedError(
+                f"AgentLoss.loss is {self.loss!r}; it must be one of {', '.join(get_args(Loss))}"
+            )
+
+
+@dataclass(frozen=True)
+class RegressionConfig:
+    """Settings; the integers and options are static, the floats become a traced ``Hyper``.
+
+    Attributes:
+      total_updates: calls of ``update`` over which the learning rate moves.
+      losses: one per agent that is to learn.
+      gradient_steps: minibatches per call of ``update``.
+      batch_size: sequences per minibatch.
+      sequence_length: consecutive steps of one environment that form a sequence; divides the
+        rollout's length; single decisions if absent.
+      max_gradient_norm: global norm to which the gradient is clipped, if given.
+      learning_rate: of Adam, at the start.
+      final_learning_rate: at the end; linear in between; constant if absent.
+      student_share: probability that a step's action is the student's (sampled), not the
+        teacher's.
+      ranking_scale: what differences are multiplied by in the ranking loss; above 1 for actions
+        that cannot move far apart.
+    """
+
+    total_updates: int
+    losses: tuple[AgentLoss, ...]
+    gradient_steps: int = 1
+    batch_size: int = 256
+    sequence_length: int | None = None
+    max_gradient_norm: float | None = None
+    learning_rate: float = 1e-3
+    final_learning_rate: float | None = None
+    student_share: float = 0.0
+    ranking_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check sizes and options."""
+        check_positive(self, "total_updates", "gradient_steps", "batch_size")
+        if self.sequence_length is not None:
+            check_positive(self, "sequence_length")
+        names = [loss.agent for loss in self.losses]
+        if not names or len(set(names)) < len(names):
+            raise JaxschedError(
+                f"RegressionConfig.losses is for the agents {names}; it must name one or more, "
+                "each once"
+            )
+        if not 0 <= self.student_share <= 1:
+            raise JaxschedError(
+                f"RegressionConfig.student_share is {self.student_share}; it must be in 0..1"
+            )
+        if self.ranking_scale <= 0:
+            raise JaxschedError(
+                f"RegressionConfig.ranking_scale is {self.ranking_scale}; it must be above 0"
+            )
+
+
+class Hyper(NamedTuple):
+    """The floats of ``RegressionConfig`` as float32 scalars in the state."""
+
+    learning_rate: Array
+    final_learning_rate: Array
+    student_share: Array
+    ranking_scale: Array
+
+
+class RegressionState(NamedTuple):
+    """Everything that the learner remembers."""
+
+    params: PyTree
+    optimiser: optax.OptState
+    hyper: Hyper
+    updates: Array  # int32, calls of ``update``
+
+
+def regression(agents: Agents, config: RegressionConfig) -> Learner:
+    """A learner of a teacher's actions.
+
+    Args:
+      agents: the student; it never sees the label.
+      config: settings.
+
+    Returns:
+      The learner. Its ``act`` executes the label (or the student's action, see
+      ``student_share``), or where ``greedy`` the student's most likely one; no extras.
+    """
+    optimiser = clipped_adam(config.max_gradient_norm)
+
+    def init(key: PRNGKey, specs: Specs, params: PyTree | None = None) -> RegressionState:
+        if params is None:
+            params = agents.init(key, specs._replace(observation=specs.observation.observation))
+        final = config.learning_rate
+        if config.final_learning_rate is not None:
+            final = config.final_learning_rate
+        hyper = Hyper(
+            learning_rate=jnp.float32(config.learning_rate),
+            final_learning_rate=jnp.float32(final),
+            student_share=jnp.float32(config.student_share),
+            ranking_scale=jnp.float32(config.ranking_scale),
+        )
+        return RegressionState(params, optimiser.init(params), hyper, jnp.int32(0))
+
+    def act(
+        state: RegressionState, observation: Taught, mask: PyTree, key: PRNGKey, greedy: bool
+    ) -> tuple[PyTree, tuple[()]]:
+        seen, label = observation
+        if greedy:
+            return agents.greedy(state.params, seen, mask), ()
+        if config.student_share == 0:
+            return label, ()
+        coin_key, student_key = jax.random.split(key)
+        student, _ = agents.sample(state.params, seen, mask, student_key)
+        size = len(jax.tree.leaves(label)[0])
+        acts = jax.random.uniform(coin_key, (size,)) < state.hyper.student_share
+
+        def choose(mine: Array, theirs: Array) -> Array:
+            return jnp.where(acts.reshape(size, *[1] * (theirs.ndim - 1)), mine, theirs)
+
+        return jax.tree.map(choose, student, label), ()
+
+    def update(
+        state: RegressionState, rollout: Rollout, key: PRNGKey
+    ) -> tuple[RegressionState, Metrics]:
+        steps = (rollout.observation, rollout.mask, rollout.action)
+        batch = sequences(steps, config.sequence_length or 1)
+        columns = minibatches(
+            key,
+            rollout.reward.size // (config.sequence_length or 1),
+            config.gradient_steps,
+            config.batch_size,
+        )
+        progress = state.updates / config.total_updates
+        rate = linear(state.hyper.learning_rate, state.hyper.final_learning_rate, progress)
+
+        def step(
+            carry: tuple[PyTree, optax.OptState], columns: Array
+        ) -> tuple[tuple[PyTree, optax.OptState], Metrics]:
+            params, adam = carry
+            part = jax.tree.map(lambda x: x[:, columns], batch)
+            (_, metrics), gradient = jax.value_and_grad(loss_of, has_aux=True)(
+                params, *part, state.hyper.ranking_scale
+            )
+            params, adam = descend(optimiser, params, adam, gradient, rate)
+            metrics["gradient_norm"] = optax.global_norm(gradient)
+            return (params, adam), metrics
+
+        carry, metrics = jax.lax.scan(step, (state.params, state.optimiser), columns)
+        metrics = jax.tree.map(jnp.mean, metrics) | {"learning_rate": rate}
+        return RegressionState(*carry, state.hyper, state.updates + 1), metrics
+
+    def loss_of(
+        params: PyTree, taught: Taught, mask: PyTree, action: PyTree, scale: Array
+    ) -> tuple[Array, Metrics]:
+        seen, label = taught
+        likelihood = agents.evaluate(params, seen, mask, label)
+        found = parts_of(agents, sequence_means(agents, params, seen, mask, action))
+        wanted = parts_of(agents, label)
+        total, metrics = jnp.float32(0), {}
+        for choice in config.losses:
+            name = choice.agent
+            if name not in likelihood.active:
+                raise JaxschedError(
+                    f"RegressionConfig.losses names the agent {name!r}; there are "
+                    f"{', '.join(sorted(likelihood.active))}"
+                )
+            active = likelihood.active[name]
+            if choice.loss == "nll":
+                loss = mean_over_steps(-likelihood.log_prob[name], active)
+            elif choice.loss == "squared":
+                loss = mean_over_steps(unit_error(found[name], wanted[name], active), active)
+            else:
+                pairs = ranking(found[name], wanted[name], active, scale)
+                loss = mean_over_steps(pairs.loss, pairs.active)
+                metrics[f"{name}_agreement"] = mean_over_steps(pairs.agreement, pairs.active)
+            metrics[f"{name}_loss"] = loss
+            total = total + choice.weight * loss
+        return total, metrics | {"loss": total}
+
+    return Learner(init, act, update, policy_params=lambda state: state.params)
+
+
+def unit_error(found: Array, wanted: Array, active: Array) -> Array:
+    """Mean squared error of each active unit, ``[..., U]`` from ``[..., U]`` or ``[..., U, D]``."""
+    acts = active.reshape(*active.shape, *[1] * (found.ndim - active.ndim))
+    error = (found - jnp.where(acts, wanted, 0.0)) ** 2
+    return jnp.mean(error.reshape(*active.shape, -1), axis=-1)
+
+
+class Pairs(NamedTuple):
+    """How well an order is met, per step ``[..., 1]`` or per unit ``[..., U]``."""
+
+    loss: Array  # float32, mean over pairs
+    agreement: Array  # float32, share of the pairs in the right order
+    active: Array  # bool, whether there is any pair
+
+
+def ranking(found: Array, wanted: Array, active: Array, scale: float | Array = 1.0) -> Pairs:
+    """Pairwise logistic loss (Burges et al., Learning to Rank Using Gradient Descent, 2005).
+
+    Every pair whose wanted numbers differ pays ``log(1 + exp(-scale * d))``, with ``d`` how far
+    the found numbers are apart in the wanted direction. Ties pay nothing.
+
+    Args:
+      found: float32 ``[..., U]``: pairs of active units; or ``[..., U, D]``: pairs of numbers of
+        one unit.
+      wanted: as ``found``.
+      active: bool ``[..., U]``.
+      scale: what differences are multiplied by.
+    """
+    if found.ndim == active.ndim:
+        found, wanted, present = found[..., None, :], wanted[..., None, :], active[..., None, :]
+    else:
+        present = jnp.broadcast_to(active[..., None], found.shape)
+    above = wanted[..., :, None] > wanted[..., None, :]
+    weight = (above & present[..., :, None] & present[..., None, :]).astype(jnp.float32)
+    apart = found[..., :, None] - found[..., None, :]
+    count = jnp.sum(weight, axis=(-2, -1))
+
+    def mean(x: Array) -> Array:
+        return jnp.sum(weight * x, axis=(-2, -1)) / jnp.maximum(count, 1.0)
+
+    right = (apart > 0).astype(jnp.float32)
+    return Pairs(mean(jax.nn.softplus(-scale * apart)), mean(right), count > 0)
+
+
+def mean_over_steps(values: Array, active: Array) -> Array:
+    """Mean over active units of each step ``[..., U]``, then over steps with any."""
+    weight = any_active({"": active}).astype(jnp.float32)
+    return weighted_mean(unit_mean({"": values}, {"": active}), weight)
