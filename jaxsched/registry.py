@@ -9,6 +9,7 @@ _SYSTEMS = {
     "sched2": "jaxsched.envs.sched2.system",
     "dl2": "jaxsched.envs.dl2.system",
     "chic": "jaxsched.envs.chic.system",
+    "das": "jaxsched.envs.das.system",
 }
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from jaxsched import registry
 from jaxsched.elastic.schemas import CHIC_JOBS, DL2_JOBS
 from jaxsched.environment import Environment
+from jaxsched.gang import GANG_JOBS
 from jaxsched.jobs import JobTable
 from jaxsched.system import System
 
@@ -97,6 +98,33 @@ def chic(**options: Any) -> Instance:
     return Instance(system, env, params, other, replace(env, window=3))
 
 
+def das_tables(seed: int) -> list[JobTable]:
+    """Three tables of at most seven gangs for two machines of four GPUs."""
+    rng = np.random.default_rng(seed)
+    tables = []
+    for jobs in (7, 5, 1):
+        times = np.sort(rng.integers(0, 200, jobs))
+        columns = {
+            "submit_time": times - times[0],
+            "num_instances": rng.integers(1, 5, jobs),
+            "gpus_per_instance": rng.integers(1, 3, jobs),
+            "cpus_per_instance": rng.integers(0, 5, jobs),
+            "mem_per_instance": rng.integers(0, 17, jobs),
+            "duration": rng.integers(1, 150, jobs),
+        }
+        tables.append(JobTable(columns, schema=GANG_JOBS))
+    return tables
+
+
+def das(**options: Any) -> Instance:
+    system = registry.get("das")
+    machines = {"num_servers": 2, "gpus_per_server": 4, "cpus_per_server": 16, "mem_per_server": 64}
+    env = system.environment(**machines, window=4, **options)
+    params = env.params(das_tables(0))
+    other = env.params(das_tables(1), alpha=0.5, price=1.0)
+    return Instance(system, env, params, other, replace(env, window=3))
+
+
 INSTANCES: dict[str, dict[str, Callable[[], Instance]]] = {
     "sched2": {
         "paper": sched2,
@@ -108,6 +136,11 @@ INSTANCES: dict[str, dict[str, Callable[[], Instance]]] = {
         "paper": dl2,
         "allreduce": partial(dl2, comm="allreduce"),
         "bundles": partial(dl2, assign_bundle=True),
+    },
+    "das": {
+        "paper": das,
+        "events": partial(das, events_per_step=1, reward_mode="dense"),
+        "random": partial(das, sampling="random", on_no_fit="block"),
     },
     "chic": {"paper": chic, "pair": partial(chic, pair=True, free_choice=True)},
 }

@@ -141,7 +141,26 @@ def play(system, env, params, key, illegal_share):
 def played(name: str, illegal_share: float) -> Play:
     case = build(name)
     rows = play(case.system, case.env, case.params, jax.random.key(3), illegal_share)
-    return jax.tree.map(np.asarray, rows)
+    return jax.tree.map(plain, rows)
+
+
+def plain(leaf):
+    """As a NumPy array; keys by their data."""
+    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        leaf = jax.random.key_data(leaf)
+    return np.asarray(leaf)
+
+
+def state_of(env, params, leaves):
+    """A state from the NumPy arrays of its leaves."""
+    like, _ = jax.eval_shape(env.reset, jax.random.key(0), params)
+
+    def restore(like, leaf):
+        if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
+            return jax.random.wrap_key_data(jnp.asarray(leaf))
+        return jnp.asarray(leaf)
+
+    return jax.tree.map(restore, like, leaves)
 
 
 @pytest.fixture(params=[(name, share) for name in NAMES for share in (0.0, 0.5)], ids=str)
@@ -158,7 +177,7 @@ def assert_same(one, other, rtol=None):
     """Equal trees: bit for bit, or floats to ``rtol``."""
     assert jax.tree.structure(one) == jax.tree.structure(other)
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
-        a, b = np.asarray(a), np.asarray(b)
+        a, b = plain(a), plain(b)
         assert a.dtype == b.dtype
         if rtol is None or not np.issubdtype(a.dtype, np.floating):
             np.testing.assert_array_equal(a, b)
@@ -346,7 +365,7 @@ def test_vmap_is_a_loop(rows):
     step = jax.jit(case.env.step)
     for t, b in [(0, 0), (1, 1), (2, 2), (3, 3), (5, 4), (8, 0), (-1, 0)]:
         key = jax.random.wrap_key_data(jnp.asarray(at(played.key, t, b)))
-        state = jax.tree.map(jnp.asarray, at(played.state, t, b))
+        state = state_of(case.env, case.params, at(played.state, t, b))
         action = jax.tree.map(jnp.asarray, at(played.action, t, b))
         after, timestep = step(key, state, action, case.params)
         assert_same(timestep, at(played.timestep, t, b))

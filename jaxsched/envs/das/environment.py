@@ -1,0 +1,381 @@
+"""DAS as an environment: priorities of the window's jobs and affinities to machines."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsched.environment import Environment
+from jaxsched.envs.das import dynamics, execution, placement, tables
+from jaxsched.envs.das import observation as obs
+from jaxsched.envs.das.cluster import Cluster
+from jaxsched.envs.das.dynamics import Decision, Rules, Since, State
+from jaxsched.envs.das.execution import NOBODY
+from jaxsched.envs.das.observation import Observation
+from jaxsched.envs.das.reward import dense_reward, paper_reward
+from jaxsched.envs.das.tables import Params, pick
+from jaxsched.envs.das.window import Draws, as_set, draw_window, window_of
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import JobTable
+from jaxsched.types import Array, ArraySpec, PRNGKey, TimeStep
+
+Action = dict[str, Array]
+"""``priority`` float32 ``[N]`` and ``affinity`` float32 ``[N, M]``."""
+
+LIMITS = {
+    "num_servers": (1, 1024),
+    "gpus_per_server": (1, 127),
+    "cpus_per_server": (1, 2**12),
+    "mem_per_server": (1, 2**14),
+    "bandwidth_per_server": (1, 2**14),
+    "window": (1, 1024),
+    "net_per_gpu": (0, 2**14),
+    "spread_pct": (0, 100),
+    "spread_cap": (0, 1024),
+    "net_pct": (0, 100),
+    "cpu_pct": (0, 1000),
+    "events_per_step": (0, 64),
+}
+CHOICES = {
+    "on_no_fit": ("skip", "block"),
+    "reward_mode": ("paper", "dense"),
+    "sampling": ("first", "random"),
+    "lazy": (False, True),
+}
+
+
+class StepMetrics(NamedTuple):
+    """What happened in one step; recorders gather it into records per job.
+
+    Attributes:
+      time: int32, s, before the step: that of the decision if there was one.
+      decides: bool, a decision was due.
+      window: int32 ``[N]``, jobs (places in the episode) of the real slots, -1 in others.
+      order: int32 ``[N]``, slots in the order in which they were tried, real ones first.
+      placed: bool ``[N]``, by slot.
+      failed: bool ``[N]``, by slot.
+      counts: int8 ``[N, M]``, instances placed on each machine, by slot.
+      running: int32 ``[R]``, jobs that ran after the decision, -1 in empty rows.
+      finish: int32 ``[R]``, when these finished in this step, -1 where they did not.
+    """
+
+    time: Array
+    decides: Array
+    window: Array
+    order: Array
+    placed: Array
+    failed: Array
+    counts: Array
+    running: Array
+    finish: Array
+
+
+@dataclass(frozen=True)
+class DAS(Environment):
+    """A cluster that runs gang jobs to completion, slowed down by spread and by neighbours.
+
+    Observation: ``observation.Observation``; its ``real`` slots are the mask (slot 0 is true where
+    there is none). Action: ``{"priority": [N], "affinity": [N, M]}``; slots that are not real may
+    hold anything, NaN counts as minus infinity. Terminates when every job has finished.
+
+    Attributes:
+      num_servers: M, machines.
+      gpus_per_server: of each machine.
+      cpus_per_server: of each machine.
+      mem_per_server: GB of each machine.
+      bandwidth_per_server: Gbps of each machine.
+      window: N, jobs that one decision can be about.
+      net_per_gpu: Gbps of a network-active GPU.
+      spread_pct: slow-down (percent) per machine beyond the least number.
+      spread_cap: how many of these count.
+      net_pct: slow-down (percent) per network-active GPU of other jobs on the machine.
+      cpu_pct: slow-down (percent) where other jobs use all CPUs of the machine.
+      on_no_fit: a job that does not fit is passed over ("skip") or ends the decision ("block").
+      reward_mode: "paper" or "dense" (``reward.py``).
+      sampling: with more than N pending jobs the window holds the "first" or "random" ones.
+      lazy: jobs start in an idle cluster only, one at a time (appendix A).
+      events_per_step: K; 0: a step goes from one decision to the next. Otherwise a step takes a
+        decision if one is due, and then processes at most K events; where none is due the action
+        does not matter. Schedules and total rewards are the same ("paper" rewards come with the
+        last step before the next decision).
+    """
+
+    num_servers: int = 8
+    gpus_per_server: int = 8
+    cpus_per_server: int = 96
+    mem_per_server: int = 384
+    bandwidth_per_server: int = 32
+    window: int = 32
+    net_per_gpu: int = 4
+    spread_pct: int = 4
+    spread_cap: int = 8
+    net_pct: int = 8
+    cpu_pct: int = 16
+    on_no_fit: Literal["skip", "block"] = "skip"
+    reward_mode: Literal["paper", "dense"] = "paper"
+    sampling: Literal["first", "random"] = "first"
+    lazy: bool = False
+    events_per_step: int = 0
+
+    name = "das"
+    behaviour_version = 1
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in CHOICES:
+                if value not in CHOICES[field.name] or isinstance(value, int) != (
+                    field.name == "lazy"
+                ):
+                    accepted = " or ".join(str(choice) for choice in CHOICES[field.name])
+                    raise JaxschedError(f"das: {field.name} is {value!r}; accepted: {accepted}")
+                continue
+            least, most = LIMITS[field.name]
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if not whole or not least <= value <= most:
+                raise JaxschedError(
+                    f"das: {field.name} is {value!r}; accepted: a whole number from {least} to "
+                    f"{most}"
+                )
+        self.cluster.check()
+
+    @property
+    def cluster(self) -> Cluster:
+        """Machines and contention model."""
+        return Cluster(
+            num_servers=self.num_servers,
+            gpus=self.gpus_per_server,
+            cpus=self.cpus_per_server,
+            mem=self.mem_per_server,
+            bandwidth=self.bandwidth_per_server,
+            net_per_gpu=self.net_per_gpu,
+            spread_pct=self.spread_pct,
+            spread_cap=self.spread_cap,
+            net_pct=self.net_pct,
+            cpu_pct=self.cpu_pct,
+        )
+
+    @property
+    def rules(self) -> Rules:
+        """Static options of the dynamics."""
+        return Rules(
+            cluster=self.cluster,
+            window=self.window,
+            block=self.on_no_fit == "block",
+            random=self.sampling == "random",
+            lazy=self.lazy,
+        )
+
+    def params(
+        self,
+        job_tables: Sequence[JobTable],
+        *,
+        starts: Sequence[int] | None = None,
+        episode_jobs: int | None = None,
+        **scalars: float,
+    ) -> Params:
+        """Parameters for these job tables.
+
+        Args:
+          job_tables: of the schema ``GANG_JOBS``, in order of submission; each is an episode
+            unless ``starts`` is given.
+          starts: rows of the one table at which episodes start; times are shifted to 0.
+          episode_jobs: jobs of each such episode.
+          **scalars: values for some of ``tables.SCALARS``.
+
+        Raises:
+          JaxschedError: a table or a value is refused.
+        """
+        cluster = self.cluster
+        return tables.build_params(
+            job_tables,
+            cluster.capacity,
+            cluster.num_servers,
+            slowest=cluster.slowest,
+            starts=starts,
+            episode_jobs=episode_jobs,
+            scalars=scalars,
+        )
+
+    def num_episodes(self, params: Params) -> int:
+        """Number of episodes."""
+        return params.offset.shape[0]
+
+    def max_jobs(self, params: Params) -> int:
+        """Jobs of the longest episode."""
+        return params.max_jobs
+
+    def max_steps(self, params: Params) -> int:
+        """Decisions (section 3.4), and steps in which events only pass."""
+        jobs = params.max_jobs
+        decisions = jobs if self.on_no_fit == "skip" else 3 * jobs
+        if self.events_per_step == 0:
+            return decisions
+        events = 2 * jobs if self.sampling == "random" else jobs
+        return decisions + events
+
+    def observation_spec(self, params: Params) -> Any:
+        """Specs of the parts of an observation."""
+        del params
+        parts: dict[str, Any] = dict(
+            jobs=ArraySpec((self.window, len(obs.JOB_NAMES)), jnp.float32, minimum=0.0),
+            machines=ArraySpec(
+                (self.num_servers, len(obs.MACHINE_NAMES)), jnp.float32, minimum=0.0, maximum=1.0
+            ),
+            real=ArraySpec((self.window,), jnp.bool_, minimum=0.0, maximum=1.0),
+        )
+        return Observation(**parts)
+
+    def action_spec(self, params: Params | None = None) -> dict[str, ArraySpec]:
+        """Specs of the two agents' parts of an action."""
+        del params
+        return {
+            "priority": ArraySpec((self.window,), jnp.float32),
+            "affinity": ArraySpec((self.window, self.num_servers), jnp.float32),
+        }
+
+    def decides(self, state: State) -> Array:
+        """Whether a decision is due; always, up to the end, with ``events_per_step`` 0."""
+        return state.due
+
+    def observe(self, state: State, params: Params) -> tuple[Observation, Array]:
+        """Observation and mask of a state."""
+        del params
+        observation = obs.observe(self.cluster, state)
+        none = ~jnp.any(observation.real)
+        return observation, observation.real.at[0].set(observation.real[0] | none)
+
+    def reset(
+        self, key: PRNGKey, params: Params, episode: Array | None = None
+    ) -> tuple[State, TimeStep]:
+        """The idle cluster at the first submission of an episode, given or drawn."""
+        if episode is None:
+            draw_key, key = jax.random.split(key)
+            episode = jax.random.randint(draw_key, (), 0, self.num_episodes(params))
+        episode = jnp.asarray(episode, jnp.int32)
+        zero, true = jnp.int32(0), jnp.bool_(True)
+        submitted = tables.submitted_by(params, episode, zero, zero)
+        draws = None
+        window = window_of(params, episode, jnp.arange(self.window))
+        if self.sampling == "random":
+            draws = Draws(key, zero, submitted, as_set(params, zero, submitted))
+            window = draw_window(params, episode, draws, self.window)
+        state = State(
+            running=execution.nobody_runs(self.cluster),
+            used=jnp.zeros(self.num_servers, jnp.uint32),
+            window=window,
+            time=zero,
+            since=zero,
+            due=true,
+            held=~true,
+            entered=jnp.int32(self.window),
+            submitted=submitted,
+            finished=zero,
+            gain=jnp.float32(0),
+            concerned=zero,
+            episode=episode,
+            draws=draws,
+        )
+        observation, mask = self.observe(state, params)
+        nothing = jnp.zeros(self.window, bool)
+        rows = jnp.full(execution.num_rows(self.cluster), NOBODY, jnp.int32)
+        metrics = StepMetrics(
+            time=zero,
+            decides=~true,
+            window=jnp.full(self.window, NOBODY, jnp.int32),
+            order=jnp.arange(self.window),
+            placed=nothing,
+            failed=nothing,
+            counts=jnp.zeros((self.window, self.num_servers), jnp.int8),
+            running=rows,
+            finish=rows,
+        )
+        none = jnp.float32(0)
+        return state, TimeStep(observation, mask, none, ~true, ~true, none, metrics)
+
+    def step(
+        self, key: PRNGKey, state: State, action: Action, params: Params
+    ) -> tuple[State, TimeStep]:
+        """The decision, if one is due, and what follows it; ``key`` is not used."""
+        del key
+        decision = dynamics.decide(self.rules, state, action["priority"], action["affinity"])
+        started = dynamics.apply(self.rules, state, params, decision)
+        after, since = self._advance(started, params)
+        num_jobs = pick(params.num_jobs, state.episode)
+        if self.reward_mode == "dense":
+            reward, submitted = dense_reward(params, state, after, since, num_jobs)
+            after = after._replace(submitted=submitted)
+        else:
+            reward, after = paper_reward(params, started, decision, after, since)
+        observation, mask = self.observe(after, params)
+        timestep = TimeStep(
+            observation=observation,
+            action_mask=mask,
+            reward=reward,
+            terminated=dynamics.over(after, params),
+            truncated=jnp.bool_(False),
+            elapsed=(after.time - state.time).astype(jnp.float32),
+            metrics=self._metrics(state, action, started, decision, since),
+        )
+        return after, timestep
+
+    def _advance(self, state: State, params: Params) -> tuple[State, Since]:
+        """Events up to the next decision or the end, or as many as a step takes."""
+        never = jnp.full(execution.num_rows(self.cluster), -1, jnp.int32)
+        since = Since(never, jnp.float32(0), jnp.float32(0))
+
+        def advance(carry: tuple[State, Since]) -> tuple[State, Since]:
+            state, since = dynamics.next_event(self.rules, carry[0], params, carry[1])
+            return dynamics.look_ahead(self.rules, state, params, since)
+
+        def waits(carry: tuple[State, Since]) -> Array:
+            return ~carry[0].due & ~dynamics.over(carry[0], params)
+
+        carry = dynamics.look_ahead(self.rules, state, params, since)
+        if self.events_per_step == 0:
+            return jax.lax.while_loop(waits, advance, carry)
+        for _ in range(self.events_per_step):
+            carry = advance(carry)
+        return carry
+
+    def _metrics(
+        self, state: State, action: Action, started: State, decision: Decision, since: Since
+    ) -> StepMetrics:
+        real = dynamics.real_slots(state)
+        rank = placement.rank_of(action["priority"], real)
+        return StepMetrics(
+            time=state.time,
+            decides=state.due,
+            window=jnp.where(real, state.window.job, NOBODY),
+            order=placement.inverse_of(rank),
+            placed=decision.placed,
+            failed=decision.failed,
+            counts=decision.counts[decision.rank],
+            running=started.running.job,
+            finish=since.finish,
+        )
+
+
+def surrogate(env: DAS, state: State, params: Params, action: Action) -> tuple[Array, Array, Array]:
+    """How good a decision looks without knowing durations (section 9).
+
+    Args:
+      env: the environment.
+      state: a state in which a decision is due.
+      params: its parameters.
+      action: the candidate.
+
+    Returns:
+      f1, the GPUs that real jobs left unplaced ask for; f2, the GPUs of running jobs weighted with
+      their contention; the cost, both per GPU of the cluster. float32 scalars.
+    """
+    decision = dynamics.decide(env.rules, state, action["priority"], action["affinity"])
+    after = dynamics.apply(env.rules, state, params, decision)
+    left = dynamics.real_slots(state) & ~decision.placed
+    gpus = state.window.rows[tables.NUM_GPUS]
+    unplaced = jnp.sum(jnp.where(left, gpus, 0)).astype(jnp.float32)
+    worst = execution.contention(env.cluster, after.running, after.used)
+    slowed = jnp.sum(after.running.num_gpus * worst) / 100.0
+    return unplaced, slowed, (unplaced + slowed) / (env.num_servers * env.gpus_per_server)

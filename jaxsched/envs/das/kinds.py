@@ -1,0 +1,164 @@
+"""The learned policies of DAS by kind: a word that says which network, and with what options.
+
+``das``, ``dl2``, ``rifling`` and ``linear``; options of DAS' networks that are not the paper's
+follow, as in ``das:variant=DA+MC,heads=8``.
+"""
+
+from dataclasses import fields
+from typing import Any
+
+import jax.numpy as jnp
+
+from jaxsched.algorithms.agents import Agents
+from jaxsched.environment import Environment
+from jaxsched.envs.das.agents import (
+    ORDERING,
+    PLACEMENT,
+    das_agents,
+    das_policy,
+    forgetful_policy,
+    with_history,
+)
+from jaxsched.envs.das.baselines import baseline
+from jaxsched.envs.das.environment import DAS
+from jaxsched.envs.das.linear import found_rule, init_linear, linear_policy
+from jaxsched.envs.das.networks import DASNetwork
+from jaxsched.envs.das.observation import Observation
+from jaxsched.envs.das.rivals import dl2_agents, fifo_priority, rifling_agents
+from jaxsched.errors import JaxschedError
+from jaxsched.history import Remembered
+from jaxsched.policies import Play, Policy, View
+from jaxsched.types import Array, PRNGKey, PyTree, Specs
+
+KINDS = ("das", "dl2", "rifling", "linear")
+DEFAULT = "das"
+
+
+def kind_of(policy: str, network: DASNetwork) -> str:
+    """The kind of a policy; ``network`` matters to DAS only."""
+    changed = [
+        f"{field.name}={getattr(network, field.name)}"
+        for field in fields(network)
+        if getattr(network, field.name) != field.default
+    ]
+    return policy if policy != "das" or not changed else f"das:{','.join(changed)}"
+
+
+def read_kind(kind: str) -> tuple[str, DASNetwork]:
+    """Name and options of a kind; ``paper`` stands for DAS with the paper's options.
+
+    Raises:
+      JaxschedError: no such kind or option.
+    """
+    name, _, rest = ("das" if kind == "paper" else kind).partition(":")
+    if name not in KINDS or (rest and name != "das"):
+        raise JaxschedError(f"das: unknown network {kind!r}; known are {', '.join(KINDS)}")
+    known = {field.name: field for field in fields(DASNetwork)}
+    options: dict[str, Any] = {}
+    for part in filter(None, rest.split(",")):
+        option, _, text = part.partition("=")
+        if option not in known:
+            raise JaxschedError(
+                f"das: unknown network option {option!r}; known are {', '.join(known)}"
+            )
+        default = known[option].default
+        options[option] = (
+            text == "True" if isinstance(default, bool) else type(default)(text)  # type: ignore[misc, call-arg]
+        )
+    return name, DASNetwork(**options)
+
+
+def agents_of(policy: str, env: DAS, network: DASNetwork) -> Agents:
+    """The agents of a learned policy, as learners take them."""
+    agents = {
+        "das": lambda: das_agents(env, network),
+        "dl2": lambda: dl2_agents(env),
+        "rifling": lambda: rifling_agents(env),
+    }[policy]()
+    return agents._replace(parts=parts, due=decision_due)
+
+
+def learning_env(policy: str, env: DAS, network: DASNetwork) -> Environment:
+    """The environment that the agents learn in: with a history for those that remember."""
+    return with_history(env, network) if policy == "das" else env
+
+
+def policy_of(kind: str, env: DAS, name: str, play: Play) -> Policy:
+    """The policy of the plain environment whose weights are those of the kind's network."""
+    which, network = read_kind(kind)
+    if which == "linear":
+        return linear_policy(env, name=name)
+    if which == "das":
+        return das_policy(env, network, name, play)
+    return forgetful_policy(name, agents_of(which, env, network), play)
+
+
+def init_weights(kind: str, env: DAS, key: PRNGKey, specs: Specs) -> PyTree:
+    """Weights of the kind's network for the plain environment's specs."""
+    which, network = read_kind(kind)
+    if which == "linear":
+        return init_linear(key, specs)
+    return agents_of(which, env, network).init(key, specs)
+
+
+def teacher_of(rule: str, policy: str, env: DAS, network: DASNetwork) -> Policy:
+    """A rule as the teacher of a policy, on the environment that the policy learns in.
+
+    Its priorities and affinities are squeezed into (-1, 1), in which the networks' means lie;
+    priorities of first come first served are ``-i / N``.
+
+    Raises:
+      JaxschedError: no such rule.
+    """
+    chosen = linear_policy(env, found_rule(env)) if rule == "linear" else baseline(rule, env)
+    remembers = policy == "das" and network.remembers
+
+    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
+        if remembers:
+            seen, state = view.observation.observation, view.state.inner
+            view = View(seen, view.mask, state, view.params)
+        action, memory = chosen.act(weights, memory, view, key)
+        action = squeezed(action, current(view.observation).real)
+        if rule.startswith("fifo"):
+            action["priority"] = fifo_priority(env)
+        return action, memory
+
+    return chosen._replace(act=act)
+
+
+def squeezed(action: dict[str, Array], real: Array) -> dict[str, Array]:
+    """Actions that order and place alike, within [-1, 1].
+
+    Priorities become evenly spaced by rank among the real slots, first to last from 1 to -1;
+    affinities likewise among the machines of each row (ties share their mean).
+    """
+    priority = jnp.where(real, action["priority"], -jnp.inf)
+    count = jnp.maximum(jnp.sum(real), 1)
+    ahead = priority[None, :] > priority[:, None]
+    index = jnp.arange(real.shape[0])
+    tied = (priority[None, :] == priority[:, None]) & (index[None, :] < index[:, None])
+    rank = jnp.sum((ahead | tied) & real[None, :], axis=-1)
+    affinity = action["affinity"]
+    better = jnp.sum(affinity[:, None, :] > affinity[:, :, None], axis=-1)
+    worse = jnp.sum(affinity[:, None, :] < affinity[:, :, None], axis=-1)
+    machines = affinity.shape[-1]
+    return {
+        "priority": jnp.where(real, 1.0 - (2.0 * rank + 1.0) / count, 0.0),
+        "affinity": (worse - better) / jnp.float32(machines),
+    }
+
+
+def parts(action: dict[str, Array]) -> dict[str, Array]:
+    """What each agent owns of an action."""
+    return {ORDERING: action["priority"], PLACEMENT: action["affinity"]}
+
+
+def decision_due(observation: Any, mask: Array) -> Array:
+    """Where some slot is real, bool ``[...]``."""
+    del mask
+    return jnp.any(current(observation).real, axis=-1)
+
+
+def current(observation: Any) -> Observation:
+    """The observation of the decision to take."""
+    return observation.observation if isinstance(observation, Remembered) else observation

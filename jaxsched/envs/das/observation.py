@@ -1,0 +1,56 @@
+"""What the two agents of DAS see (specification, section 4).
+
+Axes: ``N`` slots of the window, ``M`` machines.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from jaxsched.envs.das.cluster import Cluster
+from jaxsched.envs.das.dynamics import State, real_slots
+from jaxsched.envs.das.tables import CPUS, GPUS, INSTANCES, MEM
+from jaxsched.types import Array
+
+INSTANCE_SCALE = 64.0
+DAY_S = 86400.0
+JOB_NAMES = ("instances", "gpus", "cpus", "memory", "age")
+MACHINE_NAMES = ("free_cpus", "free_gpus", "free_memory", "free_bandwidth", "used_gpus")
+
+
+class Observation(NamedTuple):
+    """One observation.
+
+    Attributes:
+      jobs: float32 ``[N, 5]``, the entries of ``JOB_NAMES``; 0 in slots that are not real.
+      machines: float32 ``[M, 5]``, the entries of ``MACHINE_NAMES``, each a share.
+      real: bool ``[N]``, slots that hold a pending job; none where no decision is due.
+    """
+
+    jobs: Array
+    machines: Array
+    real: Array
+
+
+def observe(cluster: Cluster, state: State) -> Observation:
+    """The observation of a state."""
+    real, rows = real_slots(state), state.window.rows
+    columns = {INSTANCES: INSTANCE_SCALE, GPUS: cluster.gpus, CPUS: cluster.cpus, MEM: cluster.mem}
+    shares = [rows[column].astype(jnp.float32) / scale for column, scale in columns.items()]
+    age = (state.time - state.window.submit).astype(jnp.float32) / DAY_S
+    jobs = jnp.where(real[:, None], jnp.stack([*shares, age], axis=-1), 0.0)
+
+    gpus, cpus, mem = cluster.free(state.used)
+    busy = cluster.net_per_gpu * cluster.field(state.used, 3)
+    bandwidth = jnp.maximum(cluster.bandwidth - busy, 0.0) / cluster.bandwidth
+    machines = jnp.stack(
+        [
+            cpus / cluster.cpus,
+            gpus / cluster.gpus,
+            mem / cluster.mem,
+            bandwidth,
+            1.0 - gpus / cluster.gpus,
+        ],
+        axis=-1,
+    )
+    return Observation(jobs, machines, real)

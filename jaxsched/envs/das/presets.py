@@ -1,0 +1,109 @@
+"""Named recipes of DAS, its learned rivals and the linear rule, on the three clusters."""
+
+from dataclasses import replace
+
+from jaxsched.algorithms.evolution import EvolutionConfig
+from jaxsched.algorithms.ppo import PPOConfig
+from jaxsched.algorithms.regression import RegressionConfig
+from jaxsched.envs.das.environment import DAS
+from jaxsched.envs.das.networks import DASNetwork
+from jaxsched.envs.das.recipe import Imitation, Recipe, Search, imitation_losses
+from jaxsched.training import LoopConfig
+
+CLUSTERS = {"": 8, "-medium": 16, "-large": 32}
+
+PAPER = Recipe()
+
+QUICK = Recipe(
+    env=DAS(reward_mode="dense"),
+    relative_to="fifo_loadbalance",
+    fee_weight=3.0,
+    network=DASNetwork(history=4, walk_length=8, extra_features=True),
+    starts_every=250,
+    imitation=Imitation(
+        teacher="linear",
+        loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=120),
+        learner=RegressionConfig(
+            total_updates=120,
+            losses=imitation_losses("das"),
+            gradient_steps=8,
+            batch_size=16,
+            sequence_length=16,
+            learning_rate=2e-3,
+            final_learning_rate=1e-4,
+            max_gradient_norm=1.0,
+            student_share=0.3,
+        ),
+    ),
+    loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=100),
+    learner=PPOConfig(
+        total_updates=100,
+        epochs=2,
+        num_minibatches=4,
+        sequence_length=32,
+        gamma_per="decision",
+        gamma=0.98,
+        learning_rate=1e-4,
+        final_learning_rate=1e-5,
+        entropy_start=0.0,
+        entropy_end=0.0,
+    ),
+    critic="state",
+    evaluate_every=20,
+    checkpoint_every=60,
+)
+
+RIFLING = replace(
+    QUICK,
+    policy="rifling",
+    network=DASNetwork(),
+    imitation=None,
+    learner=replace(QUICK.learner, entropy_start=0.03, entropy_end=0.0),
+)
+DL2 = replace(
+    RIFLING,
+    policy="dl2",
+    imitation=Imitation(
+        teacher="fifo_loadbalance",
+        loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=125),
+        learner=RegressionConfig(
+            total_updates=125,
+            losses=imitation_losses("dl2"),
+            gradient_steps=8,
+            batch_size=256,
+            learning_rate=1e-3,
+        ),
+    ),
+)
+
+SEARCH = Recipe(
+    env=DAS(reward_mode="dense"),
+    relative_to="fifo_loadbalance",
+    fee_weight=3.0,
+    policy="linear",
+    starts_every=250,
+    search=Search(
+        loop=LoopConfig(num_envs=512, rollout_length=1300, num_updates=40, num_streams=8),
+        learner=EvolutionConfig(members=64, episodes=8, initial_std=0.4, smoothing=0.6),
+    ),
+    evaluate_every=2,
+    checkpoint_every=10,
+)
+
+
+def on_cluster(recipe: Recipe, num_servers: int) -> Recipe:
+    """The same on a cluster of so many machines."""
+    return replace(recipe, env=replace(recipe.env, num_servers=num_servers))
+
+
+PRESETS = {
+    f"{name}{suffix}": on_cluster(recipe, size)
+    for name, recipe in {
+        "quick": QUICK,
+        "paper": PAPER,
+        "dl2": DL2,
+        "rifling": RIFLING,
+        "search": SEARCH,
+    }.items()
+    for suffix, size in CLUSTERS.items()
+}

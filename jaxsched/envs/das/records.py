@@ -1,0 +1,154 @@
+"""What happened to each job of an episode, and the metrics over it (section 8)."""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.envs.das.environment import DAS, StepMetrics
+from jaxsched.envs.das.tables import DURATION, NUM_GPUS, SUBMIT, Params
+from jaxsched.evaluation import Recorder
+from jaxsched.types import Array, TimeStep
+
+NEVER = -1
+
+
+class Records(NamedTuple):
+    """One episode; arrays ``[J]`` in table order, scalars.
+
+    ``machines`` is None unless allocations are recorded.
+    """
+
+    start: Array  # int32, s; -1 before
+    finish: Array  # int32, s; -1 before
+    total_reward: Array  # float32
+    decisions: Array  # int32
+    machines: Array | None  # int8 [J, M], instances on each machine
+
+
+class PerJob(NamedTuple):
+    """Every job of some episodes; float64 ``[E, J]``, NaN where there is no finished job.
+
+    Attributes:
+      submit: s.
+      start: s.
+      finish: s.
+      duration: s, run time at full speed.
+      num_gpus: GPUs held.
+      fee: dollars.
+    """
+
+    submit: np.ndarray
+    start: np.ndarray
+    finish: np.ndarray
+    duration: np.ndarray
+    num_gpus: np.ndarray
+    fee: np.ndarray
+
+
+@cache
+def recorder(env: DAS, *, machines: bool = False) -> Recorder:
+    """Gathers ``Records`` from the steps of one episode.
+
+    Args:
+      env: the environment.
+      machines: record the allocations as well, for pictures and golden cases.
+    """
+
+    def init(params: Params) -> Records:
+        jobs = env.max_jobs(params)
+        never = jnp.full(jobs, NEVER, jnp.int32)
+        counts = jnp.zeros((jobs, env.num_servers), jnp.int8) if machines else None
+        return Records(never, never, jnp.float32(0), jnp.int32(0), counts)
+
+    return Recorder(init, _after_step)
+
+
+def _after_step(records: Records, timestep: TimeStep, playing: Array) -> Records:
+    step: StepMetrics = timestep.metrics
+    nobody = records.start.shape[0]  # out of range: dropped
+    started = jnp.where(step.placed & playing, step.window, nobody)
+    ended = jnp.where((step.finish >= 0) & playing, step.running, nobody)
+    machines = records.machines
+    if machines is not None:
+        machines = machines.at[started].set(step.counts, mode="drop")
+    return Records(
+        start=records.start.at[started].set(step.time, mode="drop"),
+        finish=records.finish.at[ended].set(step.finish, mode="drop"),
+        total_reward=records.total_reward + jnp.where(playing, timestep.reward, 0.0),
+        decisions=records.decisions + (step.decides & playing),
+        machines=machines,
+    )
+
+
+def per_job(env: DAS, params: Params, episodes: Any, records: Any) -> PerJob:
+    """Start, finish and fee of each job.
+
+    Args:
+      env: the environment.
+      params: its parameters.
+      episodes: int ``[E]``, the episodes played.
+      records: ``Records`` with leaves ``[E, ...]``.
+    """
+    del env
+    episodes = np.asarray(episodes)
+    table, offset = np.asarray(params.rows), np.asarray(params.offset)[episodes]
+    place = np.arange(params.max_jobs)
+    count = np.asarray(params.num_jobs)[episodes]
+    index = np.minimum(offset[:, None] + place, len(table) - 1)
+    finish = np.asarray(records.finish, np.float64)
+    done = (place < count[:, None]) & (finish >= 0)
+
+    def kept(values: Any) -> np.ndarray:
+        return np.where(done, np.asarray(values, np.float64), np.nan)
+
+    first = np.asarray(params.first, np.int64)[episodes]
+    start = kept(records.start)
+    num_gpus = kept(table[index, NUM_GPUS])
+    return PerJob(
+        submit=kept(table[index, SUBMIT] - first[:, None]),
+        start=start,
+        finish=kept(finish),
+        duration=kept(table[index, DURATION]),
+        num_gpus=num_gpus,
+        fee=float(params.price) * num_gpus * (finish - start) / 3600.0,
+    )
+
+
+def summarise(env: DAS, params: Params, episodes: Any, records: Any) -> dict[str, np.ndarray]:
+    """Metrics of each episode, float64 ``[E]``; averages are over finished jobs.
+
+    Args:
+      env: the environment the records come from.
+      params: its parameters.
+      episodes: int ``[E]``, the episodes played.
+      records: ``Records`` with leaves ``[E, ...]``.
+    """
+    records = jax.tree.map(np.asarray, records)
+    jobs = per_job(env, params, episodes, records)
+    finished = np.sum(np.isfinite(jobs.finish), axis=-1)
+
+    def mean(values: np.ndarray) -> np.ndarray:
+        return np.nansum(values, axis=-1) / np.maximum(finished, 1)
+
+    jct, run = jobs.finish - jobs.submit, jobs.finish - jobs.start
+    makespan = np.fmax.reduce(jobs.finish, axis=-1, initial=0.0)
+    available = env.num_servers * env.gpus_per_server * makespan
+    used = np.nansum(jobs.num_gpus * run, axis=-1)
+    result = {
+        "finished": finished,
+        "avg_jct": mean(jct),
+        "avg_jct_min": mean(jct) / 60.0,
+        "avg_wait": mean(jobs.start - jobs.submit),
+        "avg_run": mean(run),
+        "avg_slowdown": mean(jct / jobs.duration),
+        "avg_inflation": mean(run / jobs.duration),
+        "avg_fee": mean(jobs.fee),
+        "makespan": makespan,
+        "utilization": np.divide(used, available, out=np.zeros_like(used), where=available > 0),
+        "steps": records.decisions,
+        "return": records.total_reward,
+    }
+    return {name: np.asarray(value, np.float64) for name, value in result.items()}

@@ -1,0 +1,204 @@
+"""DAS as the rest of the library sees it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsched.environment import Environment
+from jaxsched.envs.das import cases, kinds
+from jaxsched.envs.das import records as rec
+from jaxsched.envs.das.baselines import baseline
+from jaxsched.envs.das.claims import paper_rows
+from jaxsched.envs.das.environment import DAS
+from jaxsched.envs.das.features import features_of
+from jaxsched.envs.das.linear import found_rule, linear_policy
+from jaxsched.envs.das.presets import PRESETS
+from jaxsched.envs.das.recipe import Recipe, stages_of
+from jaxsched.envs.das.searchers import SEARCHERS, searcher
+from jaxsched.envs.das.tables import Params
+from jaxsched.errors import JaxschedError
+from jaxsched.evaluation import Recorder
+from jaxsched.jobs import RIGID_JOBS, JobTable
+from jaxsched.policies import Play, Policy, uniform_reals
+from jaxsched.system import Network, Played, PolicyInfo, Rule, System, TraceSet, TrainingSetup
+from jaxsched.traces.gang_mapping import gang_jobs
+from jaxsched.traces.mapping import MappingConfig
+from jaxsched.types import PyTree
+
+LOAD = 45.0 / 64.0  # busy GPUs over those of the Small cluster, as the paper's workload
+FEE_WEIGHT = 3.0  # one per cent of fee counts as much as three of completion time
+
+
+class DASSystem(System):
+    """An ordering agent and a placement agent for gang jobs that slow each other down."""
+
+    name = "das"
+    title = "DAS: dual-agent scheduler"
+    source = "DAS: A Dual-Agent Scheduler for Distributed Deep Learning Jobs, KDD 2023"
+    behaviour_version = DAS.behaviour_version
+    environment_type = DAS
+    primary_metric = "avg_jct_min"
+    metrics = (
+        "avg_jct_min",
+        "avg_fee",
+        "avg_wait",
+        "avg_run",
+        "avg_slowdown",
+        "avg_inflation",
+        "makespan",
+        "utilization",
+        "steps",
+        "finished",
+    )
+    policies: Mapping[str, PolicyInfo] = {
+        "fifo_firstfit": PolicyInfo("baseline", "first come first served, first fit"),
+        "fifo_loadbalance": PolicyInfo("baseline", "first come first served, most free GPUs"),
+        "drf_firstfit": PolicyInfo("baseline", "least dominant share first, first fit"),
+        "drf_loadbalance": PolicyInfo("baseline", "least dominant share first, most free GPUs"),
+        "tetris": PolicyInfo("baseline", "best alignment of requests and free resources"),
+        "mosa": PolicyInfo("baseline", "simulated annealing of each decision"),
+        "malo": PolicyInfo("baseline", "ant lion search of each decision"),
+        "lazy": PolicyInfo("yardstick", "one job at a time in an idle cluster"),
+        "linear": PolicyInfo("yardstick", "linear rule found by search on training traces"),
+        "random": PolicyInfo("yardstick", "uniformly random priorities and affinities"),
+    }
+    presets = PRESETS
+    traces = TraceSet("das-train", "das-test")
+    num_jobs = 1000
+
+    def params(self, env: Environment, tables: Sequence[JobTable]) -> Params:
+        """Parameters with the paper's weights; each table is an episode."""
+        assert isinstance(env, DAS)
+        return env.params(list(tables))
+
+    def adapt(self, tables: Sequence[JobTable]) -> list[JobTable]:
+        """Rigid jobs become gangs of instances (section 11)."""
+        return [gang_jobs(table) if table.schema == RIGID_JOBS else table for table in tables]
+
+    def rule(self, name: str, env: Environment, num_jobs: int, options: Mapping[str, Any]) -> Rule:
+        """A heuristic, a meta-heuristic or a yardstick."""
+        del num_jobs
+        self.checked_options(options)
+        assert isinstance(env, DAS)
+        if name not in self.policies:
+            raise JaxschedError(
+                f"das: unknown policy {name!r}; known are {', '.join(self.policies)}"
+            )
+        return _rule(name, env)
+
+    def facts(self, env: Environment, options: Mapping[str, Any]) -> dict[str, str]:
+        """The cluster, the window and what happens to jobs that do not fit."""
+        self.checked_options(options)
+        assert isinstance(env, DAS)
+        each = f"{env.gpus_per_server} GPUs, {env.cpus_per_server} CPUs, {env.mem_per_server} GB"
+        return {
+            "cluster": f"{env.num_servers} machines of {each}",
+            "window": f"{env.window} jobs, {env.sampling}",
+            "jobs that do not fit": env.on_no_fit,
+        }
+
+    def gantt_cluster(self, env: Environment) -> None:
+        """None: instances are not given particular GPUs."""
+        del env
+
+    def network(self, env: Environment, kind: str) -> Network:
+        """There is no network with a score per action.
+
+        Raises:
+          JaxschedError: always.
+        """
+        raise JaxschedError(
+            f"das: the policy {kind!r} chooses priorities and affinities, not one of several "
+            "actions; this command needs scores of actions"
+        )
+
+    def network_policy(self, env: Environment, kind: str, name: str, play: Play) -> Policy:
+        """The policy of the plain environment with that network."""
+        assert isinstance(env, DAS)
+        return kinds.policy_of(kind, env, name, play)
+
+    def init_weights(self, env: Environment, kind: str, params: Any) -> PyTree:
+        """Weights of the right structure."""
+        assert isinstance(env, DAS)
+        return kinds.init_weights(kind, env, jax.random.key(0), env.specs(params))
+
+    def recorder(self, env: Environment) -> Recorder:
+        """Start and finish of each job."""
+        assert isinstance(env, DAS)
+        return rec.recorder(env)
+
+    def played(
+        self, env: Environment, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
+    ) -> Played:
+        """Metrics per episode."""
+        del schedule
+        assert isinstance(env, DAS)
+        records = jax.tree.map(np.asarray, records)
+        return Played(rec.summarise(env, params, episodes, records), {}, [])
+
+    def score(self, played: Played, tables: Sequence[JobTable]) -> float:
+        """Geometric mean of the completion times, times the fee's to the power of three."""
+        del tables
+        jct, fee = (np.log(played.metrics[name]).mean() for name in ("avg_jct_min", "avg_fee"))
+        return float(np.exp(jct + FEE_WEIGHT * (fee - np.log(FEE_REFERENCE))))
+
+    def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
+        """The stages of a recipe."""
+        env = replace(recipe.env, sampling="first", events_per_step=0)
+        kind = kinds.kind_of(recipe.policy, recipe.network)
+        policy = self.network_policy(env, kind, recipe.policy, recipe.play)
+        return stages_of(recipe, tables, policy)
+
+    def claims(
+        self, env: Environment, summary: Mapping[str, Mapping[str, float]], learned: str
+    ) -> list[dict[str, Any]]:
+        """Table 1 on one cluster."""
+        assert isinstance(env, DAS)
+        return paper_rows(summary, learned, env.num_servers)
+
+    def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a golden case."""
+        return cases.simulate(case)
+
+    def features(self, env: Environment) -> Mapping[str, Any]:
+        """What the observation's entries mean."""
+        assert isinstance(env, DAS)
+        return features_of(env)
+
+    def action_names(self, env: Environment) -> Sequence[str]:
+        """The numbers that both agents give."""
+        assert isinstance(env, DAS)
+        slots, machines = range(env.window), range(env.num_servers)
+        names = [f"slot{slot}.priority" for slot in slots]
+        return names + [f"slot{slot}.machine{m}.affinity" for slot in slots for m in machines]
+
+    def mapping(self, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
+        """The paper's offered load on the Small cluster unless asked otherwise."""
+        if mean_gap_s is None and load is None:
+            load = LOAD
+        return MappingConfig(
+            num_servers=8, max_duration_s=3 * 86400, mean_gap_s=mean_gap_s, load=load
+        )
+
+
+FEE_REFERENCE = 50.0  # dollars, about the fee without contention: keeps scores near minutes
+
+
+@cache
+def _rule(name: str, env: DAS) -> Rule:
+    if name == "random":
+        return Rule(env, uniform_reals(name, env.action_spec()))
+    if name == "linear":
+        return Rule(env, linear_policy(env, found_rule(env)))
+    if name in SEARCHERS:
+        return Rule(env, searcher(name, env))
+    if name == "lazy":
+        env = replace(env, lazy=True)
+    return Rule(env, baseline(name, env))
+
+
+SYSTEM = DASSystem()

@@ -1,0 +1,138 @@
+"""The last decisions are shown in order, by the wrapper and by a policy's memory alike."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import probes
+import pytest
+from probes import NUM_ACTIONS, Grouped, Probe
+
+from jaxsched.environment import start, step_and_reset
+from jaxsched.errors import JaxschedError
+from jaxsched.evaluation import Recorder, run_episodes
+from jaxsched.history import Remembered, WithHistory, empty_history, push, remembering
+from jaxsched.policies import View
+
+LENGTH = 2
+ENV = WithHistory(Grouped(), LENGTH)
+PARAMS = probes.grouped_pay()
+
+
+def second_of_group(observation):
+    return observation[1] > 0
+
+
+def doubled(action):
+    return 2 * action
+
+
+SPARSE = WithHistory(Grouped(), LENGTH, part=doubled, when=second_of_group)
+
+
+def play(env, actions):
+    state, timestep = env.reset(jax.random.key(0), PARAMS)
+    seen = [timestep.observation]
+    step = jax.jit(env.step)
+    for action in actions:
+        state, timestep = step(jax.random.key(1), state, jnp.int32(action), PARAMS)
+        seen.append(timestep.observation)
+        observed, mask = env.observe(state, PARAMS)
+        jax.tree.map(np.testing.assert_array_equal, observed, timestep.observation)
+        np.testing.assert_array_equal(mask, timestep.action_mask)
+    return state, seen
+
+
+def test_entries_are_the_decisions_before_oldest_first():
+    _, seen = play(ENV, [1, 0, 2])
+    assert not seen[0].history.valid.any()
+    assert seen[1].history.valid.tolist() == [False, True]
+    history = seen[3].history
+    assert history.valid.tolist() == [True, True]
+    assert history.action.tolist() == [0, 2]
+    np.testing.assert_array_equal(history.observation, np.eye(3)[[1, 2]])
+    np.testing.assert_array_equal(seen[3].observation, np.eye(3)[0])
+
+
+def test_steps_without_a_decision_are_not_remembered():
+    _, seen = play(SPARSE, [1, 2, 1, 2, 1])
+    assert [int(s.history.valid.sum()) for s in seen] == [0, 0, 1, 1, 1, 2]
+    assert seen[-1].history.action.tolist() == [4, 2]
+    np.testing.assert_array_equal(seen[-1].history.observation, np.eye(3)[[1, 1]])
+
+
+def test_a_finished_state_absorbs():
+    state, seen = play(ENV, [1] * 6)
+    after, timestep = ENV.step(jax.random.key(2), state, jnp.int32(2), PARAMS)
+    assert timestep.terminated
+    assert timestep.reward == 0
+    jax.tree.map(np.testing.assert_array_equal, after, state)
+    jax.tree.map(np.testing.assert_array_equal, timestep.observation, seen[-1])
+
+
+def test_a_reset_clears_the_history():
+    current = start(ENV, jax.random.key(0), PARAMS)
+    step = jax.jit(lambda c: step_and_reset(ENV, jax.random.key(1), c, jnp.int32(1), PARAMS))
+    for _ in range(6):
+        current, timestep = step(current)
+    assert timestep.observation.history.valid.all()
+    assert not ENV.observe(current.state, PARAMS)[0].history.valid.any()
+
+
+def test_specs_describe_the_observation():
+    for env in (ENV, SPARSE):
+        spec = env.observation_spec(PARAMS)
+        _, timestep = env.reset(jax.random.key(0), PARAMS)
+        same = jax.tree.map(
+            lambda s, x: s.shape == x.shape and s.dtype == x.dtype, spec, timestep.observation
+        )
+        assert jax.tree.leaves(same) == [True] * 4
+    assert ENV.max_steps(PARAMS) == Grouped().max_steps(PARAMS)
+    assert ENV.num_episodes(PARAMS) == 1
+    assert ENV.action_spec(PARAMS) == Grouped().action_spec(PARAMS)
+
+
+@pytest.mark.parametrize("env", [ENV, SPARSE], ids=["every step", "sparse"])
+def test_a_policy_remembers_what_the_wrapper_shows(env):
+    def act(weights, remembered, mask, key):
+        history = remembered.history
+        total = jnp.sum(jnp.where(history.valid, 1 + history.action, 0))
+        return (total + jnp.argmax(remembered.observation)) % NUM_ACTIONS
+
+    policy = remembering("summing", env.env, LENGTH, act, part=env.part, when=env.when)
+    state, timestep = env.reset(jax.random.key(0), PARAMS)
+    memory = policy.init(PARAMS)
+    for _ in range(6):
+        shown = timestep.observation
+        jax.tree.map(np.testing.assert_array_equal, shown.history, memory)
+        view = View(shown.observation, timestep.action_mask, state.inner, PARAMS)
+        action, memory = policy.act((), memory, view, jax.random.key(1))
+        assert action == act((), shown, timestep.action_mask, None)
+        state, timestep = env.step(jax.random.key(1), state, action, PARAMS)
+
+
+def test_a_remembering_policy_plays_the_plain_environment():
+    def never_the_same(weights, remembered, mask, key):
+        return jnp.where(remembered.history.valid[-1], 1 - remembered.history.action[-1], 0)
+
+    env = Probe()
+    params = probes.process(reward=[[1, 10, 0]] * 3, first=(0,))
+    policy = remembering("alternating", env, 1, never_the_same)
+    recorder = Recorder(lambda params: (), lambda records, timestep, playing: ())
+    outcome = run_episodes(env, policy, recorder, params, jnp.arange(1), jax.random.key(0))
+    assert outcome.episode_return.tolist() == [12.0]  # actions 0, 1, 0
+
+
+def test_push_only_where_it_should():
+    empty = empty_history(Grouped(), PARAMS, LENGTH)
+    kept = push(empty, jnp.ones(3), jnp.int32(1), jnp.bool_(False))
+    jax.tree.map(np.testing.assert_array_equal, kept, empty)
+    assert isinstance(ENV.reset(jax.random.key(0), PARAMS)[1].observation, Remembered)
+
+
+def test_lengths_below_one_are_refused():
+    for build in (
+        lambda: WithHistory(Grouped(), 0),
+        lambda: remembering("none", Grouped(), 0, lambda *given: 0),
+    ):
+        with pytest.raises(JaxschedError, match="length of a history is 0"):
+            build()
