@@ -121,6 +121,17 @@ def _das_shipped(part: str) -> Make:
     return make
 
 
+def _das_mixed(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+    """By turns a window of the training stream and a fresh trace."""
+    stream = _das_shipped("train")(seed, 1, num_jobs)[0]
+    num_windows = num_traces // 2
+    last = max(len(stream) - num_jobs, 0)
+    starts = [last * k // max(num_windows - 1, 1) for k in range(num_windows)]
+    windows = [stream.take(slice(s, s + num_jobs), name=f"das-train[{s}:]") for s in starts]
+    windows = [w.with_columns(submit_time=w["submit_time"] - w["submit_time"][0]) for w in windows]
+    return windows + gang_tables(seed, num_traces - num_windows, num_jobs=num_jobs)
+
+
 _ELASTIC = (
     _dl2("dl2-sim", 60, 2.0),
     _dl2("dl2-testbed", 30, 1.5),
@@ -177,6 +188,12 @@ _ENTRIES = (
         "DAS workload: the 4,000 test jobs as four traces of 1000 (shipped)",
         False,
         _das_shipped("test"),
+    ),
+    NamedTrace(
+        "das-mixed",
+        "DAS workload: half windows of the training stream, half fresh traces of rate 1",
+        True,
+        _das_mixed,
     ),
     *(_das(load) for load in LOADS),
 )

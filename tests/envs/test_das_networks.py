@@ -10,14 +10,13 @@ import pytest
 from jaxsched.envs.das.agents import (
     affinity_of,
     das_agents,
-    das_policy,
-    forgetful_policy,
     is_decision,
     with_history,
 )
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.networks import DASNetwork
 from jaxsched.envs.das.observation import Observation
+from jaxsched.envs.das.players import das_policy, forgetful_policy
 from jaxsched.envs.das.rivals import (
     dl2_agents,
     fifo_priority,
@@ -326,22 +325,25 @@ def test_rivals_leave_the_other_part_to_the_rule():
 
 
 @pytest.mark.parametrize("name", ["DA", "DAS"])
-@pytest.mark.parametrize("play", ["greedy", "sampled"])
-def test_the_policy_of_one_environment_acts_as_the_agents(name, play):
-    agents, params, seen = agents_of(name), params_of(name), seen_by(name, 0, 1)
-    one = jax.tree.map(lambda x: x[0], seen)
-    memory = one.history if name in WALKS else ()
-    view = View(plain(one), None, None, None)
-    policy = das_policy(ENV, NETWORKS[name], play=play)
-    action, after = policy.act(params, memory, view, KEY)
-    if play == "greedy":
+def test_the_policy_of_one_environment_acts_as_the_agents(name):
+    """Decision by decision, keeping what earlier ones tell in place of the decisions."""
+    agents, params = agents_of(name), params_of(name)
+    policy = das_policy(ENV, NETWORKS[name])
+    memory = policy.init(None)
+    history = None
+    for step in range(T):
+        seen = seen_by(name, step, 1)
+        if name in WALKS:
+            history = history or jax.tree.map(jnp.zeros_like, seen.history)
+            seen = Remembered(seen.observation, history)
         expected = agents.greedy(params, seen, None)
-    else:
-        expected, _ = agents.sample(params, seen, None, KEY)
-    for part, value in expected.items():
-        np.testing.assert_allclose(action[part], value[0], atol=1e-5)
-    if name in WALKS:
-        np.testing.assert_array_equal(after.action[-1], action["affinity"])
+        view = View(jax.tree.map(lambda x: x[0], plain(seen)), None, None, None)
+        action, memory = policy.act(params, memory, view, KEY)
+        for part, value in expected.items():
+            np.testing.assert_allclose(action[part], value[0], atol=1e-4)
+        if name in WALKS:
+            due = jax.vmap(is_decision)(seen.observation)
+            history = jax.vmap(push)(history, seen.observation, expected["affinity"], due)
 
 
 def test_rivals_play_without_memory():

@@ -9,7 +9,6 @@ Axes: ``T`` time, ``B`` batch, ``N`` slots, ``M`` machines; ``S`` = tau + T deci
 those remembered at its first step first.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import jax
@@ -21,8 +20,7 @@ from jaxsched.envs.das import walk_process as wp
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.networks import DASNetwork, Embedding, Trunk
 from jaxsched.envs.das.observation import Observation
-from jaxsched.history import Remembered, WithHistory, remembering
-from jaxsched.policies import Play, Policy, View, no_memory
+from jaxsched.history import Remembered, WithHistory
 from jaxsched.types import Array, PRNGKey, PyTree, Specs
 
 ORDERING, PLACEMENT = "ordering", "placement"
@@ -139,11 +137,7 @@ def das_agents(env: DAS, options: DASNetwork | None = None) -> Agents:
             )
         sequence = sequence_of(observation, affinity)
         embedding, scales = embed(params, sequence.observation)
-        graph = wp.machine_graph(embedding.jobs, embedding.machines, scales.rho, options.product)
-        features = wp.kernel_features(
-            graph, scales.beta, options.walk_length, options.basis, options.kernel
-        )
-        features = jnp.where(sequence.observation.real[..., None, None], features, 0.0)
+        features = features_of(options, embedding, scales, sequence.observation.real)
         single = wp.evidence(features, sequence.affinity - embedding.affinity_mean)
         seen = jax.tree.map(lambda x: weighted_sum(sequence.weight, x), single)
         given = wp.posterior(seen, scales.noise)
@@ -203,44 +197,13 @@ def das_agents(env: DAS, options: DASNetwork | None = None) -> Agents:
     return Agents(init, sample, greedy, evaluate)
 
 
-def das_policy(env: DAS, options: DASNetwork, name: str = "das", play: Play = "greedy") -> Policy:
-    """The agents as a policy of the plain environment; its weights are the agents' parameters.
-
-    Args:
-      env: the environment.
-      options: of the networks.
-      name: what tables call it.
-      play: take the mean action, or draw one.
-    """
-    agents = das_agents(env, options)
-    if not options.remembers:
-        return forgetful_policy(name, agents, play)
-    act = one_action(agents, play)
-    return remembering(name, env, options.history, act, part=affinity_of, when=is_decision)
-
-
-def forgetful_policy(name: str, agents: Agents, play: Play = "greedy") -> Policy:
-    """Agents that need no history as a policy; its weights are the agents' parameters."""
-    choose = one_action(agents, play)
-
-    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
-        return choose(weights, view.observation, view.mask, key), memory
-
-    return Policy(name, no_memory, act)
-
-
-def one_action(agents: Agents, play: Play) -> Callable[[PyTree, PyTree, PyTree, PRNGKey], PyTree]:
-    """``(weights, observation, mask, key) -> action`` of one environment (no batch axes)."""
-
-    def act(weights: PyTree, observation: PyTree, mask: PyTree, key: PRNGKey) -> PyTree:
-        observation, mask = jax.tree.map(lambda x: x[None], (observation, mask))
-        if play == "greedy":
-            action = agents.greedy(weights, observation, mask)
-        else:
-            action, _ = agents.sample(weights, observation, mask, key)
-        return jax.tree.map(lambda x: x[0], action)
-
-    return act
+def features_of(options: DASNetwork, embedding: Embedding, scales: Any, real: Array) -> Array:
+    """Features of the walk process ``[..., N, m, F]``, zero in slots that are not real."""
+    graph = wp.machine_graph(embedding.jobs, embedding.machines, scales.rho, options.product)
+    features = wp.kernel_features(
+        graph, scales.beta, options.walk_length, options.basis, options.kernel
+    )
+    return jnp.where(real[..., None, None], features, 0.0)
 
 
 def sequence_of(observation: Remembered, affinity: Array | None) -> Sequence:

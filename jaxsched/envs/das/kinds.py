@@ -7,6 +7,7 @@ follow, as in ``das:variant=DA+MC,heads=8``.
 from dataclasses import fields
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from jaxsched.algorithms.agents import Agents
@@ -15,8 +16,6 @@ from jaxsched.envs.das.agents import (
     ORDERING,
     PLACEMENT,
     das_agents,
-    das_policy,
-    forgetful_policy,
     with_history,
 )
 from jaxsched.envs.das.baselines import baseline
@@ -24,6 +23,7 @@ from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.linear import found_rule, init_linear, linear_policy
 from jaxsched.envs.das.networks import DASNetwork
 from jaxsched.envs.das.observation import Observation
+from jaxsched.envs.das.players import das_policy, forgetful_policy
 from jaxsched.envs.das.rivals import dl2_agents, fifo_priority, rifling_agents
 from jaxsched.errors import JaxschedError
 from jaxsched.history import Remembered
@@ -61,11 +61,21 @@ def read_kind(kind: str) -> tuple[str, DASNetwork]:
             raise JaxschedError(
                 f"das: unknown network option {option!r}; known are {', '.join(known)}"
             )
-        default = known[option].default
-        options[option] = (
-            text == "True" if isinstance(default, bool) else type(default)(text)  # type: ignore[misc, call-arg]
-        )
+        options[option] = _value_of(option, text, known[option].default)
     return name, DASNetwork(**options)
+
+
+def _value_of(option: str, text: str, default: Any) -> Any:
+    """A network option of the type of its default, from text."""
+    if isinstance(default, str):
+        return text
+    if isinstance(default, bool):
+        if text in ("True", "False"):
+            return text == "True"
+    elif text.isdecimal():
+        return int(text)
+    accepted = "True or False" if isinstance(default, bool) else "a whole number"
+    raise JaxschedError(f"das: network option {option} is {text!r}; accepted: {accepted}")
 
 
 def agents_of(policy: str, env: DAS, network: DASNetwork) -> Agents:
@@ -130,8 +140,9 @@ def squeezed(action: dict[str, Array], real: Array) -> dict[str, Array]:
     """Actions that order and place alike, within [-1, 1].
 
     Priorities become evenly spaced by rank among the real slots, first to last from 1 to -1;
-    affinities likewise among the machines of each row (ties share their mean).
+    affinities likewise among the machines of each row (ties share their mean). NaN comes last.
     """
+    action = jax.tree.map(lambda x: jnp.where(jnp.isnan(x), -jnp.inf, x), action)
     priority = jnp.where(real, action["priority"], -jnp.inf)
     count = jnp.maximum(jnp.sum(real), 1)
     ahead = priority[None, :] > priority[:, None]

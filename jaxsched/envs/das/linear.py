@@ -18,6 +18,7 @@ import numpy as np
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.observation import Observation
 from jaxsched.envs.das.recovered import Recovered, recover
+from jaxsched.errors import JaxschedError
 from jaxsched.policies import Policy, View, no_memory
 from jaxsched.types import Array, PRNGKey, PyTree, Specs
 
@@ -88,8 +89,14 @@ def linear_policy(env: DAS, params: LinearParams | None = None, name: str = "lin
 
 
 def found_rule(env: DAS) -> LinearParams:
-    """The rule found for a cluster of about as many machines."""
+    """The rule found for a cluster of about as many machines.
+
+    Raises:
+      JaxschedError: no rule is shipped.
+    """
     rules = known_rules()
+    if not rules:
+        raise JaxschedError(f"das: {FILE} holds no rule; train one with the preset 'search'")
     return rules[min(rules, key=lambda size: abs(size - env.num_servers))]
 
 

@@ -8,9 +8,13 @@ from jaxsched.algorithms.regression import RegressionConfig
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.networks import DASNetwork
 from jaxsched.envs.das.recipe import Imitation, Recipe, Search, imitation_losses
+from jaxsched.system import TraceSet
 from jaxsched.training import LoopConfig
 
 CLUSTERS = {"": 8, "-medium": 16, "-large": 32}
+
+TRACES = TraceSet("das-train", "das-test", validation="das-normal", num_validation=40)
+"""Completion times of episodes differ by a factor of ten, so choosing takes many."""
 
 PAPER = Recipe()
 
@@ -19,7 +23,7 @@ QUICK = Recipe(
     relative_to="fifo_loadbalance",
     fee_weight=3.0,
     network=DASNetwork(history=4, walk_length=8, extra_features=True),
-    starts_every=250,
+    traces=TRACES,
     imitation=Imitation(
         teacher="linear",
         loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=120),
@@ -81,13 +85,13 @@ SEARCH = Recipe(
     relative_to="fifo_loadbalance",
     fee_weight=3.0,
     policy="linear",
-    starts_every=250,
+    traces=TRACES,
     search=Search(
-        loop=LoopConfig(num_envs=512, rollout_length=1300, num_updates=40, num_streams=8),
-        learner=EvolutionConfig(members=64, episodes=8, initial_std=0.4, smoothing=0.6),
+        loop=LoopConfig(num_envs=1024, rollout_length=1400, num_updates=40, num_streams=16),
+        learner=EvolutionConfig(members=64, episodes=16, initial_std=0.3),
     ),
-    evaluate_every=2,
-    checkpoint_every=10,
+    evaluate_every=4,
+    checkpoint_every=8,
 )
 
 

@@ -1,0 +1,102 @@
+"""Trained agents of DAS as policies of the plain environment.
+
+While a policy plays, its weights stay as they are, so what an earlier decision tells the walk
+process is computed once and kept, in place of the decision itself: a decision then costs one
+embedding, not one for each decision remembered.
+
+Axes: ``N`` slots, ``M`` machines, ``F`` features of the walk process.
+"""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+
+from jaxsched.algorithms import gaussian
+from jaxsched.algorithms.agents import Agents
+from jaxsched.envs.das import walk_process as wp
+from jaxsched.envs.das.agents import WalkRows, das_agents, features_of, finite, is_decision
+from jaxsched.envs.das.environment import DAS
+from jaxsched.envs.das.networks import DASNetwork, Embedding, Trunk
+from jaxsched.policies import Play, Policy, View, no_memory
+from jaxsched.types import PRNGKey, PyTree
+
+
+def das_policy(env: DAS, options: DASNetwork, name: str = "das", play: Play = "greedy") -> Policy:
+    """The agents as a policy of the plain environment; its weights are the agents' parameters.
+
+    Args:
+      env: the environment.
+      options: of the networks.
+      name: what tables call it.
+      play: take the mean action, or draw one.
+    """
+    if not options.remembers:
+        return forgetful_policy(name, das_agents(env, options), play)
+    trunk = Trunk(env, options)
+    machines = env.num_servers if options.kernel == "node" else 1
+    size = num_features(options)
+    shape = (options.history, env.window, size)
+
+    def init(params: Any) -> wp.Evidence:
+        """Nothing known: evidence of the last decisions, oldest first, is zero."""
+        del params
+        columns = env.num_servers // machines
+        return wp.Evidence(jnp.zeros((*shape, size)), jnp.zeros((*shape, columns)))
+
+    def act(
+        weights: PyTree, memory: wp.Evidence, view: View, key: PRNGKey
+    ) -> tuple[PyTree, wp.Evidence]:
+        observation = finite(view.observation)
+        embedding, scales = cast(tuple[Embedding, Any], trunk.apply(weights, observation))
+        features = features_of(options, embedding, scales, observation.real)
+        given = wp.posterior(jax.tree.map(lambda x: jnp.sum(x, axis=0), memory), scales.noise)
+        rows = WalkRows(wp.predict(given, features, embedding.affinity_mean), given, features)
+        priority, affinity = embedding.priority_mean, rows.mean
+        if play == "sampled":
+            order_key, row_key = jax.random.split(key)
+            priority = gaussian.sample(order_key, priority, embedding.priority_std)
+            affinity = rows.sample(row_key)
+        executed = jnp.where(observation.real[:, None], affinity, 0.0)
+        latest = wp.evidence(features, executed - embedding.affinity_mean)
+        memory = jax.tree.map(
+            lambda old, new: jnp.where(
+                is_decision(observation), jnp.concatenate([old[1:], new[None]]), old
+            ),
+            memory,
+            latest,
+        )
+        return {"priority": priority, "affinity": affinity}, memory
+
+    return Policy(name, init, act)
+
+
+def num_features(options: DASNetwork) -> int:
+    """F, features of the walk process."""
+    even = options.walk_length // 2 + 1
+    return even if options.basis == "centred" else options.walk_length + 1
+
+
+def forgetful_policy(name: str, agents: Agents, play: Play = "greedy") -> Policy:
+    """Agents that need no history as a policy; its weights are the agents' parameters."""
+    choose = one_action(agents, play)
+
+    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
+        return choose(weights, view.observation, view.mask, key), memory
+
+    return Policy(name, no_memory, act)
+
+
+def one_action(agents: Agents, play: Play) -> Callable[[PyTree, PyTree, PyTree, PRNGKey], PyTree]:
+    """``(weights, observation, mask, key) -> action`` of one environment (no batch axes)."""
+
+    def act(weights: PyTree, observation: PyTree, mask: PyTree, key: PRNGKey) -> PyTree:
+        observation, mask = jax.tree.map(lambda x: x[None], (observation, mask))
+        if play == "greedy":
+            action = agents.greedy(weights, observation, mask)
+        else:
+            action, _ = agents.sample(weights, observation, mask, key)
+        return jax.tree.map(lambda x: x[0], action)
+
+    return act
