@@ -18,7 +18,7 @@ def override(recipe: Recipe, assignments: Sequence[str]) -> Recipe:
     Args:
       recipe: a frozen dataclass whose fields are numbers, strings, flags or such dataclasses.
       assignments: ``path=value`` each, the path dotted, the value a number, ``true``, ``false``,
-        ``null``, a word, or a list as ``[1, 2]``.
+        ``null`` (also for a group that may be absent), a word, or a list as ``[1, 2]``.
 
     Raises:
       JaxschedError: no such field, or a value of the wrong type or out of range.
@@ -40,6 +40,9 @@ def _collect(node: Any, path: list[str], text: str, whole: str, changes: dict[st
         raise JaxschedError(f"--set {whole}: no field {name!r}; known are {', '.join(fields)}")
     value = getattr(node, name)
     if dataclasses.is_dataclass(value):
+        if not rest and text == "null" and _fits(None, _hint(node, name)):
+            changes[name] = None
+            return
         if not rest:
             inner = ", ".join(f"{whole}.{f.name}" for f in dataclasses.fields(value))
             raise JaxschedError(f"--set {whole}: is a group; set one of {inner}")
@@ -47,7 +50,12 @@ def _collect(node: Any, path: list[str], text: str, whole: str, changes: dict[st
         return
     if rest:
         raise JaxschedError(f"--set {whole}: {name!r} has no fields")
-    changes[name] = _parse(text, typing.get_type_hints(type(node))[name], whole)
+    changes[name] = _parse(text, _hint(node, name), whole)
+
+
+def _hint(node: Any, name: str) -> Any:
+    """The type that a field accepts."""
+    return typing.get_type_hints(type(node))[name]
 
 
 def _replace(node: Any, changes: dict[str, Any]) -> Any:

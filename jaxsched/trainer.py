@@ -75,6 +75,7 @@ def train(
     seeds: Sequence[int],
     run: RunDirectory,
     resume: bool,
+    start: Sequence[PyTree] | None = None,
 ) -> Trained:
     """Train stage after stage, seeds side by side, and keep the best policy of each seed.
 
@@ -87,12 +88,13 @@ def train(
       run: where everything is written: ``checkpoints/`` (the whole run), ``policies/seedN`` (best
         network parameters), metrics; the same of earlier stages under ``stages/NAME``.
       resume: go on from the newest checkpoint of ``run``, if there is one.
+      start: network parameters that the seeds of the first stage start from; drawn if absent.
 
     Raises:
       Interrupted: on Ctrl-C, with everything saved.
       JaxschedError: the run directory cannot be written, or its checkpoint does not fit.
     """
-    warm: list[PyTree] | None = None
+    warm = start
     for stage in stages[:-1]:
         path = run.path / "stages" / stage.name
         config = {**run.config, "stage": stage.name}

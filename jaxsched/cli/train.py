@@ -19,6 +19,7 @@ from jaxsched.cli.options import (
     TraceSeed,
 )
 from jaxsched.cli.output import console, write_json
+from jaxsched.errors import JaxschedError
 
 
 class Sets(NamedTuple):
@@ -40,6 +41,9 @@ def train(
     overwrite: Annotated[bool, typer.Option(help="Replace the run that is there.")] = False,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Change the recipe: path=value (repeat).")
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option(help="Start from trained policies: a run, or a policy in it.")
     ] = None,
     trace: Annotated[str | None, typer.Option(help="Training traces: name or file.")] = None,
     test_trace: Annotated[str | None, typer.Option(help="Test traces: name or file.")] = None,
@@ -68,6 +72,7 @@ def train(
         "overrides": list(settings or []),
         "seed": seed,
         "num_seeds": num_seeds,
+        "start": start,
         "recipe": recipe,
         "trace": sets.train.source,
         "test_trace": sets.test.source,
@@ -80,11 +85,18 @@ def train(
         if summary:
             display.print(summary, highlight=False)
     seeds = list(range(seed, seed + num_seeds))
+    weights = _starting_weights(chosen, stages[0], start, num_seeds)
     with RunDirectory.create(path, config, resume=resume, overwrite=overwrite) as run:
         _introduce(display, system, preset, stages, sets.train, path)
         try:
             trained = trainer.train(
-                chosen, stages, tables=sets.validation.tables, seeds=seeds, run=run, resume=resume
+                chosen,
+                stages,
+                tables=sets.validation.tables,
+                seeds=seeds,
+                run=run,
+                resume=resume,
+                start=weights,
             )
         except trainer.Interrupted:
             display.print(f"stopped; continue with the same command and --resume (run: {path})")
@@ -92,6 +104,23 @@ def train(
         result = _test(chosen, stages[-1], trained, seeds, sets, config, path)
         _conclude(display, run, result)
     return 0
+
+
+def _starting_weights(
+    system: Any, stage: Any, start: str | None, num_seeds: int
+) -> list[Any] | None:
+    """Weights of trained policies for the seeds, in turn; None where they are drawn."""
+    from jaxsched import saved_policies
+
+    if start is None:
+        return None
+    learned, saved = saved_policies.load(start, system)
+    if learned.network != stage.network:
+        raise JaxschedError(
+            f"--start {start}: has a network {learned.network!r}; this recipe trains "
+            f"{stage.network!r}"
+        )
+    return [saved[index % len(saved)].weights for index in range(num_seeds)]
 
 
 def _sets(
@@ -154,9 +183,12 @@ def _test(
         ),
         "variants of the paper": "; ".join(setup.variants) or "none",
     }
+    if config["start"]:
+        facts["started from"] = config["start"]
     command = f"jaxsched train {config['system']} --preset {config['preset']}"
     command += f" --seed {config['seed']}"
     command += f" --num-seeds {len(seeds)}" if len(seeds) > 1 else ""
+    command += f" --start {config['start']}" if config["start"] else ""
     command += "".join(f" --set {setting}" for setting in config["overrides"])
     contest = comparison.Contest(
         system, episodes.tables, episodes.source, facts=facts, command=f"{command} --out {path}"

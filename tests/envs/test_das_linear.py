@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.envs.das_tables import ENV, params_of, random_table
 
 from jaxsched.envs.das import linear
 from jaxsched.envs.das import records as rec
@@ -18,6 +17,7 @@ from jaxsched.envs.das.recovered import recover
 from jaxsched.errors import JaxschedError
 from jaxsched.evaluation import run_episodes
 from jaxsched.policies import View
+from tests.envs.das_tables import ENV, params_of, random_table
 
 N, M = ENV.window, ENV.num_servers
 SHAPES = ((len(linear.LOADS), len(linear.JOB_FEATURES)),

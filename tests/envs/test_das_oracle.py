@@ -82,7 +82,11 @@ def actions_for(env, decisions):
     return priority, rng.choice(values, (decisions, env.window, env.num_servers))
 
 
-@partial(jax.jit, static_argnames="env")
+@partial(
+    jax.jit,
+    static_argnames="env",
+    compiler_options={"xla_backend_optimization_level": 0},  # compiles fast
+)
 def play(env, params, actions):
     """Every episode; the k-th decision takes the k-th action."""
     recorder = rec.recorder(env, machines=True)

@@ -185,6 +185,60 @@ def test_golden_in_float32(path):
         np.testing.assert_allclose(value, case["expect"][name], atol=5e-4, err_msg=name)
 
 
+def precisions(kind, size=9):
+    """Positive definite matrices ``[3, size, size]`` in float64, as hard as posteriors get."""
+    random = np.random.default_rng(1)
+    if kind == "nothing known":
+        return np.broadcast_to(np.eye(size), (3, size, size))
+    if kind == "any":
+        root = random.normal(size=(3, size, size))
+        return np.eye(size) + root @ root.swapaxes(-1, -2)
+    jobs, machines = random.normal(size=(3, 8, WIDTH)), 0.1 * random.normal(size=(3, 32, WIDTH))
+    with jax.enable_x64(True):
+        graphs = wp.machine_graph(jnp.asarray(jobs), jnp.asarray(machines), 1.7, "hadamard")
+        features = wp.kernel_features(graphs, jnp.asarray(2.0), 2 * (size - 1), "centred", "node")
+        return np.eye(size) + np.asarray(wp.gram(features)).sum(axis=1) / 0.05**2
+
+
+@pytest.mark.parametrize("kind", ["nothing known", "any", "nearly parallel machines"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_inverses_are_those_of_cholesky(kind, dtype):
+    matrix = precisions(kind)
+    condition = np.linalg.cond(matrix).max()
+    assert (condition > 1e5) == (kind == "nearly parallel machines")
+    with jax.enable_x64(dtype == "f8"):
+        given = jnp.asarray(matrix, dtype)
+        root, log_det = jax.jit(wp.inverse_root)(given)
+        inverse, same = jax.jit(wp.inverse_and_log_det)(given)
+    assert root.dtype == inverse.dtype == log_det.dtype == dtype
+    exact = np.linalg.inv(np.linalg.cholesky(matrix))
+    tolerance = np.finfo(dtype).eps * (20 + condition / 5)
+    np.testing.assert_allclose(root, exact, atol=tolerance)
+    np.testing.assert_array_equal(np.triu(root, 1), 0)
+    np.testing.assert_allclose(inverse, np.linalg.inv(matrix), atol=tolerance)
+    np.testing.assert_allclose(log_det, np.linalg.slogdet(matrix)[1], atol=tolerance)
+    np.testing.assert_array_equal(log_det, same)
+    whole = np.asarray(root, float) @ matrix @ np.asarray(root, float).swapaxes(-1, -2)
+    np.testing.assert_allclose(whole, np.broadcast_to(np.eye(9), whole.shape), atol=tolerance)
+
+
+def test_the_gradient_of_inverses_is_that_of_the_library(float64):
+    matrix = jnp.asarray(precisions("any"))
+    weight = jnp.asarray(np.random.default_rng(2).normal(size=matrix.shape))
+    weight = weight + weight.swapaxes(-1, -2)
+
+    def ours(matrix):
+        inverse, log_det = wp.inverse_and_log_det(matrix)
+        return jnp.sum(weight * inverse) + jnp.sum(jnp.sin(log_det))
+
+    def theirs(matrix):
+        return jnp.sum(weight * jnp.linalg.inv(matrix)) + jnp.sum(
+            jnp.sin(jnp.linalg.slogdet(matrix)[1])
+        )
+
+    np.testing.assert_allclose(jax.grad(ours)(matrix), jax.grad(theirs)(matrix), rtol=1e-9)
+
+
 def log_prob_of(jobs, machines, rows, rho, beta, noise):
     graph = wp.machine_graph(jobs, machines, rho, "hadamard")
     features = wp.kernel_features(graph, beta, 16, "centred", "node")

@@ -194,7 +194,14 @@ def das_agents(env: DAS, options: DASNetwork | None = None) -> Agents:
         real = current(observation).real.swapaxes(0, 1)
         return batch_first(likelihood(prediction, batch_first(action), real))
 
-    return Agents(init, sample, greedy, evaluate)
+    def means(params: PyTree, observation: PyTree, mask: PyTree, action: Action) -> Action:
+        del mask
+        prediction = predict(params, observation, action["affinity"])
+        priority = prediction.embedding.priority_mean
+        found: Action = batch_first({"priority": priority, "affinity": prediction.rows.mean})
+        return found
+
+    return Agents(init, sample, greedy, evaluate, means)
 
 
 def features_of(options: DASNetwork, embedding: Embedding, scales: Any, real: Array) -> Array:

@@ -46,14 +46,14 @@ def paper_rows(
     def ratio(policy: str, metric: str) -> float:
         return summary[learned][metric] / summary[policy][metric]
 
-    best = min(HEURISTICS, key=lambda name: summary[name]["avg_jct"])
+    best = min(HEURISTICS, key=lambda name: summary[name]["avg_jct_min"])
     rows = [
-        at_most("Table 1: JCT over FIFO-LoadBalance", None, ratio(BASE, "avg_jct"), bounds.jct),
+        at_most("Table 1: JCT over FIFO-LoadBalance", None, ratio(BASE, "avg_jct_min"), bounds.jct),
         at_most("Table 1: fee over FIFO-LoadBalance", None, ratio(BASE, "avg_fee"), bounds.fee),
         {
             "item": f"Table 1: JCT over the best heuristic, here {best}",
             "paper": bounds.paper_jct,
-            "here": round(ratio(best, "avg_jct"), 4),
+            "here": round(ratio(best, "avg_jct_min"), 4),
             "accept": "reported",
             "met": None,
         },
@@ -66,6 +66,6 @@ def paper_rows(
         },
     ]
     if "random" in summary:
-        against = ratio("random", "avg_jct")
+        against = ratio("random", "avg_jct_min")
         rows.append(at_most("JCT over uniformly random actions", None, against, 1.0))
     return rows

@@ -13,8 +13,8 @@ from jaxsched.training import LoopConfig
 
 CLUSTERS = {"": 8, "-medium": 16, "-large": 32}
 
-TRACES = TraceSet("das-train", "das-test", validation="das-normal", num_validation=40)
-"""Completion times of episodes differ by a factor of ten, so choosing takes many."""
+TRACES = TraceSet("das-mixed", "das-test", validation="das-mixed", num_train=160, num_validation=60)
+"""Completion times of episodes differ by a factor of ten, so learning and choosing take many."""
 
 PAPER = Recipe()
 
@@ -26,9 +26,9 @@ QUICK = Recipe(
     traces=TRACES,
     imitation=Imitation(
         teacher="linear",
-        loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=120),
+        loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=200),
         learner=RegressionConfig(
-            total_updates=120,
+            total_updates=200,
             losses=imitation_losses("das"),
             gradient_steps=8,
             batch_size=16,
@@ -36,7 +36,7 @@ QUICK = Recipe(
             learning_rate=2e-3,
             final_learning_rate=1e-4,
             max_gradient_norm=1.0,
-            student_share=0.3,
+            ranking_scale=5.0,
         ),
     ),
     loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=100),
@@ -53,8 +53,8 @@ QUICK = Recipe(
         entropy_end=0.0,
     ),
     critic="state",
-    evaluate_every=20,
-    checkpoint_every=60,
+    evaluate_every=40,
+    checkpoint_every=40,
 )
 
 RIFLING = replace(

@@ -81,7 +81,8 @@ class Recipe:
       starts_every: jobs between the starts of such episodes.
       imitation: supervised stage before reinforcement learning, if any.
       search: the only stage of a linear rule.
-      loop: of reinforcement learning; no updates: none.
+      reinforcement: whether there is a stage of reinforcement learning.
+      loop: of that stage.
       learner: settings of MAPPO.
       critic: of actions, as the paper's, or of states.
       scale_rates: arrival rates, relative to the tables', that training tables are stretched to;
@@ -102,6 +103,7 @@ class Recipe:
     starts_every: int = 1
     imitation: Imitation | None = None
     search: Search | None = None
+    reinforcement: bool = True
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(64, 64, 400))
     learner: PPOConfig = field(
         default_factory=lambda: PPOConfig(
@@ -136,7 +138,7 @@ class Recipe:
                     f"das: search.loop.num_envs is {self.search.loop.num_envs}; accepted: {batch}, "
                     "members times episodes"
                 )
-        if self.imitation is None and self.search is None and self.loop.num_updates < 1:
+        if self.imitation is None and self.search is None and not self.reinforcement:
             raise JaxschedError("das: there is nothing to train")
 
 
@@ -164,7 +166,7 @@ def stages_of(recipe: Recipe, tables: Sequence[JobTable], policy: Any) -> list[T
     stages = []
     if recipe.imitation is not None:
         stages.append(_imitation_stage(recipe, recipe.imitation, common))
-    if recipe.loop.num_updates > 0:
+    if recipe.reinforcement:
         stages.append(_mappo_stage(recipe, common))
     return stages
 
@@ -279,8 +281,8 @@ def _mappo_stage(recipe: Recipe, common: dict[str, Any]) -> TrainingSetup:
 
 def imitation_losses(policy: PolicyName) -> tuple[AgentLoss, ...]:
     """What each policy learns of a teacher."""
-    order, place = AgentLoss(ORDERING, "squared"), AgentLoss(PLACEMENT, "squared")
-    return {"das": (order, place), "dl2": (order,), "rifling": (place,), "linear": ()}[policy]
+    ranks = AgentLoss(ORDERING, "ranking"), AgentLoss(PLACEMENT, "ranking")
+    return {"das": ranks, "dl2": (AgentLoss(ORDERING, "squared"),)}.get(policy, ())
 
 
 def variants(recipe: Recipe) -> tuple[str, ...]:
@@ -321,6 +323,6 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
             lines.append(f"{words} {getattr(recipe.learner, name):g}")
     if recipe.learner.horizon_s is not None:
         lines.append(f"discount by time, horizon {recipe.learner.horizon_s:g} s")
-    if recipe.loop.num_updates == 0:
+    if not recipe.reinforcement:
         lines.append("no reinforcement learning")
     return tuple(lines)

@@ -1,0 +1,107 @@
+"""Trained DAS policies against FIFO-LoadBalance and the best heuristic, episode by episode.
+
+    python benchmarks/das_ratios.py RUN [RUN ...] [--fresh 28] [--json FILE]
+
+Each RUN is a run directory of ``jaxsched train das``, whose cluster decides the environment. The
+episodes are the four shipped test episodes and fresh ones from a seed that is used for nothing
+else. Ratios are geometric means of the ratios per episode, with 95 % bootstrap intervals over seeds
+and episodes (DAS specification, section 12.1); per-job completion times are not needed here.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from jaxsched.cpu import prepare_cpu
+
+HEURISTICS = ("fifo_firstfit", "fifo_loadbalance", "drf_firstfit", "drf_loadbalance", "tetris")
+YARDSTICKS = ("linear", "random")
+METRICS = {"JCT (min)": "avg_jct_min", "fee ($)": "avg_fee"}
+TEST_SEED = 7001
+LEAST_FRESH = 8
+
+
+def main() -> int:
+    """Print one table per run, write everything as JSON if asked."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("runs", nargs="+", type=Path)
+    parser.add_argument("--fresh", type=int, default=28, help="fresh episodes beside the four")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    if arguments.fresh < LEAST_FRESH:
+        parser.error(f"--fresh must be at least {LEAST_FRESH}")
+    prepare_cpu()
+
+    from jaxsched.errors import JaxschedError
+
+    try:
+        results = [compare(run, arguments.fresh) for run in arguments.runs]
+    except JaxschedError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def compare(run: Path, fresh: int) -> dict[str, Any]:
+    """All policies on one run's cluster."""
+    from jaxsched import registry, runs, saved_policies, traces
+    from jaxsched.jobs import digest_tables
+    from jaxsched.papers.das.common import geometric_ratio
+    from jaxsched.papers.samples import mean_of, sample_of
+
+    system = registry.get("das")
+    learned, saved = saved_policies.load(run, system)
+    env = learned.env
+    tables = traces.get("das-test") + traces.get("das-normal", seed=TEST_SEED, num_traces=fresh)
+    params = system.params(env, tables)
+    policy = system.network_policy(env, learned.network, "learned", learned.play)
+    samples = {"learned": sample_of([system.play(env, policy, params, w) for w in learned.weights])}
+    for name in (*HEURISTICS, *YARDSTICKS):
+        rule = system.rule(name, env, len(tables[0]), {})
+        samples[name] = sample_of([system.play(rule.env, rule.policy, params)])
+    best = min(HEURISTICS, key=lambda name: samples[name]["avg_jct_min"].mean())
+    print(f"\n{run}: {env.num_servers} machines, {len(saved)} seeds, {len(tables)} episodes")
+    print(
+        f"{'policy':18}{'JCT':>9}{'JCT of 4':>10}{'fee':>8}  ratios to fifo_loadbalance: JCT, fee"
+    )
+    rows = {}
+    for name, sample in samples.items():
+        means = {label: mean_of(sample, metric).estimate for label, metric in METRICS.items()}
+        ratios = {
+            label: geometric_ratio(sample, samples["fifo_loadbalance"], metric)
+            for label, metric in METRICS.items()
+        }
+        shipped = float(sample["avg_jct_min"][:, :4].mean())
+        texts = [f"{r.estimate:.4f} [{r.low:.4f}, {r.high:.4f}]" for r in ratios.values()]
+        values = list(means.values())
+        print(f"{name:18}{values[0]:9.1f}{shipped:10.1f}{values[1]:8.3f}  {'  '.join(texts)}")
+        rows[name] = {
+            "means": means,
+            "mean_jct_of_shipped": shipped,
+            "ratios": {label: list(ratio[:3]) for label, ratio in ratios.items()},
+            "per_seed_jct": sample["avg_jct_min"].mean(axis=1).tolist(),
+            "per_seed_fee": sample["avg_fee"].mean(axis=1).tolist(),
+        }
+    print(f"best heuristic by mean JCT: {best}")
+    return {
+        "run": run.name,
+        "num_servers": env.num_servers,
+        "network": learned.network,
+        "seeds": [entry.meta["seed"] for entry in saved],
+        "variants": saved[0].meta.get("variants"),
+        "episodes": len(tables),
+        "digest": digest_tables(tables),
+        "best_heuristic": best,
+        "policies": rows,
+        "facts": runs.facts(),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,22 @@
+"""The rows of DAS, its rivals and the heuristics: specification, section 12."""
+
+from jaxsched.papers.das import heuristics, significance, speed, states, sweeps, table1
+from jaxsched.papers.das.common import QUICK_CHANGES
+from jaxsched.papers.runner import Paper, Row
+
+PAPER = Paper(
+    system="das",
+    title="DAS: a dual-agent scheduler for distributed deep learning jobs on public cloud",
+    rows=(
+        Row("T1", "completion time and fee on three clusters (Table 1)", table1.table_1),
+        Row("F5", "attention heads and history length (Fig. 5)", sweeps.heads_and_history),
+        Row("F6", "three scripted cluster states (Fig. 6)", states.scripted_states),
+        Row("F7", "low, normal and high load (Fig. 7)", sweeps.loads),
+        Row("T3", "Wilcoxon tests of DAS against RIFLING (Table 3)", significance.wilcoxon_tests),
+        Row("A", "lazy and eager scheduling (Appendix A)", heuristics.lazy_and_eager),
+        Row("F", "time per decision and per job (Appendix F)", speed.decision_time),
+        Row("S", "environment decisions per second", speed.environment_speed),
+    ),
+    quick_changes=QUICK_CHANGES,
+    quick_sizes={"num_train": 1, "num_validation": 2, "num_test": 2, "num_jobs": 150},
+)

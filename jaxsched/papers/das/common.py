@@ -1,0 +1,198 @@
+"""What the rows of DAS share: clusters, recipes, studies, test tables, ratios."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jaxsched.config import override
+from jaxsched.envs.das.environment import DAS
+from jaxsched.envs.das.recipe import Recipe, play_env
+from jaxsched.jobs import JobTable, digest_tables
+from jaxsched.papers.das.published import NUM_SERVERS
+from jaxsched.papers.lab import Lab, Study
+from jaxsched.papers.outcome import Outcome
+from jaxsched.papers.policies import Policies
+from jaxsched.papers.samples import Sample, plain
+from jaxsched.papers.settings import Workload
+from jaxsched.statistics import Interval, paired_difference
+
+CLUSTERS = tuple(NUM_SERVERS)
+JCT, FEE = "avg_jct_min", "avg_fee"
+HEURISTICS = ("fifo_firstfit", "fifo_loadbalance", "drf_firstfit", "drf_loadbalance", "tetris")
+BASE = "fifo_loadbalance"
+LEARNED: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "DL2": ("dl2", ()),
+    "RIFLING": ("rifling", ()),
+    "DA": ("quick", ("network.variant=DA",)),
+    "DA+MC": ("quick", ("network.variant=DA+MC",)),
+    "DA+RWGP": ("quick", ("network.variant=DA+RWGP",)),
+    "DAS": ("quick", ()),
+}
+"""Preset and changes of each learned policy."""
+
+NUM_SHIPPED, NUM_FRESH = 4, 8
+INTERVALS = (
+    "the test episodes are the four shipped ones and fresh ones from a seed that is used for "
+    "nothing else; intervals are 95 % bootstraps over seeds and episodes"
+)
+CHOICE = f"policies are chosen on validation tables; {INTERVALS}"
+
+QUICK_CHANGES = (
+    "imitation.loop.num_updates=4",
+    "imitation.loop.num_envs=8",
+    "imitation.loop.rollout_length=16",
+    "imitation.learner.total_updates=4",
+    "imitation.learner.gradient_steps=2",
+    "imitation.learner.batch_size=4",
+    "imitation.learner.sequence_length=16",
+    "loop.num_updates=2",
+    "loop.num_envs=8",
+    "loop.rollout_length=16",
+    "learner.total_updates=2",
+    "learner.epochs=1",
+    "learner.num_minibatches=2",
+    "learner.sequence_length=16",
+    "evaluate_every=2",
+    "checkpoint_every=2",
+)
+"""Of every recipe in a quick run, where it has such a stage."""
+
+
+@dataclass(frozen=True)
+class GangWorkload(Workload):
+    """A workload whose shipped tables are cut to the wanted number of jobs, too."""
+
+    def tables(self, role: str, count: int | None, num_jobs: int | None) -> list[JobTable]:
+        """The first tables of a role, each of its first jobs."""
+        tables = super().tables(role, count, num_jobs)[:count]
+        return [table.take(slice(0, self.num_jobs or num_jobs)) for table in tables]
+
+
+SHIPPED = GangWorkload("das-test")
+
+
+def recipe_of(lab: Lab, policy: str, cluster: str, *assignments: str) -> Recipe:
+    """The recipe of a learned policy on a cluster.
+
+    Changes for everyone (quick ones and those of the settings) are left out where they are about a
+    stage that the recipe does not have.
+
+    Args:
+      lab: with the settings.
+      policy: one of ``LEARNED``.
+      cluster: one of ``CLUSTERS``.
+      *assignments: ``path=value``, after all others.
+    """
+    preset, own = LEARNED[policy]
+    suffix = "" if cluster == CLUSTERS[0] else f"-{cluster}"
+    recipe = lab.system.preset(preset + suffix)
+    common = [*(QUICK_CHANGES if lab.quick else ()), *lab.settings.overrides]
+    applicable = [change for change in common if not _about_absent(recipe, change)]
+    changed: Recipe = override(recipe, [*applicable, *own, *assignments])
+    return changed
+
+
+def _about_absent(recipe: Any, assignment: str) -> bool:
+    """Whether the path of an assignment leads through a part that is None."""
+    node = recipe
+    for name in assignment.partition("=")[0].split(".")[:-1]:
+        node = getattr(node, name.strip(), ...)
+        if node is None:
+            return True
+    return False
+
+
+def study(lab: Lab, policy: str, cluster: str, *assignments: str) -> Study:
+    """A learned policy on a cluster, its recipe changed by assignments."""
+    recipe = recipe_of(lab, policy, cluster, *assignments)
+    traces = recipe.traces
+    return Study(
+        recipe, GangWorkload(traces.train), GangWorkload(traces.validation or traces.train)
+    )
+
+
+def label(policy: str, cluster: str, *what: str) -> str:
+    """Of a training, for people."""
+    return ", ".join([policy, cluster, *what])
+
+
+def train(
+    lab: Lab, policies: Sequence[str], clusters: Sequence[str]
+) -> dict[str, dict[str, Policies]]:
+    """Learned policies by cluster and name."""
+    studies = {label(p, c): study(lab, p, c) for c in clusters for p in policies}
+    trained = lab.train_all(studies)
+    return {c: {p: trained[label(p, c)] for p in policies} for c in clusters}
+
+
+def cluster_env(lab: Lab, cluster: str) -> DAS:
+    """The environment in which policies are tested on a cluster."""
+    return play_env(recipe_of(lab, "DAS", cluster))
+
+
+def test_tables(lab: Lab, load: str = "normal", *, shipped: bool = True) -> list[JobTable]:
+    """The episodes that rows play.
+
+    Args:
+      lab: with the settings; ``num_test`` is the number of fresh episodes.
+      load: of the fresh episodes: low, normal or high.
+      shipped: begin with the four shipped episodes.
+    """
+    count, num_jobs = lab.settings.num_test or NUM_FRESH, lab.settings.num_jobs
+    parts = {f"das-{load}": GangWorkload(f"das-{load}").tables("test", count, num_jobs)}
+    if shipped:
+        parts = {SHIPPED.trace: SHIPPED.tables("test", NUM_SHIPPED, num_jobs)} | parts
+    for name, tables in parts.items():
+        words = f"{name}, test, {len(tables)} of {len(tables[0])} jobs"
+        lab.digests[words] = digest_tables(tables)
+    return [table for tables in parts.values() for table in tables]
+
+
+def rules(
+    lab: Lab, names: Sequence[str], cluster: str, tables: Sequence[JobTable]
+) -> dict[str, Sample]:
+    """Rule-based policies on test episodes."""
+    env = cluster_env(lab, cluster)
+    samples = {}
+    for name in names:
+        lab.say(f"playing {name} on the {cluster} cluster")
+        samples[name] = lab.rule(name, env, tables)
+    return samples
+
+
+def first_episodes(sample: Sample, count: int) -> Sample:
+    """The sample's first episodes."""
+    return {name: values[:, :count] for name, values in sample.items()}
+
+
+def geometric_ratio(sample: Sample, base: Sample, metric: str) -> Interval:
+    """Geometric mean of the ratios per episode, with its 95 % interval over seeds and episodes.
+
+    Of samples of different numbers of episodes the first ones are compared.
+    """
+    count = min(sample[metric].shape[1], base[metric].shape[1])
+    gap = paired_difference(np.log(sample[metric][:, :count]), np.log(base[metric][:, :count]))
+    low, middle, high = (float(np.exp(x)) for x in (gap.low, gap.estimate, gap.high))
+    return Interval(middle, low, high, gap.level)
+
+
+def mean_ratio(
+    samples: Mapping[str, Mapping[str, Sample]], policy: str, base: str, metric: str
+) -> float:
+    """Mean over clusters of the geometric ratios of two policies."""
+    ratios = [geometric_ratio(s[policy], s[base], metric).estimate for s in samples.values()]
+    return float(np.mean(ratios))
+
+
+def values_of(samples: Mapping[str, Mapping[str, Sample]]) -> dict[str, Any]:
+    """JSON-able."""
+    return {c: {name: plain(s) for name, s in row.items()} for c, row in samples.items()}
+
+
+def outcome(
+    tables: Sequence[Any], checks: Sequence[Any], values: Any, draw: Any, *notes: str
+) -> Outcome:
+    """An outcome with the usual note first."""
+    return Outcome(tables, checks, values, draw, [CHOICE, *notes])

@@ -1,0 +1,287 @@
+"""F and S: time per decision of DAS and the meta-heuristics; environment decisions per second."""
+
+import time
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.bench.throughput import throughput
+from jaxsched.envs.das.baselines import baseline
+from jaxsched.envs.das.environment import DAS
+from jaxsched.envs.das.kinds import kind_of
+from jaxsched.envs.das.recipe import play_env
+from jaxsched.papers import figures
+from jaxsched.papers.das.common import (
+    BASE,
+    CLUSTERS,
+    NUM_SHIPPED,
+    SHIPPED,
+    recipe_of,
+)
+from jaxsched.papers.das.published import SECONDS_PER_JOB
+from jaxsched.papers.lab import Lab
+from jaxsched.papers.outcome import Check, Outcome, Table, at_least, at_most, reported
+from jaxsched.policies import Policy, View
+from jaxsched.types import Array, PyTree
+
+BATCH, QUICK_BATCH = 256, 32
+CALLS = {"DAS": 200, "mosa": 50, "malo": 10}
+QUICK_CALLS = {"DAS": 10, "mosa": 5, "malo": 2}
+BATCHED_CALLS = 10
+QUICK_CLUSTERS = ("small",)
+TIMES_SLOWER, TIMES_FASTER = 10.0, 20.0
+
+EVENTS_PER_STEP = 2
+BATCHES, QUICK_BATCHES = (1, 1024, 8192), (1, 64)
+REPEATS, QUICK_REPEATS = 10, 2
+QUICK_STEPS = 2**10
+
+
+class Recorded(NamedTuple):
+    """States in which a decision is due, leaves ``[B, ...]``."""
+
+    state: PyTree
+    observation: PyTree
+    mask: PyTree
+
+
+class DecisionTime(NamedTuple):
+    """Median time of a decision.
+
+    Attributes:
+      decision_ms: of one decision, whatever else is decided beside it.
+      jobs: placed by it, mean over the states.
+    """
+
+    decision_ms: float
+    jobs: float
+
+    @property
+    def job_ms(self) -> float:
+        """Of each placed job."""
+        return self.decision_ms / max(self.jobs, 1e-9)
+
+
+def decision_time(lab: Lab) -> Outcome:
+    """F, Appendix F: DAS alone and side by side, MOSA and MALO, on the default device."""
+    clusters = lab.choose(CLUSTERS, QUICK_CLUSTERS)
+    tables = SHIPPED.tables("test", NUM_SHIPPED, lab.settings.num_jobs)
+    batch = QUICK_BATCH if lab.quick else BATCH
+    calls = QUICK_CALLS if lab.quick else CALLS
+    together = f"DAS, {batch} side by side"
+    found: dict[str, dict[str, DecisionTime]] = {}
+    for cluster in clusters:
+        recipe = recipe_of(lab, "DAS", cluster)
+        env, kind = play_env(recipe), kind_of(recipe.policy, recipe.network)
+        params = lab.system.params(env, tables)
+        states = recorded_states(env, params, batch)
+        weights = lab.system.init_weights(env, kind, params)
+        learned = lab.policy(env, kind, recipe.policy, recipe.play)
+        times = found.setdefault(cluster, {})
+        for name, number in calls.items():
+            lab.say(f"timing {name} on the {cluster} cluster")
+            known = name == "DAS"
+            policy = learned if known else lab.system.rule(name, env, 0, {}).policy
+            given = weights if known else ()
+            times[name] = time_alone(env, policy, given, params, states, number)
+        times[together] = time_together(env, learned, weights, params, states, BATCHED_CALLS)
+    device = jax.devices()[0].device_kind
+    table = Table(
+        f"inference on {device}: median time of a decision (ms), jobs placed, time per job (ms)",
+        ["policy", *(f"{c}, {what}" for c in clusters for what in ("decision", "jobs", "job"))],
+        [
+            [name, *(x for t in found.values() for x in (*t[name], t[name].job_ms))]
+            for name in found[clusters[0]]
+        ],
+        digits=3,
+    )
+    checks = [check for c in clusters for check in checks_of(c, found[c], together)]
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        series = {c: [t.job_ms for t in times.values()] for c, times in found.items()}
+        names = list(found[clusters[0]])
+        figures.bars(axes, names, series, y_label="time per placed job (ms)")
+        axes.set_yscale("log")
+
+    notes = (
+        "untrained weights: the time of a decision does not depend on them; no training, no "
+        "transfer between devices counted",
+        "states are those that first come first served, most free GPUs meets in the shipped "
+        "episodes; on a machine with other work these times are upper bounds",
+    )
+    values = {
+        c: {n: {**t._asdict(), "job_ms": t.job_ms} for n, t in times.items()}
+        for c, times in found.items()
+    }
+    return Outcome([table], checks, {"device": device, **values}, draw, notes)
+
+
+def checks_of(cluster: str, times: Mapping[str, DecisionTime], together: str) -> list[Check]:
+    """The claims of Appendix F.
+
+    Args:
+      cluster: its name.
+      times: of ``DAS``, ``mosa``, ``malo`` and DAS side by side.
+      together: name of the latter.
+    """
+    alone = times["DAS"]
+    checks = [
+        at_least(
+            f"{cluster}: {name}'s time per decision over DAS's",
+            "about 50",
+            times[name].decision_ms / alone.decision_ms,
+            TIMES_SLOWER,
+        )
+        for name in ("mosa", "malo")
+    ]
+    paper = 1e3 * SECONDS_PER_JOB[cluster]
+    return [
+        *checks,
+        at_most(f"{cluster}: DAS alone, ms per job", f"{paper:.1f}", alone.job_ms, paper),
+        at_least(
+            f"{cluster}: time per job alone over that of {together}",
+            "-",
+            alone.job_ms / times[together].job_ms,
+            TIMES_FASTER,
+        ),
+    ]
+
+
+def recorded_states(env: DAS, params: Any, count: int) -> Recorded:
+    """States that a heuristic meets in the parameters' episodes; repeated if there are too few."""
+    policy, episodes = baseline(BASE, env), env.num_episodes(params)
+    steps = -(-count // episodes)
+
+    def play(episode: Array) -> tuple[Recorded, Array]:
+        def body(carry: tuple[Any, Any], key: Any) -> tuple[Any, Any]:
+            state, timestep = carry
+            seen = Recorded(state, timestep.observation, timestep.action_mask)
+            view = View(timestep.observation, timestep.action_mask, state, params)
+            action, _ = policy.act((), (), view, key)
+            due = jnp.any(timestep.observation.real)
+            return env.step(key, state, action, params), (seen, due)
+
+        start = env.reset(jax.random.key(0), params, episode)
+        _, seen = jax.lax.scan(body, start, jax.random.split(jax.random.key(0), steps))
+        result: tuple[Recorded, Array] = seen
+        return result
+
+    seen, due = jax.jit(jax.vmap(play))(jnp.arange(episodes))
+    index = np.resize(np.flatnonzero(np.asarray(due)), count)
+    kept: Recorded = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[index], seen)
+    return kept
+
+
+def time_alone(
+    env: DAS, policy: Policy, weights: PyTree, params: Any, states: Recorded, calls: int
+) -> DecisionTime:
+    """One decision after the other, each in another of the states."""
+    memory = policy.init(params)
+
+    @jax.jit
+    def decide(weights: PyTree, params: Any, seen: Recorded, key: Any) -> PyTree:
+        return policy.act(weights, memory, _view(seen, params), key)[0]
+
+    count = states.mask.shape[0]
+    some = [jax.tree.map(lambda x, i=i: x[i % count], states) for i in range(calls + 1)]
+    keys = jax.random.split(jax.random.key(1), calls + 1)
+    laps, actions = [], []
+    for seen, key in zip(some, keys, strict=True):
+        began = time.perf_counter()
+        actions.append(jax.block_until_ready(decide(weights, params, seen, key)))
+        laps.append(time.perf_counter() - began)
+    stacked = [jax.tree.map(lambda *x: jnp.stack(x), *part) for part in (some, actions)]
+    return DecisionTime(1e3 * float(np.median(laps[1:])), _placed(env, params, *stacked))
+
+
+def time_together(
+    env: DAS, policy: Policy, weights: PyTree, params: Any, states: Recorded, calls: int
+) -> DecisionTime:
+    """All the states at once."""
+    memory, count = policy.init(params), states.mask.shape[0]
+
+    @jax.jit
+    def decide(weights: PyTree, params: Any, states: Recorded, keys: Any) -> PyTree:
+        def one(seen: Recorded, key: Any) -> PyTree:
+            return policy.act(weights, memory, _view(seen, params), key)[0]
+
+        return jax.vmap(one)(states, keys)
+
+    keys = jax.random.split(jax.random.key(1), count)
+    laps, actions = [], None
+    for _ in range(calls + 1):
+        began = time.perf_counter()
+        actions = jax.block_until_ready(decide(weights, params, states, keys))
+        laps.append(time.perf_counter() - began)
+    each = 1e3 * float(np.median(laps[1:])) / count
+    return DecisionTime(each, _placed(env, params, states, actions))
+
+
+def _view(seen: Recorded, params: Any) -> View:
+    return View(seen.observation, seen.mask, seen.state, params)
+
+
+def _placed(env: DAS, params: Any, states: Recorded, actions: PyTree) -> float:
+    """Mean number of jobs that the actions place."""
+    return float(jnp.mean(_counts(env, params, states.state, actions)))
+
+
+@partial(jax.jit, static_argnames="env")
+def _counts(env: DAS, params: Any, states: PyTree, actions: PyTree) -> Array:
+    step = partial(env.step, jax.random.key(0))
+    _, timestep = jax.vmap(step, (0, 0, None))(states, actions, params)
+    return jnp.sum(timestep.metrics.placed, axis=-1)
+
+
+def environment_speed(lab: Lab) -> Outcome:
+    """S: uniformly random actions, automatic reset, on the default device."""
+    tables = SHIPPED.tables("test", NUM_SHIPPED, lab.settings.num_jobs)
+    measured = throughput(
+        lab.system.name,
+        batches=lab.choose(BATCHES, QUICK_BATCHES),
+        repeats=QUICK_REPEATS if lab.quick else REPEATS,
+        figures=("environment",),
+        options={"events_per_step": EVENTS_PER_STEP},
+        tables=tables,
+        steps_per_repeat=QUICK_STEPS if lab.quick else None,
+        progress=lab.say,
+    )
+    rows = measured["rows"]
+    table = Table(
+        "Small cluster: decisions and environment steps per second, uniformly random actions",
+        ["environments", "decisions/s", "steps/s", "least", "most", "steps that decide (%)"],
+        [
+            [
+                str(row["batch"]),
+                row["decisions_per_s"],
+                *(row["steps_per_s"][name] for name in ("median", "min", "max")),
+                100 * row["decision_share"],
+            ]
+            for row in rows
+        ],
+        digits=0,
+    )
+    best = max(rows, key=lambda row: row["decisions_per_s"])
+    words = f"{best['decisions_per_s']:,.0f} with {best['batch']}"
+    checks = [reported("most decisions per second", "-", words)]
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        series = {
+            "decisions/s": [(float(r["batch"]), r["decisions_per_s"]) for r in rows],
+            "steps/s": [(float(r["batch"]), r["steps_per_s"]["median"]) for r in rows],
+        }
+        figures.curves(axes, series, x_label="environments", y_label="per second")
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+
+    notes = (
+        f"a step takes a decision, if one is due, and then at most {EVENTS_PER_STEP} events",
+        "on a machine with other work these are lower bounds of the speed",
+    )
+    return Outcome([table], checks, {"throughput": measured}, draw, notes)

@@ -1,0 +1,437 @@
+"""The rows of DAS: their arithmetic on made-up samples, and small ones from end to end."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+
+from jaxsched import registry
+from jaxsched.envs.das import kinds
+from jaxsched.envs.das.recipe import variants
+from jaxsched.gang import GANG_JOBS
+from jaxsched.jobs import JobTable
+from jaxsched.papers import figures, runner
+from jaxsched.papers.das import (
+    PAPER,
+    common,
+    heuristics,
+    published,
+    significance,
+    speed,
+    states,
+    sweeps,
+    table1,
+)
+from jaxsched.papers.das.common import BASE, CLUSTERS, FEE, HEURISTICS, JCT
+from jaxsched.papers.lab import Lab
+from jaxsched.papers.policies import Policies
+from jaxsched.papers.settings import Settings
+from jaxsched.papers.store import Store
+
+TINY = (
+    "env.window=4",
+    "network.width=8",
+    "network.history=2",
+    "network.walk_length=4",
+    "episode_jobs=20",
+)
+SYSTEM = registry.get("das")
+
+
+def made_up(jct, fee, *, episodes=3, seeds=1):
+    """A policy that is so many times the base on every episode; the base differs a lot."""
+    base = np.array([100.0, 400.0, 1600.0, 300.0, 250.0, 90.0])[:episodes]
+    ones = np.ones((seeds, 1))
+    return {JCT: ones * jct * base, FEE: ones * fee * np.full(episodes, 50.0)}
+
+
+def sample_of_policies(**factors):
+    """Heuristics and others at 1, but for the given ones."""
+    names = [*HEURISTICS, "random", "untrained", "RIFLING", "DAS"]
+    return {name: made_up(*factors.get(name, (1.0, 1.0))) for name in names}
+
+
+def verdicts(checks):
+    return {check.item: check.verdict for check in checks}
+
+
+def lab_of(folder, **more):
+    sizes = {"num_train": 1, "num_validation": 1, "num_test": 1, "num_jobs": 20, **more}
+    settings = Settings(folder, quick=True, overrides=TINY, seeds=(0, 1), **sizes)
+    return Lab(SYSTEM, settings, Store(folder), PAPER.quick_changes)
+
+
+class MadeUpLab(Lab):
+    """Trains nothing: a policy is its label, and its results follow from that."""
+
+    factors = {"DAS": 0.9, "RIFLING": 0.95, "heads 1": 0.95, "history 8": 0.8}
+
+    def train_all(self, studies):
+        return {name: SimpleNamespace(label=name) for name in studies}
+
+    def play(self, trained, tables, *, weights=None, params=()):
+        last = trained.label.split(", ")[-1]
+        first = trained.label.split(", ")[0]
+        factor = self.factors.get(last, self.factors.get(first, 1.0))
+        factor = 1.3 if weights is not None else factor
+        if len(tables) == 1 and first == "DAS":  # fresh episodes alone: loads
+            factor *= self.load_factor(tables)
+        fee = 1.01 if last == "heads 1" else 1.0
+        return made_up(factor, fee, episodes=len(tables), seeds=2)
+
+    def load_factor(self, tables):
+        return 0.5 if "das-2" in tables[0].name else 1.0
+
+    def rule(self, name, env, tables, *, params=()):
+        return made_up({"random": 2.0, "lazy": 3.0}.get(name, 1.0), 1.0, episodes=len(tables))
+
+
+def made_up_lab(folder):
+    real = lab_of(folder)
+    return MadeUpLab(SYSTEM, real.settings, real.store, PAPER.quick_changes)
+
+
+def test_table_1_is_the_papers():
+    average = {
+        name: [np.mean([getattr(row[c], what) for c in CLUSTERS]) for what in ("jct", "fee")]
+        for name, row in published.TABLE_1.items()
+    }
+    assert len(average) == 13
+    np.testing.assert_allclose(average["DAS"], [300.584, 50.286], atol=2e-3)
+    np.testing.assert_allclose(average["tetris"], [367.842, 52.448], atol=2e-3)
+    np.testing.assert_allclose(average["fifo_loadbalance"], [330.054, 51.189], atol=2e-3)
+
+
+def test_geometric_ratio():
+    base = {JCT: np.array([[100.0, 400.0]])}
+    halves = {JCT: np.array([[50.0, 800.0], [200.0, 200.0]])}
+    ratio = common.geometric_ratio(halves, base, JCT)
+    assert ratio.estimate == pytest.approx((0.5 * 2 * 2 * 0.5) ** 0.25)
+    assert ratio.low < 1 < ratio.high
+    short = common.geometric_ratio({JCT: np.array([[50.0]])}, base, JCT)
+    assert short.estimate == pytest.approx(0.5)
+    better = common.geometric_ratio(made_up(0.8, 1.0, seeds=3), made_up(1.0, 1.0), JCT)
+    assert (better.low, better.high) == pytest.approx((0.8, 0.8))
+    rows = {"small": {"a": made_up(0.5, 1), "b": made_up(1, 1)}, "large": {}}
+    rows["large"] = {"a": made_up(1.5, 1), "b": made_up(1, 1)}
+    assert common.mean_ratio(rows, "a", "b", JCT) == pytest.approx(1.0)
+
+
+def test_bounds_of_section_12_1():
+    samples = {
+        "small": sample_of_policies(DAS=(0.97, 0.9925), tetris=(0.96, 1.0), untrained=(0.97, 1.0)),
+        "medium": sample_of_policies(DAS=(0.95, 0.996), random=(0.9, 1.0)),
+        "large": sample_of_policies(DAS=(1.005, 1.005)),
+    }
+    found = verdicts(table1.checks_of(samples))
+    over = "{}: {} over FIFO-LoadBalance's ({})"
+    expected = {
+        ("small", "JCT"): ("met", "not met"),
+        ("small", "fee"): ("met", "not met"),
+        ("medium", "JCT"): ("met", "met"),
+        ("medium", "fee"): ("not met", "not met"),
+        ("large", "JCT"): ("met", "not met"),
+        ("large", "fee"): ("met", "not met"),
+    }
+    for (cluster, name), pair in expected.items():
+        levels = [found[over.format(cluster, name, level)] for level in ("must", "target")]
+        assert tuple(levels) == pair, (cluster, name)
+    assert found["small: mean JCT over the best heuristic's, tetris (target)"] == "not met"
+    assert found["medium: mean JCT over the best heuristic's, fifo_firstfit (target)"] == "met"
+    mean = "mean of the clusters' ratios of {} ({})"
+    assert found[mean.format("JCT", "must")] == "met"  # 0.975
+    assert found[mean.format("JCT", "target")] == "not met"
+    assert found[mean.format("fee", "must")] == "not met"  # 0.9978
+    assert found["small: JCT over random's"] == "met"
+    assert found["medium: JCT over random's"] == "not met"
+    assert found["small: JCT over an untrained network's"] == "not met"  # equal is not better
+
+
+def test_absent_clusters_are_not_judged():
+    found = verdicts(table1.checks_of({"small": sample_of_policies(DAS=(0.9, 0.9))}))
+    assert found["medium: must and target"] == found["large: must and target"] == "not judged"
+    assert found["mean of the clusters' ratios of JCT"] == "not judged"
+    assert found["small: JCT over FIFO-LoadBalance's (target)"] == "met"
+
+
+def test_lazy_checks():
+    floor = np.array([10.0, 20.0])
+    samples = {n: {JCT: np.array([[5.0, 6.0]]), FEE: 1.1 * floor[None]} for n in HEURISTICS}
+    samples["lazy"] = {JCT: np.array([[9.0, 9.0]]), FEE: 1.004 * floor[None]}
+    assert [c.met for c in heuristics.checks_of("small", samples, floor)] == [True, True, True]
+    samples["lazy"][FEE] = np.array([[10.0, 20.2]])  # one episode is too dear
+    assert [c.met for c in heuristics.checks_of("small", samples, floor)] == [False, True, True]
+    samples["tetris"] = {JCT: np.array([[10.0, 9.0]]), FEE: floor[None]}
+    assert [c.met for c in heuristics.checks_of("small", samples, floor)] == [False] * 3
+
+
+def test_contention_free_fee():
+    columns = {c.name: np.array([2, 1]) for c in GANG_JOBS}
+    columns |= {"submit_time": np.array([0, 5]), "duration": np.array([1800, 3600])}
+    fees = heuristics.contention_free_fees([JobTable(columns, schema=GANG_JOBS)], 3.0)
+    np.testing.assert_allclose(fees, [(4 * 0.5 + 1) * 3 / 2])
+
+
+def test_signed_rank():
+    draw = np.random.default_rng(0)
+    base = draw.uniform(10, 20, 200)
+    lower = significance.signed_rank(base - draw.uniform(-1, 2, 200), base)
+    assert lower.less < 1e-3 and lower.less < lower.different
+    higher = significance.signed_rank(base + 1, base)
+    assert higher.less > 0.99 and higher.different < 1e-3
+    assert significance.signed_rank(base, base) == (1.0, 1.0)
+    ranks = {name: {"JCT": lower, "fee": higher} for name in ("small", "large")}
+    ranks["medium"] = {"JCT": higher, "fee": higher}
+    found = verdicts(significance.checks_of(ranks))
+    assert found["small: p of JCT, DAS below RIFLING"] == "met"
+    assert found["medium: p of JCT, DAS below RIFLING"] == "not met"
+    assert found["large: p of JCT, DAS below RIFLING"] == "reported"
+
+
+def test_speed_checks():
+    times = {
+        "DAS": speed.DecisionTime(2.0, 2.0),
+        "mosa": speed.DecisionTime(19.0, 2.0),
+        "malo": speed.DecisionTime(21.0, 2.0),
+        "together": speed.DecisionTime(0.1, 2.0),
+    }
+    found = speed.checks_of("small", times, "together")
+    assert [check.met for check in found] == [False, True, True, True]
+    times["together"] = speed.DecisionTime(0.1, 1.0)  # fewer jobs: each takes longer
+    times["DAS"] = speed.DecisionTime(26.6, 2.0)
+    found = speed.checks_of("small", times, "together")
+    assert [check.met for check in found] == [False, False, False, True]
+
+
+@pytest.mark.parametrize("policy", common.LEARNED)
+def test_recipes(policy, tmp_path):
+    """Every learned policy has a recipe for each cluster that quick changes and others fit."""
+    lab = lab_of(tmp_path)
+    for cluster, size in published.NUM_SERVERS.items():
+        recipe = common.recipe_of(lab, policy, cluster)
+        assert recipe.env.num_servers == size and recipe.env.window == 4
+        assert recipe.loop.num_updates == 2 and recipe.learner.num_minibatches == 2
+        if policy.startswith("DA"):
+            assert recipe.network.variant == policy
+        if recipe.imitation is not None:
+            assert recipe.imitation.learner.total_updates == 4
+    recipe = replace(common.recipe_of(lab, policy, "small"), relative_to=None)
+    stages = SYSTEM.training(recipe, shipped(20)[:1])
+    parts = {"imitation": recipe.imitation is not None, "mappo": recipe.reinforcement}
+    assert [stage.name for stage in stages] == [name for name, there in parts.items() if there]
+    for stage in stages:
+        assert stage.loop.num_envs * stage.loop.rollout_length == 128
+    usual = common.recipe_of(Lab(SYSTEM, Settings(tmp_path), None), policy, "medium")
+    assert variants(usual) and usual.env.window == 32
+
+
+def test_changes_of_absent_stages():
+    recipe = SYSTEM.preset("quick")
+    change = "imitation.loop.num_updates=4"
+    assert not common._about_absent(recipe, change)
+    assert common._about_absent(replace(recipe, imitation=None), change)
+    assert not common._about_absent(recipe, "no_such.field=4")  # refused later
+
+
+def shipped(num_jobs):
+    return common.SHIPPED.tables("test", 4, num_jobs)
+
+
+def test_test_episodes(tmp_path):
+    lab = lab_of(tmp_path, num_test=2, num_jobs=30)
+    tables = common.test_tables(lab)
+    assert [len(table) for table in tables] == [30] * 6
+    assert [table.name for table in tables[:4]] == [f"das-test[{i}]" for i in range(4)]
+    assert len(lab.digests) == 2
+    high = common.test_tables(lab, "high", shipped=False)
+    assert len(high) == 2 and high[0]["submit_time"][-1] < tables[4]["submit_time"][-1]
+    train = common.GangWorkload("das-train")
+    assert [len(train.tables("train", 1, n)[0]) for n in (None, 30)] == [16_000, 30]
+    whole = Lab(SYSTEM, Settings(tmp_path), Store(tmp_path))
+    assert [len(t) for t in common.test_tables(whole)] == [1000] * 12
+
+
+def test_table_1_row(tmp_path, monkeypatch):
+    monkeypatch.setattr(table1, "untrained", lambda lab, trained, tables: [None])
+    lab = made_up_lab(tmp_path)
+    outcome = table1.table_1(lab)
+    jct, fee, four, ratios, _ = outcome.tables
+    names = [row[0] for row in jct.rows]
+    assert names[:13] == list(published.TABLE_1)
+    assert sorted(names[13:]) == ["linear", "random", "untrained"]
+    by_name = {row[0]: row for row in ratios.rows}
+    assert by_name["DAS"][1].estimate == by_name["DAS"][2] == pytest.approx(0.9)
+    assert by_name["untrained"][2] == pytest.approx(1.3)
+    assert by_name["malo"][2] == pytest.approx(1.0)  # one episode against the same one
+    (malo,) = [row for row in jct.texts() if row[0] == "malo"]
+    assert malo[1] == "-" and malo[2] == "708.9"
+    assert {len(row) for table in outcome.tables for row in table.rows} >= {3, 5}
+    assert four.columns == ["policy", "small, JCT", "small, fee"]
+    assert fee.texts()[-1][2] == "-"
+    found = verdicts(outcome.checks)
+    assert found["small: JCT over FIFO-LoadBalance's (target)"] == "met"
+    assert found["small: fee over FIFO-LoadBalance's (must)"] == "not met"
+    assert found["small: JCT over an untrained network's"] == "met"
+    figures.save(tmp_path / "t.png", outcome.figure)
+    assert (tmp_path / "t.png").stat().st_size > 10_000
+
+
+def test_sweep_row(tmp_path):
+    outcome = sweeps.heads_and_history(made_up_lab(tmp_path))
+    (table,) = outcome.tables
+    ratios = {row[0]: row[3] for row in table.rows}
+    assert list(ratios) == ["heads 4, history 2", "heads 1", "history 4", "history 8"]
+    assert ratios["heads 1"] == pytest.approx(0.95 / 0.9)
+    worst = outcome.checks[0]
+    assert "history 8" in worst.item and worst.met is False and worst.measured == "11.11 %"
+    assert outcome.checks[1].measured == "4" and outcome.checks[2].measured == "8"
+    figures.save(tmp_path / "t.png", outcome.figure)
+    assert (tmp_path / "t.png").stat().st_size > 10_000
+
+
+def test_load_row(tmp_path):
+    lab = made_up_lab(tmp_path)
+    outcome = sweeps.loads(lab)
+    gains = {row[0]: row[5] for row in outcome.tables[0].rows}
+    assert gains["low, small"].estimate == pytest.approx(1 - 0.9 / 0.95)
+    assert gains["high, small"].estimate == pytest.approx(1 - 0.45 / 0.95)
+    assert outcome.checks[0].met is True
+    lab.load_factor = lambda tables: 2.0 if "das-2" in tables[0].name else 1.0
+    assert sweeps.loads(lab).checks[0].met is False
+    figures.save(tmp_path / "t.png", outcome.figure)
+    assert (tmp_path / "t.png").stat().st_size > 10_000
+
+
+@pytest.fixture(scope="module")
+def untrained_lab(tmp_path_factory):
+    """A lab whose policies have drawn weights; it plays for real."""
+    lab = lab_of(tmp_path_factory.mktemp("das"))
+
+    def train_all(studies):
+        return {name: fresh_policies(lab, study) for name, study in studies.items()}
+
+    lab.train_all = train_all
+    return lab
+
+
+def fresh_policies(lab, study):
+    (table,) = shipped(20)[:1]
+    stages = SYSTEM.training(replace(study.recipe, relative_to=None), [table])
+    env, kind = stages[-1].play_env, stages[-1].network
+    specs = env.specs(env.params([table]))
+    weights = [kinds.init_weights(kind, env, jax.random.key(seed), specs) for seed in (0, 1)]
+    return Policies(SYSTEM, stages, (0, 1), lab.store.path, weights, {})
+
+
+def test_jobs_of_both_policies(untrained_lab):
+    """T3 from end to end; means over jobs are those that evaluations report."""
+    outcome = significance.wilcoxon_tests(untrained_lab)
+    (table,) = outcome.tables
+    trained = common.train(untrained_lab, ("DAS",), ("small",))["small"]["DAS"]
+    tables = common.test_tables(untrained_lab)
+    jobs = significance.job_values(untrained_lab, trained, tables)
+    played = untrained_lab.play(trained, tables)
+    assert jobs["JCT"].shape == (100,)
+    assert jobs["JCT"].mean() == pytest.approx(played[JCT].mean(), rel=1e-9)
+    assert jobs["fee"].mean() == pytest.approx(played[FEE].mean(), rel=1e-9)
+    fresh = table1.untrained(untrained_lab, trained, tables)
+    again = untrained_lab.play(trained, tables, weights=fresh)
+    np.testing.assert_array_equal(again[JCT], played[JCT])
+    assert (played[JCT][0] != played[JCT][1]).any()
+    (jct, fee) = table.rows
+    assert jct[1] == fee[1] == 100
+    assert 0 <= outcome.values["small"]["JCT"]["less"] <= 1
+    figures.save(untrained_lab.store.path / "t.png", outcome.figure)
+    assert (untrained_lab.store.path / "t.png").stat().st_size > 10_000
+
+
+def test_scenes(untrained_lab):
+    """F6 from end to end."""
+    outcome = states.scripted_states(untrained_lab)
+    assert [check.verdict for check in outcome.checks][2] == "reported"
+    for scene in outcome.values.values():
+        assert scene["priorities"].shape == (4,) and scene["preference"].shape == (50,)
+        assert scene["affinities"].shape == (4, 8)
+        heavy = scene["chosen"][[1, 3]]
+        assert (heavy >= 4).all()  # the others have too few CPUs
+    figures.save(untrained_lab.store.path / "f.png", outcome.figure)
+    assert (untrained_lab.store.path / "f.png").stat().st_size > 10_000
+
+
+def test_scripted_observations():
+    env = SYSTEM.environment()
+    crowded = states.crowded_state(env)
+    assert crowded.real.sum() == 5 and crowded.machines[:, 1].max() <= 0.5
+    twins = states.twin_states(env, 20, 0)
+    quiet, busy = twins.machines[:, states.QUIET], twins.machines[:, states.NEIGHBOUR]
+    np.testing.assert_array_equal(np.delete(quiet, 3, -1), np.delete(busy, 3, -1))
+    assert (quiet[:, 3] == 1).all() and (busy[:, 3] <= 0.75).all()
+    assert (twins.machines[..., 1] * 8 <= 6).all() and (twins.machines >= 0).all()
+
+
+def test_verdicts_of_scenes():
+    def scene(first, correct):
+        priorities = np.array([first, 0.2, 0.1])
+        preference = np.where(np.arange(50) < correct, 1.0, -1.0)
+        return states.Scenes(priorities, preference, np.zeros((4, 8)), np.array([0, 4, 5, 4]))
+
+    good = states.checks_of([scene(0.15, 50), scene(0.0, 30)], 4)
+    assert [check.met for check in good] == [True, True, None]
+    assert good[2].measured == "50.00 %"
+    bad = states.checks_of([scene(0.0, 39), scene(0.2, 39)], 4)
+    assert [check.met for check in bad] == [False, False, None]
+
+
+def test_decision_time(tmp_path, monkeypatch):
+    """F from end to end, without MALO, whose program takes longest to compile."""
+    calls = {"DAS": 3, "mosa": 3}
+    monkeypatch.setattr(speed, "QUICK_CALLS", calls)
+    monkeypatch.setattr(speed, "QUICK_BATCH", 4)
+    monkeypatch.setattr(speed, "checks_of", lambda cluster, times, together: [])
+    outcome = speed.decision_time(lab_of(tmp_path))
+    rows = {row[0]: row[1:] for row in outcome.tables[0].rows}
+    assert list(rows) == ["DAS", "mosa", "DAS, 4 side by side"]
+    for decision, jobs, job in rows.values():
+        assert decision > 0 and jobs >= 1 and job == pytest.approx(decision / jobs)
+    figures.save(tmp_path / "f.png", outcome.figure)
+    assert (tmp_path / "f.png").stat().st_size > 10_000
+
+
+def test_environment_speed(tmp_path, monkeypatch):
+    monkeypatch.setattr(speed, "QUICK_BATCHES", (2,))
+    monkeypatch.setattr(speed, "QUICK_STEPS", 64)
+    settings = replace(lab_of(tmp_path).settings, overrides=())
+    lab = Lab(SYSTEM, settings, Store(tmp_path), PAPER.quick_changes)
+    outcome = speed.environment_speed(lab)
+    ((batch, decisions, steps, least, most, share),) = outcome.tables[0].rows
+    assert batch == "2" and 0 < decisions <= steps and least <= steps <= most and 0 < share <= 100
+
+
+def test_lazy_row(tmp_path, monkeypatch):
+    """A through the runner, with fewer heuristics."""
+    monkeypatch.setattr(heuristics, "HEURISTICS", (BASE, heuristics.EAGER))
+    settings = lab_of(tmp_path).settings
+    (document,) = runner.run(PAPER, settings, ["A"], show=lambda text: None)
+    assert [check["met"] for check in document["checks"]][:2] == [True, True]
+    fee = np.mean(document["values"]["small"]["lazy"][FEE])
+    assert fee == pytest.approx(np.mean(document["values"]["without contention"]["small"]))
+    assert (tmp_path / "A.png").stat().st_size > 10_000
+
+
+def test_script(tmp_path):
+    path = Path(__file__).parents[2] / "benchmarks" / "papers" / "das.py"
+    command = [sys.executable, str(path), "--rows", "Z9", "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and not (tmp_path / "out").exists()
+    assert "error: unknown row 'Z9'; known are T1, F5, F6, F7, T3, A, F, S" in done.stderr
+
+
+def test_rows_have_names_of_their_own():
+    names = ["T1", "F5", "F6", "F7", "T3", "A", "F", "S"]
+    assert [row.name for row in PAPER.rows] == names
+    assert PAPER.chosen(["F7"])[0].run is sweeps.loads
