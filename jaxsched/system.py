@@ -248,6 +248,10 @@ class System(ABC):
         """The tables that a recipe uses; those of the system unless it names its own."""
         return getattr(recipe, "traces", self.traces)
 
+    def budget(self, recipe: Any) -> int:
+        """Environment steps that a recipe takes, of one seed."""
+        return int(recipe.loop.num_updates * recipe.loop.steps_per_update)
+
     def network_policy(self, env: Environment, kind: str, name: str, play: Play) -> Policy:
         """The policy whose weights are the parameters of that network."""
         apply = self.network(env, kind).apply

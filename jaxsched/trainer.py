@@ -130,6 +130,8 @@ def _train(host: "_Host", resume: bool, warm: Sequence[PyTree] | None) -> Traine
     )
     advance = training.chunk if len(seeds) == 1 else training.chunk_seeds
     with _interrupt_flag() as interrupted, progress:
+        if warm is not None and not any(host.curves):
+            host.evaluate(carry)  # what a stage starts from is among what it may choose
         while host.update < loop.num_updates:
             params = setup.params_at(host.update / loop.num_updates)
             carry, metrics = advance(

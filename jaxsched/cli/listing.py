@@ -7,8 +7,10 @@ LEARNERS = {
     "dqn": "deep Q-network: target network, double, n-step, prioritised replay",
     "imitation": "supervised learning of a teacher's decisions, live or recorded",
     "actor_critic": "REINFORCE actor-critic with prioritised replay, federated clusters",
-    "ppo": "proximal policy optimisation; groups of decisions at one instant",
+    "ppo": "proximal policy optimisation (PPO, MAPPO): one agent or several, any actions",
+    "regression": "supervised learning of a teacher's numbers or of the order they imply",
     "cross_entropy": "cross-entropy method over whole episodes, with a uniform trajectory",
+    "evolution": "cross-entropy search over the parameters of small policies",
 }
 
 
@@ -25,8 +27,7 @@ def list_all() -> None:
         for policy, info in system.policies.items():
             rows.append(("policy", f"{name}/{policy}", f"{info.description} ({info.kind})"))
         for preset in system.presets:
-            loop = system.presets[preset].loop
-            steps = loop.num_updates * loop.steps_per_update
+            steps = system.budget(system.presets[preset])
             rows.append(("preset", f"{name}/{preset}", f"{steps:,} environment steps"))
     rows += [("learner", learner, words) for learner, words in LEARNERS.items()]
     rows += [("trace", entry.name, entry.description) for entry in traces.entries()]

@@ -18,7 +18,7 @@ from jaxsched.algorithms.ppo import PPOConfig, mappo
 from jaxsched.algorithms.regression import AgentLoss, RegressionConfig, regression
 from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.agents import ORDERING, PLACEMENT
-from jaxsched.envs.das.baselines import baseline
+from jaxsched.envs.das.baselines import NAMES, baseline
 from jaxsched.envs.das.critic import ActionValue, StateValue, critic_features
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.kinds import agents_of, kind_of, learning_env, teacher_of
@@ -138,8 +138,31 @@ class Recipe:
                     f"das: search.loop.num_envs is {self.search.loop.num_envs}; accepted: {batch}, "
                     "members times episodes"
                 )
-        if self.imitation is None and self.search is None and not self.reinforcement:
+        if not self.loops:
             raise JaxschedError("das: there is nothing to train")
+        if self.imitation is not None:
+            check_rule("imitation.teacher", self.imitation.teacher, (*NAMES, "linear"))
+        if self.relative_to is not None:
+            check_rule("relative_to", self.relative_to, NAMES)
+            if self.env.reward_mode != "dense":
+                raise JaxschedError(
+                    f"das: relative_to needs the dense reward; env.reward_mode is "
+                    f"{self.env.reward_mode!r}"
+                )
+
+    @property
+    def loops(self) -> list[LoopConfig]:
+        """The loop of each stage."""
+        if self.search is not None:
+            return [self.search.loop]
+        loops = [] if self.imitation is None else [self.imitation.loop]
+        return [*loops, self.loop] if self.reinforcement else loops
+
+
+def check_rule(field: str, name: str, known: Sequence[str]) -> None:
+    """Refuse a rule that is not there."""
+    if name not in known:
+        raise JaxschedError(f"das: {field} is {name!r}; known are {', '.join(known)}")
 
 
 def stages_of(recipe: Recipe, tables: Sequence[JobTable], policy: Any) -> list[TrainingSetup]:

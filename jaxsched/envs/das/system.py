@@ -153,6 +153,10 @@ class DASSystem(System):
         policy = self.network_policy(env, kind, recipe.policy, recipe.play)
         return stages_of(recipe, tables, policy)
 
+    def budget(self, recipe: Recipe) -> int:
+        """Environment steps of all stages, of one seed."""
+        return sum(loop.num_updates * loop.steps_per_update for loop in recipe.loops)
+
     def claims(
         self, env: Environment, summary: Mapping[str, Mapping[str, float]], learned: str
     ) -> list[dict[str, Any]]:
