@@ -1,6 +1,7 @@
 """Environment steps per second, alone and with the policy network, and jumanji's beside them.
 
     python benchmarks/throughput.py [SYSTEM] [--quick] [--peers] [--peer-python FILE] [--json FILE]
+                                            [--option NAME=VALUE ...]
 
 The sweep takes some minutes. See ``benchmarks/README.md`` for what is measured and how.
 """
@@ -18,6 +19,12 @@ def main() -> None:
     parser.add_argument("--preset", help="take cluster and traces of this preset")
     parser.add_argument("--quick", action="store_true", help="three batch sizes")
     parser.add_argument("--batches", type=int, nargs="+", help="batch sizes to measure")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="of the environment"
+    )
+    parser.add_argument(
+        "--figures", nargs="+", default=None, help="environment, policy; both by default"
+    )
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--peers", action="store_true", help="measure jumanji's JobShop-v0 as well")
     parser.add_argument("--peer-python", metavar="FILE", help="interpreter that has jumanji")
@@ -37,6 +44,8 @@ def main() -> None:
         preset=arguments.preset,
         batches=arguments.batches or usual,
         repeats=arguments.repeats,
+        figures=arguments.figures or throughput.FIGURES,
+        options=throughput.read_options(arguments.option),
         peers=arguments.peers or bool(arguments.peer_python),
         peer_python=arguments.peer_python,
         progress=lambda line: print(line, file=sys.stderr, flush=True),

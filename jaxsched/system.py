@@ -27,10 +27,17 @@ Kind = Literal["baseline", "yardstick"]
 
 
 class PolicyInfo(NamedTuple):
-    """A rule-based policy of a system."""
+    """A rule-based policy of a system.
+
+    Attributes:
+      kind: a baseline of the paper, or a yardstick of ours.
+      description: one line.
+      slow: takes minutes, and so plays only where it is asked for by name.
+    """
 
     kind: Kind
     description: str
+    slow: bool = False
 
 
 class TraceSet(NamedTuple):
@@ -333,5 +340,10 @@ class System(ABC):
         return self.presets[name]
 
     def policy_names(self, *kinds: Kind) -> tuple[str, ...]:
-        """Names of the rule-based policies of these kinds, in table order."""
-        return tuple(name for name, info in self.policies.items() if info.kind in kinds)
+        """Names of the rule-based policies of these kinds, in table order, without slow ones."""
+        usual = self.usual_policies()
+        return tuple(name for name in usual if self.policies[name].kind in kinds)
+
+    def usual_policies(self) -> list[str]:
+        """Names of the rule-based policies that play unless others are asked for."""
+        return [name for name, info in self.policies.items() if not info.slow]

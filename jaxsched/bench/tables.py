@@ -40,7 +40,10 @@ def _throughput(result: Mapping[str, Any], console: Console) -> None:
         f"{result['bandwidth_bytes_per_s'] / 1e9:.1f} GB/s"
     )
     for figure, row in result["best"].items():
-        console.print(f"best {figure}: {_rate(row)} steps/s at batch {row['batch']}")
+        line = f"best {figure}: {_rate(row)} steps/s at batch {row['batch']}"
+        if row.get("decision_share", 1.0) < 1:
+            line += f", {row['decisions_per_s']:,.0f} decisions/s"
+        console.print(line)
     for peer in result["peers"]:
         versions = ", ".join(f"{name} {version}" for name, version in peer["versions"].items())
         line = f"best {peer['name']} ({versions}): {_rate(peer['best'])} steps/s"

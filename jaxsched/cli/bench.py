@@ -23,6 +23,9 @@ def bench(
     quick: Annotated[bool, typer.Option("--quick", help="Three batch sizes.")] = False,
     batch: Annotated[list[int] | None, typer.Option(min=1, help="Batch size (repeat).")] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Timed repeats of each row.")] = 10,
+    option: Annotated[
+        list[str] | None, typer.Option(help="Option of the environment: name=value (repeat).")
+    ] = None,
     peers: Annotated[bool, typer.Option("--peers", help="Measure jumanji as well.")] = False,
     peer_python: Annotated[
         Path | None, typer.Option(help="Interpreter of the environment that has jumanji.")
@@ -54,6 +57,7 @@ def bench(
             preset=preset,
             batches=batch or usual,
             repeats=repeats,
+            options=throughput.read_options(option or []),
             peers=peers or peer_python is not None,
             peer_python=None if peer_python is None else str(peer_python),
             progress=progress,

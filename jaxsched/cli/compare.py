@@ -134,7 +134,7 @@ def _run(
     if preset is not None:
         recipe = system.preset(preset)
         environment, traces = recipe.env, system.recipe_traces(recipe)
-    names = list(system.policies) if players.rules is None else players.rules
+    names = system.usual_policies() if players.rules is None else players.rules
     for name in names:
         system.rule(name, environment, 1, rules)  # refuse unknown names and values before any work
     if trace is None and options.num_traces is None:

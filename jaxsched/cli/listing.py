@@ -25,7 +25,8 @@ def list_all() -> None:
         system = registry.get(name)
         rows.append(("system", name, system.title))
         for policy, info in system.policies.items():
-            rows.append(("policy", f"{name}/{policy}", f"{info.description} ({info.kind})"))
+            slow = ", slow: by name only" if info.slow else ""
+            rows.append(("policy", f"{name}/{policy}", f"{info.description} ({info.kind}{slow})"))
         for preset in system.presets:
             steps = system.budget(system.presets[preset])
             rows.append(("preset", f"{name}/{preset}", f"{steps:,} environment steps"))

@@ -201,11 +201,11 @@ def _test(
         setup.play,
         "; ".join(setup.variants),
     )
-    result = comparison.compare(contest, list(system.policies), [learned], environment=env)
+    result = comparison.compare(contest, system.usual_policies(), [learned], environment=env)
     chosen_on = "training" if sets.validation is sets.train else "validation"
     same = comparison.Contest(system, sets.validation.tables, sets.validation.source)
     result["learning_curve"] = {
-        "levels": comparison.rule_scores(same, list(system.policies), env),
+        "levels": comparison.rule_scores(same, system.usual_policies(), env),
         "x_label": "training episodes",
         "y_label": f"{result['metrics'][system.primary_metric]['label']} "
         f"({chosen_on} traces, {setup.play})",
