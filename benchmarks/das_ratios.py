@@ -1,11 +1,11 @@
-"""Trained DAS policies against FIFO-LoadBalance and the best heuristic, episode by episode.
+"""Trained DAS policies against every heuristic, episode by episode.
 
     python benchmarks/das_ratios.py RUN [RUN ...] [--fresh 28] [--json FILE]
 
 Each RUN is a run directory of ``jaxsched train das``, whose cluster decides the environment. The
 episodes are the four shipped test episodes and fresh ones from a seed that is used for nothing
-else. Ratios are geometric means of the ratios per episode, with 95 % bootstrap intervals over seeds
-and episodes (DAS specification, section 12.1); per-job completion times are not needed here.
+else. ``untrained`` is the same network with fresh weights. Ratios are geometric means of the ratios per episode, with 95 % bootstrap intervals over seeds
+and episodes (DAS specification, section 12.1).
 """
 
 import argparse
@@ -62,6 +62,8 @@ def compare(run: Path, fresh: int) -> dict[str, Any]:
     params = system.params(env, tables)
     policy = system.network_policy(env, learned.network, "learned", learned.play)
     samples = {"learned": sample_of([system.play(env, policy, params, w) for w in learned.weights])}
+    untrained = system.init_weights(env, learned.network, params)
+    samples["untrained"] = sample_of([system.play(env, policy, params, untrained)])
     for name in (*HEURISTICS, *YARDSTICKS):
         rule = system.rule(name, env, len(tables[0]), {})
         samples[name] = sample_of([system.play(rule.env, rule.policy, params)])

@@ -1,7 +1,6 @@
 """What was seen and done at the last decisions, shown beside the observation.
 
-:class:`WithHistory` keeps it in the environment's state, for training; :func:`remembering` keeps
-the same in a policy's memory, so that what was trained plays the plain environment.
+:class:`WithHistory` keeps it in the environment's state, for training.
 
 Axes: ``K`` = length, decisions remembered, oldest first.
 """
@@ -15,7 +14,6 @@ import jax.numpy as jnp
 
 from jaxsched.environment import Environment
 from jaxsched.errors import JaxschedError
-from jaxsched.policies import Policy, View
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, PyTree, TimeStep
 
 
@@ -158,38 +156,6 @@ class WithHistory(Environment):
 
     def _report(self, state: HistoryState, timestep: TimeStep) -> tuple[HistoryState, TimeStep]:
         return state, timestep._replace(observation=Remembered(timestep.observation, state.history))
-
-
-def remembering(
-    name: str,
-    env: Environment,
-    length: int,
-    act: Callable[[PyTree, Remembered, PyTree, PRNGKey], PyTree],
-    *,
-    part: Callable[[PyTree], PyTree] = whole_action,
-    when: Decides = every_step,
-) -> Policy:
-    """A policy that keeps as its memory the history that :class:`WithHistory` would show.
-
-    Args:
-      name: what tables call it.
-      env: the plain environment that it plays.
-      length: K.
-      act: ``(weights, remembered, mask, key) -> action`` of one environment.
-      part: as in :class:`WithHistory`.
-      when: likewise.
-    """
-    check_length(length)
-
-    def init(params: Any) -> History:
-        return empty_history(env, params, length, part)
-
-    def play(weights: PyTree, memory: History, view: View, key: PRNGKey) -> tuple[PyTree, History]:
-        action = act(weights, Remembered(view.observation, memory), view.mask, key)
-        pushed = when(view.observation)
-        return action, push(memory, view.observation, part(action), pushed)
-
-    return Policy(name, init, play)
 
 
 def check_length(length: int) -> None:

@@ -5,13 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import probes
 import pytest
-from probes import NUM_ACTIONS, Grouped, Probe
+from probes import Grouped
 
 from jaxsched.environment import start, step_and_reset
 from jaxsched.errors import JaxschedError
-from jaxsched.evaluation import Recorder, run_episodes
-from jaxsched.history import Remembered, WithHistory, empty_history, push, remembering
-from jaxsched.policies import View
+from jaxsched.history import Remembered, WithHistory, empty_history, push
 
 LENGTH = 2
 ENV = WithHistory(Grouped(), LENGTH)
@@ -91,37 +89,6 @@ def test_specs_describe_the_observation():
     assert ENV.action_spec(PARAMS) == Grouped().action_spec(PARAMS)
 
 
-@pytest.mark.parametrize("env", [ENV, SPARSE], ids=["every step", "sparse"])
-def test_a_policy_remembers_what_the_wrapper_shows(env):
-    def act(weights, remembered, mask, key):
-        history = remembered.history
-        total = jnp.sum(jnp.where(history.valid, 1 + history.action, 0))
-        return (total + jnp.argmax(remembered.observation)) % NUM_ACTIONS
-
-    policy = remembering("summing", env.env, LENGTH, act, part=env.part, when=env.when)
-    state, timestep = env.reset(jax.random.key(0), PARAMS)
-    memory = policy.init(PARAMS)
-    for _ in range(6):
-        shown = timestep.observation
-        jax.tree.map(np.testing.assert_array_equal, shown.history, memory)
-        view = View(shown.observation, timestep.action_mask, state.inner, PARAMS)
-        action, memory = policy.act((), memory, view, jax.random.key(1))
-        assert action == act((), shown, timestep.action_mask, None)
-        state, timestep = env.step(jax.random.key(1), state, action, PARAMS)
-
-
-def test_a_remembering_policy_plays_the_plain_environment():
-    def never_the_same(weights, remembered, mask, key):
-        return jnp.where(remembered.history.valid[-1], 1 - remembered.history.action[-1], 0)
-
-    env = Probe()
-    params = probes.process(reward=[[1, 10, 0]] * 3, first=(0,))
-    policy = remembering("alternating", env, 1, never_the_same)
-    recorder = Recorder(lambda params: (), lambda records, timestep, playing: ())
-    outcome = run_episodes(env, policy, recorder, params, jnp.arange(1), jax.random.key(0))
-    assert outcome.episode_return.tolist() == [12.0]  # actions 0, 1, 0
-
-
 def test_push_only_where_it_should():
     empty = empty_history(Grouped(), PARAMS, LENGTH)
     kept = push(empty, jnp.ones(3), jnp.int32(1), jnp.bool_(False))
@@ -130,9 +97,5 @@ def test_push_only_where_it_should():
 
 
 def test_lengths_below_one_are_refused():
-    for build in (
-        lambda: WithHistory(Grouped(), 0),
-        lambda: remembering("none", Grouped(), 0, lambda *given: 0),
-    ):
-        with pytest.raises(JaxschedError, match="length of a history is 0"):
-            build()
+    with pytest.raises(JaxschedError, match="length of a history is 0"):
+        WithHistory(Grouped(), 0)
