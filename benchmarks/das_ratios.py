@@ -4,8 +4,8 @@
 
 Each RUN is a run directory of ``jaxsched train das``, whose cluster decides the environment. The
 episodes are the four shipped test episodes and fresh ones from a seed that is used for nothing
-else. ``untrained`` is the same network with fresh weights. Ratios are geometric means of the ratios per episode, with 95 % bootstrap intervals over seeds
-and episodes (DAS specification, section 12.1).
+else. ``untrained`` is the same network with fresh weights. Ratios are geometric means of the ratios
+per episode, with 95 % bootstrap intervals over seeds and episodes (section 12.1).
 """
 
 import argparse
