@@ -86,7 +86,9 @@ def compare(run: Path, fresh: int) -> dict[str, Any]:
         rows[name] = {
             "means": means,
             "mean_jct_of_shipped": shipped,
-            "ratios": {label: list(ratio[:3]) for label, ratio in ratios.items()},
+            "ratios": {
+                label: [ratio.estimate, ratio.low, ratio.high] for label, ratio in ratios.items()
+            },
             "per_seed_jct": sample["avg_jct_min"].mean(axis=1).tolist(),
             "per_seed_fee": sample["avg_fee"].mean(axis=1).tolist(),
         }
