@@ -333,6 +333,16 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
         )
     if recipe.scale_rates != paper.scale_rates:
         lines.append(f"arrival rates {', '.join(f'{r:g}' for r in recipe.scale_rates)}")
+    if recipe.reinforcement:
+        lines += _learner_variants(recipe, paper)
+    else:
+        lines.append("no reinforcement learning")
+    return tuple(lines)
+
+
+def _learner_variants(recipe: Recipe, paper: Recipe) -> list[str]:
+    """What differs in the settings of MAPPO."""
+    lines = []
     if recipe.critic != paper.critic:
         lines.append("critic of states")
     for name, words in (
@@ -346,6 +356,4 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
             lines.append(f"{words} {getattr(recipe.learner, name):g}")
     if recipe.learner.horizon_s is not None:
         lines.append(f"discount by time, horizon {recipe.learner.horizon_s:g} s")
-    if not recipe.reinforcement:
-        lines.append("no reinforcement learning")
-    return tuple(lines)
+    return lines
