@@ -103,7 +103,8 @@ def compare(run: Path, fresh: int) -> dict[str, Any]:
         "digest": digest_tables(tables),
         "best_heuristic": best,
         "policies": rows,
-        "facts": runs.facts(),
+        "command": f"python benchmarks/das_ratios.py {run.name} --fresh {fresh}",
+        "facts": {name: fact for name, fact in runs.facts().items() if name != "command"},
     }
 
 
