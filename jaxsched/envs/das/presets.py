@@ -39,9 +39,9 @@ QUICK = Recipe(
             ranking_scale=5.0,
         ),
     ),
-    loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=100),
+    loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=40),
     learner=PPOConfig(
-        total_updates=100,
+        total_updates=40,
         epochs=2,
         num_minibatches=4,
         sequence_length=32,
@@ -53,7 +53,7 @@ QUICK = Recipe(
         entropy_end=0.0,
     ),
     critic="state",
-    evaluate_every=40,
+    evaluate_every=20,
     checkpoint_every=40,
 )
 
