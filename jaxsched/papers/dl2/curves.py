@@ -55,11 +55,10 @@ def learning_curves(lab: Lab) -> Outcome:
     found = rules(lab, tuple(dict.fromkeys((teacher, "drf"))), recipe.env, tables)
     found["sl"] = lab.play(both, tables, weights=both.stage_weights(SUPERVISED, tables))
     drf = float(found["drf"][JCT].mean())
-    start = (0.0, float(found["sl"][JCT].mean()))
     curves: dict[str, Points] = {
         "SL": _floats(both.curve(SUPERVISED)),
         "RL": _floats(alone.curve()),
-        "SL+RL": [start, *_floats(both.curve())],
+        "SL+RL": _floats(both.curve()),
     }
     ends = {name: min(score for _, score in points) for name, points in curves.items()}
     first = {name: first_at_most(points, drf) for name, points in curves.items()}
@@ -151,7 +150,7 @@ def _joined(trained: Policies) -> Points:
             continue
         last = number == len(trained.stages) - 1
         curve = trained.curve(None if last else stage.name)
-        points += [(before + update, score) for update, score in curve]
+        points += [(before + update, score) for update, score in curve if update or not points]
         before += stage.loop.num_updates
     return points
 
