@@ -16,10 +16,8 @@ from typing import Any
 
 from jaxsched.cpu import prepare_cpu
 
-HEURISTICS = ("fifo_firstfit", "fifo_loadbalance", "drf_firstfit", "drf_loadbalance", "tetris")
 YARDSTICKS = ("linear", "random")
 METRICS = {"JCT (min)": "avg_jct_min", "fee ($)": "avg_fee"}
-TEST_SEED = 7001
 LEAST_FRESH = 8
 
 
@@ -51,14 +49,17 @@ def main() -> int:
 def compare(run: Path, fresh: int) -> dict[str, Any]:
     """All policies on one run's cluster."""
     from jaxsched import registry, runs, saved_policies, traces
+    from jaxsched.envs.das.claims import BASE, HEURISTICS
     from jaxsched.jobs import digest_tables
     from jaxsched.papers.das.common import geometric_ratio
     from jaxsched.papers.samples import mean_of, sample_of
+    from jaxsched.papers.settings import ROLE_SEEDS
 
     system = registry.get("das")
     learned, saved = saved_policies.load(run, system)
     env = learned.env
-    tables = traces.get("das-test") + traces.get("das-normal", seed=TEST_SEED, num_traces=fresh)
+    tables = traces.get("das-test")
+    tables += traces.get("das-normal", seed=ROLE_SEEDS["test"], num_traces=fresh)
     params = system.params(env, tables)
     policy = system.network_policy(env, learned.network, "learned", learned.play)
     samples = {"learned": sample_of([system.play(env, policy, params, w) for w in learned.weights])}
@@ -76,7 +77,7 @@ def compare(run: Path, fresh: int) -> dict[str, Any]:
     for name, sample in samples.items():
         means = {label: mean_of(sample, metric).estimate for label, metric in METRICS.items()}
         ratios = {
-            label: geometric_ratio(sample, samples["fifo_loadbalance"], metric)
+            label: geometric_ratio(sample, samples[BASE], metric)
             for label, metric in METRICS.items()
         }
         shipped = float(sample["avg_jct_min"][:, :4].mean())

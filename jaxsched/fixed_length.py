@@ -80,6 +80,10 @@ class FixedLength(Environment):
         observation, mask = self.env.observe(state.inner, params)
         return observation, _padding_mask(mask, state.ended)
 
+    def decides(self, state: FixedLengthState) -> Array:
+        """As the inner environment; not in padding."""
+        return self.env.decides(state.inner) & ~state.ended
+
     def num_episodes(self, params: PyTree) -> int:
         """As the inner environment."""
         return self.env.num_episodes(params)

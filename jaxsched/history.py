@@ -38,16 +38,6 @@ class Remembered(NamedTuple):
     history: History
 
 
-Decides = Callable[[PyTree], Array]
-"""Whether a decision is taken at an observation, bool scalar."""
-
-
-def every_step(observation: PyTree) -> Array:
-    """A decision is taken at every step."""
-    del observation
-    return jnp.bool_(True)
-
-
 def whole_action(action: PyTree) -> PyTree:
     """All of the action."""
     return action
@@ -93,18 +83,18 @@ class HistoryState(NamedTuple):
 class WithHistory(Environment):
     """Another environment whose observation is :class:`Remembered`; all else is as there.
 
+    Steps in which it does not decide (``Environment.decides``) are not remembered.
+
     Attributes:
       env: the environment.
       length: K.
       part: what of an action is remembered (a module's function, so that equal wrappers hash
         alike).
-      when: at which observations a decision is taken; other steps are not remembered.
     """
 
     env: Environment
     length: int
     part: Callable[[PyTree], PyTree] = whole_action
-    when: Decides = every_step
 
     name = "with-history"
     behaviour_version = 1
@@ -127,7 +117,7 @@ class WithHistory(Environment):
         """Step the inner environment and remember what was seen before and executed."""
         seen, _ = self.env.observe(state.inner, params)
         inner, timestep = self.env.step(key, state.inner, action, params)
-        pushed = ~state.done & self.when(seen)
+        pushed = ~state.done & self.env.decides(state.inner)
         history = push(state.history, seen, self.part(action), pushed)
         return self._report(HistoryState(inner, history, state.done | timestep.done), timestep)
 
@@ -135,6 +125,10 @@ class WithHistory(Environment):
         """The inner observation with the history, and the inner mask."""
         observation, mask = self.env.observe(state.inner, params)
         return Remembered(observation, state.history), mask
+
+    def decides(self, state: HistoryState) -> Array:
+        """As the inner environment."""
+        return self.env.decides(state.inner)
 
     def num_episodes(self, params: PyTree) -> int:
         """As the inner environment."""

@@ -119,6 +119,11 @@ class JobTable:
         columns = {column: values[rows] for column, values in self.columns.items()}
         return replace(self, columns=columns, name=name or self.name)
 
+    def window(self, start: int, length: int, *, name: str | None = None) -> "JobTable":
+        """Consecutive jobs from row ``start`` on, the first of them submitted at 0."""
+        part = self.take(slice(start, start + length), name=name)
+        return part.with_columns(submit_time=part["submit_time"] - part["submit_time"][0])
+
     def with_columns(self, **columns: Any) -> "JobTable":
         """The table with some columns replaced or added."""
         return replace(self, columns={**self.columns, **columns})

@@ -78,6 +78,10 @@ class TaughtEnvironment(Environment):
         observation, mask = self.env.observe(state.inner, params)
         return Taught(observation, state.label), mask
 
+    def decides(self, state: TaughtState) -> Array:
+        """As the inner environment."""
+        return self.env.decides(state.inner)
+
     def num_episodes(self, params: PyTree) -> int:
         """As the inner environment."""
         return self.env.num_episodes(params)

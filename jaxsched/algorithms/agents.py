@@ -8,7 +8,6 @@ Axes: ``...`` any batch axes, ``T`` time, ``B`` batch, ``U`` units of an agent, 
 sequence, ``C`` sequences.
 """
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
@@ -16,6 +15,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from jaxsched.algorithms import gaussian
 from jaxsched.algorithms.dqn import best_legal
 from jaxsched.algorithms.softmax import (
     entropy,
@@ -202,21 +202,23 @@ def gaussian_agents(
         if active is not None:
             acts = active(observation, mask)
 
-        def units(of: Callable[[str, Normal], Array]) -> ByAgent:
-            return {name: jnp.where(acts[name], of(name, found[name]), 0.0) for name in found}
-
-        return Likelihood(
-            units(lambda name, normal: normal_log_density(normal, action[name])),
-            units(lambda name, normal: normal_entropy(normal)),
-            acts,
-        )
+        log_prob, entropies = {}, {}
+        for name, (mean, std) in found.items():
+            acting = acts[name].reshape(*acts[name].shape, *[1] * (mean.ndim - acts[name].ndim))
+            density = gaussian.log_density(jnp.where(acting, action[name], 0.0), mean, std)
+            units = acts[name].shape
+            density = jnp.sum(density.reshape(*units, -1), axis=-1)
+            each = jnp.mean(gaussian.entropy(std).reshape(*units, -1), axis=-1)
+            log_prob[name] = jnp.where(acts[name], density, 0.0)
+            entropies[name] = jnp.where(acts[name], each, 0.0)
+        return Likelihood(log_prob, entropies, acts)
 
     def sample(
         params: PyTree, observation: PyTree, mask: PyTree, key: PRNGKey
     ) -> tuple[ByAgent, ByAgent]:
         found = normals(params, observation)
         action = {
-            name: normal.mean + normal.std * jax.random.normal(k, normal.mean.shape)
+            name: gaussian.sample(k, *normal)
             for (name, normal), k in zip(
                 found.items(), jax.random.split(key, len(found)), strict=True
             )
@@ -233,16 +235,3 @@ def gaussian_agents(
         )
 
     return Agents(init, sample, greedy, evaluate)
-
-
-def normal_log_density(normal: Normal, x: Array) -> Array:
-    """Log density of each unit, ``[B, U]`` at ``x`` of the shape of the mean."""
-    error = (x - normal.mean) / normal.std
-    each = -0.5 * error**2 - jnp.log(normal.std) - 0.5 * math.log(2 * math.pi)
-    return jnp.sum(each.reshape(*each.shape[:2], -1), axis=-1)
-
-
-def normal_entropy(normal: Normal) -> Array:
-    """Entropy of each unit per dimension, ``[B, U]``."""
-    each = jnp.log(normal.std) + 0.5 * math.log(2 * math.pi * math.e)
-    return jnp.mean(each.reshape(*each.shape[:2], -1), axis=-1)

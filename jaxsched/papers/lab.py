@@ -75,8 +75,14 @@ class Lab:
         return quick if self.quick else full
 
     def recipe(self, preset: str, *assignments: str) -> Any:
-        """A preset, changed by the settings and then by ``path=value`` assignments."""
-        return override(self.system.preset(preset), [*self._changes, *assignments])
+        """A preset, changed by the settings and then by ``path=value`` assignments.
+
+        Changes by the settings, which are meant for all recipes, are left out where they are about
+        a stage that this one does not have.
+        """
+        recipe = self.system.preset(preset)
+        changes = [change for change in self._changes if not _about_absent(recipe, change)]
+        return override(recipe, [*changes, *assignments])
 
     def tables(self, workload: Workload, role: str, recipe: Any) -> list[JobTable]:
         """Job tables of a role: ``train``, ``validation`` or ``test``."""
@@ -218,6 +224,16 @@ def with_params(system: System, options: tuple[tuple[str, Any], ...]) -> System:
     kind: Any = type(f"{type(system).__name__}With", (type(system),), {"params": params})
     changed: System = kind()
     return changed
+
+
+def _about_absent(recipe: Any, assignment: str) -> bool:
+    """Whether the path of an assignment leads through a part that is None."""
+    node = recipe
+    for name in assignment.partition("=")[0].split(".")[:-1]:
+        node = getattr(node, name.strip(), ...)
+        if node is None:
+            return True
+    return False
 
 
 def _stages(

@@ -102,20 +102,21 @@ def _das(load: str) -> NamedTrace:
     return NamedTrace(f"das-{load}", f"DAS workload, arrival rate {rate:g}", True, make)
 
 
+def das_stream() -> JobTable:
+    """The DAS workload that the project ships, training and test part: 20,000 jobs."""
+    with resources.as_file(data_file("das_workload.csv.gz")) as path:
+        return read_tables(path, schema=GANG_JOBS)[0]
+
+
 def _das_shipped(part: str) -> Make:
     def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
-        with resources.as_file(data_file("das_workload.csv.gz")) as path:
-            (table,) = read_tables(path, schema=GANG_JOBS)
+        table = das_stream()
         if part == "train":
             return [table.take(slice(0, DAS_TRAINING_JOBS), name="das-train")]
         starts = range(DAS_TRAINING_JOBS, len(table), DAS_EPISODE_JOBS)
-        pieces = [
-            table.take(slice(start, start + DAS_EPISODE_JOBS), name=f"das-test[{index}]")
-            for index, start in enumerate(starts)
-        ]
         return [
-            piece.with_columns(submit_time=piece["submit_time"] - piece["submit_time"][0])
-            for piece in pieces
+            table.window(start, DAS_EPISODE_JOBS, name=f"das-test[{index}]")
+            for index, start in enumerate(starts)
         ]
 
     return make
@@ -127,8 +128,7 @@ def _das_mixed(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
     num_windows = num_traces // 2
     last = max(len(stream) - num_jobs, 0)
     starts = [last * k // max(num_windows - 1, 1) for k in range(num_windows)]
-    windows = [stream.take(slice(s, s + num_jobs), name=f"das-train[{s}:]") for s in starts]
-    windows = [w.with_columns(submit_time=w["submit_time"] - w["submit_time"][0]) for w in windows]
+    windows = [stream.window(start, num_jobs, name=f"das-train[{start}:]") for start in starts]
     return windows + gang_tables(seed, num_traces - num_windows, num_jobs=num_jobs)
 
 

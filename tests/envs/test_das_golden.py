@@ -13,6 +13,7 @@ from jaxsched.cli.simulate import in_layout
 from jaxsched.envs.das import DAS, cases
 from jaxsched.envs.das.cases import simulate
 from jaxsched.errors import JaxschedError
+from jaxsched.traces.registry import das_stream
 
 FILES = golden_files("das")
 KIND = {path: load(path)["kind"] for path in FILES}
@@ -68,9 +69,7 @@ def test_reference_heuristics(cluster):
     case = load(SEGMENTS)
     start = case["segment_starts"][SEGMENT]
     env = DAS(num_servers=cases.CLUSTERS[cluster])
-    params = env.params(
-        [cases.shipped_table()], starts=[start], episode_jobs=case["segment_length"]
-    )
+    params = env.params([das_stream()], starts=[start], episode_jobs=case["segment_length"])
     rules = ("fifo_loadbalance", "tetris") if cluster == "small" else ("drf_firstfit",)
     for rule in rules:
         found = cases.play_rule(env, rule, params)
@@ -130,7 +129,7 @@ def test_bad_cases(change, message):
 def test_episodes_are_cut_and_shifted():
     """A cut episode plays as the table of its rows does."""
     env = DAS(num_servers=8, window=8)
-    table = cases.shipped_table().take(slice(100, 160))
+    table = das_stream().take(slice(100, 160))
     cut = env.params([table], starts=[0, 17, 30], episode_jobs=30)
     whole = env.params([table.take(slice(17, 47))])
     assert (env.num_episodes(cut), env.max_jobs(cut)) == (3, 30)
@@ -152,7 +151,7 @@ def test_episodes_are_cut_and_shifted():
 
 def test_lazy_is_free_of_contention():
     """One job at a time: the least fee, at full speed."""
-    table = cases.shipped_table().take(slice(300, 330))
+    table = das_stream().take(slice(300, 330))
     env, lazy = DAS(window=8), DAS(window=8, lazy=True)
     eager = cases.play_rule(env, "eager", env.params([table]))
     found = cases.play_rule(lazy, "lazy", lazy.params([table]))
@@ -164,7 +163,7 @@ def test_lazy_is_free_of_contention():
 
 def test_a_drawn_episode_is_any_of_them():
     env = DAS(window=4)
-    params = env.params([cases.shipped_table().take(slice(0, 9))], starts=[0, 2, 6], episode_jobs=3)
+    params = env.params([das_stream().take(slice(0, 9))], starts=[0, 2, 6], episode_jobs=3)
     drawn = jax.jit(jax.vmap(lambda key: env.reset(key, params)[0].episode))(
         jax.random.split(jax.random.key(0), 64)
     )

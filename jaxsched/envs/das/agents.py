@@ -106,7 +106,7 @@ def with_history(env: DAS, options: DASNetwork) -> DAS | WithHistory:
     """The environment that the network learns in: ``env``, with its history if it remembers."""
     if not options.remembers:
         return env
-    return WithHistory(env, options.history, affinity_of, is_decision)
+    return WithHistory(env, options.history, affinity_of)
 
 
 def das_agents(env: DAS, options: DASNetwork | None = None) -> Agents:

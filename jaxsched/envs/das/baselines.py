@@ -20,9 +20,9 @@ from jaxsched.envs.das.placement import (
     Demand,
     Free,
     fitting,
-    inverse_of,
     place,
     rank_of,
+    rows_in_turn,
     take,
 )
 from jaxsched.errors import JaxschedError
@@ -108,16 +108,8 @@ def in_order(env: DAS, order: Order, row: Row, state: State) -> Action:
     """A fixed order, and affinities of what is free right before each placement."""
     priority = order(env, state)
     rank = rank_of(priority, real_slots(state))
-    slots = inverse_of(rank)
-    demand = _wanted(state)
-    in_turn = jax.tree.map(lambda x: x[slots], demand)
-
-    def body(free: Free, job: Demand) -> tuple[Free, Array]:
-        affinity = row(free)
-        return take(free, job, place(free, job, affinity)), affinity
-
-    _, affinity = jax.lax.scan(body, env.cluster.free(state.used), in_turn)
-    return {"priority": priority, "affinity": affinity[rank]}
+    affinity = rows_in_turn(env.cluster.free(state.used), _wanted(state), rank, row)
+    return {"priority": priority, "affinity": affinity}
 
 
 def tetris(env: DAS, state: State) -> Action:

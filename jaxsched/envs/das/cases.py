@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from importlib import resources
 from typing import Any
 
 import jax
@@ -16,11 +15,10 @@ from jaxsched.envs.das.dynamics import State, real_slots
 from jaxsched.envs.das.environment import DAS, Action, surrogate
 from jaxsched.envs.das.tables import SCALARS, Params
 from jaxsched.errors import JaxschedError
-from jaxsched.evaluation import run_episodes
 from jaxsched.gang import GANG_JOBS
 from jaxsched.jobs import JobTable, from_records
 from jaxsched.policies import Policy, View
-from jaxsched.traces.csv_tables import read_tables
+from jaxsched.traces.registry import das_stream
 from jaxsched.types import Array, TimeStep
 
 STATIC = (
@@ -44,7 +42,6 @@ SALT_STEP = 1000003
 CLUSTERS = {"small": 8, "medium": 16, "large": 32}
 TABLE_RULES = ("fifo_firstfit", "fifo_loadbalance", "drf_firstfit", "drf_loadbalance", "tetris")
 TABLE_METRICS = ("avg_jct_min", "avg_fee", "avg_inflation", "utilization", "makespan", "return")
-SHIPPED_TABLE = "das_workload.csv.gz"
 
 
 def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
@@ -275,7 +272,7 @@ def table_results(
       table: the table; the shipped workload by default.
       segments: which of the episodes to play; all by default.
     """
-    table = shipped_table() if table is None else table
+    table = das_stream() if table is None else table
     starts = list_of(case, "segment_starts")
     starts = starts if segments is None else [starts[index] for index in segments]
     length = case.get("segment_length")
@@ -293,14 +290,4 @@ def table_results(
 
 def play_rule(env: DAS, name: str, params: Params) -> dict[str, np.ndarray]:
     """Metrics of a rule on every episode of ``params``, float64 ``[E]``."""
-    episodes = jnp.arange(env.num_episodes(params))
-    recorder, policy = rec.recorder(env), baseline(name, env)
-    outcome = run_episodes(env, policy, recorder, params, episodes, jax.random.key(0))
-    return rec.summarise(env, params, np.asarray(episodes), outcome.records)
-
-
-def shipped_table() -> JobTable:
-    """The standard workload of section 12.1, 20,000 jobs."""
-    file = resources.files("jaxsched.traces") / "data" / SHIPPED_TABLE
-    with resources.as_file(file) as path:
-        return read_tables(path, schema=GANG_JOBS)[0]
+    return rec.play(env, baseline(name, env), params)

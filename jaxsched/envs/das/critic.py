@@ -8,10 +8,10 @@ from typing import Any
 import flax.linen as nn
 import jax.numpy as jnp
 
+from jaxsched.envs.das.agents import current, finite
 from jaxsched.envs.das.derived import derived_features
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.observation import Observation
-from jaxsched.history import Remembered
 from jaxsched.types import Array
 
 HIDDEN = (256, 256)
@@ -20,10 +20,7 @@ ACTION_LIMIT = 3.0
 
 def present(observation: Any) -> Observation:
     """The observation of the decision to take, zero in dummy slots; without history."""
-    if isinstance(observation, Remembered):
-        observation = observation.observation
-    jobs, machines, real = observation
-    return Observation(jnp.where(real[..., None], jobs, 0.0), machines, real)
+    return finite(current(observation))
 
 
 def critic_features(observation: Any, action: dict[str, Array]) -> Array:

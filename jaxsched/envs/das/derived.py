@@ -11,11 +11,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.observation import Observation
+from jaxsched.envs.das.observation import DAY_S, Observation
 from jaxsched.envs.das.recovered import Recovered, recover
 from jaxsched.types import Array
-
-DAY_S = 86400.0
 
 
 class Derived(NamedTuple):

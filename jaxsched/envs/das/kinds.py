@@ -15,18 +15,19 @@ from jaxsched.environment import Environment
 from jaxsched.envs.das.agents import (
     ORDERING,
     PLACEMENT,
+    current,
     das_agents,
+    is_any,
     with_history,
 )
 from jaxsched.envs.das.baselines import baseline
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.linear import found_rule, init_linear, linear_policy
 from jaxsched.envs.das.networks import DASNetwork
-from jaxsched.envs.das.observation import Observation
+from jaxsched.envs.das.placement import rank_of
 from jaxsched.envs.das.players import das_policy, forgetful_policy
 from jaxsched.envs.das.rivals import dl2_agents, fifo_priority, rifling_agents
 from jaxsched.errors import JaxschedError
-from jaxsched.history import Remembered
 from jaxsched.policies import Play, Policy, View
 from jaxsched.types import Array, PRNGKey, PyTree, Specs
 
@@ -143,12 +144,7 @@ def squeezed(action: dict[str, Array], real: Array) -> dict[str, Array]:
     affinities likewise among the machines of each row (ties share their mean). NaN comes last.
     """
     action = jax.tree.map(lambda x: jnp.where(jnp.isnan(x), -jnp.inf, x), action)
-    priority = jnp.where(real, action["priority"], -jnp.inf)
-    count = jnp.maximum(jnp.sum(real), 1)
-    ahead = priority[None, :] > priority[:, None]
-    index = jnp.arange(real.shape[0])
-    tied = (priority[None, :] == priority[:, None]) & (index[None, :] < index[:, None])
-    rank = jnp.sum((ahead | tied) & real[None, :], axis=-1)
+    rank, count = rank_of(action["priority"], real), jnp.maximum(jnp.sum(real), 1)
     affinity = action["affinity"]
     better = jnp.sum(affinity[:, None, :] > affinity[:, :, None], axis=-1)
     worse = jnp.sum(affinity[:, None, :] < affinity[:, :, None], axis=-1)
@@ -167,9 +163,4 @@ def parts(action: dict[str, Array]) -> dict[str, Array]:
 def decision_due(observation: Any, mask: Array) -> Array:
     """Where some slot is real, bool ``[...]``."""
     del mask
-    return jnp.any(current(observation).real, axis=-1)
-
-
-def current(observation: Any) -> Observation:
-    """The observation of the decision to take."""
-    return observation.observation if isinstance(observation, Remembered) else observation
+    return is_any(current(observation).real)

@@ -4,6 +4,7 @@ Amounts are whole numbers in float32, exact below 2**20. Axes: ``N`` slots of th
 machines; ``P`` = N places of the order.
 """
 
+from collections.abc import Callable
 from functools import reduce
 from typing import NamedTuple
 
@@ -101,6 +102,27 @@ def inverse_of(rank: Array) -> Array:
     """The slot at each place of the order, int32 ``[P]``, of the slots' places ``[N]``."""
     index = jnp.arange(rank.shape[0])
     return jnp.sum(jnp.where(rank[None, :] == index[:, None], index[None, :], 0), axis=-1)
+
+
+def rows_in_turn(free: Free, demand: Demand, rank: Array, row: Callable[[Free], Array]) -> Array:
+    """Affinities by what is free when each job's turn comes, earlier jobs being placed by theirs.
+
+    Args:
+      free: what the machines have.
+      demand: of the jobs, leaves ``[N]``.
+      rank: int32 ``[N]``, their places in the order.
+      row: affinities ``[M]`` of free resources.
+
+    Returns:
+      float32 ``[N, M]``.
+    """
+
+    def body(free: Free, job: Demand) -> tuple[Free, Array]:
+        affinity = row(free)
+        return take(free, job, place(free, job, affinity)), affinity
+
+    in_turn = jax.tree.map(lambda x: x[inverse_of(rank)], demand)
+    return jax.lax.scan(body, free, in_turn)[1][rank]
 
 
 def place_in_order(free: Free, demand: Demand, affinity: Array, number: Array) -> Array:

@@ -8,9 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxsched.algorithms.critics import Critic, action_value, state_value
 from jaxsched.algorithms.evolution import EvolutionConfig, evolution
@@ -26,9 +24,8 @@ from jaxsched.envs.das.linear import decide_linear, init_linear
 from jaxsched.envs.das.networks import DASNetwork
 from jaxsched.envs.das.tables import Params
 from jaxsched.errors import JaxschedError
-from jaxsched.evaluation import run_episodes
 from jaxsched.fixed_length import FixedLength
-from jaxsched.jobs import JobTable
+from jaxsched.jobs import JobTable, rescale_arrivals
 from jaxsched.policies import Play
 from jaxsched.system import TraceSet, TrainingSetup
 from jaxsched.taught import TaughtEnvironment
@@ -202,14 +199,14 @@ def play_env(recipe: Recipe) -> DAS:
 def params_of(recipe: Recipe, tables: Sequence[JobTable]) -> Callable[[float], Params]:
     """Function of the training progress that gives the environment's parameters."""
     stream = [stretched(table, rate) for rate in recipe.scale_rates for table in tables]
-    pieces = [part for table in stream for part in _pieces(table, recipe)]
     if recipe.relative_to is not None:
+        pieces = _pieces(stream, recipe)
         params = relative_params(recipe.env, pieces, recipe.relative_to, recipe.fee_weight)
     elif len(stream) == 1 and len(stream[0]) > recipe.episode_jobs:
-        starts = range(0, len(stream[0]) - recipe.episode_jobs + 1, recipe.starts_every)
+        starts = _starts(stream[0], recipe)
         params = recipe.env.params(stream, starts=starts, episode_jobs=recipe.episode_jobs)
     else:
-        params = recipe.env.params(pieces)
+        params = recipe.env.params(_pieces(stream, recipe))
     return lambda progress: params
 
 
@@ -221,37 +218,32 @@ def relative_params(env: DAS, tables: Sequence[JobTable], rule: str, fee_weight:
     """
     params = env.params(list(tables))
     plain = replace(env, sampling="first", events_per_step=2)
-    episodes = np.arange(len(tables))
-    outcome = run_episodes(
-        plain,
-        baseline(rule, plain),
-        rec.recorder(plain),
-        params,
-        jnp.asarray(episodes),
-        jax.random.key(0),
-    )
-    found = rec.summarise(plain, params, episodes, outcome.records)
+    found = rec.play(plain, baseline(rule, plain), params)
     return params._replace(
         jct_ref_min=jnp.asarray(found["avg_jct_min"], jnp.float32),
         fee_ref=jnp.asarray(found["avg_fee"] / fee_weight, jnp.float32),
     )
 
 
-def _pieces(table: JobTable, recipe: Recipe) -> list[JobTable]:
-    """Episodes of a table: itself, or consecutive jobs from every start."""
-    if len(table) <= recipe.episode_jobs:
-        return [table]
-    starts = range(0, len(table) - recipe.episode_jobs + 1, recipe.starts_every)
-    parts = [table.take(slice(start, start + recipe.episode_jobs)) for start in starts]
-    return [p.with_columns(submit_time=p["submit_time"] - p["submit_time"][0]) for p in parts]
+def _starts(table: JobTable, recipe: Recipe) -> range:
+    """First rows of the episodes that are cut from a long table."""
+    return range(0, len(table) - recipe.episode_jobs + 1, recipe.starts_every)
+
+
+def _pieces(tables: Sequence[JobTable], recipe: Recipe) -> list[JobTable]:
+    """Episodes: short tables as they are, long ones as consecutive jobs from every start."""
+    length, pieces = recipe.episode_jobs, []
+    for table in tables:
+        if len(table) <= length:
+            pieces.append(table)
+        else:
+            pieces += [table.window(start, length) for start in _starts(table, recipe)]
+    return pieces
 
 
 def stretched(table: JobTable, rate: float) -> JobTable:
     """The table with arrivals ``rate`` times as frequent."""
-    if rate == 1.0:
-        return table
-    times = np.rint(table["submit_time"] / rate).astype(np.int64)
-    return table.with_columns(submit_time=times)
+    return table if rate == 1.0 else rescale_arrivals(table, 1.0 / rate)
 
 
 def _search_stage(recipe: Recipe, search: Search, common: dict[str, Any]) -> TrainingSetup:

@@ -9,7 +9,8 @@ import numpy as np
 
 from jaxsched.envs.das.environment import DAS, StepMetrics
 from jaxsched.envs.das.tables import DURATION, NUM_GPUS, SUBMIT, Params
-from jaxsched.evaluation import Recorder
+from jaxsched.evaluation import Recorder, run_episodes
+from jaxsched.policies import Policy
 from jaxsched.types import Array, TimeStep
 
 NEVER = -1
@@ -115,6 +116,13 @@ def per_job(env: DAS, params: Params, episodes: Any, records: Any) -> PerJob:
         num_gpus=num_gpus,
         fee=float(params.price) * num_gpus * (finish - start) / 3600.0,
     )
+
+
+def play(env: DAS, policy: Policy, params: Params) -> dict[str, np.ndarray]:
+    """Metrics of a policy without weights on every episode of ``params``, float64 ``[E]``."""
+    episodes = jnp.arange(env.num_episodes(params))
+    outcome = run_episodes(env, policy, recorder(env), params, episodes, jax.random.key(0))
+    return summarise(env, params, np.asarray(episodes), outcome.records)
 
 
 def summarise(env: DAS, params: Params, episodes: Any, records: Any) -> dict[str, np.ndarray]:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.observation import DAY_S, INSTANCE_SCALE, Observation
+from jaxsched.envs.das.placement import Demand, fitting
 from jaxsched.types import Array
 
 
@@ -47,11 +48,11 @@ def recover(env: DAS, observation: Observation) -> Recovered:
     machines = observation.machines
     requests = jnp.round(jobs[:, 1:4] * capacity)
     free = jnp.round(jnp.stack([machines[:, 1], machines[:, 0], machines[:, 2]], -1) * capacity)
-    asked = requests[:, None, :]
-    each = jnp.floor((free[None] + 0.5) / jnp.maximum(asked, 1.0))
-    fit = jnp.min(jnp.where(asked > 0, each, jnp.inf), axis=-1)
+    instances = jnp.round(jobs[:, 0] * INSTANCE_SCALE)
+    gpus, cpus, mem = free.T
+    fit = fitting((gpus, cpus, mem), Demand(instances, *requests.T)).T
     return Recovered(
-        instances=jnp.round(jobs[:, 0] * INSTANCE_SCALE),
+        instances=instances,
         requests=requests,
         wait_s=jnp.round(jobs[:, 4] * DAY_S),
         free=free,

@@ -8,22 +8,21 @@ Axes: ``...`` any batch axes, ``N`` slots, ``M`` machines, ``K`` groups of RIFLI
 
 from collections.abc import Callable
 from functools import partial
-from typing import cast
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from jaxsched.algorithms import gaussian
-from jaxsched.algorithms.agents import Agents, Likelihood
+from jaxsched.algorithms.agents import Agents, Likelihood, Normal, gaussian_agents
 from jaxsched.envs.das.agents import ORDERING, PLACEMENT, Action
+from jaxsched.envs.das.baselines import loadbalance
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.networks import SMALL, STD_FLOOR
 from jaxsched.envs.das.observation import Observation
-from jaxsched.envs.das.placement import Demand, Free, inverse_of, place, rank_of, take
+from jaxsched.envs.das.placement import Demand, inverse_of, rank_of, rows_in_turn
 from jaxsched.envs.das.recovered import recover
 from jaxsched.networks import mlp
-from jaxsched.types import Array, PRNGKey, PyTree, Specs
+from jaxsched.types import Array, PRNGKey, PyTree
 
 HIDDEN = 64
 ROUNDS = 10  # of Lloyd's algorithm
@@ -33,22 +32,22 @@ class GaussianHead(nn.Module):
     """One hidden layer to the mean (tanh) and deviation (sigmoid) of one number per row."""
 
     @nn.compact
-    def __call__(self, rows: Array) -> tuple[Array, Array]:
-        """Two ``[...]`` of rows ``[..., D]``."""
+    def __call__(self, rows: Array) -> Normal:
+        """Of ``[...]``, for rows ``[..., D]``."""
         out = nn.Dense(2, kernel_init=SMALL, name="head")(mlp(rows, "hidden", (HIDDEN,)))
-        return jnp.tanh(out[..., 0]), jnp.maximum(nn.sigmoid(out[..., 1]), STD_FLOOR)
+        return Normal(jnp.tanh(out[..., 0]), jnp.maximum(nn.sigmoid(out[..., 1]), STD_FLOOR))
 
 
 class JobPriority(nn.Module):
     """DL2: a priority for each job, from its row and the mean machine."""
 
     @nn.compact
-    def __call__(self, observation: Observation) -> tuple[Array, Array]:
-        """Mean and deviation, ``[..., N]`` each."""
+    def __call__(self, observation: Observation) -> dict[str, Normal]:
+        """Priorities ``[..., N]``."""
         jobs = jnp.where(observation.real[..., None], observation.jobs, 0.0)
         mean = jnp.mean(observation.machines, axis=-2, keepdims=True)
         rows = jnp.concatenate([jobs, jnp.broadcast_to(mean, jobs.shape)], axis=-1)
-        return GaussianHead(name="score")(rows)
+        return {ORDERING: GaussianHead(name="score")(rows)}
 
 
 class GroupAffinity(nn.Module):
@@ -61,8 +60,8 @@ class GroupAffinity(nn.Module):
     env: DAS
 
     @nn.compact
-    def __call__(self, observation: Observation) -> tuple[Array, Array]:
-        """Mean and deviation, ``[..., N, M]`` each."""
+    def __call__(self, observation: Observation) -> dict[str, Normal]:
+        """Affinities ``[..., N, M]``."""
         lead = observation.real.shape[:-1]
         single = Observation(*(x.reshape(-1, *x.shape[len(lead) :]) for x in observation))
         centroids, member = jax.vmap(partial(job_groups, self.env))(single)
@@ -78,12 +77,13 @@ class GroupAffinity(nn.Module):
             axis=-1,
         )
         of_groups = GaussianHead(name="score")(rows)
-        return jax.tree.map(
+        of_jobs = jax.tree.map(
             lambda x: jnp.take_along_axis(x, member[:, :, None], axis=1).reshape(
                 *lead, member.shape[-1], -1
             ),
             of_groups,
         )
+        return {PLACEMENT: of_jobs}
 
 
 def dl2_agents(env: DAS) -> Agents:
@@ -135,14 +135,8 @@ def load_balance_rows(env: DAS, observation: Observation, priority: Array) -> Ar
     known = recover(env, observation)
     rank = rank_of(priority, observation.real)
     demand = Demand(known.instances, *known.requests.T)
-    free: Free = (known.free[:, 0], known.free[:, 1], known.free[:, 2])
-
-    def body(free: Free, job: Demand) -> tuple[Free, Array]:
-        return take(free, job, place(free, job, free[0])), free[0]
-
-    in_turn = jax.tree.map(lambda x: x[inverse_of(rank)], demand)
-    _, rows = jax.lax.scan(body, free, in_turn)
-    return rows[rank]
+    gpus, cpus, mem = known.free.T
+    return rows_in_turn((gpus, cpus, mem), demand, rank, loadbalance)
 
 
 def job_groups(env: DAS, observation: Observation) -> tuple[Array, Array]:
@@ -183,41 +177,21 @@ def job_groups(env: DAS, observation: Observation) -> tuple[Array, Array]:
 def _one_agent(
     network: nn.Module, name: str, part: str, complete: Callable[[Observation, Array], Action]
 ) -> Agents:
-    """Agents of one Gaussian part of the action; ``complete`` adds the other."""
-
-    def init(key: PRNGKey, specs: Specs) -> PyTree:
-        return network.init(key, jax.tree.map(lambda x: x.zeros(), specs.observation))
-
-    def distribution(params: PyTree, observation: Observation) -> tuple[Array, Array]:
-        return cast(tuple[Array, Array], network.apply(params, observation))
-
-    def over_row(values: Array, real: Array, reduce: Callable[..., Array]) -> Array:
-        values = reduce(values, axis=-1) if values.ndim > real.ndim else values
-        return jnp.where(real, values, 0.0)
-
-    def log_prob(given: tuple[Array, Array], value: Array, real: Array) -> dict[str, Array]:
-        inside = real.reshape(*real.shape, *[1] * (value.ndim - real.ndim))
-        density = gaussian.log_density(jnp.where(inside, value, 0.0), *given)
-        return {name: over_row(density, real, jnp.sum)}
+    """The network's only agent, which gives one part of the action; ``complete`` adds the other."""
+    alone = gaussian_agents(network, lambda observation, mask: {name: observation.real})
 
     def sample(
         params: PyTree, observation: Observation, mask: PyTree, key: PRNGKey
     ) -> tuple[Action, dict[str, Array]]:
-        del mask
-        mean, std = distribution(params, observation)
-        value = gaussian.sample(key, mean, std)
-        return complete(observation, value), log_prob((mean, std), value, observation.real)
+        value, log_prob = alone.sample(params, observation, mask, key)
+        return complete(observation, value[name]), log_prob
 
     def greedy(params: PyTree, observation: Observation, mask: PyTree) -> Action:
-        del mask
-        return complete(observation, distribution(params, observation)[0])
+        return complete(observation, alone.greedy(params, observation, mask)[name])
 
     def evaluate(
         params: PyTree, observation: Observation, mask: PyTree, action: Action
     ) -> Likelihood:
-        del mask
-        given, real = distribution(params, observation), observation.real
-        entropy = over_row(gaussian.entropy(given[1]), real, jnp.mean)
-        return Likelihood(log_prob(given, action[part], real), {name: entropy}, {name: real})
+        return alone.evaluate(params, observation, mask, {name: action[part]})
 
-    return Agents(init, sample, greedy, evaluate)
+    return Agents(alone.init, sample, greedy, evaluate)

@@ -17,7 +17,7 @@ from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.features import features_of
 from jaxsched.envs.das.linear import found_rule, linear_policy
 from jaxsched.envs.das.presets import PRESETS
-from jaxsched.envs.das.recipe import Recipe, stages_of
+from jaxsched.envs.das.recipe import Recipe, play_env, stages_of
 from jaxsched.envs.das.searchers import SEARCHERS, searcher
 from jaxsched.envs.das.tables import Params
 from jaxsched.errors import JaxschedError
@@ -30,6 +30,7 @@ from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import PyTree
 
 LOAD = 45.0 / 64.0  # busy GPUs over those of the Small cluster, as the paper's workload
+FEE_REFERENCE = 50.0  # dollars, about the fee without contention: keeps scores near minutes
 FEE_WEIGHT = 3.0  # one per cent of fee counts as much as three of completion time
 
 
@@ -148,9 +149,8 @@ class DASSystem(System):
 
     def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
         """The stages of a recipe."""
-        env = replace(recipe.env, sampling="first", events_per_step=0)
         kind = kinds.kind_of(recipe.policy, recipe.network)
-        policy = self.network_policy(env, kind, recipe.policy, recipe.play)
+        policy = self.network_policy(play_env(recipe), kind, recipe.policy, recipe.play)
         return stages_of(recipe, tables, policy)
 
     def budget(self, recipe: Recipe) -> int:
@@ -187,9 +187,6 @@ class DASSystem(System):
         return MappingConfig(
             num_servers=8, max_duration_s=3 * 86400, mean_gap_s=mean_gap_s, load=load
         )
-
-
-FEE_REFERENCE = 50.0  # dollars, about the fee without contention: keeps scores near minutes
 
 
 @cache

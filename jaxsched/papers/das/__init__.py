@@ -1,7 +1,6 @@
 """The rows of DAS, its rivals and the heuristics: specification, section 12."""
 
 from jaxsched.papers.das import heuristics, significance, speed, states, sweeps, table1
-from jaxsched.papers.das.common import QUICK_CHANGES
 from jaxsched.papers.runner import Paper, Row
 
 PAPER = Paper(
@@ -17,6 +16,23 @@ PAPER = Paper(
         Row("F", "time per decision and per job (Appendix F)", speed.decision_time),
         Row("S", "environment decisions per second", speed.environment_speed),
     ),
-    quick_changes=QUICK_CHANGES,
+    quick_changes=(
+        "imitation.loop.num_updates=4",
+        "imitation.loop.num_envs=8",
+        "imitation.loop.rollout_length=16",
+        "imitation.learner.total_updates=4",
+        "imitation.learner.gradient_steps=2",
+        "imitation.learner.batch_size=4",
+        "imitation.learner.sequence_length=16",
+        "loop.num_updates=2",
+        "loop.num_envs=8",
+        "loop.rollout_length=16",
+        "learner.total_updates=2",
+        "learner.epochs=1",
+        "learner.num_minibatches=2",
+        "learner.sequence_length=16",
+        "evaluate_every=2",
+        "checkpoint_every=2",
+    ),
     quick_sizes={"num_train": 1, "num_validation": 2, "num_test": 2, "num_jobs": 150},
 )

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxsched.config import override
+from jaxsched.envs.das.claims import BASE as BASE
+from jaxsched.envs.das.claims import HEURISTICS as HEURISTICS
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.recipe import Recipe, play_env
 from jaxsched.jobs import JobTable, digest_tables
@@ -20,8 +21,6 @@ from jaxsched.statistics import Interval, paired_difference
 
 CLUSTERS = tuple(NUM_SERVERS)
 JCT, FEE = "avg_jct_min", "avg_fee"
-HEURISTICS = ("fifo_firstfit", "fifo_loadbalance", "drf_firstfit", "drf_loadbalance", "tetris")
-BASE = "fifo_loadbalance"
 LEARNED: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "DL2": ("dl2", ()),
     "RIFLING": ("rifling", ()),
@@ -38,26 +37,6 @@ INTERVALS = (
     "nothing else; intervals are 95 % bootstraps over seeds and episodes"
 )
 CHOICE = f"policies are chosen on validation tables; {INTERVALS}"
-
-QUICK_CHANGES = (
-    "imitation.loop.num_updates=4",
-    "imitation.loop.num_envs=8",
-    "imitation.loop.rollout_length=16",
-    "imitation.learner.total_updates=4",
-    "imitation.learner.gradient_steps=2",
-    "imitation.learner.batch_size=4",
-    "imitation.learner.sequence_length=16",
-    "loop.num_updates=2",
-    "loop.num_envs=8",
-    "loop.rollout_length=16",
-    "learner.total_updates=2",
-    "learner.epochs=1",
-    "learner.num_minibatches=2",
-    "learner.sequence_length=16",
-    "evaluate_every=2",
-    "checkpoint_every=2",
-)
-"""Of every recipe in a quick run, where it has such a stage."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +55,6 @@ SHIPPED = GangWorkload("das-test")
 def recipe_of(lab: Lab, policy: str, cluster: str, *assignments: str) -> Recipe:
     """The recipe of a learned policy on a cluster.
 
-    Changes for everyone (quick ones and those of the settings) are left out where they are about a
-    stage that the recipe does not have.
-
     Args:
       lab: with the settings.
       policy: one of ``LEARNED``.
@@ -87,21 +63,8 @@ def recipe_of(lab: Lab, policy: str, cluster: str, *assignments: str) -> Recipe:
     """
     preset, own = LEARNED[policy]
     suffix = "" if cluster == CLUSTERS[0] else f"-{cluster}"
-    recipe = lab.system.preset(preset + suffix)
-    common = [*(QUICK_CHANGES if lab.quick else ()), *lab.settings.overrides]
-    applicable = [change for change in common if not _about_absent(recipe, change)]
-    changed: Recipe = override(recipe, [*applicable, *own, *assignments])
-    return changed
-
-
-def _about_absent(recipe: Any, assignment: str) -> bool:
-    """Whether the path of an assignment leads through a part that is None."""
-    node = recipe
-    for name in assignment.partition("=")[0].split(".")[:-1]:
-        node = getattr(node, name.strip(), ...)
-        if node is None:
-            return True
-    return False
+    recipe: Recipe = lab.recipe(preset + suffix, *own, *assignments)
+    return recipe
 
 
 def study(lab: Lab, policy: str, cluster: str, *assignments: str) -> Study:

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from jaxsched.envs.das.claims import BOUNDS
+
 
 class Figures(NamedTuple):
     """Average completion time (min) and fee ($) of a job."""
@@ -49,10 +51,15 @@ class Accepted(NamedTuple):
     beats_best: bool = False
 
 
+def _must(cluster: str) -> Figures:
+    bounds = BOUNDS[NUM_SERVERS[cluster]]
+    return Figures(bounds.jct, bounds.fee)
+
+
 ACCEPTED = {
-    "small": Accepted(Figures(1.00, 0.996), Figures(0.95, 0.992), beats_best=True),
-    "medium": Accepted(Figures(0.99, 0.995), Figures(0.96, 0.992), beats_best=True),
-    "large": Accepted(Figures(1.01, 1.01), Figures(1.00, 1.00)),
+    "small": Accepted(_must("small"), Figures(0.95, 0.992), beats_best=True),
+    "medium": Accepted(_must("medium"), Figures(0.96, 0.992), beats_best=True),
+    "large": Accepted(_must("large"), Figures(1.00, 1.00)),
 }
 MEAN_ACCEPTED = Accepted(Figures(0.997, 0.997), Figures(0.97, 0.994))
 """Of the mean of the three clusters' ratios."""
