@@ -29,13 +29,14 @@ def to_column(values: Any, column: str, table: str, kind: str) -> Values:
       values: what was given.
       column: its name, for messages.
       table: the table's name, for messages.
-      kind: ``whole``, ``real`` or ``numbers``, as in ``jaxsched.jobs.Column``.
+      kind: ``whole``, ``real``, ``numbers`` or ``wholes``, as in ``jaxsched.jobs.Column``.
 
     Raises:
       JaxschedError: the values are not such numbers.
     """
-    array = (_whole_numbers if kind == "whole" else _real_numbers)(values, column, table)
-    if kind != "whole" and array.ndim != (2 if kind == "numbers" else 1):
+    read = {"whole": _whole_numbers, "wholes": _whole_lists}.get(kind, _real_numbers)
+    array = read(values, column, table)
+    if kind in ("real", "numbers") and array.ndim != (2 if kind == "numbers" else 1):
         found = "one number" if array.ndim == 1 else f"an array of shape {array.shape}"
         wanted = "a list of as many numbers" if kind == "numbers" else "one number"
         raise JaxschedError(
@@ -43,6 +44,55 @@ def to_column(values: Any, column: str, table: str, kind: str) -> Values:
         )
     array.setflags(write=False)
     return array
+
+
+def list_lengths(lists: Integers) -> Integers:
+    """Numbers in each list ``[n]`` of ``[n, L]``: up to its last one other than 0, at least 1."""
+    ends = np.where(lists != 0, np.arange(1, lists.shape[1] + 1), 1)
+    lengths: Integers = ends.max(axis=1, initial=1)
+    return lengths
+
+
+def to_length(lists: Integers, length: int) -> Integers:
+    """Lists ``[n, L]`` as ``[n, length]``, with zeros on the right; further numbers are cut."""
+    result = np.zeros((len(lists), length), lists.dtype)
+    shared = min(length, lists.shape[1])
+    result[:, :shared] = lists[:, :shared]
+    return result
+
+
+def _whole_lists(values: Any, column: str, table: str) -> Integers:
+    """An int64 copy of lists of any lengths, as long as the longest without zeros at its end."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "i" and values.ndim == 2:
+        lists = values.astype(np.int64)
+    else:
+        rows = _sequence(values)
+        if rows is None:
+            raise JaxschedError(
+                f"table '{table}': {column} is {describe_value(values)}; "
+                "accepted: a list of whole numbers for each job"
+            )
+        numbers: list[list[int]] = []
+        for job, row in enumerate(rows):
+            cells = _sequence(row)
+            parsed = [None] if cells is None else [_whole_number(cell) for cell in cells]
+            numbers.append([number for number in parsed if number is not None])
+            if len(numbers[-1]) < len(parsed):
+                raise JaxschedError(
+                    f"table '{table}', job {job}: {column} is {describe_value(row)}; "
+                    "accepted: a list of whole numbers"
+                )
+        lists = np.zeros((len(numbers), max([len(row) for row in numbers], default=1)), np.int64)
+        for padded, row in zip(lists, numbers, strict=True):
+            padded[: len(row)] = row
+    return to_length(lists, int(list_lengths(lists).max(initial=1)))
+
+
+def _sequence(values: Any) -> list[Any] | None:
+    """The elements of a list, tuple or array; None if it is anything else."""
+    if isinstance(values, list | tuple) or (isinstance(values, np.ndarray) and values.ndim):
+        return list(values)
+    return None
 
 
 def _real_numbers(values: Any, column: str, table: str) -> Values:

@@ -2,7 +2,8 @@
 
 A table holds one array per column (int64, or float64 for real numbers), one row per job, in order
 of submission. It lives on the host; ``stack_tables`` turns tables into the padded arrays that an
-environment's parameters hold. Axes: ``K`` tables, ``n`` jobs, ``L`` numbers of a list column.
+environment's parameters hold. Axes: ``K`` tables, ``n`` jobs, ``L`` numbers of a list column (of
+the longest list where lengths differ).
 """
 
 import hashlib
@@ -15,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.columns import Values, describe_value, to_column
+from jaxsched.columns import Values, describe_value, list_lengths, to_column, to_length
 from jaxsched.errors import JaxschedError
 
 Integers = npt.NDArray[np.int64]
@@ -37,8 +38,11 @@ class Column(NamedTuple):
       maximum: largest accepted value.
       unit: of the values.
       meaning: one line.
-      kind: ``whole`` numbers (int64 ``[n]``), ``real`` numbers (float64 ``[n]``) or a list of as
-        many real ``numbers`` for each job (float64 ``[n, L]``).
+      kind: ``whole`` numbers (int64 ``[n]``), ``real`` numbers (float64 ``[n]``), a list of as
+        many real ``numbers`` for each job (float64 ``[n, L]``), or for each job a list of
+        ``wholes``, of any length (int64 ``[n, L]``, shorter lists with zeros on their right; a
+        list ends with its last number other than 0). Bounds hold for every number of a list,
+        zeros before its end included, and a list has at least one number.
       default: what stands where the column is missing: a value, or the name of a column to copy;
         None: the column is required.
     """
@@ -48,7 +52,7 @@ class Column(NamedTuple):
     maximum: float
     unit: str
     meaning: str
-    kind: Literal["whole", "real", "numbers"] = "whole"
+    kind: Literal["whole", "real", "numbers", "wholes"] = "whole"
     default: float | str | None = None
 
 
@@ -143,6 +147,14 @@ def digest_tables(tables: Iterable[JobTable]) -> str:
     return hashlib.sha256("\n".join(t.digest() for t in tables).encode()).hexdigest()
 
 
+_WHAT = {
+    "whole": "a whole number",
+    "real": "a number",
+    "numbers": "a number",
+    "wholes": "whole numbers",
+}
+
+
 class Problem(NamedTuple):
     """Why a table is refused: the job (None: the table as a whole) and the reason."""
 
@@ -172,11 +184,17 @@ def find_problem(
         limit = limits.get(column.name)
         maximum = column.maximum if limit is None else min(limit, column.maximum)
         outside = (values < column.minimum) | (values > maximum)
+        if column.kind == "wholes":
+            lengths = list_lengths(values)
+            outside &= np.arange(values.shape[1]) < lengths[:, None]
         bad = np.flatnonzero(outside.any(axis=-1) if outside.ndim == 2 else outside)
         if bad.size:
-            what = "a whole number" if column.kind == "whole" else "a number"
-            accepted = f"{what} from {column.minimum:g} to {maximum:.10g} ({column.unit})"
-            return Problem(int(bad[0]), f"{column.name} is {values[bad[0]]}; accepted: {accepted}")
+            job = int(bad[0])
+            found = values[job]
+            if column.kind == "wholes":
+                found = describe_value(found[: lengths[job]].tolist())
+            accepted = f"{_WHAT[column.kind]} from {column.minimum:g} to {maximum:.10g}"
+            return Problem(job, f"{column.name} is {found}; accepted: {accepted} ({column.unit})")
     if any(column.name == "submit_time" for column in schema):
         return _find_disorder(table["submit_time"], from_zero)
     return None
@@ -264,17 +282,18 @@ def _field(record: Mapping[str, Any], column: Column) -> Any:
         return record[column.name]
     if isinstance(column.default, str):
         return record[column.default]
-    return [column.default] if column.kind == "numbers" else column.default
+    return [column.default] if column.kind in ("numbers", "wholes") else column.default
 
 
 class StackedJobs(NamedTuple):
     """Tables of one schema, padded to the longest.
 
     Attributes:
-      columns: column name -> int32 or float64 ``[K, n_max]``, list columns ``[K, n_max, L]`` with
-        ``L`` the least common multiple of the tables' (lists are cyclic). Rows beyond a table's
-        last job have ``submit_time`` 2**30 (never reached) and the smallest accepted value
-        elsewhere: one GPU, one second, model 0.
+      columns: column name -> int32 or float64 ``[K, n_max]``, list columns ``[K, n_max, L]``.
+        Lists of ``numbers`` are cyclic, ``L`` the least common multiple of the tables'; lists of
+        ``wholes`` end in zeros, ``L`` the largest. Rows beyond a table's last job have
+        ``submit_time`` 2**30 (never reached) and the smallest accepted value elsewhere: one GPU,
+        one second, model 0, a list of one number.
       num_jobs: int32 ``[K]``.
       names: the tables' names.
     """
@@ -309,19 +328,30 @@ def stack_tables(
     longest = max(length, *(len(table) for table in tables))
     columns: dict[str, Values] = {}
     for column in schema:
-        padding = NO_SUBMISSION if column.name == "submit_time" else column.minimum
-        shape: tuple[int, ...] = (len(tables), longest)
-        if column.kind == "numbers":
-            shape = (*shape, math.lcm(*(table[column.name].shape[1] for table in tables)))
-        stacked = np.full(shape, padding, np.int32 if column.kind == "whole" else np.float64)
+        stacked = _padding(column, [table[column.name] for table in tables], longest)
         for row, table in zip(stacked, tables, strict=True):
             values = table[column.name]
             if column.kind == "numbers":
-                values = np.tile(values, (1, shape[2] // values.shape[1]))
+                values = np.tile(values, (1, row.shape[1] // values.shape[1]))
+            elif column.kind == "wholes":
+                values = to_length(values, row.shape[1])
             row[: len(table)] = values
         columns[column.name] = stacked
     num_jobs = np.array([len(table) for table in tables], np.int32)
     return StackedJobs(columns, num_jobs, tuple(table.name for table in tables))
+
+
+def _padding(column: Column, parts: Sequence[Values], longest: int) -> Values:
+    """Stacked rows of a column as they are beyond a table's last job."""
+    shape: tuple[int, ...] = (len(parts), longest)
+    if column.kind == "wholes":
+        lists = np.zeros((*shape, max(part.shape[1] for part in parts)), np.int32)
+        lists[..., 0] = column.minimum
+        return lists
+    if column.kind == "numbers":
+        shape = (*shape, math.lcm(*(part.shape[1] for part in parts)))
+    value = NO_SUBMISSION if column.name == "submit_time" else column.minimum
+    return np.full(shape, value, np.int32 if column.kind == "whole" else np.float64)
 
 
 def rescale_arrivals(table: JobTable, scale: float) -> JobTable:

@@ -169,6 +169,62 @@ def test_stacking_pads_with_jobs_that_never_arrive():
     assert "job 0: submit_time" in refusal(stack_tables, [table(submit=(2**40, 2**40, 2**40))])
 
 
+LISTS = (
+    Column("submit_time", 0, 100, "s", "submission"),
+    Column("parts", 1, 9, "parts", "of a job", "wholes"),
+)
+
+
+def lists(*parts, name="lists"):
+    records = [{"submit_time": at, "parts": part} for at, part in enumerate(parts)]
+    return from_records(records, schema=LISTS, name=name)
+
+
+def test_lists_of_whole_numbers_of_any_length():
+    jobs = validate(lists([3], (1.0, np.int8(2)), np.array([4, 5, 6]), [7, 0, 0, 0]))
+    assert jobs["parts"].tolist() == [[3, 0, 0], [1, 2, 0], [4, 5, 6], [7, 0, 0]]
+    assert jobs["parts"].dtype == np.int64
+    assert jobs.take([0, 3])["parts"].tolist() == [[3], [7]]
+    assert len(from_records([], schema=LISTS)) == 0
+
+
+def test_zeros_at_the_end_of_lists_do_not_count():
+    jobs = lists([3, 1], [2])
+    padded = JobTable(
+        {"submit_time": [0, 1], "parts": np.array([[3, 1, 0, 0], [2, 0, 0, 0]])}, schema=LISTS
+    )
+    assert padded.digest() == jobs.digest()
+    assert lists([3, 1], [2], [1, 2, 3]).take([0, 1]).digest() == jobs.digest()
+    assert lists([3, 1], [0, 2]).digest() != jobs.digest()
+    assert lists([3], [1, 2]).digest() != jobs.digest()
+
+
+def test_padded_lists_are_stacked():
+    stacked = stack_tables([lists([3, 1], [2]), lists([4, 5, 6])], schema=LISTS).columns["parts"]
+    assert stacked.tolist() == [[[3, 1, 0], [2, 0, 0]], [[4, 5, 6], [1, 0, 0]]]
+    assert stacked.dtype == np.int32
+
+
+@pytest.mark.parametrize("part", [[10], [1, -1], [0, 3], [], [0]])
+def test_lists_outside_the_bounds(part):
+    message = refusal(validate, lists([1], part))
+    assert "job 1: parts is [" in message
+    assert "accepted: whole numbers from 1 to 9 (parts)" in message
+
+
+def test_lists_may_hold_zeros_where_zero_is_in_the_bounds():
+    schema = (LISTS[0], LISTS[1]._replace(minimum=0))
+    records = [{"submit_time": 0, "parts": part} for part in ([0, 3], [])]
+    assert len(validate(from_records(records, schema=schema))) == 2
+
+
+@pytest.mark.parametrize("part", [3, None, "12", [1.5], [True], [[1]], ["1"], {1: 2}, [2**63]])
+def test_what_is_no_list_of_whole_numbers(part):
+    assert "table 'lists', job 1: parts is" in refusal(lists, [1], part)
+    with pytest.raises(JaxschedError, match="parts is 5; accepted: a list of whole numbers for"):
+        JobTable({"parts": 5}, schema=LISTS)
+
+
 def test_arrivals_are_scaled_and_rounded_half_up():
     jobs = table(submit=(0, 1, 3))
     assert rescale_arrivals(jobs, 1.5)["submit_time"].tolist() == [0, 2, 5]

@@ -38,8 +38,10 @@ class PPOConfig:
       final_value_learning_rate: at the end; as ``final_learning_rate`` if absent.
       gamma: discount per group (see ``gamma_per``); unused where ``horizon_s`` is given.
       horizon_s: discount by time, ``exp(-elapsed / horizon_s)`` per step.
-      lambda_: weight of later groups in the targets.
-      step_lambda: weight of later decisions of the same group.
+      lambda_: weight of later groups in the targets; unused where ``window_s`` is given.
+      step_lambda: weight of later decisions of the same group; likewise.
+      window_s: targets are the rewards of so many simulated seconds
+        (:func:`jaxsched.algorithms.returns.windowed_returns`), if given.
       clip: largest change of a probability ratio that is rewarded.
       entropy_start: weight of the entropy, at the start.
       entropy_end: at the end; linear in between.
@@ -64,6 +66,7 @@ class PPOConfig:
     horizon_s: float | None = None
     lambda_: float = 0.95
     step_lambda: float = 1.0
+    window_s: float | None = None
     clip: float = 0.2
     entropy_start: float = 0.01
     entropy_end: float = 0.01
@@ -84,7 +87,7 @@ class PPOConfig:
                 f"PPOConfig.gamma_per is {self.gamma_per!r}; it must be one of "
                 f"{', '.join(get_args(GammaPer))}"
             )
-        for name in ("clip", "stop_kl"):
+        for name in ("window_s", "clip", "stop_kl"):
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise JaxschedError(f"PPOConfig.{name} is {value}; it must be above 0")
@@ -101,6 +104,7 @@ class Hyper(NamedTuple):
     horizon_s: Array  # infinite where groups are discounted by gamma
     lambda_: Array
     step_lambda: Array
+    window_s: Array  # infinite where targets are lambda returns
     clip: Array
     entropy_start: Array
     entropy_end: Array
@@ -114,7 +118,7 @@ def hyper_of(config: PPOConfig) -> Hyper:
     for name in ("value_learning_rate", "final_value_learning_rate"):
         if values[name] is None:
             values[name] = values[name.replace("value_", "")]
-    for name in ("horizon_s", "stop_kl"):
+    for name in ("horizon_s", "window_s", "stop_kl"):
         if values[name] is None:
             values[name] = float("inf")
     return Hyper(**{name: jnp.asarray(value, jnp.float32) for name, value in values.items()})

@@ -11,9 +11,13 @@ Where a rollout stops in the middle of a group, its last rows bootstrap from the
 observation, undiscounted: exact in expectation. Truncations bootstrap, terminations do not. With
 one decision per instant all this is the usual one-step target.
 
+Other schedulers are judged by what happens in a fixed time after a decision;
+:func:`windowed_returns` are sums over that window.
+
 Axes: ``T`` time, ``B`` batch of environments.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -156,3 +160,61 @@ def lambda_returns(
     steps = (rollout.reward, discount, next_values, weight)
     _, returns = jax.lax.scan(back, jnp.zeros(done.shape[1]), steps, reverse=True)
     return returns
+
+
+def windowed_returns(
+    rollout: Rollout, discount: Array, next_values: Array, window_s: float | Array
+) -> Array:
+    """Discounted rewards of the next ``window_s`` simulated seconds; float32 ``[T, B]``.
+
+    With ``s_t`` the simulated time at which step t begins,
+
+        G_t = sum over steps u >= t of the episode with s_u - s_t <= window_s of
+              (discount_t * ... * discount_{u-1}) * r_u
+
+    (MLFS, CoNEXT '20, the cumulative reward up to t_m; specification of MLFS, section 6). A reward
+    counts at the instant at which its step begins; that of a step which crosses several slots is
+    not split. Decisions at one instant therefore share their return, up to rewards between them.
+
+    Where the episode is cut or the rollout stops within the window, the value there is added. It
+    stands for a whole window from there on, so such returns look further than the others. Nothing
+    is added where the window ends before that, or after a termination.
+
+    Sums over 1, 2, 4, ... steps make up those of any length, in ``O(T log T)`` and without
+    differences of large sums. The borders of windows are exact while elapsed times are whole
+    seconds and add up to less than ``2**24`` of them.
+
+    Args:
+      rollout: leaves ``[T, B, ...]``.
+      discount: float32 ``[T, B]``, from :func:`step_discounts`.
+      next_values: float32 ``[T, B]``, values of ``rollout.next_observation``.
+      window_s: length of the window, simulated seconds; a reward exactly so much later counts.
+    """
+    done = rollout.terminated | rollout.truncated
+    num_steps, batch = done.shape
+    row, env = jnp.arange(num_steps, dtype=jnp.int32)[:, None], jnp.arange(batch)[None, :]
+    last = jax.lax.cummin(jnp.where(done, row, num_steps - 1), axis=0, reverse=True)
+
+    begins = jnp.cumsum(rollout.elapsed, axis=0, dtype=jnp.float32)
+    begins = jnp.concatenate([jnp.zeros_like(begins[:1]), begins])
+    search = jax.vmap(partial(jnp.searchsorted, side="right"), in_axes=1, out_axes=1)
+    beyond = search(begins, begins[:-1] + window_s).astype(jnp.int32)
+    length = jnp.minimum(beyond, last + 1) - row
+
+    sums, factors = rollout.reward, discount  # of the next 1, 2, 4, ... steps
+    at = jnp.broadcast_to(row, done.shape)
+    total, factor = jnp.zeros_like(discount), jnp.ones_like(discount)
+    for level in range(num_steps.bit_length()):
+        size = 1 << level
+        taken, here = (length & size) > 0, jnp.minimum(at, num_steps - 1)
+        total = total + jnp.where(taken, factor * sums[here, env], 0.0)
+        factor = jnp.where(taken, factor * factors[here, env], factor)
+        at = at + jnp.where(taken, size, 0)
+        sums = sums + factors * _later(sums, size)
+        factors = factors * _later(factors, size)
+    return total + jnp.where(beyond > last + 1, factor * next_values[last, env], 0.0)
+
+
+def _later(rows: Array, steps: int) -> Array:
+    """Rows so many steps later, zeros past the end; ``[T, B]``."""
+    return jnp.pad(rows[steps:], ((0, min(steps, len(rows))), (0, 0)))

@@ -2,21 +2,27 @@
 
 Header ``trace,submit_time,num_gpus,duration,model`` (or the columns of another schema), one row per
 job; the rows of a trace stand together, in order of submission. The ``trace`` column may be missing
-in a file with one trace; a list of numbers has blanks between them. Names that end in ``.gz`` are
+in a file with one trace; a list of numbers has blanks between them, and lists of whole numbers may
+differ in length. Names that end in ``.gz`` are
 compressed with gzip.
 """
 
 import gzip
 import io
+import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from jaxsched.columns import Values
+from jaxsched.columns import Values, describe_value, list_lengths
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs import RIGID_JOBS, JobTable, Schema, find_problem, validate
+from jaxsched.jobs import RIGID_JOBS, Column, JobTable, Schema, find_problem, validate
 from jaxsched.traces.rows import PathLike, Rows, read_rows, stem
+
+_WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
 
 def headers(schema: Schema = RIGID_JOBS) -> tuple[tuple[str, ...], ...]:
@@ -38,8 +44,13 @@ def read_tables(path: PathLike, *, schema: Schema = RIGID_JOBS) -> list[JobTable
 
 def tables_from_rows(rows: Rows, *, schema: Schema = RIGID_JOBS) -> list[JobTable]:
     """Job tables from a file that has been split into cells; see ``read_tables``."""
-    read = {"whole": rows.whole_numbers, "real": rows.numbers, "numbers": rows.number_lists}
-    columns: dict[str, Values] = {
+    read = {
+        "whole": rows.whole_numbers,
+        "real": rows.numbers,
+        "numbers": rows.number_lists,
+        "wholes": partial(_whole_lists, rows),
+    }
+    columns: dict[str, Any] = {
         column.name: read[column.kind](column.name)  # type: ignore[operator]
         for column in schema
     }
@@ -74,7 +85,7 @@ def write_tables(path: PathLike, tables: Sequence[JobTable]) -> None:
     lines = [",".join(headers(schema)[0])]
     for trace, table in enumerate(tables):
         validate(table, schema=schema, from_zero=schema == RIGID_JOBS)
-        cells = [[_cell(value) for value in table[column.name].tolist()] for column in schema]
+        cells = [_cells(table[column.name], column) for column in schema]
         lines += [f"{trace}," + ",".join(row) for row in zip(*cells, strict=True)]
     data = ("\n".join(lines) + "\n").encode()
     if str(path).endswith(".gz"):
@@ -89,9 +100,27 @@ def write_tables(path: PathLike, tables: Sequence[JobTable]) -> None:
         raise JaxschedError(f"{path}: cannot be written ({reason})") from None
 
 
-def _cell(value: float | list[float]) -> str:
-    """A value as text that reads back to the same bits."""
-    return " ".join(map(repr, value)) if isinstance(value, list) else repr(value)
+def _cells(values: Values, column: Column) -> list[str]:
+    """A column as texts that read back to the same bits; lists without zeros at their end."""
+    if values.ndim == 1:
+        return [repr(value) for value in values.tolist()]
+    rows = values.tolist()
+    if column.kind == "wholes":
+        lengths = list_lengths(values).tolist()
+        rows = [row[:length] for row, length in zip(rows, lengths, strict=True)]
+    return [" ".join(map(repr, row)) for row in rows]
+
+
+def _whole_lists(rows: Rows, name: str) -> list[list[int]]:
+    """A column of whole numbers with blanks between, any number of them in each cell."""
+    lists: list[list[int]] = []
+    for row, cell in enumerate(rows.column(name)):
+        words = cell.split()
+        if not words or not all(_WHOLE.fullmatch(word) for word in words):
+            accepted = "whole numbers with blanks between"
+            rows.fail(row, f"{name} is {describe_value(cell)}; accepted: {accepted}")
+        lists.append([int(word) for word in words])
+    return lists
 
 
 def _checked(rows: Rows, start: int, table: JobTable, schema: Schema) -> JobTable:

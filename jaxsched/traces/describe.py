@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from jaxsched import gang, task_graph
 from jaxsched.errors import JaxschedError
-from jaxsched.gang import as_rigid
 from jaxsched.jobs import Integers, JobTable
+from jaxsched.task_graph import TASK_JOBS
 from jaxsched.traces.rows import PathLike
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _COLOUR = "#2a6f97"
 def describe_tables(
     tables: Sequence[JobTable], *, num_servers: int = 15, gpus_per_server: int = 8
 ) -> dict[str, Any]:
-    """Statistics of one or more tables of rigid or gang jobs, ready for JSON.
+    """Statistics of one or more tables of rigid, gang or task-graph jobs, ready for JSON.
 
     Shares, run times and demands are over all jobs together; gap variation, span and load are
     means over the tables that have them (a table needs two submission times), else None.
@@ -36,18 +37,19 @@ def describe_tables(
       ``traces``, ``jobs`` (counts); ``one_gpu_share``; ``demand`` (GPUs -> jobs);
       ``duration_s`` (mean, median, min, max, p10 ... p99); ``gap_s`` (mean, median, and ``cv``,
       standard deviation over mean within a table); ``span_s`` (first to last submission);
-      ``load`` = sum of num_gpus * duration / (N * M * span), run times at best locality;
-      ``model_shares`` (model id -> share); ``notes`` of the tables.
+      ``load`` = sum of num_gpus * duration / (N * M * span), run times at best locality, or for
+      task graphs, which share GPUs, the GPU time that their tasks keep busy / (N * M * span);
+      ``model_shares`` (model id -> share), where jobs have models; ``notes`` of the tables.
     """
+    work = [_gpu_seconds(table) for table in tables]
+    models = [table["model"] for table in tables if "model" in table.columns]
     tables = _rigid(tables)
     gpus = np.concatenate([table["num_gpus"] for table in tables])
     duration = np.concatenate([table["duration"] for table in tables])
-    models = np.concatenate([table["model"] for table in tables])
     gaps = [np.diff(table["submit_time"]) for table in tables]
     all_gaps = np.concatenate(gaps)
-    spans = [int(table["submit_time"][-1]) for table in tables]
+    spans = [int(table["submit_time"][-1] - table["submit_time"][0]) for table in tables]
     capacity = num_servers * gpus_per_server
-    work = [float(np.sum(table["num_gpus"] * table["duration"])) for table in tables]
     return {
         "traces": len(tables),
         "jobs": len(gpus),
@@ -69,7 +71,7 @@ def describe_tables(
         "load": _mean(
             [w / (capacity * span) for w, span in zip(work, spans, strict=True) if span > 0]
         ),
-        "model_shares": {str(m): int(count) / len(models) for m, count in _counts(models)},
+        **({"model_shares": _shares(np.concatenate(models))} if models else {}),
         "notes": sorted({note for table in tables for note in table.notes}),
     }
 
@@ -134,7 +136,15 @@ def _rigid(tables: Sequence[JobTable]) -> list[JobTable]:
     """Tables with a number of GPUs for each job."""
     if not tables or any(len(table) == 0 for table in tables):
         raise JaxschedError("there are no jobs to describe; accepted: tables with jobs")
-    return [as_rigid(table) for table in tables]
+    return [gang.as_rigid(task_graph.as_rigid(table)) for table in tables]
+
+
+def _gpu_seconds(table: JobTable) -> float:
+    """GPU time that the jobs of a table keep busy (s)."""
+    if table.schema == TASK_JOBS:
+        return float(np.sum(task_graph.busy_gpu_seconds(table)))
+    rigid = gang.as_rigid(table)
+    return float(np.sum(rigid["num_gpus"] * rigid["duration"]))
 
 
 def _mean(values: list[float]) -> float | None:
@@ -144,6 +154,10 @@ def _mean(values: list[float]) -> float | None:
 def _counts(values: Integers) -> list[tuple[int, int]]:
     unique, counts = np.unique(values, return_counts=True)
     return list(zip(unique.tolist(), counts.tolist(), strict=True))
+
+
+def _shares(values: Integers) -> dict[str, float]:
+    return {str(value): count / len(values) for value, count in _counts(values)}
 
 
 def _title(tables: Sequence[JobTable]) -> str:

@@ -8,6 +8,7 @@ from jaxsched.elastic.schemas import CHIC_JOBS, DL2_JOBS
 from jaxsched.errors import JaxschedError
 from jaxsched.gang import GANG_JOBS
 from jaxsched.jobs import RIGID_JOBS, JobTable
+from jaxsched.task_graph import TASK_JOBS
 from jaxsched.traces import csv_tables, itp, philly
 from jaxsched.traces.raw import RawTrace
 from jaxsched.traces.rows import PathLike, Rows, read_rows
@@ -28,7 +29,7 @@ FORMATS = (
             csv_tables.headers(schema),
             partial(csv_tables.tables_from_rows, schema=schema),
         )
-        for schema in (RIGID_JOBS, DL2_JOBS, CHIC_JOBS, GANG_JOBS)
+        for schema in (RIGID_JOBS, DL2_JOBS, CHIC_JOBS, GANG_JOBS, TASK_JOBS)
     ),
     Format(philly.NAME, philly.HEADERS, philly.from_rows),
     Format(itp.NAME, itp.HEADERS, itp.from_rows),

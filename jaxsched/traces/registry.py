@@ -19,12 +19,23 @@ from jaxsched.traces.mapping import MappingConfig, import_trace
 from jaxsched.traces.raw import RawTrace
 from jaxsched.traces.rows import PathLike
 from jaxsched.traces.synthetic import SCHED2_WORKLOAD, generate
+from jaxsched.traces.task_workload import (
+    REAL_JOBS,
+    SMALL_JOBS,
+    SPAN_S,
+    task_table,
+    task_tables,
+)
 
 SAMPLE_LOAD = 0.72
 """Offered load of the resampled real traces, that of the SCHED2 workload; as published, ITP
 cluster 4 would ask for several times SCHED2's 120 GPUs."""
 
 DAS_TRAINING_JOBS, DAS_EPISODE_JOBS = 16_000, 1000
+
+MLFS_LARGE_JOBS = 20_000
+MLFS_LARGE_SPAN_S = SPAN_S * (MLFS_LARGE_JOBS / 2474) / (REAL_JOBS / 80)
+"""Span (s, 37.6 h) that gives each of 2474 GPUs the load that 620 jobs in 36 h give each of 80."""
 
 NUM_TRACES = 30  # drawn, unless asked otherwise
 Make = Callable[[int, int, int], list[JobTable]]
@@ -38,7 +49,7 @@ class NamedTrace(NamedTuple):
       description: one line.
       seeded: whether the seed and the numbers of traces and jobs matter.
       make: ``make(seed, num_traces, num_jobs)``; the arguments are ignored unless ``seeded``.
-      num_jobs: jobs of each trace, unless asked otherwise.
+      num_jobs: jobs of each trace, unless asked otherwise; 0: traces differ in it.
     """
 
     name: str
@@ -132,6 +143,40 @@ def _das_mixed(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
     return windows + gang_tables(seed, num_traces - num_windows, num_jobs=num_jobs)
 
 
+def _mlfs(name: str, num_gpus: int, usual: int, span_s: float = SPAN_S) -> NamedTrace:
+    """Other numbers of jobs come in as much shorter or longer a span, at the same load."""
+
+    def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+        span = span_s * (num_jobs / usual)
+        return task_tables(seed, num_traces, num_jobs=num_jobs, span_s=span)
+
+    words = f"MLFS workload, {usual} jobs in {span_s / 3600:.4g} h, for {num_gpus} GPUs"
+    return NamedTrace(f"mlfs-{name}", words, True, make, usual)
+
+
+def _mlfs_mixed(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+    """Loads 1, 2 and 3 by turns: 155, 310, 465 jobs in 36 h, or the number asked for in less."""
+    tables = []
+    for index in range(num_traces):
+        usual = SMALL_JOBS * (1 + index % 3)
+        jobs = num_jobs or usual
+        tables.append(task_table(seed, index, num_jobs=jobs, span_s=SPAN_S * (jobs / usual)))
+    return tables
+
+
+_TASKS = (
+    *(_mlfs(f"small-x{load}", 20, SMALL_JOBS * load) for load in (1, 2, 3)),
+    NamedTrace(
+        "mlfs-small-mixed",
+        "MLFS workload, 155, 310 and 465 jobs in 36 h by turns, for 20 GPUs",
+        True,
+        _mlfs_mixed,
+        0,
+    ),
+    *(_mlfs(f"real-x{load:g}", 80, int(REAL_JOBS * load)) for load in (0.25, 0.5, 1, 2, 3)),
+    _mlfs("large-x1", 2474, MLFS_LARGE_JOBS, MLFS_LARGE_SPAN_S),
+)
+
 _ELASTIC = (
     _dl2("dl2-sim", 60, 2.0),
     _dl2("dl2-testbed", 30, 1.5),
@@ -196,6 +241,7 @@ _ENTRIES = (
         _das_mixed,
     ),
     *(_das(load) for load in LOADS),
+    *_TASKS,
 )
 
 

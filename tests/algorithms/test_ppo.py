@@ -1,6 +1,6 @@
 """PPO finds known values, learns grouped bandits, and clips what it should."""
 
-from functools import cache
+from functools import cache, partial
 
 import flax.linen as nn
 import jax
@@ -11,7 +11,9 @@ import pytest
 from probes import NUM_ACTIONS, Grouped, Probe
 
 from jaxsched import training
-from jaxsched.algorithms.ppo import Extras, PPOConfig, ppo
+from jaxsched.algorithms.agents import softmax_agents
+from jaxsched.algorithms.critics import action_value
+from jaxsched.algorithms.ppo import Extras, PPOConfig, mappo, ppo
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Rollout
 
@@ -45,12 +47,12 @@ def with_hyper(state, **hyper):
     return state._replace(hyper=state.hyper._replace(**hyper))
 
 
-def train(learner, params, *lengths, env, seed=0, **hyper):
-    carry = training.init(env, learner, LOOP, jax.random.key(seed), params)
+def train(learner, params, *lengths, env, seed=0, loop=LOOP, **hyper):
+    carry = training.init(env, learner, loop, jax.random.key(seed), params)
     carry = carry._replace(learner_state=with_hyper(carry.learner_state, **hyper))
     parts = []
     for length in lengths or (UPDATES,):
-        carry, metrics = training.chunk(env, learner, LOOP, carry, params, num_updates=length)
+        carry, metrics = training.chunk(env, learner, loop, carry, params, num_updates=length)
         parts.append(jax.device_get(metrics))
     metrics = jax.tree.map(lambda *x: np.concatenate(x), *parts)
     assert all(np.isfinite(value).all() for value in metrics.values())
@@ -86,6 +88,18 @@ def test_discount_by_time_and_scaled_rewards():
     values = np.asarray(Value().apply(state.params.value, process.observation))
     np.testing.assert_allclose(values[:3], [2 * np.exp(-0.5), 2, 2], atol=0.1)
     assert metrics["explained_variance"][-1] > 0.9
+
+
+def test_values_of_a_window():
+    # Three steps of a second, reward 1 each: the window of a second takes in the next step only.
+    process = probes.process(reward=1.0, elapsed_s=1.0)
+    loop = training.LoopConfig(num_envs=8, rollout_length=3, num_updates=UPDATES)
+    state, metrics = train(
+        learner_of(window_s=9.0), process, env=Probe(), loop=loop, gamma=0.5, window_s=1.0
+    )
+    values = np.asarray(Value().apply(state.params.value, process.observation))
+    np.testing.assert_allclose(values[:3], [1.5, 1.5, 1], atol=0.05)
+    np.testing.assert_allclose(metrics["target_mean"], 4 / 3, rtol=1e-5)
 
 
 @pytest.mark.parametrize("changes", [{}, {"clip_value": True, "normalise_advantages": False}])
@@ -195,6 +209,29 @@ def test_losses_by_hand():
     np.testing.assert_allclose(found, 0.1 * np.array([[-slope, slope, 0]] * 3), rtol=1e-4)
 
 
+def test_a_window_longer_than_the_rollout_is_lambda_one():
+    rollout = rollout_of(np.full(4, np.log(0.5)), np.zeros(4))
+    ends = jnp.array([0, 1, 0, 0], bool)[:, None]
+    rollout = rollout._replace(terminated=ends, elapsed=jnp.array([0.0, 60, 60, 60])[:, None])
+    kernel = {"params": {"Dense_0": {"kernel": jnp.full((3, 1), 1 / 3)}}}
+
+    def after(**changes):
+        learner = learner_of(**ONE_STEP | {"gamma_per": "step"} | changes)
+        state = begin(learner, LEVEL)
+        state = state._replace(params=state.params._replace(value=kernel))
+        return learner.update(state, rollout, jax.random.key(0))
+
+    (whole, facts), (wide, same) = after(lambda_=1.0), after(window_s=3600.0)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), facts, same)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), whole.params, wide.params)
+    # Returns 1 - 0.99, -1, then 1 - 0.99 + 0.99**2 * 7 and -1 + 0.99 * 7, values of sum(7) / 3.
+    expected = [0.01, -1, 0.01 + 0.99**2 * 7, -1 + 0.99 * 7]
+    np.testing.assert_allclose(same["target_mean"], np.mean(expected), rtol=1e-5)
+    # Seconds count for the window although discounts count steps.
+    _, narrow = after(window_s=30.0)
+    np.testing.assert_allclose(narrow["target_mean"], np.mean([0.01, -1, 1, -1]), atol=1e-5)
+
+
 def test_gradients_are_clipped_to_their_norm():
     rollout = rollout_of(np.full(4, np.log(0.5)), np.array([0.0, 1, 2, 5]))
     norms = []
@@ -210,7 +247,8 @@ def test_gradients_are_clipped_to_their_norm():
 
 
 @pytest.mark.parametrize(
-    "changes", [{"epochs": 0}, {"num_minibatches": 0}, {"lambda_": 1.5}, {"clip": 0.0}]
+    "changes",
+    [{"epochs": 0}, {"num_minibatches": 0}, {"lambda_": 1.5}, {"clip": 0.0}, {"window_s": 0.0}],
 )
 def test_impossible_settings_are_refused(changes):
     with pytest.raises(JaxschedError, match=f"PPOConfig.{next(iter(changes))}"):
@@ -222,3 +260,11 @@ def test_minibatches_must_divide_the_rollout():
     rollout = rollout_of(np.zeros(4), np.zeros(4))
     with pytest.raises(JaxschedError, match="4 decisions does not split into 3"):
         learner.update(begin(learner), rollout, jax.random.key(0))
+
+
+def test_a_window_takes_a_state_value():
+    agents = softmax_agents(POLICY)
+    with pytest.raises(
+        JaxschedError, match="window_s is 60.0; it must be None for an action value"
+    ):
+        mappo(agents, action_value(Value(), agents), PPOConfig(1, window_s=60.0))

@@ -149,3 +149,106 @@ def test_moving_average_of_group_rewards():
     nothing = jax.tree.map(lambda x: x, groups._replace(complete=jnp.zeros((1, 1), bool)))
     same = returns.average_group_rewards(average, nothing, 0.9)
     np.testing.assert_allclose(same.mean(), expected, rtol=1e-5)
+
+
+def windowed_by_hand(rollout, discount, values, window_s):
+    """The definition of windowed returns, one reward at a time in double precision."""
+    reward, seconds, factors, values = (
+        np.asarray(x, np.float64) for x in (rollout.reward, rollout.elapsed, discount, values)
+    )
+    done = np.asarray(rollout.terminated | rollout.truncated)
+    steps, batch = done.shape
+    found = np.zeros((steps, batch))
+    for b in range(batch):
+        for t in range(steps):
+            later, factor, u = 0.0, 1.0, t
+            while later <= window_s:
+                found[t, b] += factor * reward[u, b]
+                factor *= factors[u, b]
+                later += seconds[u, b]
+                if done[u, b] or u == steps - 1:
+                    found[t, b] += factor * values[u, b] * (later <= window_s)
+                    break
+                u += 1
+    return found
+
+
+@jax.jit
+def windowed(rollout, values, window_s, horizon_s):
+    discount = returns.step_discounts(rollout, GAMMA, horizon_s)
+    return returns.windowed_returns(rollout, discount, values, window_s), discount
+
+
+def random_slots(seed, steps=37, batch=12):
+    """Steps that mostly take no time, else some slots of a minute; episodes of several lengths."""
+    rng = np.random.default_rng(seed)
+    ends = rng.choice(3, size=(steps, batch), p=[0.9, 0.05, 0.05])
+    ends[:, 0] = 0
+    elapsed = 60 * rng.choice([0, 0, 0, 1, 1, 2, 7], size=(steps, batch))
+    rollout = rollout_of(rng.normal(size=(steps, batch)), elapsed, ends == 1, ends == 2)
+    return rollout, jnp.asarray(rng.normal(size=(steps, batch)), jnp.float32)
+
+
+@pytest.mark.parametrize("window_s", [0.0, 60.0, 300.0, 1e9, np.inf])
+@pytest.mark.parametrize("horizon_s", [100.0, 1e4])
+def test_windowed_returns_are_their_definition(window_s, horizon_s):
+    rollout, values = random_slots(1)
+    found, discount = windowed(rollout, values, window_s, horizon_s)
+    assert found.dtype == jnp.float32
+    expected = windowed_by_hand(rollout, discount, values, window_s)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_windows_by_hand():
+    # Rewards at 0, 0, 60, 60, 120 s, the rollout ends at 180 s; gamma per group.
+    rollout = rollout_of([1, 2, 4, 8, 16], [0, 60, 0, 60, 60])
+    values = jnp.array([0.0, 0, 0, 0, 100])[:, None]
+    discount = returns.step_discounts(rollout, GAMMA)
+
+    def found(window_s):
+        return returns.windowed_returns(rollout, discount, values, window_s)[:, 0]
+
+    np.testing.assert_allclose(found(59.0), [3, 2, 12, 8, 16])
+    np.testing.assert_allclose(found(60.0), [3 + 6, 2 + 6, 12 + 8, 8 + 8, 16 + 50])
+    np.testing.assert_allclose(found(119.0), [3 + 6, 2 + 6, 12 + 8, 8 + 8, 16 + 50])
+    np.testing.assert_allclose(found(120.0), [3 + 6 + 4, 2 + 6 + 4, 12 + 8 + 25, 8 + 8 + 25, 66])
+
+
+def test_windows_end_with_episodes():
+    reward, elapsed, values = [1, 2, 50, 3], [60, 60, 60, 60], jnp.array([[7.0], [10], [20], [30]])
+    for cut, kind in ((0, "terminated"), (10, "truncated")):
+        rollout = rollout_of(reward, elapsed, **{kind: [0, 1, 0, 0]})
+        discount = returns.step_discounts(rollout, GAMMA)
+        wide = returns.windowed_returns(rollout, discount, values, 3600.0)[:, 0]
+        np.testing.assert_allclose(
+            wide, [1 + (2 + cut / 2) / 2, 2 + cut / 2, 50 + (3 + 15) / 2, 18]
+        )
+        narrow = returns.windowed_returns(rollout, discount, values, 60.0)[:, 0]
+        np.testing.assert_allclose(narrow, [1 + 2 / 2, 2 + cut / 2, 50 + 3 / 2, 18])
+
+
+def test_decisions_at_one_instant_share_their_windowed_return():
+    rollout, values = random_slots(2)
+    found, _ = windowed(rollout, values, 300.0, 100.0)
+    found, reward = np.asarray(found), np.asarray(rollout.reward)
+    same = ~np.asarray(returns.group_ends(rollout))[:-1]
+    assert same.sum() > 100
+    np.testing.assert_allclose(
+        found[:-1][same], (reward[:-1] + found[1:])[same], rtol=1e-5, atol=1e-5
+    )
+
+
+def test_a_window_beyond_the_rollout_gives_the_returns_of_lambda_one():
+    rollout, values = random_slots(3)
+    found, discount = windowed(rollout, values, np.inf, 100.0)
+    full = returns.lambda_returns(rollout, discount, values, 1.0)
+    np.testing.assert_allclose(found, full, rtol=1e-5, atol=1e-5)
+
+
+def test_large_rewards_outside_the_window_leave_no_trace():
+    reward = np.full(64, 0.1)
+    reward[40:] = 1e7
+    rollout = rollout_of(reward, np.full(64, 60.0))
+    found, _ = windowed(rollout, jnp.zeros((64, 1)), 300.0, 1e4)
+    expected = 0.1 * np.sum(np.exp(-60 * np.arange(6) / 1e4))
+    np.testing.assert_allclose(found[:35, 0], expected, rtol=1e-5)

@@ -1,4 +1,5 @@
 import gzip
+from functools import partial
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs import JobTable
+from jaxsched.jobs import Column, JobTable
 from jaxsched.traces import load, read_tables, write_tables
 
 HEADER = "trace,submit_time,num_gpus,duration,model\n"
@@ -61,6 +62,22 @@ def test_written_bytes(tmp_path):
         write_tables(tmp_path / "missing" / "t.csv", [jobs])
     with pytest.raises(JaxschedError, match="job 0: submit_time is 2"):
         write_tables(plain, [jobs.take([1])])
+
+
+def test_lists_of_whole_numbers(tmp_path):
+    schema = (Column("at", 0, 9, "s", ""), Column("parts", 1, 99, "", "", "wholes"))
+    jobs = JobTable({"at": [0, 1], "parts": [[5], [6, 70, 8]]}, schema=schema)
+    write_tables(tmp_path / "t.csv", [jobs, jobs.take([0])])
+    assert (tmp_path / "t.csv").read_text() == "trace,at,parts\n0,0,5\n0,1,6 70 8\n1,0,5\n"
+    again = read_tables(tmp_path / "t.csv", schema=schema)
+    assert [t.digest() for t in again] == [jobs.digest(), jobs.take([0]).digest()]
+    for cell, found in {"": "''", "5 x": "'5 x'", "1.5": "'1.5'"}.items():
+        path = write(tmp_path / "bad.csv", f"at,parts\n0,5\n0,{cell}\n")
+        message = refusal(path, partial(read_tables, schema=schema))
+        assert message == f", line 3: parts is {found}; accepted: whole numbers with blanks between"
+    path = write(tmp_path / "bad.csv", "at,parts\n0,5\n0,5 100\n")
+    message = refusal(path, partial(read_tables, schema=schema))
+    assert message.startswith(", line 3: parts is [5, 100]; accepted: whole numbers from 1 to 99")
 
 
 @st.composite

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from jaxsched.errors import JaxschedError
+from jaxsched.gang import GANG_JOBS
 from jaxsched.jobs import JobTable
 from jaxsched.traces import describe_tables, load_over_time, plot_tables
 
@@ -43,6 +44,23 @@ def test_tables_without_gaps_do_not_count_for_load_and_gaps():
     assert both["jobs"] == 4
     with pytest.raises(JaxschedError, match="no jobs to describe"):
         describe_tables([])
+
+
+def test_jobs_without_models_have_no_shares():
+    gang = JobTable(
+        {
+            "submit_time": [0, 10],
+            "num_instances": [2, 1],
+            "gpus_per_instance": [1, 4],
+            "cpus_per_instance": [1, 1],
+            "mem_per_instance": [1, 1],
+            "duration": [5, 30],
+        },
+        schema=GANG_JOBS,
+    )
+    found = describe_tables([gang], num_servers=1, gpus_per_server=4)
+    assert "model_shares" not in found
+    assert found["load"] == pytest.approx((2 * 5 + 4 * 30) / (4 * 10))
 
 
 def test_load_over_time_by_hand():

@@ -1,0 +1,61 @@
+"""A condition that stays one when it is vectorised.
+
+``jax.lax.cond`` under ``vmap`` computes its branch for every copy at every call. Where all copies
+tend to need the branch at the same calls, it pays to skip it whenever none does.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsched.environment import select
+from jaxsched.types import Array, PyTree
+
+
+def apply_if(
+    condition: Array, function: Callable[[PyTree, Any], PyTree], tree: PyTree, given: Any
+) -> PyTree:
+    """``function(tree, given)`` where ``condition`` holds, ``tree`` elsewhere.
+
+    The results are those of ``jax.lax.cond`` however often it is vectorised. The function is not
+    run at all while the condition holds for no copy.
+
+    Args:
+      condition: bool scalar.
+      function: gives a tree of the structure, shapes and dtypes of ``tree``.
+      tree: what is changed.
+      given: what the function reads besides.
+    """
+
+    def where(condition: Array, tree: PyTree, given: Any) -> PyTree:
+        return select(condition, function(tree, given), tree)
+
+    return _gated(where)(condition, condition, tree, given)
+
+
+def _gated(where: Callable[..., PyTree]) -> Callable[..., PyTree]:
+    """``where(condition, tree, given)`` behind a condition that no axis of copies splits."""
+
+    @jax.custom_batching.custom_vmap
+    def run(any_holds: Array, condition: Array, tree: PyTree, given: Any) -> PyTree:
+        return jax.lax.cond(
+            any_holds,
+            lambda: where(condition, tree, given),
+            lambda: tree,
+        )
+
+    @run.def_vmap
+    def _(
+        axis_size: int, batched: Any, any_holds: Array, condition: Array, tree: PyTree, given: Any
+    ) -> tuple[PyTree, Any]:
+        _, condition_in, tree_in, given_in = batched
+        repeat = lambda x: jnp.broadcast_to(x, (axis_size, *jnp.shape(x)))  # noqa: E731
+        condition = condition if condition_in else repeat(condition)
+        tree = jax.tree.map(lambda x, known: x if known else repeat(x), tree, tree_in)
+        axes = jax.tree.map(lambda known: 0 if known else None, given_in)
+        result = _gated(jax.vmap(where, (0, 0, axes)))(jnp.any(any_holds), condition, tree, given)
+        return result, jax.tree.map(lambda _: True, result)
+
+    return run

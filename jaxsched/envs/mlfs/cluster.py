@@ -1,0 +1,192 @@
+"""MLFS' cluster: servers, what their resources are loaded with, and when that is too much.
+
+Everything is whole numbers: GPUs in per mille (pm) of one, CPUs in thousandths of a virtual CPU,
+memory in GB, bandwidth in MB per minute. Axes: ``S`` servers, ``G`` GPUs of the largest server.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.types import Array
+
+FULL = 1000  # pm
+NO_GPU = 2**30  # load of the GPUs that a smaller server does not have
+MOST_UTILISATION = 23000  # pm; beyond it counts as this much: four squares fit in int32
+
+
+class Cluster(NamedTuple):
+    """Servers and thresholds (specification, section 2); static.
+
+    Attributes:
+      gpus: GPUs of each server.
+      cpus: virtual CPUs of a server.
+      mem: GB of a server.
+      bandwidth: MB per minute of a server's link.
+      flow_rate: MB per minute of one task's communication.
+      overload: h_r, pm of any resource above which a server is overloaded.
+      busy: h_s, pm; above it on average the cluster is.
+    """
+
+    gpus: tuple[int, ...] = (4,) * 5
+    cpus: int = 32
+    mem: int = 244
+    bandwidth: int = 75000
+    flow_rate: int = 10000
+    overload: int = 900
+    busy: int = 900
+
+    @property
+    def num_servers(self) -> int:
+        """S."""
+        return len(self.gpus)
+
+    @property
+    def max_gpus(self) -> int:
+        """G."""
+        return max(self.gpus)
+
+    @property
+    def num_gpus(self) -> np.ndarray:
+        """GPUs of each server, int32 ``[S]``."""
+        return np.array(self.gpus, np.int32)
+
+
+class Loads(NamedTuple):
+    """What running tasks take.
+
+    Attributes:
+      gpu: pm, int32 ``[S, G]``.
+      cpu: thousandths of a virtual CPU, int32 ``[S]``.
+      mem: GB, int32 ``[S]``.
+      bandwidth: MB per minute, int32 ``[S]``.
+    """
+
+    gpu: Array
+    cpu: Array
+    mem: Array
+    bandwidth: Array
+
+
+class Demand(NamedTuple):
+    """What one task takes, int32 ``[...]`` each, in the units of ``Loads``."""
+
+    gpu: Array
+    cpu: Array
+    mem: Array
+
+
+def div(a: Any, b: Any) -> Array:
+    """``a // b`` of numbers from 0 on, ``b`` above 0."""
+    a, b = jnp.broadcast_arrays(jnp.asarray(a, jnp.int32), jnp.asarray(b, jnp.int32))
+    return jax.lax.div(a, b)
+
+
+def per_mille(amount: Array, capacity: int) -> Array:
+    """``1000 * amount // capacity``, whose product may not fit in int32."""
+    whole = div(amount, capacity)
+    return FULL * whole + div(FULL * (amount - whole * capacity), capacity)
+
+
+def no_loads(cluster: Cluster) -> Loads:
+    """An idle cluster."""
+    servers = jnp.zeros(cluster.num_servers, jnp.int32)
+    gpus = jnp.zeros((cluster.num_servers, cluster.max_gpus), jnp.int32)
+    return Loads(gpus, servers, servers, servers)
+
+
+class Servers(NamedTuple):
+    """Some servers and their loads.
+
+    Attributes:
+      num_gpus: int32 ``[S]``.
+      loads: of these servers.
+    """
+
+    num_gpus: Any
+    loads: Loads
+
+
+def all_servers(cluster: Cluster, loads: Loads) -> Servers:
+    """The whole cluster."""
+    return Servers(cluster.num_gpus, loads)
+
+
+def one_server(cluster: Cluster, loads: Loads, server: Array) -> Servers:
+    """A single server, axes ``[1]``."""
+    pick = partial(jax.lax.dynamic_index_in_dim, index=server, keepdims=True)
+    return Servers(pick(jnp.asarray(cluster.num_gpus)), Loads(*map(pick, loads)))
+
+
+def utilisation(cluster: Cluster, servers: Servers) -> Array:
+    """U of section 2: GPU, CPU, memory and bandwidth, pm; int32 ``[S, 4]``."""
+    gpu, cpu, mem, bandwidth = servers.loads
+    return jnp.stack(
+        [
+            div(jnp.sum(gpu, axis=-1), servers.num_gpus),
+            div(cpu, cluster.cpus),
+            per_mille(mem, cluster.mem),
+            per_mille(bandwidth, cluster.bandwidth),
+        ],
+        axis=-1,
+    )
+
+
+def overloaded(cluster: Cluster, servers: Servers) -> Array:
+    """Servers with any utilisation or any single GPU above the threshold, bool ``[S]``."""
+    used = utilisation(cluster, servers)
+    most = jnp.max(servers.loads.gpu, axis=-1)
+    return (jnp.max(used, axis=-1) > cluster.overload) | (most > cluster.overload)
+
+
+def least_gpu(servers: Servers) -> Array:
+    """Load of each server's least loaded GPU, pm; int32 ``[S]``."""
+    gpu = servers.loads.gpu
+    there = np.arange(gpu.shape[-1]) < servers.num_gpus[..., None]
+    return jnp.min(jnp.where(there, gpu, NO_GPU), axis=-1)
+
+
+def fits_threshold(cluster: Cluster, servers: Servers, demand: Demand) -> Array:
+    """Servers that stay below the threshold with a task more (section 3), bool ``[..., S]``.
+
+    Args:
+      cluster: thresholds.
+      servers: axes ``[S]``.
+      demand: estimated, ``[..., 1]``.
+    """
+    limit, (_, cpu, mem, _) = cluster.overload, servers.loads
+    return (
+        (least_gpu(servers) + demand.gpu <= limit)
+        & (cpu + demand.cpu < cluster.cpus * (limit + 1))
+        & (FULL * (mem + demand.mem) < cluster.mem * (limit + 1))
+        & ~overloaded(cluster, servers)
+    )
+
+
+def fits_nominal(cluster: Cluster, servers: Servers, demand: Demand) -> Array:
+    """Servers with room for a task's nominal demand (section 9), bool ``[..., S]``."""
+    _, cpu, mem, _ = servers.loads
+    return (
+        (least_gpu(servers) + demand.gpu <= FULL)
+        & (cpu + demand.cpu <= FULL * cluster.cpus)
+        & (mem + demand.mem <= cluster.mem)
+    )
+
+
+def is_busy(cluster: Cluster, used: Array) -> Array:
+    """Whether the norms of all servers' utilisations sum to more than ``busy`` each (3.5)."""
+    capped = jnp.minimum(used, MOST_UTILISATION)
+    norm = floor_sqrt(jnp.sum(capped * capped, axis=-1))
+    return jnp.sum(norm) > cluster.busy * cluster.num_servers
+
+
+def floor_sqrt(value: Array) -> Array:
+    """Largest n with n * n <= value, int32 of int32 from 0 on."""
+    root = jnp.sqrt(value.astype(jnp.float32)).astype(jnp.int32)
+    root = jnp.minimum(root, 46340)
+    root = root - (root * root > value)
+    following = jnp.minimum(root + 1, 46340)
+    return jnp.where(following * following <= value, following, root)

@@ -1,0 +1,156 @@
+"""What a policy sees of the task on offer and the servers (specification, section 4).
+
+Axes: ``S`` servers.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.envs.mlfs import cluster as cl
+from jaxsched.envs.mlfs.cluster import FULL, div
+from jaxsched.envs.mlfs.placing import Offered
+from jaxsched.envs.mlfs.priority import progress_of, slots_left
+from jaxsched.envs.mlfs.rules import Rules
+from jaxsched.envs.mlfs.state import NOBODY, State
+from jaxsched.task_graph import MAX_PARTITIONS, MODELS
+from jaxsched.types import Array
+
+DAY_MIN = 1440
+WEEK_MIN = 10080
+
+GLOBAL_NAMES = (
+    "time",
+    "active",
+    "waiting",
+    "running",
+    "busy",
+    "gpu_use",
+    "offers",
+    "outside",
+)
+TASK_NAMES = (
+    *(f"is_{model.lower()}" for model in MODELS),
+    "num_gpus",
+    "urgency",
+    "iteration",
+    "iterations_left",
+    "loss_share",
+    "size",
+    "work",
+    "work_left",
+    "layer",
+    "layers",
+    "descendants",
+    "children",
+    "waited",
+    "time_left",
+    "job_left",
+    "gpu_demand",
+    "cpu_demand",
+    "mem_demand",
+    "migrant",
+    "priority",
+    "communication",
+)
+SERVER_NAMES = (
+    "gpu_use",
+    "cpu_use",
+    "mem_use",
+    "bandwidth_use",
+    "least_gpu",
+    "most_gpu",
+    "local_share",
+    "moves",
+    "not_overloaded",
+    "valid",
+)
+NUM_GLOBAL, NUM_TASK, NUM_SERVER = len(GLOBAL_NAMES), len(TASK_NAMES), len(SERVER_NAMES)
+
+
+def observation_names(num_servers: int) -> tuple[str, ...]:
+    """Names of all entries."""
+    servers = [f"server{s}.{name}" for s in range(num_servers) for name in SERVER_NAMES]
+    tasks = [f"task.{name}" for name in TASK_NAMES]
+    return (*(f"cluster.{name}" for name in GLOBAL_NAMES), *tasks, *servers)
+
+
+def observe(rules: Rules, state: State, offer: Offered) -> Array:
+    """Float32 ``[8 + 26 + 10 S]``."""
+    servers = cl.all_servers(rules.cluster, state.loads)
+    used = cl.utilisation(rules.cluster, servers)
+    strained = cl.overloaded(rules.cluster, servers)
+    running = jnp.sum(state.running.task != NOBODY, dtype=jnp.int32) + state.migrants
+    count = jnp.sum(state.active.job != NOBODY, dtype=jnp.int32)
+    whole = [
+        (state.slot, DAY_MIN),
+        (count, rules.window),
+        (state.waiting, 1000),
+        (running, 1000),
+        (state.busy, 1),
+        (div(jnp.sum(used[:, 0]), rules.cluster.num_servers), 1000),
+        (state.offers.made, rules.max_offers),
+        (state.submitted - state.admitted, 1000),
+    ]
+    there = offer.there
+    of_server = [
+        *(used[:, resource] / FULL for resource in range(4)),
+        cl.least_gpu(servers) / FULL,
+        jnp.max(servers.loads.gpu, axis=-1) / FULL,
+        jnp.where(there, offer.talk.local_share / FULL, 0.0),
+        there & offer.moves,
+        ~strained,
+        offer.valid,
+    ]
+    task = jnp.where(there, task_features(rules, state, offer), 0.0)
+    rows = jnp.stack([x.astype(jnp.float32) for x in of_server], axis=-1)
+    return jnp.concatenate([_scaled(whole), task, rows.reshape(-1)])
+
+
+def task_features(rules: Rules, state: State, offer: Offered) -> Array:
+    """Float32 ``[26]`` of the task on offer."""
+    job, place = offer.job, offer.place
+    limit, iterations = state.active.limit[place], state.active.iterations[place]
+    progress = progress_of(job, iterations, limit)
+    part = offer.task % MAX_PARTITIONS
+    below = offer.talk.layers - 1 - offer.talk.layer
+    since = state.tasks.since[place, offer.task]
+    left = slots_left(job, progress.after, job.tail[part], state.slot)
+    demand = offer.estimate
+    return _scaled(
+        [
+            *((job.model == model, 1) for model in range(len(MODELS))),
+            (job.num_gpus, 32),
+            (job.urgency, 10),
+            (progress.iteration, jnp.maximum(job.iterations, 1)),
+            (limit - progress.iteration + 1, 200),
+            (progress.ratio, 1000),
+            (job.size[part], 1000),
+            (offer.work, 10000),
+            (jnp.where(offer.left == 0, offer.work, offer.left), 10000),
+            (offer.talk.layer, 16),
+            (offer.talk.layers, 16),
+            (below * job.width, 32),
+            (jnp.where(below > 0, job.width, 0), 32),
+            (jnp.where(offer.migrant, 0, state.slot - since), DAY_MIN),
+            (jnp.clip(left, -WEEK_MIN, WEEK_MIN), DAY_MIN),
+            (progress.residual, DAY_MIN),
+            (demand.gpu, FULL),
+            (div(demand.cpu, rules.cluster.cpus), FULL),
+            (cl.per_mille(demand.mem, rules.cluster.mem), FULL),
+            (offer.migrant, 1),
+            (state.tasks.priority[place, offer.task], 1_000_000),
+            (offer.talk.total_mb, 10000),
+        ]
+    )
+
+
+def _scaled(pairs: list) -> Array:
+    """Quotients as float32, one per pair."""
+    above = jnp.stack([jnp.asarray(value).astype(jnp.float32) for value, _ in pairs])
+    below = jnp.stack([jnp.asarray(scale).astype(jnp.float32) for _, scale in pairs])
+    return above / below
+
+
+def indices(*names: str) -> np.ndarray:
+    """Where the task's entries of these names are in an observation."""
+    return np.array([NUM_GLOBAL + TASK_NAMES.index(name) for name in names])

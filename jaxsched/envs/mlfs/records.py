@@ -1,0 +1,170 @@
+"""What happened to each job of an episode, and the metrics over it (section 8)."""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.envs.mlfs.environment import MLFS, StepMetrics
+from jaxsched.envs.mlfs.tables import SLOT_S, Params, unpack
+from jaxsched.evaluation import Recorder, run_episodes
+from jaxsched.policies import Policy
+from jaxsched.types import Array, PyTree, TimeStep
+
+NEVER = -1
+WORD_MB = 2**20  # of the lower word of the traffic
+URGENT = 8
+SHORT_S = 6000
+
+
+class Records(NamedTuple):
+    """One episode; int32 ``[J]`` in table order, int32 scalars.
+
+    Slots are numbers of minutes. ``sent`` has two words: multiples of 2**20 MB, and the rest.
+    """
+
+    start: Array  # slot, -1 before
+    finish: Array  # slot, -1 before
+    home: Array  # server, -1 before
+    iterations: Array
+    by_deadline: Array
+    run_slots: Array
+    sent: Array  # [2]
+    overloads: Array
+    evictions: Array
+    migrations: Array
+    completed: Array
+    decisions: Array
+    slots: Array
+
+
+@cache
+def recorder(env: MLFS) -> Recorder:
+    """Gathers ``Records`` from the steps of one episode."""
+
+    def init(params: Params) -> Records:
+        zero = jnp.int32(0)
+        jobs = jnp.zeros(env.max_jobs(params), jnp.int32)
+        never, sent = jobs - 1, jnp.zeros(2, jnp.int32)
+        counters = {name: zero for name in Records._fields[7:]}
+        return Records(never, never, never, jobs, jobs, jobs, sent, **counters)
+
+    return Recorder(init, _after_step)
+
+
+def _after_step(records: Records, timestep: TimeStep, playing: Array) -> Records:
+    step: StepMetrics = timestep.metrics
+    nobody = records.start.shape[0]  # out of range: dropped
+    told = jnp.where((step.job != NEVER) & playing, step.job, nobody)
+    low = records.sent[1] + jnp.where(playing, step.sent_mb, 0)
+    by_job = {
+        name: getattr(records, name).at[told].set(getattr(step, name), mode="drop")
+        for name in ("start", "finish", "home", "iterations", "by_deadline", "run_slots")
+    }
+    counted = {
+        name: getattr(records, name) + jnp.where(playing, getattr(step, name), 0)
+        for name in ("overloads", "evictions", "migrations", "completed")
+    }
+    return records._replace(
+        **by_job,
+        **counted,
+        sent=jnp.stack([records.sent[0] + low // WORD_MB, low % WORD_MB]),
+        decisions=records.decisions + (step.decides & playing),
+        slots=jnp.where(playing, step.after, records.slots),
+    )
+
+
+def play(env: MLFS, policy: Policy, params: Params, weights: PyTree = ()) -> dict[str, np.ndarray]:
+    """Metrics of a policy on every episode of ``params``, float64 ``[E]``."""
+    episodes = jnp.arange(env.num_episodes(params))
+    outcome = run_episodes(env, policy, recorder(env), params, episodes, jax.random.key(0), weights)
+    return summarise(env, params, np.asarray(episodes), outcome.records)
+
+
+def completion_s(params: Params, episodes: Any, records: Any) -> np.ndarray:
+    """Completion time of each job, s; float64 ``[E, J]``, NaN of unfinished ones."""
+    table, there = _rows(params, episodes)
+    finish = np.asarray(records.finish, np.float64) * SLOT_S
+    submit = _submit_s(params, table)
+    return np.where(there & (finish >= 0), finish - submit, np.nan)
+
+
+def summarise(env: MLFS, params: Params, episodes: Any, records: Any) -> dict[str, np.ndarray]:
+    """Metrics of each episode, float64 ``[E]``; averages are over finished jobs.
+
+    Args:
+      env: the environment the records come from.
+      params: its parameters.
+      episodes: int ``[E]``, the episodes played.
+      records: ``Records`` with leaves ``[E, ...]``.
+    """
+    del env
+    records = jax.tree.map(np.asarray, records)
+    episodes = np.asarray(episodes)
+    index, there = _rows(params, episodes)
+    jobs = unpack(np.asarray(params.rows)[index])
+    submit = _submit_s(params, index)
+    done = there & (records.finish >= 0)
+    finish = records.finish.astype(np.float64) * SLOT_S
+    jct = finish - submit
+    run = records.run_slots.astype(np.float64) * SLOT_S
+    in_time = records.finish <= jobs.deadline_min
+    urgent = done & (jobs.urgency > URGENT)
+    x = jobs.curve_a * records.by_deadline / 1000.0
+    accuracy = np.asarray(params.acc_max, np.float64)[index] * x / (1.0 + x)
+    reached = records.by_deadline >= jobs.req_iter
+    finished = done.sum(axis=-1)
+
+    def mean(values: np.ndarray, among: np.ndarray = done) -> np.ndarray:
+        count = np.maximum(among.sum(axis=-1), 1)
+        return np.where(among, values, 0.0).sum(axis=-1) / count
+
+    sent = records.sent[:, 0].astype(np.float64) * WORD_MB + records.sent[:, 1]
+    b1, b2, b3, b4, b5 = np.asarray(params.betas, np.float64)
+    minutes = np.maximum(records.finish - jobs.submit_min, 1)
+    worth = b1 * np.minimum(1.0, 60.0 / minutes) + b2 * in_time + b4 * reached + b5 * accuracy
+    total = np.where(done, worth, 0.0).sum(axis=-1) / np.asarray(params.num_jobs)[episodes]
+    last = np.where(done, finish, 0.0).max(axis=-1)
+    first = submit[:, 0]
+    result = {
+        "finished": finished,
+        "avg_jct": mean(jct),
+        "median_jct": _median(np.where(done, jct, np.nan)),
+        "jct_under_100min": mean(jct < SHORT_S),
+        "makespan": np.where(finished > 0, last - first, 0.0),
+        "avg_wait": mean(jct - run),
+        "avg_run": mean(run),
+        "deadline_ratio": mean(in_time),
+        "urgent_deadline_ratio": mean(in_time, urgent),
+        "avg_accuracy": mean(accuracy),
+        "accuracy_ratio": mean(reached),
+        "bandwidth_mb": sent,
+        "overloads": records.overloads,
+        "migrations": records.migrations,
+        "evictions": records.evictions,
+        "iterations": np.where(done, records.iterations, 0).sum(axis=-1),
+        "return": total - b3 * sent / np.asarray(params.traffic_mb, np.float64)[episodes],
+        "steps": records.decisions,
+        "slots": records.slots,
+    }
+    return {name: np.asarray(value, np.float64) for name, value in result.items()}
+
+
+def _rows(params: Params, episodes: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Row of each job and which exist, ``[E, J]``."""
+    episodes = np.asarray(episodes)
+    place = np.arange(params.max_jobs)
+    offset, count = (np.asarray(x)[episodes, None] for x in (params.offset, params.num_jobs))
+    return np.minimum(offset + place, len(params.rows) - 1), place < count
+
+
+def _submit_s(params: Params, index: np.ndarray) -> np.ndarray:
+    return np.asarray(params.submit_s, np.float64)[index]
+
+
+def _median(values: np.ndarray) -> np.ndarray:
+    """Medians of rows, 0 of rows that are all NaN."""
+    empty = np.isnan(values).all(axis=-1)
+    return np.where(empty, 0.0, np.nanmedian(np.where(empty[:, None], 0.0, values), axis=-1))

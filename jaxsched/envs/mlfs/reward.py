@@ -1,0 +1,52 @@
+"""The reward of a slot (specification, section 6; MLFS, Eq. 7 with its signs corrected).
+
+Axes: ``A`` jobs.
+"""
+
+from typing import Literal
+
+import jax.numpy as jnp
+
+from jaxsched.envs.mlfs.execution import Ended
+from jaxsched.envs.mlfs.tables import Job, Params, accuracy_at
+from jaxsched.types import Array
+
+RewardMode = Literal["mlfs", "backlog"]
+HOUR_MIN = 60
+
+
+def slot_reward(params: Params, episode: Array, jobs: Job, ended: Ended, slot: Array) -> Array:
+    """Value of the jobs that finish as the slot ends, less the traffic of it; float32 scalar.
+
+    Args:
+      params: weights and totals of the episode.
+      episode: which.
+      jobs: of the window before the slot ended.
+      ended: what the slot brought.
+      slot: that begins now.
+    """
+    b1, b2, b3, b4, b5 = params.betas
+    count = params.num_jobs.at[episode].get(mode="promise_in_bounds")
+    completion = jnp.maximum(slot - jobs.submit_min, 1).astype(jnp.float32)
+    by_deadline = ended.active.by_deadline
+    worth = (
+        b1 * jnp.minimum(1.0, HOUR_MIN / completion)
+        + b2 * (slot <= jobs.deadline_min)
+        + b4 * (by_deadline >= jobs.req_iter)
+        + b5 * accuracy(params, episode, jobs, ended.active.job, by_deadline)
+    )
+    total = jnp.sum(jnp.where(ended.over, worth, 0.0)) / count
+    bound = params.traffic_mb.at[episode].get(mode="promise_in_bounds")
+    return total - b3 * ended.sent / bound
+
+
+def accuracy(params: Params, episode: Array, jobs: Job, index: Array, iterations: Array) -> Array:
+    """Accuracy after so many iterations (section 2), float32 ``[A]``."""
+    x = jobs.curve_a * iterations.astype(jnp.float32) / 1000.0
+    return accuracy_at(params, episode, index) * x / (1.0 + x)
+
+
+def backlog_reward(params: Params, episode: Array, submitted: Array, finished: Array) -> Array:
+    """Minus the share of the jobs that were submitted and have not finished (RL of section 9)."""
+    count = params.num_jobs.at[episode].get(mode="promise_in_bounds")
+    return -(submitted - finished).astype(jnp.float32) / count
