@@ -10,8 +10,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsched.environment import select
 from jaxsched.types import Array, PyTree
+
+
+def select(condition: Array, on_true: PyTree, on_false: PyTree) -> PyTree:
+    """Choose between two pytrees of equal structure by a scalar condition, leaf by leaf."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), on_true, on_false)
 
 
 def apply_if(

@@ -6,11 +6,12 @@ pytree of arrays that is shared by every copy of the environment.
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from jaxsched.batched_cond import apply_if, select
 from jaxsched.types import Array, PRNGKey, PyTree, Specs, TimeStep
 
 
@@ -23,6 +24,9 @@ class Environment(ABC):
 
     name: str
     behaviour_version: int
+    large_state: ClassVar[bool] = False
+    """Automatic resets are left out of the steps at which no copy needs one, which pays for states
+    that take longer to make or to copy than a step does."""
 
     @abstractmethod
     def reset(
@@ -67,11 +71,6 @@ class Environment(ABC):
     def specs(self, params: PyTree) -> Specs:
         """Observation and action specs together."""
         return Specs(self.observation_spec(params), self.action_spec(params))
-
-
-def select(condition: Array, on_true: PyTree, on_false: PyTree) -> PyTree:
-    """Choose between two pytrees of equal structure by a scalar condition, leaf by leaf."""
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), on_true, on_false)
 
 
 class Current(NamedTuple):
@@ -122,6 +121,13 @@ def step_and_reset(
     if time_limit is not None:
         cut = (steps >= time_limit) & ~timestep.terminated
         timestep = timestep._replace(truncated=timestep.truncated | cut)
-    fresh_state, _ = env.reset(reset_key, params, episode)
-    state = select(timestep.done, fresh_state, state)
+    if env.large_state:
+
+        def reset(_: PyTree, given: tuple) -> PyTree:
+            return env.reset(*given)[0]
+
+        state = apply_if(timestep.done, reset, state, (reset_key, params, episode))
+    else:
+        fresh_state, _ = env.reset(reset_key, params, episode)
+        state = select(timestep.done, fresh_state, state)
     return Current(state, jnp.where(timestep.done, 0, steps)), timestep

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsched.environment import Environment, select
+from jaxsched.batched_cond import select
+from jaxsched.environment import Environment
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree, TimeStep
 

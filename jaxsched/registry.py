@@ -10,6 +10,7 @@ _SYSTEMS = {
     "dl2": "jaxsched.envs.dl2.system",
     "chic": "jaxsched.envs.chic.system",
     "das": "jaxsched.envs.das.system",
+    "mlfs": "jaxsched.envs.mlfs.system",
 }
 
 

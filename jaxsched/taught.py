@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsched.environment import Environment, select
+from jaxsched.batched_cond import select
+from jaxsched.environment import Environment
 from jaxsched.policies import Policy, View
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, PyTree, TimeStep
 

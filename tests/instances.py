@@ -13,6 +13,7 @@ from jaxsched.environment import Environment
 from jaxsched.gang import GANG_JOBS
 from jaxsched.jobs import JobTable
 from jaxsched.system import System
+from jaxsched.task_graph import TASK_JOBS, graph_shape
 
 
 class Instance(NamedTuple):
@@ -125,6 +126,53 @@ def das(**options: Any) -> Instance:
     return Instance(system, env, params, other, replace(env, window=3))
 
 
+def mlfs_tables(seed: int) -> list[JobTable]:
+    """Three tables of at most five jobs of one to four tasks."""
+    rng = np.random.default_rng(seed)
+    tables = []
+    for jobs in (5, 3, 1):
+        submit, iterations = np.sort(rng.integers(0, 400, jobs)), rng.integers(2, 4, jobs)
+        gpus, model = rng.choice([1, 2, 4], jobs), rng.integers(0, 5, jobs)
+        columns = {
+            "submit_time": submit,
+            "num_gpus": gpus,
+            "model": model,
+            "iterations": iterations,
+            "opt_iter": iterations,
+            "req_iter": np.maximum(iterations - 1, 1),
+            "work": rng.integers(300, 1500, (jobs, 4)) * _of_task(model, gpus),
+            "size": rng.integers(100, 900, (jobs, 4)) * _of_task(model, gpus),
+            "gpu_demand": rng.choice([250, 400, 700], jobs),
+            "cpus": rng.integers(1, 4, jobs),
+            "mem": rng.integers(2, 17, jobs),
+            "vol_worker": rng.integers(50, 101, jobs),
+            "vol_ps": rng.integers(50, 101, jobs),
+            "deadline": submit + rng.integers(300, 3000, jobs),
+            "urgency": rng.integers(1, 11, jobs),
+            "curve_a": rng.integers(100, 5000, jobs),
+            "acc_max": rng.uniform(0.7, 0.99, jobs),
+            "option": np.zeros(jobs, int),
+            "allow": np.full(jobs, 2),
+        }
+        tables.append(JobTable(columns, schema=TASK_JOBS))
+    return tables
+
+
+def _of_task(model: np.ndarray, gpus: np.ndarray) -> np.ndarray:
+    """1 where a job has such a partition, 0 beyond its last."""
+    _, partitions, _ = graph_shape(model, gpus)
+    return (np.arange(4) < partitions[:, None]).astype(int)
+
+
+def mlfs(**options: Any) -> Instance:
+    system = registry.get("mlfs")
+    cluster = {"gpus": (2, 1), "cpus_per_server": 8, "mem_per_server": 64, "max_active": 3}
+    env = system.environment(**cluster, max_offers=4, max_slots=90, **options)
+    params = env.params(mlfs_tables(0))
+    other = env.params(mlfs_tables(1), g_d=300, alpha=50, b3=0.5)
+    return Instance(system, env, params, other, replace(env, max_active=4))
+
+
 INSTANCES: dict[str, dict[str, Callable[[], Instance]]] = {
     "sched2": {
         "paper": sched2,
@@ -143,4 +191,9 @@ INSTANCES: dict[str, dict[str, Callable[[], Instance]]] = {
         "random": partial(das, sampling="random", on_no_fit="block"),
     },
     "chic": {"paper": chic, "pair": partial(chic, pair=True, free_choice=True)},
+    "mlfs": {
+        "paper": mlfs,
+        "paced": partial(mlfs, slot_every=16, use_mlfc=True),
+        "fair": partial(mlfs, order="fair", reward_mode="backlog"),
+    },
 }

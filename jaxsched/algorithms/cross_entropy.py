@@ -36,7 +36,7 @@ from jaxsched.algorithms.softmax import (
     log_probabilities,
     taken,
 )
-from jaxsched.environment import select
+from jaxsched.batched_cond import select
 from jaxsched.errors import JaxschedError
 from jaxsched.learner import Learner, Metrics
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs

@@ -27,7 +27,7 @@ import optax
 
 from jaxsched.algorithms import replay as memory
 from jaxsched.algorithms.replay import Replay, Transition
-from jaxsched.environment import select
+from jaxsched.batched_cond import select
 from jaxsched.errors import JaxschedError
 from jaxsched.learner import Learner, Metrics
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs

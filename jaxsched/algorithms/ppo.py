@@ -45,7 +45,7 @@ from jaxsched.algorithms.softmax import (
     minibatches,
     weighted_mean,
 )
-from jaxsched.environment import select
+from jaxsched.batched_cond import select
 from jaxsched.errors import JaxschedError
 from jaxsched.learner import Learner, Metrics
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs

@@ -4,13 +4,16 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from jaxsched.cli.main import BAD_INPUT, app
 from jaxsched.cli.output import check_writable, read_json, write_json
 from jaxsched.errors import JaxschedError
+
+if TYPE_CHECKING:
+    from jaxsched.system import System
 
 
 @app.command()
@@ -25,7 +28,8 @@ def simulate(
 ) -> int:
     """Run cases and write for each an object in the layout of its ``expect``.
 
-    A table that must be refused gives one line and exit status 2; the other cases still run.
+    A file may hold one case, or several under "cases". A table that must be refused gives one line
+    and exit status 2; the other cases still run.
     """
     if json_file is not None and (out is not None or len(cases) > 1):
         raise JaxschedError("--json takes the result of one case; use --out DIR for several")
@@ -73,29 +77,38 @@ def _run(path: Path) -> tuple[dict[str, Any] | None, list[str]]:
     if not isinstance(case, Mapping) or not isinstance(case.get("system"), str):
         raise JaxschedError('is not a case: expected an object with "system"')
     system = registry.get(case["system"])
-    if "reject" not in case:
-        return in_layout(system.simulate(case), case.get("expect")), []
-    tables = case["reject"]
-    if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
-        raise JaxschedError("'reject' must be a list of objects")
-    entries: list[dict[str, Any]] = []
+    for key in ("cases", "reject"):
+        if key in case:
+            return _run_each(system, case[key], key)
+    return in_layout(system.simulate(case), case.get("expect")), []
+
+
+def _run_each(system: "System", entries: Any, key: str) -> tuple[dict[str, Any], list[str]]:
+    """The same of a file that lists cases, or tables that must be refused, under ``key``."""
+    if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
+        raise JaxschedError(f"{key!r} must be a list of objects")
+    verdict = "refused" if key == "reject" else "reject"
+    results: list[dict[str, Any]] = []
     refusals = []
-    for index, table in enumerate(tables):
+    for index, entry in enumerate(entries):
+        actions: dict[str, Any] = {} if "policy" in entry else {"actions": []}
         try:
-            system.simulate({"actions": [], **table})
-            entries.append({"refused": False})
+            result = system.simulate({**actions, **entry})
         except JaxschedError as error:
-            entries.append({"refused": True, "error": str(error)})
-            refusals.append(f"reject[{index}]: {error}")
-    return {"reject": entries}, refusals
+            results.append({verdict: True, "error": str(error)})
+            refusals.append(f"{key}[{index}]: {error}")
+        else:
+            played = in_layout(result, entry.get("expect"))
+            results.append({verdict: False} if key == "reject" else played)
+    return {key: results}, refusals
 
 
 def in_layout(result: dict[str, Any], expect: Any) -> dict[str, Any]:
     """The result with those entries of its lists of steps that the case's ``expect`` lists.
 
     Cases record the first steps and later only some. Entries are chosen by their ``step`` where
-    they have one, else from the start; values are untouched. Everything is kept where ``expect``
-    is absent or lists something else.
+    they have one, else by their ``slot``, else from the start; values are untouched. Everything is
+    kept where ``expect`` is absent or lists something else.
     """
     if not isinstance(expect, Mapping):
         return result
@@ -104,11 +117,13 @@ def in_layout(result: dict[str, Any], expect: Any) -> dict[str, Any]:
         found = result.get(name)
         if name == "jobs" or found is None or not (_is_rows(rows) and _is_rows(found)):
             continue
-        if all("step" in row for row in [*rows, *found]):
-            wanted = {row["step"] for row in rows}
-            chosen[name] = [row for row in found if row["step"] in wanted]
-        else:
+        both = [*rows, *found]
+        key = next((key for key in ("step", "slot") if all(key in row for row in both)), None)
+        if key is None:
             chosen[name] = found[: len(rows)]
+        else:
+            wanted = {row[key] for row in rows}
+            chosen[name] = [row for row in found if row[key] in wanted]
     return chosen
 
 

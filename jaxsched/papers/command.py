@@ -64,6 +64,9 @@ def main(
     name: str,
     description: str | None,
     argv: Sequence[str] | None = None,
+    *,
+    extend: Callable[[argparse.ArgumentParser], None] = lambda parser: None,
+    read: Callable[[argparse.Namespace, Paper, str], Settings] = settings_of,
 ) -> int:
     """Run a script; returns its exit status.
 
@@ -72,14 +75,18 @@ def main(
       name: of the script, for the folder.
       description: of the help.
       argv: arguments, those of the process if absent.
+      extend: adds options of the script's own to the parser.
+      read: makes settings of the parsed arguments.
     """
-    arguments = parser_of(name, description).parse_args(argv)
+    parser = parser_of(name, description)
+    extend(parser)
+    arguments = parser.parse_args(argv)
     prepare_cpu()
     _cache_compilations()
     rows = arguments.rows.split(",") if arguments.rows else None
     try:
         paper = load()
-        run(paper, settings_of(arguments, paper, name), rows)
+        run(paper, read(arguments, paper, name), rows)
     except (Interrupted, KeyboardInterrupt):
         print("stopped; the same command goes on from here", file=sys.stderr)
         return STOPPED

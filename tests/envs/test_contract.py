@@ -18,7 +18,7 @@ from jaxsched import registry, traces
 from jaxsched.environment import start, step_and_reset
 from jaxsched.types import ArraySpec, DiscreteSpec, TimeStep
 
-MAX_STATE_BYTES = {"das": 8192}  # at the paper's size; others
+MAX_STATE_BYTES = {"das": 8192, "mlfs": 40960}  # at the paper's size; others
 FEW_STATE_BYTES = 1024
 COPIES = 8  # environments played side by side, of each episode
 JUNK = (-1, -(2**31), 2**31 - 1, 10**6)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsched.counting import count_from
 from jaxsched.errors import JaxschedError
 from jaxsched.gang import GANG_JOBS
 from jaxsched.jobs import JobTable, validate
@@ -233,12 +234,7 @@ def submit_time(params: Params, episode: Array, job: Array) -> Array:
 
 def submitted_by(params: Params, episode: Array, time: Array, known: Array) -> Array:
     """How many jobs are submitted at ``time`` (s) or before, int32; at least ``known``."""
-    found = known
-    for power in reversed(range(params.max_jobs.bit_length())):
-        further = found + (1 << power)
-        last = jnp.minimum(further - 1, params.max_jobs)
-        found = jnp.where(submit_time(params, episode, last) <= time, further, found)
-    return found
+    return count_from(known, params.max_jobs, lambda job: submit_time(params, episode, job) <= time)
 
 
 def waiting_of_arrivals(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from jaxsched import bits
-from jaxsched.environment import select
+from jaxsched.batched_cond import select
 from jaxsched.envs.dl2 import tables
 from jaxsched.envs.dl2.cluster import (
     BUNDLE,

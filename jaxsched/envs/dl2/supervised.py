@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.environment import select
+from jaxsched.batched_cond import select
 from jaxsched.envs.dl2.baselines import plan_rule
 from jaxsched.envs.dl2.cluster import BUNDLE, KINDS, PS, WORKER
 from jaxsched.envs.dl2.dynamics import (

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,7 @@ STATIC = (
     *("gpus", "cpus_per_server", "mem_per_server", "bw_per_server", "flow_rate", "comm_rounds"),
     *("move_work", "move_mb", "max_active", "max_offers", "max_slots", "h_r", "h_s", "p_s"),
     *("use_urgency", "use_deadline", "use_bw", "use_migration", "use_mlfc"),
-    "tiresias_threshold",
+    *("tiresias_threshold", *WEIGHTS),
 )
 WHOLE = (
     *("finished", "makespan", "bandwidth_mb", "overloads", "migrations", "evictions"),
@@ -57,7 +57,7 @@ def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
       JaxschedError: the case is malformed, or its table must be refused.
     """
-    config = dict(keyed(case.get("config", {}), "config", (*STATIC, *WEIGHTS)))
+    config = dict(keyed(case.get("config", {}), "config", STATIC))
     table = from_records(list_of(case, "jobs"), schema=TASK_JOBS)
     several = {key: case[key] for key in (BY_POLICY, BY_SWITCH) if key in case}
     runs: dict[str, Any] = {}
@@ -93,26 +93,24 @@ def _episode(
     config: Mapping[str, Any], table: Any, policy: Any, actions: list[int]
 ) -> dict[str, Any]:
     env = environment_of(config, policy)
-    params = env.params([table], **{name: config[name] for name in WEIGHTS if name in config})
-    rule = heuristic(env)
-    state, timestep = _reset(env, params)
+    params = env.params([table])
+    state, timestep = env.reset(jax.random.key(0), params, jnp.int32(0))
     records = rec.recorder(env).init(params)
     trajectory: list[dict[str, Any]] = []
-    snapshots = [_snapshot(env, params, state)]
+    snapshots: list[dict[str, Any]] = []
     while not timestep.done:
-        before, seen = state, timestep
-        decides = bool(env.decides(state))
-        count = len(trajectory)
-        action = _decide(env, rule, state, params)
-        if count < len(actions):
-            action = jnp.int32(actions[count])
-        state, timestep, records = _step(env, state, action, params, records)
-        if decides:
-            trajectory.append(_row(count, seen, _offer(env, params, before), int(action), before))
-        trajectory[-1]["reward"] += float(timestep.reward)
-        trajectory[-1]["done"] = bool(timestep.done)
-        if int(state.slot) != int(before.slot) and not timestep.done:
-            snapshots.append(_snapshot(env, params, state))
+        count, before = len(trajectory), int(state.slot)
+        listed = jnp.int32(actions[count] if count < len(actions) else 0)
+        row, state, timestep, records = _step(
+            env, heuristic(env), state, listed, jnp.bool_(count < len(actions)), params, records
+        )
+        if timestep.metrics.decides:
+            trajectory.append(_row(count, row))
+        if trajectory:
+            trajectory[-1]["reward"] += float(timestep.reward)
+            trajectory[-1]["done"] = bool(timestep.done)
+        if int(state.slot) != before and not timestep.done:
+            snapshots.append(_snapshot(params, state))
     batched = jax.tree.map(lambda x: np.asarray(x)[None], records)
     found = rec.summarise(env, params, np.zeros(1, int), batched)
     return {
@@ -126,50 +124,55 @@ def _episode(
     }
 
 
-@partial(jax.jit, static_argnames="env")
-def _reset(env: MLFS, params: Params) -> tuple[State, TimeStep]:
-    return env.reset(jax.random.key(0), params, jnp.int32(0))
+class Row(NamedTuple):
+    """What a decision saw and did; arrays of one environment."""
 
-
-@partial(jax.jit, static_argnames="env")
-def _step(
-    env: MLFS, state: State, action: Array, params: Params, records: rec.Records
-) -> tuple[State, TimeStep, rec.Records]:
-    state, timestep = env.step(jax.random.key(0), state, action, params)
-    return state, timestep, rec.recorder(env).update(records, timestep, jnp.bool_(True))
+    slot: Array
+    offer: Offered
+    mask: Array
+    action: Array
+    observation: Array
 
 
 @partial(jax.jit, static_argnames=("env", "policy"))
-def _decide(env: MLFS, policy: Policy, state: State, params: Params) -> Array:
-    view = View(*env.observe(state, params), state, params)
-    return policy.act((), (), view, jax.random.key(0))[0]
+def _step(
+    env: MLFS,
+    policy: Policy,
+    state: State,
+    listed: Array,
+    is_listed: Array,
+    params: Params,
+    records: rec.Records,
+) -> tuple[Row, State, TimeStep, rec.Records]:
+    """One step by the listed action, or by the policy where none is."""
+    observation, mask = env.observe(state, params)
+    key = jax.random.key(0)
+    chosen, _ = policy.act((), (), View(observation, mask, state, params), key)
+    action = jnp.where(is_listed, listed, chosen)
+    row = Row(state.slot, offered(env.rules, params, state), mask, action, observation)
+    state, timestep = env.step(key, state, action, params)
+    return row, state, timestep, rec.recorder(env).update(records, timestep, jnp.bool_(True))
 
 
-@partial(jax.jit, static_argnames="env")
-def _offer(env: MLFS, params: Params, state: State) -> Offered:
-    return offered(env.rules, params, state)
-
-
-def _row(step: int, seen: TimeStep, offer: Offered, action: int, state: State) -> dict[str, Any]:
-    slot = int(state.slot)
+def _row(step: int, row: Row) -> dict[str, Any]:
+    slot = int(row.slot)
     return {
         "step": step,
         "slot": slot,
         "time": SLOT_S * slot,
-        "job": int(offer.which),
-        "task": int(offer.number),
-        "migrating": bool(offer.migrant),
-        "mask": np.asarray(seen.action_mask).astype(int).tolist(),
-        "action": action,
+        "job": int(row.offer.which),
+        "task": int(row.offer.number),
+        "migrating": bool(row.offer.migrant),
+        "mask": np.asarray(row.mask).astype(int).tolist(),
+        "action": int(row.action),
         "reward": 0.0,
         "done": False,
-        "obs": np.asarray(seen.observation).tolist(),
+        "obs": np.asarray(row.observation).tolist(),
     }
 
 
-def _snapshot(env: MLFS, params: Params, state: State) -> dict[str, Any]:
+def _snapshot(params: Params, state: State) -> dict[str, Any]:
     """Migrants and priorities at the beginning of a slot."""
-    del env
     active = np.asarray(state.active.job)
     jobs = jax.tree.map(np.asarray, jobs_at(params, state.episode, state.active.job))
     phase, priority = np.asarray(state.tasks.state), np.asarray(state.tasks.priority)

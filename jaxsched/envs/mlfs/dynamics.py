@@ -28,12 +28,12 @@ from jaxsched.task_graph import MAX_TASKS
 from jaxsched.types import Array
 
 
-def first_slot(rules: Rules, params: Params, episode: Array) -> State:
-    """The idle cluster at the first submission, offers open."""
+def before_first_slot(rules: Rules, params: Params, episode: Array) -> State:
+    """The idle cluster in slot -1."""
     state = empty_state(
         rules.cluster, rules.window, len(rules.classes), params.max_running, episode
     )
-    return begin_slot(rules, params, state)
+    return state._replace(slot=jnp.int32(-1))
 
 
 def begin_slot(rules: Rules, params: Params, state: State) -> State:

@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsched.batched_cond import apply_if
-from jaxsched.environment import Environment, select
+from jaxsched.batched_cond import apply_if, select
+from jaxsched.environment import Environment
 from jaxsched.envs.mlfs import dynamics, placing, reward, tables
 from jaxsched.envs.mlfs import observation as obs
 from jaxsched.envs.mlfs.cluster import Cluster
@@ -36,6 +36,11 @@ LIMITS = {
     "h_s": (0, 4000),
     "p_s": (0, 100),
     "tiresias_threshold": (0, 2**30),
+    "alpha": (0, 100),
+    "gamma": (0, tables.MOST_GAMMA),
+    "g_d": (0, 1000),
+    "g_r": (0, 1000),
+    "g_w": (0, 1000),
     "slot_every": (0, 2**14),
 }
 CHOICES: dict[str, tuple[Any, ...]] = {
@@ -124,6 +129,11 @@ class MLFS(Environment):
       use_migration: tasks leave overloaded servers.
       use_mlfc: jobs end early where the cluster is busy (MLF-C).
       tiresias_threshold: attained GPU-seconds after which tiresias puts a job last.
+      alpha: per cent of importance in a priority; the rest is urgency in time (Eq. 6).
+      gamma: per cent of the children's priority in their parents'.
+      g_d: per cent of the deadline term.
+      g_r: per cent of the remaining-time term.
+      g_w: per cent of the waiting term.
       order: in which order tasks are offered: ``mlf``, or as a baseline of section 9 does.
       reward_mode: ``mlfs`` (section 6) or ``backlog`` (RL of section 9).
       slot_every: K; 0: a step goes from one offer to the next. Otherwise slots end at multiples of
@@ -151,6 +161,11 @@ class MLFS(Environment):
     use_migration: bool = True
     use_mlfc: bool = False
     tiresias_threshold: int = 30000
+    alpha: int = tables.WEIGHTS["alpha"]
+    gamma: int = tables.WEIGHTS["gamma"]
+    g_d: int = tables.WEIGHTS["g_d"]
+    g_r: int = tables.WEIGHTS["g_r"]
+    g_w: int = tables.WEIGHTS["g_w"]
     order: Literal[
         "mlf", "fair", "slaq", "tiresias", "gandiva", "graphene", "hypersched", "fifo"
     ] = "mlf"
@@ -159,6 +174,7 @@ class MLFS(Environment):
 
     name = "mlfs"
     behaviour_version = 1
+    large_state = True
 
     def __post_init__(self) -> None:
         if isinstance(self.gpus, list):
@@ -228,7 +244,8 @@ class MLFS(Environment):
 
         Args:
           job_tables: of the schema ``TASK_JOBS``, in order of submission.
-          **scalars: values for some of ``tables.WEIGHTS`` and ``tables.BETAS``.
+          **scalars: values for some of ``tables.WEIGHTS``, in place of the environment's own, and
+            of ``tables.BETAS``.
 
         Raises:
           JaxschedError: a table or a value is refused.
@@ -238,7 +255,7 @@ class MLFS(Environment):
             self.cluster,
             comm_rounds=self.comm_rounds,
             window=self.max_active,
-            scalars=scalars,
+            scalars={name: getattr(self, name) for name in tables.WEIGHTS} | scalars,
         )
 
     def num_episodes(self, params: Params) -> int:
@@ -278,11 +295,16 @@ class MLFS(Environment):
     def reset(
         self, key: PRNGKey, params: Params, episode: Array | None = None
     ) -> tuple[State, TimeStep]:
-        """The idle cluster at the first submission of an episode, given or drawn."""
+        """The idle cluster at the first submission of an episode, given or drawn.
+
+        With ``slot_every`` it is the slot before, in which nothing is offered: the first step at
+        which a slot may end leads to the first offer.
+        """
         if episode is None:
             episode = jax.random.randint(key, (), 0, self.num_episodes(params))
-        episode = jnp.asarray(episode, jnp.int32)
-        state = dynamics.first_slot(self.rules, params, episode)
+        state = dynamics.before_first_slot(self.rules, params, jnp.asarray(episode, jnp.int32))
+        if self.slot_every == 0:
+            state = dynamics.begin_slot(self.rules, params, state._replace(slot=jnp.int32(0)))
         observation, mask = self.observe(state, params)
         none, false = jnp.float32(0), jnp.bool_(False)
         metrics = self._nothing(state).metrics
@@ -304,9 +326,10 @@ class MLFS(Environment):
                 waits, lambda carry: self._slot(carry, params), (after, since)
             )
         else:
-            pace = (state.pace + 1) % self.slot_every
+            over = self._done(state, params)
+            pace = jnp.where(over, state.pace, (state.pace + 1) % self.slot_every)
             after = after._replace(pace=pace)
-            due = (pace == 0) & ~self.decides(after) & ~self._done(after, params)
+            due = (pace == 0) & ~self.decides(after) & ~over
             after, since = apply_if(due, self._slot, (after, since), params)
         observation, mask = self.observe(after, params)
         terminated = dynamics.over(params, after)
@@ -317,7 +340,7 @@ class MLFS(Environment):
             reward=since.reward,
             terminated=terminated,
             truncated=after.cut,
-            elapsed=SLOT_S * (after.slot - state.slot).astype(jnp.float32),
+            elapsed=SLOT_S * (after.slot - jnp.maximum(state.slot, 0)).astype(jnp.float32),
             metrics=metrics,
         )
         return after, timestep
@@ -338,7 +361,8 @@ class MLFS(Environment):
         after = after._replace(cut=cut)
         since = _joined(since, gain, ended, after.slot, cut)
         begun = dynamics.begin_slot(self.rules, params, after)
-        return select(over | cut, after, begun), since
+        arrived = jnp.where(begun.slot == after.slot, begun.submitted, after.submitted)
+        return select(over | cut, after._replace(submitted=arrived), begun), since
 
     def _nothing(self, state: State) -> Since:
         zero = jnp.int32(0)

@@ -99,6 +99,8 @@ def mlf_priority(
         tiled = jnp.concatenate([values, values], axis=-1)
         return jnp.where(svm[:, None], values[:, :1], tiled)
 
+    enough = div(100 * CAP, jnp.maximum(params.g_w, 1)) + 1  # of a wait for the cap below
+    waited = jnp.minimum(waited, enough)
     own = div(spread(by_partition) + params.g_w * waited, 100)
     worth = over_children(worth[:, None, :], jobs, params.gamma)[:, 0]
     urgent = own.reshape(-1, MAX_TASKS // MAX_PARTITIONS, MAX_PARTITIONS)

@@ -5,7 +5,7 @@ range of rows. Axes: ``T`` jobs of all tables, ``E`` episodes, ``J`` jobs of the
 ``R`` tasks that can run at the same time, ``P`` = 16 partitions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -222,8 +222,7 @@ def submit_slot(params: Params, episode: Array, job: Array) -> Array:
 
 def submitted_by(params: Params, episode: Array, slot: Array, known: Array) -> Array:
     """How many jobs can be admitted in ``slot`` or before, int32; at least ``known``."""
-    is_in: Callable[[Array], Array] = lambda job: submit_slot(params, episode, job) <= slot  # noqa: E731
-    return count_from(known, params.max_jobs, is_in)
+    return count_from(known, params.max_jobs, lambda job: submit_slot(params, episode, job) <= slot)
 
 
 def _checked_scalars(scalars: dict[str, float]) -> dict[str, float]:
@@ -330,8 +329,10 @@ def _most_running(jobs: Job, cluster: Cluster) -> int:
             each = max(cluster.overload // measured, FULL // gpu)
             most = min(most, gpus * each)
         if cpus:
-            most = min(most, FULL * (cluster.cpus + 1) // (cpus * LEAST_WAVE))
+            fit = (cluster.cpus * (cluster.overload + 1) - 1) // (cpus * LEAST_WAVE)
+            most = min(most, max(fit, cluster.cpus // cpus))
         if mem:
-            most = min(most, cluster.mem // mem)
+            fit = (cluster.mem * (cluster.overload + 1) - 1) // FULL
+            most = min(most, max(fit, cluster.mem) // mem)
         total += most
     return total

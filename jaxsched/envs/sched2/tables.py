@@ -9,6 +9,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsched.counting import count_from
 from jaxsched.envs.sched2.slowdown import (
     MODELS,
     NUM_LEVELS,
@@ -63,13 +64,11 @@ def lookup(column: Array, episode: Array, index: Array) -> Array:
 
 def submitted_by(jobs: JobTables, episode: Array, time: Array) -> Array:
     """Number of jobs submitted up to ``time`` (before ``NEVER``), by bisection; int32 scalar."""
-    count = jnp.zeros_like(jobs.num_jobs[episode])
-    for bit in reversed(range(jobs.empty_row.bit_length())):
-        more = count + (1 << bit)
-        last = jnp.minimum(more, jobs.empty_row + 1) - 1
-        submitted = lookup(jobs.submit_time, episode, last) <= time
-        count = jnp.where((more <= jobs.empty_row) & submitted, more, count)
-    return count
+    return count_from(
+        jnp.zeros_like(jobs.num_jobs[episode]),
+        jobs.empty_row,
+        lambda job: lookup(jobs.submit_time, episode, job) <= time,
+    )
 
 
 def _check_bounds(table: JobTable) -> None:

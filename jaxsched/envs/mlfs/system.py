@@ -1,0 +1,247 @@
+"""MLFS as the rest of the library sees it."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsched.environment import Environment
+from jaxsched.envs.mlfs import cases
+from jaxsched.envs.mlfs import records as rec
+from jaxsched.envs.mlfs.baselines import heuristic
+from jaxsched.envs.mlfs.claims import paper_rows
+from jaxsched.envs.mlfs.environment import MLFS
+from jaxsched.envs.mlfs.features import features_of
+from jaxsched.envs.mlfs.presets import PRESETS
+from jaxsched.envs.mlfs.recipe import Recipe, policy_network, stages_of
+from jaxsched.envs.mlfs.rules import MLF, ORDERS
+from jaxsched.envs.mlfs.tables import SLOT_S, WEIGHTS, Params
+from jaxsched.errors import JaxschedError
+from jaxsched.evaluation import Recorder
+from jaxsched.jobs import RIGID_JOBS, JobTable
+from jaxsched.policies import Policy, uniform_legal
+from jaxsched.system import Network, Played, PolicyInfo, Rule, System, TraceSet, TrainingSetup
+from jaxsched.traces.mapping import MappingConfig
+from jaxsched.traces.task_mapping import task_jobs
+from jaxsched.traces.task_workload import SMALL_JOBS, SPAN_S
+from jaxsched.types import PyTree
+
+HIGHEST_LOAD = 3  # times the jobs of load 1
+LONGEST_S = 86400  # of a job on an idle cluster (section 11)
+SHORTEST_S = 300
+PLAY_PACE = 16
+"""``slot_every`` of evaluations: many episodes go two to five times as fast as from offer to offer,
+a single one about as fast."""
+DEFAULT_KIND, PLAIN = "paper", "servers"  # of networks: what benchmarks ask for, and what they get
+PAPER, OWN = "paper", "own"
+
+
+class MLFSSystem(System):
+    """Placement of tasks by priorities, by a policy network, and with load control."""
+
+    name = "mlfs"
+    title = "MLFS: tasks with deadlines, migration and load control"
+    source = "Wang, Liu, Shen: Job Scheduling for Large-Scale Machine Learning Clusters, CoNEXT '20"
+    behaviour_version = MLFS.behaviour_version
+    environment_type = MLFS
+    primary_metric = "avg_jct"
+    metrics = (
+        "avg_jct",
+        "median_jct",
+        "jct_under_100min",
+        "makespan",
+        "avg_wait",
+        "deadline_ratio",
+        "urgent_deadline_ratio",
+        "avg_accuracy",
+        "accuracy_ratio",
+        "bandwidth_mb",
+        "overloads",
+        "migrations",
+        "evictions",
+        "iterations",
+        "return",
+        "steps",
+        "slots",
+        "finished",
+    )
+    policies: Mapping[str, PolicyInfo] = {
+        "fair": PolicyInfo("baseline", "least running GPU demand first (TensorFlow)"),
+        "slaq": PolicyInfo("baseline", "most loss reduction per minute first"),
+        "tiresias": PolicyInfo("baseline", "least attained service, two queues"),
+        "gandiva": PolicyInfo("baseline", "first in, first out; moves tasks off hot GPUs"),
+        "graphene": PolicyInfo("baseline", "short, large and under-served jobs first"),
+        "hypersched": PolicyInfo("baseline", "most accuracy gained until the deadline first"),
+        "fifo": PolicyInfo("baseline", "first in, first out"),
+        "mlf_h": PolicyInfo("baseline", "MLF-H: priorities, host choice, migration"),
+        "mlf_hc": PolicyInfo("yardstick", "MLF-H with MLF-C: jobs end early under load"),
+        "random": PolicyInfo("yardstick", "MLF-H's order, uniformly random servers or queue"),
+    }
+    presets = PRESETS
+    traces = TraceSet("mlfs-small-mixed", f"mlfs-small-x{HIGHEST_LOAD}", num_test=10)
+    num_jobs = HIGHEST_LOAD * SMALL_JOBS
+    unfinished_score = float(SLOT_S * MLFS.max_slots)  # s, the length of an episode that is cut
+    rule_options: Mapping[str, Any] = {"mlfc": False, "weights": PAPER}
+
+    def params(self, env: Environment, tables: Sequence[JobTable]) -> Params:
+        """Parameters with the paper's weights; each table is an episode."""
+        assert isinstance(env, MLFS)
+        return env.params(list(tables))
+
+    def adapt(self, tables: Sequence[JobTable]) -> list[JobTable]:
+        """Rigid jobs become jobs of tasks (section 11), each table with draws of its own."""
+        return [
+            task_jobs(table, seed=index) if table.schema == RIGID_JOBS else table
+            for index, table in enumerate(tables)
+        ]
+
+    def rule(self, name: str, env: Environment, num_jobs: int, options: Mapping[str, Any]) -> Rule:
+        """A baseline in its own order of tasks, MLF-H, or a yardstick.
+
+        Only ``mlf_hc`` plays with MLF-C, unless the option ``mlfc`` has all of them do so. MLF's
+        priorities have the paper's weights, or with ``weights`` "own" those of ``env``.
+        """
+        del num_jobs
+        chosen = self.checked_options(options)
+        assert isinstance(env, MLFS)
+        if name not in self.policies:
+            raise JaxschedError(
+                f"mlfs: unknown policy {name!r}; known are {', '.join(self.policies)}"
+            )
+        return _rule(name, env, chosen["mlfc"], chosen["weights"])
+
+    def checked_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The rules' options, defaults filled in.
+
+        Raises:
+          JaxschedError: an unknown option or a bad value.
+        """
+        chosen = super().checked_options(options)
+        if not isinstance(chosen["mlfc"], bool):
+            raise JaxschedError(f"mlfs: mlfc is {chosen['mlfc']!r}; accepted: True, False")
+        if chosen["weights"] not in (PAPER, OWN):
+            raise JaxschedError(f"mlfs: weights is {chosen['weights']!r}; accepted: {PAPER}, {OWN}")
+        return chosen
+
+    def facts(self, env: Environment, options: Mapping[str, Any]) -> dict[str, str]:
+        """The cluster, what a slot can see and decide, and whether rules play with MLF-C."""
+        chosen = self.checked_options(options)
+        assert isinstance(env, MLFS)
+        alike = [f"{count} servers of {gpus} GPUs" for gpus, count in Counter(env.gpus).items()]
+        return {
+            "cluster": f"{' and '.join(alike)}, each with {env.cpus_per_server} CPUs, "
+            f"{env.mem_per_server} GB",
+            "window": f"{env.max_active} jobs",
+            "slot": f"{SLOT_S} s, at most {env.max_offers} decisions",
+            "MLF-C": "with every rule" if chosen["mlfc"] else "with mlf_hc only",
+        }
+
+    def gantt_cluster(self, env: Environment) -> None:
+        """None: tasks of an iteration come and go within minutes."""
+        del env
+
+    def network(self, env: Environment, kind: str) -> Network:
+        """The policy network, with all inputs or with those of the baseline RL.
+
+        Raises:
+          JaxschedError: no such kind.
+        """
+        assert isinstance(env, MLFS)
+        return policy_network(env, PLAIN if kind == DEFAULT_KIND else kind)
+
+    def recorder(self, env: Environment) -> Recorder:
+        """Per-job records and counts."""
+        assert isinstance(env, MLFS)
+        return rec.recorder(env)
+
+    def play(
+        self,
+        env: Environment,
+        policy: Policy,
+        params: Any,
+        weights: PyTree = (),
+        *,
+        schedule: Sequence[int] = (),
+    ) -> Played:
+        """One policy on every episode, slots of all ended at the same steps.
+
+        The pace is ``PLAY_PACE`` whatever the number of episodes and the environment's own, so that
+        policies that draw play alike alone and beside others.
+        """
+        assert isinstance(env, MLFS)
+        paced = replace(env, slot_every=PLAY_PACE)
+        return super().play(paced, policy, params, weights, schedule=schedule)
+
+    def played(
+        self, env: Environment, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
+    ) -> Played:
+        """Metrics per episode."""
+        del schedule
+        assert isinstance(env, MLFS)
+        records = jax.tree.map(np.asarray, records)
+        return Played(rec.summarise(env, params, episodes, records), {}, [])
+
+    def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
+        """The stages of a recipe; what they learn is RL, MLF-RL, or with MLF-C MLFS."""
+        name = "mlfs" if recipe.env.use_mlfc else "mlf_rl"
+        if recipe.network == "rl":
+            name = "rl"
+        policy = self.network_policy(recipe.env, recipe.network, name, recipe.play)
+        return stages_of(recipe, tables, policy)
+
+    def budget(self, recipe: Recipe) -> int:
+        """Environment steps of all stages, of one seed."""
+        return sum(loop.num_updates * loop.steps_per_update for loop in recipe.loops)
+
+    def claims(
+        self, env: Environment, summary: Mapping[str, Mapping[str, float]], learned: str
+    ) -> list[dict[str, Any]]:
+        """Figure 4 at the highest load; with MLF-C the learned policy is MLFS, else MLF-RL."""
+        assert isinstance(env, MLFS)
+        return paper_rows(summary, learned, controls=env.use_mlfc)
+
+    def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a golden case."""
+        return cases.simulate(case)
+
+    def features(self, env: Environment) -> Mapping[str, Any]:
+        """What the observation's entries mean."""
+        assert isinstance(env, MLFS)
+        return features_of(env)
+
+    def action_names(self, env: Environment) -> Sequence[str]:
+        """Servers, then the queue."""
+        assert isinstance(env, MLFS)
+        return [*(f"server{server}" for server in range(env.num_servers)), "queue"]
+
+    def mapping(self, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
+        """The gaps of the highest load on 20 GPUs unless asked otherwise.
+
+        Numbers of GPUs are drawn anew, and tasks share GPUs, so the offered load of the rigid jobs
+        says little about MLFS'.
+        """
+        if mean_gap_s is None and load is None:
+            mean_gap_s = SPAN_S / self.num_jobs
+        return MappingConfig(
+            num_servers=5,
+            gpus_per_server=4,
+            min_duration_s=SHORTEST_S,
+            max_duration_s=LONGEST_S,
+            mean_gap_s=mean_gap_s,
+            load=load,
+        )
+
+
+@cache
+def _rule(name: str, env: MLFS, mlfc: bool, weights: str) -> Rule:
+    order: Any = name if name in ORDERS else MLF
+    changes: dict[str, Any] = dict(WEIGHTS) if weights == PAPER else {}
+    env = replace(env, order=order, use_mlfc=mlfc or name == "mlf_hc", **changes)
+    return Rule(env, uniform_legal(name) if name == "random" else heuristic(env, name))
+
+
+SYSTEM = MLFSSystem()
