@@ -32,6 +32,24 @@ def override(recipe: Recipe, assignments: Sequence[str]) -> Recipe:
     return _replace(recipe, changes)
 
 
+def read_options(assignments: Sequence[str]) -> dict[str, Any]:
+    """Options of an environment or of rules from ``name=value`` each; values as in JSON, or words.
+
+    Raises:
+      JaxschedError: one is not of that form.
+    """
+    options = {}
+    for assignment in assignments:
+        name, separator, text = assignment.partition("=")
+        if not separator or not name:
+            raise JaxschedError(f"--option {assignment}: expected name=value")
+        try:
+            options[name] = json.loads(text)
+        except json.JSONDecodeError:
+            options[name] = text
+    return options
+
+
 def _collect(node: Any, path: list[str], text: str, whole: str, changes: dict[str, Any]) -> None:
     """Check one assignment and note it in the tree of changes."""
     fields = {f.name: f for f in dataclasses.fields(node) if f.init}

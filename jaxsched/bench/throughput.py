@@ -1,6 +1,5 @@
 """Environment steps per second, alone and with a policy network, over a sweep of batch sizes."""
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -133,24 +132,6 @@ def throughput(
             entry["cpu_ratio"] = min(row["cpu_ns_per_step"] for row in peer_rows) / least
         result["peers"] = [entry]
     return result
-
-
-def read_options(assignments: Sequence[str]) -> dict[str, Any]:
-    """Options of an environment from ``name=value`` each; values as in JSON, or words.
-
-    Raises:
-      JaxschedError: one is not of that form.
-    """
-    options = {}
-    for assignment in assignments:
-        name, separator, text = assignment.partition("=")
-        if not separator or not name:
-            raise JaxschedError(f"--option {assignment}: expected name=value")
-        try:
-            options[name] = json.loads(text)
-        except json.JSONDecodeError:
-            options[name] = text
-    return options
 
 
 def _check(batches: Sequence[int], repeats: int, figures: Sequence[str]) -> None:

@@ -42,6 +42,7 @@ def bench(
     from jaxsched import registry
     from jaxsched.bench import throughput, training
     from jaxsched.bench.tables import print_table
+    from jaxsched.config import read_options
 
     registry.get(system)
 
@@ -57,7 +58,7 @@ def bench(
             preset=preset,
             batches=batch or usual,
             repeats=repeats,
-            options=throughput.read_options(option or []),
+            options=read_options(option or []),
             peers=peers or peer_python is not None,
             peer_python=None if peer_python is None else str(peer_python),
             progress=progress,

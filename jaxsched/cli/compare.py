@@ -15,6 +15,7 @@ from jaxsched.cli.options import (
     Mode,
     NumJobs,
     NumTraces,
+    RuleOption,
     System,
     Trace,
     TraceOptions,
@@ -58,6 +59,7 @@ def evaluate(
     load: Load = None,
     window: Window = None,
     mode: Mode = None,
+    option: RuleOption = None,
     json_file: JsonFile = None,
 ) -> None:
     """Metrics of one policy (or of all rule-based ones)."""
@@ -67,7 +69,15 @@ def evaluate(
         players = Players(None, [])
     elif _is_path(policy, system):
         players = Players([], [Path(policy)])
-    _run(system, preset, players, trace, options, rule_options(window, mode), Files(json_file))
+    _run(
+        system,
+        preset,
+        players,
+        trace,
+        options,
+        rule_options(window, mode, option),
+        Files(json_file),
+    )
 
 
 @app.command()
@@ -89,15 +99,16 @@ def compare(
     load: Load = None,
     window: Window = None,
     mode: Mode = None,
+    option: RuleOption = None,
     json_file: JsonFile = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write the report here.")] = None,
 ) -> None:
     """Table and figures of all baselines and of trained policies, intervals included."""
     options = TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load)
-    rules = None if policies is None else [name.strip() for name in policies.split(",")]
-    players = Players([] if policies == "none" else rules, checkpoint or [])
-    files = Files(json_file, html)
-    _run(system, preset, players, trace, options, rule_options(window, mode), files)
+    names = None if policies is None else [name.strip() for name in policies.split(",")]
+    players = Players([] if policies == "none" else names, checkpoint or [])
+    rules, files = rule_options(window, mode, option), Files(json_file, html)
+    _run(system, preset, players, trace, options, rules, files)
 
 
 def _is_path(policy: str, system: str) -> bool:

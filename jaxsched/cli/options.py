@@ -25,6 +25,9 @@ Window = Annotated[
     typer.Option(min=0, help="Slots that rules see (0: whole queue); the agent's if absent."),
 ]
 Mode = Annotated[str | None, typer.Option(help="A job that does not fit: skip it, or block on it.")]
+RuleOption = Annotated[
+    list[str] | None, typer.Option("--option", help="Option of the rules, name=value (repeat).")
+]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write all values here.")]
 
 
@@ -39,7 +42,15 @@ class TraceOptions(NamedTuple):
     load: float | None = None
 
 
-def rule_options(window: int | None, mode: str | None) -> dict[str, Any]:
-    """Those options of rule-based policies that were given."""
-    given = {"window": window, "mode": mode}
+def rule_options(
+    window: int | None, mode: str | None, assignments: list[str] | None
+) -> dict[str, Any]:
+    """Those options of rule-based policies that were given.
+
+    Raises:
+      JaxschedError: an assignment is not ``name=value``.
+    """
+    from jaxsched.config import read_options
+
+    given = {"window": window, "mode": mode, **read_options(assignments or ())}
     return {name: value for name, value in given.items() if value is not None}
