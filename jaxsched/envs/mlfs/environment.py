@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -45,7 +45,7 @@ LIMITS = {
 }
 CHOICES: dict[str, tuple[Any, ...]] = {
     "order": ORDERS,
-    "reward_mode": ("mlfs", "backlog"),
+    "reward_mode": get_args(RewardMode),
     **dict.fromkeys(
         ("use_urgency", "use_deadline", "use_bw", "use_migration", "use_mlfc"), (False, True)
     ),
@@ -135,7 +135,7 @@ class MLFS(Environment):
       g_r: per cent of the remaining-time term.
       g_w: per cent of the waiting term.
       order: in which order tasks are offered: ``mlf``, or as a baseline of section 9 does.
-      reward_mode: ``mlfs`` (section 6) or ``backlog`` (RL of section 9).
+      reward_mode: ``mlfs`` (section 6), ``backlog`` (RL of section 9), or ``progress``, ours.
       slot_every: K; 0: a step goes from one offer to the next. Otherwise slots end at multiples of
         K steps only, so that many copies end them at the same steps, and a step between an offer
         and the end of its slot does nothing. Schedules and rewards are the same.
@@ -340,7 +340,7 @@ class MLFS(Environment):
             reward=since.reward,
             terminated=terminated,
             truncated=after.cut,
-            elapsed=SLOT_S * (after.slot - jnp.maximum(state.slot, 0)).astype(jnp.float32),
+            elapsed=SLOT_S * jnp.float32(jnp.maximum(after.slot, 0) - jnp.maximum(state.slot, 0)),
             metrics=metrics,
         )
         return after, timestep
@@ -354,6 +354,9 @@ class MLFS(Environment):
         after, ended, jobs = dynamics.end_slot(self.rules, params, state)
         if self.reward_mode == "mlfs":
             gain = reward.slot_reward(params, state.episode, jobs, ended, after.slot)
+        elif self.reward_mode == "progress":
+            limit = state.active.limit
+            gain = reward.progress_reward(params, state.episode, jobs, ended, limit)
         else:
             gain = reward.backlog_reward(params, state.episode, state.submitted, state.finished)
         over = dynamics.over(params, after)

@@ -24,7 +24,7 @@ from jaxsched.envs.mlfs.state import (
     Tasks,
 )
 from jaxsched.envs.mlfs.tables import Job
-from jaxsched.task_graph import MAX_TASKS
+from jaxsched.task_graph import MAX_PARTITIONS, MAX_TASKS
 from jaxsched.types import Array
 
 
@@ -38,7 +38,9 @@ class Ended(NamedTuple):
       evictions: int32, migrants that found no place.
       sent: int32, MB.
       migrations: int32.
-      iterations: int32, completed.
+      iterations: int32, completed by all jobs.
+      completed: int32 ``[A]``, by each job, 0 or 1.
+      work: int32 ``[A]``, mmin of the instances that ended.
     """
 
     active: Active
@@ -48,6 +50,8 @@ class Ended(NamedTuple):
     sent: Array
     migrations: Array
     iterations: Array
+    completed: Array
+    work: Array
 
 
 def run_slot(rules: Rules, jobs: Job, state: State) -> tuple[State, Ended]:
@@ -118,6 +122,10 @@ def run_slot(rules: Rules, jobs: Job, state: State) -> tuple[State, Ended]:
         sent=state.sent,
         migrations=state.migrations,
         iterations=jnp.sum(complete, dtype=jnp.int32),
+        completed=complete.astype(jnp.int32),
+        work=jnp.zeros_like(counts)
+        .at[jnp.where(finished, place, rules.window)]
+        .add(jobs.work[place, running.task % MAX_PARTITIONS], mode="drop"),
     )
     state = state._replace(
         slot=slot,

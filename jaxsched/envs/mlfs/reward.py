@@ -11,7 +11,7 @@ from jaxsched.envs.mlfs.execution import Ended
 from jaxsched.envs.mlfs.tables import Job, Params, accuracy_at
 from jaxsched.types import Array
 
-RewardMode = Literal["mlfs", "backlog"]
+RewardMode = Literal["mlfs", "backlog", "progress"]
 HOUR_MIN = 60
 
 
@@ -50,3 +50,22 @@ def backlog_reward(params: Params, episode: Array, submitted: Array, finished: A
     """Minus the share of the jobs that were submitted and have not finished (RL of section 9)."""
     count = params.num_jobs.at[episode].get(mode="promise_in_bounds")
     return -(submitted - finished).astype(jnp.float32) / count
+
+
+def progress_reward(params: Params, episode: Array, jobs: Job, ended: Ended, limit: Array) -> Array:
+    """Work of the instances that ended, each over the remaining work of its job; ours.
+
+    It tells within minutes what a placement was worth, and counts the work of jobs near their end
+    for more.
+
+    Args:
+      params: sizes of the episode.
+      episode: which.
+      jobs: of the window before the slot ended.
+      ended: what the slot brought.
+      limit: iterations after which each job ends, before the slot ended.
+    """
+    count = params.num_jobs.at[episode].get(mode="promise_in_bounds")
+    done = ended.active.iterations - ended.completed
+    left = jnp.maximum((limit - done) * jobs.total_work, 1).astype(jnp.float32)
+    return jnp.sum(ended.work.astype(jnp.float32) / left) / count

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.bench.throughput import throughput
 from jaxsched.envs.das.baselines import baseline
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.kinds import kind_of
@@ -25,6 +24,7 @@ from jaxsched.papers.das.common import (
 from jaxsched.papers.das.published import SECONDS_PER_JOB
 from jaxsched.papers.lab import Lab
 from jaxsched.papers.outcome import Check, Outcome, Table, at_least, at_most, reported
+from jaxsched.papers.throughput import environment_row
 from jaxsched.policies import Policy, View
 from jaxsched.types import Array, PyTree
 
@@ -245,48 +245,13 @@ def _counts(env: DAS, params: Any, states: PyTree, actions: PyTree) -> Array:
 
 def environment_speed(lab: Lab) -> Outcome:
     """S: uniformly random actions, automatic reset, on the default device."""
-    tables = SHIPPED.tables("test", NUM_SHIPPED, lab.settings.num_jobs)
-    measured = throughput(
-        lab.system.name,
+    return environment_row(
+        lab,
+        cluster="Small cluster",
         batches=lab.choose(BATCHES, QUICK_BATCHES),
         repeats=QUICK_REPEATS if lab.quick else REPEATS,
-        figures=("environment",),
+        steps=QUICK_STEPS if lab.quick else None,
         options={"events_per_step": EVENTS_PER_STEP},
-        tables=tables,
-        steps_per_repeat=QUICK_STEPS if lab.quick else None,
-        progress=lab.say,
+        tables=SHIPPED.tables("test", NUM_SHIPPED, lab.settings.num_jobs),
+        note=f"a step takes a decision, if one is due, and then at most {EVENTS_PER_STEP} events",
     )
-    rows = measured["rows"]
-    table = Table(
-        "Small cluster: decisions and environment steps per second, uniformly random actions",
-        ["environments", "decisions/s", "steps/s", "least", "most", "steps that decide (%)"],
-        [
-            [
-                str(row["batch"]),
-                row["decisions_per_s"],
-                *(row["steps_per_s"][name] for name in ("median", "min", "max")),
-                100 * row["decision_share"],
-            ]
-            for row in rows
-        ],
-        digits=0,
-    )
-    best = max(rows, key=lambda row: row["decisions_per_s"])
-    words = f"{best['decisions_per_s']:,.0f} with {best['batch']}"
-    checks = [reported("most decisions per second", "-", words)]
-
-    def draw(figure: Any) -> None:
-        axes = figure.subplots()
-        series = {
-            "decisions/s": [(float(r["batch"]), r["decisions_per_s"]) for r in rows],
-            "steps/s": [(float(r["batch"]), r["steps_per_s"]["median"]) for r in rows],
-        }
-        figures.curves(axes, series, x_label="environments", y_label="per second")
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-
-    notes = (
-        f"a step takes a decision, if one is due, and then at most {EVENTS_PER_STEP} events",
-        "on a machine with other work these are lower bounds of the speed",
-    )
-    return Outcome([table], checks, {"throughput": measured}, draw, notes)

@@ -1,11 +1,11 @@
 """E8 and E9: scheduler time per slot; environment decisions per second."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import jax
 
-from jaxsched.bench.throughput import throughput
 from jaxsched.papers import figures
 from jaxsched.papers.lab import Lab
 from jaxsched.papers.mlfs.comparison import everybody, load_name
@@ -14,14 +14,16 @@ from jaxsched.papers.mlfs.plays import test_tables
 from jaxsched.papers.mlfs.published import SCHEDULER_MS
 from jaxsched.papers.mlfs.slot_time import Sizes, SlotTime, time_slots
 from jaxsched.papers.outcome import Outcome, Table, reported
+from jaxsched.papers.throughput import environment_row
 
 LOAD = 3.0
 SIZES = Sizes(steps=2**13, warm_ups=8, repeats=5)
 QUICK_SIZES = Sizes(steps=2**8, warm_ups=2, repeats=2)
 
-BATCHES, QUICK_BATCHES = (1, 64, 1024), (1, 4)
+BATCHES, QUICK_BATCHES = (1, 64, 256, 1024), (1, 4)
 REPEATS, QUICK_REPEATS = 5, 2
-STEPS, QUICK_STEPS = 2**15, 2**6
+STEPS, QUICK_STEPS = 2**17, 2**6
+SLOT_EVERY = 8
 
 
 def scheduler_time(lab: Lab) -> Outcome:
@@ -65,51 +67,17 @@ def scheduler_time(lab: Lab) -> Outcome:
 
 def environment_speed(lab: Lab) -> Outcome:
     """E9: uniformly random actions, automatic reset, small cluster, on the default device."""
-    env = cluster_env(lab, "small")
-    measured = throughput(
-        lab.system.name,
+    env = replace(cluster_env(lab, "small"), slot_every=SLOT_EVERY)
+    return environment_row(
+        lab,
+        cluster="small cluster",
         batches=lab.choose(BATCHES, QUICK_BATCHES),
         repeats=QUICK_REPEATS if lab.quick else REPEATS,
-        figures=("environment",),
+        steps=QUICK_STEPS if lab.quick else STEPS,
         options=lab.system.environment_options(env),
         tables=test_tables(lab, f"mlfs-small-x{LOAD:g}"),
-        steps_per_repeat=QUICK_STEPS if lab.quick else STEPS,
-        progress=lab.say,
+        note=f"a step takes a decision, if one is due; slots end every {SLOT_EVERY} steps",
     )
-    rows = measured["rows"]
-    table = Table(
-        "small cluster: decisions and environment steps per second, uniformly random actions",
-        ["environments", "decisions/s", "steps/s", "least", "most", "steps that decide (%)"],
-        [
-            [
-                str(row["batch"]),
-                row["decisions_per_s"],
-                *(row["steps_per_s"][name] for name in ("median", "min", "max")),
-                100 * row["decision_share"],
-            ]
-            for row in rows
-        ],
-        digits=0,
-    )
-    best = max(rows, key=lambda row: row["decisions_per_s"])
-    words = f"{best['decisions_per_s']:,.0f} with {best['batch']}"
-
-    def draw(figure: Any) -> None:
-        axes = figure.subplots()
-        series = {
-            "decisions/s": [(float(r["batch"]), r["decisions_per_s"]) for r in rows],
-            "steps/s": [(float(r["batch"]), r["steps_per_s"]["median"]) for r in rows],
-        }
-        figures.curves(axes, series, x_label="environments", y_label="per second")
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-
-    notes = (
-        "a step takes one decision, and ends the slot if it was the last",
-        "on a machine with other work these are lower bounds of the speed",
-    )
-    checks = [reported("most decisions per second", "-", words)]
-    return Outcome([table], checks, {"throughput": measured}, draw, notes)
 
 
 def _paper(name: str) -> str:
