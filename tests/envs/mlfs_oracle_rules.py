@@ -11,7 +11,7 @@ NOMINAL = 1000
 CAP = 5_000_000
 MODELS = 5
 SIZES = (1, 2, 4, 8, 16, 32)
-HIDDEN_FROM_RL = (14, 17, 18, 27, 32)  # urgency, rat, size, left, priority
+HIDDEN_FROM_RL = (14, 17, 18, 26, 32)  # urgency, rat, size, left, priority
 
 
 def ratio(job):

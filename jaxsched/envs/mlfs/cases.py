@@ -94,10 +94,10 @@ def _episode(
 ) -> dict[str, Any]:
     env = environment_of(config, policy)
     params = env.params([table])
-    state, timestep = env.reset(jax.random.key(0), params, jnp.int32(0))
+    state, timestep = _reset(env, params)
     records = rec.recorder(env).init(params)
     trajectory: list[dict[str, Any]] = []
-    snapshots: list[dict[str, Any]] = []
+    snapshots = [_snapshot(params, state)]
     while not timestep.done:
         count, before = len(trajectory), int(state.slot)
         listed = jnp.int32(actions[count] if count < len(actions) else 0)
@@ -106,9 +106,8 @@ def _episode(
         )
         if timestep.metrics.decides:
             trajectory.append(_row(count, row))
-        if trajectory:
-            trajectory[-1]["reward"] += float(timestep.reward)
-            trajectory[-1]["done"] = bool(timestep.done)
+        trajectory[-1]["reward"] += float(timestep.reward)
+        trajectory[-1]["done"] = bool(timestep.done)
         if int(state.slot) != before and not timestep.done:
             snapshots.append(_snapshot(params, state))
     batched = jax.tree.map(lambda x: np.asarray(x)[None], records)
@@ -122,6 +121,11 @@ def _episode(
         "snapshots": snapshots,
         "use_mlfc": env.use_mlfc,
     }
+
+
+@partial(jax.jit, static_argnames="env")
+def _reset(env: MLFS, params: Params) -> tuple[State, TimeStep]:
+    return env.reset(jax.random.key(0), params, jnp.int32(0))
 
 
 class Row(NamedTuple):

@@ -28,12 +28,11 @@ from jaxsched.task_graph import MAX_TASKS
 from jaxsched.types import Array
 
 
-def before_first_slot(rules: Rules, params: Params, episode: Array) -> State:
-    """The idle cluster in slot -1."""
-    state = empty_state(
-        rules.cluster, rules.window, len(rules.classes), params.max_running, episode
-    )
-    return state._replace(slot=jnp.int32(-1))
+def first_slot(rules: Rules, params: Params, episode: Array) -> State:
+    """The idle cluster at the first submission, offers open."""
+    classes = len(rules.classes)
+    state = empty_state(rules.cluster, rules.window, classes, params.max_running, episode)
+    return begin_slot(rules, params, state)
 
 
 def begin_slot(rules: Rules, params: Params, state: State) -> State:

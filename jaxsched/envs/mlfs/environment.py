@@ -295,16 +295,10 @@ class MLFS(Environment):
     def reset(
         self, key: PRNGKey, params: Params, episode: Array | None = None
     ) -> tuple[State, TimeStep]:
-        """The idle cluster at the first submission of an episode, given or drawn.
-
-        With ``slot_every`` it is the slot before, in which nothing is offered: the first step at
-        which a slot may end leads to the first offer.
-        """
+        """The idle cluster at the first submission of an episode, given or drawn."""
         if episode is None:
             episode = jax.random.randint(key, (), 0, self.num_episodes(params))
-        state = dynamics.before_first_slot(self.rules, params, jnp.asarray(episode, jnp.int32))
-        if self.slot_every == 0:
-            state = dynamics.begin_slot(self.rules, params, state._replace(slot=jnp.int32(0)))
+        state = dynamics.first_slot(self.rules, params, jnp.asarray(episode, jnp.int32))
         observation, mask = self.observe(state, params)
         none, false = jnp.float32(0), jnp.bool_(False)
         metrics = self._nothing(state).metrics
@@ -340,7 +334,7 @@ class MLFS(Environment):
             reward=since.reward,
             terminated=terminated,
             truncated=after.cut,
-            elapsed=SLOT_S * jnp.float32(jnp.maximum(after.slot, 0) - jnp.maximum(state.slot, 0)),
+            elapsed=SLOT_S * (after.slot - state.slot).astype(jnp.float32),
             metrics=metrics,
         )
         return after, timestep

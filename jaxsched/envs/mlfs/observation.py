@@ -82,7 +82,7 @@ def observe(rules: Rules, state: State, offer: Offered) -> Array:
     running = jnp.sum(state.running.task != NOBODY, dtype=jnp.int32) + state.migrants
     count = jnp.sum(state.active.job != NOBODY, dtype=jnp.int32)
     whole = [
-        (jnp.maximum(state.slot, 0), DAY_MIN),
+        (state.slot, DAY_MIN),
         (count, rules.window),
         (state.waiting, 1000),
         (running, 1000),
