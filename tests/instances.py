@@ -194,6 +194,5 @@ INSTANCES: dict[str, dict[str, Callable[[], Instance]]] = {
     "mlfs": {
         "paper": mlfs,
         "paced": partial(mlfs, slot_every=16, use_mlfc=True),
-        "fair": partial(mlfs, order="fair", reward_mode="backlog"),
     },
 }

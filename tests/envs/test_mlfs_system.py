@@ -42,7 +42,7 @@ def test_rules_play_in_their_own_environment(name):
     order = name if SYSTEM.policies[name].kind == "baseline" and name != "mlf_h" else "mlf"
     assert rule.env == replace(ENV, order=order, use_mlfc=name == "mlf_hc")
     assert rule.policy.name == name
-    assert rule.policy.privileged == (name != "random")
+    assert rule.policy.privileged == (name not in ("linear", "random"))
     assert SYSTEM.rule(name, replace(ENV), 9, {"mlfc": False}) is rule
     controlled = SYSTEM.rule(name, ENV, 5, {"mlfc": True})
     assert controlled.env == replace(rule.env, use_mlfc=True)
@@ -55,7 +55,7 @@ def test_rules_play_in_their_own_environment(name):
 def test_every_order_is_a_rule():
     assert set(ORDERS) - {"mlf"} < set(SYSTEM.policies)
     assert set(RIVALS) | {"graphene", "mlf_h"} == set(SYSTEM.policy_names("baseline"))
-    assert SYSTEM.policy_names("yardstick") == ("mlf_hc", "random")
+    assert SYSTEM.policy_names("yardstick") == ("mlf_hc", "linear", "random")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from jaxsched.algorithms.imitation import ImitationConfig, imitation
 from jaxsched.algorithms.ppo import PPOConfig, ppo
 from jaxsched.envs.mlfs.baselines import heuristic
 from jaxsched.envs.mlfs.environment import MLFS
+from jaxsched.envs.mlfs.linear import linear_host
 from jaxsched.envs.mlfs.networks import HIDDEN_FROM_RL, ServerPolicy, ServerValue
 from jaxsched.envs.mlfs.tables import WEIGHTS, Params
 from jaxsched.errors import JaxschedError
@@ -30,14 +31,16 @@ HIDDEN: dict[str, tuple[str, ...]] = {"servers": (), "rl": HIDDEN_FROM_RL}
 
 @dataclass(frozen=True)
 class Imitation:
-    """The supervised stage: the heuristic of the environment's order shows what it would do.
+    """The supervised stage: a rule shows what it would do.
 
     Attributes:
+      teacher: ``heuristic``, that of the environment's order, or the ``linear`` rule.
       loop: sizes.
       learner: settings; ``total_updates`` follows ``loop.num_updates``.
       evaluate_every: updates between evaluations.
     """
 
+    teacher: Literal["heuristic", "linear"] = "heuristic"
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(64, 64, 300))
     learner: ImitationConfig = field(
         default_factory=lambda: ImitationConfig(
@@ -135,11 +138,12 @@ def stages_of(recipe: Recipe, tables: Sequence[JobTable], policy: Policy) -> lis
     stages = []
     if recipe.imitation is not None:
         stage = recipe.imitation
+        teacher = linear_host(env) if stage.teacher == "linear" else heuristic(env)
         shown = replace(stage.learner, total_updates=stage.loop.num_updates)
         stages.append(
             TrainingSetup(
                 name="imitation",
-                env=TaughtEnvironment(env, heuristic(env)),
+                env=TaughtEnvironment(env, teacher),
                 learner=imitation(network, shown),
                 loop=stage.loop,
                 gradient_steps=shown.gradient_steps,
@@ -179,10 +183,17 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
         lines.append(f"tasks are offered by priorities with other weights (per cent): {words}")
     if recipe.imitation is None:
         lines.append("no imitation of MLF-H")
+    elif recipe.imitation.teacher == "linear":
+        lines.append("imitates a linear rule found by search in place of MLF-H's choice of servers")
+    if recipe.env.reward_mode == "progress":
+        lines.append("reward: work of ended instances over the remaining work of their jobs")
     if not recipe.reinforcement:
         lines.append("imitation only")
     if recipe.network == "rl":
         lines.append("sees neither urgency, deadline, size, loss nor priority")
     if recipe.reinforcement and recipe.learner.window_s != WINDOW_S:
-        lines.append(f"targets reach {recipe.learner.window_s} s ahead")
+        lines.append(
+            f"discounted over {recipe.learner.horizon_s:g} s, lambda {recipe.learner.lambda_:g} by "
+            f"slot and {recipe.learner.step_lambda:g} by decision"
+        )
     return tuple(lines)

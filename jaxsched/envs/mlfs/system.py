@@ -16,6 +16,7 @@ from jaxsched.envs.mlfs.baselines import heuristic
 from jaxsched.envs.mlfs.claims import paper_rows
 from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.features import features_of
+from jaxsched.envs.mlfs.linear import linear_host
 from jaxsched.envs.mlfs.presets import PRESETS
 from jaxsched.envs.mlfs.recipe import Recipe, policy_network, stages_of
 from jaxsched.envs.mlfs.rules import MLF, ORDERS
@@ -79,6 +80,7 @@ class MLFSSystem(System):
         "fifo": PolicyInfo("baseline", "first in, first out"),
         "mlf_h": PolicyInfo("baseline", "MLF-H: priorities, host choice, migration"),
         "mlf_hc": PolicyInfo("yardstick", "MLF-H with MLF-C: jobs end early under load"),
+        "linear": PolicyInfo("yardstick", "MLF-H's order, linear choice of servers"),
         "random": PolicyInfo("yardstick", "MLF-H's order, uniformly random servers or queue"),
     }
     presets = PRESETS
@@ -241,7 +243,9 @@ def _rule(name: str, env: MLFS, mlfc: bool, weights: str) -> Rule:
     order: Any = name if name in ORDERS else MLF
     changes: dict[str, Any] = dict(WEIGHTS) if weights == PAPER else {}
     env = replace(env, order=order, use_mlfc=mlfc or name == "mlf_hc", **changes)
-    return Rule(env, uniform_legal(name) if name == "random" else heuristic(env, name))
+    if name == "random":
+        return Rule(env, uniform_legal(name))
+    return Rule(env, linear_host(env) if name == "linear" else heuristic(env, name))
 
 
 SYSTEM = MLFSSystem()
