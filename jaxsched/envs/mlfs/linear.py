@@ -48,7 +48,7 @@ def linear_host(env: MLFS, name: str = "linear") -> Policy:
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
         del key
-        costs = jnp.asarray(weights if weights != () else np.array(FOUND), jnp.float32)
+        costs = np.array(FOUND, np.float32) if isinstance(weights, tuple) else weights
         cost = host_features(env, view.observation) @ costs
         cost = jnp.where(view.mask[:-1], cost, jnp.inf)
         return jnp.argmin(cost).astype(jnp.int32), memory
