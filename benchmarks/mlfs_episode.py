@@ -1,0 +1,91 @@
+"""Time and metrics of one MLFS episode per rule, after compilation, one environment.
+
+    python benchmarks/mlfs_episode.py --cluster real --trace mlfs-real-x3
+    python benchmarks/mlfs_episode.py --cluster large --trace mlfs-large-x1
+
+Prints for each rule the wall time of the whole episode, per simulated slot and per decision, and
+the metrics; ``--jobs`` takes other than the trace's own number of jobs, ``--json`` writes it all.
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from jaxsched.cpu import prepare_cpu
+
+SHOWN = ("avg_jct", "makespan", "deadline_ratio", "accuracy_ratio", "bandwidth_mb", "overloads")
+
+
+def main() -> int:
+    """Play the rules one after the other and print a line for each."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--cluster", default="real", help="small, real or large")
+    parser.add_argument("--trace", default="mlfs-real-x3")
+    parser.add_argument("--policies", default="mlf_h,tiresias,mlf_hc")
+    parser.add_argument("--seed", type=int, default=7001)
+    parser.add_argument("--jobs", type=int, help="of the table; the trace's own number if absent")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    prepare_cpu()
+    from jaxsched import registry, traces
+    from jaxsched.bench.timing import surroundings
+    from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
+
+    system = registry.get("mlfs")
+    env = system.environment(**CLUSTERS[options.cluster], slot_every=1)
+    tables = traces.get(options.trace, seed=options.seed, num_traces=1, num_jobs=options.jobs)
+    jobs = len(tables[0])
+    print(f"{options.trace}, seed {options.seed}: {jobs} jobs on {sum(env.gpus)} GPUs", flush=True)
+    episodes: dict[str, Any] = {}
+    for name in options.policies.split(","):
+        found = episodes[name] = play(system, env, name, tables)
+        metrics = ", ".join(f"{key} {found['metrics'][key]:,.4g}" for key in SHOWN)
+        print(
+            f"{name}: {found['wall_s']:.1f} s (compiled in {found['compile_s']:.1f} s), "
+            f"{found['ms_per_slot']:.3f} ms per slot, {found['us_per_decision']:.1f} us per "
+            f"decision; {metrics}",
+            flush=True,
+        )
+        if options.json is not None:
+            about = {"trace": options.trace, "seed": options.seed, "jobs": jobs}
+            result = {**about, "cluster": options.cluster, **surroundings(), "rules": episodes}
+            options.json.write_text(json.dumps(result, indent=1) + "\n")
+    return 0
+
+
+def play(system: Any, env: Any, name: str, tables: Any) -> dict[str, Any]:
+    """One rule on the one table."""
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    from jaxsched.envs.mlfs import records as rec
+    from jaxsched.evaluation import run_episodes
+
+    rule = system.rule(name, env, len(tables[0]), {})
+    params = system.params(rule.env, tables)
+    episodes, key = jnp.arange(1), jax.random.key(0)
+    recorder = rec.recorder(rule.env)
+    began = time.perf_counter()
+    lowered = run_episodes.lower(rule.env, rule.policy, recorder, params, episodes, key)
+    compiled = lowered.compile()
+    compile_s = time.perf_counter() - began
+    began = time.perf_counter()
+    outcome = jax.block_until_ready(compiled(params, episodes, key))
+    wall_s = time.perf_counter() - began
+    found = rec.summarise(rule.env, params, np.arange(1), outcome.records)
+    metrics = {name: float(values[0]) for name, values in found.items()}
+    return {
+        "wall_s": wall_s,
+        "compile_s": compile_s,
+        "ms_per_slot": 1e3 * wall_s / metrics["slots"],
+        "us_per_decision": 1e6 * wall_s / metrics["steps"],
+        "metrics": metrics,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
