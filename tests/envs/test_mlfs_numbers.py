@@ -289,17 +289,26 @@ def test_neighbours_of_refused_tables():
     assert LARGE.params([from_records(rows, schema=TASK_JOBS)]).max_jobs == len(rows)
 
 
-@pytest.mark.parametrize(("rounds", "accepted"), [(349, True), (350, False)])
+@pytest.mark.parametrize(("rounds", "accepted"), [(174, True), (175, False)])
 def test_volumes_of_many_rounds(rounds, accepted):
-    """1000 x the MB of a task stays below 2**31."""
+    """1000 x the MB of a task stays below 2**30."""
     env = MLFS(comm_rounds=rounds)
     table = from_records([a_job(vol_worker=2**10, vol_ps=2**10)], schema=TASK_JOBS)
-    assert (1000 * 6 * 2**10 * rounds < LIMIT) == accepted
+    assert (1000 * 6 * 2**10 * rounds < LIMIT // 2) == accepted
     if accepted:
         env.params([table])
         return
     with pytest.raises(JaxschedError, match="1000 x MB sent for a task is .*accepted: below"):
         env.params([table])
+
+
+def test_traffic_of_too_many_offers():
+    """All offers of a slot together stay below 2**30 MB."""
+    table = from_records([a_job(vol_worker=2**10, vol_ps=2**10)], schema=TASK_JOBS)
+    most = (LIMIT // 2 - 1) // (6 * 2**10 * 100)
+    MLFS(comm_rounds=100, max_offers=most).params([table])
+    with pytest.raises(JaxschedError, match="MB sent by .* tasks in a slot is .*accepted: below"):
+        MLFS(comm_rounds=100, max_offers=most + 1).params([table])
 
 
 def test_unsorted_tables():

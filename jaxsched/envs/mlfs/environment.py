@@ -255,6 +255,7 @@ class MLFS(Environment):
             self.cluster,
             comm_rounds=self.comm_rounds,
             window=self.max_active,
+            slot_offers=self.max_offers,
             scalars={name: getattr(self, name) for name in tables.WEIGHTS} | scalars,
         )
 

@@ -144,6 +144,7 @@ def build_params(
     *,
     comm_rounds: int,
     window: int,
+    slot_offers: int,
     scalars: dict[str, float],
 ) -> Params:
     """Parameters for these job tables, each an episode.
@@ -153,6 +154,7 @@ def build_params(
       cluster: what every task must fit.
       comm_rounds: communications of an iteration.
       window: jobs that can be active.
+      slot_offers: tasks that can be placed in a slot.
       scalars: values for some of ``WEIGHTS`` and ``BETAS``.
 
     Raises:
@@ -162,7 +164,7 @@ def build_params(
     if not job_tables:
         raise JaxschedError("mlfs: there are no job tables; accepted: at least one")
     values = _checked_scalars(scalars)
-    packed = [_packed(table, cluster, comm_rounds) for table in job_tables]
+    packed = [_packed(table, cluster, comm_rounds, slot_offers) for table in job_tables]
     rows = np.concatenate([*packed, np.zeros((1, packed[0].shape[1]), np.int64)])
     counts = np.array([len(part) for part in packed])
     accuracy = np.concatenate([*(table["acc_max"] for table in job_tables), [0.0]])
@@ -246,7 +248,7 @@ def _checked_scalars(scalars: dict[str, float]) -> dict[str, float]:
     return known | scalars
 
 
-def _packed(table: JobTable, cluster: Cluster, comm_rounds: int) -> np.ndarray:
+def _packed(table: JobTable, cluster: Cluster, comm_rounds: int, slot_offers: int) -> np.ndarray:
     """The table's rows, int64 ``[n, F]``, if the cluster can run each of them."""
     validate(table, schema=TASK_JOBS, from_zero=False)
     problem = graph.problem_with(table)
@@ -269,7 +271,7 @@ def _packed(table: JobTable, cluster: Cluster, comm_rounds: int) -> np.ndarray:
     tail = graph.tails(table["work"], partitions, width)
     rows = np.concatenate([np.stack(columns, axis=-1), work, size, tail], axis=-1)
     _check_fit(table, unpack(rows), cluster)
-    _check_volumes(table, unpack(rows))
+    _check_volumes(table, unpack(rows), slot_offers)
     return rows
 
 
@@ -298,15 +300,20 @@ def _check_fit(table: JobTable, jobs: Job, cluster: Cluster) -> None:
             )
 
 
-def _check_volumes(table: JobTable, jobs: Job) -> None:
-    """What a task sends fits in int32 in thousandths (section 2, number ranges)."""
-    sent = FULL * (graph.MAX_WIDTH * jobs.worker_mb + 2 * jobs.server_mb)
-    bad = np.flatnonzero(sent >= graph.INT32_LIMIT)
-    if bad.size:
-        raise JaxschedError(
-            f"table '{table.name}', job {bad[0]}: 1000 x MB sent for a task is {sent[bad[0]]}; "
-            "accepted: below 2**31"
-        )
+def _check_volumes(table: JobTable, jobs: Job, slot_offers: int) -> None:
+    """What a task sends in thousandths, and what a slot sends, fit in int32 (section 2)."""
+    sent = graph.MAX_WIDTH * jobs.worker_mb + 2 * jobs.server_mb
+    limits = {
+        "1000 x MB sent for a task": FULL * sent,
+        f"MB sent by {slot_offers} tasks in a slot": slot_offers * sent,
+    }
+    for name, value in limits.items():
+        bad = np.flatnonzero(value >= graph.INT32_LIMIT // 2)
+        if bad.size:
+            raise JaxschedError(
+                f"table '{table.name}', job {bad[0]}: {name} is {value[bad[0]]}; accepted: below "
+                "2**30"
+            )
 
 
 def _traffic(jobs: Job) -> float:
