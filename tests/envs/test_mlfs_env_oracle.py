@@ -52,7 +52,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "no_terms": {**TIGHT, "use_urgency": False, "use_deadline": False, "h_r": 1000},
     "no_moves": {
         **{**SMALL, "use_bw": False, "use_migration": False, "max_slots": 45},
-        **{"move_work": 700, "g_d": 300, "alpha": 70, "gamma": 107, "comm_rounds": 349},
+        **{"move_work": 700, "g_d": 300, "alpha": 70, "gamma": 107, "comm_rounds": 174},
     },
     "rl": {
         **{**TIGHT, "order": "fifo", "reward_mode": "backlog"},
