@@ -124,16 +124,19 @@ def told(number: int, of: int, weights: Any, found: Found, base: Found) -> Found
 
 def player(env: Any, num_tables: int) -> Callable[[Any, dict[str, Any], Any], Found]:
     """``play(policy, changes of the parameters, weights) -> metrics``, ``[loads, tables]`` each."""
-    from jaxsched import traces
-    from jaxsched.envs.mlfs import records as rec
+    from jaxsched import registry, traces
 
+    system = registry.get("mlfs")
     params = []
     for load in LOADS:
         tables = traces.get(f"mlfs-small-x{load}", seed=SEED + load, num_traces=num_tables)
         params.append([env.params([table]) for table in tables])
 
     def play(policy: Any, changes: dict[str, Any], weights: Any) -> Found:
-        rows = [[rec.play(env, policy, p._replace(**changes), weights) for p in x] for x in params]
+        rows = [
+            [system.play(env, policy, p._replace(**changes), weights).metrics for p in part]
+            for part in params
+        ]
         return {
             name: np.array([[found[name][0] for found in row] for row in rows]) for name in METRICS
         }

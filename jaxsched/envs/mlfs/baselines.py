@@ -13,11 +13,10 @@ import numpy as np
 from jaxsched.envs.mlfs import cluster as cl
 from jaxsched.envs.mlfs.cluster import FULL, div
 from jaxsched.envs.mlfs.environment import MLFS
-from jaxsched.envs.mlfs.offers import LATE
 from jaxsched.envs.mlfs.placing import Offered, offered
+from jaxsched.envs.mlfs.selection import LATE, first_least
 from jaxsched.envs.mlfs.state import NOBODY, State
 from jaxsched.envs.mlfs.tables import Params, jobs_at
-from jaxsched.errors import JaxschedError
 from jaxsched.policies import Policy, View, no_memory
 from jaxsched.task_graph import MAX_TASKS, MODELS
 from jaxsched.types import Array, PRNGKey, PyTree
@@ -42,13 +41,13 @@ def mlf_host(env: MLFS, params: Params, state: State, offer: Offered) -> Array:
         distance += (share - jnp.max(jnp.where(usable, share, 0))) ** 2
     delay = div(FULL * env.move_work, jnp.maximum(offer.work + env.move_work, 1))
     distance += jnp.where(offer.moves, delay, 0) ** 2
-    return nearest(offer.valid, distance)
+    return first_least(offer.valid, distance)
 
 
 def least_loaded(env: MLFS, params: Params, state: State, offer: Offered) -> Array:
     """The server whose GPUs are least loaded on average."""
     del params
-    return nearest(offer.valid, _load(env, state))
+    return first_least(offer.valid, _load(env, state))
 
 
 def tiresias_host(env: MLFS, params: Params, state: State, offer: Offered) -> Array:
@@ -59,7 +58,7 @@ def tiresias_host(env: MLFS, params: Params, state: State, offer: Offered) -> Ar
     together = jnp.any(offer.job.model == np.array(SPREAD))
     most = jnp.max(jnp.where(offer.valid, count, -1))
     among = offer.valid & (~together | (count == most))
-    return nearest(among, _load(env, state))
+    return first_least(among, _load(env, state))
 
 
 def gandiva_host(env: MLFS, params: Params, state: State, offer: Offered) -> Array:
@@ -68,15 +67,7 @@ def gandiva_host(env: MLFS, params: Params, state: State, offer: Offered) -> Arr
     alike = sizes[state.running.task // MAX_TASKS] == offer.job.num_gpus
     hosts = offer.valid & (_by_server(env, state, alike) > 0)
     among = jnp.where(jnp.any(hosts), hosts, offer.valid)
-    return nearest(among, _load(env, state))
-
-
-def nearest(among: Array, distance: Array) -> Array:
-    """The server of least distance among some, the lowest of several; 0 if there are none."""
-    least = jnp.min(jnp.where(among, distance, LATE))
-    index = np.arange(among.shape[0])
-    found = jnp.min(jnp.where(among & (distance == least), index, among.shape[0]))
-    return jnp.where(found < among.shape[0], found, 0)
+    return first_least(among, _load(env, state))
 
 
 def _load(env: MLFS, state: State) -> Array:
@@ -111,12 +102,7 @@ def heuristic(env: MLFS, name: str = "") -> Policy:
     Args:
       env: the environment.
       name: what tables call it; that of the order by default.
-
-    Raises:
-      JaxschedError: the order has none.
     """
-    if env.order not in HOSTS:
-        raise JaxschedError(f"mlfs: there is no heuristic for the order {env.order!r}")
     host = HOSTS[env.order]
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:

@@ -98,6 +98,24 @@ def no_loads(cluster: Cluster) -> Loads:
     return Loads(gpus, servers, servers, servers)
 
 
+def with_task(loads: Loads, server: Any, gpu: Any, demand: Demand, bandwidth: Any) -> Loads:
+    """Loads with a task more, or with one less of negated demand.
+
+    Args:
+      loads: of all servers.
+      server: int32; the loads stay as they are where it is out of range.
+      gpu: int32, of the server.
+      demand: of the task.
+      bandwidth: of the task.
+    """
+    return Loads(
+        loads.gpu.at[server, gpu].add(demand.gpu, mode="drop"),
+        loads.cpu.at[server].add(demand.cpu, mode="drop"),
+        loads.mem.at[server].add(demand.mem, mode="drop"),
+        loads.bandwidth.at[server].add(bandwidth, mode="drop"),
+    )
+
+
 class Servers(NamedTuple):
     """Some servers and their loads.
 

@@ -22,9 +22,9 @@ from jaxsched.envs.mlfs.state import (
     State,
     Tasks,
     empty_state,
+    running_tasks,
 )
-from jaxsched.envs.mlfs.tables import Job, Params, jobs_at, submit_slot, submitted_by
-from jaxsched.task_graph import MAX_TASKS
+from jaxsched.envs.mlfs.tables import NEVER, Job, Params, jobs_at, submit_slot, submitted_by
 from jaxsched.types import Array
 
 
@@ -61,8 +61,7 @@ def begin_slot(rules: Rules, params: Params, state: State) -> State:
             state, measured, loads = migration.gandiva_moves(
                 rules, state, jobs, rows, measured, loads
             )
-        place = jnp.where(rows.busy, state.running.task // MAX_TASKS, rules.window)
-        counts = jnp.zeros(rules.window, jnp.int32).at[place].add(1, mode="drop")
+        counts = running_tasks(state.running, rules.window)
         by_job = job_priority(rules, jobs, state.active, counts, state.slot)
         priority = jnp.broadcast_to(by_job[:, None], state.tasks.priority.shape)
         state = state._replace(tasks=state.tasks._replace(priority=priority))
@@ -74,7 +73,7 @@ def begin_slot(rules: Rules, params: Params, state: State) -> State:
 def admit(rules: Rules, params: Params, state: State) -> State:
     """Step 1: submitted jobs enter the window in the order of the table, while it has room."""
     following = submit_slot(params, state.episode, state.admitted)
-    idle = jnp.all(state.active.job == NOBODY) & (following < 2**30)
+    idle = jnp.all(state.active.job == NOBODY) & (following < NEVER)
     slot = jnp.where(idle, jnp.maximum(state.slot, following), state.slot)
     submitted = submitted_by(params, state.episode, slot, state.submitted)
     free = state.active.job == NOBODY

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from jaxsched.envs.mlfs import observation as obs
 from jaxsched.envs.mlfs.cluster import Cluster
 from jaxsched.envs.mlfs.execution import Ended
 from jaxsched.envs.mlfs.reward import RewardMode
-from jaxsched.envs.mlfs.rules import ORDERS, Rules
+from jaxsched.envs.mlfs.rules import ORDERS, Order, Rules
 from jaxsched.envs.mlfs.state import NOBODY, Active, State
 from jaxsched.envs.mlfs.tables import SLOT_S, Params
 from jaxsched.errors import JaxschedError
@@ -36,11 +36,7 @@ LIMITS = {
     "h_s": (0, 4000),
     "p_s": (0, 100),
     "tiresias_threshold": (0, 2**30),
-    "alpha": (0, 100),
-    "gamma": (0, tables.MOST_GAMMA),
-    "g_d": (0, 1000),
-    "g_r": (0, 1000),
-    "g_w": (0, 1000),
+    **{name: (0, most) for name, most in tables.MOST_WEIGHT.items()},
     "slot_every": (0, 2**14),
 }
 CHOICES: dict[str, tuple[Any, ...]] = {
@@ -166,9 +162,7 @@ class MLFS(Environment):
     g_d: int = tables.WEIGHTS["g_d"]
     g_r: int = tables.WEIGHTS["g_r"]
     g_w: int = tables.WEIGHTS["g_w"]
-    order: Literal[
-        "mlf", "fair", "slaq", "tiresias", "gandiva", "graphene", "hypersched", "fifo"
-    ] = "mlf"
+    order: Order = "mlf"
     reward_mode: RewardMode = "mlfs"
     slot_every: int = 0
 
@@ -201,11 +195,6 @@ class MLFS(Environment):
     def num_servers(self) -> int:
         """S."""
         return len(self.gpus)
-
-    @property
-    def queue(self) -> int:
-        """The action that leaves a task waiting."""
-        return self.num_servers
 
     @property
     def cluster(self) -> Cluster:
@@ -396,7 +385,7 @@ def _joined(since: Since, gain: Array, ended: Ended, slot: Array, cut: Array) ->
     metrics = happened._replace(
         finish=kept(happened.finish, jnp.where(ended.over, slot, NOBODY)),
         **by_job,
-        completed=happened.completed + ended.iterations,
+        completed=happened.completed + jnp.sum(ended.completed, dtype=jnp.int32),
         overloads=happened.overloads + ended.overloads,
         evictions=happened.evictions + ended.evictions,
         migrations=happened.migrations + ended.migrations,

@@ -22,6 +22,7 @@ from jaxsched.envs.mlfs.state import (
     Active,
     State,
     Tasks,
+    running_tasks,
 )
 from jaxsched.envs.mlfs.tables import Job
 from jaxsched.task_graph import MAX_PARTITIONS, MAX_TASKS
@@ -38,8 +39,7 @@ class Ended(NamedTuple):
       evictions: int32, migrants that found no place.
       sent: int32, MB.
       migrations: int32.
-      iterations: int32, completed by all jobs.
-      completed: int32 ``[A]``, by each job, 0 or 1.
+      completed: int32 ``[A]``, iterations of each job, 0 or 1.
       work: int32 ``[A]``, mmin of the instances that ended.
     """
 
@@ -49,7 +49,6 @@ class Ended(NamedTuple):
     evictions: Array
     sent: Array
     migrations: Array
-    iterations: Array
     completed: Array
     work: Array
 
@@ -79,9 +78,7 @@ def run_slot(rules: Rules, jobs: Job, state: State) -> tuple[State, Ended]:
     left = running.left - jnp.where(runs, rate, 0)
     finished = runs & (left <= 0)
 
-    place = running.task // MAX_TASKS
-    counts = jnp.zeros(rules.window, jnp.int32)
-    counts = counts.at[jnp.where(runs, place, rules.window)].add(1, mode="drop")
+    counts = running_tasks(running, rules.window)
     active = state.active
     started = (active.start == NOBODY) & (counts > 0)
     active = active._replace(
@@ -91,6 +88,7 @@ def run_slot(rules: Rules, jobs: Job, state: State) -> tuple[State, Ended]:
     )
     slot = state.slot + 1
     ended = jnp.where(finished, running.task, rules.window * MAX_TASKS)
+    place = running.task // MAX_TASKS
     phase = phase.reshape(-1).at[ended].set(DONE, mode="drop").reshape(phase.shape)
     done = phase == DONE
     woken = (phase == NOT_READY) & graph.ready(jobs, done)
@@ -121,9 +119,8 @@ def run_slot(rules: Rules, jobs: Job, state: State) -> tuple[State, Ended]:
         evictions=state.migrants,
         sent=state.sent,
         migrations=state.migrations,
-        iterations=jnp.sum(complete, dtype=jnp.int32),
         completed=complete.astype(jnp.int32),
-        work=jnp.zeros_like(counts)
+        work=jnp.zeros(rules.window, jnp.int32)
         .at[jnp.where(finished, place, rules.window)]
         .add(jobs.work[place, running.task % MAX_PARTITIONS], mode="drop"),
     )

@@ -6,7 +6,7 @@ Axes: ``A`` jobs, ``K`` = 32 places for tasks.
 import jax.numpy as jnp
 
 from jaxsched.envs.mlfs.state import exists
-from jaxsched.envs.mlfs.tables import Job, scalars_at
+from jaxsched.envs.mlfs.tables import Job, as_columns
 from jaxsched.task_graph import MAX_PARTITIONS, MAX_TASKS, SVM
 from jaxsched.types import Array
 
@@ -33,4 +33,4 @@ def roots(jobs: Job) -> Array:
 
 def present(jobs: Job) -> Array:
     """Places with a task, bool ``[A, K]``."""
-    return exists(scalars_at(jobs, (slice(None), None)), jnp.arange(MAX_TASKS))
+    return exists(as_columns(jobs), jnp.arange(MAX_TASKS))

@@ -11,9 +11,9 @@ import numpy as np
 
 from jaxsched.envs.mlfs import cluster as cl
 from jaxsched.envs.mlfs.cluster import FULL, Demand, Loads, div, per_mille
-from jaxsched.envs.mlfs.offers import LATE
 from jaxsched.envs.mlfs.placing import communication, demand_of, link_load
 from jaxsched.envs.mlfs.rules import Rules
+from jaxsched.envs.mlfs.selection import LATE, first_least
 from jaxsched.envs.mlfs.state import (
     MIGRANT,
     NOBODY,
@@ -128,12 +128,8 @@ def leave_overload(rules: Rules, state: State, rows: Rows, loads: Loads) -> tupl
             left=tasks.left.at[place, inside].set(running.left[row]),
             since=tasks.since.at[place, inside].set(count + 1),
         )
-        loads = Loads(
-            loads.gpu.at[server, running.gpu[row]].add(-rows.demand.gpu[row]),
-            loads.cpu.at[server].add(-rows.demand.cpu[row]),
-            loads.mem.at[server].add(-rows.demand.mem[row]),
-            loads.bandwidth.at[server].add(-running.bandwidth[row]),
-        )
+        less = Demand(*(-x[row] for x in rows.demand))
+        loads = cl.with_task(loads, server, running.gpu[row], less, -running.bandwidth[row])
         running = running._replace(task=running.task.at[row].set(NOBODY))
         return Leaving(running, tasks, loads, following(running, loads, server), count + 1)
 
@@ -167,7 +163,7 @@ def _migrant(
         least = jnp.min(jnp.where(here, part, LATE))
         gap = jnp.minimum(jnp.abs(part - jnp.where(strain[resource], most, least)), FARTHEST)
         distance = distance + gap * gap
-    return _first(pool, distance, rows.key)
+    return first_least(pool, distance, rows.key)
 
 
 def _first_share(rules: Rules, among: Array, priority: Array, key: Array) -> Array:
@@ -176,17 +172,9 @@ def _first_share(rules: Rules, among: Array, priority: Array, key: Array) -> Arr
     share = jnp.maximum(1, div(rules.migrate_share * count + 99, 100))
 
     def take(_: Array, taken: Array) -> Array:
-        return taken.at[_first(among & ~taken, priority, key)].set(True)
+        return taken.at[first_least(among & ~taken, priority, key)].set(True)
 
     return jax.lax.fori_loop(0, share, take, jnp.zeros_like(among))
-
-
-def _first(among: Array, value: Array, key: Array) -> Array:
-    """Row of the least (value, key) among some rows; row 0 if there are none."""
-    least = jnp.min(jnp.where(among, value, LATE))
-    tied = among & (value == least)
-    first = tied & (key == jnp.min(jnp.where(tied, key, LATE)))
-    return jnp.sum(jnp.where(first, np.arange(key.shape[0]), 0))
 
 
 class Moving(NamedTuple):
@@ -234,9 +222,9 @@ def gandiva_moves(
         running, active, tasks = at.state.running, at.state.active, at.state.tasks
         server, gpu = at.gpu // cluster.max_gpus, at.gpu % cluster.max_gpus
         here = (running.task != NOBODY) & (running.server == server) & (running.gpu == gpu)
-        row = _first(here, rows.demand.gpu, rows.key)
+        row = first_least(here, rows.demand.gpu, rows.key)
         flat = jnp.where(there, at.loads.gpu, cl.NO_GPU).reshape(-1)
-        target = jnp.min(jnp.where(flat == jnp.min(flat), index, num_gpus))
+        target = first_least(flat < cl.NO_GPU, flat)
         to, to_gpu = target // cluster.max_gpus, target % cluster.max_gpus
         measured, wanted = (Demand(*(x[row] for x in d)) for d in (rows.demand, rows.nominal))
         moved = to != server
@@ -291,11 +279,7 @@ def _moved(
     goes: Array,
 ) -> Loads:
     """Loads after a task leaves ``source`` for ``target`` (server, GPU), if it goes."""
-    gpu, cpu, mem = (jnp.where(goes, x, 0) for x in demand)
+    more = Demand(*(jnp.where(goes, x, 0) for x in demand))
+    less = Demand(*(-x for x in more))
     before, after = (jnp.where(goes, x, 0) for x in link)
-    return Loads(
-        loads.gpu.at[source].add(-gpu).at[target].add(gpu),
-        loads.cpu.at[source[0]].add(-cpu).at[target[0]].add(cpu),
-        loads.mem.at[source[0]].add(-mem).at[target[0]].add(mem),
-        loads.bandwidth.at[source[0]].add(-before).at[target[0]].add(after),
-    )
+    return cl.with_task(cl.with_task(loads, *source, less, -before), *target, more, after)

@@ -4,7 +4,6 @@ Axes: ``S`` servers.
 """
 
 import jax.numpy as jnp
-import numpy as np
 
 from jaxsched.envs.mlfs import cluster as cl
 from jaxsched.envs.mlfs.cluster import FULL, div
@@ -149,8 +148,3 @@ def _scaled(pairs: list) -> Array:
     above = jnp.stack([jnp.asarray(value).astype(jnp.float32) for value, _ in pairs])
     below = jnp.stack([jnp.asarray(scale).astype(jnp.float32) for _, scale in pairs])
     return above / below
-
-
-def indices(*names: str) -> np.ndarray:
-    """Where the task's entries of these names are in an observation."""
-    return np.array([NUM_GLOBAL + TASK_NAMES.index(name) for name in names])

@@ -15,6 +15,7 @@ import numpy as np
 from jaxsched.envs.mlfs import cluster as cl
 from jaxsched.envs.mlfs.cluster import Demand, Loads, Servers, div
 from jaxsched.envs.mlfs.rules import Rules
+from jaxsched.envs.mlfs.selection import LATE
 from jaxsched.envs.mlfs.state import (
     MIGRANT,
     NOBODY,
@@ -27,12 +28,11 @@ from jaxsched.envs.mlfs.state import (
     number_of,
     wave,
 )
-from jaxsched.envs.mlfs.tables import Job, scalars_at
+from jaxsched.envs.mlfs.tables import Job, as_columns
 from jaxsched.task_graph import MAX_TASKS
 from jaxsched.types import Array
 
 NONE = -(2**31)
-LATE = 2**31 - 1
 
 
 def open_offers(
@@ -49,7 +49,7 @@ def open_offers(
       slot: t.
     """
     place = jnp.arange(MAX_TASKS)
-    columns = scalars_at(jobs, (slice(None), None))
+    columns = as_columns(jobs)
     classes = class_of(rules, columns, active.job[:, None], tasks.state, slot, place)
     best = best_of(rules, tasks.state, tasks.priority, classes)
     everywhere = servers_with_room(rules, active, cl.all_servers(rules.cluster, loads))

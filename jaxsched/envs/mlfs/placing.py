@@ -5,13 +5,15 @@ Axes: ``S`` servers, ``G`` GPUs, ``K`` places for tasks.
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.envs.mlfs import cluster as cl
 from jaxsched.envs.mlfs import offers as off
-from jaxsched.envs.mlfs.cluster import FULL, Demand, Loads, div
+from jaxsched.envs.mlfs.cluster import FULL, Demand, div
 from jaxsched.envs.mlfs.rules import Rules
+from jaxsched.envs.mlfs.selection import first_least
 from jaxsched.envs.mlfs.state import (
     MIGRANT,
     NOBODY,
@@ -171,7 +173,7 @@ def answer(rules: Rules, params: Params, state: State, action: Array) -> State:
     num_servers = rules.cluster.num_servers
     inside = jnp.clip(action, 0, num_servers - 1)
     placed = (action == inside) & offer.valid[inside]
-    state = _placed(rules, params, state, offer, inside, placed)
+    state = _placed(rules, state, offer, inside, placed)
     place, task, tasks = offer.place, offer.task, state.tasks
     target = jnp.where(offer.there, place, rules.window)
     after = jnp.where(placed, RUNNING, tasks.state[place, task] | OFFERED).astype(jnp.int8)
@@ -204,18 +206,12 @@ def with_next_offer(rules: Rules, params: Params, state: State) -> State:
     return state._replace(offers=offers)
 
 
-def _placed(
-    rules: Rules, params: Params, state: State, offer: Offered, server: Array, placed: Array
-) -> State:
+def _placed(rules: Rules, state: State, offer: Offered, server: Array, placed: Array) -> State:
     """The state after the offer is placed on a server, if it is; the task's state is not set."""
-    del params
     active, tasks, loads = state.active, state.tasks, state.loads
     cluster = rules.cluster
-    row_of_gpus = loads.gpu[server]
     there = np.arange(cluster.max_gpus) < jnp.asarray(cluster.num_gpus)[server]
-    least = jnp.min(jnp.where(there, row_of_gpus, cl.NO_GPU))
-    found = jnp.where(there & (row_of_gpus == least), np.arange(cluster.max_gpus), cl.NO_GPU)
-    gpu = jnp.min(found)
+    gpu = first_least(there, loads.gpu[server])
     cross = offer.talk.total_mb - offer.talk.local_mb[server]
     fresh = offer.left == 0
     moved = (offer.last >= 0) & (server != offer.last)
@@ -228,27 +224,21 @@ def _placed(
     running = state.running
     row = jnp.min(jnp.where(running.task == NOBODY, np.arange(running.task.shape[0]), cl.NO_GPU))
     row = jnp.where(placed, row, cl.NO_GPU)
-    values = Running(
-        offer.place * MAX_TASKS + offer.task,
-        server,
-        gpu,
-        left,
-        bandwidth,
-        offer.talk.local_share[server],
+    taken = Running(
+        task=offer.place * MAX_TASKS + offer.task,
+        server=server,
+        gpu=gpu,
+        left=left,
+        bandwidth=bandwidth,
+        local=offer.talk.local_share[server],
     )
-    running = Running(
-        *(
-            column.at[row].set(value, mode="drop")
-            for column, value in zip(running, values, strict=True)
-        )
-    )
+    running = jax.tree.map(lambda old, new: old.at[row].set(new, mode="drop"), running, taken)
 
     before = off.servers_with_room(rules, active, cl.one_server(cluster, loads, server))
-    grown = _grown(loads, nowhere, gpu, offer.estimate, bandwidth)
+    grown = cl.with_task(loads, nowhere, gpu, offer.estimate, bandwidth)
     after = off.servers_with_room(rules, active, cl.one_server(cluster, grown, server))
     measured = demand_of(offer.job, wave(state.slot, offer.which, offer.number))
     used_gpu, used_cpu = state.measured
-    number = placed.astype(jnp.int32)
     home = jnp.where(active.home[offer.place] == NOBODY, server, active.home[offer.place])
     place = jnp.where(placed, offer.place, rules.window)
     return state._replace(
@@ -265,18 +255,8 @@ def _placed(
         offers=state.offers._replace(
             room=state.offers.room - (before & ~after)[..., 0].astype(jnp.int32)
         ),
-        waiting=state.waiting - (number & ~offer.migrant),
+        waiting=state.waiting - (placed & ~offer.migrant),
         migrants=state.migrants - (placed & offer.migrant),
         sent=state.sent + jnp.where(placed, sent, 0),
         migrations=state.migrations + (placed & offer.migrant & moved),
-    )
-
-
-def _grown(loads: Loads, server: Array, gpu: Array, demand: Demand, bandwidth: Array) -> Loads:
-    """Loads with a task more; the same where ``server`` is out of range."""
-    return Loads(
-        loads.gpu.at[server, gpu].add(demand.gpu, mode="drop"),
-        loads.cpu.at[server].add(demand.cpu, mode="drop"),
-        loads.mem.at[server].add(demand.mem, mode="drop"),
-        loads.bandwidth.at[server].add(bandwidth, mode="drop"),
     )

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxsched.envs.mlfs.cluster import FULL, div
 from jaxsched.envs.mlfs.state import WAITING, Active, Tasks, num_layers
-from jaxsched.envs.mlfs.tables import CAP, Job, Params, scalars_at
+from jaxsched.envs.mlfs.tables import CAP, Job, Params, as_columns
 from jaxsched.task_graph import MAX_PARTITIONS, MAX_TASKS, SVM
 from jaxsched.types import Array
 
@@ -83,9 +83,7 @@ def mlf_priority(
     urgency: Any = jobs.urgency if use_urgency else 1
     worth = (urgency * progress.ratio)[:, None] * jobs.size
     worth = div(div(worth, jnp.maximum(progress.iteration, 1)[:, None]), FULL)
-    left = slots_left(
-        scalars_at(jobs, (slice(None), None)), progress.after[:, None], jobs.tail, slot
-    )
+    left = slots_left(as_columns(jobs), progress.after[:, None], jobs.tail, slot)
     pressing = jnp.where(left > 0, div(HOUR * FULL, jnp.maximum(left, 1)), 0)
     short = div(RESIDUAL_UNIT, jnp.maximum(progress.residual, LEAST_RESIDUAL))
     waited = jnp.where(tasks.state == WAITING, div((slot - tasks.since) * FULL, HOUR), 0)

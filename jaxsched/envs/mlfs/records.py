@@ -9,9 +9,8 @@ import numpy as np
 
 from jaxsched.envs.mlfs.environment import MLFS, StepMetrics
 from jaxsched.envs.mlfs.tables import SLOT_S, Params, unpack
-from jaxsched.evaluation import Recorder, run_episodes
-from jaxsched.policies import Policy
-from jaxsched.types import Array, PyTree, TimeStep
+from jaxsched.evaluation import Recorder
+from jaxsched.types import Array, TimeStep
 
 NEVER = -1
 WORD_MB = 2**20  # of the lower word of the traffic
@@ -74,13 +73,6 @@ def _after_step(records: Records, timestep: TimeStep, playing: Array) -> Records
         decisions=records.decisions + (step.decides & playing),
         slots=jnp.where(playing, step.after, records.slots),
     )
-
-
-def play(env: MLFS, policy: Policy, params: Params, weights: PyTree = ()) -> dict[str, np.ndarray]:
-    """Metrics of a policy on every episode of ``params``, float64 ``[E]``."""
-    episodes = jnp.arange(env.num_episodes(params))
-    outcome = run_episodes(env, policy, recorder(env), params, episodes, jax.random.key(0), weights)
-    return summarise(env, params, np.asarray(episodes), outcome.records)
 
 
 def completion_s(params: Params, episodes: Any, records: Any) -> np.ndarray:

@@ -1,11 +1,12 @@
 """The static options of MLFS' dynamics."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from jaxsched.envs.mlfs.cluster import Cluster
 
-MLF = "mlf"
-ORDERS = (MLF, "fair", "slaq", "tiresias", "gandiva", "graphene", "hypersched", "fifo")
+Order = Literal["mlf", "fair", "slaq", "tiresias", "gandiva", "graphene", "hypersched", "fifo"]
+MLF: Order = "mlf"
+ORDERS: tuple[Order, ...] = get_args(Order)
 """Who is placed first: by MLF-H's priorities, or as a baseline orders (section 9)."""
 WAVE_CLASSES = (800, 900, 1000, 1100, 1200)
 """Pm of the nominal demand that a task may be estimated to need; waiting tasks need 1000."""
@@ -33,7 +34,7 @@ class Rules(NamedTuple):
     cluster: Cluster = Cluster()
     window: int = 64
     max_offers: int = 32
-    order: str = MLF
+    order: Order = MLF
     move_work: int = 250
     move_mb: int = 500
     migrate_share: int = 10

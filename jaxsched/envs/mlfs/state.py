@@ -208,6 +208,12 @@ def layer_of(jobs: Job, place: Array) -> Array:
     return div(partition_of(jobs, place), jnp.maximum(jobs.width, 1))
 
 
+def running_tasks(running: Running, window: int) -> Array:
+    """Running tasks of each job of the window, int32 ``[A]``."""
+    place = jnp.where(running.task == NOBODY, window, running.task // MAX_TASKS)
+    return jnp.zeros(window, jnp.int32).at[place].add(1, mode="drop")
+
+
 def num_layers(jobs: Job) -> Array:
     """Layers of the jobs' graphs."""
     layers = div(jobs.partitions, jnp.maximum(jobs.width, 1))

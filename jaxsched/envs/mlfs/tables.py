@@ -27,7 +27,8 @@ CAP = 5_000_000  # of a priority's parts
 
 WEIGHTS = {"alpha": 30, "gamma": 80, "g_d": 30, "g_r": 30, "g_w": 35}
 """Of the priorities, in per cent (section 3.1)."""
-MOST_GAMMA = 107  # gamma times four capped children fits in int32
+MOST_WEIGHT = {"alpha": 100, "gamma": 107, "g_d": 1000, "g_r": 1000, "g_w": 1000}
+"""Accepted at most; gamma times four capped children fits in int32."""
 BETAS = {"b1": 0.5, "b2": 0.55, "b3": 0.25, "b4": 0.15, "b5": 0.15}
 """Of the reward (section 6)."""
 
@@ -190,6 +191,11 @@ def scalars_at(jobs: Job, index: Any) -> Job:
     return jobs._replace(**{name: getattr(jobs, name)[index] for name in SCALARS})
 
 
+def as_columns(jobs: Job) -> Job:
+    """Jobs ``[A]`` as ``[A, 1]``, to go with tasks ``[A, K]``; lists stay as they are."""
+    return scalars_at(jobs, (slice(None), None))
+
+
 def unpack(rows: Any) -> Job:
     """Packed rows ``[..., F]`` as ``Job``."""
     scalars = [rows[..., column] for column in range(NUM_SCALARS)]
@@ -202,29 +208,32 @@ def unpack(rows: Any) -> Job:
 
 def jobs_at(params: Params, episode: Array, job: Array) -> Job:
     """Jobs of an episode by their place in it, ``job`` int32 ``[...]`` (nobody's where < 0)."""
-    offset = params.offset.at[episode].get(mode="promise_in_bounds")
-    index = jnp.where(job >= 0, offset + job, params.rows.shape[0] - 1)
+    index = _row(params, episode, job, job >= 0)
     return unpack(params.rows.at[index].get(mode="promise_in_bounds"))
 
 
 def accuracy_at(params: Params, episode: Array, job: Array) -> Array:
     """``acc_max`` of jobs ``job`` (int32 ``[...]``), float32 ``[...]``."""
-    offset = params.offset.at[episode].get(mode="promise_in_bounds")
-    index = jnp.where(job >= 0, offset + job, params.rows.shape[0] - 1)
+    index = _row(params, episode, job, job >= 0)
     return params.acc_max.at[index].get(mode="promise_in_bounds")
 
 
 def submit_slot(params: Params, episode: Array, job: Array) -> Array:
     """First slot of one job, int32; ``NEVER`` beyond the episode's last."""
     there = job < params.num_jobs.at[episode].get(mode="promise_in_bounds")
-    offset = params.offset.at[episode].get(mode="promise_in_bounds")
-    index = jnp.where(there, offset + job, params.rows.shape[0] - 1)
+    index = _row(params, episode, job, there)
     return jnp.where(there, params.rows.at[index, 0].get(mode="promise_in_bounds"), NEVER)
 
 
 def submitted_by(params: Params, episode: Array, slot: Array, known: Array) -> Array:
     """How many jobs can be admitted in ``slot`` or before, int32; at least ``known``."""
     return count_from(known, params.max_jobs, lambda job: submit_slot(params, episode, job) <= slot)
+
+
+def _row(params: Params, episode: Array, job: Array, there: Array) -> Array:
+    """Rows of jobs of an episode; nobody's where they are not ``there``."""
+    offset = params.offset.at[episode].get(mode="promise_in_bounds")
+    return jnp.where(there, offset + job, params.rows.shape[0] - 1)
 
 
 def _checked_scalars(scalars: dict[str, float]) -> dict[str, float]:
@@ -239,7 +248,7 @@ def _checked_scalars(scalars: dict[str, float]) -> dict[str, float]:
             if not (number and 0 <= value < float("inf")):
                 raise JaxschedError(f"mlfs: {name} is {value!r}; accepted: a number from 0 on")
             continue
-        most = {"alpha": 100, "gamma": MOST_GAMMA}.get(name, 1000)
+        most = MOST_WEIGHT[name]
         whole = isinstance(value, int) and not isinstance(value, bool)
         if not (whole and 0 <= value <= most):
             raise JaxschedError(
