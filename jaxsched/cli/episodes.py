@@ -7,7 +7,7 @@ from jaxsched.cli.options import TraceOptions
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.system import System
-from jaxsched.traces import RawTrace, import_trace, load, registry
+from jaxsched.traces import Trace, import_trace, load, registry
 
 NUM_TRACES = 30  # made of a real trace, unless asked otherwise
 
@@ -35,7 +35,7 @@ def resolve(name_or_path: str, system: System, options: TraceOptions) -> Episode
         )
         return Episodes(system.adapt(tables), name_or_path, "")
     loaded = load(name_or_path)
-    if not isinstance(loaded, RawTrace):
+    if not isinstance(loaded, Trace):
         return Episodes(system.adapt(loaded), Path(name_or_path).name, "")
     num_jobs = options.num_jobs or system.num_jobs
     imported = import_trace(

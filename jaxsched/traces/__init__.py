@@ -1,12 +1,12 @@
 """Job traces: readers for published formats, generators, and the traces the project ships.
 
-Published file -> ``load`` -> ``RawTrace`` -> ``import_trace`` -> job tables; the project's own CSV
+Published file -> ``load`` -> ``Trace`` -> ``import_trace`` -> job tables; the project's own CSV
 and the named traces give job tables directly.
 """
 
 from jaxsched.traces.csv_tables import read_tables, write_tables
 from jaxsched.traces.describe import describe_tables, load_over_time, plot_tables
-from jaxsched.traces.formats import FORMATS, Format, load, load_tables, recognise
+from jaxsched.traces.formats import FORMATS, Format, load, load_tables, load_trace, recognise
 from jaxsched.traces.mapping import (
     Imported,
     ImportSummary,
@@ -15,9 +15,10 @@ from jaxsched.traces.mapping import (
     import_trace,
     sample_traces,
 )
-from jaxsched.traces.raw import RawTrace
 from jaxsched.traces.registry import NamedTrace, entries, get, names, resolve
 from jaxsched.traces.synthetic import SCHED2_WORKLOAD, SyntheticConfig, generate
+from jaxsched.traces.trace import TRACE_COLUMNS, Trace
+from jaxsched.traces.trace_files import read_trace, write_trace
 
 __all__ = [
     "FORMATS",
@@ -27,8 +28,9 @@ __all__ = [
     "Imported",
     "MappingConfig",
     "NamedTrace",
-    "RawTrace",
+    "TRACE_COLUMNS",
     "SyntheticConfig",
+    "Trace",
     "cut_traces",
     "describe_tables",
     "entries",
@@ -38,11 +40,14 @@ __all__ = [
     "load",
     "load_over_time",
     "load_tables",
+    "load_trace",
     "names",
     "plot_tables",
     "read_tables",
+    "read_trace",
     "recognise",
     "resolve",
     "sample_traces",
     "write_tables",
+    "write_trace",
 ]

@@ -20,7 +20,8 @@ import numpy as np
 from jaxsched.columns import Values, describe_value, list_lengths
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, Column, JobTable, Schema, find_problem, validate
-from jaxsched.traces.rows import PathLike, Rows, read_rows, stem
+from jaxsched.traces.rows import Rows, read_rows
+from jaxsched.traces.text import PathLike, stem
 
 _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 

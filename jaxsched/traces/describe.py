@@ -11,7 +11,7 @@ from jaxsched import gang, task_graph
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Integers, JobTable
 from jaxsched.task_graph import TASK_JOBS
-from jaxsched.traces.rows import PathLike
+from jaxsched.traces.text import PathLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,60 +1,117 @@
-"""Which format a trace file has, told by its header line."""
+"""Which format a trace file has, told by its content, and how it is read."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
+from jaxsched.columns import describe_value
 from jaxsched.elastic.schemas import CHIC_JOBS, DL2_JOBS
 from jaxsched.errors import JaxschedError
 from jaxsched.gang import GANG_JOBS
 from jaxsched.jobs import RIGID_JOBS, JobTable
 from jaxsched.task_graph import TASK_JOBS
-from jaxsched.traces import csv_tables, itp, philly
-from jaxsched.traces.raw import RawTrace
-from jaxsched.traces.rows import PathLike, Rows, read_rows
+from jaxsched.traces import csv_tables, trace_files
+from jaxsched.traces.readers import itp, philly_csv
+from jaxsched.traces.readers.head import Head, by_header, head_of
+from jaxsched.traces.text import PathLike
+from jaxsched.traces.trace import Trace
+
+Loaded = list[JobTable] | Trace
 
 
 class Format(NamedTuple):
-    """A trace format: its name, the header lines it is told by, and its reader."""
+    """A trace format.
+
+    Attributes:
+      name: what ``--format`` calls it.
+      description: one line.
+      matches: whether a file or folder is of this format, as far as its beginning tells.
+      read: the reader.
+    """
 
     name: str
-    headers: tuple[tuple[str, ...], ...]
-    read: Callable[[Rows], "list[JobTable] | RawTrace"]
+    description: str
+    matches: Callable[[Head], bool]
+    read: Callable[[PathLike], Loaded]
+
+
+_SCHEMAS = (RIGID_JOBS, DL2_JOBS, CHIC_JOBS, GANG_JOBS, TASK_JOBS)
+
+
+def _read_tables(path: PathLike) -> list[JobTable]:
+    header = head_of(path).header
+    fitting = [schema for schema in _SCHEMAS if header in csv_tables.headers(schema)]
+    return csv_tables.read_tables(path, schema=(*fitting, RIGID_JOBS)[0])
 
 
 FORMATS = (
-    *(
-        Format(
-            "jaxsched",
-            csv_tables.headers(schema),
-            partial(csv_tables.tables_from_rows, schema=schema),
-        )
-        for schema in (RIGID_JOBS, DL2_JOBS, CHIC_JOBS, GANG_JOBS, TASK_JOBS)
+    Format(
+        "jobs",
+        "job tables of this project, comma-separated",
+        by_header(tuple(names for schema in _SCHEMAS for names in csv_tables.headers(schema))),
+        _read_tables,
     ),
-    Format(philly.NAME, philly.HEADERS, philly.from_rows),
-    Format(itp.NAME, itp.HEADERS, itp.from_rows),
+    Format(
+        trace_files.NAME,
+        "canonical trace of this project, Parquet or comma-separated",
+        lambda head: (
+            head.text.startswith((trace_files.MAGIC, trace_files.FIRST))
+            or trace_files.is_header(head.header)
+        ),
+        trace_files.read_trace,
+    ),
+    *(
+        Format(reader.NAME, reader.DESCRIPTION, reader.matches, reader.read)
+        for reader in (itp, philly_csv)
+    ),
 )
 
 
-def recognise(header: tuple[str, ...]) -> Format | None:
-    """The format with exactly this header line; None if there is none."""
-    return next((entry for entry in FORMATS if header in entry.headers), None)
+def recognise(path: PathLike) -> Format:
+    """The format of a file or folder.
+
+    Raises:
+      JaxschedError: one line if it cannot be read or is of no known format.
+    """
+    head = head_of(path)
+    for entry in FORMATS:
+        if entry.matches(head):
+            return entry
+    found = "it is a folder" if head.path.is_dir() else f"the header is {_shown(head)}"
+    raise JaxschedError(f"{path}: is of no known format ({found}); accepted: {_names()}")
 
 
-def load(path: PathLike) -> "list[JobTable] | RawTrace":
-    """Read a trace file of any known format, plain or gzip.
+def load(path: PathLike, *, format: str | None = None) -> Loaded:
+    """Read a trace of any known format, plain or gzip.
+
+    Args:
+      path: a file, or a folder for formats of several files.
+      format: name of the format; None: told by the content.
 
     Returns:
-      Job tables for the project's own format, else a ``RawTrace``, which
+      Job tables for the project's own format, else a ``Trace``, which
       ``jaxsched.traces.mapping.import_trace`` turns into job tables.
 
     Raises:
       JaxschedError: one line that says what is wrong with the file and what is accepted.
     """
-    rows = read_rows(path, [header for entry in FORMATS for header in entry.headers])
-    entry = recognise(rows.header)
-    assert entry is not None, "read_rows accepts known headers only"
-    return entry.read(rows)
+    if format is None:
+        return recognise(path).read(path)
+    for entry in FORMATS:
+        if entry.name == format:
+            return entry.read(path)
+    raise JaxschedError(f"unknown format {describe_value(format)}; accepted: {_names()}")
+
+
+def load_trace(path: PathLike, *, format: str | None = None) -> Trace:
+    """Read a published trace; job tables are refused, since they are further down the line.
+
+    Raises:
+      JaxschedError: one line that says what is wrong with the file and what is accepted.
+    """
+    loaded = load(path, format=format)
+    if not isinstance(loaded, Trace):
+        raise JaxschedError(f"{path}: holds job tables; accepted: a trace ({_names()})")
+    return loaded
 
 
 def load_tables(path: PathLike) -> list[JobTable]:
@@ -64,9 +121,17 @@ def load_tables(path: PathLike) -> list[JobTable]:
       JaxschedError: one line that says what is wrong with the file and what is accepted.
     """
     loaded = load(path)
-    if isinstance(loaded, RawTrace):
+    if isinstance(loaded, Trace):
         raise JaxschedError(
             f"{path}: is a published trace ({loaded.source}); accepted: job tables, as "
-            "'jaxsched traces import' makes them of such a trace"
+            "'jaxsched traces convert' makes them of such a trace"
         )
     return loaded
+
+
+def _shown(head: Head) -> str:
+    return describe_value(",".join(head.header), 80)
+
+
+def _names() -> str:
+    return ", ".join(entry.name for entry in FORMATS)

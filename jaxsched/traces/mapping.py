@@ -17,7 +17,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Integers, JobTable, validate
 from jaxsched.traces.describe import describe_tables
 from jaxsched.traces.draws import MODEL_SHARES, generator, pick
-from jaxsched.traces.raw import RawTrace
+from jaxsched.traces.trace import Trace
 
 Floats = npt.NDArray[np.float64]
 Mode = Literal["sample", "cut"]
@@ -95,7 +95,9 @@ class ImportSummary:
       name: the trace.
       source: its format.
       rows_read: rows in the file.
+      reading: what the reader dropped, capped or imputed, one sentence each.
       rows_dropped: rows without GPUs or run time.
+      jobs_rounded: jobs that asked for a part of a GPU and were given a whole one.
       jobs_capped: jobs that asked for more GPUs than the cluster has.
       jobs_lengthened: jobs whose run time was raised to the minimum.
       jobs_shortened: jobs whose run time was lowered to the maximum.
@@ -108,7 +110,9 @@ class ImportSummary:
     name: str
     source: str
     rows_read: int
+    reading: tuple[str, ...]
     rows_dropped: int
+    jobs_rounded: int
     jobs_capped: int
     jobs_lengthened: int
     jobs_shortened: int
@@ -121,7 +125,12 @@ class ImportSummary:
         """What was changed, one sentence each; empty where nothing was."""
         config = self.config
         sentences = (
+            *((1, note) for note in self.reading),
             (self.rows_dropped, f"{self.rows_dropped} rows without GPUs or run time dropped"),
+            (
+                self.jobs_rounded,
+                f"{self.jobs_rounded} jobs' parts of GPUs rounded up",
+            ),
             (self.jobs_capped, f"{self.jobs_capped} jobs capped at {config.max_gpus} GPUs"),
             (
                 self.jobs_lengthened,
@@ -154,7 +163,7 @@ class Imported(NamedTuple):
 
 
 def import_trace(
-    raw: RawTrace,
+    raw: Trace,
     *,
     mode: Mode = "sample",
     seed: int = 0,
@@ -176,16 +185,17 @@ def import_trace(
     Raises:
       JaxschedError: one line if nothing usable is left or an argument is out of range.
     """
-    usable = (raw.num_gpus > 0) & (raw.duration_s > 0)
+    usable = (raw["num_gpus"] > 0) & (raw["duration"] > 0)
     kept = np.flatnonzero(usable)
     if not kept.size:
         raise JaxschedError(
             f"{raw.name}: none of its {len(raw)} rows has both GPUs and a run time; "
             "accepted: at least one"
         )
-    kept = kept[np.argsort(raw.submit_s[kept], kind="stable")]
-    submit = raw.submit_s[kept] - raw.submit_s[kept[0]]
-    gpus, duration = raw.num_gpus[kept], raw.duration_s[kept]
+    kept = kept[np.argsort(raw["submit_time"][kept], kind="stable")]
+    submit = raw["submit_time"][kept] - raw["submit_time"][kept[0]]
+    asked, duration = raw["num_gpus"][kept], raw["duration"][kept]
+    gpus = np.ceil(asked).astype(np.int64)
     demand = np.minimum(gpus, config.max_gpus)
     clipped = _round(np.clip(duration, config.min_duration_s, config.max_duration_s))
     scale = _time_scale(submit, float(np.sum(demand * clipped)), config, raw.name)
@@ -210,8 +220,10 @@ def import_trace(
     summary = ImportSummary(
         name=raw.name,
         source=raw.source,
-        rows_read=len(raw),
+        rows_read=raw.rows_read,
+        reading=raw.notes,
         rows_dropped=len(raw) - len(kept),
+        jobs_rounded=int(np.sum(gpus > asked)),
         jobs_capped=int(np.sum(gpus > config.max_gpus)),
         jobs_lengthened=int(np.sum(duration < config.min_duration_s)),
         jobs_shortened=int(np.sum(duration > config.max_duration_s)),

@@ -13,11 +13,9 @@ from jaxsched.jobs import JobTable
 from jaxsched.traces.chic_workload import RATES_PER_HOUR, chic_tables
 from jaxsched.traces.csv_tables import read_tables
 from jaxsched.traces.elastic_workloads import Arrival, dl2_tables
-from jaxsched.traces.formats import load, load_tables
+from jaxsched.traces.formats import load_tables, load_trace
 from jaxsched.traces.gang_workload import LOADS, gang_tables
 from jaxsched.traces.mapping import MappingConfig, import_trace
-from jaxsched.traces.raw import RawTrace
-from jaxsched.traces.rows import PathLike
 from jaxsched.traces.synthetic import SCHED2_WORKLOAD, generate
 from jaxsched.traces.task_workload import (
     REAL_JOBS,
@@ -26,6 +24,7 @@ from jaxsched.traces.task_workload import (
     task_table,
     task_tables,
 )
+from jaxsched.traces.text import PathLike
 
 SAMPLE_LOAD = 0.72
 """Offered load of the resampled real traces, that of the SCHED2 workload; as published, ITP
@@ -78,8 +77,7 @@ def _generated(name: str, one_gpu_share: float) -> Make:
 def _sampled(file: str) -> Make:
     def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
         with resources.as_file(data_file(file)) as path:
-            raw = load(path)
-        assert isinstance(raw, RawTrace)
+            raw = load_trace(path)
         config = MappingConfig(load=SAMPLE_LOAD)
         imported = import_trace(
             raw, seed=seed, num_traces=num_traces, num_jobs=num_jobs, config=config

@@ -1,15 +1,11 @@
 """Reading comma-separated files, with messages that carry the file and the line."""
 
 import csv
-import gzip
-import io
 import math
-import os
 import re
-import zlib
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,13 +13,17 @@ import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Integers, describe_value
+from jaxsched.traces.text import PathLike, open_text, read_head
 
-PathLike = str | os.PathLike[str]
+BATCH_ROWS = 65536
 
 _WHOLE = re.compile(r"\s*([+-]?\d{1,18})(?:\.0*)?\s*", re.ASCII)
 _NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?\s*", re.ASCII)
+_STAMP = re.compile(
+    r"\s*(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:\.\d+)?(?: ?[A-Z]{1,5}| ?[+-]\d\d:?\d\d)?\s*",
+    re.ASCII,
+)
 _ABSENT = {"", "none", "null", "na", "nan"}
-_GZIP_MAGIC = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +51,41 @@ class Rows:
         """Refuse the file because of one row."""
         raise JaxschedError(f"{self.path}, line {self.lines[row]}: {reason}")
 
+    def texts(self, name: str) -> npt.NDArray[np.str_]:
+        """A column of texts without blanks around them; what stands for nothing gives ''."""
+        cells = (cell.strip() for cell in self.column(name))
+        return np.array(["" if cell.lower() in _ABSENT else cell for cell in cells], np.str_)
+
+    def stamps(self, name: str, *, absent: float | None = None) -> npt.NDArray[np.float64]:
+        """A column of ``YYYY-MM-DD HH:MM:SS`` as naive seconds from 1970; zones are dropped.
+
+        Empty cells give ``absent``, or an error if that is None.
+        """
+        stamps = []
+        for row, cell in enumerate(self.column(name)):
+            match = _STAMP.fullmatch(cell)
+            if match:
+                stamps.append(match[1])
+            elif absent is not None and cell.strip().lower() in _ABSENT:
+                stamps.append("NaT")
+            else:
+                self._refuse_stamp(row, name, cell)
+        try:
+            times = np.array(stamps, "datetime64[s]")
+        except ValueError:  # a day or an hour that does not exist
+            for row, stamp in enumerate(stamps):
+                try:
+                    np.datetime64(stamp, "s")
+                except ValueError:
+                    self._refuse_stamp(row, name, stamp)
+            raise
+        missing = np.isnat(times)
+        seconds = times.astype(np.int64).astype(np.float64)
+        return np.where(missing, np.nan if absent is None else absent, seconds)
+
+    def _refuse_stamp(self, row: int, name: str, stamp: str) -> NoReturn:
+        self.fail(row, f"{name} is {describe_value(stamp)}; accepted: YYYY-MM-DD HH:MM:SS")
+
     def whole_numbers(self, name: str, *, absent: int | None = None) -> Integers:
         """A column of whole numbers; empty cells give ``absent``, or an error if that is None."""
 
@@ -62,8 +97,13 @@ class Rows:
 
         return np.array(self._parse(name, parse, "a whole number"), np.int64)
 
-    def numbers(self, name: str, *, absent: float | None = None) -> npt.NDArray[np.float64]:
-        """A column of finite numbers; empty cells give ``absent``, or an error if it is None."""
+    def numbers(
+        self, name: str, *, absent: float | None = None, from_zero: bool = False
+    ) -> npt.NDArray[np.float64]:
+        """A column of finite numbers, with ``from_zero`` none below 0.
+
+        Empty cells give ``absent``, or an error if that is None.
+        """
 
         def parse(cell: str) -> float | None:
             if _NUMBER.fullmatch(cell):
@@ -71,7 +111,11 @@ class Rows:
                 return value if math.isfinite(value) else None
             return absent if cell.strip().lower() in _ABSENT else None
 
-        return np.array(self._parse(name, parse, "a number"), np.float64)
+        values = np.array(self._parse(name, parse, "a number"), np.float64)
+        if from_zero and np.any(values < 0):
+            row = int(np.argmax(values < 0))
+            self.fail(row, f"{name} is {values[row]:g}; accepted: a number from 0 on")
+        return values
 
     def number_lists(self, name: str) -> npt.NDArray[np.float64]:
         """A column of equally many finite numbers in each cell, with blanks between, ``[n, L]``."""
@@ -88,13 +132,6 @@ class Rows:
             rows.append(values)
         return np.array(rows, np.float64)
 
-    def not_negative(self, name: str, values: npt.NDArray[Any]) -> None:
-        """Refuse the file if a value of the column is below 0."""
-        negative = np.flatnonzero(values < 0)
-        if negative.size:
-            row = int(negative[0])
-            self.fail(row, f"{name} is {values[row]:g}; accepted: a number from 0 on")
-
     def _parse(self, name: str, parse: Callable[[str], float | None], accepted: str) -> list[float]:
         values: list[float] = []
         for row, cell in enumerate(self.column(name)):
@@ -105,80 +142,119 @@ class Rows:
         return values
 
 
-def read_text(path: PathLike) -> str:
-    """The text of a UTF-8 file, plain or compressed with gzip (told by its content).
+def iterate_rows(
+    path: PathLike,
+    headers: Sequence[tuple[str, ...]] | Callable[[tuple[str, ...]], bool],
+    *,
+    batch: int = BATCH_ROWS,
+    **how: Any,
+) -> Iterator[Rows]:
+    """Split a file of separated values, plain or gzip, into cells, in batches.
 
-    Raises:
-      JaxschedError: one line if the file is missing, unreadable, damaged, empty or not text.
-    """
-    try:
-        data = Path(path).read_bytes()
-    except FileNotFoundError:
-        raise JaxschedError(f"{path}: there is no such file") from None
-    except IsADirectoryError:
-        raise JaxschedError(f"{path}: is a folder; accepted: a trace file") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise JaxschedError(f"{path}: cannot be read ({reason})") from None
-    if data.startswith(_GZIP_MAGIC):
-        try:
-            data = gzip.decompress(data)
-        except (EOFError, OSError, zlib.error):
-            raise JaxschedError(
-                f"{path}: the gzip data is damaged or cut short; accepted: a complete gzip file"
-            ) from None
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        raise JaxschedError(f"{path}: is not a text file; accepted: UTF-8 text, plain or gzip")
-    if not text.strip():
-        raise JaxschedError(f"{path}: is empty; accepted: a header line and one row per job")
-    return text
-
-
-def read_rows(path: PathLike, headers: Sequence[tuple[str, ...]]) -> Rows:
-    """Split a comma-separated file with one of the given header lines into cells.
+    Args:
+      path: the file.
+      headers: accepted header lines.
+      batch: rows of each batch but the last; memory is bounded by one batch.
+      **how: further arguments of ``split_rows``.
 
     Raises:
       JaxschedError: one line with file and line if it cannot be read, has another header or no
         rows, or a row has the wrong number of cells.
     """
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
-    header: tuple[str, ...] = ()
+    read_head(path)
+    with open_text(path) as file:
+        yield from split_rows(path, file, headers, batch=batch, **how)
+
+
+def split_rows(
+    path: PathLike,
+    lines: Iterable[str],
+    headers: Sequence[tuple[str, ...]] | Callable[[tuple[str, ...]], bool],
+    *,
+    accepted: str = "",
+    header: tuple[str, ...] = (),
+    lines_before: int = 0,
+    delimiter: str = ",",
+    batch: int = BATCH_ROWS,
+) -> Iterator[Rows]:
+    """Split the lines of an open file into cells, in batches; see ``iterate_rows``.
+
+    Args:
+      path: for messages.
+      lines: the lines.
+      headers: accepted header lines, or whether a header line is accepted.
+      accepted: what messages say is accepted; the header lines by default.
+      header: the names of the columns, where the file has no header line.
+      lines_before: lines of the file before the first of ``lines``.
+      delimiter: between cells.
+      batch: rows of each batch but the last.
+    """
     cells: list[list[str]] = []
-    lines: list[int] = []
+    numbers: list[int] = []
+    some = False
+    reader = csv.reader(lines, strict=True, delimiter=delimiter)
     try:
         for row in reader:
+            line = lines_before + reader.line_num
             if len(row) <= 1 and not "".join(row).strip():
                 continue
             if not header:
                 header = tuple(name.strip() for name in row)
-                if header not in headers:
-                    found = describe_value(",".join(header), 80)
-                    accepted = " or ".join(",".join(names) for names in headers)
-                    raise JaxschedError(
-                        f"{path}, line {reader.line_num}: the header is {found}; "
-                        f"accepted: {accepted}"
-                    )
+                _check_header(path, line, header, headers, accepted)
             elif len(row) == len(header):
                 cells.append(row)
-                lines.append(reader.line_num)
+                numbers.append(line)
             else:
                 raise JaxschedError(
-                    f"{path}, line {reader.line_num}: has {len(row)} values; "
-                    f"accepted: {len(header)}, as in the header"
+                    f"{path}, line {line}: has {len(row)} values; accepted: {len(header)} "
+                    f"({','.join(header)})"
                 )
+            if len(cells) == batch:
+                some = True
+                yield Rows(str(path), header, cells, numbers)
+                cells, numbers = [], []
     except csv.Error as error:
         raise JaxschedError(
-            f"{path}, line {reader.line_num}: {error}; accepted: comma-separated values"
+            f"{path}, line {lines_before + reader.line_num}: {error}; "
+            "accepted: comma-separated values"
         ) from None
-    if not cells:
+    if cells:
+        yield Rows(str(path), header, cells, numbers)
+    elif not some:
         raise JaxschedError(f"{path}: has no jobs; accepted: a header line and one row per job")
-    return Rows(str(path), header, cells, lines)
 
 
-def stem(path: PathLike) -> str:
-    """The file's name without folder and without ``.csv``, ``.gz`` or ``.csv.gz``."""
-    return Path(path).name.removesuffix(".gz").removesuffix(".csv")
+def read_rows(path: PathLike, headers: Sequence[tuple[str, ...]]) -> Rows:
+    """All rows of a file at once, for small ones; see ``iterate_rows``."""
+    return next(iterate_rows(path, headers, batch=sys.maxsize))
+
+
+def read_columns(
+    path: PathLike,
+    headers: Sequence[tuple[str, ...]],
+    parse: Callable[[Rows], Mapping[str, npt.NDArray[Any]]],
+    **how: Any,
+) -> dict[str, npt.NDArray[Any]]:
+    """The columns of a whole file, parsed batch by batch and joined; see ``iterate_rows``."""
+    return join_columns([parse(rows) for rows in iterate_rows(path, headers, **how)])
+
+
+def join_columns(
+    parts: Sequence[Mapping[str, npt.NDArray[Any]]],
+) -> dict[str, npt.NDArray[Any]]:
+    """Columns of consecutive batches as one set of columns."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _check_header(
+    path: PathLike,
+    line: int,
+    header: tuple[str, ...],
+    headers: Sequence[tuple[str, ...]] | Callable[[tuple[str, ...]], bool],
+    accepted: str,
+) -> None:
+    if not (headers(header) if callable(headers) else header in headers):
+        found = describe_value(",".join(header), 80)
+        if not callable(headers):
+            accepted = accepted or " or ".join(",".join(names) for names in headers)
+        raise JaxschedError(f"{path}, line {line}: the header is {found}; accepted: {accepted}")

@@ -111,7 +111,7 @@ def test_round_trip_is_lossless(tmp_path, tables, file):
     ("rows", "expected"),
     [
         ("", ": has no jobs; accepted: a header line and one row per job"),
-        ("0,0,1,10\n", ", line 2: has 4 values; accepted: 5, as in the header"),
+        ("0,0,1,10\n", ", line 2: has 4 values; accepted: 5 (trace,submit_time,"),
         ("0,0,1,10,5\n\n0,0,x,10,5\n", ", line 4: num_gpus is 'x'; accepted: a whole number"),
         ("0,0,1,10,5\n0,0,1,1.5,5\n", ", line 3: duration is '1.5'; accepted: a whole number"),
         ("0,0,1,,5\n", ", line 2: duration is ''; accepted: a whole number"),
@@ -141,13 +141,16 @@ def test_files_that_are_no_traces(tmp_path):
         "nul": (b"trace\0", ": is not a text file"),
         "empty": (b"", ": is empty"),
         "blank": (b"\n \n", ": is empty"),
-        "header": (b"a,b\n1,2,3\n", ", line 1: the header is 'a,b'; accepted: trace,submit"),
     }
     for reader in (read_tables, load):
         for name, (content, expected) in cases.items():
             assert refusal(write(tmp_path / name, content), reader).startswith(expected)
         assert refusal(tmp_path / "missing.csv", reader) == ": there is no such file"
-        assert refusal(tmp_path, reader).startswith(": is a folder")
+    assert refusal(tmp_path).startswith(": is a folder; accepted: a trace file")
+    assert refusal(tmp_path, load).startswith(": is of no known format (it is a folder)")
+    other = write(tmp_path / "header", b"a,b\n1,2,3\n")
+    assert refusal(other).startswith(", line 1: the header is 'a,b'; accepted: trace,submit")
+    assert refusal(other, load).startswith(": is of no known format (the header is 'a,b'); acc")
 
 
 printable = st.text(st.characters(codec="utf-8"), max_size=60)

@@ -3,13 +3,12 @@ import pytest
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, digest_tables, validate
-from jaxsched.traces import MappingConfig, RawTrace, cut_traces, import_trace, sample_traces
+from jaxsched.traces import MappingConfig, Trace, cut_traces, import_trace, sample_traces
 
 
 def raw_trace(submit, gpus, duration):
-    return RawTrace(
-        "hand", "test", np.array(submit, float), np.array(gpus, np.int64), np.array(duration, float)
-    )
+    columns = {"submit_time": submit, "num_gpus": gpus, "duration": duration}
+    return Trace({name: np.array(v, float) for name, v in columns.items()}, "hand", "test")
 
 
 RAW = raw_trace(

@@ -1,0 +1,38 @@
+"""Reader for the table of successful jobs of Microsoft's Philly cluster (2017).
+
+Source: "Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN Training Workloads" (ATC'19),
+in the layout ``timestamp,duration,num_gpus,gpu_time,cluster``. Time stamps are naive local times;
+rows are in the order of the source's log, not of submission.
+"""
+
+from typing import Any
+
+import numpy.typing as npt
+
+from jaxsched.traces.readers.head import by_header
+from jaxsched.traces.rows import Rows, read_columns
+from jaxsched.traces.text import PathLike, stem
+from jaxsched.traces.trace import Trace
+
+NAME = "philly-csv"
+DESCRIPTION = "Microsoft Philly (2017), table of successful jobs"
+HEADERS = (("timestamp", "duration", "num_gpus", "gpu_time", "cluster"),)
+matches = by_header(HEADERS)
+
+
+def read(path: PathLike) -> Trace:
+    """Read a Philly table; ``group`` is the virtual cluster.
+
+    Raises:
+      JaxschedError: one line with file and line number.
+    """
+    return Trace(read_columns(path, HEADERS, _columns), stem(path), NAME, "local")
+
+
+def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
+    return {
+        "submit_time": rows.stamps("timestamp"),
+        "num_gpus": rows.numbers("num_gpus", absent=float("nan"), from_zero=True),
+        "duration": rows.numbers("duration", absent=float("nan"), from_zero=True),
+        "group": rows.texts("cluster"),
+    }

@@ -1,0 +1,79 @@
+"""Opening text files, plain or gzip, so that whatever is wrong with one is a single line."""
+
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, TextIO, cast
+
+from jaxsched.errors import JaxschedError
+
+PathLike = str | os.PathLike[str]
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_HEAD_BYTES = 65536
+
+
+@contextmanager
+def open_text(path: PathLike) -> Iterator[TextIO]:
+    """Open a UTF-8 file, plain or compressed with gzip (told by its content), for streaming.
+
+    Errors of reading that happen inside the ``with`` block are translated as well.
+
+    Raises:
+      JaxschedError: one line if the file is missing, unreadable, damaged or not text.
+    """
+    try:
+        with _opened(path) as file:
+            is_gzip = file.peek(2)[:2] == _GZIP_MAGIC
+            stream = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_gzip else file
+            yield io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+    except FileNotFoundError:
+        raise JaxschedError(f"{path}: there is no such file") from None
+    except IsADirectoryError:
+        raise JaxschedError(f"{path}: is a folder; accepted: a trace file") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise JaxschedError(
+            f"{path}: the gzip data is damaged or cut short; accepted: a complete gzip file"
+        ) from None
+    except UnicodeDecodeError:
+        raise _not_text(path) from None
+    except OSError as error:
+        raise JaxschedError(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+def read_head(path: PathLike) -> str:
+    """The beginning of a text file, up to 64 KiB of it.
+
+    Raises:
+      JaxschedError: as ``open_text``, and if the file is empty.
+    """
+    with open_text(path) as file:
+        head = file.read(_HEAD_BYTES)
+    if "\0" in head:
+        raise _not_text(path)
+    if not head.strip():
+        raise JaxschedError(f"{path}: is empty; accepted: a header line and one row per job")
+    return head
+
+
+def stem(path: PathLike) -> str:
+    """The file's name without folder and without ``.gz`` and the ending before it."""
+    name = Path(path).name.removesuffix(".gz")
+    for ending in (".csv", ".json", ".trace", ".swf", ".txt", ".parquet"):
+        name = name.removesuffix(ending)
+    return name
+
+
+def _opened(path: PathLike) -> io.BufferedReader:
+    try:
+        return open(path, "rb")
+    except ValueError as error:  # a path that no system accepts
+        raise JaxschedError(f"{path}: cannot be read ({error})") from None
+
+
+def _not_text(path: PathLike) -> JaxschedError:
+    return JaxschedError(f"{path}: is not a text file; accepted: UTF-8 text, plain or gzip")

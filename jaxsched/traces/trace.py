@@ -1,0 +1,226 @@
+"""The canonical table of a published trace: its jobs as one documented set of columns.
+
+Readers of published formats and generators of realistic workloads give this table; mappings
+(``jaxsched.traces.mapping`` and those of the systems) turn it into job tables. It lives on the
+host, one row per job, in the order of the source. Axis: ``n`` jobs.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from jaxsched.columns import describe_value
+from jaxsched.errors import JaxschedError
+
+Values = npt.NDArray[Any]  # float64 or str_
+
+Clock = Literal["relative", "local", "utc"]
+"""What times count from: an origin of the trace's own, or 1970-01-01 in local or universal time,
+so that hours of the day and weekdays have a meaning."""
+
+CLOCKS: tuple[str, ...] = get_args(Clock)
+
+STATUSES = ("", "completed", "killed", "failed", "running", "pending")
+"""How jobs ended or, for the last two, stood when the trace was taken; empty: not known."""
+
+
+class TraceColumn(NamedTuple):
+    """A column of the canonical table.
+
+    Attributes:
+      name: its name.
+      kind: ``real`` (float64; NaN: not known) or ``text`` (empty: not known).
+      unit: of the values.
+      meaning: one line.
+      required: whether every trace has it.
+      from_zero: whether numbers below 0 are refused.
+    """
+
+    name: str
+    kind: Literal["real", "text"]
+    unit: str
+    meaning: str
+    required: bool = False
+    from_zero: bool = True
+
+
+TRACE_COLUMNS: tuple[TraceColumn, ...] = (
+    TraceColumn("submit_time", "real", "s", "submission, on the trace's clock", True, False),
+    TraceColumn("num_gpus", "real", "GPUs", "GPUs of the whole job; parts of one are shares", True),
+    TraceColumn("duration", "real", "s", "run time, from first start to last end", True),
+    TraceColumn("job_id", "text", "", "name of the job"),
+    TraceColumn("user", "text", "", "user or user group"),
+    TraceColumn("group", "text", "", "virtual cluster, queue or partition"),
+    TraceColumn("status", "text", "", "how it ended: " + ", ".join(STATUSES[1:])),
+    TraceColumn("start_time", "real", "s", "first start, on the trace's clock", False, False),
+    TraceColumn("end_time", "real", "s", "last end, on the trace's clock", False, False),
+    TraceColumn("attempts", "real", "", "times the job was started"),
+    TraceColumn("num_instances", "real", "", "instances (pods, workers) that share num_gpus"),
+    TraceColumn("num_nodes", "real", "", "servers of the job"),
+    TraceColumn("cpus", "real", "cores", "CPU cores of the whole job"),
+    TraceColumn("memory_gb", "real", "GB", "main memory of the whole job"),
+    TraceColumn("gpu_type", "text", "", "kind of GPU asked for; '|' between choices"),
+    TraceColumn("model", "text", "", "what is trained"),
+    TraceColumn("batch_size", "real", "samples", "samples of an iteration"),
+    TraceColumn("iterations", "real", "", "iterations to run"),
+    TraceColumn("deadline", "real", "s", "deadline, on the trace's clock", False, False),
+    TraceColumn("slo_class", "text", "", "strict, soft or best (effort)"),
+    TraceColumn("priority", "real", "", "weight or rank, as the source has it", False, False),
+    TraceColumn("requested_time", "real", "s", "run time as its user estimated it"),
+)
+
+_BY_NAME = {column.name: column for column in TRACE_COLUMNS}
+REQUIRED = tuple(column.name for column in TRACE_COLUMNS if column.required)
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """The jobs of a published or generated trace, not yet a job table.
+
+    Attributes:
+      columns: name -> read-only array ``[n]``; names and kinds as in ``TRACE_COLUMNS``, of which
+        those that the source does not have may be missing.
+      name: how messages and reports call the trace.
+      source: the format it was read from, or the generator.
+      clock: what its times count from.
+      notes: what reading dropped, capped or imputed, one sentence each.
+      rows_read: rows of the source; the number of jobs if not given.
+
+    Raises:
+      JaxschedError: a required column is missing, a column is unknown, or values are not of its
+        kind.
+    """
+
+    columns: Mapping[str, Values]
+    name: str = "trace"
+    source: str = "memory"
+    clock: Clock = "relative"
+    notes: tuple[str, ...] = ()
+    rows_read: int = -1
+
+    def __post_init__(self) -> None:
+        """Check the columns and copy them, in the order of ``TRACE_COLUMNS``."""
+        missing = [name for name in REQUIRED if name not in self.columns]
+        unknown = [name for name in self.columns if name not in _BY_NAME]
+        if missing or unknown:
+            found = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(unknown)}"
+            raise JaxschedError(
+                f"trace '{self.name}' {found}; accepted: {', '.join(REQUIRED)} and, where known, "
+                f"{', '.join(name for name in _BY_NAME if name not in REQUIRED)}"
+            )
+        if self.clock not in CLOCKS:
+            raise JaxschedError(
+                f"trace '{self.name}': clock is {describe_value(self.clock)}; "
+                f"accepted: {', '.join(CLOCKS)}"
+            )
+        columns = {
+            column.name: _checked(self.columns[column.name], column, self.name)
+            for column in TRACE_COLUMNS
+            if column.name in self.columns
+        }
+        lengths = {name: len(values) for name, values in columns.items()}
+        if len(set(lengths.values())) > 1:
+            found = ", ".join(f"{name} {length}" for name, length in lengths.items())
+            raise JaxschedError(
+                f"trace '{self.name}' has columns of different lengths ({found}); "
+                "accepted: one value per job in each"
+            )
+        object.__setattr__(self, "columns", MappingProxyType(columns))
+        if self.rows_read < 0:
+            object.__setattr__(self, "rows_read", len(self))
+
+    def __getitem__(self, column: str) -> Values:
+        """The values of one column."""
+        if column not in self.columns:
+            raise JaxschedError(
+                f"trace '{self.name}' has no column '{column}'; it has {', '.join(self.columns)}"
+            )
+        return self.columns[column]
+
+    def __contains__(self, column: str) -> bool:
+        """Whether the trace has a column."""
+        return column in self.columns
+
+    def __len__(self) -> int:
+        """Number of jobs."""
+        return len(self.columns["submit_time"])
+
+    def take(self, rows: Any, *, note: str | None = None) -> "Trace":
+        """The trace of the given rows (a slice, an index array or a mask)."""
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        notes = (*self.notes, note) if note else self.notes
+        return replace(self, columns=columns, notes=notes)
+
+    def by_submission(self) -> "Trace":
+        """The trace in order of submission; jobs of the same time keep their order."""
+        return self.take(np.argsort(self["submit_time"], kind="stable"))
+
+    def digest(self) -> str:
+        """SHA-256 (hex) of columns, values and clock; name, source and notes do not count."""
+        sha = hashlib.sha256(b"jaxsched trace 1\n")
+        sha.update(f"{self.clock} {len(self)}\n".encode())
+        for name, values in self.columns.items():
+            sha.update(f"{name}\n".encode())
+            if _BY_NAME[name].kind == "text":
+                sha.update(json.dumps(values.tolist()).encode())
+            else:
+                sha.update(values.astype("<f8").tobytes())
+        return sha.hexdigest()
+
+
+def known(trace: Trace, column: str) -> npt.NDArray[np.bool_]:
+    """Which jobs have a value in a column, bool ``[n]``; none where the trace lacks the column."""
+    if column not in trace:
+        return np.zeros(len(trace), np.bool_)
+    values = trace[column]
+    present: npt.NDArray[np.bool_] = (
+        values != "" if _BY_NAME[column].kind == "text" else ~np.isnan(values)
+    )
+    return present
+
+
+def _checked(values: Any, column: TraceColumn, trace: str) -> Values:
+    """A read-only copy of a column, its values as the kind asks."""
+    array = np.asarray(values)
+    numeric = array.dtype.kind in "iuf"
+    if array.ndim != 1 or not (numeric if column.kind == "real" else array.dtype.kind == "U"):
+        wanted = "numbers" if column.kind == "real" else "texts"
+        raise JaxschedError(
+            f"trace '{trace}': {column.name} is {describe_value(values)}; "
+            f"accepted: an array of {wanted}, one per job"
+        )
+    if column.kind == "real":
+        array = np.where(np.isnan(array), np.nan, array.astype(np.float64) + 0.0)  # one NaN, one 0
+        _refuse(np.isinf(array), array, column.name, trace, "finite numbers, NaN if not known")
+        if column.from_zero:
+            _refuse(array < 0, array, column.name, trace, "numbers from 0 on")
+    else:
+        array = np.array(array, array.dtype.newbyteorder("="))
+        letters = array.view(np.uint32) if array.size else np.zeros(0, np.uint32)
+        if np.any((letters >= 0xD800) & (letters < 0xE000)):
+            raise JaxschedError(
+                f"trace '{trace}': {column.name} holds half of a character (a lone surrogate); "
+                "accepted: texts that UTF-8 can hold"
+            )
+        if column.name == "status":
+            known_values = np.isin(array, STATUSES)
+            _refuse(~known_values, array, column.name, trace, ", ".join(STATUSES[1:]) + " or empty")
+    array.setflags(write=False)
+    return array
+
+
+def _refuse(
+    bad: npt.NDArray[np.bool_], values: Values, column: str, trace: str, accepted: str
+) -> None:
+    rows = np.flatnonzero(bad)
+    if rows.size:
+        value = describe_value(values[rows[0]].item())
+        raise JaxschedError(
+            f"trace '{trace}', job {rows[0]}: {column} is {value}; accepted: {accepted}"
+        )

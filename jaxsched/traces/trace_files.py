@@ -1,0 +1,209 @@
+"""Files of canonical traces: Parquet, or comma-separated values.
+
+Both hold the columns of ``jaxsched.traces.trace.TRACE_COLUMNS`` that the trace has, and what is
+known of it (name, source, clock, notes, rows read, digest) as one JSON object: in Parquet as the
+key ``jaxsched`` of the schema's metadata, in text as a first line ``# jaxsched trace 1 {...}``,
+which may be missing. Reading what was written gives the same trace, to the bit.
+"""
+
+import gzip
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxsched.columns import describe_value
+from jaxsched.errors import JaxschedError
+from jaxsched.traces.rows import Rows, join_columns, split_rows
+from jaxsched.traces.text import PathLike, open_text, stem
+from jaxsched.traces.trace import REQUIRED, TRACE_COLUMNS, Trace, Values
+
+NAME = "trace"
+ENDINGS = (".parquet", ".csv", ".csv.gz")
+MAGIC = "PAR1"  # first letters of a Parquet file
+FIRST = "# jaxsched trace 1 "  # first letters of a text file that says what it is
+
+_KEY = b"jaxsched"
+_OTHERS = [column.name for column in TRACE_COLUMNS if not column.required]
+_KINDS = {column.name: column.kind for column in TRACE_COLUMNS}
+
+
+def write_trace(path: PathLike, trace: Trace) -> None:
+    """Write a trace; the ending chooses the layout, and the same trace gives the same bytes.
+
+    Raises:
+      JaxschedError: another ending, or a file that cannot be written.
+    """
+    name = str(path)
+    if name.endswith(".parquet"):
+        data = _to_parquet(trace)
+    elif name.endswith((".csv", ".csv.gz")):
+        data = _to_csv(trace)
+        data = gzip.compress(data, mtime=0) if name.endswith(".gz") else data
+    else:
+        raise JaxschedError(f"{path}: expected a name that ends in {', '.join(ENDINGS)}")
+    try:
+        Path(path).write_bytes(data)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise JaxschedError(f"{path}: cannot be written ({reason})") from None
+
+
+def read_trace(path: PathLike) -> Trace:
+    """Read a trace that ``write_trace`` wrote, or any text file with such columns.
+
+    Raises:
+      JaxschedError: one line that says what is wrong with the file and what is accepted.
+    """
+    columns, facts = _from_parquet(path) if is_parquet(path) else _from_csv(path)
+    try:
+        trace = Trace(
+            columns,
+            name=facts.get("name", stem(path)),
+            source=facts.get("source", NAME),
+            clock=facts.get("clock", "relative"),
+            notes=tuple(facts.get("notes", ())),
+            rows_read=facts.get("rows_read", -1),
+        )
+    except JaxschedError as error:
+        raise JaxschedError(f"{path}: {error}") from None
+    if facts.get("digest", trace.digest()) != trace.digest():
+        raise JaxschedError(
+            f"{path}: its values are not those of the digest in its header; accepted: a file as "
+            "written, or one without that line"
+        )
+    return trace
+
+
+def is_parquet(path: PathLike) -> bool:
+    """Whether a file is a Parquet file; no where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC.encode()
+    except (OSError, ValueError):
+        return False
+
+
+def is_header(names: tuple[str, ...]) -> bool:
+    """Whether a header line is that of a canonical trace in text."""
+    return set(REQUIRED) <= set(names) <= set(_KINDS) and len(set(names)) == len(names)
+
+
+def _facts(trace: Trace) -> str:
+    facts = {
+        "name": trace.name,
+        "source": trace.source,
+        "clock": trace.clock,
+        "notes": list(trace.notes),
+        "rows_read": trace.rows_read,
+        "digest": trace.digest(),
+    }
+    return json.dumps(facts)
+
+
+def _to_parquet(trace: Trace) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    arrays = [
+        pa.array(values.tolist(), pa.string())
+        if _KINDS[name] == "text"
+        else pa.array(values, pa.float64())
+        for name, values in trace.columns.items()
+    ]
+    table = pa.table(arrays, names=list(trace.columns))
+    table = table.replace_schema_metadata({_KEY: _facts(trace).encode()})
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def _from_parquet(path: PathLike) -> tuple[dict[str, Values], dict[str, Any]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(str(path))
+        facts = _parsed(path, (table.schema.metadata or {}).get(_KEY, b"{}"))
+        columns: dict[str, Values] = {}
+        for name in table.column_names:
+            if _KINDS.get(name) == "text":
+                texts = table.column(name).cast(pa.string()).to_pylist()
+                columns[name] = np.array(["" if text is None else text for text in texts], np.str_)
+            else:
+                numbers = table.column(name).cast(pa.float64())
+                columns[name] = np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)
+    except (OSError, pa.ArrowException) as error:
+        reason = " ".join(str(error).split())
+        raise JaxschedError(
+            f"{path}: is not a usable Parquet file ({reason[:120]}); accepted: a complete one with "
+            f"columns {', '.join(REQUIRED)}"
+        ) from None
+    return columns, facts
+
+
+def _to_csv(trace: Trace) -> bytes:
+    import csv
+
+    buffer = io.StringIO()
+    buffer.write(f"{FIRST}{_facts(trace)}\n")
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(trace.columns)
+    cells = [
+        values.tolist() if _KINDS[name] == "text" else map(_number, values.tolist())
+        for name, values in trace.columns.items()
+    ]
+    writer.writerows(zip(*cells, strict=True))
+    return buffer.getvalue().encode()
+
+
+def _number(value: float) -> str:
+    """A number as the shortest text that reads back to the same bits; empty for NaN."""
+    if value != value:
+        return ""
+    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+
+
+def _from_csv(path: PathLike) -> tuple[dict[str, Values], dict[str, Any]]:
+    facts: dict[str, Any] = {}
+    with open_text(path) as file:
+        first = file.readline()
+        if first.startswith(FIRST):
+            facts = _parsed(path, first.removeprefix(FIRST).encode())
+            lines_before = 1
+        else:
+            file.seek(0)
+            lines_before = 0
+        accepted = f"{','.join(REQUIRED)} and any of {','.join(_OTHERS)}"
+        batches = split_rows(path, file, is_header, accepted=accepted, lines_before=lines_before)
+        parts = [_columns(rows) for rows in batches]
+    return join_columns(parts), facts
+
+
+def _columns(rows: Rows) -> Mapping[str, Values]:
+    return {
+        name: np.array(rows.column(name), np.str_)
+        if _KINDS[name] == "text"
+        else rows.numbers(name, absent=float("nan"))
+        for name in rows.header
+    }
+
+
+def _parsed(path: PathLike, text: bytes) -> dict[str, Any]:
+    """The JSON object about a trace."""
+    try:
+        facts = json.loads(text)
+    except ValueError:
+        facts = None
+    kinds = {"name": str, "source": str, "clock": str, "notes": list, "rows_read": int}
+    if not isinstance(facts, dict) or not all(
+        isinstance(facts.get(key, kind()), kind) for key, kind in kinds.items()
+    ):
+        raise JaxschedError(
+            f"{path}: what it says of itself is {describe_value(text, 60)}; accepted: a JSON "
+            f"object with {', '.join(kinds)}"
+        )
+    return facts
