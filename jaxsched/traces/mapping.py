@@ -1,7 +1,8 @@
 """From a published trace to job tables of rigid jobs.
 
 Rows without GPUs or run time are dropped, demands capped at the cluster, run times clipped, and
-models drawn, since no published trace names them. The stream that results is either cut into
+models drawn, since few published traces name them (what they tell of jobs beyond that is kept:
+``jaxsched.traces.details``). The stream that results is either cut into
 consecutive pieces or resampled: jobs and gaps drawn independently with replacement. Source: SCHED2,
 workload ("real traces").
 """
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Integers, JobTable, validate
 from jaxsched.traces.describe import describe_tables
+from jaxsched.traces.details import details
 from jaxsched.traces.draws import MODEL_SHARES, generator, pick
 from jaxsched.traces.trace import Trace
 
@@ -206,6 +208,7 @@ def import_trace(
             "num_gpus": demand,
             "duration": clipped,
             "model": models,
+            **details(raw.take(kept)),
         },
         raw.name,
     )

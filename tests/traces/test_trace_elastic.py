@@ -1,12 +1,14 @@
 """Elastic job tables: as files, and made of rigid ones."""
 
+import zlib
+
 import numpy as np
 import pytest
 
 from jaxsched.elastic.schemas import CHIC_JOBS, DL2_JOBS
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, digest_tables, from_records, validate
-from jaxsched.traces import load_tables, write_tables
+from jaxsched.traces import Trace, import_trace, load_tables, write_tables
 from jaxsched.traces.chic_workload import chic_tables
 from jaxsched.traces.elastic_mapping import chic_jobs, dl2_jobs
 from jaxsched.traces.elastic_workloads import dl2_tables
@@ -93,3 +95,21 @@ def test_columns_with_defaults_may_be_left_out():
             [{"submit_time": 0, "model": 1, "epochs": 1.0, "speed_factor": [float("nan")]}],
             schema=DL2_JOBS,
         )
+
+
+def test_types_follow_from_the_models_of_the_trace():
+    columns = {
+        "submit_time": np.arange(4.0),
+        "num_gpus": np.ones(4),
+        "duration": np.full(4, 600.0),
+        "user": np.array(["ann", "bob", "ann", "eve"]),
+    }
+    table = import_trace(Trace(columns), mode="cut", num_jobs=4).tables[0]
+    types = dl2_jobs(table)["model"]
+    assert types.tolist() == [zlib.crc32(u.encode()) % 8 for u in columns["user"].tolist()]
+    assert chic_jobs(table)["model"].tolist() == [table["kind"][k] % 3 for k in range(4)]
+    named = Trace({**columns, "model": np.array(["x", "y", "x", "x"])})
+    kinds = import_trace(named, mode="cut", num_jobs=4).tables[0]["kind"]
+    assert kinds[0] == kinds[2] == kinds[3] != kinds[1]
+    partly = Trace({**columns, "user": np.array(["ann", "", "ann", "eve"])})
+    assert "kind" not in import_trace(partly, mode="cut", num_jobs=4).tables[0].columns

@@ -6,7 +6,15 @@ import pytest
 from jaxsched.errors import JaxschedError
 from jaxsched.gang import GANG_JOBS
 from jaxsched.jobs import JobTable, digest_tables, validate
-from jaxsched.traces import describe_tables, get, load_tables, plot_tables, write_tables
+from jaxsched.traces import (
+    Trace,
+    describe_tables,
+    get,
+    import_trace,
+    load_tables,
+    plot_tables,
+    write_tables,
+)
 from jaxsched.traces.gang_mapping import gang_jobs
 from jaxsched.traces.gang_workload import SHAPES, gang_tables
 
@@ -114,6 +122,26 @@ def test_rigid_jobs_become_gangs():
     assert gang["duration"].tolist() == [60, 259_200, 70, 80]
     assert any("1 jobs capped at 64 GPUs" in note for note in gang.notes)
     assert any("1 run times lowered" in note for note in gang.notes)
+
+
+def test_instances_of_the_trace_are_kept():
+    columns = {
+        "submit_time": [0.0, 5, 9, 11],
+        "num_gpus": [1.0, 6, 0.5, 150],  # two half GPUs, 4 x 1.5, one half, 10 x 15
+        "duration": [600.0] * 4,
+        "num_instances": [2.0, 4, 1, 10],
+        "cpus": [12.0, 24, 3, 40],
+        "memory_gb": [20.5, 116, 30, 10],
+    }
+    trace = Trace({name: np.array(values) for name, values in columns.items()})
+    gang = gang_jobs(import_trace(trace, mode="cut", num_jobs=4).tables[0])
+    assert gang["num_instances"].tolist() == [2, 4, 1, 8]
+    assert gang["gpus_per_instance"].tolist() == [1, 2, 1, 8]
+    assert gang["cpus_per_instance"].tolist() == [6, 6, 3, 4]
+    assert gang["mem_per_instance"].tolist() == [11, 29, 30, 1]
+    assert any("1 jobs capped" in note for note in gang.notes)
+    assert not any("derived" in note for note in gang.notes)
+    assert validate(gang).schema == GANG_JOBS
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,37 @@
+"""What some traces tell beyond rigid jobs, kept as further columns of their job tables.
+
+Systems whose jobs have more than a number of GPUs read these columns where they are there, and
+derive or draw what is missing where they are not.
+"""
+
+import zlib
+
+import numpy as np
+
+from jaxsched.columns import Integers
+from jaxsched.traces.trace import Trace, known
+
+INSTANCES, CPUS, MEMORY, KIND = "instances", "cpus", "memory_gb", "kind"
+
+_COUNTS = {INSTANCES: "num_instances", CPUS: "cpus", MEMORY: "memory_gb"}
+
+
+def details(trace: Trace) -> dict[str, Integers]:
+    """Further columns of the job table of a trace, int64 ``[n]`` each.
+
+    ``instances``, ``cpus`` and ``memory_gb`` are of the whole job, rounded up, and are there where
+    every job has one. ``kind`` is a hash (CRC-32) of what is trained, or of the user where the
+    trace names no models; it is there where every job has one.
+    """
+    columns = {
+        name: np.ceil(trace[column]).astype(np.int64)
+        for name, column in _COUNTS.items()
+        if np.all(known(trace, column))
+    }
+    for column in ("model", "user"):
+        if np.all(known(trace, column)):
+            names, positions = np.unique(trace[column], return_inverse=True)
+            hashes = np.array([zlib.crc32(name.encode()) for name in names], np.int64)
+            columns[KIND] = hashes[positions]
+            break
+    return columns
