@@ -10,7 +10,24 @@ from jaxsched.gang import GANG_JOBS
 from jaxsched.jobs import RIGID_JOBS, JobTable
 from jaxsched.task_graph import TASK_JOBS
 from jaxsched.traces import csv_tables, trace_files
-from jaxsched.traces.readers import itp, philly_csv
+from jaxsched.traces.readers import (
+    chronus,
+    crius,
+    elasticflow,
+    gavel,
+    helios,
+    itp,
+    muri,
+    openb,
+    pai,
+    pai_simulator,
+    philly_csv,
+    philly_json,
+    philly_vc,
+    pollux,
+    swf,
+    tiresias,
+)
 from jaxsched.traces.readers.head import Head, by_header, head_of
 from jaxsched.traces.text import PathLike
 from jaxsched.traces.trace import Trace
@@ -61,7 +78,24 @@ FORMATS = (
     ),
     *(
         Format(reader.NAME, reader.DESCRIPTION, reader.matches, reader.read)
-        for reader in (itp, philly_csv)
+        for reader in (
+            itp,
+            philly_csv,
+            philly_json,
+            helios,
+            pai,
+            pai_simulator,
+            openb,
+            chronus,
+            crius,
+            elasticflow,
+            gavel,
+            muri,
+            philly_vc,
+            pollux,
+            swf,
+            tiresias,
+        )
     ),
 )
 

@@ -1,0 +1,101 @@
+"""Reader for the traces of Chronus (SoCC'21): Philly's jobs, squeezed in time, with deadlines.
+
+Layout: that of Tiresias' job lists, with a virtual cluster, deadlines and what meeting them is
+worth. The scheduler of the artifact counts expected times from the submission, and takes the first
+as the deadline; so does this reader. Soft jobs have further ones, at which they are worth less.
+For best-effort jobs the column repeats the submission time and means nothing. Times are in the unit
+of the artifact's scheduler, taken as seconds; it leaves out jobs without GPUs, which are kept here.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jaxsched.columns import describe_value
+from jaxsched.traces.readers.fields import LARGEST, NAN, renamed
+from jaxsched.traces.readers.head import by_header
+from jaxsched.traces.readers.tiresias import JOB_LIST
+from jaxsched.traces.rows import Rows, read_columns
+from jaxsched.traces.text import PathLike, stem
+from jaxsched.traces.trace import Trace
+
+NAME = "chronus"
+DESCRIPTION = "Chronus (SoCC'21), Philly's jobs with deadlines"
+HEADERS = (
+    (
+        "job_id",
+        "user",
+        "num_gpu",
+        "submit_time",
+        "iterations",
+        "model_name",
+        "duration",
+        "interval",
+        "expect_time_list",
+        "expect_value_list",
+        "best_effort",
+        "job_type",
+    ),
+)
+matches = by_header(HEADERS)
+CLASSES = ("strict", "soft", "best")
+
+
+def read(path: PathLike) -> Trace:
+    """Read a Chronus table; ``group`` is the virtual cluster, as in the traces of Philly.
+
+    Raises:
+      JaxschedError: one line with file and line number.
+    """
+    later = 0
+
+    def columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
+        nonlocal later
+        parsed = renamed(rows, JOB_LIST)
+        classes = _classes(rows)
+        expected, numbers = _expected(rows, classes)
+        later += int(np.sum(numbers > 1))
+        users = rows.texts("user").tolist()
+        return parsed | {
+            "group": np.array([user.removeprefix("vc_") for user in users], np.str_),
+            "deadline": parsed["submit_time"] + expected,
+            "slo_class": classes,
+        }
+
+    table = read_columns(path, HEADERS, columns)
+    none = int(np.sum(table["num_gpus"] == 0))
+    notes = (
+        (none, f"{none} of {len(table['num_gpus'])} jobs ask for no GPU, kept with 0"),
+        (later, f"{later} jobs have later deadlines of less value, left out"),
+    )
+    kept = tuple(note for happened, note in notes if happened)
+    return Trace(table, stem(path), NAME, notes=kept)
+
+
+def _classes(rows: Rows) -> npt.NDArray[np.str_]:
+    classes = rows.texts("job_type")
+    strange = ~np.isin(classes, ("", *CLASSES))
+    if np.any(strange):
+        row = int(np.argmax(strange))
+        found = describe_value(classes[row].item())
+        rows.fail(row, f"job_type is {found}; accepted: {', '.join(CLASSES)}")
+    return classes
+
+
+def _expected(
+    rows: Rows, classes: npt.NDArray[np.str_]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """First expected time (s from submission; NaN for best effort) and number of them, ``[n]``."""
+    first, numbers = [], []
+    for row, cell in enumerate(rows.texts("expect_time_list").tolist()):
+        steps = [] if classes[row] == "best" or not cell else cell.split("-")
+        for step in steps:
+            if not (step.isascii() and step.isdigit() and len(step) <= 18) or int(step) > LARGEST:
+                found = describe_value(cell)
+                rows.fail(
+                    row, f"expect_time_list is {found}; accepted: whole numbers with '-' between"
+                )
+        first.append(float(steps[0]) if steps else NAN)
+        numbers.append(len(steps))
+    return np.array(first, np.float64), np.array(numbers, np.int64)

@@ -1,0 +1,56 @@
+"""Reader for a table of all jobs of four virtual clusters of Microsoft's Philly (2017).
+
+Layout ``vc,submit_time,num_gpus,duration_s,matched_pass``: the jobs that Muri published, with the
+absolute times and the success of those that are in the table of successful jobs as well. Whether
+the others were killed or failed is not known. Time stamps are naive local times. Two other tables
+derived from Philly, of run times alone, are refused by name.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jaxsched.traces.readers.fields import number, renamed
+from jaxsched.traces.readers.head import by_header, head_of
+from jaxsched.traces.readers.without_times import refuse
+from jaxsched.traces.rows import Rows, read_columns
+from jaxsched.traces.text import PathLike, stem
+from jaxsched.traces.trace import Trace
+
+NAME = "philly-vc"
+DESCRIPTION = "Microsoft Philly (2017), all jobs of four virtual clusters"
+HEADERS = (("vc", "submit_time", "num_gpus", "duration_s", "matched_pass"),)
+RUN_TIMES = (
+    ("duration", "scale_factor"),
+    ("duration", "scale_factor", "matched_pass"),
+    ("runtime",),
+)
+matches = by_header((*HEADERS, *RUN_TIMES))
+
+_NAMES = {"num_gpus": "num_gpus", "duration": "duration_s", "group": "vc"}
+
+
+def read(path: PathLike) -> Trace:
+    """Read such a table; ``group`` is the virtual cluster.
+
+    Raises:
+      JaxschedError: one line with file and line number, or that the file has no submission times.
+    """
+    if head_of(path).header in RUN_TIMES:
+        refuse(path, "run times of Philly's jobs")
+    columns = read_columns(path, HEADERS, _columns)
+    others = int(np.sum(columns["status"] == ""))
+    note = f"{others} jobs were killed or failed, their status is left empty"
+    return Trace(columns, stem(path), NAME, "local", (note,) if others else ())
+
+
+def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
+    passed = number(rows, "matched_pass", absent=None)
+    if np.any(passed > 1) or np.any(passed % 1 != 0):
+        row = int(np.argmax((passed > 1) | (passed % 1 != 0)))
+        rows.fail(row, f"matched_pass is {passed[row]:g}; accepted: 0 or 1")
+    return renamed(rows, _NAMES) | {
+        "submit_time": rows.stamps("submit_time"),
+        "status": np.where(passed == 1, "completed", ""),
+    }
