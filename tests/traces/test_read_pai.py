@@ -171,7 +171,7 @@ def test_simulator_sample_with_estimates(tmp_path):
     path.write_text(f"{SIMULATOR},{extra}\n7,4,90,6,0.5,T4,600,ae8e,11,1,2,g7,3,4\n")
     trace = load_trace(path)
     assert trace.source == "pai-simulator" and trace["group"].tolist() == ["g7"]
-    assert (trace["start_time"][0], trace["end_time"][0]) == (28_901, 29_501)
+    assert (trace["start_time"][0], trace["end_time"][0]) == (101, 701)
 
 
 cells = st.sampled_from(
