@@ -197,6 +197,7 @@ def facts_of(
         "cluster": own.pop("cluster"),
         "test traces": episodes.source,
         "their digest": digest_tables(episodes.tables)[:12],
+        **({"published trace": episodes.digest[:12]} if episodes.digest else {}),
         **own,
         "versions": f"jaxsched {here['code']['jaxsched']}, jax {here['versions']['jax']}",
         "device": f"{here['device']['kind']}, {here['cpu_cores']} CPU cores",

@@ -1,45 +1,87 @@
-"""Job tables from the ``--trace`` option: a named trace, or a file of any known format."""
+"""Job tables from the ``--trace`` option: a named trace, a workload, or a file of any format."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from jaxsched.cli.options import TraceOptions
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.system import System
-from jaxsched.traces import Trace, import_trace, load, registry
+from jaxsched.traces import ImportSummary, Trace, clusters, import_trace, load, registry
 
-NUM_TRACES = 30  # made of a real trace, unless asked otherwise
+NUM_TRACES = 30  # made of a published trace, unless asked otherwise
+GENERATED_JOBS = 10_000  # of a workload like a cluster's that is not cut into episodes
+SHOWN_DIGITS = 12  # of a digest
 
 
 class Episodes(NamedTuple):
-    """Job tables, what they are, and what an import dropped or changed (empty if nothing was)."""
+    """Job tables for an evaluation or a training.
+
+    Attributes:
+      tables: the tables.
+      source: what they are; with the digest of the trace that they were made of.
+      summary: what an import dropped or changed; empty if nothing was.
+      digest: of that trace (``Trace.digest``); empty for traces that are job tables themselves.
+    """
 
     tables: list[JobTable]
     source: str
     summary: str
+    digest: str = ""
 
 
-def resolve(name_or_path: str, system: System, options: TraceOptions) -> Episodes:
-    """Tables of a named trace or of a file of any known format, as jobs of the system.
+def resolve(
+    name_or_path: str, system: System, options: TraceOptions, *, format: str | None = None
+) -> Episodes:
+    """Tables of a named trace, workload or file of any known format, as jobs of the system.
+
+    Published traces are resampled or, with ``options.cut``, cut into consecutive pieces; the
+    workloads of ``jaxsched.traces.clusters`` are always cut, so that their bursts and hours stay.
 
     Raises:
       JaxschedError: unknown name, unreadable file, or nothing usable in it.
     """
-    if name_or_path in registry.names() or not Path(name_or_path).exists():
-        tables = registry.resolve(
+    if name_or_path in registry.names():
+        tables = registry.get(
             name_or_path,
             seed=options.seed,
             num_traces=options.num_traces,
             num_jobs=options.num_jobs,
         )
         return Episodes(system.adapt(tables), name_or_path, "")
-    loaded = load(name_or_path)
+    if name_or_path in clusters.names():
+        wanted = (options.num_traces or NUM_TRACES) * (options.num_jobs or system.num_jobs)
+        trace = usable_jobs(name_or_path, options.seed, wanted)
+        return _episodes(trace, name_or_path, system, options._replace(cut=True))
+    if not Path(name_or_path).exists():
+        known = ", ".join((*registry.names(), *clusters.names()))
+        raise JaxschedError(
+            f"'{name_or_path}' is neither a file nor a known trace; accepted: a trace file, or "
+            f"{known}"
+        )
+    loaded = load(name_or_path, format=format)
     if not isinstance(loaded, Trace):
         return Episodes(system.adapt(loaded), Path(name_or_path).name, "")
+    return _episodes(loaded, name_or_path, system, options)
+
+
+def usable_jobs(name: str, seed: int, num_jobs: int) -> Trace:
+    """The shortest trace of a workload with so many jobs that have GPUs and a run time."""
+    drawn = num_jobs
+    while True:
+        trace = clusters.generate_trace(name, seed, drawn)
+        usable = np.flatnonzero((trace["num_gpus"] > 0) & (trace["duration"] > 0))
+        if len(usable) >= num_jobs:
+            return trace.take(slice(0, int(usable[num_jobs - 1]) + 1))
+        drawn = int(drawn * num_jobs / max(len(usable), num_jobs // 10, 1) * 1.05) + 1
+
+
+def _episodes(trace: Trace, name_or_path: str, system: System, options: TraceOptions) -> Episodes:
     num_jobs = options.num_jobs or system.num_jobs
     imported = import_trace(
-        loaded,
+        trace,
         mode="cut" if options.cut else "sample",
         seed=options.seed,
         num_traces=options.num_traces or NUM_TRACES,
@@ -49,5 +91,17 @@ def resolve(name_or_path: str, system: System, options: TraceOptions) -> Episode
     how = "consecutive pieces" if options.cut else f"resampled, seed {options.seed}"
     if not imported.tables:
         raise JaxschedError(f"{name_or_path}: has fewer than {num_jobs} usable jobs")
-    tables = system.adapt(imported.tables)
-    return Episodes(tables, f"{loaded.name} ({how})", str(imported.summary))
+    digest = trace.digest()
+    return Episodes(
+        system.adapt(imported.tables),
+        f"{trace.name} ({how}; SHA-256 {digest[:SHOWN_DIGITS]})",
+        f"{imported.summary}\n{_demand(imported.summary)}\n  digest of the trace: {digest}",
+        digest,
+    )
+
+
+def _demand(summary: ImportSummary) -> str:
+    counts: dict[str, Any] = summary.traces["demand"]
+    total = sum(counts.values())
+    shares = (f"{gpus}: {100 * count / total:.1f} %" for gpus, count in counts.items())
+    return f"  GPUs of the traces' jobs: {', '.join(shares)}"

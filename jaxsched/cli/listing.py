@@ -18,6 +18,7 @@ LEARNERS = {
 def list_all() -> None:
     """Systems, policies, learners, traces and presets."""
     from jaxsched import registry
+    from jaxsched.traces import clusters
     from jaxsched.traces import registry as traces
 
     rows: list[tuple[str, str, str]] = []
@@ -32,6 +33,7 @@ def list_all() -> None:
             rows.append(("preset", f"{name}/{preset}", f"{steps:,} environment steps"))
     rows += [("learner", learner, words) for learner, words in LEARNERS.items()]
     rows += [("trace", entry.name, entry.description) for entry in traces.entries()]
+    rows += [("trace", name, clusters.describe(name)) for name in clusters.names()]
     out = console()
     for kind, name, words in rows:
         out.print(f"{kind:8} {name:20} {words}", highlight=False)

@@ -65,7 +65,9 @@ def train(
     options = TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load)
     sets = _sets(chosen, recipe, trace, test_trace, options)
     stages = chosen.training(recipe, sets.train.tables)
-    digests = {name: digest_tables(part.tables) for name, part in sets._asdict().items()}
+    parts = sets._asdict()
+    digests = {name: digest_tables(part.tables) for name, part in parts.items()}
+    digests |= {f"{name}, published": part.digest for name, part in parts.items() if part.digest}
     config = {
         "system": system,
         "preset": preset,

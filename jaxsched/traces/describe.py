@@ -1,7 +1,6 @@
 """Statistics and a figure of job tables."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +11,12 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Integers, JobTable
 from jaxsched.task_graph import TASK_JOBS
 from jaxsched.traces.text import PathLike
+from jaxsched.traces.trace_plots import COLOURS, draw_bars, draw_cdf, new_figure, save_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _PERCENTILES = (10, 25, 75, 90, 99)
-_COLOUR = "#2a6f97"
 
 
 def describe_tables(
@@ -92,25 +91,17 @@ def plot_tables(
     Raises:
       JaxschedError: no tables, or a file that cannot be written.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     tables = _rigid(tables)
-    figure = Figure(figsize=(10, 6.5), dpi=120, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(10, 6.5)
     demand, durations, gaps, load = figure.subplots(2, 2).ravel()
     _draw_demand(demand, tables)
-    _draw_cdf(durations, np.concatenate([t["duration"] for t in tables]) / 60, "min")
-    _draw_cdf(gaps, np.concatenate([np.diff(t["submit_time"]) for t in tables]), "s")
-    durations.set(ylabel="share of jobs", title="Run time")
-    gaps.set(ylabel="share of gaps", title="Gap between submissions")
+    run_times = np.concatenate([table["duration"] for table in tables])
+    all_gaps = np.concatenate([np.diff(table["submit_time"]) for table in tables])
+    draw_cdf(durations, run_times / 60, "min", "Run time", "share of jobs")
+    draw_cdf(gaps, all_gaps, "s", "Gap between submissions", "share of gaps")
     _draw_load(load, tables, num_servers * gpus_per_server)
     figure.suptitle(title or _title(tables))
-    try:
-        figure.savefig(Path(path), format="png")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise JaxschedError(f"{path}: cannot be written ({reason})") from None
+    save_figure(figure, path)
 
 
 def load_over_time(
@@ -169,21 +160,8 @@ def _title(tables: Sequence[JobTable]) -> str:
 def _draw_demand(axes: "Axes", tables: Sequence[JobTable]) -> None:
     counts = _counts(np.concatenate([table["num_gpus"] for table in tables]))
     total = sum(count for _, count in counts)
-    positions = range(len(counts))
-    axes.bar(positions, [count / total for _, count in counts], color=_COLOUR, width=0.7)
-    if len(counts) <= 16:
-        axes.set_xticks(positions, [str(g) for g, _ in counts])
+    draw_bars(axes, {"jobs": {str(gpus): count / total for gpus, count in counts}})
     axes.set(xlabel="GPUs of a job", ylabel="share of jobs", title="Demand")
-    _clean(axes)
-
-
-def _draw_cdf(axes: "Axes", values: npt.NDArray[Any], unit: str) -> None:
-    ordered = np.sort(values)
-    shares = np.arange(1, len(ordered) + 1) / max(len(ordered), 1)
-    axes.step(ordered, shares, where="post", color=_COLOUR)
-    axes.set_xscale("symlog" if len(ordered) and ordered[0] <= 0 else "log")
-    axes.set(xlabel=unit, ylim=(0, 1.02))
-    _clean(axes)
 
 
 def _draw_load(axes: "Axes", tables: Sequence[JobTable], num_gpus: int) -> None:
@@ -193,15 +171,9 @@ def _draw_load(axes: "Axes", tables: Sequence[JobTable], num_gpus: int) -> None:
     low, middle, high = np.percentile(loads, [10, 50, 90], axis=0)
     hours = times / 3600
     if len(tables) > 1:
-        axes.fill_between(hours, low, high, color=_COLOUR, alpha=0.2, lw=0, label="10-90 %")
-    axes.plot(hours, middle, color=_COLOUR, label="median" if len(tables) > 1 else "load")
+        axes.fill_between(hours, low, high, color=COLOURS[0], alpha=0.2, lw=0, label="10-90 %")
+    axes.plot(hours, middle, color=COLOURS[0], label="median" if len(tables) > 1 else "load")
     axes.axhline(1.0, color="0.4", ls="--", lw=1, label=f"{num_gpus} GPUs")
     axes.set(xlabel="time (h)", ylabel="load", title="Load if no job waited")
     axes.legend(frameon=False, fontsize="small")
-    _clean(axes)
-
-
-def _clean(axes: "Axes") -> None:
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="0.9")
-    axes.set_axisbelow(True)
+    tidy(axes)

@@ -1,0 +1,147 @@
+"""``jaxsched traces import``, ``convert`` and ``generate``: trace files in one layout or another.
+
+Outputs are refused before any work if they cannot be written.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jaxsched.cli.episodes import GENERATED_JOBS, resolve
+from jaxsched.cli.options import Cut, Load, MeanGap, NumJobs, NumTraces, TraceOptions
+from jaxsched.cli.output import check_writable, console
+from jaxsched.cli.traces.group import Format, Seed, check_ending, print_trace, traces
+from jaxsched.errors import JaxschedError
+from jaxsched.traces.trace import Trace
+
+TABLE_ENDINGS = (".csv", ".csv.gz")
+
+
+@traces.command("import")
+def import_file(
+    file: Annotated[str, typer.Argument(help="File or folder of a published trace.")],
+    out: Annotated[Path, typer.Option(help="File to write (.parquet, .csv or .csv.gz).")],
+    format: Format = None,
+) -> None:
+    """Make a canonical trace of a published one; says what was dropped, capped or imputed."""
+    _rewrite(file, out, format)
+
+
+@traces.command()
+def convert(
+    trace: Annotated[str, typer.Argument(help="Trace file or, with --system, a named trace.")],
+    out: Annotated[Path, typer.Option(help="File to write; its ending chooses the layout.")],
+    format: Format = None,
+    system: Annotated[
+        str | None, typer.Option(help="Write job tables of this system (.csv or .csv.gz).")
+    ] = None,
+    seed: Seed = 0,
+    num_traces: NumTraces = None,
+    num_jobs: NumJobs = None,
+    cut: Cut = False,
+    mean_gap: MeanGap = None,
+    load: Load = None,
+) -> None:
+    """Write a trace in another layout, or as the job tables of a system."""
+    options = TraceOptions(seed, num_traces, num_jobs, cut, mean_gap, load)
+    if system is None:
+        if options != TraceOptions():
+            raise JaxschedError(
+                "the seed, --num-traces, --num-jobs, --cut, --mean-gap and --load make job tables; "
+                "accepted: together with --system"
+            )
+        _rewrite(trace, out, format)
+        return
+    from jaxsched import registry
+    from jaxsched.traces import write_tables
+
+    check_ending(out, TABLE_ENDINGS)
+    check_writable(out)
+    episodes = resolve(trace, registry.get(system), options, format=format)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_tables(out, episodes.tables)
+    screen = console()
+    screen.print(episodes.summary or episodes.source, highlight=False)
+    jobs = sum(len(table) for table in episodes.tables)
+    screen.print(
+        f"{len(episodes.tables)} traces of {jobs} jobs in all for {system} written to {out}",
+        highlight=False,
+    )
+
+
+@traces.command()
+def generate(
+    name: Annotated[str, typer.Argument(help="Generator, such as sched2-68 or philly-like.")],
+    out: Annotated[Path, typer.Option(help="File to write; its ending chooses the layout.")],
+    seed: Seed = 0,
+    num_traces: NumTraces = None,
+    num_jobs: NumJobs = None,
+    load: Annotated[
+        float | None, typer.Option(help="Offered load of a workload like that of a cluster.")
+    ] = None,
+    gpus: Annotated[
+        int | None, typer.Option(min=1, help="GPUs that --load refers to; the cluster's own.")
+    ] = None,
+) -> None:
+    """Write synthetic traces; the same seed gives the same file."""
+    from jaxsched.traces import clusters, registry
+
+    generators = [entry.name for entry in registry.entries() if entry.seeded]
+    if name in clusters.names():
+        if num_traces is not None:
+            raise JaxschedError(f"{name}: is one trace; accepted: --num-jobs, not --num-traces")
+        _generate_trace(name, out, seed, num_jobs or GENERATED_JOBS, load, gpus)
+    elif name not in generators:
+        known = ", ".join((*generators, *clusters.names()))
+        raise JaxschedError(f"unknown generator {name!r}; known are {known}")
+    elif load is not None or gpus is not None:
+        raise JaxschedError(
+            f"{name}: has a load of its own; accepted: --load and --gpus with "
+            f"{', '.join(clusters.names())}"
+        )
+    else:
+        _generate_tables(name, out, seed, num_traces, num_jobs)
+
+
+def _rewrite(file: str, out: Path, format: str | None) -> None:
+    from jaxsched.traces import load_trace, trace_files
+
+    check_ending(out, trace_files.ENDINGS)
+    check_writable(out)
+    _write(out, load_trace(file, format=format))
+
+
+def _generate_trace(
+    name: str, out: Path, seed: int, num_jobs: int, load: float | None, gpus: int | None
+) -> None:
+    from jaxsched.traces import clusters, trace_files
+
+    check_ending(out, trace_files.ENDINGS)
+    check_writable(out)
+    _write(out, clusters.generate_trace(name, seed, num_jobs, num_gpus=gpus, load=load))
+
+
+def _write(out: Path, trace: Trace) -> None:
+    from jaxsched.traces import write_trace
+
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_trace(out, trace)
+    screen = console()
+    print_trace(screen, trace)
+    screen.print(f"trace written to {out}", highlight=False)
+
+
+def _generate_tables(
+    name: str, out: Path, seed: int, num_traces: int | None, num_jobs: int | None
+) -> None:
+    from jaxsched.traces import get, write_tables
+
+    check_ending(out, TABLE_ENDINGS)
+    check_writable(out)
+    tables = get(name, seed=seed, num_traces=num_traces, num_jobs=num_jobs)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_tables(out, tables)
+    console().print(
+        f"{len(tables)} traces of {len(tables[0])} jobs written to {out}", highlight=False
+    )

@@ -1,0 +1,41 @@
+"""The group of commands, and what several of them share."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from jaxsched.cli.main import app
+from jaxsched.errors import JaxschedError
+from jaxsched.traces.trace import Trace, known
+
+traces = typer.Typer(
+    help="Traces: describe, import, convert, generate, fetch, list.", no_args_is_help=True
+)
+app.add_typer(traces, name="traces")
+
+Seed = Annotated[int, typer.Option(min=0, help="Seed.")]
+Format = Annotated[
+    str | None, typer.Option("--format", help="Format of the file; told by its content if absent.")
+]
+
+
+def check_ending(path: Path, endings: Sequence[str]) -> None:
+    """Refuse an output file whose name does not say a layout that can be written."""
+    if not path.name.endswith(tuple(endings)):
+        raise JaxschedError(f"{path}: expected a name that ends in {' or '.join(endings)}")
+
+
+def print_trace(out: Any, trace: Trace) -> None:
+    """What was read or drawn: rows, what was dropped or imputed, what is not known, the digest."""
+    out.print(f"{trace.name} ({trace.source}): {trace.rows_read} rows, {len(trace)} jobs")
+    for note in trace.notes:
+        out.print(f"  {note}", highlight=False)
+    for column, words in (("num_gpus", "number of GPUs"), ("duration", "run time")):
+        missing = len(trace) - int(known(trace, column).sum())
+        out.print(f"  {missing} jobs without a known {words}", highlight=False)
+    cpu_jobs = int((trace["num_gpus"] == 0).sum())
+    out.print(f"  {cpu_jobs} jobs that use no GPU; clock: {trace.clock}", highlight=False)
+    out.print(f"  columns: {', '.join(trace.columns)}", highlight=False)
+    out.print(f"  digest: {trace.digest()}", highlight=False)

@@ -1,0 +1,146 @@
+"""``jaxsched traces describe``."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from jaxsched.cli.episodes import GENERATED_JOBS, resolve
+from jaxsched.cli.options import Cut, JsonFile, Load, MeanGap, NumJobs, NumTraces, TraceOptions
+from jaxsched.cli.output import check_writable, console, write_json
+from jaxsched.cli.traces.group import Format, Seed, traces
+from jaxsched.errors import JaxschedError
+from jaxsched.traces.trace import Trace
+
+TABLES_SYSTEM = "sched2"  # whose view describes job tables, unless asked otherwise
+
+
+@traces.command()
+def describe(
+    trace: Annotated[str, typer.Argument(help="Named trace, or file of any known format.")],
+    format: Format = None,
+    system: Annotated[
+        str | None, typer.Option(help="Describe the job tables of this system instead.")
+    ] = None,
+    servers: Annotated[
+        int | None, typer.Option(min=1, help="Servers that the load refers to.")
+    ] = None,
+    gpus_per_server: Annotated[
+        int | None, typer.Option(min=1, help="GPUs of each; 8, or those of the system.")
+    ] = None,
+    daily: Annotated[
+        bool, typer.Option("--daily", help="Hours of the day even if they count from any origin.")
+    ] = False,
+    seed: Seed = 0,
+    num_traces: NumTraces = None,
+    num_jobs: NumJobs = None,
+    cut: Cut = False,
+    mean_gap: MeanGap = None,
+    load: Load = None,
+    plot: Annotated[Path | None, typer.Option(help="Write a figure (PNG) here.")] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Demand, run times, arrivals and offered load of a trace."""
+    for path in (plot, json_file):
+        if path is not None:
+            check_writable(path)
+    options = TraceOptions(seed, num_traces, num_jobs, cut, mean_gap, load)
+    out = console()
+    as_it_is = None if system else _published(trace, format, options)
+    if as_it_is is not None:
+        figures = _describe_trace(out, as_it_is, servers, gpus_per_server or 8, daily, plot)
+    else:
+        cluster = (servers, gpus_per_server)
+        figures = _describe_tables(
+            out, trace, format, system or TABLES_SYSTEM, options, cluster, plot
+        )
+    if json_file is not None:
+        out.print(f"figures written to {write_json(json_file, figures)}", highlight=False)
+    if plot is not None:
+        out.print(f"plot written to {plot}", highlight=False)
+
+
+def _published(name_or_path: str, format: str | None, options: TraceOptions) -> Trace | None:
+    """The trace, if it is a published, canonical or generated one; None if it is job tables."""
+    from jaxsched.traces import clusters, load, registry
+
+    if name_or_path in registry.names():
+        return None
+    if name_or_path in clusters.names():
+        found = clusters.generate_trace(
+            name_or_path, options.seed, options.num_jobs or GENERATED_JOBS
+        )
+    elif Path(name_or_path).exists():
+        loaded = load(name_or_path, format=format)
+        if not isinstance(loaded, Trace):
+            return None
+        found = loaded
+    else:
+        return None
+    if options.num_traces or options.cut or options.mean_gap_s or options.load:
+        raise JaxschedError(
+            f"{name_or_path}: is described as it is; accepted: --num-traces, --cut, --mean-gap and "
+            "--load together with --system"
+        )
+    return found
+
+
+def _describe_trace(
+    out: Any,
+    trace: Trace,
+    servers: int | None,
+    gpus_per_server: int,
+    daily: bool,
+    plot: Path | None,
+) -> dict[str, Any]:
+    from jaxsched.traces.describe_trace import describe_trace
+    from jaxsched.traces.trace_plots import plot_trace
+
+    figures = describe_trace(trace, servers, gpus_per_server, daily=daily)
+    _print_figures(out, figures)
+    if plot is not None:
+        plot_trace(trace, plot, num_servers=servers, gpus_per_server=gpus_per_server, daily=daily)
+    return figures
+
+
+def _describe_tables(
+    out: Any,
+    name_or_path: str,
+    format: str | None,
+    system: str,
+    options: TraceOptions,
+    cluster: tuple[int | None, int | None],
+    plot: Path | None,
+) -> dict[str, Any]:
+    from jaxsched import registry
+    from jaxsched.traces import describe_tables, plot_tables
+
+    chosen = registry.get(system)
+    mapping = chosen.mapping(mean_gap_s=None, load=None)
+    servers, gpus = cluster[0] or mapping.num_servers, cluster[1] or mapping.gpus_per_server
+    episodes = resolve(name_or_path, chosen, options, format=format)
+    figures = describe_tables(episodes.tables, num_servers=servers, gpus_per_server=gpus)
+    if episodes.summary:
+        out.print(episodes.summary, highlight=False)
+    out.print(f"{episodes.source} on {servers} x {gpus} GPUs")
+    _print_figures(out, figures)
+    if plot is not None:
+        plot_tables(episodes.tables, plot, num_servers=servers, gpus_per_server=gpus)
+    return figures
+
+
+def _print_figures(out: Any, figures: dict[str, Any]) -> None:
+    for name, value in figures.items():
+        out.print(f"  {name:20} {_text(value)}", highlight=False)
+
+
+def _text(value: Any) -> str:
+    """A value of a description on one line."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_text(part)}" for name, part in value.items()) or "none"
+    if isinstance(value, list):
+        between = " " if all(isinstance(part, float) for part in value) else "; "
+        return between.join(map(_text, value)) or "none"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return "not known" if value is None else str(value)
