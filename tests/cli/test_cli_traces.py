@@ -159,7 +159,7 @@ def test_training_records_the_digests_of_published_traces(canonical, tmp_path, m
     monkeypatch.setattr(trainer, "train", stop)
     arguments = ["train", "sched2", "--trace", str(canonical), "--num-jobs", "20"]
     assert main([*arguments, "--num-traces", "4", "--out", str(tmp_path / "run")]) == 2
-    digests = json.loads((tmp_path / "run" / "config.json").read_text())["trace_digests"]
+    digests = json.loads((tmp_path / "run" / "config.json").read_text())["config"]["trace_digests"]
     assert digests["train, published"] == read_trace(canonical).digest()
     assert digests["train"] != digests["train, published"]
 
