@@ -1,0 +1,131 @@
+"""The leaderboard: every policy that can act on rigid jobs, on common workloads, with bounds.
+
+    python benchmarks/leaderboard.py                            generated workloads only
+    python benchmarks/leaderboard.py --data DIR                 real ones of that folder as well
+    python benchmarks/leaderboard.py --trace my.csv --load 0.8  a trace of your own
+
+Prints, for each workload, the average JCT of every policy with its interval and its distance to
+what no schedule can beat, and at the end all workloads side by side; writes OUT/leaderboard.json
+and OUT/leaderboard.png. Workloads in OUT/leaderboard.json are not played again: stop with Ctrl-C
+and call it once more.
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from jaxsched.cpu import prepare_cpu
+
+
+def main() -> int:
+    """Play what is asked for and is not there yet; print, write and draw everything."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, help="folder of public traces")
+    parser.add_argument("--workloads", help="names with commas between; all that can be had")
+    parser.add_argument("--trace", type=Path, action="append", help="one more trace; repeatable")
+    parser.add_argument("--load", type=float, default=0.9, help="of --trace; 0.9")
+    parser.add_argument("--policies", help="names with commas between; all by default")
+    parser.add_argument("--jobs", type=int, help="play no more than the first so many jobs")
+    parser.add_argument("--iterations", type=int, default=30, help="of the bounds from prices")
+    parser.add_argument("--seed", type=int, default=0, help="of generated workloads")
+    parser.add_argument("--out", type=Path, default=Path("runs/leaderboard"))
+    options = parser.parse_args()
+    prepare_cpu()
+    from jaxsched.errors import JaxschedError
+
+    try:
+        run(options)
+    except JaxschedError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def run(options: argparse.Namespace) -> None:
+    """See ``main``."""
+    from jaxsched.bench.timing import surroundings
+    from jaxsched.leaderboard import Standings, play, prepare
+    from jaxsched.leaderboard.picture import draw
+    from jaxsched.leaderboard.text import overall_table, workload_table
+    from jaxsched.papers.store import write_bytes
+
+    policies = chosen_policies(options.policies)
+    workloads = chosen_workloads(options)
+    file = options.out / "leaderboard.json"
+    options.out.mkdir(parents=True, exist_ok=True)
+    settings = {
+        "policies": list(policies),
+        "jobs": options.jobs,
+        "iterations": options.iterations,
+        "seed": options.seed,
+    }
+    done = finished(file, settings)
+    for number, workload in enumerate(workloads, 1):
+        if workload.name not in done:
+            ready = prepare(workload, options.data, seed=options.seed, num_jobs=options.jobs)
+            began = time.perf_counter()
+
+            def report(line: str, name: str = workload.name, number: int = number) -> None:
+                print(f"[{number}/{len(workloads)} {name}] {line}", flush=True)
+
+            report(f"{len(ready.table):,} jobs on {ready.cluster.num_gpus} GPUs")
+            found = play(ready, policies, iterations=options.iterations, report=report)
+            report(f"done in {time.perf_counter() - began:.0f} s")
+            done[workload.name] = found.to_json()
+            document = {"settings": settings, **surroundings(), "workloads": done}
+            write_bytes(file, (json.dumps(document, indent=1) + "\n").encode())
+    boards = [Standings.from_json(done[workload.name]) for workload in workloads]
+    for board in boards:
+        print("\n" + "\n".join(workload_table(board)))
+    print("\n" + "\n".join(overall_table(boards)))
+    draw(options.out / "leaderboard.png", boards)
+    print(f"\nwritten to {file} and {options.out / 'leaderboard.png'}")
+
+
+def chosen_policies(names: str | None) -> dict[str, Any]:
+    """The policies asked for, all by default."""
+    from jaxsched.errors import JaxschedError
+    from jaxsched.rigid import POLICIES
+
+    if names is None:
+        return dict(POLICIES)
+    unknown = [name for name in names.split(",") if name not in POLICIES]
+    if unknown:
+        raise JaxschedError(f"unknown policy {unknown[0]!r}; accepted: {', '.join(POLICIES)}")
+    return {name: POLICIES[name] for name in names.split(",")}
+
+
+def chosen_workloads(options: argparse.Namespace) -> list[Any]:
+    """The workloads asked for; by default the generated ones and those whose files are there."""
+    from jaxsched.errors import JaxschedError
+    from jaxsched.leaderboard import WORKLOADS, Workload
+    from jaxsched.traces.text import stem
+
+    own = [Workload(stem(path), str(path.resolve()), options.load) for path in options.trace or ()]
+    by_name = {workload.name: workload for workload in (*WORKLOADS, *own)}
+    if options.workloads is None:
+        return own or [
+            workload
+            for workload in WORKLOADS
+            if workload.is_generated or (options.data and (options.data / workload.source).exists())
+        ]
+    unknown = [name for name in options.workloads.split(",") if name not in by_name]
+    if unknown:
+        raise JaxschedError(f"unknown workload {unknown[0]!r}; accepted: {', '.join(by_name)}")
+    return [by_name[name] for name in options.workloads.split(",")]
+
+
+def finished(file: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """Workloads of an earlier call with the same settings."""
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return dict(document["workloads"]) if document.get("settings") == settings else {}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

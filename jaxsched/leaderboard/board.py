@@ -1,0 +1,180 @@
+"""Replays of a workload under every policy, with intervals and distances to the lower bounds."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxsched.jobs import Integers
+from jaxsched.leaderboard.workloads import Prepared
+from jaxsched.rigid import Policy, Records, replay, summary
+from jaxsched.rigid.bounds import Goals, lower_bounds
+from jaxsched.statistics import Interval, ratio_interval
+
+BLOCKS = 50
+"""Consecutive jobs are resampled together in as many blocks, since they share their queues."""
+
+Report = Callable[[str], None]
+
+
+class Standing(NamedTuple):
+    """One policy on one workload.
+
+    Attributes:
+      policy: its name.
+      figures: of ``jaxsched.rigid.summary``; seconds.
+      avg_jct: mean JCT (s) with a 95 % block-bootstrap interval over the trace.
+      jct_ratio: mean JCT over the lower bound for schedules of its kind.
+      makespan_ratio: makespan over its lower bound.
+      seconds: wall time of the replay, compilation left out.
+    """
+
+    policy: str
+    figures: dict[str, float]
+    avg_jct: Interval
+    jct_ratio: float
+    makespan_ratio: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Standings:
+    """All policies on one workload.
+
+    Attributes:
+      workload: its name.
+      num_jobs: jobs of it.
+      num_servers: servers of the cluster.
+      gpus_per_server: GPUs of each.
+      load: offered load.
+      digest: of the trace.
+      notes: what was changed in it.
+      bounds: lower bounds in seconds, by kind of schedules and metric, and every single one.
+      standings: the policies, in the order given.
+    """
+
+    workload: str
+    num_jobs: int
+    num_servers: int
+    gpus_per_server: int
+    load: float
+    digest: str
+    notes: tuple[str, ...]
+    bounds: dict[str, Any]
+    standings: tuple[Standing, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; ``from_json`` reads them back."""
+        rows = [{**row._asdict(), "avg_jct": asdict(row.avg_jct)} for row in self.standings]
+        return {**vars(self), "notes": list(self.notes), "standings": rows}
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> "Standings":
+        """What ``to_json`` wrote."""
+        rows = tuple(
+            Standing(**{**row, "avg_jct": Interval(**row["avg_jct"])})
+            for row in values["standings"]
+        )
+        return Standings(**{**values, "notes": tuple(values["notes"]), "standings": rows})
+
+
+def play(
+    prepared: Prepared,
+    policies: Mapping[str, Policy],
+    *,
+    iterations: int = 30,
+    report: Report = lambda line: None,
+) -> Standings:
+    """Replay a workload under every policy.
+
+    Args:
+      prepared: the workload.
+      policies: name -> policy.
+      iterations: of the bounds from prices; see ``lower_bounds``.
+      report: called with a line when the bounds and when each policy are done.
+    """
+    table, cluster = prepared.table, prepared.cluster
+    began = time.perf_counter()
+    bounds = lower_bounds(
+        table["submit_time"],
+        table["num_gpus"],
+        table["duration"],
+        num_servers=cluster.num_servers,
+        gpus_per_server=cluster.gpus_per_server,
+        iterations=iterations,
+    )
+    best = bounds.preemptive.avg_jct_s
+    report(f"bounds: {best / 3600:.2f} h, {time.perf_counter() - began:.0f} s")
+    standings = []
+    for name, policy in policies.items():
+        goals = bounds.preemptive if policy.preemptive else bounds.non_preemptive
+        if policy.locality == "any":
+            goals = _without_places(prepared, iterations, policy)
+        standing = _standing(prepared, name, policy, goals)
+        standings.append(standing)
+        report(
+            f"{name}: {standing.avg_jct.estimate / 3600:.2f} h, {standing.jct_ratio:.2f} x bound, "
+            f"{standing.seconds:.1f} s"
+        )
+    return Standings(
+        workload=prepared.name,
+        num_jobs=len(table),
+        num_servers=cluster.num_servers,
+        gpus_per_server=cluster.gpus_per_server,
+        load=prepared.load,
+        digest=prepared.digest,
+        notes=prepared.notes,
+        bounds={
+            "non_preemptive": bounds.non_preemptive._asdict(),
+            "preemptive": bounds.preemptive._asdict(),
+            "avg_jct_s": bounds.avg_jct_s,
+            "makespan_s": bounds.makespan_s,
+        },
+        standings=tuple(standings),
+    )
+
+
+def block_interval(values: Integers, *, blocks: int = BLOCKS) -> Interval:
+    """Mean of a series ``[n]`` with a 95 % bootstrap interval over blocks of neighbours."""
+    parts = np.array_split(values, min(blocks, len(values)))
+    sums = [float(np.sum(part)) for part in parts]
+    return ratio_interval(sums, [float(len(part)) for part in parts])
+
+
+def _without_places(prepared: Prepared, iterations: int, policy: Policy) -> Goals:
+    """The bounds for jobs that may be split over any free GPUs."""
+    table, cluster = prepared.table, prepared.cluster
+    bounds = lower_bounds(
+        table["submit_time"],
+        table["num_gpus"],
+        table["duration"],
+        num_servers=cluster.num_servers,
+        gpus_per_server=cluster.gpus_per_server,
+        locality="any",
+        iterations=iterations,
+    )
+    return bounds.preemptive if policy.preemptive else bounds.non_preemptive
+
+
+def _standing(prepared: Prepared, name: str, policy: Policy, goals: Goals) -> Standing:
+    records, seconds = _timed(prepared, policy)
+    figures = summary(records, prepared.cluster)
+    avg_jct = block_interval(records.jct)
+    return Standing(
+        policy=name,
+        figures=figures,
+        avg_jct=avg_jct,
+        jct_ratio=avg_jct.estimate / goals.avg_jct_s,
+        makespan_ratio=figures["makespan"] / goals.makespan_s,
+        seconds=seconds,
+    )
+
+
+def _timed(prepared: Prepared, policy: Policy) -> tuple[Records, float]:
+    """A replay and its wall time (s); the first one compiles and is not counted."""
+    records = replay(prepared.table, prepared.cluster, policy)
+    began = time.perf_counter()
+    replay(prepared.table, prepared.cluster, policy)
+    return records, time.perf_counter() - began
