@@ -24,6 +24,7 @@ class Standing(NamedTuple):
 
     Attributes:
       policy: its name.
+      clairvoyant: whether it uses true run times.
       figures: of ``jaxsched.rigid.summary``; seconds.
       avg_jct: mean JCT (s) with a 95 % block-bootstrap interval over the trace.
       jct_ratio: mean JCT over the lower bound for schedules of its kind.
@@ -32,6 +33,7 @@ class Standing(NamedTuple):
     """
 
     policy: str
+    clairvoyant: bool
     figures: dict[str, float]
     avg_jct: Interval
     jct_ratio: float
@@ -164,6 +166,7 @@ def _standing(prepared: Prepared, name: str, policy: Policy, goals: Goals) -> St
     avg_jct = block_interval(records.jct)
     return Standing(
         policy=name,
+        clairvoyant=policy.clairvoyant,
         figures=figures,
         avg_jct=avg_jct,
         jct_ratio=avg_jct.estimate / goals.avg_jct_s,

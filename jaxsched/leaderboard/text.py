@@ -11,6 +11,7 @@ _HEAD = (
     f"{'policy':18}{'avg JCT (h)':>12} {'95 % interval':>19}{'/ bound':>9}{'median':>9}{'p99':>9}"
     f"{'wait':>9}{'makespan (d)':>14}{'/ bound':>9}{'GPUs busy':>11}{'stops':>9}{'s':>7}"
 )
+_KNOWS = "* decides by true run times, which real schedulers only estimate"
 
 
 def workload_table(found: Standings) -> list[str]:
@@ -29,7 +30,7 @@ def workload_table(found: Standings) -> list[str]:
         "  " + _HEAD,
     ]
     ordered = sorted(found.standings, key=lambda row: row.avg_jct.estimate)
-    return lines + ["  " + _line(row) for row in ordered]
+    return [*lines, *("  " + _line(row) for row in ordered), "  " + _KNOWS]
 
 
 def overall_table(boards: Sequence[Standings]) -> list[str]:
@@ -38,11 +39,12 @@ def overall_table(boards: Sequence[Standings]) -> list[str]:
     width = max(8, *(len(name) for name in names)) + 2
     ratios = overall(boards)
     head = f"{'policy':18}" + "".join(f"{name:>{width}}" for name in names) + f"{'mean':>9}"
+    knows = {row.policy for row in boards[0].standings if row.clairvoyant}
     lines = ["average JCT over the lower bound for schedules of the policy's kind", head]
     for policy, values in sorted(ratios.items(), key=lambda item: geometric_mean(item[1])):
         cells = "".join(f"{value:>{width}.2f}" for value in values)
-        lines.append(f"{policy:18}{cells}{geometric_mean(values):>9.3f}")
-    return lines
+        lines.append(f"{_marked(policy, policy in knows):18}{cells}{geometric_mean(values):>9.3f}")
+    return [*lines, _KNOWS]
 
 
 def overall(boards: Sequence[Standings]) -> dict[str, list[float]]:
@@ -61,9 +63,14 @@ def _line(row: Standing) -> str:
     figures, jct = row.figures, row.avg_jct
     estimate, low, high = (value / _HOUR for value in (jct.estimate, jct.low, jct.high))
     return (
-        f"{row.policy:18}{estimate:>12.3f} {f'[{low:.3f}, {high:.3f}]':>19}{row.jct_ratio:>9.2f}"
+        f"{_marked(row.policy, row.clairvoyant):18}{estimate:>12.3f} "
+        f"{f'[{low:.3f}, {high:.3f}]':>19}{row.jct_ratio:>9.2f}"
         f"{figures['median_jct'] / _HOUR:>9.3f}{figures['p99_jct'] / _HOUR:>9.1f}"
         f"{figures['avg_wait'] / _HOUR:>9.3f}{figures['makespan'] / _DAY:>14.2f}"
         f"{row.makespan_ratio:>9.3f}{figures['utilization']:>11.3f}"
         f"{figures['preemptions']:>9,.0f}{row.seconds:>7.2f}"
     )
+
+
+def _marked(policy: str, clairvoyant: bool) -> str:
+    return policy + "*" * clairvoyant

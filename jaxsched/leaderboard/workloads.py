@@ -91,8 +91,14 @@ def prepare(
       num_jobs: keep no more than so many, from the first on; None: all.
 
     Raises:
-      JaxschedError: no such file or generator, or nothing usable in it.
+      JaxschedError: no such file or generator, nothing usable in it, or numbers out of range.
     """
+    if not 0 < workload.load < math.inf:
+        raise JaxschedError(
+            f"workload '{workload.name}': load is {workload.load:g}; accepted: a number above 0"
+        )
+    if num_jobs is not None and num_jobs < 2:
+        raise JaxschedError(f"num_jobs is {num_jobs}; accepted: two or more, or none for all")
     trace = _trace(workload, data, seed)
     notes = list(trace.notes)
     table = from_trace(trace)

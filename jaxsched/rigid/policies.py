@@ -52,6 +52,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
 LOCALITIES: tuple[Locality, ...] = get_args(Locality)
 PREEMPTIVE: tuple[Order, ...] = ("srtf", "las")
+CLAIRVOYANT: tuple[Order, ...] = ("sjf", "spf", "tetris", "srtf")
 
 QUEUE_THRESHOLD = 30_000
 """GPU-seconds of service after which Tiresias demotes a job, as in MLFS' baseline."""
@@ -122,6 +123,11 @@ class Policy:
     def preemptive(self) -> bool:
         """Whether running jobs are suspended for others."""
         return self.order in PREEMPTIVE
+
+    @property
+    def clairvoyant(self) -> bool:
+        """Whether decisions use the jobs' true run times, which real schedulers only estimate."""
+        return self.order in CLAIRVOYANT or self.mode == "easy"
 
 
 def _is_whole(value: object, least: int) -> bool:
