@@ -6,7 +6,7 @@
 
 Prints, for each workload, the average JCT of every policy with its interval and its distance to
 what no schedule can beat, and at the end all workloads side by side; writes OUT/leaderboard.json
-and OUT/leaderboard.png. Workloads in OUT/leaderboard.json are not played again: stop with Ctrl-C
+and OUT/leaderboard.png. What OUT/leaderboard.json has is not played again: stop with Ctrl-C
 and call it once more.
 """
 
@@ -38,19 +38,22 @@ def main() -> int:
 
     try:
         run(options)
-    except JaxschedError as error:
+    except (JaxschedError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
     return 0
 
 
 def run(options: argparse.Namespace) -> None:
     """See ``main``."""
     from jaxsched.bench.timing import surroundings
+    from jaxsched.files import write_whole
     from jaxsched.leaderboard import Standings, play, prepare
     from jaxsched.leaderboard.picture import draw
     from jaxsched.leaderboard.text import overall_table, workload_table
-    from jaxsched.papers.store import write_bytes
 
     policies = chosen_policies(options.policies)
     workloads = chosen_workloads(options)
@@ -64,8 +67,8 @@ def run(options: argparse.Namespace) -> None:
     }
     done = finished(file, settings)
     for number, workload in enumerate(workloads, 1):
-        if workload.name not in done:
-            ready = prepare(workload, options.data, seed=options.seed, num_jobs=options.jobs)
+        ready = prepare(workload, options.data, seed=options.seed, num_jobs=options.jobs)
+        if not same_work(done.get(workload.name), ready):
             began = time.perf_counter()
 
             def report(line: str, name: str = workload.name, number: int = number) -> None:
@@ -76,7 +79,7 @@ def run(options: argparse.Namespace) -> None:
             report(f"done in {time.perf_counter() - began:.0f} s")
             done[workload.name] = found.to_json()
             document = {"settings": settings, **surroundings(), "workloads": done}
-            write_bytes(file, (json.dumps(document, indent=1) + "\n").encode())
+            write_whole(file, (json.dumps(document, indent=1) + "\n").encode())
     boards = [Standings.from_json(done[workload.name]) for workload in workloads]
     for board in boards:
         print("\n" + "\n".join(workload_table(board)))
@@ -105,6 +108,9 @@ def chosen_workloads(options: argparse.Namespace) -> list[Any]:
     from jaxsched.traces.text import stem
 
     own = [Workload(stem(path), str(path.resolve()), options.load) for path in options.trace or ()]
+    if len({workload.name for workload in own}) < len(own):
+        found = ", ".join(workload.name for workload in own)
+        raise JaxschedError(f"traces are named {found}; accepted: files of different names")
     by_name = {workload.name: workload for workload in (*WORKLOADS, *own)}
     if options.workloads is None:
         return own or [
@@ -112,19 +118,36 @@ def chosen_workloads(options: argparse.Namespace) -> list[Any]:
             for workload in WORKLOADS
             if workload.is_generated or (options.data and (options.data / workload.source).exists())
         ]
+    mine = {workload.name for workload in own}
     unknown = [name for name in options.workloads.split(",") if name not in by_name]
     if unknown:
         raise JaxschedError(f"unknown workload {unknown[0]!r}; accepted: {', '.join(by_name)}")
-    return [by_name[name] for name in options.workloads.split(",")]
+    return [*own, *(by_name[name] for name in options.workloads.split(",") if name not in mine)]
 
 
 def finished(file: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """Workloads of an earlier call with the same settings."""
+    """Workloads of an earlier call with the same settings; none if the file is no such record."""
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
-    return dict(document["workloads"]) if document.get("settings") == settings else {}
+    if not isinstance(document, dict) or document.get("settings") != settings:
+        return {}
+    workloads = document.get("workloads")
+    return workloads if isinstance(workloads, dict) else {}
+
+
+def same_work(done: Any, ready: Any) -> bool:
+    """Whether a workload of an earlier call has the jobs and the cluster of this one."""
+    return isinstance(done, dict) and all(
+        done.get(name) == value
+        for name, value in {
+            "digest": ready.digest,
+            "load": ready.load,
+            "num_jobs": len(ready.table),
+            "num_servers": ready.cluster.num_servers,
+        }.items()
+    )
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ import numpy as np
 
 import jaxsched
 from jaxsched.errors import JaxschedError
+from jaxsched.files import write_whole
 
 _FORMAT = "jaxsched-run/1"
 _LIBRARIES = ("jax", "jaxlib", "flax", "optax", "chex", "orbax-checkpoint", "numpy")
@@ -136,12 +137,12 @@ class RunDirectory:
         self.close()
         path = self.path / "metrics.jsonl"
         kept = [text for text, line in _complete_lines(path) if line["step"] <= step]
-        _write_whole(path, "".join(kept))
+        write_whole(path, "".join(kept).encode())
         self._purge_step = step + 1
 
     def write_json(self, name: str, document: Any) -> Path:
         """Write a JSON file into the run directory, whole or not at all; returns its path."""
-        _write_whole(self.path / name, json.dumps(to_plain(document), indent=2) + "\n")
+        write_whole(self.path / name, (json.dumps(to_plain(document), indent=2) + "\n").encode())
         return self.path / name
 
     def close(self) -> None:
@@ -307,17 +308,7 @@ def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
 
 
 def _write_config(path: Path, document: dict[str, Any]) -> None:
-    _write_whole(path / "config.json", json.dumps(document, indent=2) + "\n")
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old text or the new, never a part."""
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    except OSError as error:
-        raise _cannot_write(path, error) from error
+    write_whole(path / "config.json", (json.dumps(document, indent=2) + "\n").encode())
 
 
 def _complete_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

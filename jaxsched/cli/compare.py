@@ -150,7 +150,7 @@ def _run(
         system.rule(name, environment, 1, rules)  # refuse unknown names and values before any work
     if trace is None and options.num_traces is None:
         options = options._replace(num_traces=traces.num_test)
-    episodes = resolve(trace or traces.test, system, options)
+    episodes = resolve(trace or traces.test, system, options).made_with(options)
     learned = []
     for path in players.checkpoints:
         learned.append(saved_policies.load(path, system)[0])

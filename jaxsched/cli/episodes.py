@@ -31,6 +31,19 @@ class Episodes(NamedTuple):
     summary: str
     digest: str = ""
 
+    def made_with(self, options: TraceOptions) -> "Episodes":
+        """These episodes, if the options had a meaning for them.
+
+        Raises:
+          JaxschedError: job tables, which are taken as they are, were to be cut or rescaled.
+        """
+        if not self.digest and options._replace(cut=False, mean_gap_s=None, load=None) != options:
+            raise JaxschedError(
+                f"{self.source}: holds job tables; accepted: --cut, --mean-gap and --load with "
+                "published traces and workloads"
+            )
+        return self
+
 
 def resolve(
     name_or_path: str, system: System, options: TraceOptions, *, format: str | None = None
@@ -43,6 +56,9 @@ def resolve(
     Raises:
       JaxschedError: unknown name, unreadable file, or nothing usable in it.
     """
+    named = name_or_path in registry.names() or name_or_path in clusters.names()
+    if named and format is not None:
+        raise JaxschedError(f"{name_or_path}: is a name; accepted: --format with a file")
     if name_or_path in registry.names():
         tables = registry.get(
             name_or_path,

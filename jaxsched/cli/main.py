@@ -7,6 +7,7 @@ imported by the commands that need them.
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 import typer
 
@@ -31,6 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from jaxsched.cli import commands  # noqa: F401  (registers the commands)
 
     _cache_compilations()
+    for stream in (sys.stdout, sys.stderr):  # letters that it cannot show must not stop anything
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = app(list(sys.argv[1:] if arguments is None else arguments), standalone_mode=False)
         sys.stdout.flush()

@@ -1,7 +1,6 @@
 """Small things that several commands print or write."""
 
 import json
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -9,30 +8,34 @@ from typing import Any
 from rich.console import Console
 
 from jaxsched.errors import JaxschedError
+from jaxsched.files import write_whole
 
 MIN_TABLE_WIDTH = 120
 
 
 def console() -> Console:
     """Standard output; wide enough for the tables where it is no terminal."""
-    plain = Console()
+    plain = Console(markup=False, emoji=False)  # names and notes are printed as they are
     if plain.is_terminal:
         return plain
-    return Console(width=max(plain.width, MIN_TABLE_WIDTH), soft_wrap=True)
+    width = max(plain.width, MIN_TABLE_WIDTH)
+    return Console(width=width, soft_wrap=True, markup=False, emoji=False)
 
 
 def write_text(path: str | Path, text: str) -> Path:
     """Write a file whole or not at all; one clear line if that is impossible."""
     path = Path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    make_folder(path)
+    write_whole(path, text.encode(errors="replace"))
+    return path
+
+
+def make_folder(path: Path) -> None:
+    """Make the folder of an output file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True) if path.parent.is_dir() else None
-        raise JaxschedError(f"{path}: cannot be written: {error.strerror or error}") from error
-    return path
+        raise JaxschedError(f"{path}: cannot be written ({error.strerror or error})") from error
 
 
 def write_json(path: str | Path, document: Any) -> Path:

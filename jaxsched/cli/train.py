@@ -135,7 +135,7 @@ def _sets(
         chosen = options._replace(seed=options.seed + seed, num_traces=options.num_traces or count)
         return resolve(name, system, chosen)
 
-    train = draw(trace or names.train, 0, names.num_train)
+    train = draw(trace or names.train, 0, names.num_train).made_with(options)
     test = draw(test_trace or trace or names.test, 1, names.num_test)
     if names.validation is None:
         return Sets(train, train, test)

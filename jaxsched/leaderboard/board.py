@@ -16,6 +16,11 @@ from jaxsched.statistics import Interval, ratio_interval
 BLOCKS = 50
 """Consecutive jobs are resampled together in as many blocks, since they share their queues."""
 
+REFERENCE = "fifo-skip"
+"""What policies are compared with where it plays; else the first one."""
+
+_INTERVALS = ("avg_jct", "over_reference")
+
 Report = Callable[[str], None]
 
 
@@ -27,6 +32,8 @@ class Standing(NamedTuple):
       clairvoyant: whether it uses true run times.
       figures: of ``jaxsched.rigid.summary``; seconds.
       avg_jct: mean JCT (s) with a 95 % block-bootstrap interval over the trace.
+      over_reference: mean JCT over that of the reference policy, likewise; both have the same
+        blocks, so what a block's jobs have in common does not widen it.
       jct_ratio: mean JCT over the lower bound for schedules of its kind.
       makespan_ratio: makespan over its lower bound.
       seconds: wall time of the replay, compilation left out.
@@ -36,6 +43,7 @@ class Standing(NamedTuple):
     clairvoyant: bool
     figures: dict[str, float]
     avg_jct: Interval
+    over_reference: Interval
     jct_ratio: float
     makespan_ratio: float
     seconds: float
@@ -54,6 +62,7 @@ class Standings:
       digest: of the trace.
       notes: what was changed in it.
       bounds: lower bounds in seconds, by kind of schedules and metric, and every single one.
+      reference: the policy that others are compared with.
       standings: the policies, in the order given.
     """
 
@@ -65,18 +74,22 @@ class Standings:
     digest: str
     notes: tuple[str, ...]
     bounds: dict[str, Any]
+    reference: str
     standings: tuple[Standing, ...]
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; ``from_json`` reads them back."""
-        rows = [{**row._asdict(), "avg_jct": asdict(row.avg_jct)} for row in self.standings]
+        rows = [
+            {**row._asdict(), **{name: asdict(getattr(row, name)) for name in _INTERVALS}}
+            for row in self.standings
+        ]
         return {**vars(self), "notes": list(self.notes), "standings": rows}
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> "Standings":
         """What ``to_json`` wrote."""
         rows = tuple(
-            Standing(**{**row, "avg_jct": Interval(**row["avg_jct"])})
+            Standing(**{**row, **{name: Interval(**row[name]) for name in _INTERVALS}})
             for row in values["standings"]
         )
         return Standings(**{**values, "notes": tuple(values["notes"]), "standings": rows})
@@ -109,12 +122,14 @@ def play(
     )
     best = bounds.preemptive.avg_jct_s
     report(f"bounds: {best / 3600:.2f} h, {time.perf_counter() - began:.0f} s")
+    reference = REFERENCE if REFERENCE in policies else next(iter(policies))
+    compared = block_sums(replay(table, cluster, policies[reference]).jct)
     standings = []
     for name, policy in policies.items():
         goals = bounds.preemptive if policy.preemptive else bounds.non_preemptive
         if policy.locality == "any":
             goals = _without_places(prepared, iterations, policy)
-        standing = _standing(prepared, name, policy, goals)
+        standing = _standing(prepared, name, policy, goals, compared)
         standings.append(standing)
         report(
             f"{name}: {standing.avg_jct.estimate / 3600:.2f} h, {standing.jct_ratio:.2f} x bound, "
@@ -134,6 +149,7 @@ def play(
             "avg_jct_s": bounds.avg_jct_s,
             "makespan_s": bounds.makespan_s,
         },
+        reference=reference,
         standings=tuple(standings),
     )
 
@@ -141,8 +157,12 @@ def play(
 def block_interval(values: Integers, *, blocks: int = BLOCKS) -> Interval:
     """Mean of a series ``[n]`` with a 95 % bootstrap interval over blocks of neighbours."""
     parts = np.array_split(values, min(blocks, len(values)))
-    sums = [float(np.sum(part)) for part in parts]
-    return ratio_interval(sums, [float(len(part)) for part in parts])
+    return ratio_interval(block_sums(values, blocks=blocks), [float(len(part)) for part in parts])
+
+
+def block_sums(values: Integers, *, blocks: int = BLOCKS) -> list[float]:
+    """Sums of a series ``[n]`` over as many blocks of neighbours."""
+    return [float(np.sum(part)) for part in np.array_split(values, min(blocks, len(values)))]
 
 
 def _without_places(prepared: Prepared, iterations: int, policy: Policy) -> Goals:
@@ -160,7 +180,9 @@ def _without_places(prepared: Prepared, iterations: int, policy: Policy) -> Goal
     return bounds.preemptive if policy.preemptive else bounds.non_preemptive
 
 
-def _standing(prepared: Prepared, name: str, policy: Policy, goals: Goals) -> Standing:
+def _standing(
+    prepared: Prepared, name: str, policy: Policy, goals: Goals, compared: list[float]
+) -> Standing:
     records, seconds = _timed(prepared, policy)
     figures = summary(records, prepared.cluster)
     avg_jct = block_interval(records.jct)
@@ -169,6 +191,7 @@ def _standing(prepared: Prepared, name: str, policy: Policy, goals: Goals) -> St
         clairvoyant=policy.clairvoyant,
         figures=figures,
         avg_jct=avg_jct,
+        over_reference=ratio_interval(block_sums(records.jct), compared),
         jct_ratio=avg_jct.estimate / goals.avg_jct_s,
         makespan_ratio=figures["makespan"] / goals.makespan_s,
         seconds=seconds,

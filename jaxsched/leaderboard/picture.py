@@ -1,4 +1,4 @@
-"""The leaderboard as a picture: one panel per workload, policies against the lower bound."""
+"""The leaderboard as a picture: one panel per workload, policies over the lower bound."""
 
 import math
 from collections.abc import Sequence
@@ -10,11 +10,15 @@ from jaxsched.leaderboard.text import geometric_mean, overall
 from jaxsched.papers import figures
 
 _COLUMNS = 4
+_TICKS = (1, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 _HOUR = 3600
 
 
 def draw(path: Path, boards: Sequence[Standings]) -> None:
-    """Write a PNG: average JCT with its interval; a line marks the bound of all schedules."""
+    """Write a PNG: average JCT over the lower bound of its kind of schedules; hollow: clairvoyant.
+
+    The bars are intervals of the ratio to the reference policy, whose own place is a line.
+    """
     ratios = overall(boards)
     order = sorted(ratios, key=lambda name: geometric_mean(ratios[name]), reverse=True)
 
@@ -33,21 +37,31 @@ def draw(path: Path, boards: Sequence[Standings]) -> None:
 
 def _panel(axes: Any, board: Standings, order: Sequence[str]) -> None:
     by_name = {row.policy: row for row in board.standings}
-    rows = [by_name[name] for name in order]
-    at = range(len(rows))
-    middle = [row.avg_jct.estimate / _HOUR for row in rows]
-    low = [m - row.avg_jct.low / _HOUR for m, row in zip(middle, rows, strict=True)]
-    high = [row.avg_jct.high / _HOUR - m for m, row in zip(middle, rows, strict=True)]
-    axes.errorbar(
-        middle, at, xerr=(low, high), fmt="o", ms=4, capsize=2, lw=1, color=figures.COLOURS[0]
-    )
-    bound = board.bounds["preemptive"]["avg_jct_s"] / _HOUR
-    axes.axvline(bound, color=figures.LEVEL_COLOUR, ls="--", lw=1, label=f"bound {bound:.2f} h")
+    level = by_name[board.reference].jct_ratio
+    for at, name in enumerate(order):
+        row = by_name[name]
+        middle, over = row.jct_ratio, row.over_reference
+        spread = [
+            [middle * (1 - over.low / over.estimate)],
+            [middle * (over.high / over.estimate - 1)],
+        ]
+        fill = "white" if row.clairvoyant else None
+        style = {"fmt": "o", "ms": 4, "capsize": 2, "lw": 1, "color": figures.COLOURS[0]}
+        axes.errorbar([middle], [at], xerr=spread, markerfacecolor=fill, **style)
+    axes.axvline(level, color=figures.LEVEL_COLOUR, ls="--", lw=0.8)
+    axes.axvline(1.0, color=figures.LEVEL_COLOUR, lw=1)
     axes.set_xscale("log")
-    axes.set_yticks(list(at), order, fontsize=7)
-    axes.tick_params(axis="x", labelsize=7)
-    axes.set_xlabel("average JCT (h)", fontsize=7)
-    axes.set_title(f"{board.workload} ({board.num_jobs:,} jobs, load {board.load:.2f})", fontsize=8)
+    highest = max(row.jct_ratio for row in board.standings) * 1.3
+    axes.set_xlim(0.95, max(highest, 2))
+    ticks = [tick for tick in _TICKS if tick <= max(highest, 2)]
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=7)
+    axes.minorticks_off()
+    axes.set_yticks(range(len(order)), order, fontsize=7)
+    axes.set_xlabel("average JCT / lower bound", fontsize=7)
+    bound = board.bounds["preemptive"]["avg_jct_s"] / _HOUR
+    axes.set_title(
+        f"{board.workload}: {board.num_jobs:,} jobs, load {board.load:.2f}, bound {bound:.2f} h",
+        fontsize=7,
+    )
     axes.grid(axis="x", color="0.9")
-    axes.legend(frameon=False, fontsize=6, loc="lower right")
     axes.spines[["top", "right"]].set_visible(False)

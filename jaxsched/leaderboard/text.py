@@ -8,8 +8,9 @@ from jaxsched.leaderboard.board import Standing, Standings
 
 _HOUR, _DAY = 3600, 86400
 _HEAD = (
-    f"{'policy':18}{'avg JCT (h)':>12} {'95 % interval':>19}{'/ bound':>9}{'median':>9}{'p99':>9}"
-    f"{'wait':>9}{'makespan (d)':>14}{'/ bound':>9}{'GPUs busy':>11}{'stops':>9}{'s':>7}"
+    f"{'policy':18}{'avg JCT (h)':>12} {'95 % interval':>19}{'/ bound':>9}{'/ {}':>12}"
+    f"{'95 % interval':>17}{'median':>9}{'p99':>9}{'wait':>9}{'makespan (d)':>14}{'/ bound':>9}"
+    f"{'GPUs busy':>11}{'stops':>9}{'s':>7}"
 )
 _KNOWS = "* decides by true run times, which real schedulers only estimate"
 
@@ -27,7 +28,7 @@ def workload_table(found: Standings) -> list[str]:
         *(f"  {note}" for note in found.notes),
         f"  no schedule below {jct['preemptive']:.3f} h avg JCT ({jct['non_preemptive']:.3f} h "
         f"without suspending jobs), {makespan['preemptive']:.2f} d makespan",
-        "  " + _HEAD,
+        "  " + _HEAD.replace(f"{'/ {}':>12}", f"{'/ ' + found.reference:>12}"),
     ]
     ordered = sorted(found.standings, key=lambda row: row.avg_jct.estimate)
     return [*lines, *("  " + _line(row) for row in ordered), "  " + _KNOWS]
@@ -62,9 +63,11 @@ def geometric_mean(values: Sequence[float]) -> float:
 def _line(row: Standing) -> str:
     figures, jct = row.figures, row.avg_jct
     estimate, low, high = (value / _HOUR for value in (jct.estimate, jct.low, jct.high))
+    over = row.over_reference
     return (
         f"{_marked(row.policy, row.clairvoyant):18}{estimate:>12.3f} "
         f"{f'[{low:.3f}, {high:.3f}]':>19}{row.jct_ratio:>9.2f}"
+        f"{over.estimate:>12.3f}{f'[{over.low:.3f}, {over.high:.3f}]':>17}"
         f"{figures['median_jct'] / _HOUR:>9.3f}{figures['p99_jct'] / _HOUR:>9.1f}"
         f"{figures['avg_wait'] / _HOUR:>9.3f}{figures['makespan'] / _DAY:>14.2f}"
         f"{row.makespan_ratio:>9.3f}{figures['utilization']:>11.3f}"

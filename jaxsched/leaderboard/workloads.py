@@ -37,7 +37,7 @@ class Workload(NamedTuple):
     load: float = 0.9
     from_day: float = 0
     num_servers: int | None = None
-    num_jobs: int = 20_000
+    num_jobs: int = 100_000
 
     @property
     def is_generated(self) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxsched.papers.store import write_bytes
+from jaxsched.files import write_whole
 from jaxsched.statistics import Interval
 
 COLOURS = (
@@ -33,7 +33,8 @@ def save(path: Path, draw: Any) -> None:
     draw(figure)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
-    write_bytes(path, buffer.getvalue())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, buffer.getvalue())
 
 
 def lines(

@@ -7,11 +7,11 @@ out/
 """
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from jaxsched.errors import JaxschedError
+from jaxsched.files import write_whole
 from jaxsched.runs import to_plain
 
 FORMAT = "jaxsched-paper-row/1"
@@ -64,15 +64,5 @@ def read(path: Path) -> dict[str, Any] | None:
 def write(path: Path, document: Any) -> None:
     """Write JSON so that a reader sees the old file or the new, never a part."""
     text = json.dumps(to_plain(document), indent=1, allow_nan=False) + "\n"
-    write_bytes(path, text.encode())
-
-
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file so that a reader sees the old one or the new, never a part."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(data)
-        os.replace(partial, path)
-    except OSError as error:
-        raise JaxschedError(f"{path}: cannot be written: {error.strerror or error}") from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, text.encode())

@@ -14,6 +14,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, Integers, JobTable, validate
 from jaxsched.rigid.cluster import Cluster
 from jaxsched.rigid.policies import Policy
+from jaxsched.traces.details import rounded_up
 from jaxsched.traces.trace import Trace
 from jaxsched.types import Array
 
@@ -100,20 +101,19 @@ def from_trace(trace: Trace) -> JobTable:
     and clips instead.
 
     Raises:
-      JaxschedError: no row has a time of submission, GPUs and a run time.
+      JaxschedError: no row has GPUs and a run time.
     """
     gpus, duration, times = (trace[name] for name in ("num_gpus", "duration", "submit_time"))
-    kept = np.flatnonzero((gpus > 0) & np.isfinite(gpus + duration + times))
+    kept = np.flatnonzero((gpus > 0) & ~np.isnan(duration))
     if not kept.size:
         raise JaxschedError(
-            f"trace '{trace.name}': no row has a time of submission, GPUs and a run time; "
-            "accepted: at least one"
+            f"trace '{trace.name}': no row has GPUs and a run time; accepted: at least one"
         )
     kept = kept[np.argsort(times[kept], kind="stable")]
     submit = times[kept]
     columns = {
         "submit_time": np.floor(submit - submit[0]).astype(np.int64),
-        "num_gpus": np.ceil(gpus[kept]).astype(np.int64),
+        "num_gpus": np.maximum(rounded_up(gpus[kept]), 1),
         "duration": np.maximum(np.ceil(duration[kept]), 1).astype(np.int64),
     }
     if "group" in trace:

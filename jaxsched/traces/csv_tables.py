@@ -8,20 +8,19 @@ compressed with gzip.
 """
 
 import gzip
-import io
 import re
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from jaxsched.columns import Values, describe_value, list_lengths
 from jaxsched.errors import JaxschedError
+from jaxsched.files import PathLike, write_whole
 from jaxsched.jobs import RIGID_JOBS, Column, JobTable, Schema, find_problem, validate
 from jaxsched.traces.rows import Rows, read_rows
-from jaxsched.traces.text import PathLike, stem
+from jaxsched.traces.text import stem
 
 _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
@@ -90,15 +89,8 @@ def write_tables(path: PathLike, tables: Sequence[JobTable]) -> None:
         lines += [f"{trace}," + ",".join(row) for row in zip(*cells, strict=True)]
     data = ("\n".join(lines) + "\n").encode()
     if str(path).endswith(".gz"):
-        buffer = io.BytesIO()
-        with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, mtime=0) as file:
-            file.write(data)
-        data = buffer.getvalue()
-    try:
-        Path(path).write_bytes(data)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise JaxschedError(f"{path}: cannot be written ({reason})") from None
+        data = gzip.compress(data, mtime=0)
+    write_whole(path, data)
 
 
 def _cells(values: Values, column: Column) -> list[str]:

@@ -8,9 +8,9 @@ import numpy.typing as npt
 
 from jaxsched import gang, task_graph
 from jaxsched.errors import JaxschedError
+from jaxsched.files import PathLike
 from jaxsched.jobs import Integers, JobTable
 from jaxsched.task_graph import TASK_JOBS
-from jaxsched.traces.text import PathLike
 from jaxsched.traces.trace_plots import COLOURS, draw_bars, draw_cdf, new_figure, save_figure, tidy
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def plot_tables(
     draw_cdf(durations, run_times / 60, "min", "Run time", "share of jobs")
     draw_cdf(gaps, all_gaps, "s", "Gap between submissions", "share of gaps")
     _draw_load(load, tables, num_servers * gpus_per_server)
-    figure.suptitle(title or _title(tables))
+    figure.suptitle(title or _title(tables), parse_math=False)
     save_figure(figure, path)
 
 

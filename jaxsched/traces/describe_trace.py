@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
-from jaxsched.traces.trace import REQUIRED, STATUSES, Trace, known
+from jaxsched.traces.trace import LARGEST, REQUIRED, STATUSES, Trace, known
 
 Floats = npt.NDArray[np.float64]
 
@@ -26,8 +26,6 @@ SIZES: tuple[tuple[str, float], ...] = (
 )
 """Classes of GPU demand: name, and the demand from which on a job belongs to it; demands between
 two whole numbers above 1 count as the next one."""
-
-LARGEST = 1e15  # times and demands beyond it are refused
 
 HOUR_S, DAY_S = 3600, 86400
 WINDOWS_S = (600, HOUR_S, DAY_S)
@@ -118,8 +116,8 @@ def describe_trace(
         "duration_s": _spread(jobs["duration"]),
         "gap_s": _spread(np.diff(submit)),
         "dispersion": {str(window): dispersion(submit, window) for window in WINDOWS_S},
-        "hour_weights": _listed(hour_weights(jobs) if _has_calendar(trace, daily) else None),
-        "weekday_weights": _listed(weekday_weights(jobs) if _has_calendar(trace, daily) else None),
+        "hour_weights": _listed(hour_weights(jobs) if has_calendar(trace, daily) else None),
+        "weekday_weights": _listed(weekday_weights(jobs) if has_calendar(trace, daily) else None),
         "span_s": span,
         "gpu_seconds": total if sized else None,
         "gpu_seconds_per_job": total / sized if sized else None,
@@ -137,7 +135,7 @@ def describe_trace(
 def check_numbers(trace: Trace) -> None:
     """Refuse what has no statistics: a trace without jobs, and numbers whose products overflow."""
     if len(trace) == 0:
-        raise JaxschedError(f"{trace.name}: has no jobs to describe; accepted: one or more")
+        raise JaxschedError(f"{trace.name}: has no jobs; accepted: one or more")
     for column in REQUIRED:
         most = float(np.max(np.abs(np.nan_to_num(trace[column]))))
         if most > LARGEST:
@@ -234,6 +232,11 @@ def weekday_weights(trace: Trace) -> Floats | None:
     return _profile(np.floor(trace["submit_time"] / DAY_S) + FIRST_WEEKDAY, 7)
 
 
+def has_calendar(trace: Trace, daily: bool = False) -> bool:
+    """Whether a trace has hours of the day and weekdays: its clock does, or ``daily`` says so."""
+    return daily or trace.clock != "relative"
+
+
 def _profile(slots: Floats, period: int) -> Floats | None:
     """Jobs per occurrence of each slot of a repeating calendar, divided by the mean of these."""
     if not len(slots):
@@ -246,10 +249,6 @@ def _profile(slots: Floats, period: int) -> Floats | None:
     counts = np.bincount(np.mod(slots, period).astype(np.int64), minlength=period)
     rates: Floats = counts / occurrences
     return rates / np.mean(rates)
-
-
-def _has_calendar(trace: Trace, daily: bool) -> bool:
-    return daily or trace.clock != "relative"
 
 
 def _unknown(trace: Trace, column: str) -> int:

@@ -7,6 +7,7 @@ derive or draw what is missing where they are not.
 import zlib
 
 import numpy as np
+import numpy.typing as npt
 
 from jaxsched.columns import Integers
 from jaxsched.traces.trace import Trace, known
@@ -24,7 +25,7 @@ def details(trace: Trace) -> dict[str, Integers]:
     trace names no models; it is there where every job has one.
     """
     columns = {
-        name: np.ceil(trace[column]).astype(np.int64)
+        name: rounded_up(trace[column])
         for name, column in _COUNTS.items()
         if np.all(known(trace, column))
     }
@@ -35,3 +36,13 @@ def details(trace: Trace) -> dict[str, Integers]:
             columns[KIND] = hashes[positions]
             break
     return columns
+
+
+def rounded_up(values: npt.NDArray[np.float64]) -> Integers:
+    """Numbers of GPUs or the like as whole ones; a millionth too many, as sums have, is dropped."""
+    return to_whole(np.ceil(values - 1e-6))
+
+
+def to_whole(values: npt.NDArray[np.float64]) -> Integers:
+    """Whole floats as int64, clamped so that any fits; what is too large is refused elsewhere."""
+    return np.minimum(values, 2.0**62).astype(np.int64)

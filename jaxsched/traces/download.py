@@ -266,7 +266,12 @@ def _opener() -> request.OpenerDirector:
 
 
 def _check_scheme(url: str) -> None:
-    if urlsplit(url).scheme not in _SCHEMES or not urlsplit(url).netloc:
+    try:
+        parts = urlsplit(url)
+        accepted = parts.scheme in _SCHEMES and bool(parts.netloc)
+    except ValueError:  # half of a bracket
+        accepted = False
+    if not accepted:
         raise JaxschedError(f"{url}: is no address to fetch from; accepted: http:// or https://")
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from jaxsched.columns import describe_value
 from jaxsched.elastic.schemas import CHIC_JOBS, DL2_JOBS
 from jaxsched.errors import JaxschedError
+from jaxsched.files import PathLike
 from jaxsched.gang import GANG_JOBS
 from jaxsched.jobs import RIGID_JOBS, JobTable
 from jaxsched.task_graph import TASK_JOBS
@@ -29,7 +30,6 @@ from jaxsched.traces.readers import (
     tiresias,
 )
 from jaxsched.traces.readers.head import Head, by_header, head_of
-from jaxsched.traces.text import PathLike
 from jaxsched.traces.trace import Trace
 
 Loaded = list[JobTable] | Trace

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Integers, JobTable, validate
 from jaxsched.traces.describe import describe_tables
-from jaxsched.traces.details import details
+from jaxsched.traces.describe_trace import check_numbers
+from jaxsched.traces.details import details, rounded_up, to_whole
 from jaxsched.traces.draws import MODEL_SHARES, generator, pick
 from jaxsched.traces.trace import Trace
 
@@ -185,8 +186,10 @@ def import_trace(
       config: how rows become jobs.
 
     Raises:
-      JaxschedError: one line if nothing usable is left or an argument is out of range.
+      JaxschedError: one line if nothing usable is left, or numbers or an argument are out of
+        range.
     """
+    check_numbers(raw)
     usable = (raw["num_gpus"] > 0) & (raw["duration"] > 0)
     kept = np.flatnonzero(usable)
     if not kept.size:
@@ -197,7 +200,7 @@ def import_trace(
     kept = kept[np.argsort(raw["submit_time"][kept], kind="stable")]
     submit = raw["submit_time"][kept] - raw["submit_time"][kept[0]]
     asked, duration = raw["num_gpus"][kept], raw["duration"][kept]
-    gpus = np.ceil(asked).astype(np.int64)
+    gpus = np.maximum(rounded_up(asked), 1)
     demand = np.minimum(gpus, config.max_gpus)
     clipped = _round(np.clip(duration, config.min_duration_s, config.max_duration_s))
     scale = _time_scale(submit, float(np.sum(demand * clipped)), config, raw.name)
@@ -226,7 +229,7 @@ def import_trace(
         rows_read=raw.rows_read,
         reading=raw.notes,
         rows_dropped=len(raw) - len(kept),
-        jobs_rounded=int(np.sum(gpus > asked)),
+        jobs_rounded=int(np.sum(gpus > asked + 1e-6)),
         jobs_capped=int(np.sum(gpus > config.max_gpus)),
         jobs_lengthened=int(np.sum(duration < config.min_duration_s)),
         jobs_shortened=int(np.sum(duration > config.max_duration_s)),
@@ -299,13 +302,18 @@ def _time_scale(submit: Floats, gpu_seconds: float, config: MappingConfig, name:
             f"{name}: all jobs are submitted at once, so times cannot be rescaled; "
             "accepted: a trace with two or more submission times"
         )
+    if wanted_span < 1:
+        option = "load" if config.mean_gap_s is None else "mean_gap_s"
+        raise JaxschedError(
+            f"{name}: {option} is {getattr(config, option):g}, so that all jobs come within "
+            f"{wanted_span:.2g} s; accepted: a value that spreads them over a second or more"
+        )
     return float(wanted_span / submit[-1])
 
 
 def _round(values: Floats) -> Integers:
-    """Round half up, clamped so that any float fits in int64 (``validate`` refuses such times)."""
-    rounded: Integers = np.floor(np.minimum(values, 2.0**62) + 0.5).astype(np.int64)
-    return rounded
+    """Round half up."""
+    return to_whole(np.floor(values + 0.5))
 
 
 def _with_notes(table: JobTable, notes: Sequence[str]) -> JobTable:

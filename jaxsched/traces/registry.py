@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jaxsched.errors import JaxschedError
+from jaxsched.files import PathLike
 from jaxsched.gang import GANG_JOBS
 from jaxsched.jobs import JobTable
 from jaxsched.traces.chic_workload import RATES_PER_HOUR, chic_tables
@@ -24,7 +25,6 @@ from jaxsched.traces.task_workload import (
     task_table,
     task_tables,
 )
-from jaxsched.traces.text import PathLike
 
 SAMPLE_LOAD = 0.72
 """Offered load of the resampled real traces, that of the SCHED2 workload; as published, ITP
@@ -272,6 +272,9 @@ def get(
     Raises:
       JaxschedError: an unknown name, or numbers that cannot be used.
     """
+    for option, value in (("num_traces", num_traces), ("num_jobs", num_jobs)):
+        if value is not None and value < 1:
+            raise JaxschedError(f"{option} is {value}; accepted: a whole number from 1 on")
     for entry in _ENTRIES:
         if entry.name == name:
             return entry.make(seed, num_traces or NUM_TRACES, num_jobs or entry.num_jobs)

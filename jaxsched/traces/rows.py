@@ -12,18 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
+from jaxsched.files import PathLike
 from jaxsched.jobs import Integers, describe_value
-from jaxsched.traces.text import PathLike, open_text, read_head
+from jaxsched.traces.text import open_text, read_head
 
 BATCH_ROWS = 65536
 
 _WHOLE = re.compile(r"\s*([+-]?\d{1,18})(?:\.0*)?\s*", re.ASCII)
 _NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?\s*", re.ASCII)
-_STAMP = re.compile(
+STAMP = re.compile(
     r"\s*(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:\.\d+)?(?: ?[A-Z]{1,5}| ?[+-]\d\d:?\d\d)?\s*",
     re.ASCII,
 )
-_ABSENT = {"", "none", "null", "na", "nan"}
+ABSENT = {"", "none", "null", "na", "nan"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +55,7 @@ class Rows:
     def texts(self, name: str) -> npt.NDArray[np.str_]:
         """A column of texts without blanks around them; what stands for nothing gives ''."""
         cells = (cell.strip() for cell in self.column(name))
-        return np.array(["" if cell.lower() in _ABSENT else cell for cell in cells], np.str_)
+        return np.array(["" if cell.lower() in ABSENT else cell for cell in cells], np.str_)
 
     def stamps(self, name: str, *, absent: float | None = None) -> npt.NDArray[np.float64]:
         """A column of ``YYYY-MM-DD HH:MM:SS`` as naive seconds from 1970; zones are dropped.
@@ -63,10 +64,10 @@ class Rows:
         """
         stamps = []
         for row, cell in enumerate(self.column(name)):
-            match = _STAMP.fullmatch(cell)
+            match = STAMP.fullmatch(cell)
             if match:
                 stamps.append(match[1])
-            elif absent is not None and cell.strip().lower() in _ABSENT:
+            elif absent is not None and cell.strip().lower() in ABSENT:
                 stamps.append("NaT")
             else:
                 self._refuse_stamp(row, name, cell)
@@ -93,7 +94,7 @@ class Rows:
             match = _WHOLE.fullmatch(cell)
             if match:
                 return int(match[1])
-            return absent if cell.strip().lower() in _ABSENT else None
+            return absent if cell.strip().lower() in ABSENT else None
 
         return np.array(self._parse(name, parse, "a whole number"), np.int64)
 
@@ -109,7 +110,7 @@ class Rows:
             if _NUMBER.fullmatch(cell):
                 value = float(cell)
                 return value if math.isfinite(value) else None
-            return absent if cell.strip().lower() in _ABSENT else None
+            return absent if cell.strip().lower() in ABSENT else None
 
         values = np.array(self._parse(name, parse, "a number"), np.float64)
         if from_zero and np.any(values < 0):

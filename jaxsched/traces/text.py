@@ -1,8 +1,9 @@
-"""Opening text files, plain or gzip, so that whatever is wrong with one is a single line."""
+"""Opening text files and writing files, so that whatever is wrong with one is a single line."""
 
 import gzip
 import io
 import os
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
 from jaxsched.errors import JaxschedError
-
-PathLike = str | os.PathLike[str]
+from jaxsched.files import PathLike
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _HEAD_BYTES = 65536
@@ -61,8 +61,11 @@ def read_head(path: PathLike) -> str:
 
 
 def stem(path: PathLike) -> str:
-    """The file's name without folder and without ``.gz`` and the ending before it."""
-    name = Path(path).name.removesuffix(".gz")
+    """The file's name without folder and without ``.gz`` and the ending before it.
+
+    Bytes that are no UTF-8 become question marks.
+    """
+    name = Path(path).name.encode("utf-8", "replace").decode().removesuffix(".gz")
     for ending in (".csv", ".json", ".trace", ".swf", ".txt", ".parquet"):
         name = name.removesuffix(ending)
     return name
@@ -70,7 +73,11 @@ def stem(path: PathLike) -> str:
 
 def _opened(path: PathLike) -> io.BufferedReader:
     try:
+        if stat.S_ISFIFO(os.stat(path).st_mode):  # opening one waits for a writer
+            raise JaxschedError(f"{path}: is a pipe; accepted: a file")
         return open(path, "rb")
+    except JaxschedError:
+        raise
     except ValueError as error:  # a path that no system accepts
         raise JaxschedError(f"{path}: cannot be read ({error})") from None
 

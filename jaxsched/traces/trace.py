@@ -26,6 +26,10 @@ so that hours of the day and weekdays have a meaning."""
 
 CLOCKS: tuple[str, ...] = get_args(Clock)
 
+LARGEST = 1e15
+"""Larger numbers (in seconds: 32 million years) are refused by readers and statistics, so that no
+sum of a few overflows."""
+
 STATUSES = ("", "completed", "killed", "failed", "running", "pending")
 """How jobs ended or, for the last two, stood when the trace was taken; empty: not known."""
 
@@ -198,6 +202,8 @@ def _checked(values: Any, column: TraceColumn, trace: str) -> Values:
     if column.kind == "real":
         array = np.where(np.isnan(array), np.nan, array.astype(np.float64) + 0.0)  # one NaN, one 0
         _refuse(np.isinf(array), array, column.name, trace, "finite numbers, NaN if not known")
+        if column.name == "submit_time":
+            _refuse(np.isnan(array), array, column.name, trace, "a finite number for every job")
         if column.from_zero:
             _refuse(array < 0, array, column.name, trace, "numbers from 0 on")
     else:

@@ -17,8 +17,9 @@ import numpy as np
 
 from jaxsched.columns import describe_value
 from jaxsched.errors import JaxschedError
+from jaxsched.files import PathLike, write_whole
 from jaxsched.traces.rows import Rows, join_columns, split_rows
-from jaxsched.traces.text import PathLike, open_text, stem
+from jaxsched.traces.text import open_text, stem
 from jaxsched.traces.trace import REQUIRED, TRACE_COLUMNS, Trace, Values
 
 NAME = "trace"
@@ -45,11 +46,7 @@ def write_trace(path: PathLike, trace: Trace) -> None:
         data = gzip.compress(data, mtime=0) if name.endswith(".gz") else data
     else:
         raise JaxschedError(f"{path}: expected a name that ends in {', '.join(ENDINGS)}")
-    try:
-        Path(path).write_bytes(data)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise JaxschedError(f"{path}: cannot be written ({reason})") from None
+    write_whole(path, data)
 
 
 def read_trace(path: PathLike) -> Trace:
@@ -79,7 +76,9 @@ def read_trace(path: PathLike) -> Trace:
 
 
 def is_parquet(path: PathLike) -> bool:
-    """Whether a file is a Parquet file; no where it cannot be read."""
+    """Whether a file is a Parquet file; no where it cannot be read, or is a pipe."""
+    if not Path(path).is_file():
+        return False
     try:
         with open(path, "rb") as file:
             return file.read(len(MAGIC)) == MAGIC.encode()
@@ -134,14 +133,18 @@ def _from_parquet(path: PathLike) -> tuple[dict[str, Values], dict[str, Any]]:
                 texts = table.column(name).cast(pa.string()).to_pylist()
                 columns[name] = np.array(["" if text is None else text for text in texts], np.str_)
             else:
+                if pa.types.is_boolean(table.schema.field(name).type):
+                    raise pa.ArrowInvalid(f"{name} is of type bool")
                 numbers = table.column(name).cast(pa.float64())
                 columns[name] = np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise JaxschedError(
             f"{path}: is not a usable Parquet file ({reason[:120]}); accepted: a complete one with "
             f"columns {', '.join(REQUIRED)}"
         ) from None
+    if not table.num_rows:
+        raise JaxschedError(f"{path}: has no jobs; accepted: one row per job")
     return columns, facts
 
 
@@ -157,6 +160,8 @@ def _to_csv(trace: Trace) -> bytes:
         for name, values in trace.columns.items()
     ]
     writer.writerows(zip(*cells, strict=True))
+    if "\0" in buffer.getvalue():
+        raise JaxschedError(f"{trace.name}: has texts with NUL letters; accepted: a .parquet file")
     return buffer.getvalue().encode()
 
 
@@ -196,14 +201,17 @@ def _parsed(path: PathLike, text: bytes) -> dict[str, Any]:
     """The JSON object about a trace."""
     try:
         facts = json.loads(text)
-    except ValueError:
+        json.dumps(facts, ensure_ascii=False).encode()  # refuses halves of characters
+    except (ValueError, RecursionError):
         facts = None
     kinds = {"name": str, "source": str, "clock": str, "notes": list, "rows_read": int}
-    if not isinstance(facts, dict) or not all(
-        isinstance(facts.get(key, kind()), kind) for key, kind in kinds.items()
+    if (
+        not isinstance(facts, dict)
+        or not all(type(facts.get(key, kind())) is kind for key, kind in kinds.items())
+        or not all(isinstance(note, str) for note in facts.get("notes", ()))
     ):
         raise JaxschedError(
             f"{path}: what it says of itself is {describe_value(text, 60)}; accepted: a JSON "
-            f"object with {', '.join(kinds)}"
+            f"object with {', '.join(kinds)} (a list of texts: notes; a whole number: rows_read)"
         )
     return facts

@@ -1,13 +1,15 @@
 """Figures of traces: the panels that all of them share, and the figure of a canonical trace."""
 
+import io
+import warnings
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
+from jaxsched.files import PathLike, write_whole
 from jaxsched.traces.describe_trace import (
     DAY_S,
     FIRST_WEEKDAY,
@@ -18,10 +20,10 @@ from jaxsched.traces.describe_trace import (
     demand_shares,
     gpu_jobs,
     gpu_time_shares,
+    has_calendar,
     hour_weights,
     weekday_weights,
 )
-from jaxsched.traces.text import PathLike
 from jaxsched.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ def plot_trace(
     jobs = gpu_jobs(trace)
     if not len(jobs):
         raise JaxschedError(f"{trace.name}: has no jobs with GPUs to draw; accepted: one or more")
-    calendar = daily or trace.clock != "relative"
+    calendar = has_calendar(trace, daily)
     rows: list[Any] = [["demand", "durations", "gaps"]]
     rows += [["hours", "weekdays", "submissions"]] if calendar else []
     rows += [["busy"] * 3] if calendar else [["submissions", "busy", "busy"]]
@@ -89,7 +91,8 @@ def plot_trace(
         _draw_calendar(panels["hours"], panels["weekdays"], jobs)
     capacity = num_servers * gpus_per_server if num_servers else None
     _draw_busy(panels["busy"], busy_gpus(jobs), submit, capacity)
-    figure.suptitle(f"{trace.name} ({trace.source}, {len(trace)} jobs)")
+    title = f"{trace.name} ({trace.source}, {len(trace)} jobs)"
+    figure.suptitle(title, parse_math=False)
     save_figure(figure, path)
 
 
@@ -104,16 +107,16 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def save_figure(figure: "Figure", path: PathLike) -> None:
-    """Write a figure as PNG.
+    """Write a figure as PNG; letters that no font has become boxes.
 
     Raises:
       JaxschedError: a file that cannot be written.
     """
-    try:
-        figure.savefig(Path(path), format="png")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise JaxschedError(f"{path}: cannot be written ({reason})") from None
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        figure.savefig(buffer, format="png")
+    write_whole(path, buffer.getvalue())
 
 
 def draw_bars(axes: "Axes", series: Mapping[str, Mapping[str, float]]) -> None:

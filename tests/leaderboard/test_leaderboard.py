@@ -102,6 +102,12 @@ def test_figures_are_those_of_the_replay(ready, board):
         assert row.avg_jct.low < row.avg_jct.estimate < row.avg_jct.high
         assert row.jct_ratio >= 1 and row.makespan_ratio >= 1
     by_name = {row.policy: row for row in board.standings}
+    assert board.reference == "fifo"  # no fifo-skip here, so the first one
+    same = by_name["fifo"].over_reference
+    assert (same.low, same.estimate, same.high) == pytest.approx((1, 1, 1))
+    over = by_name["sjf"].over_reference
+    times = by_name["sjf"].avg_jct.estimate / by_name["fifo"].avg_jct.estimate
+    assert over.estimate == pytest.approx(times) and over.low < times < over.high
     for name, kind in (("sjf", "non_preemptive"), ("srtf", "preemptive")):
         row, bound = by_name[name], board.bounds[kind]["avg_jct_s"]
         assert row.jct_ratio == pytest.approx(row.avg_jct.estimate / bound)
@@ -171,6 +177,9 @@ def test_script_plays_each_workload_once(script, folder, tmp_path, monkeypatch, 
         (["--policies", "fifo,best"], "unknown policy 'best'; accepted: fifo, "),
         (["--workloads", "mars"], "unknown workload 'mars'; accepted: philly, "),
         (["--trace", "nowhere.csv"], "nowhere.csv: there is no such file"),
+        (["--trace", "a/x.csv", "--trace", "b/x.csv"], "traces are named x, x; accepted: files"),
+        (["--workloads", "philly-like", "--jobs", "0"], "num_jobs is 0; accepted: two or more"),
+        (["--trace", "x.csv", "--load", "nan"], "load is nan; accepted: a number above 0"),
     ],
 )
 def test_script_refuses_in_one_line(script, tmp_path, monkeypatch, capsys, arguments, says):
@@ -178,6 +187,24 @@ def test_script_refuses_in_one_line(script, tmp_path, monkeypatch, capsys, argum
     assert script.main() == 2
     message = capsys.readouterr().err
     assert says in message and message.count("\n") == 1
+
+
+def test_script_plays_changed_workloads_again(script, folder, tmp_path, monkeypatch, capsys):
+    arguments = ["leaderboard.py", "--trace", str(folder / "hand.csv.gz"), "--policies", "fifo"]
+    arguments += ["--jobs", "60", "--iterations", "0", "--out", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", arguments)
+    assert script.main() == 0
+    monkeypatch.setattr("sys.argv", [*arguments, "--load", "0.3"])
+    capsys.readouterr()
+    assert script.main() == 0
+    assert "[1/1 hand] 60 jobs" in capsys.readouterr().out
+    found = json.loads((tmp_path / "leaderboard.json").read_text())
+    for odd in ("[]", "{}", "x", json.dumps({**found, "workloads": {"hand": [1]}})):
+        (tmp_path / "leaderboard.json").write_text(odd)
+        assert script.main() == 0
+        assert "[1/1 hand] 60 jobs" in capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", [*arguments, "--out", str(folder / "hand.csv.gz")])
+    assert script.main() == 2
 
 
 def test_generated_workloads_need_no_files():

@@ -141,9 +141,9 @@ def test_summary():
 def test_published_trace():
     trace = Trace(
         {
-            "submit_time": np.array([50.5, 10.2, 30.0, np.nan, 20.0]),
-            "num_gpus": np.array([0.5, 2.0, 0.0, 1.0, np.nan]),
-            "duration": np.array([0.0, 3.5, 5.0, 5.0, 5.0]),
+            "submit_time": np.array([50.5, 10.2, 30.0, 40.0, 20.0]),
+            "num_gpus": np.array([0.5, 2.0000000001, 0.0, 1.0, np.nan]),
+            "duration": np.array([0.0, 3.5, 5.0, np.nan, 5.0]),
             "group": np.array(["x", "a", "x", "x", "x"]),
         }
     )

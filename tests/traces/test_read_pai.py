@@ -89,6 +89,15 @@ def test_jobs_and_tasks(tmp_path):
     assert load_trace(path / "pai_job_table.csv").digest() == trace.digest()
 
 
+def test_percents_of_tasks_add_up_to_whole_gpus(tmp_path):
+    tasks = [
+        f"alpha,t{plan},1.0,Terminated,140.0,890.0,{plan}.0,1.0,{plan}.0,T4"
+        for plan in (20, 40, 30, 10)
+    ]
+    trace = load_trace(folder(tmp_path, {"pai_job_table": JOBS[:1], "pai_task_table": tasks}))
+    assert 0.2 + 0.4 + 0.3 + 0.1 > 1 and trace["num_gpus"][0] == trace["cpus"][0] == 1
+
+
 def test_instances_give_times_and_machines(tmp_path):
     tables = {**TABLES, "pai_instance_table": INSTANCES}
     trace = load_trace(folder(tmp_path, tables, ".csv.gz"))

@@ -60,7 +60,9 @@ def traces(draw):
             values = st.sampled_from(STATUSES) if column.name == "status" else texts
             columns[column.name] = np.array([draw(values) for _ in range(length)], np.str_)
         else:
-            columns[column.name] = np.array([float(draw(numbers)) for _ in range(length)])
+            known_numbers = numbers.filter(lambda number: number == number)
+            values = known_numbers if column.name == "submit_time" else numbers
+            columns[column.name] = np.array([float(draw(values)) for _ in range(length)])
     notes = tuple(draw(st.lists(texts, max_size=2)))
     return Trace(columns, draw(texts), draw(texts), draw(st.sampled_from(CLOCKS)), notes)
 

@@ -10,7 +10,7 @@ import typer
 
 from jaxsched.cli.episodes import GENERATED_JOBS, resolve
 from jaxsched.cli.options import Cut, Load, MeanGap, NumJobs, NumTraces, TraceOptions
-from jaxsched.cli.output import check_writable, console
+from jaxsched.cli.output import check_writable, console, make_folder
 from jaxsched.cli.traces.group import Format, Seed, check_ending, print_trace, traces
 from jaxsched.errors import JaxschedError
 from jaxsched.traces.trace import Trace
@@ -58,8 +58,8 @@ def convert(
 
     check_ending(out, TABLE_ENDINGS)
     check_writable(out)
-    episodes = resolve(trace, registry.get(system), options, format=format)
-    out.parent.mkdir(parents=True, exist_ok=True)
+    episodes = resolve(trace, registry.get(system), options, format=format).made_with(options)
+    make_folder(out)
     write_tables(out, episodes.tables)
     screen = console()
     screen.print(episodes.summary or episodes.source, highlight=False)
@@ -125,7 +125,7 @@ def _generate_trace(
 def _write(out: Path, trace: Trace) -> None:
     from jaxsched.traces import write_trace
 
-    out.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     write_trace(out, trace)
     screen = console()
     print_trace(screen, trace)
@@ -140,7 +140,7 @@ def _generate_tables(
     check_ending(out, TABLE_ENDINGS)
     check_writable(out)
     tables = get(name, seed=seed, num_traces=num_traces, num_jobs=num_jobs)
-    out.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     write_tables(out, tables)
     console().print(
         f"{len(tables)} traces of {len(tables[0])} jobs written to {out}", highlight=False

@@ -7,7 +7,7 @@ import typer
 
 from jaxsched.cli.episodes import GENERATED_JOBS, resolve
 from jaxsched.cli.options import Cut, JsonFile, Load, MeanGap, NumJobs, NumTraces, TraceOptions
-from jaxsched.cli.output import check_writable, console, write_json
+from jaxsched.cli.output import check_writable, console, make_folder, write_json
 from jaxsched.cli.traces.group import Format, Seed, traces
 from jaxsched.errors import JaxschedError
 from jaxsched.traces.trace import Trace
@@ -77,10 +77,11 @@ def _published(name_or_path: str, format: str | None, options: TraceOptions) -> 
         found = loaded
     else:
         return None
-    if options.num_traces or options.cut or options.mean_gap_s or options.load:
+    drawn = TraceOptions(options.seed, num_jobs=options.num_jobs)
+    if options != (drawn if name_or_path in clusters.names() else TraceOptions()):
         raise JaxschedError(
             f"{name_or_path}: is described as it is; accepted: --num-traces, --cut, --mean-gap and "
-            "--load together with --system"
+            "--load, and for files --seed and --num-jobs, together with --system"
         )
     return found
 
@@ -99,6 +100,7 @@ def _describe_trace(
     figures = describe_trace(trace, servers, gpus_per_server, daily=daily)
     _print_figures(out, figures)
     if plot is not None:
+        make_folder(plot)
         plot_trace(trace, plot, num_servers=servers, gpus_per_server=gpus_per_server, daily=daily)
     return figures
 
@@ -118,13 +120,14 @@ def _describe_tables(
     chosen = registry.get(system)
     mapping = chosen.mapping(mean_gap_s=None, load=None)
     servers, gpus = cluster[0] or mapping.num_servers, cluster[1] or mapping.gpus_per_server
-    episodes = resolve(name_or_path, chosen, options, format=format)
+    episodes = resolve(name_or_path, chosen, options, format=format).made_with(options)
     figures = describe_tables(episodes.tables, num_servers=servers, gpus_per_server=gpus)
     if episodes.summary:
         out.print(episodes.summary, highlight=False)
     out.print(f"{episodes.source} on {servers} x {gpus} GPUs")
     _print_figures(out, figures)
     if plot is not None:
+        make_folder(plot)
         plot_tables(episodes.tables, plot, num_servers=servers, gpus_per_server=gpus)
     return figures
 

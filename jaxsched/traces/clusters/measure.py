@@ -6,16 +6,24 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
-from jaxsched.traces.clusters.arrivals import DAY_S, HOUR_S
+from jaxsched.traces import describe_trace
+from jaxsched.traces.describe_trace import (
+    HOUR_S,
+    SIZES,
+    WINDOWS_S,
+    gpu_seconds,
+    has_calendar,
+    hour_weights,
+    size_classes,
+    weekday_weights,
+)
 from jaxsched.traces.trace import Trace, Values, known
 
 Floats = npt.NDArray[np.float64]
 Shares = dict[str, float]
 
-SIZE_BINS = ("<1", "1", "2", "3-4", "5-8", "9-16", "17-32", ">32")
-_UPPER = (1, 2, 4, 8, 16, 32)
+SIZE_BINS = tuple(name for name, _ in SIZES)
 WITHIN_S = (16, 64, 256, 1024, 4096, 16384, 65536, 262144)
-WINDOWS_S = (600, HOUR_S, DAY_S)
 
 
 def measure(trace: Trace) -> dict[str, Any]:
@@ -32,7 +40,7 @@ def measure(trace: Trace) -> dict[str, Any]:
       ``status``, ``status_by_size``, ``gpu_time_by_status`` where the trace has them; ``gap_s``:
       mean, cv (standard deviation over mean), p50; ``dispersion``: variance over mean of the
       counts in windows of so many seconds; ``hours``, ``weekdays``: weights of mean 1, on a clock
-      that has them.
+      that has them, if each occurs.
 
     Raises:
       JaxschedError: fewer than two GPU jobs.
@@ -42,8 +50,8 @@ def measure(trace: Trace) -> dict[str, Any]:
     if len(jobs) < 2:
         raise JaxschedError(f"{trace.name} has {len(jobs)} GPU jobs; accepted: two or more")
     gpus, duration = jobs["num_gpus"], jobs["duration"]
-    work, clipped = gpus * duration, np.minimum(gpus, 8) * duration
-    size = np.where(gpus < 1, 0, 1 + np.searchsorted(_UPPER, gpus, side="left"))
+    work, clipped = gpu_seconds(jobs), np.minimum(gpus, 8) * duration
+    size = size_classes(gpus)
     result: dict[str, Any] = {
         "cpu_share": float(np.mean(trace["num_gpus"][known(trace, "num_gpus")] == 0)),
         "demand": _by_size(size, np.ones(len(jobs))),
@@ -75,12 +83,8 @@ def measure(trace: Trace) -> dict[str, Any]:
 
 def dispersion(times: Floats, window_s: float) -> float:
     """Variance over mean of the counts in full windows of so many seconds; NaN without two."""
-    windows = int((times[-1] - times[0]) // window_s)
-    if windows < 2:
-        return float("nan")
-    index = ((times - times[0]) // window_s).astype(np.int64)
-    counts = np.bincount(index[index < windows], minlength=windows)
-    return float(np.var(counts) / np.mean(counts))
+    found = describe_trace.dispersion(times, window_s)
+    return float("nan") if found is None else found
 
 
 def _arrivals(jobs: Trace) -> dict[str, Any]:
@@ -95,14 +99,9 @@ def _arrivals(jobs: Trace) -> dict[str, Any]:
         },
         "dispersion": {str(window): dispersion(times, window) for window in WINDOWS_S},
     }
-    if jobs.clock == "local":
-        days = (times // DAY_S).astype(np.int64)
-        hours = np.bincount(((times % DAY_S) // HOUR_S).astype(np.int64), minlength=24)
-        counts = np.bincount((days + 3) % 7, minlength=7)  # 1970-01-01 was a Thursday
-        present = np.bincount((np.arange(days[0], days[-1] + 1) + 3) % 7, minlength=7)
-        weekdays = counts / np.maximum(present, 1)
-        result["hours"] = (hours / np.mean(hours)).tolist()
-        result["weekdays"] = (weekdays / np.mean(weekdays)).tolist()
+    if has_calendar(jobs):
+        weights = {"hours": hour_weights(jobs), "weekdays": weekday_weights(jobs)}
+        result |= {name: found.tolist() for name, found in weights.items() if found is not None}
     return result
 
 

@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxsched.columns import describe_value
-from jaxsched.traces.readers.fields import LARGEST, NAN, renamed
+from jaxsched.files import PathLike
+from jaxsched.traces.readers.fields import NAN, renamed
 from jaxsched.traces.readers.head import by_header
 from jaxsched.traces.readers.tiresias import JOB_LIST
 from jaxsched.traces.rows import Rows, read_columns
-from jaxsched.traces.text import PathLike, stem
-from jaxsched.traces.trace import Trace
+from jaxsched.traces.text import stem
+from jaxsched.traces.trace import LARGEST, Trace
 
 NAME = "chronus"
 DESCRIPTION = "Chronus (SoCC'21), Philly's jobs with deadlines"

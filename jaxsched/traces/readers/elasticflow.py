@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from jaxsched.files import PathLike
 from jaxsched.traces.readers.fields import number, renamed
 from jaxsched.traces.readers.head import by_header
 from jaxsched.traces.rows import Rows, read_columns
-from jaxsched.traces.text import PathLike, stem
+from jaxsched.traces.text import stem
 from jaxsched.traces.trace import Trace
 
 NAME = "elasticflow"

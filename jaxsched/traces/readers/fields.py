@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from jaxsched.columns import describe_value
 from jaxsched.errors import JaxschedError
+from jaxsched.files import PathLike
 from jaxsched.traces.rows import BATCH_ROWS, Rows
-from jaxsched.traces.text import PathLike, open_text, read_head
-from jaxsched.traces.trace import TRACE_COLUMNS
-
-LARGEST = 1e15
-"""Larger numbers (in seconds: 32 million years) are refused, so that no sum of a few overflows."""
+from jaxsched.traces.text import open_text, read_head
+from jaxsched.traces.trace import LARGEST, TRACE_COLUMNS
 
 NAN = float("nan")
 _COLUMNS = {column.name: column for column in TRACE_COLUMNS}
@@ -70,6 +69,25 @@ def renamed(
             )
             columns[name] = values / ticks_per_s if column.unit == "s" else values
     return columns
+
+
+def statuses(rows: Rows, cell_name: str, names: Mapping[str, str]) -> npt.NDArray[np.str_]:
+    """A column of the source's names of how jobs ended, as the canonical ones.
+
+    Args:
+      rows: the rows.
+      cell_name: the source's name of the column.
+      names: the source's names, ``""`` for empty cells -> the canonical ones.
+
+    Raises:
+      JaxschedError: another name; one line with file and line number.
+    """
+    found = rows.texts(cell_name).tolist()
+    for row, name in enumerate(found):
+        if name not in names:
+            accepted = ", ".join(filter(None, names))
+            rows.fail(row, f"{cell_name} is {describe_value(name)}; accepted: {accepted}")
+    return np.array([names[name] for name in found], np.str_)
 
 
 def unknown(rows: Rows) -> npt.NDArray[np.float64]:

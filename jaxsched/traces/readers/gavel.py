@@ -18,11 +18,12 @@ import numpy.typing as npt
 
 from jaxsched.columns import describe_value
 from jaxsched.errors import JaxschedError
-from jaxsched.traces.readers.fields import LARGEST, NAN, field_rows, number, renamed
+from jaxsched.files import PathLike
+from jaxsched.traces.readers.fields import NAN, field_rows, number, renamed
 from jaxsched.traces.readers.head import Head
 from jaxsched.traces.rows import Rows, join_columns
-from jaxsched.traces.text import PathLike, open_text, read_head, stem
-from jaxsched.traces.trace import Trace
+from jaxsched.traces.text import open_text, read_head, stem
+from jaxsched.traces.trace import LARGEST, Trace
 
 NAME = "gavel"
 DESCRIPTION = "Gavel (OSDI'20); run times by its table of throughputs, if beside the file"

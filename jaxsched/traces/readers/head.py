@@ -5,8 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from jaxsched.files import PathLike
 from jaxsched.traces import trace_files
-from jaxsched.traces.text import PathLike, read_head
+from jaxsched.traces.text import read_head
 
 
 class Head(NamedTuple):

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.columns import describe_value
+from jaxsched.files import PathLike
+from jaxsched.traces.readers.fields import NAN, renamed, statuses
 from jaxsched.traces.readers.head import by_header
 from jaxsched.traces.rows import Rows, read_columns
-from jaxsched.traces.text import PathLike, stem
+from jaxsched.traces.text import stem
 from jaxsched.traces.trace import Trace
 
 NAME = "helios"
@@ -46,6 +47,16 @@ STATES = {
 }
 matches = by_header(HEADERS)
 
+_NAMES = {
+    "num_gpus": "gpu_num",
+    "duration": "duration",
+    "job_id": "job_id",
+    "user": "user",
+    "group": "vc",
+    "num_nodes": "node_num",
+    "cpus": "cpu_num",
+}
+
 
 def read(path: PathLike) -> Trace:
     """Read a Helios log; ``group`` is the virtual cluster.
@@ -60,30 +71,12 @@ def read(path: PathLike) -> Trace:
 
 
 def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
-    absent = float("nan")
-    start = rows.stamps("start_time", absent=absent)
-    end = rows.stamps("end_time", absent=absent)
-    duration = rows.numbers("duration", absent=absent, from_zero=True)
-    return {
+    columns = renamed(rows, _NAMES)
+    start, end = rows.stamps("start_time", absent=NAN), rows.stamps("end_time", absent=NAN)
+    columns["duration"] = np.where(np.isnan(start) | np.isnan(end), np.nan, columns["duration"])
+    return columns | {
         "submit_time": rows.stamps("submit_time"),
-        "num_gpus": rows.numbers("gpu_num", absent=absent, from_zero=True),
-        "duration": np.where(np.isnan(start) | np.isnan(end), np.nan, duration),
-        "job_id": rows.texts("job_id"),
-        "user": rows.texts("user"),
-        "group": rows.texts("vc"),
-        "status": _statuses(rows),
+        "status": statuses(rows, "state", STATES),
         "start_time": start,
         "end_time": end,
-        "num_nodes": rows.numbers("node_num", absent=absent, from_zero=True),
-        "cpus": rows.numbers("cpu_num", absent=absent, from_zero=True),
     }
-
-
-def _statuses(rows: Rows) -> npt.NDArray[np.str_]:
-    states = rows.texts("state").tolist()
-    try:
-        return np.array([STATES[state] for state in states], np.str_)
-    except KeyError:
-        row = next(row for row, state in enumerate(states) if state not in STATES)
-        accepted = ", ".join(filter(None, STATES))
-        rows.fail(row, f"state is {describe_value(states[row])}; accepted: {accepted}")

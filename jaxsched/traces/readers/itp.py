@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy.typing as npt
 
+from jaxsched.files import PathLike
+from jaxsched.traces.readers.fields import renamed
 from jaxsched.traces.readers.head import by_header
 from jaxsched.traces.rows import Rows, read_columns
-from jaxsched.traces.text import PathLike, stem
+from jaxsched.traces.text import stem
 from jaxsched.traces.trace import Trace
 
 NAME = "itp"
@@ -30,6 +32,17 @@ HEADERS = (
 )
 matches = by_header(HEADERS)
 
+_NAMES = {
+    "submit_time": "submission_time",
+    "num_gpus": "num_gpu",
+    "duration": "duration",
+    "job_id": "job_id",
+    "model": "model_name",
+    "batch_size": "batch_size",
+    "iterations": "num_iteration",
+    "deadline": "deadline",
+}
+
 
 def read(path: PathLike) -> Trace:
     """Read an ITP table; times count from the start of the collection.
@@ -41,18 +54,4 @@ def read(path: PathLike) -> Trace:
 
 
 def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
-    absent = float("nan")
-    columns: dict[str, npt.NDArray[Any]] = {
-        "submit_time": rows.numbers("submission_time", from_zero=True),
-        "num_gpus": rows.numbers("num_gpu", absent=absent, from_zero=True),
-        "duration": rows.numbers("duration", absent=absent, from_zero=True),
-        "job_id": rows.texts("job_id"),
-    }
-    if "deadline" in rows.header:
-        columns |= {
-            "model": rows.texts("model_name"),
-            "batch_size": rows.numbers("batch_size", absent=absent, from_zero=True),
-            "iterations": rows.numbers("num_iteration", absent=absent, from_zero=True),
-            "deadline": rows.numbers("deadline", absent=absent),
-        }
-    return columns
+    return renamed(rows, {name: cell for name, cell in _NAMES.items() if cell in rows.header})

@@ -4,11 +4,12 @@ Times are in milliseconds. Models and priorities were drawn at random by the sou
 an iteration spends on each of three resources are left out.
 """
 
+from jaxsched.files import PathLike
 from jaxsched.traces.readers.fields import renamed
 from jaxsched.traces.readers.head import by_header
 from jaxsched.traces.readers.tiresias import JOB_LIST
 from jaxsched.traces.rows import read_columns
-from jaxsched.traces.text import PathLike, stem
+from jaxsched.traces.text import stem
 from jaxsched.traces.trace import Trace
 
 NAME = "muri"

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.columns import describe_value
 from jaxsched.errors import JaxschedError
-from jaxsched.traces.readers.fields import number
+from jaxsched.files import PathLike
+from jaxsched.traces.readers.fields import number, statuses
 from jaxsched.traces.readers.head import Head, head_of
 from jaxsched.traces.readers.without_times import refuse
 from jaxsched.traces.rows import Rows, read_columns
-from jaxsched.traces.text import PathLike, stem
+from jaxsched.traces.text import stem
 from jaxsched.traces.trace import Trace
 
 NAME = "openb"
@@ -91,7 +91,7 @@ def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
         "duration": np.where(end < start, np.nan, end - start),
         "job_id": rows.texts("name"),
         "group": rows.texts("qos"),
-        "status": _statuses(rows),
+        "status": statuses(rows, "pod_phase", PHASES),
         "start_time": start,
         "end_time": end,
         "num_instances": np.ones(len(rows.cells)),
@@ -99,12 +99,3 @@ def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
         "memory_gb": number(rows, "memory_mib") / 1024,
         "gpu_type": rows.texts("gpu_spec"),
     }
-
-
-def _statuses(rows: Rows) -> npt.NDArray[np.str_]:
-    phases = rows.texts("pod_phase").tolist()
-    for row, phase in enumerate(phases):
-        if phase not in PHASES:
-            accepted = ", ".join(filter(None, PHASES))
-            rows.fail(row, f"pod_phase is {describe_value(phase)}; accepted: {accepted}")
-    return np.array([PHASES[phase] for phase in phases], np.str_)

@@ -19,10 +19,11 @@ import numpy.typing as npt
 
 from jaxsched.columns import describe_value
 from jaxsched.errors import JaxschedError
-from jaxsched.traces.readers.fields import NAN, number
+from jaxsched.files import PathLike
+from jaxsched.traces.readers.fields import NAN, number, statuses
 from jaxsched.traces.readers.head import Head, head_of
 from jaxsched.traces.rows import Rows, iterate_rows, join_columns
-from jaxsched.traces.text import PathLike, read_head
+from jaxsched.traces.text import read_head
 from jaxsched.traces.trace import Trace
 
 NAME = "pai"
@@ -174,7 +175,7 @@ def _jobs(file: Path, folder: Path, counts: Counter[str]) -> tuple[Columns, Inde
             "submit_time": submit,
             "job_id": rows.texts("job_name"),
             "user": rows.texts("user"),
-            "status": _statuses(rows),
+            "status": statuses(rows, "status", STATUSES),
             "end_time": number(rows, "end_time", from_zero=False),
         }
         parts.append({name: values[np.array(kept, np.int64)] for name, values in columns.items()})
@@ -231,8 +232,8 @@ def _tasks(
     for rows in _rows(file, folder, TASKS):
         listed, job = _places(rows, index)
         instances, plan = number(rows, "inst_num"), number(rows, "plan_gpu")
-        gpus = instances * np.nan_to_num(plan) / 100
-        cpus = instances * number(rows, "plan_cpu") / 100
+        gpus = instances * np.nan_to_num(plan)
+        cpus = instances * number(rows, "plan_cpu")
         memory = instances * number(rows, "plan_mem")
         for name, amounts in zip(names, (instances, gpus, cpus, memory), strict=True):
             np.add.at(sums[name], job, amounts[listed])
@@ -245,6 +246,8 @@ def _tasks(
         )
     counts["{} jobs without tasks, their demands not known"] = int(np.sum(span.count == 0))
     counts["{} jobs with several kinds of GPU, the first task's given"] = int(np.sum(kinds.mixed))
+    sums["num_gpus"] /= 100  # last, since sums of percents are exact
+    sums["cpus"] /= 100
     columns: Columns = {
         name: np.where(span.count > 0, values, np.nan) for name, values in sums.items()
     }
@@ -282,12 +285,3 @@ def _encode(texts: list[str], codes: Index) -> Places:
 
 def _first_known(values: Floats, others: Floats) -> Floats:
     return np.where(np.isnan(values), others, values)
-
-
-def _statuses(rows: Rows) -> npt.NDArray[np.str_]:
-    statuses = rows.texts("status").tolist()
-    for row, status in enumerate(statuses):
-        if status not in STATUSES:
-            accepted = ", ".join(filter(None, STATUSES))
-            rows.fail(row, f"status is {describe_value(status)}; accepted: {accepted}")
-    return np.array([STATUSES[status] for status in statuses], np.str_)

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from jaxsched.files import PathLike
 from jaxsched.traces.readers.fields import number
 from jaxsched.traces.readers.head import Head
 from jaxsched.traces.rows import Rows, iterate_rows, join_columns
-from jaxsched.traces.text import PathLike, stem
+from jaxsched.traces.text import stem
 from jaxsched.traces.trace import Trace
 
 NAME = "pai-simulator"
@@ -30,6 +31,8 @@ BASE = (
     "user",
 )
 ESTIMATES = ("wait_time", "user_dur", "user_gpu_dur", "group", "group_dur", "group_gpu_dur")
+
+_DECIMALS = 6  # of demands: 50 times 0.14 GPUs are 7, not a little more
 
 
 def _is_header(names: tuple[str, ...]) -> bool:
@@ -59,12 +62,12 @@ def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
     kinds = rows.texts("gpu_type")
     columns: dict[str, npt.NDArray[Any]] = {
         "submit_time": submit,
-        "num_gpus": number(rows, "num_gpu") * instances,
+        "num_gpus": np.round(number(rows, "num_gpu") * instances, _DECIMALS),
         "duration": duration,
         "job_id": rows.texts("job_id"),
         "user": rows.texts("user"),
         "num_instances": instances,
-        "cpus": number(rows, "num_cpu") * instances,
+        "cpus": np.round(number(rows, "num_cpu") * instances, _DECIMALS),
         "gpu_type": np.where(kinds == "CPU", "", kinds),
     }
     if "group" in rows.header:

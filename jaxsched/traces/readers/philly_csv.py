@@ -9,15 +9,19 @@ from typing import Any
 
 import numpy.typing as npt
 
+from jaxsched.files import PathLike
+from jaxsched.traces.readers.fields import renamed
 from jaxsched.traces.readers.head import by_header
 from jaxsched.traces.rows import Rows, read_columns
-from jaxsched.traces.text import PathLike, stem
+from jaxsched.traces.text import stem
 from jaxsched.traces.trace import Trace
 
 NAME = "philly-csv"
 DESCRIPTION = "Microsoft Philly (2017), table of successful jobs"
 HEADERS = (("timestamp", "duration", "num_gpus", "gpu_time", "cluster"),)
 matches = by_header(HEADERS)
+
+_NAMES = {"num_gpus": "num_gpus", "duration": "duration", "group": "cluster"}
 
 
 def read(path: PathLike) -> Trace:
@@ -30,9 +34,4 @@ def read(path: PathLike) -> Trace:
 
 
 def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
-    return {
-        "submit_time": rows.stamps("timestamp"),
-        "num_gpus": rows.numbers("num_gpus", absent=float("nan"), from_zero=True),
-        "duration": rows.numbers("duration", absent=float("nan"), from_zero=True),
-        "group": rows.texts("cluster"),
-    }
+    return {"submit_time": rows.stamps("timestamp")} | renamed(rows, _NAMES)

@@ -19,8 +19,10 @@ import numpy.typing as npt
 
 from jaxsched.columns import describe_value
 from jaxsched.errors import JaxschedError
+from jaxsched.files import PathLike
 from jaxsched.traces.readers.head import Head
-from jaxsched.traces.text import PathLike, open_text, read_head, stem
+from jaxsched.traces.rows import ABSENT, STAMP
+from jaxsched.traces.text import open_text, read_head, stem
 from jaxsched.traces.trace import Trace
 
 NAME = "philly-json"
@@ -33,11 +35,6 @@ _MAX_RECORD = 1 << 24  # letters after which a record that does not end is given
 _ACCEPTED = "a list of jobs, objects with status, vc, jobid, attempts, submitted_time and user"
 _BEGINNING = re.compile(r"\s*\[\s*\{")
 _BLANKS = re.compile(r"[ \t\r\n]*")
-_STAMP = re.compile(
-    r"\s*(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:\.\d+)?(?: ?[A-Z]{1,5}| ?[+-]\d\d:?\d\d)?\s*",
-    re.ASCII,
-)
-_ABSENT = {"", "none", "null", "nan"}
 _ORIGIN = datetime(1970, 1, 1)
 _UNKNOWN = math.nan  # one object, so that equal attempts with missing times compare equal
 
@@ -281,14 +278,14 @@ def _time(record: dict[str, Any], name: str, fail: Fail) -> float:
     if stamp is None:
         return _UNKNOWN
     if isinstance(stamp, str):
-        match = _STAMP.fullmatch(stamp)
+        match = STAMP.fullmatch(stamp)
         if match:
             try:
                 since = datetime.fromisoformat(match[1]) - _ORIGIN
                 return since.days * 86400.0 + since.seconds
             except ValueError:  # a day or an hour that does not exist
                 pass
-        elif stamp.strip().lower() in _ABSENT:
+        elif stamp.strip().lower() in ABSENT:
             return _UNKNOWN
     fail(f"{name} is {describe_value(stamp)}; accepted: YYYY-MM-DD HH:MM:SS, None or null")
 
@@ -306,7 +303,7 @@ def _text(record: dict[str, Any], name: str, fail: Fail) -> str:
 
 def _status(record: dict[str, Any], fail: Fail) -> str:
     status = _text(record, "status", fail)
-    if status.strip().lower() in _ABSENT:
+    if status.strip().lower() in ABSENT:
         return ""
     if status not in STATUSES:
         fail(f"status is {describe_value(status)}; accepted: {', '.join(STATUSES)}")

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy.typing as npt
 
+from jaxsched.files import PathLike
 from jaxsched.traces.readers.fields import renamed, unknown
 from jaxsched.traces.readers.head import by_header
 from jaxsched.traces.rows import Rows, read_columns
-from jaxsched.traces.text import PathLike, stem
+from jaxsched.traces.text import stem
 from jaxsched.traces.trace import Trace
 
 NAME = "pollux"

@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
-from jaxsched.traces.readers.fields import LARGEST, field_rows, number
+from jaxsched.files import PathLike
+from jaxsched.traces.readers.fields import field_rows, number
 from jaxsched.traces.readers.head import Head
 from jaxsched.traces.rows import Rows, join_columns
-from jaxsched.traces.text import PathLike, stem
-from jaxsched.traces.trace import Clock, Trace
+from jaxsched.traces.text import stem
+from jaxsched.traces.trace import LARGEST, Clock, Trace
 
 Floats = npt.NDArray[np.float64]
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from jaxsched.files import PathLike
 from jaxsched.traces.readers.fields import renamed
 from jaxsched.traces.readers.head import by_header, head_of
 from jaxsched.traces.readers.without_times import refuse
 from jaxsched.traces.rows import Rows, read_columns
-from jaxsched.traces.text import PathLike, stem
+from jaxsched.traces.text import stem
 from jaxsched.traces.trace import Trace
 
 NAME = "tiresias"

@@ -3,7 +3,7 @@
 from typing import NoReturn
 
 from jaxsched.errors import JaxschedError
-from jaxsched.traces.text import PathLike
+from jaxsched.files import PathLike
 
 
 def refuse(path: PathLike, held: str) -> NoReturn:

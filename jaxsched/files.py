@@ -1,0 +1,35 @@
+"""Writing files, so that nobody ever sees half of one."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from jaxsched.errors import JaxschedError
+
+PathLike = str | os.PathLike[str]
+
+
+def write_whole(path: PathLike, data: bytes) -> None:
+    """Write a file so that a reader sees the old one or the new, never a part.
+
+    A link stays one: the file that it leads to is written.
+
+    Raises:
+      JaxschedError: one line if it cannot be written.
+    """
+    try:
+        target = Path(os.path.realpath(path))
+        if target.exists() and not target.is_file():  # a device takes what comes
+            target.write_bytes(data)
+            return
+        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+        try:
+            partial.write_bytes(data)
+            partial.replace(target)
+        except OSError:
+            with suppress(OSError):
+                partial.unlink()
+            raise
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise JaxschedError(f"{path}: cannot be written ({reason})") from None

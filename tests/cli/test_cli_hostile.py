@@ -1,0 +1,76 @@
+"""The command line in the hands of a clumsy user: strange names, and options without a meaning."""
+
+import io
+import os
+import sys
+
+import pytest
+
+from jaxsched.cli import main
+
+JOBS = "submit_time,num_gpus,duration,user\n0,1,100,[/b]\n10,2,200,:smile:\n40,4,90,[red]x\n"
+TABLE = "submit_time,num_gpus,duration,model\n0,1,100,0\n10,2,200,1\n"
+
+
+@pytest.fixture
+def jobs(tmp_path):
+    path = tmp_path / "[b]jobs$\\frac$.csv"
+    path.write_text(JOBS)
+    return path
+
+
+def refused(capsys, *arguments):
+    capsys.readouterr()
+    assert main(list(map(str, arguments))) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("jaxsched: ")
+    return lines[0]
+
+
+def test_names_are_printed_as_they_are(jobs, tmp_path, capsys):
+    folder = tmp_path / "out["
+    folder.mkdir()
+    out = folder / "b]x.csv"  # with the folder: what looks like a closing tag
+    assert main(["traces", "import", str(jobs), "--out", str(out)]) == 0
+    assert main(["traces", "describe", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert f"trace written to {out}" in said and jobs.name.removesuffix(".csv") in said
+    assert all(f"name {user}" in said for user in ("[/b]", ":smile:", "[red]x"))
+
+
+def test_outputs_may_lie_in_new_folders(jobs, tmp_path):
+    plot, figures = tmp_path / "a" / "b" / "p.png", tmp_path / "c" / "f.json"
+    arguments = ["traces", "describe", str(jobs), "--plot", str(plot), "--json", str(figures)]
+    assert main(arguments) == 0
+    assert plot.stat().st_size > 10_000 and figures.stat().st_size > 100
+    assert main([*arguments[:3], "--json", os.devnull]) == 0
+    assert not os.path.isfile(os.devnull)
+
+
+def test_letters_that_a_terminal_cannot_show(tmp_path, monkeypatch):
+    path = tmp_path / "日本.csv"
+    path.write_text(JOBS)
+    screen = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(screen, encoding="ascii"))
+    assert main(["traces", "describe", str(path)]) == 0
+    assert b"\\u65e5\\u672c" in screen.getvalue()
+
+
+def test_options_without_a_meaning_are_refused(jobs, tmp_path, capsys):
+    for option in (("--load", 0), ("--num-jobs", 2), ("--seed", 3), ("--mean-gap", 0)):
+        assert "is described as it is" in refused(capsys, "traces", "describe", jobs, *option)
+    named = refused(capsys, "traces", "describe", "sched2-68", "--format", "itp")
+    assert "sched2-68: is a name; accepted: --format with a file" in named
+    table = tmp_path / "table.csv"
+    table.write_text(TABLE)
+    for option in (("--load", 0.5), ("--mean-gap", 9), ("--cut",)):
+        for command in (
+            ("traces", "describe", table),
+            ("traces", "convert", table, "--system", "sched2", "--out", tmp_path / "x.csv"),
+            ("evaluate", "sched2", "--policy", "fifo", "--trace", table),
+            ("train", "sched2", "--preset", "quick", "--trace", table, "--out", tmp_path / "r"),
+        ):
+            assert "table.csv: holds job tables; accepted: --cut, --mean-gap and --load" in refused(
+                capsys, *command, *option
+            )
+    assert not (tmp_path / "x.csv").exists()

@@ -1,0 +1,162 @@
+"""Files and values that nobody should have, and the single line that each of them gets."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from jaxsched.errors import JaxschedError
+from jaxsched.files import write_whole
+from jaxsched.traces import Trace, import_trace, load, read_trace, registry, write_trace
+from jaxsched.traces.describe_trace import describe_trace
+from jaxsched.traces.download import fetch_file
+from jaxsched.traces.mapping import MappingConfig
+from jaxsched.traces.readers import pai_simulator
+from jaxsched.traces.text import stem
+from jaxsched.traces.trace_plots import plot_trace
+
+JOBS = "submit_time,num_gpus,duration\n0,1,100\n10,2,200\n"
+
+
+def trace(submit=(0.0, 10.0), gpus=(1.0, 2.0), duration=(100.0, 200.0), name="hand", **columns):
+    required = {"submit_time": submit, "num_gpus": gpus, "duration": duration}
+    return Trace({key: np.array(v) for key, v in {**required, **columns}.items()}, name)
+
+
+def refusal(call, *arguments):
+    with pytest.raises(JaxschedError) as caught:
+        call(*arguments)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        '{"name": "\\ud800"}',
+        '{"notes": ["half \\udfff"]}',
+        '{"notes": [{"a": 1}, 3]}',
+        '{"rows_read": true}',
+        "[" * 100_000,
+    ],
+    ids=["name", "note", "notes", "rows", "deep"],
+)
+def test_what_a_file_says_of_itself_is_checked(tmp_path, facts):
+    path = tmp_path / "t.csv"
+    path.write_text(f"# jaxsched trace 1 {facts}\n{JOBS}")
+    message = refusal(load, path)
+    assert message.startswith(f"{path}: what it says of itself is ") and len(message) < 400
+
+
+def test_every_job_has_a_submission_time(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("submit_time,num_gpus,duration\n1,1,1\n,1,1\n")
+    assert "job 1: submit_time is nan; accepted: a finite number for every job" in refusal(
+        load, path
+    )
+
+
+def test_parquet_columns_of_other_types(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "t.parquet"
+    good = {"submit_time": [0, 1], "num_gpus": [1, 2], "duration": [3, 4]}
+    pq.write_table(pa.table({**good, "num_gpus": [True, False]}), path)
+    assert "num_gpus is of type bool" in refusal(load, path)
+    pq.write_table(pa.table({**good, "submit_time": pa.array([0, 1], pa.timestamp("s"))}), path)
+    assert "is not a usable Parquet file (Unsupported cast from timestamp" in refusal(load, path)
+    pq.write_table(pa.table({name: pa.array([], pa.float64()) for name in good}), path)
+    assert refusal(load, path) == f"{path}: has no jobs; accepted: one row per job"
+    texts = pa.array(["a", None]).dictionary_encode()
+    pq.write_table(pa.table({**good, "user": texts, "group": texts.cast(pa.large_string())}), path)
+    read = load(path)
+    assert read["user"].tolist() == read["group"].tolist() == ["a", ""]
+
+
+def test_parquet_of_a_damaged_schema(tmp_path):
+    path = tmp_path / "t.parquet"
+    write_trace(path, trace(user=["a", "b"]))
+    path.write_bytes(path.read_bytes().replace(b"duration", b"dura\xff\xfeon"))
+    assert "is not a usable Parquet file" in refusal(load, path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_pipes_are_refused_since_files_are_read_twice(tmp_path):
+    path = tmp_path / "t.csv"
+    os.mkfifo(path)
+    code = "import sys; from jaxsched.traces import load; load(sys.argv[1])"
+    done = subprocess.run(
+        [sys.executable, "-c", code, path], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stderr.endswith(f"{path}: is a pipe; accepted: a file\n")
+
+
+def test_huge_numbers_are_refused_before_they_overflow():
+    assert "num_gpus reaches 1e+300" in refusal(import_trace, trace(gpus=(1e300, 1.0)))
+    assert "submit_time reaches 1e+308" in refusal(import_trace, trace(submit=(-1e308, 1e308)))
+    huge = trace(memory_gb=(1e300, 1.0))
+    assert import_trace(huge, mode="cut", num_jobs=2).stream["memory_gb"].tolist() == [2**62, 1]
+
+
+def test_a_load_that_no_whole_seconds_give_is_refused():
+    message = refusal(lambda: import_trace(trace(), config=MappingConfig(load=1e300)))
+    assert message.startswith("hand: load is 1e+300, so that all jobs come within ")
+    message = refusal(lambda: import_trace(trace(), config=MappingConfig(mean_gap_s=1e-9)))
+    assert message.startswith("hand: mean_gap_s is 1e-09, so that all jobs come within ")
+
+
+def test_shares_of_instances_add_up_to_whole_gpus(tmp_path):
+    path = tmp_path / "s.csv"
+    header = ",".join(pai_simulator.BASE)
+    path.write_text(f"{header}\n1,50,0,0.14,0.14,T4,100,u\n2,3,5,1,0.1,T4,100,u\n")
+    read = load(path)
+    assert 0.14 * 50 > 7 and read["num_gpus"].tolist() == [7, 0.3]
+    stream = import_trace(read, mode="cut", num_jobs=2).stream
+    assert stream["num_gpus"].tolist() == [7, 1] and stream["cpus"].tolist() == [7, 3]
+
+
+def test_letters_that_text_files_cannot_hold(tmp_path):
+    odd = trace(user=["a\0b", "c"])
+    assert "has texts with NUL letters" in refusal(write_trace, tmp_path / "t.csv", odd)
+    write_trace(tmp_path / "t.parquet", odd)
+    assert read_trace(tmp_path / "t.parquet")["user"].tolist() == ["a\0b", "c"]
+
+
+@pytest.mark.parametrize("name", ["$\\frac$", "a$b$c", "日本"])
+def test_names_are_drawn_as_they_are(tmp_path, name):
+    plot_trace(trace(name=name), tmp_path / "t.png")
+    assert (tmp_path / "t.png").stat().st_size > 10_000
+
+
+def test_names_of_files_may_hold_any_bytes():
+    assert stem(os.fsdecode(b"folder/\xff\xfe.csv.gz")) == "??"
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+    path, link = tmp_path / "file", tmp_path / "link"
+    link.symlink_to(path)
+    write_whole(link, b"one")
+    assert link.is_symlink() and path.read_bytes() == b"one"
+    write_whole(os.devnull, b"lost")
+    assert not os.path.isfile(os.devnull)
+    for bad in (tmp_path, tmp_path / "no" / "file", tmp_path / ("x" * 400), "a\0b", path / "x"):
+        assert "cannot be written" in refusal(write_whole, bad, b"two")
+    assert sorted(tmp_path.iterdir()) == [path, link]
+
+
+def test_numbers_of_traces_and_jobs_are_checked():
+    for numbers in ({"num_traces": 0}, {"num_jobs": 0}, {"num_jobs": -2}):
+        ((name, value),) = numbers.items()
+        message = refusal(lambda given=numbers: registry.get("das-mixed", **given))
+        assert message == f"{name} is {value}; accepted: a whole number from 1 on"
+
+
+def test_half_of_a_bracket_is_no_address(tmp_path):
+    assert "is no address to fetch from" in refusal(fetch_file, "http://[::1/x", tmp_path / "x")
+
+
+def test_one_job_has_statistics():
+    figures = describe_trace(trace((5.0,), (1.0,), (9.0,)), 1)
+    assert figures["gap_s"]["mean"] is figures["load"] is figures["busy_gpus"]["mean"] is None
+    assert figures["busy_gpus"]["peak"] == 1 and figures["gpu_seconds"] == 9
