@@ -23,7 +23,7 @@ demo: $(VENV)/.stamp-run
 	$(BIN)/jaxsched train sched2 --preset quick --out $(DEMO_OUT)
 
 test: $(VENV)/.stamp-dev
-	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile $(PYTEST_ARGS)
 
 lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff check .
