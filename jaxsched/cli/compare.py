@@ -9,18 +9,21 @@ from jaxsched.cli.episodes import Episodes, resolve
 from jaxsched.cli.main import app
 from jaxsched.cli.options import (
     Cut,
+    Format,
     JsonFile,
     Load,
     MeanGap,
     Mode,
     NumJobs,
     NumTraces,
+    Part,
     RuleOption,
     System,
     Trace,
     TraceOptions,
     TraceSeed,
     Window,
+    read_part,
     rule_options,
 )
 from jaxsched.cli.output import check_writable, console, write_json
@@ -57,13 +60,17 @@ def evaluate(
     cut: Cut = False,
     mean_gap: MeanGap = None,
     load: Load = None,
+    format: Format = None,
+    part: Part = None,
     window: Window = None,
     mode: Mode = None,
     option: RuleOption = None,
     json_file: JsonFile = None,
 ) -> None:
     """Metrics of one policy (or of all rule-based ones)."""
-    options = TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load)
+    options = TraceOptions(
+        trace_seed, num_traces, num_jobs, cut, mean_gap, load, format, read_part(part)
+    )
     players = Players([policy], [])
     if policy == "all":
         players = Players(None, [])
@@ -97,6 +104,8 @@ def compare(
     cut: Cut = False,
     mean_gap: MeanGap = None,
     load: Load = None,
+    format: Format = None,
+    part: Part = None,
     window: Window = None,
     mode: Mode = None,
     option: RuleOption = None,
@@ -104,7 +113,9 @@ def compare(
     html: Annotated[Path | None, typer.Option("--html", help="Write the report here.")] = None,
 ) -> None:
     """Table and figures of all baselines and of trained policies, intervals included."""
-    options = TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load)
+    options = TraceOptions(
+        trace_seed, num_traces, num_jobs, cut, mean_gap, load, format, read_part(part)
+    )
     names = None if policies is None else [name.strip() for name in policies.split(",")]
     players = Players([] if policies == "none" else names, checkpoint or [])
     rules, files = rule_options(window, mode, option), Files(json_file, html)

@@ -45,9 +45,7 @@ class Episodes(NamedTuple):
         return self
 
 
-def resolve(
-    name_or_path: str, system: System, options: TraceOptions, *, format: str | None = None
-) -> Episodes:
+def resolve(name_or_path: str, system: System, options: TraceOptions) -> Episodes:
     """Tables of a named trace, workload or file of any known format, as jobs of the system.
 
     Published traces are resampled or, with ``options.cut``, cut into consecutive pieces; the
@@ -57,7 +55,7 @@ def resolve(
       JaxschedError: unknown name, unreadable file, or nothing usable in it.
     """
     named = name_or_path in registry.names() or name_or_path in clusters.names()
-    if named and format is not None:
+    if named and options.format is not None:
         raise JaxschedError(f"{name_or_path}: is a name; accepted: --format with a file")
     if name_or_path in registry.names():
         tables = registry.get(
@@ -77,7 +75,7 @@ def resolve(
             f"'{name_or_path}' is neither a file nor a known trace; accepted: a trace file, or "
             f"{known}"
         )
-    loaded = load(name_or_path, format=format)
+    loaded = load(name_or_path, format=options.format)
     if not isinstance(loaded, Trace):
         return Episodes(system.adapt(loaded), Path(name_or_path).name, "")
     return _episodes(loaded, name_or_path, system, options)
@@ -96,6 +94,8 @@ def usable_jobs(name: str, seed: int, num_jobs: int) -> Trace:
 
 def _episodes(trace: Trace, name_or_path: str, system: System, options: TraceOptions) -> Episodes:
     num_jobs = options.num_jobs or system.num_jobs
+    digest = trace.digest()
+    trace = _part(trace, options.part)
     imported = import_trace(
         trace,
         mode="cut" if options.cut else "sample",
@@ -107,13 +107,21 @@ def _episodes(trace: Trace, name_or_path: str, system: System, options: TraceOpt
     how = "consecutive pieces" if options.cut else f"resampled, seed {options.seed}"
     if not imported.tables:
         raise JaxschedError(f"{name_or_path}: has fewer than {num_jobs} usable jobs")
-    digest = trace.digest()
     return Episodes(
         system.adapt(imported.tables),
         f"{trace.name} ({how}; SHA-256 {digest[:SHOWN_DIGITS]})",
         f"{imported.summary}\n{_demand(imported.summary)}\n  digest of the trace: {digest}",
         digest,
     )
+
+
+def _part(trace: Trace, part: tuple[float, float]) -> Trace:
+    """The jobs of a trace between two shares, in order of submission."""
+    if part == (0.0, 1.0):
+        return trace
+    first, last = (round(share * len(trace)) for share in part)
+    note = f"jobs {first} to {last} of {len(trace)} in order of submission"
+    return trace.by_submission().take(slice(first, last), note=note)
 
 
 def _demand(summary: ImportSummary) -> str:

@@ -20,6 +20,14 @@ NumJobs = Annotated[
 Cut = Annotated[bool, typer.Option("--cut", help="Cut a real trace into pieces, do not resample.")]
 MeanGap = Annotated[float | None, typer.Option(help="Rescale a real trace to this mean gap (s).")]
 Load = Annotated[float | None, typer.Option(help="Rescale a real trace to this offered load.")]
+Format = Annotated[
+    str | None,
+    typer.Option("--format", help="Format of trace files; told by their content if absent."),
+]
+Part = Annotated[
+    str | None,
+    typer.Option(help="Part of a real trace in order of submission, such as 0.8:1."),
+]
 Window = Annotated[
     int | None,
     typer.Option(min=0, help="Slots that rules see (0: whole queue); the agent's if absent."),
@@ -32,7 +40,18 @@ JsonFile = Annotated[Path | None, typer.Option("--json", help="Write all values 
 
 
 class TraceOptions(NamedTuple):
-    """How a trace becomes episodes; what is absent is left to the trace."""
+    """How a trace becomes episodes; what is absent is left to the trace.
+
+    Attributes:
+      seed: of everything drawn.
+      num_traces: traces to draw or to generate.
+      num_jobs: jobs of each.
+      cut: cut a published trace into consecutive pieces, do not resample it.
+      mean_gap_s: rescale a published trace to this mean gap.
+      load: rescale a published trace to this offered load.
+      format: of trace files; None: told by their content.
+      part: first and last share of a published trace's jobs, in order of submission.
+    """
 
     seed: int = 0
     num_traces: int | None = None
@@ -40,6 +59,27 @@ class TraceOptions(NamedTuple):
     cut: bool = False
     mean_gap_s: float | None = None
     load: float | None = None
+    format: str | None = None
+    part: tuple[float, float] = (0.0, 1.0)
+
+
+def read_part(text: str | None) -> tuple[float, float]:
+    """Two shares with a colon between; the whole if absent.
+
+    Raises:
+      JaxschedError: not two numbers from 0 to 1, the first one smaller.
+    """
+    from jaxsched.errors import JaxschedError
+
+    if text is None:
+        return 0.0, 1.0
+    try:
+        start, end = (float(word) for word in text.split(":"))
+    except ValueError:
+        start, end = 1.0, 0.0
+    if not 0 <= start < end <= 1:
+        raise JaxschedError(f"--part is {text!r}; accepted: START:END with 0 <= START < END <= 1")
+    return start, end
 
 
 def rule_options(

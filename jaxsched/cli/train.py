@@ -10,6 +10,7 @@ from jaxsched.cli.episodes import Episodes, resolve
 from jaxsched.cli.main import STOPPED, app
 from jaxsched.cli.options import (
     Cut,
+    Format,
     Load,
     MeanGap,
     NumJobs,
@@ -20,6 +21,9 @@ from jaxsched.cli.options import (
 )
 from jaxsched.cli.output import console, write_json
 from jaxsched.errors import JaxschedError
+
+TEST_SHARE, VALIDATION_SHARE = 0.2, 0.1
+"""Last shares of a published trace that are kept for the test and for choosing policies."""
 
 
 class Sets(NamedTuple):
@@ -53,6 +57,7 @@ def train(
     cut: Cut = False,
     mean_gap: MeanGap = None,
     load: Load = None,
+    format: Format = None,
 ) -> int:
     """Train a policy with a live display, then compare it with every baseline."""
     from jaxsched import registry, trainer
@@ -62,7 +67,7 @@ def train(
 
     chosen = registry.get(system)
     recipe = override(chosen.preset(preset), settings or [])
-    options = TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load)
+    options = TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format)
     sets = _sets(chosen, recipe, trace, test_trace, options)
     stages = chosen.training(recipe, sets.train.tables)
     parts = sets._asdict()
@@ -128,18 +133,31 @@ def _starting_weights(
 def _sets(
     system: Any, recipe: Any, trace: str | None, test_trace: str | None, options: TraceOptions
 ) -> Sets:
-    """Training, validation and test tables; a test drawn from the training source is fresh."""
+    """Training, validation and test tables; no job of a trace is in two of them.
+
+    Traces that are drawn have other seeds; published ones are split in order of submission.
+    """
     names = system.recipe_traces(recipe)
 
-    def draw(name: str, seed: int, count: int | None) -> Episodes:
-        chosen = options._replace(seed=options.seed + seed, num_traces=options.num_traces or count)
+    def draw(name: str, seed: int, count: int | None, part: tuple[float, float]) -> Episodes:
+        chosen = options._replace(
+            seed=options.seed + seed,
+            num_traces=options.num_traces or count,
+            format=options.format if Path(name).exists() else None,
+            part=part,
+        )
         return resolve(name, system, chosen)
 
-    train = draw(trace or names.train, 0, names.num_train).made_with(options)
-    test = draw(test_trace or trace or names.test, 1, names.num_test)
+    validates = names.validation is not None
+    end = 1.0 if test_trace is not None else 1.0 - TEST_SHARE
+    middle = end - VALIDATION_SHARE if validates else end
+    train = draw(trace or names.train, 0, names.num_train, (0.0, middle)).made_with(options)
+    rest = (0.0, 1.0) if test_trace is not None else (end, 1.0)
+    test = draw(test_trace or trace or names.test, 1, names.num_test, rest)
     if names.validation is None:
         return Sets(train, train, test)
-    return Sets(train, draw(trace or names.validation, 2, names.num_validation), test)
+    between = draw(trace or names.validation, 2, names.num_validation, (middle, end))
+    return Sets(train, between, test)
 
 
 def _introduce(

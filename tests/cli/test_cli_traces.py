@@ -10,6 +10,7 @@ from jaxsched import registry
 from jaxsched.cli import main
 from jaxsched.cli.episodes import resolve, usable_jobs
 from jaxsched.cli.options import TraceOptions
+from jaxsched.cli.train import _sets
 from jaxsched.errors import JaxschedError
 from jaxsched.traces import Trace, catalogue, clusters, load, read_trace, write_trace
 from jaxsched.traces.catalogue import Original, Published
@@ -162,6 +163,38 @@ def test_training_records_the_digests_of_published_traces(canonical, tmp_path, m
     digests = json.loads((tmp_path / "run" / "config.json").read_text())["config"]["trace_digests"]
     assert digests["train, published"] == read_trace(canonical).digest()
     assert digests["train"] != digests["train, published"]
+
+
+def test_training_splits_a_published_trace_by_time(canonical):
+    chosen = registry.get("dl2")
+    recipe = chosen.preset("quick")
+    options = TraceOptions(num_traces=3, num_jobs=6)
+    sets = _sets(chosen, recipe, str(canonical), None, options)
+    named = [part.summary.splitlines()[1].strip() for part in sets]
+    assert named == [
+        "jobs 0 to 29 of 41 in order of submission",
+        "jobs 29 to 33 of 41 in order of submission",
+        "jobs 33 to 41 of 41 in order of submission",
+    ]
+    assert {part.digest for part in sets} == {read_trace(canonical).digest()}
+    apart = _sets(chosen, recipe, str(canonical), "dl2-testbed", options)
+    assert "jobs 37 to 41 of 41" in apart.validation.summary and apart.test.summary == ""
+    whole = _sets(registry.get("sched2"), registry.get("sched2").preset("quick"), str(canonical),
+                  str(canonical), options)  # fmt: skip
+    assert whole.train is whole.validation and "in order of" not in whole.test.summary
+
+
+def test_part_and_format_where_a_trace_is_played(canonical, published, capsys):
+    base = ["evaluate", "sched2", "--policy", "fifo", "--num-traces", "1", "--num-jobs", "5"]
+    text = said(capsys, *base, "--trace", canonical, "--part", "0.5:1")
+    assert "jobs 20 to 41 of 41 in order of submission" in text
+    named = said(capsys, *base, "--trace", published, "--format", "philly-csv")
+    assert "table (philly-csv): 41 rows read" in named
+    assert "the header is" in refused(capsys, *base, "--trace", published, "--format", "itp")
+    assert "is a name" in refused(capsys, *base, "--trace", "philly-like", "--format", "itp")
+    for part in ("0.5", "1:0.5", "a:b", "-1:1", "0:1:2", "nan:1"):
+        message = refused(capsys, *base, "--trace", canonical, f"--part={part}")
+        assert "accepted: START:END with 0 <= START < END <= 1" in message
 
 
 def test_workloads_are_cut_where_enough_jobs_can_be_used():

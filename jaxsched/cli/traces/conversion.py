@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from jaxsched.cli.episodes import GENERATED_JOBS, resolve
-from jaxsched.cli.options import Cut, Load, MeanGap, NumJobs, NumTraces, TraceOptions
+from jaxsched.cli.options import Cut, Format, Load, MeanGap, NumJobs, NumTraces, TraceOptions
 from jaxsched.cli.output import check_writable, console, make_folder
-from jaxsched.cli.traces.group import Format, Seed, check_ending, print_trace, traces
+from jaxsched.cli.traces.group import Seed, check_ending, print_trace, traces
 from jaxsched.errors import JaxschedError
 from jaxsched.traces.trace import Trace
 
@@ -44,9 +44,9 @@ def convert(
     load: Load = None,
 ) -> None:
     """Write a trace in another layout, or as the job tables of a system."""
-    options = TraceOptions(seed, num_traces, num_jobs, cut, mean_gap, load)
+    options = TraceOptions(seed, num_traces, num_jobs, cut, mean_gap, load, format)
     if system is None:
-        if options != TraceOptions():
+        if options != TraceOptions(format=format):
             raise JaxschedError(
                 "the seed, --num-traces, --num-jobs, --cut, --mean-gap and --load make job tables; "
                 "accepted: together with --system"
@@ -58,7 +58,7 @@ def convert(
 
     check_ending(out, TABLE_ENDINGS)
     check_writable(out)
-    episodes = resolve(trace, registry.get(system), options, format=format).made_with(options)
+    episodes = resolve(trace, registry.get(system), options).made_with(options)
     make_folder(out)
     write_tables(out, episodes.tables)
     screen = console()

@@ -16,9 +16,6 @@ traces = typer.Typer(
 app.add_typer(traces, name="traces")
 
 Seed = Annotated[int, typer.Option(min=0, help="Seed.")]
-Format = Annotated[
-    str | None, typer.Option("--format", help="Format of the file; told by its content if absent.")
-]
 
 
 def check_ending(path: Path, endings: Sequence[str]) -> None:

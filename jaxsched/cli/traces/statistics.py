@@ -6,9 +6,18 @@ from typing import Annotated, Any
 import typer
 
 from jaxsched.cli.episodes import GENERATED_JOBS, resolve
-from jaxsched.cli.options import Cut, JsonFile, Load, MeanGap, NumJobs, NumTraces, TraceOptions
+from jaxsched.cli.options import (
+    Cut,
+    Format,
+    JsonFile,
+    Load,
+    MeanGap,
+    NumJobs,
+    NumTraces,
+    TraceOptions,
+)
 from jaxsched.cli.output import check_writable, console, make_folder, write_json
-from jaxsched.cli.traces.group import Format, Seed, traces
+from jaxsched.cli.traces.group import Seed, traces
 from jaxsched.errors import JaxschedError
 from jaxsched.traces.trace import Trace
 
@@ -44,23 +53,21 @@ def describe(
     for path in (plot, json_file):
         if path is not None:
             check_writable(path)
-    options = TraceOptions(seed, num_traces, num_jobs, cut, mean_gap, load)
+    options = TraceOptions(seed, num_traces, num_jobs, cut, mean_gap, load, format)
     out = console()
-    as_it_is = None if system else _published(trace, format, options)
+    as_it_is = None if system else _published(trace, options)
     if as_it_is is not None:
         figures = _describe_trace(out, as_it_is, servers, gpus_per_server or 8, daily, plot)
     else:
         cluster = (servers, gpus_per_server)
-        figures = _describe_tables(
-            out, trace, format, system or TABLES_SYSTEM, options, cluster, plot
-        )
+        figures = _describe_tables(out, trace, system or TABLES_SYSTEM, options, cluster, plot)
     if json_file is not None:
         out.print(f"figures written to {write_json(json_file, figures)}", highlight=False)
     if plot is not None:
         out.print(f"plot written to {plot}", highlight=False)
 
 
-def _published(name_or_path: str, format: str | None, options: TraceOptions) -> Trace | None:
+def _published(name_or_path: str, options: TraceOptions) -> Trace | None:
     """The trace, if it is a published, canonical or generated one; None if it is job tables."""
     from jaxsched.traces import clusters, load, registry
 
@@ -71,14 +78,15 @@ def _published(name_or_path: str, format: str | None, options: TraceOptions) -> 
             name_or_path, options.seed, options.num_jobs or GENERATED_JOBS
         )
     elif Path(name_or_path).exists():
-        loaded = load(name_or_path, format=format)
+        loaded = load(name_or_path, format=options.format)
         if not isinstance(loaded, Trace):
             return None
         found = loaded
     else:
         return None
-    drawn = TraceOptions(options.seed, num_jobs=options.num_jobs)
-    if options != (drawn if name_or_path in clusters.names() else TraceOptions()):
+    plain = TraceOptions(format=options.format)
+    drawn = plain._replace(seed=options.seed, num_jobs=options.num_jobs)
+    if options != (drawn if name_or_path in clusters.names() else plain):
         raise JaxschedError(
             f"{name_or_path}: is described as it is; accepted: --num-traces, --cut, --mean-gap and "
             "--load, and for files --seed and --num-jobs, together with --system"
@@ -108,7 +116,6 @@ def _describe_trace(
 def _describe_tables(
     out: Any,
     name_or_path: str,
-    format: str | None,
     system: str,
     options: TraceOptions,
     cluster: tuple[int | None, int | None],
@@ -120,7 +127,7 @@ def _describe_tables(
     chosen = registry.get(system)
     mapping = chosen.mapping(mean_gap_s=None, load=None)
     servers, gpus = cluster[0] or mapping.num_servers, cluster[1] or mapping.gpus_per_server
-    episodes = resolve(name_or_path, chosen, options, format=format).made_with(options)
+    episodes = resolve(name_or_path, chosen, options).made_with(options)
     figures = describe_tables(episodes.tables, num_servers=servers, gpus_per_server=gpus)
     if episodes.summary:
         out.print(episodes.summary, highlight=False)
