@@ -57,6 +57,10 @@ CLAIRVOYANT: tuple[Order, ...] = ("sjf", "spf", "tetris", "srtf")
 QUEUE_THRESHOLD = 30_000
 """GPU-seconds of service after which Tiresias demotes a job, as in MLFS' baseline."""
 
+DECADES = (60, 600, 6_000, 60_000, 600_000, 6_000_000)
+"""Thresholds (GPU-seconds) of a LAS with a queue for each order of magnitude: where run times spread
+over five of them, one threshold leaves most jobs in a queue with others of all lengths."""
+
 LARGEST_OPTION = 2**30
 
 
@@ -157,7 +161,10 @@ POLICIES = MappingProxyType(
         "tetris": Policy("tetris", "skip", "load_balance"),
         "tetris-pack": Policy("tetris", "skip", "pack"),
         "srtf": Policy("srtf", "skip"),
+        "srtf-300s": Policy("srtf", "skip", restart_s=300),
         "las": Policy("las", "skip"),
+        "las-decades": Policy("las", "skip", thresholds=DECADES),
+        "las-decades-300s": Policy("las", "skip", thresholds=DECADES, restart_s=300),
     }
 )
 """The policies that a leaderboard compares, by name."""
