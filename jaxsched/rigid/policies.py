@@ -58,8 +58,8 @@ QUEUE_THRESHOLD = 30_000
 """GPU-seconds of service after which Tiresias demotes a job, as in MLFS' baseline."""
 
 DECADES = (60, 600, 6_000, 60_000, 600_000, 6_000_000)
-"""Thresholds (GPU-seconds) of a LAS with a queue for each order of magnitude: where run times spread
-over five of them, one threshold leaves most jobs in a queue with others of all lengths."""
+"""Thresholds (GPU-seconds) of a LAS with a queue for each order of magnitude: where run times
+spread over five of them, one threshold leaves most jobs in a queue with others of all lengths."""
 
 LARGEST_OPTION = 2**30
 
