@@ -9,6 +9,7 @@ which may be missing. Reading what was written gives the same trace, to the bit.
 import gzip
 import io
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ MAGIC = "PAR1"  # first letters of a Parquet file
 FIRST = "# jaxsched trace 1 "  # first letters of a text file that says what it is
 
 _KEY = b"jaxsched"
+_SPECIAL = re.compile(r'[",\r\n]')
 _OTHERS = [column.name for column in TRACE_COLUMNS if not column.required]
 _KINDS = {column.name: column.kind for column in TRACE_COLUMNS}
 
@@ -149,20 +151,22 @@ def _from_parquet(path: PathLike) -> tuple[dict[str, Values], dict[str, Any]]:
 
 
 def _to_csv(trace: Trace) -> bytes:
-    import csv
-
-    buffer = io.StringIO()
-    buffer.write(f"{FIRST}{_facts(trace)}\n")
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(trace.columns)
     cells = [
-        values.tolist() if _KINDS[name] == "text" else map(_number, values.tolist())
+        map(_quoted if _KINDS[name] == "text" else _number, values.tolist())
         for name, values in trace.columns.items()
     ]
-    writer.writerows(zip(*cells, strict=True))
-    if "\0" in buffer.getvalue():
-        raise JaxschedError(f"{trace.name}: has texts with NUL letters; accepted: a .parquet file")
-    return buffer.getvalue().encode()
+    rows = list(map(",".join, zip(*cells, strict=True)))
+    if any("\0" in row for row in rows):
+        raise JaxschedError(
+            f"trace '{trace.name}': has texts with NUL letters; accepted: a .parquet file"
+        )
+    lines = [f"{FIRST}{_facts(trace)}", ",".join(trace.columns), *rows]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _quoted(text: str) -> str:
+    """A text as a cell; the standard library's writer leaves a carriage return bare."""
+    return '"' + text.replace('"', '""') + '"' if _SPECIAL.search(text) else text
 
 
 def _number(value: float) -> str:

@@ -30,6 +30,11 @@ def result(name):
     return simulate(CASES[name])
 
 
+ALWAYS = ("mlf_h", "gandiva", "tiresias", "use_migration")
+"""Each run compiles an environment of its own. The other policies and switches are compared with
+the oracle (``test_mlfs_env_oracle.py``), which reproduces all cases (``test_mlfs_oracle.py``)."""
+
+
 def test_every_kind_is_there():
     assert (len(ONE_RUN), len(REFUSED)) == (14, 1)
     assert {name for name, _, _ in MANY_RUNS} == {"11_policies_60", "12_ablations_60"}
@@ -42,7 +47,14 @@ def test_case(name):
     assert differences(expect, in_layout(result(name), expect)) == []
 
 
-@pytest.mark.parametrize(("name", "key", "run"), MANY_RUNS, ids=lambda part: part)
+@pytest.mark.parametrize(
+    ("name", "key", "run"),
+    [
+        pytest.param(*parts, marks=() if parts[2] in ALWAYS else pytest.mark.slow)
+        for parts in MANY_RUNS
+    ],
+    ids=lambda part: part,
+)
 def test_one_run_of_a_case(name, key, run):
     """Only this run, so that each environment is compiled once and a failure names it."""
     case = CASES[name]

@@ -21,7 +21,12 @@ def small(**columns):
 
 
 TRACE = Trace(
-    small(user=["a,b", 'q"\n'], status=["", "failed"]), "t", "hand", "local", ("n 1", "ü"), 7
+    small(user=["a,b", 'q"\n'], group=["\r", " x\r\n"], status=["", "failed"]),
+    "t",
+    "hand",
+    "local",
+    ("n 1", "ü"),
+    7,
 )
 
 
