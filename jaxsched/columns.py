@@ -22,6 +22,33 @@ def describe_value(value: Any, limit: int = 40) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
+def named_column(columns: Mapping[str, Values], name: str, owner: str) -> Values:
+    """One of several columns.
+
+    Args:
+      columns: name -> values.
+      name: the wanted one.
+      owner: what has the columns, for messages.
+
+    Raises:
+      JaxschedError: there is no such column.
+    """
+    if name not in columns:
+        raise JaxschedError(f"{owner} has no column '{name}'; it has {', '.join(columns)}")
+    return columns[name]
+
+
+def check_lengths(columns: Mapping[str, Values], owner: str) -> None:
+    """Refuse columns of different lengths; ``owner`` has them, for messages."""
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise JaxschedError(
+            f"{owner} has columns of different lengths ({found}); "
+            "accepted: one value per job in each"
+        )
+
+
 def to_column(values: Any, column: str, table: str, kind: str) -> Values:
     """A read-only copy of one column.
 

@@ -16,7 +16,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.columns import Values, describe_value, list_lengths, to_column, to_length
+from jaxsched.columns import (
+    Values,
+    check_lengths,
+    describe_value,
+    list_lengths,
+    named_column,
+    to_column,
+    to_length,
+)
 from jaxsched.errors import JaxschedError
 
 Integers = npt.NDArray[np.int64]
@@ -97,22 +105,12 @@ class JobTable:
             column: to_column(values, column, self.name, kinds.get(column, "whole"))
             for column, values in self.columns.items()
         }
-        lengths = {column: len(values) for column, values in converted.items()}
-        if len(set(lengths.values())) > 1:
-            found = ", ".join(f"{column} {length}" for column, length in lengths.items())
-            raise JaxschedError(
-                f"table '{self.name}' has columns of different lengths ({found}); "
-                "accepted: one value per job in each"
-            )
+        check_lengths(converted, f"table '{self.name}'")
         object.__setattr__(self, "columns", MappingProxyType(converted))
 
     def __getitem__(self, column: str) -> Values:
         """The values of one column."""
-        if column not in self.columns:
-            raise JaxschedError(
-                f"table '{self.name}' has no column '{column}'; it has {', '.join(self.columns)}"
-            )
-        return self.columns[column]
+        return named_column(self.columns, column, f"table '{self.name}'")
 
     def __len__(self) -> int:
         """Number of jobs."""

@@ -1,5 +1,6 @@
 """Job tables from the ``--trace`` option: a named trace, a workload, or a file of any format."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,9 +11,11 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.system import System
 from jaxsched.traces import ImportSummary, Trace, clusters, import_trace, load, registry
+from jaxsched.traces.formats import Loaded
 
 NUM_TRACES = 30  # made of a published trace, unless asked otherwise
 GENERATED_JOBS = 10_000  # of a workload like a cluster's that is not cut into episodes
+Read = Callable[..., Loaded]
 SHOWN_DIGITS = 12  # of a digest
 
 
@@ -45,11 +48,19 @@ class Episodes(NamedTuple):
         return self
 
 
-def resolve(name_or_path: str, system: System, options: TraceOptions) -> Episodes:
+def resolve(
+    name_or_path: str, system: System, options: TraceOptions, *, read: Read = load
+) -> Episodes:
     """Tables of a named trace, workload or file of any known format, as jobs of the system.
 
     Published traces are resampled or, with ``options.cut``, cut into consecutive pieces; the
     workloads of ``jaxsched.traces.clusters`` are always cut, so that their bursts and hours stay.
+
+    Args:
+      name_or_path: what ``--trace`` was given.
+      system: whose jobs are wanted.
+      options: how the trace becomes episodes.
+      read: reads files; who resolves one file several times may keep what it gave.
 
     Raises:
       JaxschedError: unknown name, unreadable file, or nothing usable in it.
@@ -75,7 +86,7 @@ def resolve(name_or_path: str, system: System, options: TraceOptions) -> Episode
             f"'{name_or_path}' is neither a file nor a known trace; accepted: a trace file, or "
             f"{known}"
         )
-    loaded = load(name_or_path, format=options.format)
+    loaded = read(name_or_path, format=options.format)
     if not isinstance(loaded, Trace):
         return Episodes(system.adapt(loaded), Path(name_or_path).name, "")
     return _episodes(loaded, name_or_path, system, options)

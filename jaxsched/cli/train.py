@@ -1,6 +1,7 @@
 """``jaxsched train``: train, compare with every baseline, report."""
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -137,7 +138,10 @@ def _sets(
 
     Traces that are drawn have other seeds; published ones are split in order of submission.
     """
+    from jaxsched.traces import load
+
     names = system.recipe_traces(recipe)
+    read = cache(load)  # the same file three times
 
     def draw(name: str, seed: int, count: int | None, part: tuple[float, float]) -> Episodes:
         chosen = options._replace(
@@ -146,7 +150,7 @@ def _sets(
             format=options.format if Path(name).exists() else None,
             part=part,
         )
-        return resolve(name, system, chosen)
+        return resolve(name, system, chosen, read=read)
 
     validates = names.validation is not None
     end = 1.0 if test_trace is not None else 1.0 - TEST_SHARE

@@ -10,7 +10,8 @@ import numpy as np
 from jaxsched.jobs import Integers
 from jaxsched.leaderboard.workloads import Prepared
 from jaxsched.rigid import Policy, Records, replay, summary
-from jaxsched.rigid.bounds import Goals, lower_bounds
+from jaxsched.rigid.bounds import Goals, LowerBounds, lower_bounds
+from jaxsched.rigid.policies import Locality
 from jaxsched.statistics import Interval, ratio_interval
 
 BLOCKS = 50
@@ -110,36 +111,33 @@ def play(
       iterations: of the bounds from prices; see ``lower_bounds``.
       report: called with a line when the bounds and when each policy are done.
     """
-    table, cluster = prepared.table, prepared.cluster
     began = time.perf_counter()
-    bounds = lower_bounds(
-        table["submit_time"],
-        table["num_gpus"],
-        table["duration"],
-        num_servers=cluster.num_servers,
-        gpus_per_server=cluster.gpus_per_server,
-        iterations=iterations,
-    )
+    by_locality: dict[Locality, LowerBounds] = {"strict": _bounds(prepared, "strict", iterations)}
+    bounds = by_locality["strict"]
     best = bounds.preemptive.avg_jct_s
     report(f"bounds: {best / 3600:.2f} h, {time.perf_counter() - began:.0f} s")
     reference = REFERENCE if REFERENCE in policies else next(iter(policies))
-    compared = block_sums(replay(table, cluster, policies[reference]).jct)
-    standings = []
-    for name, policy in policies.items():
-        goals = bounds.preemptive if policy.preemptive else bounds.non_preemptive
-        if policy.locality == "any":
-            goals = _without_places(prepared, iterations, policy)
-        standing = _standing(prepared, name, policy, goals, compared)
-        standings.append(standing)
+    compared: list[float] = []
+    found: dict[str, Standing] = {}
+    for name in (reference, *(name for name in policies if name != reference)):
+        policy = policies[name]
+        if policy.locality not in by_locality:
+            by_locality[policy.locality] = _bounds(prepared, policy.locality, iterations)
+        allowed = by_locality[policy.locality]
+        goals = allowed.preemptive if policy.preemptive else allowed.non_preemptive
+        records, seconds = _timed(prepared, policy)
+        compared = compared or block_sums(records.jct)
+        standing = _standing(prepared, name, policy, goals, records, seconds, compared)
+        found[name] = standing
         report(
             f"{name}: {standing.avg_jct.estimate / 3600:.2f} h, {standing.jct_ratio:.2f} x bound, "
             f"{standing.seconds:.1f} s"
         )
     return Standings(
         workload=prepared.name,
-        num_jobs=len(table),
-        num_servers=cluster.num_servers,
-        gpus_per_server=cluster.gpus_per_server,
+        num_jobs=len(prepared.table),
+        num_servers=prepared.cluster.num_servers,
+        gpus_per_server=prepared.cluster.gpus_per_server,
         load=prepared.load,
         digest=prepared.digest,
         notes=prepared.notes,
@@ -150,14 +148,14 @@ def play(
             "makespan_s": bounds.makespan_s,
         },
         reference=reference,
-        standings=tuple(standings),
+        standings=tuple(found[name] for name in policies),
     )
 
 
 def block_interval(values: Integers, *, blocks: int = BLOCKS) -> Interval:
     """Mean of a series ``[n]`` with a 95 % bootstrap interval over blocks of neighbours."""
-    parts = np.array_split(values, min(blocks, len(values)))
-    return ratio_interval(block_sums(values, blocks=blocks), [float(len(part)) for part in parts])
+    counts = block_sums(np.ones_like(values), blocks=blocks)
+    return ratio_interval(block_sums(values, blocks=blocks), counts)
 
 
 def block_sums(values: Integers, *, blocks: int = BLOCKS) -> list[float]:
@@ -165,25 +163,28 @@ def block_sums(values: Integers, *, blocks: int = BLOCKS) -> list[float]:
     return [float(np.sum(part)) for part in np.array_split(values, min(blocks, len(values)))]
 
 
-def _without_places(prepared: Prepared, iterations: int, policy: Policy) -> Goals:
-    """The bounds for jobs that may be split over any free GPUs."""
+def _bounds(prepared: Prepared, locality: Locality, iterations: int) -> LowerBounds:
     table, cluster = prepared.table, prepared.cluster
-    bounds = lower_bounds(
+    return lower_bounds(
         table["submit_time"],
         table["num_gpus"],
         table["duration"],
         num_servers=cluster.num_servers,
         gpus_per_server=cluster.gpus_per_server,
-        locality="any",
+        locality=locality,
         iterations=iterations,
     )
-    return bounds.preemptive if policy.preemptive else bounds.non_preemptive
 
 
 def _standing(
-    prepared: Prepared, name: str, policy: Policy, goals: Goals, compared: list[float]
+    prepared: Prepared,
+    name: str,
+    policy: Policy,
+    goals: Goals,
+    records: Records,
+    seconds: float,
+    compared: list[float],
 ) -> Standing:
-    records, seconds = _timed(prepared, policy)
     figures = summary(records, prepared.cluster)
     avg_jct = block_interval(records.jct)
     return Standing(

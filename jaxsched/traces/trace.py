@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.columns import describe_value
+from jaxsched.columns import check_lengths, describe_value, named_column
 from jaxsched.errors import JaxschedError
 
 Values = npt.NDArray[Any]  # float64 or str_
@@ -128,24 +128,14 @@ class Trace:
             for column in TRACE_COLUMNS
             if column.name in self.columns
         }
-        lengths = {name: len(values) for name, values in columns.items()}
-        if len(set(lengths.values())) > 1:
-            found = ", ".join(f"{name} {length}" for name, length in lengths.items())
-            raise JaxschedError(
-                f"trace '{self.name}' has columns of different lengths ({found}); "
-                "accepted: one value per job in each"
-            )
+        check_lengths(columns, f"trace '{self.name}'")
         object.__setattr__(self, "columns", MappingProxyType(columns))
         if self.rows_read < 0:
             object.__setattr__(self, "rows_read", len(self))
 
     def __getitem__(self, column: str) -> Values:
         """The values of one column."""
-        if column not in self.columns:
-            raise JaxschedError(
-                f"trace '{self.name}' has no column '{column}'; it has {', '.join(self.columns)}"
-            )
-        return self.columns[column]
+        return named_column(self.columns, column, f"trace '{self.name}'")
 
     def __contains__(self, column: str) -> bool:
         """Whether the trace has a column."""

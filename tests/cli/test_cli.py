@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import refused
 
 from jaxsched.cli import main
 
@@ -49,17 +50,6 @@ def run(tmp_path_factory, trace) -> Path:
 def train(path: Path, trace: Path, *more: str) -> int:
     traces = ["--trace", str(trace), "--test-trace", str(trace)]
     return main(["train", "sched2", *TINY, *traces, "--out", str(path), *more])
-
-
-def refused(capsys, *arguments: str) -> str:
-    """The one line that a command ends with; its exit status must be 2."""
-    capsys.readouterr()
-    assert main(list(arguments)) == 2
-    captured = capsys.readouterr()
-    lines = captured.err.strip().splitlines()
-    assert len(lines) == 1, captured.err
-    assert lines[0].startswith("jaxsched: ")
-    return lines[0]
 
 
 def test_list_names_everything(capsys):

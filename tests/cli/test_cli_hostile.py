@@ -5,6 +5,7 @@ import os
 import sys
 
 import pytest
+from command_line import refused
 
 from jaxsched.cli import main
 
@@ -17,14 +18,6 @@ def jobs(tmp_path):
     path = tmp_path / "[b]jobs$\\frac$.csv"
     path.write_text(JOBS)
     return path
-
-
-def refused(capsys, *arguments):
-    capsys.readouterr()
-    assert main(list(map(str, arguments))) == 2
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert len(lines) == 1 and lines[0].startswith("jaxsched: ")
-    return lines[0]
 
 
 def test_names_are_printed_as_they_are(jobs, tmp_path, capsys):

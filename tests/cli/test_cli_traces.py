@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from command_line import refused
 
 from jaxsched import registry
 from jaxsched.cli import main
@@ -45,15 +46,6 @@ def said(capsys, *arguments):
     captured = capsys.readouterr()
     assert status == 0, captured.err
     return captured.out
-
-
-def refused(capsys, *arguments):
-    """The one line that a command ends with; its exit status must be 2."""
-    capsys.readouterr()
-    assert main(list(map(str, arguments))) == 2
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert len(lines) == 1 and lines[0].startswith("jaxsched: ")
-    return lines[0]
 
 
 def test_import_writes_the_trace_and_says_what_it_did(published, tmp_path, capsys):
