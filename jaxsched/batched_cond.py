@@ -1,4 +1,4 @@
-"""A condition that stays one when it is vectorised.
+"""Conditions and numbers of rounds that stay scalar when they are vectorised.
 
 ``jax.lax.cond`` under ``vmap`` computes its branch for every copy at every call. Where all copies
 tend to need the branch at the same calls, it pays to skip it whenever none does.
@@ -37,6 +37,21 @@ def apply_if(
         return select(condition, function(tree, given), tree)
 
     return _gated(where)(condition, condition, tree, given)
+
+
+@jax.custom_batching.custom_vmap
+def largest_of_copies(number: Array) -> Array:
+    """The scalar itself; vectorised, the largest over all copies, one number for all of them.
+
+    For numbers of rounds that may be too many but not too few.
+    """
+    return number
+
+
+@largest_of_copies.def_vmap
+def _(axis_size: int, batched: Any, number: Array) -> tuple[Array, bool]:
+    del axis_size, batched
+    return largest_of_copies(jnp.max(number)), False
 
 
 def _gated(where: Callable[..., PyTree]) -> Callable[..., PyTree]:

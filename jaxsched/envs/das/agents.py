@@ -9,7 +9,7 @@ Axes: ``T`` time, ``B`` batch, ``N`` slots, ``M`` machines; ``S`` = tau + T deci
 those remembered at its first step first.
 """
 
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +18,9 @@ from jaxsched.algorithms import gaussian
 from jaxsched.algorithms.agents import Agents, Likelihood
 from jaxsched.envs.das import walk_process as wp
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.networks import DASNetwork, Embedding, Trunk
+from jaxsched.envs.das.networks import DASNetwork, Trunk
 from jaxsched.envs.das.observation import Observation
+from jaxsched.envs.das.outlook import Outlook, noise_of, outlook_by_width
 from jaxsched.history import Remembered, WithHistory
 from jaxsched.types import Array, PRNGKey, PyTree, Specs
 
@@ -72,9 +73,9 @@ class WalkRows(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """Both agents' distributions; ``embedding`` is of the decisions to take."""
+    """Both agents' distributions; ``outlook`` is of the decisions to take."""
 
-    embedding: Embedding
+    outlook: Outlook
     rows: DiagonalRows | WalkRows
 
 
@@ -131,31 +132,25 @@ def das_agents(env: DAS, options: DASNetwork | None = None) -> Agents:
     def predict(params: PyTree, observation: PyTree, affinity: Array | None) -> Prediction:
         """Over leaves ``[T, B, ...]``; results ``[B, T, ...]``."""
         if not options.remembers:
-            embedding, _ = embed(params, finite(batch_first(observation)))
-            return Prediction(
-                embedding, DiagonalRows(embedding.affinity_mean, embedding.affinity_std)
-            )
+            outlook = outlook_by_width(trunk, params, finite(batch_first(observation)))
+            return Prediction(outlook, DiagonalRows(outlook.affinity_mean, outlook.affinity_std))
         sequence = sequence_of(observation, affinity)
-        embedding, scales = embed(params, sequence.observation)
-        features = features_of(options, embedding, scales, sequence.observation.real)
-        single = wp.evidence(features, sequence.affinity - embedding.affinity_mean)
+        outlook = outlook_by_width(trunk, params, sequence.observation)
+        single = wp.evidence(outlook.features, sequence.affinity - outlook.affinity_mean)
         seen = jax.tree.map(lambda x: weighted_sum(sequence.weight, x), single)
-        given = wp.posterior(seen, scales.noise)
-        embedding, features = jax.tree.map(lambda x: x[:, options.history :], (embedding, features))
-        mean = wp.predict(given, features, embedding.affinity_mean)
-        return Prediction(embedding, WalkRows(mean, given, features))
-
-    def embed(params: PyTree, observation: Observation) -> tuple[Embedding, Any]:
-        return cast(tuple[Embedding, Any], trunk.apply(params, observation))
+        given = wp.posterior(seen, noise_of(trunk, params, sequence.observation))
+        outlook = jax.tree.map(lambda x: x[:, options.history :], outlook)
+        mean = wp.predict(given, outlook.features, outlook.affinity_mean)
+        return Prediction(outlook, WalkRows(mean, given, outlook.features))
 
     def likelihood(prediction: Prediction, action: Action, real: Array) -> Likelihood:
         """Over leaves ``[B, T, ...]``."""
-        embedding = prediction.embedding
+        outlook = prediction.outlook
         priority = jnp.where(real, action["priority"], 0.0)
         affinity = jnp.where(real[..., None], action["affinity"], 0.0)
         rows, spread = prediction.rows.log_density(affinity)
-        slots = gaussian.log_density(priority, embedding.priority_mean, embedding.priority_std)
-        entropy = gaussian.entropy(embedding.priority_std)
+        slots = gaussian.log_density(priority, outlook.priority_mean, outlook.priority_std)
+        entropy = gaussian.entropy(outlook.priority_std)
         return Likelihood(
             log_prob={
                 ORDERING: jnp.where(real, slots, 0.0),
@@ -173,9 +168,9 @@ def das_agents(env: DAS, options: DASNetwork | None = None) -> Agents:
     ) -> tuple[Action, dict[str, Array]]:
         del mask
         prediction = predict(params, add_time(observation), None)
-        embedding = prediction.embedding
+        outlook = prediction.outlook
         order_key, row_key = jax.random.split(key)
-        priority = gaussian.sample(order_key, embedding.priority_mean, embedding.priority_std)
+        priority = gaussian.sample(order_key, outlook.priority_mean, outlook.priority_std)
         affinity = prediction.rows.sample(row_key)
         action = {"priority": priority, "affinity": affinity}
         real = current(observation).real[:, None]
@@ -185,7 +180,7 @@ def das_agents(env: DAS, options: DASNetwork | None = None) -> Agents:
     def greedy(params: PyTree, observation: PyTree, mask: PyTree) -> Action:
         del mask
         prediction = predict(params, add_time(observation), None)
-        priority = prediction.embedding.priority_mean
+        priority = prediction.outlook.priority_mean
         return drop_time({"priority": priority, "affinity": prediction.rows.mean})
 
     def evaluate(params: PyTree, observation: PyTree, mask: PyTree, action: Action) -> Likelihood:
@@ -197,20 +192,11 @@ def das_agents(env: DAS, options: DASNetwork | None = None) -> Agents:
     def means(params: PyTree, observation: PyTree, mask: PyTree, action: Action) -> Action:
         del mask
         prediction = predict(params, observation, action["affinity"])
-        priority = prediction.embedding.priority_mean
+        priority = prediction.outlook.priority_mean
         found: Action = batch_first({"priority": priority, "affinity": prediction.rows.mean})
         return found
 
     return Agents(init, sample, greedy, evaluate, means)
-
-
-def features_of(options: DASNetwork, embedding: Embedding, scales: Any, real: Array) -> Array:
-    """Features of the walk process ``[..., N, m, F]``, zero in slots that are not real."""
-    graph = wp.machine_graph(embedding.jobs, embedding.machines, scales.rho, options.product)
-    features = wp.kernel_features(
-        graph, scales.beta, options.walk_length, options.basis, options.kernel
-    )
-    return jnp.where(real[..., None, None], features, 0.0)
 
 
 def sequence_of(observation: Remembered, affinity: Array | None) -> Sequence:

@@ -24,8 +24,9 @@ class Derived(NamedTuple):
         whether all do, whether on one machine, and the load.
       machines: float32 ``[..., M, 9]``: free GPUs relative to the most free machine, whether idle,
         share of waiting jobs of which an instance fits, and the load.
-      pairs: float32 ``[..., N, M, 3]``: share of the job's instances that fit on the machine,
-        whether all do, share of GPUs left free by them.
+      pairs: float32 ``[..., N, M, 8]``: share of the job's instances that fit on the machine,
+        whether all do, shares of GPUs and of CPUs left free by them; then the same again for jobs
+        that fit on one machine, else 0.
     """
 
     jobs: Array
@@ -101,8 +102,11 @@ def _derived(env: DAS, known: Recovered) -> tuple[Array, Array, Array]:
     machines = jnp.concatenate(
         [machines, jnp.broadcast_to(load, (env.num_servers, load.size))], axis=-1
     )
-    taken = jnp.minimum(known.fit, known.instances[:, None]) * known.requests[:, :1]
-    left = (free[None, :] - taken) / env.gpus_per_server
-    pairs = jnp.stack([share, share >= 1, left], axis=-1)
+    taken = jnp.minimum(known.fit, known.instances[:, None])[..., None] * known.requests[:, None]
+    left = known.free - taken
+    capacity = jnp.array([env.gpus_per_server, env.cpus_per_server])
+    pairs = jnp.concatenate([share[..., None], share[..., None] >= 1, left[..., :2] / capacity], -1)
+    on_one = jnp.max(share, axis=-1) >= 1
+    pairs = jnp.concatenate([pairs, jnp.where(on_one[:, None, None], pairs, 0)], axis=-1)
     real = known.real
     return jnp.where(real[:, None], jobs, 0), machines, jnp.where(real[:, None, None], pairs, 0)

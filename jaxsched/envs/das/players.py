@@ -8,7 +8,7 @@ Axes: ``N`` slots, ``M`` machines, ``F`` features of the walk process.
 """
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,9 +16,10 @@ import jax.numpy as jnp
 from jaxsched.algorithms import gaussian
 from jaxsched.algorithms.agents import Agents
 from jaxsched.envs.das import walk_process as wp
-from jaxsched.envs.das.agents import WalkRows, das_agents, features_of, finite, is_decision
+from jaxsched.envs.das.agents import WalkRows, das_agents, finite, is_decision
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.networks import DASNetwork, Embedding, Trunk
+from jaxsched.envs.das.networks import DASNetwork, Trunk
+from jaxsched.envs.das.outlook import noise_of, outlook_of
 from jaxsched.policies import Play, Policy, View, no_memory
 from jaxsched.types import PRNGKey, PyTree
 
@@ -49,17 +50,17 @@ def das_policy(env: DAS, options: DASNetwork, name: str = "das", play: Play = "g
         weights: PyTree, memory: wp.Evidence, view: View, key: PRNGKey
     ) -> tuple[PyTree, wp.Evidence]:
         observation = finite(view.observation)
-        embedding, scales = cast(tuple[Embedding, Any], trunk.apply(weights, observation))
-        features = features_of(options, embedding, scales, observation.real)
-        given = wp.posterior(jax.tree.map(lambda x: jnp.sum(x, axis=0), memory), scales.noise)
-        rows = WalkRows(wp.predict(given, features, embedding.affinity_mean), given, features)
-        priority, affinity = embedding.priority_mean, rows.mean
+        outlook = outlook_of(trunk, weights, observation)
+        noise, features = noise_of(trunk, weights, observation), outlook.features
+        given = wp.posterior(jax.tree.map(lambda x: jnp.sum(x, axis=0), memory), noise)
+        rows = WalkRows(wp.predict(given, features, outlook.affinity_mean), given, features)
+        priority, affinity = outlook.priority_mean, rows.mean
         if play == "sampled":
             order_key, row_key = jax.random.split(key)
-            priority = gaussian.sample(order_key, priority, embedding.priority_std)
+            priority = gaussian.sample(order_key, priority, outlook.priority_std)
             affinity = rows.sample(row_key)
         executed = jnp.where(observation.real[:, None], affinity, 0.0)
-        latest = wp.evidence(features, executed - embedding.affinity_mean)
+        latest = wp.evidence(features, executed - outlook.affinity_mean)
         memory = jax.tree.map(
             lambda old, new: jnp.where(
                 is_decision(observation), jnp.concatenate([old[1:], new[None]]), old

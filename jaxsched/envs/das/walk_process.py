@@ -52,7 +52,8 @@ def squared_distances(jobs: Array, machines: Array, product: Product) -> Array:
     """Squared distances between machines' features as each slot sees them.
 
     The features are products of a job's and a machine's embedding (section 10.3), by element
-    (``hadamard``) or Kronecker's. They are never formed, nor are differences of large numbers.
+    (``hadamard``) or Kronecker's. The mean machine is taken off first: the squares that cancel are
+    then no larger than the distances between machines.
 
     Args:
       jobs: ``[..., N, e]``.
@@ -60,15 +61,20 @@ def squared_distances(jobs: Array, machines: Array, product: Product) -> Array:
       product: which product.
 
     Returns:
-      ``[..., N, M, M]``.
+      ``[..., N, M, M]``, at least 0.
     """
-    difference = (machines[..., :, None, :] - machines[..., None, :, :]) ** 2
+    centred = machines - jnp.mean(machines, axis=-2, keepdims=True)
     if product == "kronecker":
-        return jnp.sum(jobs**2, -1)[..., None, None] * jnp.sum(difference, -1)[..., None, :, :]
-    *lead, count, width = machines.shape
-    pairs = difference.reshape(*lead, count * count, width)
-    squared = einsum("...ie,...pe->...ip", jobs**2, pairs)
-    return squared.reshape(*squared.shape[:-1], count, count)
+        return jnp.sum(jobs**2, -1)[..., None, None] * _between_rows(centred)[..., None, :, :]
+    return _between_rows(jobs[..., :, None, :] * centred[..., None, :, :])
+
+
+def _between_rows(points: Array) -> Array:
+    """Squared distances ``[..., M, M]`` between rows of ``[..., M, e]``."""
+    products = einsum("...me,...ne->...mn", points, points)
+    norms = jnp.sum(points**2, axis=-1)
+    squared = norms[..., :, None] + norms[..., None, :] - 2 * products
+    return jnp.where(jnp.eye(points.shape[-2], dtype=bool), 0.0, jnp.maximum(squared, 0.0))
 
 
 def machine_graph(jobs: Array, machines: Array, rho: Array, product: Product) -> Array:
@@ -199,7 +205,16 @@ def evidence(features: Array, residual: Array) -> Evidence:
 
 def gram(features: Array) -> Array:
     """Features times features summed over ``m``, ``[..., F, F]`` of ``[..., m, F]``."""
-    return einsum("...mf,...mg->...fg", features, features)
+    return summed_products(features, features)
+
+
+def summed_products(first: Array, second: Array) -> Array:
+    """``first' second``, ``[..., F, G]`` of ``[..., m, F]`` and ``[..., m, G]``.
+
+    Written out: on CPUs a library's product of thousands of tiny matrices takes several times as
+    long.
+    """
+    return jnp.sum(first[..., :, :, None] * second[..., :, None, :], axis=-3)
 
 
 def posterior(seen: Evidence, noise: Array) -> Posterior:
@@ -304,7 +319,7 @@ def golden(case: Mapping[str, Any]) -> dict[str, Any]:
 def inverse_and_log_det(matrix: Array) -> tuple[Array, Array]:
     """Inverse ``[..., F, F]`` and log determinant ``[...]`` of positive definite matrices."""
     root, log_det = inverse_root(matrix)
-    return einsum("...gf,...gh->...fh", root, root), log_det
+    return summed_products(root, root), log_det
 
 
 def inverse_root(matrix: Array) -> tuple[Array, Array]:
@@ -341,8 +356,7 @@ def _inverse_forward(matrix: Array) -> tuple[tuple[Array, Array], Array]:
 
 def _inverse_backward(inverse: Array, cotangents: tuple[Array, Array]) -> tuple[Array]:
     by_inverse, by_log_det = cotangents
-    pulled = einsum("...gf,...gh->...fh", inverse, by_inverse)
-    pulled = einsum("...fh,...ih->...fi", pulled, inverse)
+    pulled = summed_products(summed_products(by_inverse, inverse), inverse)
     return (by_log_det[..., None, None] * inverse - pulled,)
 
 

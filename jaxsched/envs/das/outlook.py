@@ -1,0 +1,120 @@
+"""What the networks make of single decisions, at a cost that follows how many slots are real.
+
+A window has room for many jobs and mostly holds a few. What is computed per slot, or per pair of
+slots, is left out behind a decision's last real slot: decisions are taken together by a few widths.
+
+Axes: ``...`` any batch axes, ``D`` decisions, ``N`` slots, ``M`` machines, ``F`` features.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+
+from jaxsched.chosen_rows import map_chosen
+from jaxsched.envs.das import walk_process as wp
+from jaxsched.envs.das.networks import Embedding, Trunk, WalkScales
+from jaxsched.envs.das.observation import Observation
+from jaxsched.types import Array, PyTree
+
+SPLIT_FROM = 16
+"""Slots from which on decisions are taken by width; fewer are all computed."""
+
+CHUNK_SLOTS, CHUNKS = 512, 16
+"""Slots that are computed at once, at least; and at most so many chunks of each width."""
+
+
+class Outlook(NamedTuple):
+    """What follows from one decision's observation alone.
+
+    Attributes:
+      priority_mean: ``[..., N]``.
+      priority_std: ``[..., N]``; 1 in slots that are not real.
+      affinity_mean: ``[..., N, M]``, prior mean of the walk process or mean of the diagonal head.
+      affinity_std: ``[..., N, M]`` of the diagonal head, 1 in slots that are not real; zero in the
+        walk process.
+      features: of the walk process, an array ``[..., N, m, F]``, zero in slots that are not real;
+        ``()`` in networks without it.
+    """
+
+    priority_mean: Array
+    priority_std: Array
+    affinity_mean: Array
+    affinity_std: Array
+    features: Any
+
+
+def outlook_of(trunk: Trunk, params: PyTree, observation: Observation) -> Outlook:
+    """The outlook of finite observations, all slots computed."""
+    return _settled(trunk, _computed(trunk, params, observation), observation.real)
+
+
+def outlook_by_width(trunk: Trunk, params: PyTree, observation: Observation) -> Outlook:
+    """The same where slots are real, for many decisions; differentiable in ``params`` alone."""
+    lead, slots = observation.real.shape[:-1], observation.real.shape[-1]
+    if slots < SPLIT_FROM:
+        return outlook_of(trunk, params, observation)
+    flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(lead) :]), observation)
+    needed = jnp.max(jnp.where(flat.real, jnp.arange(1, slots + 1), 0), axis=-1)
+    size, below, parts = needed.shape[0], 0, []
+    for width in (slots // 8, slots // 2, slots):
+        chunk = min(size, max(CHUNK_SLOTS // width, -(-size // CHUNKS)))
+        chosen = (needed > below) & (needed <= width)
+        parts.append(map_chosen(partial(_narrow, trunk, width), params, flat, chosen, chunk))
+        below = width
+    found: Outlook = jax.tree.map(lambda *x: sum(x).reshape(*lead, *x[0].shape[1:]), *parts)
+    return _settled(trunk, found, observation.real)
+
+
+def _computed(trunk: Trunk, params: PyTree, observation: Observation) -> Outlook:
+    embedding, scales = _embed(trunk, params, observation)
+    features: Any = ()
+    if scales is not None:
+        options = trunk.options
+        graph = wp.machine_graph(embedding.jobs, embedding.machines, scales.rho, options.product)
+        features = wp.kernel_features(
+            graph, scales.beta, options.walk_length, options.basis, options.kernel
+        )
+    return Outlook(
+        embedding.priority_mean,
+        embedding.priority_std,
+        embedding.affinity_mean,
+        embedding.affinity_std,
+        features,
+    )
+
+
+def _settled(trunk: Trunk, outlook: Outlook, real: Array) -> Outlook:
+    """Deviations of 1 and features of 0 in slots that are not real."""
+    settled = outlook._replace(priority_std=jnp.where(real, outlook.priority_std, 1.0))
+    if trunk.options.remembers:
+        features = jnp.where(real[..., None, None], outlook.features, 0.0)
+        return settled._replace(features=features)
+    return settled._replace(affinity_std=jnp.where(real[..., None], outlook.affinity_std, 1.0))
+
+
+def noise_of(trunk: Trunk, params: PyTree, observation: Observation) -> Array:
+    """Noise variance of the walk process, a scalar; nothing depends on what is observed."""
+    one = jax.tree.map(lambda x: jnp.zeros_like(x[(0,) * (observation.real.ndim - 1)]), observation)
+    _, scales = _embed(trunk, params, one)
+    assert scales is not None
+    return scales.noise
+
+
+def _narrow(trunk: Trunk, width: int, params: PyTree, decisions: Observation) -> Outlook:
+    """Outlooks of decisions ``[D, ...]`` from their first slots, zero in all others."""
+    jobs, machines, real = decisions
+    found = _computed(trunk, params, Observation(jobs[:, :width], machines, real[:, :width]))
+    behind = real.shape[-1] - width
+
+    def pad(x: Array) -> Array:
+        return jnp.pad(x, [(0, 0), (0, behind), *[(0, 0)] * (x.ndim - 2)])
+
+    return cast(Outlook, jax.tree.map(pad, found))
+
+
+def _embed(
+    trunk: Trunk, params: PyTree, observation: Observation
+) -> tuple[Embedding, WalkScales | None]:
+    return cast(tuple[Embedding, WalkScales | None], trunk.apply(params, observation))
