@@ -36,6 +36,8 @@ class Outlook(NamedTuple):
         walk process.
       features: of the walk process, an array ``[..., N, m, F]``, zero in slots that are not real;
         ``()`` in networks without it.
+      evidence: what the decision tells the walk process, of leaves ``[..., N, ...]``, where it is
+        known what was executed; else ``()``.
     """
 
     priority_mean: Array
@@ -43,20 +45,35 @@ class Outlook(NamedTuple):
     affinity_mean: Array
     affinity_std: Array
     features: Any
+    evidence: Any = ()
 
 
-def outlook_of(trunk: Trunk, params: PyTree, observation: Observation) -> Outlook:
-    """The outlook of finite observations, all slots computed."""
-    return _settled(trunk, _computed(trunk, params, observation), observation.real)
+def outlook_of(
+    trunk: Trunk, params: PyTree, observation: Observation, executed: Array | None = None
+) -> Outlook:
+    """The outlook of finite observations, all slots computed.
+
+    Args:
+      trunk: the networks.
+      params: their weights.
+      observation: of leaves ``[..., N, 5]``, ``[..., M, 5]``, ``[..., N]``.
+      executed: affinities ``[..., N, M]`` of decisions that were taken, finite; for networks with
+        a walk process.
+    """
+    outlook = _computed(trunk, params, observation, executed)
+    return _settled(trunk, outlook, observation.real)
 
 
-def outlook_by_width(trunk: Trunk, params: PyTree, observation: Observation) -> Outlook:
+def outlook_by_width(
+    trunk: Trunk, params: PyTree, observation: Observation, executed: Array | None = None
+) -> Outlook:
     """The same where slots are real, for many decisions; differentiable in ``params`` alone."""
     lead, slots = observation.real.shape[:-1], observation.real.shape[-1]
     if slots < SPLIT_FROM:
-        return outlook_of(trunk, params, observation)
-    flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(lead) :]), observation)
-    needed = jnp.max(jnp.where(flat.real, jnp.arange(1, slots + 1), 0), axis=-1)
+        return outlook_of(trunk, params, observation, executed)
+    flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(lead) :]), (observation, executed))
+    real = flat[0].real
+    needed = jnp.max(jnp.where(real, jnp.arange(1, slots + 1), 0), axis=-1)
     size, below, parts = needed.shape[0], 0, []
     for width in (slots // 8, slots // 2, slots):
         chunk = min(size, max(CHUNK_SLOTS // width, -(-size // CHUNKS)))
@@ -67,30 +84,36 @@ def outlook_by_width(trunk: Trunk, params: PyTree, observation: Observation) -> 
     return _settled(trunk, found, observation.real)
 
 
-def _computed(trunk: Trunk, params: PyTree, observation: Observation) -> Outlook:
+def _computed(
+    trunk: Trunk, params: PyTree, observation: Observation, executed: Array | None
+) -> Outlook:
     embedding, scales = _embed(trunk, params, observation)
     features: Any = ()
+    evidence: Any = ()
     if scales is not None:
         options = trunk.options
         graph = wp.machine_graph(embedding.jobs, embedding.machines, scales.rho, options.product)
         features = wp.kernel_features(
             graph, scales.beta, options.walk_length, options.basis, options.kernel
         )
+        features = jnp.where(observation.real[..., None, None], features, 0.0)
+        if executed is not None:
+            evidence = wp.evidence(features, executed - embedding.affinity_mean)
     return Outlook(
         embedding.priority_mean,
         embedding.priority_std,
         embedding.affinity_mean,
         embedding.affinity_std,
         features,
+        evidence,
     )
 
 
 def _settled(trunk: Trunk, outlook: Outlook, real: Array) -> Outlook:
-    """Deviations of 1 and features of 0 in slots that are not real."""
+    """Standard deviations of 1 in slots that are not real."""
     settled = outlook._replace(priority_std=jnp.where(real, outlook.priority_std, 1.0))
     if trunk.options.remembers:
-        features = jnp.where(real[..., None, None], outlook.features, 0.0)
-        return settled._replace(features=features)
+        return settled
     return settled._replace(affinity_std=jnp.where(real[..., None], outlook.affinity_std, 1.0))
 
 
@@ -102,10 +125,14 @@ def noise_of(trunk: Trunk, params: PyTree, observation: Observation) -> Array:
     return scales.noise
 
 
-def _narrow(trunk: Trunk, width: int, params: PyTree, decisions: Observation) -> Outlook:
+def _narrow(
+    trunk: Trunk, width: int, params: PyTree, decisions: tuple[Observation, Array | None]
+) -> Outlook:
     """Outlooks of decisions ``[D, ...]`` from their first slots, zero in all others."""
-    jobs, machines, real = decisions
-    found = _computed(trunk, params, Observation(jobs[:, :width], machines, real[:, :width]))
+    (jobs, machines, real), executed = decisions
+    seen = Observation(jobs[:, :width], machines, real[:, :width])
+    done = None if executed is None else executed[:, :width]
+    found = _computed(trunk, params, seen, done)
     behind = real.shape[-1] - width
 
     def pad(x: Array) -> Array:
