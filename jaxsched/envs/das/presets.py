@@ -26,9 +26,9 @@ QUICK = Recipe(
     traces=TRACES,
     imitation=Imitation(
         teacher="linear",
-        loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=200),
+        loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=120),
         learner=RegressionConfig(
-            total_updates=200,
+            total_updates=120,
             losses=imitation_losses("das"),
             gradient_steps=8,
             batch_size=16,
@@ -53,7 +53,7 @@ QUICK = Recipe(
         entropy_end=0.0,
     ),
     critic="state",
-    evaluate_every=20,
+    evaluate_every=40,
     checkpoint_every=40,
 )
 
