@@ -24,13 +24,13 @@ def map_chosen(
 
     Chosen rows are taken together, ``chunk`` of them at a time, so the time that it takes follows
     their number, and what a chunk needs can stay in a cache. It can be vectorised, and
-    differentiated in reverse with respect to ``shared`` (of floats; gradients of ``rows`` are zero
-    by definition: pass what is learnt as ``shared``). For the gradient every chunk is computed
-    once more.
+    differentiated in reverse, not in forward mode, with respect to ``shared`` (of floats; gradients
+    of ``rows`` are zero by definition: pass what is learnt as ``shared``). For the gradient every
+    chunk is computed once more.
 
     Args:
       function: of the shared arrays and rows of leaves ``[chunk, ...]``, row by row; it gives
-        floats.
+        floats, finite ones for rows of zeros.
       shared: what all rows share, such as weights.
       rows: leaves ``[D, ...]``.
       chosen: bool ``[D]``.
@@ -94,5 +94,11 @@ def _at_or_zero(at: Array, values: Array) -> Array:
 
 
 def _taken(rows: PyTree, at: Array, order: Array) -> Any:
-    """The rows ``at``; the first chosen one for indices beyond the last."""
-    return jax.tree.map(lambda x: x[jnp.where(at < x.shape[0], at, order[0])], rows)
+    """The rows ``at``; for indices beyond the last the first chosen one, zeros if there is none."""
+
+    def take(x: Array) -> Array:
+        size, first = x.shape[0], order[0]
+        taken = x[jnp.where(at < size, at, jnp.minimum(first, size - 1))]
+        return jnp.where(first < size, taken, jnp.zeros_like(taken))
+
+    return jax.tree.map(take, rows)

@@ -100,6 +100,31 @@ def test_rows_that_are_not_chosen_may_hold_anything():
     check_equal(jax.grad(loss)(shared, junk), jax.grad(loss)(shared, values))
 
 
+def test_a_copy_that_chooses_nothing_reads_nothing():
+    shared, (values, counts) = inputs()
+    chosen = jnp.array([[False, *[True] * (SIZE - 2), False], [False] * SIZE])
+    junk = values.at[jnp.array([0, SIZE - 1])].set(jnp.nan)
+
+    def loss(shared, chosen):
+        return total(map_chosen(function, shared, (junk, counts), chosen, 2).values())
+
+    gradients = jax.jit(jax.vmap(jax.grad(loss), (None, 0)))(shared, chosen)
+    for leaf in jax.tree.leaves(gradients):
+        assert np.all(np.isfinite(leaf)) and np.any(leaf[0] != 0) and np.all(leaf[1] == 0)
+
+
+def test_rounds_are_common_to_all_copies():
+    """However often it is vectorised, the loop's end stays a scalar."""
+    shared, rows = inputs()
+
+    def run(chosen):
+        return map_chosen(function, shared, rows, chosen, 2)
+
+    chosen = jnp.zeros((2, 3, SIZE), bool)
+    program = str(jax.make_jaxpr(jax.vmap(jax.vmap(run)))(chosen))
+    assert "while" in program and "reduce_or" not in program
+
+
 def test_work_follows_the_number_of_chosen_rows():
     calls = []
 

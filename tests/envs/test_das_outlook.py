@@ -7,13 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxsched.envs.das import outlook
+from jaxsched.envs.das.derived import derived_features
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.networks import DASNetwork, Trunk
 from jaxsched.envs.das.observation import Observation
-from jaxsched.envs.das.outlook import SPLIT_FROM, outlook_by_width, outlook_of
 
-N, M = SPLIT_FROM, 3
+N, M = outlook.SPLIT_FROM, 3
 ENV = DAS(num_servers=M, window=N)
+jit = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})  # compiles fast
 REAL = {
     "none": np.zeros(N, bool),
     "one": np.arange(N) < 1,
@@ -25,25 +27,44 @@ REAL = {
 
 
 def decisions(seed=0):
-    """One decision for each number of real slots, twice over, ``[2, D, ...]``."""
+    """One decision for each number of real slots, twice over, ``[2, D, ...]``, and affinities."""
     rng = np.random.default_rng(seed)
     real = np.stack([np.stack(list(REAL.values()))] * 2)
-    jobs = np.where(real[..., None], rng.uniform(size=(*real.shape, 5)), 0)
-    machines = rng.uniform(size=(*real.shape[:2], M, 5))
-    return Observation(jnp.asarray(jobs, "f4"), jnp.asarray(machines, "f4"), jnp.asarray(real))
+    lead = real.shape[:2]
+    jobs = np.stack(
+        [
+            rng.integers(1, 9, (*lead, N)) / 64,
+            rng.integers(1, 5, (*lead, N)) / 8,
+            rng.integers(1, 40, (*lead, N)) / 96,
+            rng.integers(1, 99, (*lead, N)) / 384,
+            rng.integers(1, 9000, (*lead, N)) / 86400,
+        ],
+        axis=-1,
+    )
+    machines = rng.integers(0, 9, size=(*lead, M, 5)) / 8
+    seen = np.where(real[..., None], jobs, 0).astype("f4"), machines.astype("f4"), real
+    return Observation(*map(jnp.asarray, seen)), jnp.asarray(rng.normal(size=(*lead, N, M)), "f4")
 
 
 @pytest.mark.parametrize("variant", ["DA+MC", "DAS"])
-def test_narrow_decisions_say_the_same(variant):
+def test_narrow_decisions_say_the_same(variant, monkeypatch):
+    """Of two copies of the weights, one of which meets no wide decision."""
+    monkeypatch.setattr(outlook, "CHUNK_SLOTS", 4)
+    monkeypatch.setattr(outlook, "CHUNKS", 4)
     options = DASNetwork(variant, width=8, heads=2, walk_length=4, extra_features=True)
-    trunk, seen = Trunk(ENV, options), decisions()
-    params = trunk.init(jax.random.key(0), jax.tree.map(lambda x: x[0, 0], seen))
+    trunk, (seen, affinity) = Trunk(ENV, options), decisions()
+    params = jit(trunk.init)(jax.random.key(0), jax.tree.map(lambda x: x[0, 0], seen))
     random = np.random.default_rng(1)
-    params = jax.tree.map(lambda x: x + 0.3 * random.normal(size=x.shape).astype("f4"), params)
+    params = jax.tree.map(
+        lambda x: x + 0.3 * random.normal(size=(2, *x.shape)).astype("f4"), params
+    )
+    narrow = jax.tree.map(lambda x: x.at[:, 2:].set(x[:, :1]), seen)
+    seen = jax.tree.map(lambda *x: jnp.stack(x), seen, narrow)
 
-    def looked(outlook, params):
+    def looked(look, params, seen):
         """Where slots are real; and a number that depends on all of it."""
-        found = outlook(trunk, params, seen)
+        executed = jnp.where(seen.real[..., None], affinity, 0.0) if options.remembers else None
+        found = look(trunk, params, seen, executed)
         leaves = [
             jnp.where(seen.real.reshape(*seen.real.shape, *[1] * (x.ndim - 3)), x, 0.0)
             for x in jax.tree.leaves(found)
@@ -51,19 +72,40 @@ def test_narrow_decisions_say_the_same(variant):
         return sum(jnp.sum(jnp.sin(3 * x)) for x in leaves), leaves
 
     results = [
-        jax.jit(jax.value_and_grad(partial(looked, outlook), has_aux=True))(params)
-        for outlook in (outlook_by_width, outlook_of)
+        jit(jax.vmap(jax.value_and_grad(partial(looked, look), has_aux=True)))(params, seen)
+        for look in (outlook.outlook_by_width, outlook.outlook_of)
     ]
+    assert len(results[0][0][1]) == (7 if options.remembers else 4)
     for a, b in zip(*map(jax.tree.leaves, results), strict=True):
-        np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
+        np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-4)
 
 
 def test_dummy_slots_have_harmless_numbers():
     options = DASNetwork("DA", width=8, heads=2)
-    trunk, seen = Trunk(ENV, options), decisions()
-    params = trunk.init(jax.random.key(0), jax.tree.map(lambda x: x[0, 0], seen))
-    found = outlook_by_width(trunk, params, seen)
+    trunk, (seen, _) = Trunk(ENV, options), decisions()
+    params = jit(trunk.init)(jax.random.key(0), jax.tree.map(lambda x: x[0, 0], seen))
+    found = jit(partial(outlook.outlook_by_width, trunk))(params, seen)
     dummy = ~np.asarray(seen.real)
     assert np.all(np.asarray(found.priority_std)[dummy] == 1)
     assert np.all(np.asarray(found.affinity_std)[dummy] == 1)
     assert np.all(np.isfinite(found.affinity_mean))
+
+
+def test_derived_features_of_pairs():
+    """A job of 3 x (2 GPUs, 8 CPUs) on machines with (7 GPUs, 96 CPUs), (4, 10) and (2, 8) free."""
+    jobs = np.zeros((N, 5), "f4")
+    jobs[0] = [3 / 64, 2 / 8, 8 / 96, 1 / 384, 0]
+    jobs[1] = [3 / 64, 2 / 8, 30 / 96, 1 / 384, 0]  # fits on one machine only where CPUs are free
+    machines = np.zeros((M, 5), "f4")
+    machines[:, 0] = np.array([96, 10, 8]) / 96
+    machines[:, 1] = np.array([7, 4, 2]) / 8
+    machines[:, 2] = 1
+    seen = Observation(jnp.asarray(jobs), jnp.asarray(machines), jnp.arange(N) < 2)
+    pairs = np.asarray(derived_features(ENV, seen).pairs)
+    first = [[1, 1, 1 / 8, 72 / 96], [1 / 3, 0, 2 / 8, 2 / 96], [1 / 3, 0, 0, 0]]
+    second = [[1, 1, 1 / 8, 6 / 96], [0, 0, 4 / 8, 10 / 96], [0, 0, 2 / 8, 8 / 96]]
+    np.testing.assert_allclose(pairs[:2, :, :4], [first, second], rtol=1e-5, atol=1e-7)
+    np.testing.assert_array_equal(pairs[:2, :, 4:], pairs[:2, :, :4])
+    narrow = seen._replace(machines=seen.machines.at[0, 1].set(4 / 8))
+    alone = np.asarray(derived_features(ENV, narrow).pairs)
+    assert np.all(alone[:2, :, 4:] == 0) and np.any(alone[:2, :, :4] != 0)

@@ -282,6 +282,20 @@ def test_gradients_with_equal_machines_are_finite_and_alike():
     np.testing.assert_allclose(gradient[2], gradient[2][..., :1].repeat(MACHINES, -1), rtol=1e-3)
 
 
+@pytest.mark.parametrize("scale", [1.0, 30.0])
+@pytest.mark.parametrize("product", ["hadamard", "kronecker"])
+def test_equal_machines_far_from_the_others_are_at_distance_zero(product, scale):
+    random = np.random.default_rng(5)
+    jobs = scale * random.normal(size=(40, 6, WIDTH)).astype("f4")
+    machines = scale * random.normal(size=(40, 5, WIDTH)).astype("f4")
+    machines[:, 3] = machines[:, 1]
+    squared = wp.squared_distances(jnp.asarray(jobs), jnp.asarray(machines), product)
+    twins = np.zeros((5, 5), bool)
+    twins[[1, 3], [3, 1]] = True
+    same = twins | np.eye(5, dtype=bool)
+    assert np.all(squared[..., same] == 0) and np.all(squared[..., ~same] > 0)
+
+
 def test_the_matern_derivative_at_zero():
     value, slope = jax.value_and_grad(wp.matern52)(jnp.float32(0))
     assert (float(value), float(slope)) == (1.0, np.float32(-5 / 6))

@@ -220,7 +220,7 @@ def sequence_of(observation: Remembered, affinity: Array | None) -> Sequence:
     happened = join(past.valid, is_any(now.real))
     joined = finite(jax.tree.map(join, past.observation, now), happened)
     executed = join(past.action, batch_first(affinity))
-    executed = jnp.where(joined.real[..., None], executed, 0.0)
+    executed = jax.lax.stop_gradient(jnp.where(joined.real[..., None], executed, 0.0))
 
     # A step looks at the last decisions before it, as many as its history holds.
     before = jnp.cumsum(happened, axis=-1) - happened  # [B, S], decisions before each

@@ -1,7 +1,7 @@
 """The networks of DAS (specification, sections 10.1-10.4): trunk, message, ordering, placement.
 
 :class:`Trunk` turns one decision's observation into an :class:`Embedding`; what several decisions
-share (the walk process) is built from embeddings in ``agents.py``.
+share (the walk process) is built from embeddings in ``outlook.py`` and ``agents.py``.
 
 Axes: ``...`` any batch axes, ``N`` slots, ``M`` machines, ``e`` width, ``h`` heads.
 """

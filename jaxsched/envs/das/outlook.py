@@ -6,6 +6,7 @@ slots, is left out behind a decision's last real slot: decisions are taken toget
 Axes: ``...`` any batch axes, ``D`` decisions, ``N`` slots, ``M`` machines, ``F`` features.
 """
 
+import math
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -29,7 +30,7 @@ class Outlook(NamedTuple):
     """What follows from one decision's observation alone.
 
     Attributes:
-      priority_mean: ``[..., N]``.
+      priority_mean: ``[..., N]``; here and below any number in slots that are not real.
       priority_std: ``[..., N]``; 1 in slots that are not real.
       affinity_mean: ``[..., N, M]``, prior mean of the walk process or mean of the diagonal head.
       affinity_std: ``[..., N, M]`` of the diagonal head, 1 in slots that are not real; zero in the
@@ -69,7 +70,7 @@ def outlook_by_width(
 ) -> Outlook:
     """The same where slots are real, for many decisions; differentiable in ``params`` alone."""
     lead, slots = observation.real.shape[:-1], observation.real.shape[-1]
-    if slots < SPLIT_FROM:
+    if slots < SPLIT_FROM or math.prod(lead) == 1:
         return outlook_of(trunk, params, observation, executed)
     flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(lead) :]), (observation, executed))
     real = flat[0].real
@@ -78,7 +79,8 @@ def outlook_by_width(
     for width in (slots // 8, slots // 2, slots):
         chunk = min(size, max(CHUNK_SLOTS // width, -(-size // CHUNKS)))
         chosen = (needed > below) & (needed <= width)
-        parts.append(map_chosen(partial(_narrow, trunk, width), params, flat, chosen, chunk))
+        part = map_chosen(partial(_narrow, trunk, width), params, flat, chosen, chunk)
+        parts.append(jax.tree.map(partial(_padded, slots - width), part))
         below = width
     found: Outlook = jax.tree.map(lambda *x: sum(x).reshape(*lead, *x[0].shape[1:]), *parts)
     return _settled(trunk, found, observation.real)
@@ -118,7 +120,7 @@ def _settled(trunk: Trunk, outlook: Outlook, real: Array) -> Outlook:
 
 
 def noise_of(trunk: Trunk, params: PyTree, observation: Observation) -> Array:
-    """Noise variance of the walk process, a scalar; nothing depends on what is observed."""
+    """Noise variance of the walk process, a scalar; it does not depend on what is observed."""
     one = jax.tree.map(lambda x: jnp.zeros_like(x[(0,) * (observation.real.ndim - 1)]), observation)
     _, scales = _embed(trunk, params, one)
     assert scales is not None
@@ -128,17 +130,15 @@ def noise_of(trunk: Trunk, params: PyTree, observation: Observation) -> Array:
 def _narrow(
     trunk: Trunk, width: int, params: PyTree, decisions: tuple[Observation, Array | None]
 ) -> Outlook:
-    """Outlooks of decisions ``[D, ...]`` from their first slots, zero in all others."""
+    """Outlooks of decisions ``[D, ...]``, of their first slots alone."""
     (jobs, machines, real), executed = decisions
     seen = Observation(jobs[:, :width], machines, real[:, :width])
-    done = None if executed is None else executed[:, :width]
-    found = _computed(trunk, params, seen, done)
-    behind = real.shape[-1] - width
+    return _computed(trunk, params, seen, None if executed is None else executed[:, :width])
 
-    def pad(x: Array) -> Array:
-        return jnp.pad(x, [(0, 0), (0, behind), *[(0, 0)] * (x.ndim - 2)])
 
-    return cast(Outlook, jax.tree.map(pad, found))
+def _padded(behind: int, x: Array) -> Array:
+    """``[D, width, ...]`` with zeros in so many slots behind."""
+    return jnp.pad(x, [(0, 0), (0, behind), *[(0, 0)] * (x.ndim - 2)])
 
 
 def _embed(

@@ -52,8 +52,9 @@ def squared_distances(jobs: Array, machines: Array, product: Product) -> Array:
     """Squared distances between machines' features as each slot sees them.
 
     The features are products of a job's and a machine's embedding (section 10.3), by element
-    (``hadamard``) or Kronecker's. The mean machine is taken off first: the squares that cancel are
-    then no larger than the distances between machines.
+    (``hadamard``) or Kronecker's. The mean machine is taken off first, so that the squares that
+    cancel are no larger than the largest distance; what may be rounding counts as 0, so equal
+    machines stay equal.
 
     Args:
       jobs: ``[..., N, e]``.
@@ -73,8 +74,10 @@ def _between_rows(points: Array) -> Array:
     """Squared distances ``[..., M, M]`` between rows of ``[..., M, e]``."""
     products = einsum("...me,...ne->...mn", points, points)
     norms = jnp.sum(points**2, axis=-1)
-    squared = norms[..., :, None] + norms[..., None, :] - 2 * products
-    return jnp.where(jnp.eye(points.shape[-2], dtype=bool), 0.0, jnp.maximum(squared, 0.0))
+    sizes = norms[..., :, None] + norms[..., None, :]
+    squared = sizes - 2 * products
+    rounding = 16 * jnp.finfo(squared.dtype).eps * sizes
+    return jnp.where(squared <= rounding, 0.0, squared)
 
 
 def machine_graph(jobs: Array, machines: Array, rho: Array, product: Product) -> Array:
