@@ -15,7 +15,13 @@ from jaxsched.envs.das.baselines import NAMES, baseline
 from jaxsched.envs.das.claims import HEURISTICS, paper_rows
 from jaxsched.envs.das.critic import ActionValue, StateValue, critic_features
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.kinds import kind_of, read_kind, squeezed, teacher_of
+from jaxsched.envs.das.kinds import (
+    after_those_that_fit,
+    kind_of,
+    read_kind,
+    squeezed,
+    teacher_of,
+)
 from jaxsched.envs.das.networks import DASNetwork
 from jaxsched.envs.das.observation import Observation
 from jaxsched.envs.das.placement import inverse_of, rank_of
@@ -143,6 +149,25 @@ def test_labels_are_what_the_rule_does(rule, remembers):
     teacher = teacher_of(rule, "das", ENV, network)
     labelled = played(env, teacher, rec.recorder(ENV, machines=True))
     jax.tree.map(np.testing.assert_array_equal, labelled, schedule_of(rule))
+
+
+def test_jobs_that_cannot_be_placed_come_last():
+    """Free GPUs are (3, 1, 0, ...): the first job fits on two machines, the second one nowhere."""
+    state, seen = ENV.reset(KEY, PARAMS, jnp.int32(1))
+    observation = seen.observation
+    size, machines = observation.real.size, observation.machines.shape[0]
+    rows = np.zeros((size, 5), "f4")
+    rows[:4, 0] = np.array([4, 1, 1, 5]) / 64
+    rows[:4, 1] = np.array([1, 4, 3, 1]) / ENV.gpus_per_server
+    free = np.zeros((machines, 5), "f4")
+    free[:, [0, 2]] = 1
+    free[:2, 1] = np.array([3, 1]) / ENV.gpus_per_server
+    given = observation._replace(
+        jobs=jnp.asarray(rows), machines=jnp.asarray(free), real=jnp.arange(size) < 4
+    )
+    priority = jnp.zeros(size).at[:4].set(jnp.array([1.0, 5.0, 3.0, 4.0]))
+    order = np.argsort(-np.asarray(after_those_that_fit(ENV, priority, given))[:4])
+    np.testing.assert_array_equal(order, [2, 0, 1, 3])
 
 
 def test_teachers_of_first_come_first_served_give_the_papers_priorities():

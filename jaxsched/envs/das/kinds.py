@@ -24,8 +24,10 @@ from jaxsched.envs.das.baselines import baseline
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.linear import found_rule, init_linear, linear_policy
 from jaxsched.envs.das.networks import DASNetwork
+from jaxsched.envs.das.observation import Observation
 from jaxsched.envs.das.placement import rank_of
 from jaxsched.envs.das.players import das_policy, forgetful_policy
+from jaxsched.envs.das.recovered import recover
 from jaxsched.envs.das.rivals import dl2_agents, fifo_priority, rifling_agents
 from jaxsched.errors import JaxschedError
 from jaxsched.policies import Play, Policy, View
@@ -116,7 +118,9 @@ def teacher_of(rule: str, policy: str, env: DAS, network: DASNetwork) -> Policy:
     """A rule as the teacher of a policy, on the environment that the policy learns in.
 
     Its priorities and affinities are squeezed into (-1, 1), in which the networks' means lie;
-    priorities of first come first served are ``-i / N``.
+    priorities of first come first served are ``-i / N``. To DAS, jobs that cannot be placed now are
+    shown as the last ones: where such jobs are passed over, the schedule is the same, and no
+    decision begins with one that fails.
 
     Raises:
       JaxschedError: no such rule.
@@ -129,12 +133,23 @@ def teacher_of(rule: str, policy: str, env: DAS, network: DASNetwork) -> Policy:
             seen, state = view.observation.observation, view.state.inner
             view = View(seen, view.mask, state, view.params)
         action, memory = chosen.act(weights, memory, view, key)
-        action = squeezed(action, current(view.observation).real)
+        seen = current(view.observation)
+        if policy == "das" and env.on_no_fit == "skip":
+            action["priority"] = after_those_that_fit(env, action["priority"], seen)
+        action = squeezed(action, seen.real)
         if rule.startswith("fifo"):
             action["priority"] = fifo_priority(env)
         return action, memory
 
     return chosen._replace(act=act)
+
+
+def after_those_that_fit(env: DAS, priority: Array, observation: Observation) -> Array:
+    """Priorities ``[N]`` in the same order, but jobs that cannot be placed now come last."""
+    known = recover(env, observation)
+    fits = jnp.sum(known.fit, axis=-1) >= known.instances
+    place = rank_of(priority, observation.real)
+    return -jnp.where(fits, place, place + priority.size).astype(jnp.float32)
 
 
 def squeezed(action: dict[str, Array], real: Array) -> dict[str, Array]:
