@@ -38,7 +38,8 @@ from jaxsched.types import PyTree
 
 RULES = (*HEURISTICS, "mosa", "linear", "random")
 MALO, UNTRAINED = "malo", "untrained"
-MALO_EPISODES, QUICK_MALO_EPISODES = NUM_SHIPPED, 1
+MALO_EPISODES = {"small": NUM_SHIPPED, "medium": 2, "large": 1}  # an episode takes one to seven minutes
+QUICK_MALO_EPISODES = {"small": 1}
 QUICK_CLUSTERS = ("small",)
 METRICS = {"JCT": JCT, "fee": FEE}
 UNITS = {"JCT": "completion time (min)", "fee": "fee ($)"}
@@ -61,7 +62,7 @@ def table_1(lab: Lab) -> Outcome:
         _shipped(samples),
         *(_ratios(samples, name) for name in METRICS),
     ]
-    few = QUICK_MALO_EPISODES if lab.quick else MALO_EPISODES
+    few = ", ".join(f"{count} ({cluster})" for cluster, count in _malo_episodes(lab).items())
     note = f"MALO plays the first {few} of {len(tables)} episodes and is compared on these"
 
     def draw(figure: Any) -> None:
@@ -75,7 +76,7 @@ def _play(
     lab: Lab, cluster: str, tables: Sequence[JobTable], trained: Mapping[str, Policies]
 ) -> dict[str, Sample]:
     """Everyone on one cluster, in the order of the tables."""
-    few = QUICK_MALO_EPISODES if lab.quick else MALO_EPISODES
+    few = _malo_episodes(lab)[cluster]
     samples = rules(lab, RULES, cluster, tables) | rules(lab, (MALO,), cluster, tables[:few])
     for name, policies in trained.items():
         lab.say(f"playing {name} on the {cluster} cluster")
@@ -84,6 +85,11 @@ def _play(
         weights = untrained(lab, trained["DAS"], tables)
         samples[UNTRAINED] = lab.play(trained["DAS"], tables, weights=weights)
     return samples
+
+
+def _malo_episodes(lab: Lab) -> Mapping[str, int]:
+    """How many episodes MALO plays on each cluster."""
+    return QUICK_MALO_EPISODES if lab.quick else MALO_EPISODES
 
 
 def untrained(lab: Lab, trained: Policies, tables: Sequence[JobTable]) -> list[PyTree]:
