@@ -15,13 +15,7 @@ from jaxsched.envs.das.baselines import NAMES, baseline
 from jaxsched.envs.das.claims import HEURISTICS, paper_rows
 from jaxsched.envs.das.critic import ActionValue, StateValue, critic_features
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.kinds import (
-    after_those_that_fit,
-    kind_of,
-    read_kind,
-    squeezed,
-    teacher_of,
-)
+from jaxsched.envs.das.kinds import fits_now, kind_of, read_kind, squeezed, teacher_of
 from jaxsched.envs.das.networks import DASNetwork
 from jaxsched.envs.das.observation import Observation
 from jaxsched.envs.das.placement import inverse_of, rank_of
@@ -151,7 +145,7 @@ def test_labels_are_what_the_rule_does(rule, remembers):
     jax.tree.map(np.testing.assert_array_equal, labelled, schedule_of(rule))
 
 
-def test_jobs_that_cannot_be_placed_come_last():
+def test_jobs_that_can_be_placed():
     """Free GPUs are (3, 1, 0, ...): the first job fits on two machines, the second one nowhere."""
     state, seen = ENV.reset(KEY, PARAMS, jnp.int32(1))
     observation = seen.observation
@@ -165,9 +159,7 @@ def test_jobs_that_cannot_be_placed_come_last():
     given = observation._replace(
         jobs=jnp.asarray(rows), machines=jnp.asarray(free), real=jnp.arange(size) < 4
     )
-    priority = jnp.zeros(size).at[:4].set(jnp.array([1.0, 5.0, 3.0, 4.0]))
-    order = np.argsort(-np.asarray(after_those_that_fit(ENV, priority, given))[:4])
-    np.testing.assert_array_equal(order, [2, 0, 1, 3])
+    np.testing.assert_array_equal(fits_now(ENV, given)[:4], [True, False, True, False])
 
 
 def test_teachers_of_first_come_first_served_give_the_papers_priorities():

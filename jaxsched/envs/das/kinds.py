@@ -33,6 +33,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.policies import Play, Policy, View
 from jaxsched.types import Array, PRNGKey, PyTree, Specs
 
+LAST = -1.0  # below every squeezed priority
 KINDS = ("das", "dl2", "rifling", "linear")
 DEFAULT = "das"
 
@@ -119,8 +120,8 @@ def teacher_of(rule: str, policy: str, env: DAS, network: DASNetwork) -> Policy:
 
     Its priorities and affinities are squeezed into (-1, 1), in which the networks' means lie;
     priorities of first come first served are ``-i / N``. To DAS, jobs that cannot be placed now are
-    shown as the last ones: where such jobs are passed over, the schedule is the same, and no
-    decision begins with one that fails.
+    all shown as the last ones: where such jobs are passed over, the schedule is the same, and what
+    is learnt is the order of those that count.
 
     Raises:
       JaxschedError: no such rule.
@@ -134,9 +135,9 @@ def teacher_of(rule: str, policy: str, env: DAS, network: DASNetwork) -> Policy:
             view = View(seen, view.mask, state, view.params)
         action, memory = chosen.act(weights, memory, view, key)
         seen = current(view.observation)
-        if policy == "das" and env.on_no_fit == "skip":
-            action["priority"] = after_those_that_fit(env, action["priority"], seen)
         action = squeezed(action, seen.real)
+        if policy == "das" and env.on_no_fit == "skip":
+            action["priority"] = jnp.where(fits_now(env, seen), action["priority"], LAST)
         if rule.startswith("fifo"):
             action["priority"] = fifo_priority(env)
         return action, memory
@@ -144,12 +145,10 @@ def teacher_of(rule: str, policy: str, env: DAS, network: DASNetwork) -> Policy:
     return chosen._replace(act=act)
 
 
-def after_those_that_fit(env: DAS, priority: Array, observation: Observation) -> Array:
-    """Priorities ``[N]`` in the same order, but jobs that cannot be placed now come last."""
+def fits_now(env: DAS, observation: Observation) -> Array:
+    """Which jobs can be placed as the cluster is, bool ``[N]``."""
     known = recover(env, observation)
-    fits = jnp.sum(known.fit, axis=-1) >= known.instances
-    place = rank_of(priority, observation.real)
-    return -jnp.where(fits, place, place + priority.size).astype(jnp.float32)
+    return jnp.sum(known.fit, axis=-1) >= known.instances
 
 
 def squeezed(action: dict[str, Array], real: Array) -> dict[str, Array]:

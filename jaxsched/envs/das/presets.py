@@ -36,7 +36,7 @@ QUICK = Recipe(
             learning_rate=2e-3,
             final_learning_rate=1e-4,
             max_gradient_norm=1.0,
-            ranking_scale=5.0,
+            ranking_scale=15.0,
         ),
     ),
     loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=40),

@@ -38,7 +38,11 @@ from jaxsched.types import PyTree
 
 RULES = (*HEURISTICS, "mosa", "linear", "random")
 MALO, UNTRAINED = "malo", "untrained"
-MALO_EPISODES = {"small": NUM_SHIPPED, "medium": 2, "large": 1}  # an episode takes one to seven minutes
+MALO_EPISODES = {
+    "small": NUM_SHIPPED,
+    "medium": 2,
+    "large": 1,
+}  # an episode takes one to seven minutes
 QUICK_MALO_EPISODES = {"small": 1}
 QUICK_CLUSTERS = ("small",)
 METRICS = {"JCT": JCT, "fee": FEE}
