@@ -31,6 +31,7 @@ from jaxsched.algorithms.agents import (
     unit_mean,
 )
 from jaxsched.algorithms.dqn import linear
+from jaxsched.algorithms.ranking import ranking
 from jaxsched.algorithms.softmax import (
     check_positive,
     clipped_adam,
@@ -54,7 +55,7 @@ class AgentLoss:
       agent: its name.
       loss: ``"squared"``, of the most likely action against the label; ``"nll"``, minus the log
         density of the label; ``"ranking"``, of pairs, for actions of which only the order counts
-        (:func:`ranking`).
+        (:func:`~jaxsched.algorithms.ranking.ranking`).
       weight: of the agent's loss in the sum.
     """
 
@@ -251,43 +252,6 @@ def unit_error(found: Array, wanted: Array, active: Array) -> Array:
     acts = active.reshape(*active.shape, *[1] * (found.ndim - active.ndim))
     error = (found - jnp.where(acts, wanted, 0.0)) ** 2
     return jnp.mean(error.reshape(*active.shape, -1), axis=-1)
-
-
-class Pairs(NamedTuple):
-    """How well an order is met, per step ``[..., 1]`` or per unit ``[..., U]``."""
-
-    loss: Array  # float32, mean over pairs
-    agreement: Array  # float32, share of the pairs in the right order
-    active: Array  # bool, whether there is any pair
-
-
-def ranking(found: Array, wanted: Array, active: Array, scale: float | Array = 1.0) -> Pairs:
-    """Pairwise logistic loss (Burges et al., Learning to Rank Using Gradient Descent, 2005).
-
-    Every pair whose wanted numbers differ pays ``log(1 + exp(-scale * d))``, with ``d`` how far
-    the found numbers are apart in the wanted direction. Ties pay nothing.
-
-    Args:
-      found: float32 ``[..., U]``: pairs of active units; or ``[..., U, D]``: pairs of numbers of
-        one unit.
-      wanted: as ``found``.
-      active: bool ``[..., U]``.
-      scale: what differences are multiplied by.
-    """
-    if found.ndim == active.ndim:
-        found, wanted, present = found[..., None, :], wanted[..., None, :], active[..., None, :]
-    else:
-        present = jnp.broadcast_to(active[..., None], found.shape)
-    above = wanted[..., :, None] > wanted[..., None, :]
-    weight = (above & present[..., :, None] & present[..., None, :]).astype(jnp.float32)
-    apart = found[..., :, None] - found[..., None, :]
-    count = jnp.sum(weight, axis=(-2, -1))
-
-    def mean(x: Array) -> Array:
-        return jnp.sum(weight * x, axis=(-2, -1)) / jnp.maximum(count, 1.0)
-
-    right = (apart > 0).astype(jnp.float32)
-    return Pairs(mean(jax.nn.softplus(-scale * apart)), mean(right), count > 0)
 
 
 def mean_over_steps(values: Array, active: Array) -> Array:

@@ -12,7 +12,7 @@ from probes import Dial, Hands, dials
 
 from jaxsched import training
 from jaxsched.algorithms.agents import gaussian_agents, softmax_agents
-from jaxsched.algorithms.regression import AgentLoss, RegressionConfig, ranking, regression
+from jaxsched.algorithms.regression import AgentLoss, RegressionConfig, regression
 from jaxsched.errors import JaxschedError
 from jaxsched.policies import Policy, no_memory
 from jaxsched.taught import Taught, TaughtEnvironment
@@ -125,23 +125,6 @@ def test_units_without_effect_teach_nothing():
     assert left[1] == 0
     assert right[:2].min() > 0.1
     np.testing.assert_array_equal(right[2:], 0)
-
-
-def test_pairs_by_hand():
-    found, wanted = jnp.array([[0.5, 1.0, 0.0, 9.0]]), jnp.array([[2.0, 1.0, 1.0, 5.0]])
-    pairs = ranking(found, wanted, jnp.array([[True, True, True, False]]), 2.0)
-    # Pairs 0 > 1 (wrong, by 0.5) and 0 > 2 (right, by 0.5); 1 and 2 tie.
-    expected = (np.log1p(np.exp(1.0)) + np.log1p(np.exp(-1.0))) / 2
-    np.testing.assert_allclose(pairs.loss, [[expected]], rtol=1e-6)
-    np.testing.assert_allclose(pairs.agreement, [[0.5]])
-    assert bool(pairs.active[0, 0])
-
-    rows = jnp.array([[0.0, 1.0], [3.0, 3.0], [1.0, 0.0]])
-    pairs = ranking(rows, jnp.array([[0.0, 1.0], [1.0, 1.0], [0.0, 1.0]]), jnp.ones(3, bool))
-    np.testing.assert_array_equal(pairs.active, [True, False, True])
-    np.testing.assert_array_equal(pairs.agreement, [1, 0, 0])
-    np.testing.assert_allclose(pairs.loss, np.log1p(np.exp([-1.0, -np.inf, 1.0])) * [1, 0, 1])
-    assert not bool(ranking(rows, rows, jnp.zeros(3, bool)).active.any())
 
 
 def test_the_student_acts_in_its_share_of_the_steps():
