@@ -121,6 +121,15 @@ def test_the_start_orders_by_slot_and_prefers_free_machines(states):
     np.testing.assert_allclose(action["affinity"], expected, atol=1e-6)
 
 
+def test_the_other_start_takes_jobs_of_fewest_gpus_first(states):
+    _, seen = states
+    weights = init_linear(jax.random.key(0), None, "smallest")
+    action = jax.vmap(partial(decide_linear, ENV, weights))(seen)
+    gpus = jax.vmap(lambda o: recover(ENV, o).num_gpus)(seen)
+    np.testing.assert_allclose(action["priority"], -gpus / 64.0, atol=1e-6)
+    assert len(np.unique(np.asarray(gpus))) > 3
+
+
 @jax.jit
 @partial(jax.vmap, in_axes=(None, 0))
 def decided(weights, seen):

@@ -74,7 +74,12 @@ RECIPES = {
         critic="action",
     ),
     "dl2": replace(TINY, policy="dl2", imitation=imitation("dl2", "fifo_loadbalance")),
-    "rifling": replace(TINY, policy="rifling", critic="action"),
+    "rifling": replace(
+        TINY,
+        policy="rifling",
+        critic="action",
+        imitation=imitation("rifling", "fifo_loadbalance"),
+    ),
     "linear": replace(
         TINY,
         policy="linear",
@@ -113,6 +118,7 @@ STAGES = [
     ("DA", "mappo"),
     ("dl2", "imitation"),
     ("dl2", "mappo"),
+    ("rifling", "imitation"),
     ("rifling", "mappo"),
     ("linear", "search"),
 ]
@@ -135,7 +141,7 @@ def test_a_stage_updates_its_policy(name, stage):
         ("DAS", ["imitation", "mappo"]),
         ("DA", ["mappo"]),
         ("dl2", ["imitation", "mappo"]),
-        ("rifling", ["mappo"]),
+        ("rifling", ["imitation", "mappo"]),
         ("linear", ["search"]),
     ],
 )

@@ -10,7 +10,7 @@ Axes: ``N`` slots, ``M`` machines.
 import json
 from functools import cache
 from importlib import resources
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -57,12 +57,18 @@ class LinearParams(NamedTuple):
     place: Array | np.ndarray  # [splits, place features]
 
 
-def init_linear(key: PRNGKey, specs: Specs) -> LinearParams:
-    """First come first served on the machine with most free GPUs: where the search starts."""
+Order = Literal["fifo", "smallest"]
+LEADING = {"fifo": "slot", "smallest": "gpus"}
+"""The feature that an order puts first where it is least."""
+
+
+def init_linear(key: PRNGKey, specs: Specs, order: Order = "fifo") -> LinearParams:
+    """Jobs in a plain order on the machine with most free GPUs: where the search starts."""
     del key, specs
-    order = jnp.zeros((len(LOADS), len(JOB_FEATURES))).at[0, 0].set(-1.0)
+    column = JOB_FEATURES.index(LEADING[order])
+    weights = jnp.zeros((len(LOADS), len(JOB_FEATURES))).at[0, column].set(-1.0)
     place = jnp.zeros((len(SPLITS), len(PLACE_FEATURES))).at[:, 0].set(1.0)
-    return LinearParams(order, place)
+    return LinearParams(weights, place)
 
 
 @cache

@@ -57,15 +57,29 @@ QUICK = Recipe(
     checkpoint_every=40,
 )
 
+RIVAL = replace(
+    QUICK, network=DASNetwork(), learner=replace(QUICK.learner, entropy_start=0.03, entropy_end=0.0)
+)
+"""Of both rivals: a warm start from first come first served, load balance; then MAPPO."""
+
 RIFLING = replace(
-    QUICK,
+    RIVAL,
     policy="rifling",
-    network=DASNetwork(),
-    imitation=None,
-    learner=replace(QUICK.learner, entropy_start=0.03, entropy_end=0.0),
+    imitation=Imitation(
+        teacher="fifo_loadbalance",
+        loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=40),
+        learner=RegressionConfig(
+            total_updates=40,
+            losses=imitation_losses("rifling"),
+            gradient_steps=8,
+            batch_size=256,
+            learning_rate=1e-3,
+            ranking_scale=15.0,
+        ),
+    ),
 )
 DL2 = replace(
-    RIFLING,
+    RIVAL,
     policy="dl2",
     imitation=Imitation(
         teacher="fifo_loadbalance",

@@ -1,11 +1,13 @@
 """How DAS and its learned rivals are trained: recipes and the stages that they build.
 
 A recipe may begin with supervised learning from a rule (``imitation``), which the paper does not
-have; DL2 regresses first-come-first-served priorities in that place (section 9).
+have. Its rivals begin at what they replace: DL2 regresses first-come-first-served priorities
+(section 9), RIFLING may learn to rank machines by load balance.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import jax.numpy as jnp
@@ -20,7 +22,7 @@ from jaxsched.envs.das.baselines import NAMES, baseline
 from jaxsched.envs.das.critic import ActionValue, StateValue, critic_features
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.kinds import agents_of, kind_of, learning_env, teacher_of
-from jaxsched.envs.das.linear import decide_linear, init_linear
+from jaxsched.envs.das.linear import Order, decide_linear, init_linear
 from jaxsched.envs.das.networks import DASNetwork
 from jaxsched.envs.das.tables import Params
 from jaxsched.errors import JaxschedError
@@ -58,11 +60,13 @@ class Search:
       loop: ``num_envs`` is members times episodes; a rollout must hold a whole episode.
       learner: settings of the search.
       events_per_step: of the environment it plays in.
+      order: of the rule that the search starts at: first come first served, or fewest GPUs first.
     """
 
     loop: LoopConfig
     learner: EvolutionConfig
     events_per_step: int = 2
+    order: Order = "fifo"
 
 
 @dataclass(frozen=True)
@@ -249,7 +253,7 @@ def stretched(table: JobTable, rate: float) -> JobTable:
 def _search_stage(recipe: Recipe, search: Search, common: dict[str, Any]) -> TrainingSetup:
     env = replace(recipe.env, sampling="first", events_per_step=search.events_per_step)
     learner = evolution(
-        init_linear,
+        partial(init_linear, order=search.order),
         lambda params, observation, mask: decide_linear(env, params, observation),
         search.learner,
     )
@@ -296,8 +300,13 @@ def _mappo_stage(recipe: Recipe, common: dict[str, Any]) -> TrainingSetup:
 
 def imitation_losses(policy: PolicyName) -> tuple[AgentLoss, ...]:
     """What each policy learns of a teacher."""
-    ranks = AgentLoss(ORDERING, "ranking"), AgentLoss(PLACEMENT, "ranking")
-    return {"das": ranks, "dl2": (AgentLoss(ORDERING, "squared"),)}.get(policy, ())
+    order, place = AgentLoss(ORDERING, "ranking"), AgentLoss(PLACEMENT, "ranking")
+    losses: dict[str, tuple[AgentLoss, ...]] = {
+        "das": (order, place),
+        "dl2": (AgentLoss(ORDERING, "squared"),),
+        "rifling": (place,),
+    }
+    return losses.get(policy, ())
 
 
 def variants(recipe: Recipe) -> tuple[str, ...]:
