@@ -136,6 +136,7 @@ class System(ABC):
     title: str
     source: str
     behaviour_version: int
+    shipped_digest: str = ""  # of parameters that come with the system and that it learns from
     environment_type: type[Any]  # a frozen dataclass that is an Environment
     primary_metric: str
     metrics: tuple[str, ...]  # keys of ``metrics.METRICS``, in table order

@@ -170,6 +170,7 @@ class Lab:
         key = key_of(
             system=system.name,
             behaviour_version=system.behaviour_version,
+            **shipped_by(system),
             version=jaxsched.__version__,
             recipe=recipe,
             seeds=self.settings.seeds,
@@ -211,6 +212,11 @@ class Lab:
     def say(self, text: str) -> None:
         """A line of progress."""
         print(f"[{self.row}] {text}", file=sys.stderr, flush=True)
+
+
+def shipped_by(system: System) -> dict[str, str]:
+    """The digest of what the system ships, for keys; nothing where it ships nothing."""
+    return {"shipped": system.shipped_digest} if system.shipped_digest else {}
 
 
 @cache

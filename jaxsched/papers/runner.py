@@ -10,7 +10,7 @@ import jaxsched
 from jaxsched import registry
 from jaxsched.errors import JaxschedError
 from jaxsched.papers import figures, text
-from jaxsched.papers.lab import Lab
+from jaxsched.papers.lab import Lab, shipped_by
 from jaxsched.papers.outcome import Outcome
 from jaxsched.papers.settings import Settings, key_of
 from jaxsched.papers.store import Store, write
@@ -119,6 +119,7 @@ def row_key(paper: Paper, settings: Settings, row: Row) -> str:
         row=row.name,
         system=system.name,
         behaviour_version=system.behaviour_version,
+        **shipped_by(system),
         version=jaxsched.__version__,
         presets=dict(system.presets),
         settings=settings.deciding(),

@@ -132,7 +132,7 @@ def _das_shipped(part: str) -> Make:
 
 
 def _das_mixed(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
-    """By turns a window of the training stream and a fresh trace."""
+    """Half windows of the training stream, the same ones for any seed, then fresh traces."""
     stream = _das_shipped("train")(seed, 1, num_jobs)[0]
     num_windows = num_traces // 2
     last = max(len(stream) - num_jobs, 0)

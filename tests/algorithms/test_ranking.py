@@ -71,19 +71,21 @@ def test_gradients_of_steps_and_copies():
     random = np.random.default_rng(1)
     found, wanted = random.normal(size=(2, 5, 6)).astype(np.float32), random.normal(size=(5, 6))
     active = random.random((2, 5, 6)) < 0.5
+    found[~active] = np.nan
+    scales = jnp.array([0.5, 2.0])
 
-    def total(found, active):
-        return jnp.sum(ranking(found, wanted, active, 2.0).loss)
+    def total(found, active, scale):
+        return jnp.sum(ranking(found, wanted, active, scale).loss)
 
-    together = jax.vmap(jax.grad(total))(found, active)
-    for copy in range(2):
+    together = jax.vmap(jax.grad(total))(found, active, scales)
+    for copy, scale in enumerate(scales.tolist()):
         for step in range(5):
             there = np.nonzero(active[copy, step])[0]
             _, slope = direct(
                 found[copy, step, there][None, None],
                 wanted[step, there][None, None],
                 np.ones((1, 1), bool),
-                2.0,
+                scale,
             )
             expected = np.zeros(6)
             expected[there] = slope[0, 0]

@@ -123,7 +123,7 @@ def test_the_start_orders_by_slot_and_prefers_free_machines(states):
 
 def test_the_other_start_takes_jobs_of_fewest_gpus_first(states):
     _, seen = states
-    weights = init_linear(jax.random.key(0), None, "smallest")
+    weights = init_linear(jax.random.key(0), None, "fewest_gpus")
     action = jax.vmap(partial(decide_linear, ENV, weights))(seen)
     gpus = jax.vmap(lambda o: recover(ENV, o).num_gpus)(seen)
     np.testing.assert_allclose(action["priority"], -gpus / 64.0, atol=1e-6)

@@ -1,12 +1,14 @@
 """A linear rule over what is observed: orders jobs and prefers machines by weighted features.
 
 The weights of the order depend linearly on the load, so that one rule can be first-come-first-
-served in quiet times and prefer small jobs in a backlog, or the reverse. They are found by search
-in parameter space (:mod:`jaxsched.algorithms.evolution`) and written to ``linear_rules.json``.
+served in quiet times and prefer small jobs in a backlog, or the reverse. ``linear_rules.json`` has
+those of three clusters and how each was found: most of them by search in parameter space
+(:mod:`jaxsched.algorithms.evolution`).
 
 Axes: ``N`` slots, ``M`` machines.
 """
 
+import hashlib
 import json
 from functools import cache
 from importlib import resources
@@ -57,15 +59,15 @@ class LinearParams(NamedTuple):
     place: Array | np.ndarray  # [splits, place features]
 
 
-Order = Literal["fifo", "smallest"]
-LEADING = {"fifo": "slot", "smallest": "gpus"}
-"""The feature that an order puts first where it is least."""
+StartOrder = Literal["fifo", "fewest_gpus"]
+SORTED_BY = {"fifo": "slot", "fewest_gpus": "gpus"}
+"""The job feature that ascends in each order."""
 
 
-def init_linear(key: PRNGKey, specs: Specs, order: Order = "fifo") -> LinearParams:
+def init_linear(key: PRNGKey, specs: Specs, order: StartOrder = "fifo") -> LinearParams:
     """Jobs in a plain order on the machine with most free GPUs: where the search starts."""
     del key, specs
-    column = JOB_FEATURES.index(LEADING[order])
+    column = JOB_FEATURES.index(SORTED_BY[order])
     weights = jnp.zeros((len(LOADS), len(JOB_FEATURES))).at[0, column].set(-1.0)
     place = jnp.zeros((len(SPLITS), len(PLACE_FEATURES))).at[:, 0].set(1.0)
     return LinearParams(weights, place)
@@ -81,6 +83,14 @@ def known_rules() -> dict[int, LinearParams]:
         )
         for rule in json.loads(text)["rules"]
     }
+
+
+def rules_digest() -> str:
+    """SHA-256 of all rules' weights, hexadecimal."""
+    digest = hashlib.sha256()
+    for size, rule in sorted(known_rules().items()):
+        digest.update(str(size).encode() + b"".join(np.asarray(x).tobytes() for x in rule))
+    return digest.hexdigest()
 
 
 def linear_policy(env: DAS, params: LinearParams | None = None, name: str = "linear") -> Policy:

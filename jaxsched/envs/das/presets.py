@@ -7,7 +7,7 @@ from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.algorithms.regression import RegressionConfig
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.networks import DASNetwork
-from jaxsched.envs.das.recipe import Imitation, Recipe, Search, imitation_losses
+from jaxsched.envs.das.recipe import Imitation, PolicyName, Recipe, Search, imitation_losses
 from jaxsched.system import TraceSet
 from jaxsched.training import LoopConfig
 
@@ -60,39 +60,27 @@ QUICK = Recipe(
 RIVAL = replace(
     QUICK, network=DASNetwork(), learner=replace(QUICK.learner, entropy_start=0.03, entropy_end=0.0)
 )
-"""Of both rivals: a warm start from first come first served, load balance; then MAPPO."""
+"""What the recipes of both rivals share: all but the warm start."""
 
-RIFLING = replace(
-    RIVAL,
-    policy="rifling",
-    imitation=Imitation(
+
+def warm_start(policy: PolicyName, num_updates: int, ranking_scale: float = 1.0) -> Imitation:
+    """Of a rival, from what it replaces: first come first served, load balance."""
+    return Imitation(
         teacher="fifo_loadbalance",
-        loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=40),
+        loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=num_updates),
         learner=RegressionConfig(
-            total_updates=40,
-            losses=imitation_losses("rifling"),
+            total_updates=num_updates,
+            losses=imitation_losses(policy),
             gradient_steps=8,
             batch_size=256,
             learning_rate=1e-3,
-            ranking_scale=15.0,
+            ranking_scale=ranking_scale,
         ),
-    ),
-)
-DL2 = replace(
-    RIVAL,
-    policy="dl2",
-    imitation=Imitation(
-        teacher="fifo_loadbalance",
-        loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=125),
-        learner=RegressionConfig(
-            total_updates=125,
-            losses=imitation_losses("dl2"),
-            gradient_steps=8,
-            batch_size=256,
-            learning_rate=1e-3,
-        ),
-    ),
-)
+    )
+
+
+RIFLING = replace(RIVAL, policy="rifling", imitation=warm_start("rifling", 40, 15.0))
+DL2 = replace(RIVAL, policy="dl2", imitation=warm_start("dl2", 125))
 
 SEARCH = Recipe(
     env=DAS(reward_mode="dense"),

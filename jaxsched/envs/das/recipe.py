@@ -22,7 +22,7 @@ from jaxsched.envs.das.baselines import NAMES, baseline
 from jaxsched.envs.das.critic import ActionValue, StateValue, critic_features
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.kinds import agents_of, kind_of, learning_env, teacher_of
-from jaxsched.envs.das.linear import Order, decide_linear, init_linear
+from jaxsched.envs.das.linear import StartOrder, decide_linear, init_linear
 from jaxsched.envs.das.networks import DASNetwork
 from jaxsched.envs.das.tables import Params
 from jaxsched.errors import JaxschedError
@@ -66,7 +66,7 @@ class Search:
     loop: LoopConfig
     learner: EvolutionConfig
     events_per_step: int = 2
-    order: Order = "fifo"
+    order: StartOrder = "fifo"
 
 
 @dataclass(frozen=True)
@@ -313,7 +313,7 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
     """What differs from the paper's own recipe, one line each."""
     paper, lines = Recipe(), []
     if recipe.search is not None:
-        return ("a linear rule found by search in parameter space",)
+        return (f"a linear rule found by search in parameter space from {recipe.search.order}",)
     if recipe.policy == "das" and recipe.network != paper.network:
         changed = [
             f"{name} {value}"

@@ -15,7 +15,7 @@ from jaxsched.envs.das.baselines import baseline
 from jaxsched.envs.das.claims import paper_rows
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.features import features_of
-from jaxsched.envs.das.linear import found_rule, linear_policy
+from jaxsched.envs.das.linear import found_rule, linear_policy, rules_digest
 from jaxsched.envs.das.presets import PRESETS
 from jaxsched.envs.das.recipe import Recipe, play_env, stages_of
 from jaxsched.envs.das.searchers import SEARCHERS, searcher
@@ -41,6 +41,7 @@ class DASSystem(System):
     title = "DAS: dual-agent scheduler"
     source = "DAS: A Dual-Agent Scheduler for Distributed Deep Learning Jobs, KDD 2023"
     behaviour_version = DAS.behaviour_version
+    shipped_digest = rules_digest()
     environment_type = DAS
     primary_metric = "avg_jct_min"
     metrics = (

@@ -9,7 +9,7 @@ import numpy as np
 from jaxsched.envs.das.claims import BASE as BASE
 from jaxsched.envs.das.claims import HEURISTICS as HEURISTICS
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.recipe import Recipe, play_env
+from jaxsched.envs.das.recipe import Recipe, play_env, variants
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.papers.das.published import NUM_SERVERS
 from jaxsched.papers.lab import Lab, Study
@@ -37,11 +37,13 @@ twice the time (``jaxsched train das --preset quick`` has that stage).
 """
 
 NUM_SHIPPED, NUM_FRESH = 4, 8
-INTERVALS = (
-    "the test episodes are the four shipped ones and fresh ones from a seed that is used for "
-    "nothing else; intervals are 95 % bootstraps over seeds and episodes"
+FRESH = "fresh test episodes are from a seed that is used for nothing else"
+INTERVALS = "intervals are 95 % bootstraps over seeds and episodes"
+EPISODES = f"the test episodes are the four shipped ones and fresh ones; {FRESH}; {INTERVALS}"
+CHOICE = (
+    "policies are chosen on validation tables, of which half are other windows of the stream that "
+    "is learnt on"
 )
-CHOICE = f"policies are chosen on validation tables; {INTERVALS}"
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,15 @@ def values_of(samples: Mapping[str, Mapping[str, Sample]]) -> dict[str, Any]:
 
 
 def outcome(
-    tables: Sequence[Any], checks: Sequence[Any], values: Any, draw: Any, *notes: str
+    lab: Lab,
+    policies: Sequence[str],
+    tables: Sequence[Any],
+    checks: Sequence[Any],
+    values: Any,
+    draw: Any,
+    *notes: str,
 ) -> Outcome:
-    """An outcome with the usual note first."""
-    return Outcome(tables, checks, values, draw, [CHOICE, *notes])
+    """An outcome that says how its learned policies were trained and chosen."""
+    recipes = {name: recipe_of(lab, name, CLUSTERS[0]) for name in policies}
+    trained = [f"{name}: {'; '.join(variants(recipe))}" for name, recipe in recipes.items()]
+    return Outcome(tables, checks, values, draw, [*notes, CHOICE, *trained])

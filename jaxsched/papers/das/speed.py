@@ -111,8 +111,8 @@ def decision_time(lab: Lab) -> Outcome:
     notes = (
         "untrained weights: the time of a decision does not depend on them; no training, no "
         "transfer between devices counted",
-        "states are those that first come first served, most free GPUs meets in the shipped "
-        "episodes; on a machine with other work these times are upper bounds",
+        "states are those that first come first served, most free GPUs meets, evenly spaced over "
+        "the shipped episodes; on a machine with other work these times are upper bounds",
     )
     values = {
         c: {n: {**t._asdict(), "job_ms": t.job_ms} for n, t in times.items()}
@@ -158,9 +158,11 @@ def checks_of(cluster: str, times: Mapping[str, DecisionTime], together: str) ->
 
 
 def recorded_states(env: DAS, params: Any, count: int) -> Recorded:
-    """States that a heuristic meets in the parameters' episodes; repeated if there are too few."""
+    """States that a heuristic meets, evenly spaced over the parameters' episodes.
+
+    They are repeated if there are too few.
+    """
     policy, episodes = baseline(BASE, env), env.num_episodes(params)
-    steps = -(-count // episodes)
 
     def play(episode: Array) -> tuple[Recorded, Array]:
         def body(carry: tuple[Any, Any], key: Any) -> tuple[Any, Any]:
@@ -172,12 +174,13 @@ def recorded_states(env: DAS, params: Any, count: int) -> Recorded:
             return env.step(key, state, action, params), (seen, due)
 
         start = env.reset(jax.random.key(0), params, episode)
-        _, seen = jax.lax.scan(body, start, jax.random.split(jax.random.key(0), steps))
+        _, seen = jax.lax.scan(body, start, jax.random.split(jax.random.key(0), params.max_jobs))
         result: tuple[Recorded, Array] = seen
         return result
 
     seen, due = jax.jit(jax.vmap(play))(jnp.arange(episodes))
-    index = np.resize(np.flatnonzero(np.asarray(due)), count)
+    there = np.flatnonzero(np.asarray(due))
+    index = there[np.arange(count) * len(there) // count]
     kept: Recorded = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[index], seen)
     return kept
 

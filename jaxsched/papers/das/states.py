@@ -86,13 +86,14 @@ def scripted_states(lab: Lab) -> Outcome:
     values = {str(seed): scene._asdict() for seed, scene in zip(trained.seeds, scenes, strict=True)}
     notes = (
         "first state: eight instances of seven GPUs, pending for the longest time, and four jobs "
-        "that fit; no machine has more than four free GPUs",
+        "that fit; no machine has more than four free GPUs. The teacher's labels give jobs that "
+        "cannot be placed the last rank",
         f"second: {NUM_STATES} random states in which two machines differ only in the network "
         "traffic of a job on one of them; the pending job needs several machines",
         "third: jobs that need few and many CPUs arrive in turn; on half of the machines GPUs are "
         "free that jobs with many CPUs cannot use; first seed shown",
     )
-    return outcome([table], checks_of(scenes, half), values, draw, *notes)
+    return outcome(lab, ("DAS",), [table], checks_of(scenes, half), values, draw, *notes)
 
 
 def checks_of(scenes: Sequence[Scenes], short: int) -> list[Check]:
@@ -105,9 +106,9 @@ def checks_of(scenes: Sequence[Scenes], short: int) -> list[Check]:
             "(a) rank of the job that cannot fit; least over the seeds", "not first", min(ranks), 2
         ),
         at_least(
-            f"(b) quiet machine preferred, share of {NUM_STATES} states, mean over the seeds",
+            f"(b) quiet machine preferred, share of {NUM_STATES} states, least over the seeds",
             "preferred",
-            float(np.mean([_correct(scene) for scene in scenes])),
+            min(_correct(scene) for scene in scenes),
             LEAST_CORRECT,
             shown=percent,
         ),
@@ -230,7 +231,9 @@ def play_arrivals(env: DAS, policy: Policy, weights: PyTree) -> tuple[Floats, In
         action, memory = act(weights, memory, view, key)
         state, timestep = step(key, state, action, params)
         rows.append(np.asarray(action["affinity"][0], np.float64))
-        chosen.append(int(np.argmax(timestep.metrics.counts[0])))
+        counts = np.asarray(timestep.metrics.counts[0])
+        assert counts.any(), "each of the four jobs can be placed"
+        chosen.append(int(np.argmax(counts)))
     return np.stack(rows), np.array(chosen)
 
 

@@ -6,14 +6,19 @@ import numpy as np
 
 from jaxsched.papers import figures
 from jaxsched.papers.das.common import (
+    BASE,
     CLUSTERS,
+    EPISODES,
     FEE,
+    FRESH,
+    INTERVALS,
     JCT,
     geometric_ratio,
     label,
     mean_ratio,
     outcome,
     recipe_of,
+    rules,
     study,
     test_tables,
     train,
@@ -39,6 +44,8 @@ QUICK_CLUSTERS = ("small",)
 WITHIN = 0.05
 WORDS = {JCT: "JCT (min)", FEE: "fee ($)"}
 LOADS, QUICK_LOADS = ("low", "normal", "high"), ("low", "high")
+LEARNED_HERE = ("RIFLING", "DAS")
+PLAYED = (BASE, *LEARNED_HERE)
 
 
 def heads_and_history(lab: Lab) -> Outcome:
@@ -97,7 +104,7 @@ def heads_and_history(lab: Lab) -> Outcome:
                 place.get_legend().remove()
                 place.set_xticks(list(points))
 
-    return outcome([table], checks, values_of(samples), draw)
+    return outcome(lab, ("DAS",), [table], checks, values_of(samples), draw, EPISODES)
 
 
 def _mean_of_clusters(samples: dict[str, dict[str, Sample]], name: str, metric: str) -> float:
@@ -107,27 +114,30 @@ def _mean_of_clusters(samples: dict[str, dict[str, Sample]], name: str, metric: 
 def loads(lab: Lab) -> Outcome:
     """F7, Fig. 7: the same policies on fresh episodes of each load."""
     clusters = lab.choose(CLUSTERS, QUICK_CLUSTERS)
-    trained = train(lab, ("RIFLING", "DAS"), clusters)
+    trained = train(lab, LEARNED_HERE, clusters)
+    count = 0
     samples: dict[str, dict[str, Sample]] = {}
     gains: dict[str, dict[str, Interval]] = {}
     levels = lab.choose(LOADS, QUICK_LOADS)
     rows: list[list[Any]] = []
     for load in levels:
         tables = test_tables(lab, load, shipped=False)
+        count = len(tables)
         for cluster in clusters:
             lab.say(f"playing {load} load on the {cluster} cluster")
-            played = {name: lab.play(p, tables) for name, p in trained[cluster].items()}
+            played = rules(lab, (BASE,), cluster, tables)
+            played |= {name: lab.play(p, tables) for name, p in trained[cluster].items()}
             key = f"{load}, {cluster}"
             samples[key] = played
             gains[key] = {
                 metric: _gain(geometric_ratio(played["DAS"], played["RIFLING"], metric))
                 for metric in (JCT, FEE)
             }
-            cells = [mean_of(played[n], m) for m in (JCT, FEE) for n in ("RIFLING", "DAS")]
+            cells = [mean_of(played[n], m) for m in (JCT, FEE) for n in PLAYED]
             rows.append([key, *cells, *(gains[key][m] for m in (JCT, FEE))])
     table = Table(
         "by load: mean JCT (min), fee ($); gain of DAS over RIFLING, 1 - geometric mean of ratios",
-        ["load", "RIFLING", "DAS", "RIFLING, $", "DAS, $", "gain of JCT", "gain of fee"],
+        ["load", *PLAYED, *(f"{name}, $" for name in PLAYED), "gain of JCT", "gain of fee"],
         rows,
         digits=3,
     )
@@ -157,9 +167,11 @@ def loads(lab: Lab) -> Outcome:
             what = "JCT" if metric == JCT else "fee"
             figures.bars(axes, levels, series, y_label=f"gain of {what} over RIFLING")
 
-    traces = {name: recipe_of(lab, name, clusters[0]).traces.train for name in ("RIFLING", "DAS")}
-    note = ", ".join(f"{name} was trained on {trace}" for name, trace in traces.items())
-    return outcome([table], checks, values_of(samples), draw, note)
+    notes = (
+        f"{count} fresh episodes of each load; {FRESH}; {INTERVALS}",
+        f"trained on {recipe_of(lab, 'DAS', clusters[0]).traces.train}, normal load",
+    )
+    return outcome(lab, LEARNED_HERE, [table], checks, values_of(samples), draw, *notes)
 
 
 def _gain(ratio: Interval) -> Interval:

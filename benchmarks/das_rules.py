@@ -1,0 +1,102 @@
+"""Linear rules of DAS on validation episodes: every order with every placement.
+
+    python benchmarks/das_rules.py [RUN ...] [--servers 16] [--episodes 60] [--json FILE]
+
+Orders and placements are the plain ones (first come first served, fewest GPUs first; most free
+GPUs), those of the shipped rules, and those of each RUN of ``jaxsched train das --preset search``.
+Ratios to first come first served, most free GPUs are geometric means over the episodes, with
+standard errors; the best by log JCT + 3 log fee comes first. This is how the rules of 16 and 32
+machines in ``linear_rules.json`` were put together.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxsched.cpu import prepare_cpu
+
+FEE_WEIGHT = 3.0
+TRACE, SEED = "das-mixed", 2
+
+
+def main() -> int:
+    """Print the table, write it as JSON if asked."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("runs", nargs="*", type=Path)
+    parser.add_argument("--servers", type=int, default=16, help="machines of the cluster")
+    parser.add_argument("--episodes", type=int, default=60, help="validation episodes, 2 or more")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    if arguments.servers < 1 or arguments.episodes < 2:
+        parser.error("--servers must be at least 1, --episodes at least 2")
+    prepare_cpu()
+
+    from jaxsched.errors import JaxschedError
+
+    try:
+        rows = compare(arguments.runs, arguments.servers, arguments.episodes)
+    except JaxschedError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"{'order':20}{'placement':20}{'JCT':>9}{'fee':>9}   ratios: JCT, fee")
+    for row in rows:
+        ratios = "   ".join(f"{m:.4f} ({e:.4f})" for m, e in (row["jct"], row["fee"]))
+        means = f"{row['mean_jct']:9.2f}{row['mean_fee']:9.3f}"
+        print(f"{row['order']:20}{row['placement']:20}{means}   {ratios}")
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def compare(runs: list[Path], num_servers: int, num_episodes: int) -> list[dict[str, Any]]:
+    """Every pair, the best one first."""
+    import jax
+
+    from jaxsched import registry, saved_policies, traces
+    from jaxsched.envs.das.environment import DAS
+    from jaxsched.envs.das.linear import LinearParams, init_linear, known_rules, linear_policy
+
+    system, key = registry.get("das"), jax.random.key(0)
+    env = DAS(num_servers=num_servers)
+    plain = {name: init_linear(key, None, name) for name in ("fifo", "fewest_gpus")}
+    rules = {f"rule of {size}": rule for size, rule in known_rules().items()}
+    for run in runs:
+        learned, _ = saved_policies.load(run, system)
+        rules[run.name] = LinearParams(*map(np.asarray, learned.weights[0]))
+    orders = {name: rule.order for name, rule in (plain | rules).items()}
+    places = {"most free GPUs": plain["fifo"].place} | {n: rule.place for n, rule in rules.items()}
+    tables = traces.get(TRACE, seed=SEED, num_traces=num_episodes)
+    params, policy = system.params(env, tables), linear_policy(env)
+    found: dict[tuple[str, str], Any] = {}
+    for order, order_weights in orders.items():
+        for place, place_weights in places.items():
+            weights = jax.tree.map(jax.numpy.asarray, LinearParams(order_weights, place_weights))
+            found[order, place] = system.play(env, policy, params, weights)
+            print(f"{len(found)} of {len(orders) * len(places)} played", file=sys.stderr)
+    base = found["fifo", "most free GPUs"]
+    rows = []
+    for (order, place), metrics in found.items():
+        jct, fee = (_ratio(metrics[name], base[name]) for name in ("avg_jct_min", "avg_fee"))
+        means = {
+            "mean_jct": float(np.mean(metrics["avg_jct_min"])),
+            "mean_fee": float(np.mean(metrics["avg_fee"])),
+        }
+        rows.append({"order": order, "placement": place, **means, "jct": jct, "fee": fee})
+    return sorted(rows, key=lambda r: np.log(r["jct"][0]) + FEE_WEIGHT * np.log(r["fee"][0]))
+
+
+def _ratio(values: Any, base: Any) -> tuple[float, float]:
+    """Geometric mean of the ratios per episode, and its standard error."""
+    logs = np.log(np.asarray(values) / np.asarray(base))
+    mean = float(np.exp(logs.mean()))
+    return mean, mean * float(logs.std(ddof=1)) / len(logs) ** 0.5
+
+
+if __name__ == "__main__":
+    sys.exit(main())
