@@ -77,7 +77,7 @@ def compare(runs: list[Path], num_servers: int, num_episodes: int) -> list[dict[
     for order, order_weights in orders.items():
         for place, place_weights in places.items():
             weights = jax.tree.map(jax.numpy.asarray, LinearParams(order_weights, place_weights))
-            found[order, place] = system.play(env, policy, params, weights)
+            found[order, place] = system.play(env, policy, params, weights).metrics
             print(f"{len(found)} of {len(orders) * len(places)} played", file=sys.stderr)
     base = found["fifo", "most free GPUs"]
     rows = []
