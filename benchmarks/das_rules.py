@@ -4,9 +4,9 @@
 
 Orders and placements are the plain ones (first come first served, fewest GPUs first; most free
 GPUs), those of the shipped rules, and those of each RUN of ``jaxsched train das --preset search``.
-Ratios to first come first served, most free GPUs are geometric means over the episodes, with
-standard errors; the best by log JCT + 3 log fee comes first. This is how the rules of 16 and 32
-machines in ``linear_rules.json`` were put together.
+Ratios to first come first served, most free GPUs are geometric means over the episodes, with 95 %
+bootstrap intervals; the best by log JCT + 3 log fee comes first. This is how the rules of 16 and
+32 machines in ``linear_rules.json`` were put together.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def main() -> int:
         return 1
     print(f"{'order':20}{'placement':20}{'JCT':>9}{'fee':>9}   ratios: JCT, fee")
     for row in rows:
-        ratios = "   ".join(f"{m:.4f} ({e:.4f})" for m, e in (row["jct"], row["fee"]))
+        ratios = "   ".join(f"{m:.4f} [{a:.4f}, {b:.4f}]" for m, a, b in (row["jct"], row["fee"]))
         means = f"{row['mean_jct']:9.2f}{row['mean_fee']:9.3f}"
         print(f"{row['order']:20}{row['placement']:20}{means}   {ratios}")
     if arguments.json is not None:
@@ -61,6 +61,8 @@ def compare(runs: list[Path], num_servers: int, num_episodes: int) -> list[dict[
     from jaxsched import registry, saved_policies, traces
     from jaxsched.envs.das.environment import DAS
     from jaxsched.envs.das.linear import LinearParams, init_linear, known_rules, linear_policy
+    from jaxsched.papers.das.common import FEE, JCT, geometric_ratio
+    from jaxsched.papers.samples import sample_of
 
     system, key = registry.get("das"), jax.random.key(0)
     env = DAS(num_servers=num_servers)
@@ -77,25 +79,16 @@ def compare(runs: list[Path], num_servers: int, num_episodes: int) -> list[dict[
     for order, order_weights in orders.items():
         for place, place_weights in places.items():
             weights = jax.tree.map(jax.numpy.asarray, LinearParams(order_weights, place_weights))
-            found[order, place] = system.play(env, policy, params, weights).metrics
+            found[order, place] = sample_of([system.play(env, policy, params, weights)])
             print(f"{len(found)} of {len(orders) * len(places)} played", file=sys.stderr)
     base = found["fifo", "most free GPUs"]
     rows = []
-    for (order, place), metrics in found.items():
-        jct, fee = (_ratio(metrics[name], base[name]) for name in ("avg_jct_min", "avg_fee"))
-        means = {
-            "mean_jct": float(np.mean(metrics["avg_jct_min"])),
-            "mean_fee": float(np.mean(metrics["avg_fee"])),
-        }
+    for (order, place), sample in found.items():
+        ratios = [geometric_ratio(sample, base, metric) for metric in (JCT, FEE)]
+        jct, fee = ([ratio.estimate, ratio.low, ratio.high] for ratio in ratios)
+        means = {"mean_jct": float(sample[JCT].mean()), "mean_fee": float(sample[FEE].mean())}
         rows.append({"order": order, "placement": place, **means, "jct": jct, "fee": fee})
     return sorted(rows, key=lambda r: np.log(r["jct"][0]) + FEE_WEIGHT * np.log(r["fee"][0]))
-
-
-def _ratio(values: Any, base: Any) -> tuple[float, float]:
-    """Geometric mean of the ratios per episode, and its standard error."""
-    logs = np.log(np.asarray(values) / np.asarray(base))
-    mean = float(np.exp(logs.mean()))
-    return mean, mean * float(logs.std(ddof=1)) / len(logs) ** 0.5
 
 
 if __name__ == "__main__":

@@ -136,7 +136,6 @@ class System(ABC):
     title: str
     source: str
     behaviour_version: int
-    shipped_digest: str = ""  # of parameters that come with the system and that it learns from
     environment_type: type[Any]  # a frozen dataclass that is an Environment
     primary_metric: str
     metrics: tuple[str, ...]  # keys of ``metrics.METRICS``, in table order
@@ -166,6 +165,10 @@ class System(ABC):
         """The static options of an environment, JSON-able."""
         options = {field.name: getattr(env, field.name) for field in fields(self.environment_type)}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
+
+    def shipped_digest(self) -> str:
+        """Of parameters that come with the system to be learnt from; empty if there are none."""
+        return ""
 
     @abstractmethod
     def params(self, env: Environment, tables: Sequence[JobTable]) -> Any:

@@ -216,7 +216,8 @@ class Lab:
 
 def shipped_by(system: System) -> dict[str, str]:
     """The digest of what the system ships, for keys; nothing where it ships nothing."""
-    return {"shipped": system.shipped_digest} if system.shipped_digest else {}
+    digest = system.shipped_digest()
+    return {"shipped": digest} if digest else {}
 
 
 @cache

@@ -36,6 +36,9 @@ DAS and its parts imitate the linear rule and stop there: what MAPPO makes of th
 twice the time (``jaxsched train das --preset quick`` has that stage).
 """
 
+COMPARED = ("RIFLING", "DAS")
+"""The learned policies of the rows that compare two."""
+
 NUM_SHIPPED, NUM_FRESH = 4, 8
 FRESH = "fresh test episodes are from a seed that is used for nothing else"
 INTERVALS = "intervals are 95 % bootstraps over seeds and episodes"

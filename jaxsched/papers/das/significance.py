@@ -16,7 +16,15 @@ from jaxsched.envs.das.environment import DAS
 from jaxsched.evaluation import run_episodes
 from jaxsched.jobs import JobTable
 from jaxsched.papers import figures
-from jaxsched.papers.das.common import CLUSTERS, EPISODES, NUM_SHIPPED, outcome, test_tables, train
+from jaxsched.papers.das.common import (
+    CLUSTERS,
+    COMPARED,
+    EPISODES,
+    NUM_SHIPPED,
+    outcome,
+    test_tables,
+    train,
+)
 from jaxsched.papers.das.published import WILCOXON
 from jaxsched.papers.lab import Lab
 from jaxsched.papers.outcome import Check, Outcome, Table, at_most, not_judged, reported
@@ -65,7 +73,7 @@ Tests = dict[str, dict[str, SignedRank]]
 def wilcoxon_tests(lab: Lab) -> Outcome:
     """T3, Table 3: DAS against RIFLING on the same episodes."""
     clusters = lab.choose(CLUSTERS, QUICK_CLUSTERS)
-    trained = train(lab, ("RIFLING", "DAS"), clusters)
+    trained = train(lab, COMPARED, clusters)
     tables = test_tables(lab)
     rows: list[list[Any]] = []
     found: dict[str, Tests] = {}
@@ -121,8 +129,7 @@ def wilcoxon_tests(lab: Lab) -> Outcome:
         "the episodes' means are not",
         EPISODES,
     )
-    learned = ("RIFLING", "DAS")
-    return outcome(lab, learned, [table], checks_of(found), values, draw, *notes)
+    return outcome(lab, COMPARED, [table], checks_of(found), values, draw, *notes)
 
 
 def tests_of(first: Integers, second: Integers, episode: Integers) -> dict[str, SignedRank]:
