@@ -166,8 +166,12 @@ class System(ABC):
         options = {field.name: getattr(env, field.name) for field in fields(self.environment_type)}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
 
-    def shipped_digest(self) -> str:
-        """Of parameters that come with the system to be learnt from; empty if there are none."""
+    def shipped_digest(self, recipe: Any | None = None) -> str:
+        """Of the shipped parameters that a recipe learns from; of all of them without a recipe.
+
+        Empty if there are none.
+        """
+        del recipe
         return ""
 
     @abstractmethod

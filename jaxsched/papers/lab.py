@@ -170,7 +170,7 @@ class Lab:
         key = key_of(
             system=system.name,
             behaviour_version=system.behaviour_version,
-            **shipped_by(system),
+            **shipped_by(system, recipe),
             version=jaxsched.__version__,
             recipe=recipe,
             seeds=self.settings.seeds,
@@ -214,9 +214,12 @@ class Lab:
         print(f"[{self.row}] {text}", file=sys.stderr, flush=True)
 
 
-def shipped_by(system: System) -> dict[str, str]:
-    """The digest of what the system ships, for keys; nothing where it ships nothing."""
-    digest = system.shipped_digest()
+def shipped_by(system: System, recipe: Any | None = None) -> dict[str, str]:
+    """The digest of what the system ships (or what the recipe learns from), for keys.
+
+    Nothing where there is nothing.
+    """
+    digest = system.shipped_digest(recipe)
     return {"shipped": digest} if digest else {}
 
 

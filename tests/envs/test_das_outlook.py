@@ -7,13 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsched.envs.das import outlook
+from jaxsched.envs.das import outlook, players, widths
+from jaxsched.envs.das import walk_process as wp
 from jaxsched.envs.das.derived import derived_features
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.networks import DASNetwork, Trunk
 from jaxsched.envs.das.observation import Observation
 
-N, M = outlook.SPLIT_FROM, 3
+N, M = widths.SPLIT_FROM, 3
 ENV = DAS(num_servers=M, window=N)
 jit = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})  # compiles fast
 REAL = {
@@ -49,8 +50,8 @@ def decisions(seed=0):
 @pytest.mark.parametrize("variant", ["DA+MC", "DAS"])
 def test_narrow_decisions_say_the_same(variant, monkeypatch):
     """Of two copies of the weights, one of which meets no wide decision."""
-    monkeypatch.setattr(outlook, "CHUNK_SLOTS", 4)
-    monkeypatch.setattr(outlook, "CHUNKS", 4)
+    monkeypatch.setattr(widths, "CHUNK_SLOTS", 4)
+    monkeypatch.setattr(widths, "CHUNKS", 4)
     options = DASNetwork(variant, width=8, heads=2, walk_length=4, extra_features=True)
     trunk, (seen, affinity) = Trunk(ENV, options), decisions()
     params = jit(trunk.init)(jax.random.key(0), jax.tree.map(lambda x: x[0, 0], seen))
@@ -78,6 +79,41 @@ def test_narrow_decisions_say_the_same(variant, monkeypatch):
     assert len(results[0][0][1]) == (7 if options.remembers else 4)
     for a, b in zip(*map(jax.tree.leaves, results), strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("variant", ["DA+MC", "DAS"])
+def test_choices_alone_and_side_by_side(variant, monkeypatch):
+    """Of one decision, of many, and of many with other weights each, as of whole windows."""
+    monkeypatch.setattr(widths, "CHUNK_SLOTS", 4)
+    options = DASNetwork(variant, width=8, heads=2, walk_length=4, extra_features=True)
+    trunk, seen = Trunk(ENV, options), jax.tree.map(lambda x: x[0], decisions()[0])
+    params = jit(trunk.init)(jax.random.key(0), jax.tree.map(lambda x: x[0], seen))
+    size, rng = len(REAL), np.random.default_rng(2)
+    params = jax.tree.map(lambda x: x + 0.3 * rng.normal(size=x.shape).astype("f4"), params)
+    known: object = ()
+    if options.remembers:
+        features = jnp.asarray(rng.normal(size=(size, N, M, players.num_features(options))), "f4")
+        known = wp.evidence(features, jnp.asarray(rng.normal(size=(size, N, M)), "f4"))
+    narrow, given = partial(players.choices, trunk), (seen, known)
+    play = partial(widths.play_by_width, narrow)
+    several = jax.tree.map(lambda x: jnp.stack([x] * size), params)
+    found = {
+        "alone": [
+            jit(play)(params, jax.tree.map(lambda x, i=i: x[i], given), seen.real[i])
+            for i in range(size)
+        ],
+        "side by side": jit(jax.vmap(play, (None, 0, 0)))(params, given, seen.real),
+        "weights of their own": jit(jax.vmap(play))(several, given, seen.real),
+    }
+    found["alone"] = jax.tree.map(lambda *x: jnp.stack(x), *found["alone"])
+    whole = jit(partial(narrow, N))(params, given)
+    real = np.asarray(seen.real)
+    assert len(jax.tree.leaves(whole)) == (4 if options.remembers else 2)
+    for words, choice in found.items():
+        for a, b in zip(*map(jax.tree.leaves, (choice, whole)), strict=True):
+            assert a.shape == b.shape
+            a, b = np.asarray(a)[real], np.asarray(b)[real]
+            np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-5, err_msg=words)
 
 
 def test_dummy_slots_have_harmless_numbers():

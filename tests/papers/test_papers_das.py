@@ -14,7 +14,7 @@ from jaxsched import registry
 from jaxsched.envs.das import kinds
 from jaxsched.envs.das.recipe import variants
 from jaxsched.gang import GANG_JOBS
-from jaxsched.jobs import JobTable
+from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.papers import figures, runner
 from jaxsched.papers import lab as lab_module
 from jaxsched.papers.das import (
@@ -262,6 +262,13 @@ def test_recipes(policy, tmp_path):
     assert variants(usual) and usual.env.window == 32
 
 
+def test_trainings_are_found_again_under_the_rule_that_they_learn_from():
+    rule, all_rules = (SYSTEM.shipped_digest(r) for r in (SYSTEM.preset("quick"), None))
+    assert len({rule, all_rules, SYSTEM.shipped_digest(SYSTEM.preset("quick-medium")), ""}) == 4
+    for preset in ("rifling", "dl2", "paper", "search"):
+        assert SYSTEM.shipped_digest(SYSTEM.preset(preset)) == ""
+
+
 def test_changes_of_absent_stages():
     recipe = SYSTEM.preset("quick")
     change = "imitation.loop.num_updates=4"
@@ -285,7 +292,9 @@ def test_test_episodes(tmp_path):
     train = common.GangWorkload("das-train")
     assert [len(train.tables("train", 1, n)[0]) for n in (None, 30)] == [16_000, 30]
     whole = Lab(SYSTEM, Settings(tmp_path), Store(tmp_path))
-    assert [len(t) for t in common.test_tables(whole)] == [1000] * 12
+    usual, more = common.test_tables(whole), common.test_tables(whole, fresh=9)
+    assert [len(t) for t in usual] == [1000] * 12 and len(more) == 13
+    assert [digest_tables([t]) for t in more[:12]] == [digest_tables([t]) for t in usual]
 
 
 def test_table_1_row(tmp_path, monkeypatch):
@@ -309,6 +318,8 @@ def test_table_1_row(tmp_path, monkeypatch):
     assert found["small: JCT over FIFO-LoadBalance's (target)"] == "met"
     assert found["small: fee over FIFO-LoadBalance's (must)"] == "not met"
     assert found["small: JCT over an untrained network's"] == "met"
+    least = {check.item: check.measured for check in outcome.checks}
+    assert "small 0.900" in least["JCT over FIFO-LoadBalance's, DAS, first 12 episodes"]
     figures.save(tmp_path / "t.png", outcome.figure)
     assert (tmp_path / "t.png").stat().st_size > 10_000
 

@@ -10,6 +10,7 @@ Axes: ``N`` slots, ``M`` machines.
 
 import hashlib
 import json
+from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 from typing import Literal, NamedTuple
@@ -85,11 +86,11 @@ def known_rules() -> dict[int, LinearParams]:
     }
 
 
-def rules_digest() -> str:
-    """SHA-256 of all rules' weights, hexadecimal."""
+def rules_digest(rules: Iterable[LinearParams]) -> str:
+    """SHA-256 of the rules' weights, hexadecimal."""
     digest = hashlib.sha256()
-    for size, rule in sorted(known_rules().items()):
-        digest.update(str(size).encode() + b"".join(np.asarray(x).tobytes() for x in rule))
+    for rule in rules:
+        digest.update(b"".join(np.asarray(part).tobytes() for part in rule))
     return digest.hexdigest()
 
 

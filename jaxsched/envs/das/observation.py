@@ -31,6 +31,10 @@ class Observation(NamedTuple):
     machines: Array
     real: Array
 
+    def narrowed(self, width: int) -> "Observation":
+        """Of the first slots alone; any batch axes."""
+        return Observation(self.jobs[..., :width, :], self.machines, self.real[..., :width])
+
 
 def observe(cluster: Cluster, state: State) -> Observation:
     """The observation of a state."""

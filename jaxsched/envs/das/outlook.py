@@ -1,7 +1,4 @@
-"""What the networks make of single decisions, at a cost that follows how many slots are real.
-
-A window has room for many jobs and mostly holds a few. What is computed per slot, or per pair of
-slots, is left out behind a decision's last real slot: decisions are taken together by a few widths.
+"""What the networks make of single decisions.
 
 Axes: ``...`` any batch axes, ``D`` decisions, ``N`` slots, ``M`` machines, ``F`` features.
 """
@@ -13,17 +10,11 @@ from typing import Any, NamedTuple, cast
 import jax
 import jax.numpy as jnp
 
-from jaxsched.chosen_rows import map_chosen
 from jaxsched.envs.das import walk_process as wp
 from jaxsched.envs.das.networks import Embedding, Trunk, WalkScales
 from jaxsched.envs.das.observation import Observation
+from jaxsched.envs.das.widths import by_width, widths_of
 from jaxsched.types import Array, PyTree
-
-SPLIT_FROM = 16
-"""Slots from which on decisions are taken by width; fewer are all computed."""
-
-CHUNK_SLOTS, CHUNKS = 512, 16
-"""Slots that are computed at once, at least; and at most so many chunks of each width."""
 
 
 class Outlook(NamedTuple):
@@ -70,19 +61,11 @@ def outlook_by_width(
 ) -> Outlook:
     """The same where slots are real, for many decisions; differentiable in ``params`` alone."""
     lead, slots = observation.real.shape[:-1], observation.real.shape[-1]
-    if slots < SPLIT_FROM or math.prod(lead) == 1:
+    if len(widths_of(slots)) == 1 or math.prod(lead) == 1:
         return outlook_of(trunk, params, observation, executed)
     flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(lead) :]), (observation, executed))
-    real = flat[0].real
-    needed = jnp.max(jnp.where(real, jnp.arange(1, slots + 1), 0), axis=-1)
-    size, below, parts = needed.shape[0], 0, []
-    for width in (slots // 8, slots // 2, slots):
-        chunk = min(size, max(CHUNK_SLOTS // width, -(-size // CHUNKS)))
-        chosen = (needed > below) & (needed <= width)
-        part = map_chosen(partial(_narrow, trunk, width), params, flat, chosen, chunk)
-        parts.append(jax.tree.map(partial(_padded, slots - width), part))
-        below = width
-    found: Outlook = jax.tree.map(lambda *x: sum(x).reshape(*lead, *x[0].shape[1:]), *parts)
+    found = by_width(partial(_narrow, trunk), params, flat, flat[0].real)
+    found = jax.tree.map(lambda x: x.reshape(*lead, *x.shape[1:]), found)
     return _settled(trunk, found, observation.real)
 
 
@@ -131,14 +114,9 @@ def _narrow(
     trunk: Trunk, width: int, params: PyTree, decisions: tuple[Observation, Array | None]
 ) -> Outlook:
     """Outlooks of decisions ``[D, ...]``, of their first slots alone."""
-    (jobs, machines, real), executed = decisions
-    seen = Observation(jobs[:, :width], machines, real[:, :width])
+    observation, executed = decisions
+    seen = observation.narrowed(width)
     return _computed(trunk, params, seen, None if executed is None else executed[:, :width])
-
-
-def _padded(behind: int, x: Array) -> Array:
-    """``[D, width, ...]`` with zeros in so many slots behind."""
-    return jnp.pad(x, [(0, 0), (0, behind), *[(0, 0)] * (x.ndim - 2)])
 
 
 def _embed(

@@ -8,7 +8,8 @@ Axes: ``N`` slots, ``M`` machines, ``F`` features of the walk process.
 """
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,9 +20,11 @@ from jaxsched.envs.das import walk_process as wp
 from jaxsched.envs.das.agents import WalkRows, das_agents, finite, is_decision
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.networks import DASNetwork, Trunk
+from jaxsched.envs.das.observation import Observation
 from jaxsched.envs.das.outlook import noise_of, outlook_of
+from jaxsched.envs.das.widths import play_by_width
 from jaxsched.policies import Play, Policy, View, no_memory
-from jaxsched.types import PRNGKey, PyTree
+from jaxsched.types import Array, PRNGKey, PyTree
 
 
 def das_policy(env: DAS, options: DASNetwork, name: str = "das", play: Play = "greedy") -> Policy:
@@ -33,44 +36,79 @@ def das_policy(env: DAS, options: DASNetwork, name: str = "das", play: Play = "g
       name: what tables call it.
       play: take the mean action, or draw one.
     """
-    if not options.remembers:
+    if play == "sampled" and not options.remembers:
         return forgetful_policy(name, das_agents(env, options), play)
     trunk = Trunk(env, options)
     machines = env.num_servers if options.kernel == "node" else 1
     size = num_features(options)
     shape = (options.history, env.window, size)
 
-    def init(params: Any) -> wp.Evidence:
+    def init(params: Any) -> PyTree:
         """Nothing known: evidence of the last decisions, oldest first, is zero."""
         del params
+        if not options.remembers:
+            return ()
         columns = env.num_servers // machines
         return wp.Evidence(jnp.zeros((*shape, size)), jnp.zeros((*shape, columns)))
 
-    def act(
-        weights: PyTree, memory: wp.Evidence, view: View, key: PRNGKey
-    ) -> tuple[PyTree, wp.Evidence]:
+    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
         observation = finite(view.observation)
-        outlook = outlook_of(trunk, weights, observation)
-        noise, features = noise_of(trunk, weights, observation), outlook.features
-        given = wp.posterior(jax.tree.map(lambda x: jnp.sum(x, axis=0), memory), noise)
-        rows = WalkRows(wp.predict(given, features, outlook.affinity_mean), given, features)
-        priority, affinity = outlook.priority_mean, rows.mean
-        if play == "sampled":
-            order_key, row_key = jax.random.split(key)
-            priority = gaussian.sample(order_key, priority, outlook.priority_std)
-            affinity = rows.sample(row_key)
-        executed = jnp.where(observation.real[:, None], affinity, 0.0)
-        latest = wp.evidence(features, executed - outlook.affinity_mean)
+        known = jax.tree.map(lambda x: jnp.sum(x, axis=0), memory)
+        if play == "greedy":
+            decision = (observation, known)
+            choice = play_by_width(partial(choices, trunk), weights, decision, observation.real)
+        else:
+            choice = _choose(trunk, weights, observation, known, key)
         memory = jax.tree.map(
             lambda old, new: jnp.where(
                 is_decision(observation), jnp.concatenate([old[1:], new[None]]), old
             ),
             memory,
-            latest,
+            choice.latest,
         )
-        return {"priority": priority, "affinity": affinity}, memory
+        return {"priority": choice.priority, "affinity": choice.affinity}, memory
 
     return Policy(name, init, act)
+
+
+class Choice(NamedTuple):
+    """What is done, and what it will tell later decisions; leaves ``[..., N, ...]``."""
+
+    priority: Array
+    affinity: Array
+    latest: Any  # evidence, or ()
+
+
+def _choose(
+    trunk: Trunk,
+    weights: PyTree,
+    observation: Observation,
+    known: Any,
+    key: PRNGKey | None = None,
+) -> Choice:
+    """The choice given evidence of leaves ``[..., N, ...]``: drawn with a key, else the mean."""
+    outlook = outlook_of(trunk, weights, observation)
+    if not trunk.options.remembers:
+        return Choice(outlook.priority_mean, outlook.affinity_mean, ())
+    noise, features = noise_of(trunk, weights, observation), outlook.features
+    given = wp.posterior(known, noise)
+    rows = WalkRows(wp.predict(given, features, outlook.affinity_mean), given, features)
+    priority, affinity = outlook.priority_mean, rows.mean
+    if key is not None:
+        order_key, row_key = jax.random.split(key)
+        priority = gaussian.sample(order_key, priority, outlook.priority_std)
+        affinity = rows.sample(row_key)
+    executed = jnp.where(observation.real[..., None], affinity, 0.0)
+    return Choice(priority, affinity, wp.evidence(features, executed - outlook.affinity_mean))
+
+
+def choices(
+    trunk: Trunk, width: int, weights: PyTree, decisions: tuple[Observation, Any]
+) -> Choice:
+    """Greedy choices of decisions ``[D, ...]``, observation and evidence, of their first slots."""
+    observation, known = decisions
+    known = jax.tree.map(lambda x: x[:, :width], known)
+    return _choose(trunk, weights, observation.narrowed(width), known)
 
 
 def num_features(options: DASNetwork) -> int:

@@ -105,15 +105,18 @@ def cluster_env(lab: Lab, cluster: str) -> DAS:
     return play_env(recipe_of(lab, "DAS", cluster))
 
 
-def test_tables(lab: Lab, load: str = "normal", *, shipped: bool = True) -> list[JobTable]:
+def test_tables(
+    lab: Lab, load: str = "normal", *, shipped: bool = True, fresh: int = NUM_FRESH
+) -> list[JobTable]:
     """The episodes that rows play.
 
     Args:
-      lab: with the settings; ``num_test`` is the number of fresh episodes.
+      lab: with the settings; ``num_test`` is the number of fresh episodes, if given.
       load: of the fresh episodes: low, normal or high.
       shipped: begin with the four shipped episodes.
+      fresh: how many fresh ones otherwise; fewer are the first of more.
     """
-    count, num_jobs = lab.settings.num_test or NUM_FRESH, lab.settings.num_jobs
+    count, num_jobs = lab.settings.num_test or fresh, lab.settings.num_jobs
     parts = {f"das-{load}": GangWorkload(f"das-{load}").tables("test", count, num_jobs)}
     if shipped:
         parts = {SHIPPED.trace: SHIPPED.tables("test", NUM_SHIPPED, num_jobs)} | parts
