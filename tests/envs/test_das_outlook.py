@@ -13,6 +13,7 @@ from jaxsched.envs.das.derived import derived_features
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.networks import DASNetwork, Trunk
 from jaxsched.envs.das.observation import Observation
+from jaxsched.errors import JaxschedError
 
 N, M = widths.SPLIT_FROM, 3
 ENV = DAS(num_servers=M, window=N)
@@ -97,6 +98,7 @@ def test_choices_alone_and_side_by_side(variant, monkeypatch):
     narrow, given = partial(players.choices, trunk), (seen, known)
     play = partial(widths.play_by_width, narrow)
     several = jax.tree.map(lambda x: jnp.stack([x] * size), params)
+    many = jax.vmap(jax.vmap(play, (None, 0, 0)), (0, None, None))
     found = {
         "alone": [
             jit(play)(params, jax.tree.map(lambda x, i=i: x[i], given), seen.real[i])
@@ -104,6 +106,9 @@ def test_choices_alone_and_side_by_side(variant, monkeypatch):
         ],
         "side by side": jit(jax.vmap(play, (None, 0, 0)))(params, given, seen.real),
         "weights of their own": jit(jax.vmap(play))(several, given, seen.real),
+        "side by side with each weights": jax.tree.map(
+            lambda x: x[-1], jit(many)(several, given, seen.real)
+        ),
     }
     found["alone"] = jax.tree.map(lambda *x: jnp.stack(x), *found["alone"])
     whole = jit(partial(narrow, N))(params, given)
@@ -114,6 +119,23 @@ def test_choices_alone_and_side_by_side(variant, monkeypatch):
             assert a.shape == b.shape
             a, b = np.asarray(a)[real], np.asarray(b)[real]
             np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-5, err_msg=words)
+
+
+def test_policies_at_play_cannot_be_differentiated():
+    """They say so, rather than give gradients that lack the part of what is observed."""
+
+    def narrow(width, shared, seen):
+        return shared * seen[:, :width]
+
+    def total(shared, seen):
+        play = jax.vmap(partial(widths.play_by_width, narrow), (None, 0, 0))
+        return jnp.sum(play(shared, seen, seen > 0))
+
+    seen = jnp.ones((2, N))
+    assert float(total(2.0, seen)) == 4 * N
+    for argument in (0, 1):
+        with pytest.raises(JaxschedError, match="cannot be differentiated"):
+            jax.grad(total, argument)(2.0, seen)
 
 
 def test_dummy_slots_have_harmless_numbers():

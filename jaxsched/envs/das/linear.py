@@ -10,7 +10,6 @@ Axes: ``N`` slots, ``M`` machines.
 
 import hashlib
 import json
-from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 from typing import Literal, NamedTuple
@@ -86,12 +85,15 @@ def known_rules() -> dict[int, LinearParams]:
     }
 
 
-def rules_digest(rules: Iterable[LinearParams]) -> str:
-    """SHA-256 of the rules' weights, hexadecimal."""
-    digest = hashlib.sha256()
-    for rule in rules:
-        digest.update(b"".join(np.asarray(part).tobytes() for part in rule))
-    return digest.hexdigest()
+def rule_digest(rule: LinearParams) -> str:
+    """SHA-256 of a rule's weights, hexadecimal."""
+    return hashlib.sha256(b"".join(np.asarray(part).tobytes() for part in rule)).hexdigest()
+
+
+def rules_digest() -> str:
+    """SHA-256 of all rules' weights and sizes, hexadecimal."""
+    rules = [f"{size} {rule_digest(rule)}" for size, rule in sorted(known_rules().items())]
+    return hashlib.sha256("\n".join(rules).encode()).hexdigest()
 
 
 def linear_policy(env: DAS, params: LinearParams | None = None, name: str = "linear") -> Policy:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxsched.algorithms import gaussian
 from jaxsched.algorithms.agents import Agents
 from jaxsched.envs.das import walk_process as wp
-from jaxsched.envs.das.agents import WalkRows, das_agents, finite, is_decision
+from jaxsched.envs.das.agents import DiagonalRows, WalkRows, finite, is_decision
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.networks import DASNetwork, Trunk
 from jaxsched.envs.das.observation import Observation
@@ -36,8 +36,6 @@ def das_policy(env: DAS, options: DASNetwork, name: str = "das", play: Play = "g
       name: what tables call it.
       play: take the mean action, or draw one.
     """
-    if play == "sampled" and not options.remembers:
-        return forgetful_policy(name, das_agents(env, options), play)
     trunk = Trunk(env, options)
     machines = env.num_servers if options.kernel == "node" else 1
     size = num_features(options)
@@ -88,18 +86,21 @@ def _choose(
 ) -> Choice:
     """The choice given evidence of leaves ``[..., N, ...]``: drawn with a key, else the mean."""
     outlook = outlook_of(trunk, weights, observation)
-    if not trunk.options.remembers:
-        return Choice(outlook.priority_mean, outlook.affinity_mean, ())
-    noise, features = noise_of(trunk, weights, observation), outlook.features
-    given = wp.posterior(known, noise)
-    rows = WalkRows(wp.predict(given, features, outlook.affinity_mean), given, features)
+    rows: DiagonalRows | WalkRows = DiagonalRows(outlook.affinity_mean, outlook.affinity_std)
+    if trunk.options.remembers:
+        given = wp.posterior(known, noise_of(trunk, weights, observation))
+        mean = wp.predict(given, outlook.features, outlook.affinity_mean)
+        rows = WalkRows(mean, given, outlook.features)
     priority, affinity = outlook.priority_mean, rows.mean
     if key is not None:
         order_key, row_key = jax.random.split(key)
         priority = gaussian.sample(order_key, priority, outlook.priority_std)
         affinity = rows.sample(row_key)
+    if not trunk.options.remembers:
+        return Choice(priority, affinity, ())
     executed = jnp.where(observation.real[..., None], affinity, 0.0)
-    return Choice(priority, affinity, wp.evidence(features, executed - outlook.affinity_mean))
+    latest = wp.evidence(outlook.features, executed - outlook.affinity_mean)
+    return Choice(priority, affinity, latest)
 
 
 def choices(

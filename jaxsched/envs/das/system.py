@@ -15,7 +15,12 @@ from jaxsched.envs.das.baselines import baseline
 from jaxsched.envs.das.claims import paper_rows
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.features import features_of
-from jaxsched.envs.das.linear import found_rule, known_rules, linear_policy, rules_digest
+from jaxsched.envs.das.linear import (
+    found_rule,
+    linear_policy,
+    rule_digest,
+    rules_digest,
+)
 from jaxsched.envs.das.presets import PRESETS
 from jaxsched.envs.das.recipe import Recipe, play_env, stages_of
 from jaxsched.envs.das.searchers import SEARCHERS, searcher
@@ -74,10 +79,10 @@ class DASSystem(System):
     def shipped_digest(self, recipe: Recipe | None = None) -> str:
         """Of the linear rule that is the recipe's teacher, if any; of all of them."""
         if recipe is None:
-            return rules_digest(known_rules().values())
+            return rules_digest()
         if recipe.imitation is None or recipe.imitation.teacher != "linear":
             return ""
-        return rules_digest([found_rule(recipe.env)])
+        return rule_digest(found_rule(recipe.env))
 
     def params(self, env: Environment, tables: Sequence[JobTable]) -> Params:
         """Parameters with the paper's weights; each table is an episode."""

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.chosen_rows import map_chosen
+from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PyTree
 
 NarrowFunction = Callable[[int, PyTree, PyTree], PyTree]
@@ -59,10 +60,10 @@ def by_width(narrow: NarrowFunction, shared: PyTree, decisions: PyTree, real: Ar
 
 
 def play_by_width(narrow: NarrowFunction, shared: PyTree, decision: PyTree, real: Array) -> PyTree:
-    """``narrow`` of one decision, of the least width that holds its jobs; not differentiable.
+    """``narrow`` of one decision, of the least width that holds its jobs.
 
-    Vectorised over decisions it is :func:`by_width`, and over ``shared``, too, ``narrow`` of whole
-    windows.
+    Vectorised over decisions it is :func:`by_width`, whatever else is vectorised around that.
+    Vectorised over ``shared`` first, it is ``narrow`` of whole windows.
 
     Args:
       narrow: see there.
@@ -72,6 +73,9 @@ def play_by_width(narrow: NarrowFunction, shared: PyTree, decision: PyTree, real
 
     Returns:
       Leaves ``[N, ...]``; zero, or any number, in slots that are not real.
+
+    Raises:
+      JaxschedError: it is differentiated.
     """
     slots = real.shape[0]
     widths = widths_of(slots)
@@ -103,8 +107,18 @@ def play_by_width(narrow: NarrowFunction, shared: PyTree, decision: PyTree, real
             results = by_width(narrow, shared, decision, real)
         return results, jax.tree.map(lambda _: True, results)
 
-    result: PyTree = run(shared, decision, real)
+    result: PyTree = run(*jax.tree.map(_not_differentiated, (shared, decision)), real)
     return result
+
+
+@jax.custom_jvp
+def _not_differentiated(x: Array) -> Array:
+    return x
+
+
+@_not_differentiated.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    raise JaxschedError("das: a policy at play cannot be differentiated; its agents can")
 
 
 def _needed(real: Array) -> Array:

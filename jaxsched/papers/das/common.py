@@ -105,18 +105,15 @@ def cluster_env(lab: Lab, cluster: str) -> DAS:
     return play_env(recipe_of(lab, "DAS", cluster))
 
 
-def test_tables(
-    lab: Lab, load: str = "normal", *, shipped: bool = True, fresh: int = NUM_FRESH
-) -> list[JobTable]:
+def test_tables(lab: Lab, load: str = "normal", *, shipped: bool = True) -> list[JobTable]:
     """The episodes that rows play.
 
     Args:
-      lab: with the settings; ``num_test`` is the number of fresh episodes, if given.
+      lab: with the settings; ``num_test`` is the number of fresh episodes.
       load: of the fresh episodes: low, normal or high.
       shipped: begin with the four shipped episodes.
-      fresh: how many fresh ones otherwise; fewer are the first of more.
     """
-    count, num_jobs = lab.settings.num_test or fresh, lab.settings.num_jobs
+    count, num_jobs = lab.settings.num_test or NUM_FRESH, lab.settings.num_jobs
     parts = {f"das-{load}": GangWorkload(f"das-{load}").tables("test", count, num_jobs)}
     if shipped:
         parts = {SHIPPED.trace: SHIPPED.tables("test", NUM_SHIPPED, num_jobs)} | parts
@@ -177,6 +174,14 @@ def outcome(
     *notes: str,
 ) -> Outcome:
     """An outcome that says how its learned policies were trained and chosen."""
-    recipes = {name: recipe_of(lab, name, CLUSTERS[0]) for name in policies}
-    trained = [f"{name}: {'; '.join(variants(recipe))}" for name, recipe in recipes.items()]
-    return Outcome(tables, checks, values, draw, [*notes, CHOICE, *trained])
+    return Outcome(
+        tables, checks, values, draw, [*notes, CHOICE, *(trained_as(lab, p) for p in policies)]
+    )
+
+
+def trained_as(lab: Lab, policy: str) -> str:
+    """What differs from the paper's recipe, in words; by cluster where clusters differ."""
+    words = {cluster: "; ".join(variants(recipe_of(lab, policy, cluster))) for cluster in CLUSTERS}
+    if len(set(words.values())) == 1:
+        return f"{policy}: {words[CLUSTERS[0]]}"
+    return " | ".join(f"{policy}, {cluster}: {text}" for cluster, text in words.items())

@@ -29,8 +29,10 @@ from jaxsched.policies import Policy, View
 from jaxsched.types import Array, PyTree
 
 BATCH, QUICK_BATCH = 256, 32
-CALLS = {"DAS": 200, "mosa": 50, "malo": 10}
-QUICK_CALLS = {"DAS": 10, "mosa": 5, "malo": 2}
+STATES, QUICK_STATES = 64, 4
+REPEATED = {"DAS": 9, "mosa": 3, "malo": 1}
+"""States that decisions are timed in one by one, and how often in each."""
+
 BATCHED_CALLS = 10
 QUICK_CLUSTERS = ("small",)
 TIMES_SLOWER, TIMES_FASTER = 10.0, 20.0
@@ -50,10 +52,10 @@ class Recorded(NamedTuple):
 
 
 class DecisionTime(NamedTuple):
-    """Median time of a decision.
+    """Time of a decision.
 
     Attributes:
-      decision_ms: of one decision, whatever else is decided beside it.
+      decision_ms: mean over the states, whatever else is decided beside it.
       jobs: placed by it, mean over the states.
     """
 
@@ -71,7 +73,7 @@ def decision_time(lab: Lab) -> Outcome:
     clusters = lab.choose(CLUSTERS, QUICK_CLUSTERS)
     tables = SHIPPED.tables("test", NUM_SHIPPED, lab.settings.num_jobs)
     batch = QUICK_BATCH if lab.quick else BATCH
-    calls = QUICK_CALLS if lab.quick else CALLS
+    number = QUICK_STATES if lab.quick else STATES
     together = f"DAS, {batch} side by side"
     found: dict[str, dict[str, DecisionTime]] = {}
     for cluster in clusters:
@@ -82,16 +84,17 @@ def decision_time(lab: Lab) -> Outcome:
         weights = lab.system.init_weights(env, kind, params)
         learned = lab.policy(env, kind, recipe.policy, recipe.play)
         times = found.setdefault(cluster, {})
-        for name, number in calls.items():
+        some = jax.tree.map(lambda x: x[:: batch // number], states)
+        for name, repeats in REPEATED.items():
             lab.say(f"timing {name} on the {cluster} cluster")
             known = name == "DAS"
             policy = learned if known else lab.system.rule(name, env, 0, {}).policy
             given = weights if known else ()
-            times[name] = time_alone(env, policy, given, params, states, number)
+            times[name] = time_alone(env, policy, given, params, some, repeats)
         times[together] = time_together(env, learned, weights, params, states, BATCHED_CALLS)
     device = jax.devices()[0].device_kind
     table = Table(
-        f"inference on {device}: median time of a decision (ms), jobs placed, time per job (ms)",
+        f"inference on {device}: time of a decision (ms), jobs placed, time per job (ms)",
         ["policy", *(f"{c}, {what}" for c in clusters for what in ("decision", "jobs", "job"))],
         [
             [name, *(x for t in found.values() for x in (*t[name], t[name].job_ms))]
@@ -110,7 +113,8 @@ def decision_time(lab: Lab) -> Outcome:
 
     notes = (
         "untrained weights: the time of a decision does not depend on them; no training, no "
-        "transfer between devices counted",
+        f"transfer between devices counted; alone: mean over {number} states, the same for all, of "
+        "the median of up to nine calls",
         "states are those that first come first served, most free GPUs meets, evenly spaced over "
         "the shipped episodes; on a machine with other work these times are upper bounds",
     )
@@ -186,25 +190,28 @@ def recorded_states(env: DAS, params: Any, count: int) -> Recorded:
 
 
 def time_alone(
-    env: DAS, policy: Policy, weights: PyTree, params: Any, states: Recorded, calls: int
+    env: DAS, policy: Policy, weights: PyTree, params: Any, states: Recorded, repeats: int
 ) -> DecisionTime:
-    """One decision after the other, each in another of the states."""
-    memory = policy.init(params)
+    """One decision after the other: mean over the states of the median of the repeats."""
+    memory, count = policy.init(params), states.mask.shape[0]
 
     @jax.jit
     def decide(weights: PyTree, params: Any, seen: Recorded, key: Any) -> PyTree:
         return policy.act(weights, memory, _view(seen, params), key)[0]
 
-    count = states.mask.shape[0]
-    some = [jax.tree.map(lambda x, i=i: x[i % count], states) for i in range(calls + 1)]
-    keys = jax.random.split(jax.random.key(1), calls + 1)
-    laps, actions = [], []
-    for seen, key in zip(some, keys, strict=True):
-        began = time.perf_counter()
-        actions.append(jax.block_until_ready(decide(weights, params, seen, key)))
-        laps.append(time.perf_counter() - began)
-    stacked = [jax.tree.map(lambda *x: jnp.stack(x), *part) for part in (some, actions)]
-    return DecisionTime(1e3 * float(np.median(laps[1:])), _placed(env, params, *stacked))
+    given = [jax.tree.map(lambda x, i=i: x[i], states) for i in range(count)]
+    keys = list(jax.random.split(jax.random.key(1), count))
+    jax.block_until_ready(decide(weights, params, given[0], keys[0]))
+    laps = np.zeros((repeats, count))
+    for repeat in range(repeats):
+        actions: list[PyTree] = []
+        for index, (seen, key) in enumerate(zip(given, keys, strict=True)):
+            began = time.perf_counter()
+            actions.append(jax.block_until_ready(decide(weights, params, seen, key)))
+            laps[repeat, index] = time.perf_counter() - began
+    chosen = jax.tree.map(lambda *x: jnp.stack(x), *actions)
+    mean = 1e3 * float(np.mean(np.median(laps, axis=0)))
+    return DecisionTime(mean, _placed(env, params, states, chosen))
 
 
 def time_together(

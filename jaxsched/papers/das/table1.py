@@ -6,9 +6,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxsched import traces
 from jaxsched.envs.das import kinds
 from jaxsched.envs.das.environment import DAS
-from jaxsched.jobs import JobTable
+from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.papers import figures
 from jaxsched.papers.das import published
 from jaxsched.papers.das.common import (
@@ -40,17 +41,19 @@ from jaxsched.types import PyTree
 
 RULES = (*HEURISTICS, "linear", "random")
 UNTRAINED = "untrained"
-FRESH_EPISODES = 60
-"""Those of the other rows and as many more as tell half a per cent of the fee from chance."""
-
 LEAST = NUM_SHIPPED + NUM_FRESH
 """Episodes that section 12.1 asks for at least."""
+
+NUM_MORE, MORE_SEED = 52, 7301
+"""Further fresh episodes, of a seed used nowhere else: fees of episodes scatter by one per cent, of
+which the conditions ask for a half, so twelve episodes are few."""
 
 SLOW_EPISODES = {
     "mosa": {"small": LEAST, "medium": LEAST, "large": LEAST},
     "malo": {"small": NUM_SHIPPED, "medium": 2, "large": 1},
 }
-"""How many the meta-heuristics play: an episode of MALO takes one to seven minutes."""
+"""How many the meta-heuristics play, which take up to half a minute (MOSA) and seven minutes (MALO)
+each."""
 
 QUICK_SLOW_EPISODES = {"mosa": {"small": LEAST}, "malo": {"small": 1}}
 QUICK_CLUSTERS = ("small",)
@@ -65,7 +68,7 @@ def table_1(lab: Lab) -> Outcome:
     """T1, Table 1 and section 12.1."""
     clusters = lab.choose(CLUSTERS, QUICK_CLUSTERS)
     trained = train(lab, tuple(LEARNED), clusters)
-    tables = test_tables(lab, fresh=FRESH_EPISODES)
+    tables = [*test_tables(lab), *_more_tables(lab)]
     samples = {}
     for cluster in clusters:
         samples[cluster] = _play(lab, cluster, tables, trained[cluster])
@@ -76,17 +79,22 @@ def table_1(lab: Lab) -> Outcome:
         *(_ratios(samples, name) for name in METRICS),
     ]
     few = "; ".join(
-        f"{name}: {', '.join(f'{count} ({cluster})' for cluster, count in counts.items())}"
+        f"{name}: {', '.join(f'{min(n, len(tables))} ({c})' for c, n in counts.items())}"
         for name, counts in _slow_episodes(lab).items()
     )
-    note = f"meta-heuristics are compared on the first of {len(tables)} episodes ({few})"
+    notes = (
+        f"meta-heuristics are compared on the first of {len(tables)} episodes ({few})",
+        f"the last {len(tables) - LEAST} episodes are from a seed of their own, not seen before "
+        "the recipes were settled; that on 16 machines was changed after a run of this row on the "
+        f"first {LEAST}",
+    )
 
     def draw(figure: Any) -> None:
         for axes, name in zip(figure.subplots(1, 2), METRICS, strict=True):
             _draw(axes, samples, name)
 
     checks, values = checks_of(samples), values_of(samples)
-    return outcome(lab, tuple(LEARNED), shown, checks, values, draw, note, EPISODES)
+    return outcome(lab, tuple(LEARNED), shown, checks, values, draw, *notes, EPISODES)
 
 
 def _play(
@@ -103,6 +111,18 @@ def _play(
         weights = untrained(lab, trained["DAS"], tables)
         samples[UNTRAINED] = lab.play(trained["DAS"], tables, weights=weights)
     return samples
+
+
+def _more_tables(lab: Lab) -> list[JobTable]:
+    """Fresh episodes beyond those of the other rows; none in quick runs."""
+    if lab.quick:
+        return []
+    tables = traces.get(
+        "das-normal", seed=MORE_SEED, num_traces=NUM_MORE, num_jobs=lab.settings.num_jobs
+    )
+    words = f"das-normal, seed {MORE_SEED}, {NUM_MORE} of {len(tables[0])} jobs"
+    lab.digests[words] = digest_tables(tables)
+    return tables
 
 
 def _slow_episodes(lab: Lab) -> Mapping[str, Mapping[str, int]]:
@@ -126,6 +146,8 @@ def checks_of(samples: Samples) -> list[Check]:
     """
     checks = [check for cluster in CLUSTERS for check in _cluster_checks(samples, cluster)]
     checks += _mean_checks(samples)
+    if any(row["DAS"][JCT].shape[1] > LEAST for row in samples.values()):
+        checks += _least_checks(samples)
     checks += [check for cluster in samples for check in _random_checks(samples, cluster)]
     small = samples.get("small")
     if small is not None:
@@ -151,6 +173,27 @@ def _cluster_checks(samples: Samples, cluster: str) -> list[Check]:
         ratio = ratio_interval(row["DAS"][JCT], row[best][JCT])
         paper = f"{published.BEST_RATIO[cluster]:.3f}"
         checks.append(at_most(item, paper, ratio, 1.0, shown=_three))
+    return checks
+
+
+def _least_checks(samples: Samples) -> list[Check]:
+    """The conditions again, on as few episodes as section 12.1 allows."""
+    few = {
+        cluster: {name: first_episodes(row[name], LEAST) for name in (BASE, "DAS")}
+        for cluster, row in samples.items()
+    }
+    checks, words = [], f"first {LEAST} episodes"
+    for name, metric in METRICS.items():
+        for cluster, row in few.items():
+            must = getattr(ACCEPTED[cluster].must, name.lower())
+            ratio = geometric_ratio(row["DAS"], row[BASE], metric)
+            item = f"{cluster}, {words}: {name} over FIFO-LoadBalance's (must)"
+            checks.append(at_most(item, "-", ratio, must, shown=_three))
+        if set(few) == set(CLUSTERS):
+            must = getattr(MEAN_ACCEPTED.must, name.lower())
+            item = f"mean of the clusters' ratios of {name}, {words} (must)"
+            ratio_of_all = mean_ratio(few, "DAS", BASE, metric)
+            checks.append(at_most(item, "-", ratio_of_all, must, shown=_three))
     return checks
 
 
@@ -212,17 +255,7 @@ def _claims(samples: Samples) -> list[Check]:
         ratios = {part: mean_ratio(samples, part, BASE, metric) for part in parts}
         words = ", ".join(f"{part} {ratio:.3f}" for part, ratio in ratios.items())
         checks.append(reported(f"{name} over FIFO-LoadBalance's, mean", "DAS least", words))
-    return checks + [_on_the_least(samples, name) for name in METRICS]
-
-
-def _on_the_least(samples: Samples, name: str) -> Check:
-    """DAS on as few episodes as may do: what the choice of their number changes."""
-    ratios = {
-        cluster: geometric_ratio(first_episodes(row["DAS"], LEAST), row[BASE], METRICS[name])
-        for cluster, row in samples.items()
-    }
-    words = ", ".join(f"{cluster} {_three(ratio)}" for cluster, ratio in ratios.items())
-    return reported(f"{name} over FIFO-LoadBalance's, DAS, first {LEAST} episodes", "-", words)
+    return checks
 
 
 def _paper_ratio(cluster: str, name: str) -> float:
