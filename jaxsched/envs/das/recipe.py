@@ -7,7 +7,7 @@ have. Its rivals begin at what they replace: DL2 regresses first-come-first-serv
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal
 
 import jax.numpy as jnp
@@ -201,17 +201,23 @@ def play_env(recipe: Recipe) -> DAS:
 
 
 def params_of(recipe: Recipe, tables: Sequence[JobTable]) -> Callable[[float], Params]:
-    """Function of the training progress that gives the environment's parameters."""
+    """Function of the training progress that gives the environment's parameters.
+
+    They are made when they are asked for first: a rule may have to play all tables for them.
+    """
+    made = cache(partial(_params, recipe, tables))
+    return lambda progress: made()
+
+
+def _params(recipe: Recipe, tables: Sequence[JobTable]) -> Params:
     stream = [stretched(table, rate) for rate in recipe.scale_rates for table in tables]
     if recipe.relative_to is not None:
         pieces = _pieces(stream, recipe)
-        params = relative_params(recipe.env, pieces, recipe.relative_to, recipe.fee_weight)
-    elif len(stream) == 1 and len(stream[0]) > recipe.episode_jobs:
+        return relative_params(recipe.env, pieces, recipe.relative_to, recipe.fee_weight)
+    if len(stream) == 1 and len(stream[0]) > recipe.episode_jobs:
         starts = _starts(stream[0], recipe)
-        params = recipe.env.params(stream, starts=starts, episode_jobs=recipe.episode_jobs)
-    else:
-        params = recipe.env.params(_pieces(stream, recipe))
-    return lambda progress: params
+        return recipe.env.params(stream, starts=starts, episode_jobs=recipe.episode_jobs)
+    return recipe.env.params(_pieces(stream, recipe))
 
 
 def relative_params(env: DAS, tables: Sequence[JobTable], rule: str, fee_weight: float) -> Params:
