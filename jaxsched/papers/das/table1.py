@@ -6,7 +6,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsched import traces
 from jaxsched.envs.das import kinds
 from jaxsched.envs.das.environment import DAS
 from jaxsched.jobs import JobTable, digest_tables
@@ -20,11 +19,13 @@ from jaxsched.papers.das.common import (
     HEURISTICS,
     JCT,
     LEARNED,
-    NUM_FRESH,
+    LEAST,
+    MORE_SEED,
     NUM_SHIPPED,
     first_episodes,
     geometric_ratio,
     mean_ratio,
+    more_tables,
     outcome,
     rules,
     test_tables,
@@ -41,13 +42,6 @@ from jaxsched.types import PyTree
 
 RULES = (*HEURISTICS, "linear", "random")
 UNTRAINED = "untrained"
-LEAST = NUM_SHIPPED + NUM_FRESH
-"""Episodes that section 12.1 asks for at least."""
-
-NUM_MORE, MORE_SEED = 52, 7301
-"""Further fresh episodes, of a seed used nowhere else: fees of episodes scatter by one per cent, of
-which the conditions ask for a half, so twelve episodes are few."""
-
 SLOW_EPISODES = {
     "mosa": {"small": LEAST, "medium": LEAST, "large": LEAST},
     "malo": {"small": NUM_SHIPPED, "medium": 2, "large": 1},
@@ -117,10 +111,8 @@ def _more_tables(lab: Lab) -> list[JobTable]:
     """Fresh episodes beyond those of the other rows; none in quick runs."""
     if lab.quick:
         return []
-    tables = traces.get(
-        "das-normal", seed=MORE_SEED, num_traces=NUM_MORE, num_jobs=lab.settings.num_jobs
-    )
-    words = f"das-normal, seed {MORE_SEED}, {NUM_MORE} of {len(tables[0])} jobs"
+    tables = more_tables(num_jobs=lab.settings.num_jobs)
+    words = f"das-normal, seed {MORE_SEED}, {len(tables)} of {len(tables[0])} jobs"
     lab.digests[words] = digest_tables(tables)
     return tables
 
