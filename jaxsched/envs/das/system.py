@@ -15,12 +15,7 @@ from jaxsched.envs.das.baselines import baseline
 from jaxsched.envs.das.claims import paper_rows
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.features import features_of
-from jaxsched.envs.das.linear import (
-    found_rule,
-    linear_policy,
-    rule_digest,
-    rules_digest,
-)
+from jaxsched.envs.das.linear import found_rule, linear_policy, rule_digest, rules_digest
 from jaxsched.envs.das.presets import PRESETS
 from jaxsched.envs.das.recipe import Recipe, play_env, stages_of
 from jaxsched.envs.das.searchers import SEARCHERS, searcher
