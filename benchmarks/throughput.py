@@ -35,6 +35,7 @@ def main() -> None:
     from jaxsched.bench import throughput
     from jaxsched.bench.tables import print_table
     from jaxsched.cli.output import check_writable, console, write_json
+    from jaxsched.config import read_options
 
     if arguments.json:
         check_writable(arguments.json)
@@ -45,7 +46,7 @@ def main() -> None:
         batches=arguments.batches or usual,
         repeats=arguments.repeats,
         figures=arguments.figures or throughput.FIGURES,
-        options=throughput.read_options(arguments.option),
+        options=read_options(arguments.option),
         peers=arguments.peers or bool(arguments.peer_python),
         peer_python=arguments.peer_python,
         progress=lambda line: print(line, file=sys.stderr, flush=True),

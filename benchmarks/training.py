@@ -19,6 +19,7 @@ def main() -> None:
     parser.add_argument("--set", dest="overrides", action="append", help="path=value", default=[])
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--updates", type=int, default=20, help="updates per repeat")
+    parser.add_argument("--warm-up", type=int, default=20, help="updates before the first repeat")
     parser.add_argument("--json", metavar="FILE", help="write the result here")
     arguments = parser.parse_args()
 
@@ -35,6 +36,7 @@ def main() -> None:
         overrides=tuple(arguments.overrides),
         repeats=arguments.repeats,
         updates_per_repeat=arguments.updates,
+        warm_up_updates=arguments.warm_up,
     )
     print_table(result, console())
     if arguments.json:

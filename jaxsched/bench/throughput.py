@@ -21,7 +21,9 @@ from jaxsched.jobs import JobTable
 BATCHES = tuple(2**power for power in range(6, 18))
 QUICK_BATCHES = (2**8, 2**11, 2**13)
 STEPS_PER_REPEAT = {"environment": 2**19, "policy": 2**15, "peer": 2**15}
-FEWEST_STEPS = 4
+FEWEST_STEPS, MOST_STEPS = 4, 2**11
+"""Of each environment in a repeat: few environments would else take minutes."""
+
 FIGURES = ("environment", "policy")
 Progress = Callable[[str], None]
 
@@ -64,7 +66,8 @@ def throughput(
       network: kind of the policy network.
       options: static options of the environment; the paper's by default.
       tables: job tables; the system's test traces by default.
-      steps_per_repeat: environment steps of all environments per repeat.
+      steps_per_repeat: environment steps of all environments per repeat; fewer where that would
+        be more than ``MOST_STEPS`` of each.
       peers: measure jumanji's JobShop-v0 in between, at the same batches.
       peer_python: interpreter that has jumanji; this one by default.
       progress: called with a line about each row.
@@ -145,7 +148,7 @@ def _check(batches: Sequence[int], repeats: int, figures: Sequence[str]) -> None
 
 
 def _num_steps(steps: int, batch: int) -> int:
-    return max(FEWEST_STEPS, steps // batch)
+    return min(max(FEWEST_STEPS, steps // batch), MOST_STEPS)
 
 
 def _row(
