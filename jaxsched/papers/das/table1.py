@@ -80,8 +80,8 @@ def table_1(lab: Lab) -> Outcome:
     notes = [f"meta-heuristics are compared on the first of {len(tables)} episodes ({few})"]
     if more:
         notes.append(
-            f"the last {len(more)} episodes are from a seed of their own; the recipe of 16 "
-            "machines was changed after runs of this row"
+            f"the last {len(more)} episodes are from a seed that was first played when all recipes "
+            "were settled; that of 16 machines was changed after runs of this row on others"
         )
 
     def draw(figure: Any) -> None:
