@@ -31,6 +31,7 @@ lint: $(VENV)/.stamp-dev
 
 types: $(VENV)/.stamp-dev
 	$(BIN)/mypy
+	$(BIN)/mypy benchmarks/*.py benchmarks/papers/*.py
 
 venv: $(VENV)/.stamp-run
 

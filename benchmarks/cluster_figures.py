@@ -37,7 +37,7 @@ def pai() -> dict[str, Any]:
     ]
     percent = [0.0, *np.round(percent[1:-1], 4).tolist(), 100.0]
     outcome = {"status": "", "share": 1.0, "percent": percent, "skew": 1.0}
-    hours = [1085, 740, 535, 440, 555, 535, 600, 730, 590, 700, 1080, 1115]
+    hours: list[float] = [1085, 740, 535, 440, 555, 535, 600, 730, 590, 700, 1080, 1115]
     hours += [770, 760, 960, 1005, 970, 1075, 810, 800, 770, 680, 605, 520]
     hours = [round(24 * h / sum(hours), 4) for h in hours]
     gpu_sizes = ((0.1, 14.7), (0.25, 26.5), (0.5, 13.2), (1.0, 43.0), (2.0, 2.75))
@@ -212,7 +212,7 @@ def helios(folder: Path, cluster: str) -> dict[str, Any]:
     }
 
 
-def helios_factors() -> list[list[float]]:
+def helios_factors() -> list[tuple[int, float]]:
     """Cascade that gives Venus' counts their variance, less that of hours and weekdays."""
     return cascade(tuple(HELIOS_FACTORS_AT.values()), tuple(HELIOS_FACTORS_AT))
 

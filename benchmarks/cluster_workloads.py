@@ -40,7 +40,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.seeds < 1:
         parser.error("--seeds must be at least 1")
-    names = arguments.names or clusters.names()
+    names = list(arguments.names or clusters.names())
     try:
         results = {name: compare(name, arguments.num_jobs, arguments.seeds) for name in names}
     except JaxschedError as error:

@@ -57,7 +57,7 @@ def compare(run: Path, more: int) -> dict[str, Any]:
 
     system = registry.get("das")
     learned, saved = saved_policies.load(run, system)
-    env = learned.env
+    env: Any = learned.env
     tables = traces.get("das-test")
     tables += traces.get("das-normal", seed=ROLE_SEEDS["test"], num_traces=NUM_FRESH)
     tables += more_tables(more) if more else []

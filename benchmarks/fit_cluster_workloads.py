@@ -17,6 +17,7 @@ import gzip
 import json
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +65,9 @@ def makers() -> dict[str, Callable[[Path], dict[str, Any]]]:
         "philly-like": philly_all,
         "philly-pass-like": philly_pass,
         "philly-vc-like": philly_vc,
-        **{f"helios-{c}-like": lambda folder, c=c: helios(folder, c) for c in HELIOS},
+        **{f"helios-{c}-like": partial(helios, cluster=c) for c in HELIOS},
         "itp-like": itp_pooled,
-        **{f"itp-cluster{c}-like": lambda folder, c=c: itp_cluster(folder, c) for c in ITP},
+        **{f"itp-cluster{c}-like": partial(itp_cluster, cluster=c) for c in ITP},
         "openb-like": openb,
         "pai-like": lambda folder: pai(),
     }

@@ -35,7 +35,7 @@ def main() -> int:
     from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
 
     system = registry.get("mlfs")
-    env = system.environment(**CLUSTERS[options.cluster], slot_every=1)
+    env: Any = system.environment(**CLUSTERS[options.cluster], slot_every=1)
     tables = traces.get(options.trace, seed=options.seed, num_traces=1, num_jobs=options.jobs)
     jobs = len(tables[0])
     print(f"{options.trace}, seed {options.seed}: {jobs} jobs on {sum(env.gpus)} GPUs", flush=True)

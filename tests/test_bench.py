@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+from datetime import date
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ from rich.console import Console
 
 from jaxsched import cpu, registry, traces
 from jaxsched.bench import timing
-from jaxsched.bench.loops import at_random, environment_loop, start_many
+from jaxsched.bench.loops import at_random, by_policy, environment_loop, start_many
 from jaxsched.bench.peers import Peer
 from jaxsched.bench.tables import print_table
 from jaxsched.bench.throughput import throughput
@@ -183,9 +184,40 @@ def test_peer_is_timed():
     assert peer.about["name"] == "jumanji JobShop-v0" and row["steps_per_s"]["median"] > 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("script", ["throughput", "training"])
-def test_scripts_describe_themselves(script):
-    command = [sys.executable, f"benchmarks/{script}.py", "--help"]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "--json" in run.stdout
+def test_loop_holds_no_constant_per_environment():
+    """Memory of a policy (history of observations) is laid out inside the program."""
+    system = registry.get("das")
+    env = system.environment(window=2)
+    params = system.params(env, traces.get("das-test", num_traces=1))
+    weights = system.init_weights(env, "paper", params)
+    policy = system.network_policy(env, "paper", "policy", "greedy")
+    chooser, batch = by_policy(policy, weights, params), 64
+    per_env = timing.bytes_of(chooser.memory)
+    assert per_env > 0
+    loop = environment_loop(env, params, chooser, batch=batch, num_steps=1)
+    start = start_many(env, params, batch)
+    known = timing.bytes_of((weights, params, chooser.memory))
+    held = jax.jit(loop).trace(jax.random.key(0), start).jaxpr.consts
+    assert timing.bytes_of(held) <= known < known + batch * per_env // 2
+
+
+@pytest.mark.parametrize(
+    ("script", "sizes"),
+    [
+        ("throughput", ["--batches", "2", "--figures", "environment", "--option", "window=3"]),
+        pytest.param(
+            "training",
+            ["--preset", "quick", "--updates", "1", "--warm-up", "1",
+             "--set", "loop.num_envs=2", "--set", "loop.rollout_length=2"],
+            marks=pytest.mark.slow,
+        ),
+    ],
+)  # fmt: skip
+def test_scripts_write_what_they_measure(script, sizes, tmp_path):
+    file = tmp_path / "result.json"
+    command = [sys.executable, f"benchmarks/{script}.py", *sizes, "--repeats", "1"]
+    run = subprocess.run([*command, "--json", str(file)], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    result = json.loads(file.read_text())
+    assert result["kind"] == script and result["system"] == "sched2"
+    date.fromisoformat(result["date"])

@@ -76,8 +76,6 @@ def environment_loop(
     """
     episodes = env.num_episodes(params)
 
-    fresh = jax.tree.map(lambda x: jnp.broadcast_to(x, (batch, *jnp.shape(x))), chooser.memory)
-
     def step(
         carry: tuple[Current, PyTree], at: tuple[PRNGKey, Array]
     ) -> tuple[tuple[Current, PyTree], tuple[Array, Array]]:
@@ -94,13 +92,15 @@ def environment_loop(
         following, timestep = jax.vmap(one)(jnp.arange(batch), current, action, episode)
         used = jnp.sum(jax.vmap(consume)(observation)) + jnp.sum(timestep.reward)
         decided = jnp.mean(jax.vmap(env.decides)(current.state), dtype=jnp.float32)
-        memory = jax.vmap(select)(timestep.done, fresh, memory)
+        memory = jax.vmap(select, (0, None, 0))(timestep.done, chooser.memory, memory)
         return (following, memory), (used, decided)
 
     def loop(key: PRNGKey, current: Current) -> tuple[Current, tuple[Array, Array]]:
         draw_key, step_key = jax.random.split(key)
         draws = jax.random.bits(draw_key, (num_steps, batch), jnp.uint32)
         keys = jax.random.split(step_key, num_steps)
+        # In here, so that the program does not hold a constant for every environment.
+        fresh = jax.tree.map(lambda x: jnp.broadcast_to(x, (batch, *jnp.shape(x))), chooser.memory)
         (current, _), seen = jax.lax.scan(step, (current, fresh), (keys, draws))
         return current, seen
 

@@ -9,6 +9,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any, NamedTuple
 
@@ -107,8 +108,16 @@ def bytes_of(tree: Any) -> int:
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
-def bandwidth_bytes_per_s(size: int = 1 << 24, repeats: int = 10) -> float:
-    """Bytes per second of ``a + 2 b`` over large float32 arrays (two read, one written)."""
+def bandwidth_bytes_per_s(size: int | None = None, repeats: int = 10) -> float:
+    """Bytes per second of ``a + 2 b`` over large float32 arrays (two read, one written).
+
+    Args:
+      size: numbers per array; by default 2^24 on a CPU, 2^28 on other devices, where a pass over
+        less takes hardly longer than its start.
+      repeats: passes.
+    """
+    if size is None:
+        size = 1 << (24 if jax.default_backend() == "cpu" else 28)
 
     def triad(key: Any, carry: tuple[Any, Any]) -> tuple[Any, None]:
         del key
@@ -169,9 +178,10 @@ def consume(observation: Any) -> Any:
 
 
 def surroundings() -> dict[str, Any]:
-    """Device, processor and versions."""
+    """Day, device, processor and versions."""
     device = jax.devices()[0]
     return {
+        "date": datetime.now(UTC).date().isoformat(),
         "device": device.device_kind,
         "backend": jax.default_backend(),
         "cores": len(os.sched_getaffinity(0)),

@@ -64,7 +64,7 @@ SORTED_BY = {"fifo": "slot", "fewest_gpus": "gpus"}
 """The job feature that ascends in each order."""
 
 
-def init_linear(key: PRNGKey, specs: Specs, order: StartOrder = "fifo") -> LinearParams:
+def init_linear(key: PRNGKey, specs: Specs | None, order: StartOrder = "fifo") -> LinearParams:
     """Jobs in a plain order on the machine with most free GPUs: where the search starts."""
     del key, specs
     column = JOB_FEATURES.index(SORTED_BY[order])
