@@ -1,7 +1,7 @@
 """F and S: time per decision of DAS and the meta-heuristics; environment decisions per second."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -83,15 +83,16 @@ def decision_time(lab: Lab) -> Outcome:
         states = recorded_states(env, params, batch)
         weights = lab.system.init_weights(env, kind, params)
         learned = lab.policy(env, kind, recipe.policy, recipe.play)
-        times = found.setdefault(cluster, {})
         some = jax.tree.map(lambda x: x[:: batch // number], states)
-        for name, repeats in REPEATED.items():
-            lab.say(f"timing {name} on the {cluster} cluster")
-            known = name == "DAS"
-            policy = learned if known else lab.system.rule(name, env, 0, {}).policy
-            given = weights if known else ()
-            times[name] = time_alone(env, policy, given, params, some, repeats)
+        rivals = {name: Timed(learned, weights, repeats) for name, repeats in REPEATED.items()}
+        for name in REPEATED:
+            if name != "DAS":
+                rule = lab.system.rule(name, env, 0, {})
+                rivals[name] = rivals[name]._replace(policy=rule.policy, weights=())
+        lab.say(f"timing {', '.join(rivals)} on the {cluster} cluster")
+        times = times_alone(env, params, some, rivals)
         times[together] = time_together(env, learned, weights, params, states, BATCHED_CALLS)
+        found[cluster] = times
     device = jax.devices()[0].device_kind
     table = Table(
         f"inference on {device}: time of a decision (ms), jobs placed, time per job (ms)",
@@ -114,7 +115,8 @@ def decision_time(lab: Lab) -> Outcome:
     notes = (
         "untrained weights: the time of a decision does not depend on them; no training, no "
         f"transfer between devices counted; alone: mean over {number} states, the same for all, of "
-        "the median of up to nine calls",
+        "the median of up to nine calls; all decide a state in turn; a policy is handed what it "
+        "looks at: DAS the observation, the searchers the state and the job table, too",
         "states are those that first come first served, most free GPUs meets, evenly spaced over "
         "the shipped episodes; on a machine with other work these times are upper bounds",
     )
@@ -189,29 +191,56 @@ def recorded_states(env: DAS, params: Any, count: int) -> Recorded:
     return kept
 
 
-def time_alone(
-    env: DAS, policy: Policy, weights: PyTree, params: Any, states: Recorded, repeats: int
-) -> DecisionTime:
-    """One decision after the other: mean over the states of the median of the repeats."""
-    memory, count = policy.init(params), states.mask.shape[0]
+class Timed(NamedTuple):
+    """A policy with its weights, and how often each of its decisions is timed."""
+
+    policy: Policy
+    weights: PyTree
+    repeats: int
+
+
+def times_alone(
+    env: DAS, params: Any, states: Recorded, rivals: Mapping[str, Timed]
+) -> dict[str, DecisionTime]:
+    """One decision after the other: mean over the states of the median of the repeats.
+
+    Every state is decided by all in turn, so that they meet the same moments of the machine.
+    """
+    count = states.mask.shape[0]
+    keys = list(jax.random.split(jax.random.key(1), count))
+    deciders = {name: _decider(timed, params) for name, timed in rivals.items()}
+    laps = {name: np.zeros(count) for name in rivals}
+    actions: dict[str, list[PyTree]] = {name: [] for name in rivals}
+    for index, key in enumerate(keys):
+        seen: Recorded = jax.tree.map(lambda x, i=index: x[i], states)
+        for name, (policy, weights, repeats) in rivals.items():
+            view = _view(seen, params)
+            if not policy.privileged:
+                view = view._replace(state=None, params=None)
+            own = []
+            for repeat in range(repeats + (index == 0)):
+                began = time.perf_counter()
+                action = jax.block_until_ready(deciders[name](weights, view, key))
+                if index or repeat:  # the very first call compiles
+                    own.append(time.perf_counter() - began)
+            actions[name].append(action)
+            laps[name][index] = np.median(own)
+    times = {}
+    for name in rivals:
+        chosen = jax.tree.map(lambda *x: jnp.stack(x), *actions[name])
+        placed = _placed(env, params, states, chosen)
+        times[name] = DecisionTime(1e3 * float(np.mean(laps[name])), placed)
+    return times
+
+
+def _decider(timed: Timed, params: Any) -> Callable[[PyTree, View, Any], PyTree]:
+    memory = timed.policy.init(params)
 
     @jax.jit
-    def decide(weights: PyTree, params: Any, seen: Recorded, key: Any) -> PyTree:
-        return policy.act(weights, memory, _view(seen, params), key)[0]
+    def decide(weights: PyTree, view: View, key: Any) -> PyTree:
+        return timed.policy.act(weights, memory, view, key)[0]
 
-    given = [jax.tree.map(lambda x, i=i: x[i], states) for i in range(count)]
-    keys = list(jax.random.split(jax.random.key(1), count))
-    jax.block_until_ready(decide(weights, params, given[0], keys[0]))
-    laps = np.zeros((repeats, count))
-    for repeat in range(repeats):
-        actions: list[PyTree] = []
-        for index, (seen, key) in enumerate(zip(given, keys, strict=True)):
-            began = time.perf_counter()
-            actions.append(jax.block_until_ready(decide(weights, params, seen, key)))
-            laps[repeat, index] = time.perf_counter() - began
-    chosen = jax.tree.map(lambda *x: jnp.stack(x), *actions)
-    mean = 1e3 * float(np.mean(np.median(laps, axis=0)))
-    return DecisionTime(mean, _placed(env, params, states, chosen))
+    return decide
 
 
 def time_together(
