@@ -1,11 +1,12 @@
 """Trained DAS policies against every heuristic, episode by episode.
 
-    python benchmarks/das_ratios.py RUN [RUN ...] [--more 52] [--json FILE]
+    python benchmarks/das_ratios.py RUN [RUN ...] [--more 0] [--json FILE]
 
 Each RUN is a run directory of ``jaxsched train das``, whose cluster decides the environment. The
 episodes are those of row T1 of ``papers/das.py``: the four shipped test episodes, eight fresh ones
-and so many more of another seed. ``untrained`` is the same network with fresh weights. Ratios are
-geometric means of the ratios per episode, with 95 % bootstrap intervals over seeds and episodes
+and so many more of the seed that the row alone plays otherwise (52 there): who chooses between runs
+by them must give the row another seed. ``untrained`` is the same network with fresh weights. Ratios
+are geometric means of the ratios per episode, with 95 % bootstrap intervals over seeds and episodes
 (section 12.1).
 """
 
@@ -27,7 +28,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("runs", nargs="+", type=Path)
-    parser.add_argument("--more", type=int, default=52, help="episodes beyond the first twelve")
+    parser.add_argument("--more", type=int, default=0, help="episodes beyond the first twelve")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     if arguments.more < 0:

@@ -19,7 +19,8 @@ def main() -> None:
     parser.add_argument("--set", dest="overrides", action="append", help="path=value", default=[])
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--updates", type=int, default=20, help="updates per repeat")
-    parser.add_argument("--warm-up", type=int, default=20, help="updates before the first repeat")
+    words = "updates before the first repeat; two repeats' worth at least"
+    parser.add_argument("--warm-up", type=int, default=20, help=words)
     parser.add_argument("--json", metavar="FILE", help="write the result here")
     arguments = parser.parse_args()
 

@@ -123,6 +123,7 @@ def throughput(
         bound = result["bandwidth_bytes_per_s"] / row["bytes_per_step"]
         row["bandwidth_fraction"] = row["steps_per_s"]["median"] / bound
     result["rows"] = rows
+    result["peak_memory_bytes"] = timing.peak_memory_bytes()
     result["best"] = {f: _best([r for r in rows if r["figure"] == f]) for f in figures}
     result["peers"] = []
     if peer is not None:

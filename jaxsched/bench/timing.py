@@ -7,6 +7,8 @@ it (``peer_worker.py``).
 import contextlib
 import os
 import platform
+import resource
+import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -108,25 +110,31 @@ def bytes_of(tree: Any) -> int:
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
-def bandwidth_bytes_per_s(size: int | None = None, repeats: int = 10) -> float:
+def bandwidth_bytes_per_s(size: int = 1 << 24, repeats: int = 10, passes: int = 16) -> float:
     """Bytes per second of ``a + 2 b`` over large float32 arrays (two read, one written).
 
     Args:
-      size: numbers per array; by default 2^24 on a CPU, 2^28 on other devices, where a pass over
-        less takes hardly longer than its start.
-      repeats: passes.
+      size: numbers per array.
+      repeats: timed calls.
+      passes: over the arrays in each call, so that its start does not count.
     """
-    if size is None:
-        size = 1 << (24 if jax.default_backend() == "cpu" else 28)
 
     def triad(key: Any, carry: tuple[Any, Any]) -> tuple[Any, None]:
         del key
         a, b = carry
-        return (a + 2.0 * b, b), None
+        return (jax.lax.fori_loop(0, passes, lambda _, x: x + 2.0 * b, a), b), None
 
     carry = jnp.ones(size, jnp.float32), jnp.full(size, 0.5, jnp.float32)
     timing = measure(triad, carry, repeats)
-    return float(3 * 4 * size / np.median(timing.wall_s))
+    return float(passes * 3 * 4 * size / np.median(timing.wall_s))
+
+
+def peak_memory_bytes() -> int:
+    """Most memory in use so far: of the device, or of this process where that is a CPU."""
+    known = jax.devices()[0].memory_stats() or {}
+    unit = 1 if sys.platform == "darwin" else 1024
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return int(known.get("peak_bytes_in_use", own))
 
 
 def pick_uniform(draw: Any, mask: Any) -> Any:

@@ -55,7 +55,8 @@ def training_speed(
             env, learner, loop, carry=carry, params=params, num_updates=updates_per_repeat
         ).compile()
         compile_s = stopwatch.lap().wall_s
-    for _ in range(max(timing.WARM_UPS, -(-warm_up_updates // updates_per_repeat))):
+    warm_ups = max(timing.WARM_UPS, -(-warm_up_updates // updates_per_repeat))
+    for _ in range(warm_ups):
         carry = jax.block_until_ready(run(carry))
     laps = []
     for _ in range(repeats):
@@ -73,6 +74,7 @@ def training_speed(
         "rollout_length": loop.rollout_length,
         "repeats": repeats,
         "updates_per_repeat": updates_per_repeat,
+        "warm_up_updates": warm_ups * updates_per_repeat,
         "compile_s": compile_s,
         "updates_per_s": _spread(1 / wall),
         "env_steps_per_s": _spread(loop.steps_per_update / wall),

@@ -72,5 +72,9 @@ def environment_row(
         axes.set_yscale("log")
 
     notes = (note, "on a machine with other work these are lower bounds of the speed")
-    checks = [reported("most decisions per second", "-", words)]
+    memory = f"{measured['peak_memory_bytes'] / 2**30:.2f} with up to {rows[-1]['batch']}"
+    checks = [
+        reported("most decisions per second", "-", words),
+        reported("most memory of the process or device so far (GiB)", "-", memory),
+    ]
     return Outcome([table], checks, {"throughput": measured}, draw, notes)

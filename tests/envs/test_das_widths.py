@@ -9,8 +9,6 @@ import pytest
 
 from jaxsched.envs.das import widths
 
-SIZE = 12
-
 
 def running(width, shared, seen):
     """Sums over the slots so far: slots behind the last real one change nothing before it."""
@@ -20,8 +18,8 @@ def running(width, shared, seen):
 def decisions(slots):
     """Observations whose last real slot is everywhere once, and one without any."""
     rng = np.random.default_rng(slots)
-    seen = rng.normal(size=(SIZE, slots)).astype("f4")
-    last = np.resize([0, slots, *rng.permutation(slots - 1) + 1], SIZE)
+    seen = rng.normal(size=(slots + 1, slots)).astype("f4")
+    last = rng.permutation(slots + 1)
     real = np.arange(slots) < last[:, None]
     real &= (rng.random(real.shape) < 0.7) | (np.arange(slots) == last[:, None] - 1)
     return jnp.asarray(seen), jnp.asarray(real)
@@ -52,26 +50,29 @@ def test_nested_batches(slots):
     seen, real = decisions(slots)
     play = partial(widths.play_by_width, running)
     inner = jax.vmap(play, (None, 0, 0))
-    folded = [x.reshape(3, SIZE // 3, slots) for x in (seen, real)]
+    folded = [x.reshape(3, -1, slots) for x in (seen, real)]
     found = jax.jit(jax.vmap(inner, (None, 0, 0)))(2.0, *folded)
-    assert_same(jax.tree.map(lambda x: x.reshape(SIZE, *x.shape[2:]), found), seen, real)
+    assert_same(jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), found), seen, real)
     found = jax.jit(jax.vmap(inner, (None, 1, 1), 1))(2.0, *folded)
-    assert_same(jax.tree.map(lambda x: x.reshape(SIZE, *x.shape[2:]), found), seen, real)
+    assert_same(jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), found), seen, real)
     found = jax.jit(jax.vmap(inner, (0, None, None)))(jnp.array([2.0, 3.0]), seen, real)
     for index, shared in enumerate((2.0, 3.0)):
         assert_same(jax.tree.map(lambda x, i=index: x[i], found), seen, real, shared)
 
 
-def test_few_decisions_are_computed_at_each_width(monkeypatch):
+def test_every_decision_is_computed_at_its_own_width_alone(monkeypatch):
     """The wide ones do not make the narrow ones wide."""
-    monkeypatch.setattr(widths, "CHUNK_SLOTS", 4)
-    slots, rows = 32, []
+    slots, given = 32, []
 
-    def counted(width, shared, seen):
-        rows.append((width, seen.shape[0]))
-        return running(width, shared, seen)
+    def watched(function, shared, decisions, chosen, chunk):
+        given.append((function.args[0], np.flatnonzero(chosen)))
+        return map_chosen(function, shared, decisions, chosen, chunk)
 
+    map_chosen = widths.map_chosen
+    monkeypatch.setattr(widths, "map_chosen", watched)
     seen, real = decisions(slots)
-    widths.by_width(counted, 2.0, seen, real)
-    assert {width for width, _ in rows} == set(widths.widths_of(slots)) == {4, 16, 32}
-    assert all(count < SIZE for _, count in rows)
+    widths.by_width(running, 2.0, seen, real)
+    last = np.max(np.where(real, np.arange(1, slots + 1), 0), axis=1)
+    assert [width for width, _ in given] == [4, 16, 32]
+    for (width, rows), below in zip(given, (0, 4, 16), strict=True):
+        np.testing.assert_array_equal(rows, np.flatnonzero((last > below) & (last <= width)))

@@ -33,6 +33,7 @@ from jaxsched.papers.lab import Lab
 from jaxsched.papers.policies import Policies
 from jaxsched.papers.settings import Settings
 from jaxsched.papers.store import Store
+from jaxsched.policies import Policy, View, no_memory
 
 TINY = (
     "env.window=4",
@@ -343,7 +344,7 @@ def test_table_1_row(tmp_path, monkeypatch):
     assert found["small: fee over FIFO-LoadBalance's (must)"] == "not met"
     assert found["small: JCT over an untrained network's"] == "met"
     assert not any("first 12" in item for item in found)
-    assert not any("seed of their own" in note for note in outcome.notes)  # none in quick runs
+    assert not any("drawn from seed" in note for note in outcome.notes)  # none in quick runs
     figures.save(tmp_path / "t.png", outcome.figure)
     assert (tmp_path / "t.png").stat().st_size > 10_000
 
@@ -356,7 +357,9 @@ def test_sweep_row(tmp_path):
     assert ratios["heads 1"] == pytest.approx(0.95 / 0.9)
     worst = outcome.checks[0]
     assert "history 8" in worst.item and worst.met is False and worst.measured == "11.11 %"
-    assert outcome.checks[1].measured == "4" and outcome.checks[2].measured == "8"
+    drawn, heads, history = outcome.checks[1:]
+    assert "history 8 (-11.1%)" in drawn.item and drawn.met is False
+    assert heads.measured == "4" and history.measured == "8"
     figures.save(tmp_path / "t.png", outcome.figure)
     assert (tmp_path / "t.png").stat().st_size > 10_000
 
@@ -467,6 +470,13 @@ def test_decision_time(tmp_path, monkeypatch):
         assert decision > 0 and jobs >= 1 and job == pytest.approx(decision / jobs)
     figures.save(tmp_path / "f.png", outcome.figure)
     assert (tmp_path / "f.png").stat().st_size > 10_000
+
+
+def test_policies_are_handed_what_they_look_at():
+    seen = speed.Recorded(state=1, observation=2, mask=3)
+    blind = Policy("blind", no_memory, lambda *given: given)
+    assert speed.handed(blind, seen, 4) == View(2, 3, None, None)
+    assert speed.handed(blind._replace(privileged=True), seen, 4) == View(2, 3, 1, 4)
 
 
 def test_environment_speed(tmp_path, monkeypatch):

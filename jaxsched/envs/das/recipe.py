@@ -350,17 +350,21 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
 def _learner_variants(recipe: Recipe, paper: Recipe) -> list[str]:
     """What differs in the settings of MAPPO."""
     lines = []
+    if recipe.loop != paper.loop:
+        sizes = f"{recipe.loop.num_envs} environments x {recipe.loop.rollout_length} steps"
+        lines.append(f"{recipe.loop.num_updates} updates of {sizes}")
     if recipe.critic != paper.critic:
         lines.append("critic of states")
-    for name, words in (
-        ("gamma", "discount"),
-        ("lambda_", "GAE lambda"),
-        ("learning_rate", "learning rate"),
-        ("entropy_start", "entropy weight"),
-        ("epochs", "epochs"),
+    for words, names in (
+        ("discount", ("gamma",)),
+        ("GAE lambda", ("lambda_",)),
+        ("learning rate", ("learning_rate", "final_learning_rate")),
+        ("entropy weight", ("entropy_start", "entropy_end")),
+        ("epochs", ("epochs",)),
     ):
-        if getattr(recipe.learner, name) != getattr(paper.learner, name):
-            lines.append(f"{words} {getattr(recipe.learner, name):g}")
+        ours, theirs = ([getattr(r.learner, name) for name in names] for r in (recipe, paper))
+        if ours != theirs:
+            lines.append(f"{words} {' to '.join(f'{value:g}' for value in dict.fromkeys(ours))}")
     if recipe.learner.horizon_s is not None:
         lines.append(f"discount by time, horizon {recipe.learner.horizon_s:g} s")
     return lines

