@@ -364,6 +364,18 @@ def test_sweep_row(tmp_path):
     assert (tmp_path / "t.png").stat().st_size > 10_000
 
 
+def test_prior_mean_row(tmp_path):
+    outcome = sweeps.prior_means(made_up_lab(tmp_path))
+    (table,) = outcome.tables
+    cells = {row[1]: row[2:] for row in table.rows}
+    assert list(cells) == ["learned", "zero", "random"] and table.rows[0][0] == "small"
+    assert cells["learned"][0].estimate == pytest.approx(0.9)
+    (check,) = outcome.checks
+    assert check.met is None and check.item.startswith("small: JCT, zero")
+    figures.save(tmp_path / "t.png", outcome.figure)
+    assert (tmp_path / "t.png").stat().st_size > 10_000
+
+
 def test_load_row(tmp_path):
     lab = made_up_lab(tmp_path)
     outcome = sweeps.loads(lab)
@@ -505,10 +517,10 @@ def test_script(tmp_path):
     command = [sys.executable, str(path), "--rows", "Z9", "--out", str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and not (tmp_path / "out").exists()
-    assert "error: unknown row 'Z9'; known are T1, F5, F6, F7, T3, A, F, S" in done.stderr
+    assert "error: unknown row 'Z9'; known are T1, F5, M, F6, F7, T3, A, F, S" in done.stderr
 
 
 def test_rows_have_names_of_their_own():
-    names = ["T1", "F5", "F6", "F7", "T3", "A", "F", "S"]
+    names = ["T1", "F5", "M", "F6", "F7", "T3", "A", "F", "S"]
     assert [row.name for row in PAPER.rows] == names
     assert PAPER.chosen(["F7"])[0].run is sweeps.loads

@@ -9,6 +9,7 @@ PAPER = Paper(
     rows=(
         Row("T1", "completion time and fee on three clusters (Table 1)", table1.table_1),
         Row("F5", "attention heads and history length (Fig. 5)", sweeps.heads_and_history),
+        Row("M", "learned and zero prior mean (section 10.4)", sweeps.prior_means),
         Row("F6", "three scripted cluster states (Fig. 6)", states.scripted_states),
         Row("F7", "low, normal and high load (Fig. 7)", sweeps.loads),
         Row("T3", "Wilcoxon tests of DAS against RIFLING (Table 3)", significance.wilcoxon_tests),

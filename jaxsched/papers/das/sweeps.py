@@ -1,5 +1,6 @@
-"""F5 and F7: heads, history length, and load."""
+"""F5, M and F7: heads, history length, prior mean, and load."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ HEADS, HISTORY = (1, 2, 4, 8), (4, 6, 8, 10)
 QUICK_HEADS, QUICK_HISTORY = (1, 4), (4, 8)
 QUICK_CLUSTERS = ("small",)
 WITHIN = 0.05
+MEANS = ("learned", "zero")
 WORDS = {JCT: "JCT (min)", FEE: "fee ($)"}
 LOADS, QUICK_LOADS = ("low", "normal", "high"), ("low", "high")
 PLAYED = (BASE, *COMPARED)
@@ -63,18 +65,7 @@ def heads_and_history(lab: Lab) -> Outcome:
     changes: dict[str, tuple[str, ...]] = {plain: ()}
     for name, points in sweeps.items():
         changes |= {p: (f"network.{name}={v}",) for v, p in points.items() if p != plain}
-    trained = lab.train_all(
-        {
-            label("DAS", cluster, point): study(lab, "DAS", cluster, *change)
-            for cluster in clusters
-            for point, change in changes.items()
-        }
-    )
-    tables = test_tables(lab)
-    samples = {
-        c: {point: lab.play(trained[label("DAS", c, point)], tables) for point in changes}
-        for c in clusters
-    }
+    samples = _changed(lab, clusters, changes)
     means = {
         metric: {point: _mean_of_clusters(samples, point, metric) for point in changes}
         for metric in (JCT, FEE)
@@ -109,6 +100,64 @@ def heads_and_history(lab: Lab) -> Outcome:
                 place.set_xticks(list(points))
 
     return outcome(lab, ("DAS",), [table], checks, values_of(samples), draw, EPISODES)
+
+
+def prior_means(lab: Lab) -> Outcome:
+    """M, section 10.4: the Gaussian process with a learned and with a zero prior mean."""
+    clusters = lab.choose(CLUSTERS, QUICK_CLUSTERS)
+    usual = recipe_of(lab, "DAS", clusters[0]).network.mean
+    changes = {name: (f"network.mean={name}",) if name != usual else () for name in MEANS}
+    samples = _changed(lab, clusters, changes)
+    tables = test_tables(lab)
+    for cluster in clusters:
+        samples[cluster] |= rules(lab, (BASE, "random"), cluster, tables)
+    cells: list[list[Any]] = [
+        [cluster, name, *(geometric_ratio(row[name], row[BASE], m) for m in (JCT, FEE))]
+        for cluster, row in samples.items()
+        for name in row
+        if name != BASE
+    ]
+    title = "DAS by prior mean: JCT and fee over FIFO-LoadBalance's, geometric means"
+    checks = [
+        reported(
+            f"{cluster}: JCT, zero mean over learned",
+            "-",
+            show(geometric_ratio(row["zero"], row["learned"], JCT), 3),
+        )
+        for cluster, row in samples.items()
+    ]
+
+    def draw(figure: Any) -> None:
+        for axes, metric in zip(figure.subplots(1, 2), (JCT, FEE), strict=True):
+            names = [name for name in samples[clusters[0]] if name != BASE]
+            series = {
+                c: [geometric_ratio(row[name], row[BASE], metric) for name in names]
+                for c, row in samples.items()
+            }
+            axes.axhline(1.0, color=figures.LEVEL_COLOUR, linewidth=0.8, linestyle=":")
+            what = "JCT" if metric == JCT else "fee"
+            figures.bars(axes, names, series, y_label=f"{what} over FIFO-LoadBalance's")
+
+    table = Table(title, ["cluster", "prior mean", "JCT", "fee"], cells, digits=3)
+    return outcome(lab, ("DAS",), [table], checks, values_of(samples), draw, EPISODES)
+
+
+def _changed(
+    lab: Lab, clusters: Sequence[str], changes: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, Sample]]:
+    """DAS on the test episodes by cluster and point, each point with its changes of the recipe."""
+    trained = lab.train_all(
+        {
+            label("DAS", cluster, point): study(lab, "DAS", cluster, *change)
+            for cluster in clusters
+            for point, change in changes.items()
+        }
+    )
+    tables = test_tables(lab)
+    return {
+        c: {point: lab.play(trained[label("DAS", c, point)], tables) for point in changes}
+        for c in clusters
+    }
 
 
 def _mean_of_clusters(samples: dict[str, dict[str, Sample]], name: str, metric: str) -> float:
