@@ -23,6 +23,7 @@ from jaxsched.cli.options import (
     TraceOptions,
     TraceSeed,
     Window,
+    as_typed,
     read_part,
     rule_options,
 )
@@ -50,6 +51,7 @@ class Players(NamedTuple):
 
 @app.command()
 def evaluate(
+    context: typer.Context,
     system: System,
     policy: Annotated[str, typer.Option(help="Policy, 'all', or folder of a trained one.")],
     preset: Preset = None,
@@ -77,6 +79,7 @@ def evaluate(
     elif _is_path(policy, system):
         players = Players([], [Path(policy)])
     _run(
+        context,
         system,
         preset,
         players,
@@ -89,6 +92,7 @@ def evaluate(
 
 @app.command()
 def compare(
+    context: typer.Context,
     system: System,
     policies: Annotated[
         str | None, typer.Option(help="Comma-separated rules; all by default, 'none' for none.")
@@ -119,7 +123,7 @@ def compare(
     names = None if policies is None else [name.strip() for name in policies.split(",")]
     players = Players([] if policies == "none" else names, checkpoint or [])
     rules, files = rule_options(window, mode, option), Files(json_file, html)
-    _run(system, preset, players, trace, options, rules, files)
+    _run(context, system, preset, players, trace, options, rules, files)
 
 
 def _is_path(policy: str, system: str) -> bool:
@@ -137,6 +141,7 @@ def _is_path(policy: str, system: str) -> bool:
 
 
 def _run(
+    context: typer.Context,
     system_name: str,
     preset: str | None,
     players: Players,
@@ -175,7 +180,7 @@ def _run(
         episodes.source,
         options=rules,
         facts=facts_of(system, environment, episodes, rules),
-        command=_command(system_name, preset, players.checkpoints, trace),
+        command=as_typed(context, without=("json_file", "html")),
     )
     out = console()
     if episodes.summary:
@@ -224,10 +229,3 @@ def print_comparison(result: dict[str, Any], out: Any) -> None:
     if any(policy["kind"] == "learned" for policy in result["policies"]):
         out.print(summary.verdict.headline, highlight=False)
         out.print(summary.verdict.detail, highlight=False)
-
-
-def _command(system: str, preset: str | None, checkpoints: list[Path], trace: str | None) -> str:
-    words = ["jaxsched", "compare", system]
-    words += ["--preset", preset] if preset else []
-    words += [word for path in checkpoints for word in ("--checkpoint", str(path))]
-    return " ".join(words + (["--trace", trace] if trace else []))

@@ -1,5 +1,6 @@
 """Options that several commands share, and what they mean together."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -94,3 +95,24 @@ def rule_options(
 
     given = {"window": window, "mode": mode, **read_options(assignments or ())}
     return {name: value for name, value in given.items() if value is not None}
+
+
+def as_typed(context: typer.Context, *, without: tuple[str, ...]) -> str:
+    """The running command as a user would type it; options at their defaults are left out.
+
+    Args:
+      context: of the command.
+      without: parameters to leave out, by the function's names.
+    """
+    words = ["jaxsched", str(context.info_name)]
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        value = context.params.get(name)
+        unset = value in (None, [], ()) or value == parameter.get_default(context)
+        if parameter.param_type_name == "argument":
+            words.append(str(value))
+        elif name not in without and not unset:
+            given = value if isinstance(value, list | tuple) else [value]
+            for one in given:
+                words += [parameter.opts[0]] if one is True else [parameter.opts[0], str(one)]
+    return shlex.join(words)

@@ -1,5 +1,6 @@
 """``jaxsched train``: train, compare with every baseline, report."""
 
+import shlex
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from jaxsched.cli.options import (
     System,
     TraceOptions,
     TraceSeed,
+    as_typed,
 )
 from jaxsched.cli.output import console, write_json
 from jaxsched.errors import JaxschedError
@@ -37,6 +39,7 @@ class Sets(NamedTuple):
 
 @app.command()
 def train(
+    context: typer.Context,
     system: System,
     preset: Annotated[str, typer.Option(help="Recipe; 'jaxsched list' names them.")] = "quick",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the run.")] = 0,
@@ -109,7 +112,9 @@ def train(
         except trainer.Interrupted:
             display.print(f"stopped; continue with the same command and --resume (run: {path})")
             return STOPPED
-        result = _test(chosen, stages[-1], trained, seeds, sets, config, path)
+        command = as_typed(context, without=("out", "resume", "overwrite"))
+        command += f" --out {shlex.quote(str(path))}"
+        result = _test(chosen, stages[-1], trained, seeds, sets, config, command)
         _conclude(display, run, result)
     return 0
 
@@ -188,7 +193,7 @@ def _test(
     seeds: list[int],
     sets: Sets,
     config: dict[str, Any],
-    path: Path,
+    command: str,
 ) -> dict[str, Any]:
     """Compare the best policy of each seed with every rule on the test traces."""
     from jaxsched import comparison
@@ -209,13 +214,8 @@ def _test(
     }
     if config["start"]:
         facts["started from"] = config["start"]
-    command = f"jaxsched train {config['system']} --preset {config['preset']}"
-    command += f" --seed {config['seed']}"
-    command += f" --num-seeds {len(seeds)}" if len(seeds) > 1 else ""
-    command += f" --start {config['start']}" if config["start"] else ""
-    command += "".join(f" --set {setting}" for setting in config["overrides"])
     contest = comparison.Contest(
-        system, episodes.tables, episodes.source, facts=facts, command=f"{command} --out {path}"
+        system, episodes.tables, episodes.source, facts=facts, command=command
     )
     learned = comparison.Learned(
         setup.policy.name,

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -162,6 +163,11 @@ def test_training_leaves_a_complete_run(run, capsys):
     names = [policy["name"] for policy in comparison["policies"]]
     assert names == ["fifo", "sif", "dsif", "saf", "lrf", "spf", "strict", "dqn"]
     assert comparison["learning_curve"]["series"][0]["y"]
+    command, typed, *words = shlex.split(comparison["command"])
+    assert (command, typed) == ("jaxsched", "train") and "sched2" in words
+    assert "--num-seeds" not in words  # left at its default
+    assert [f"--set={word}" for word in words if "=" in word] == TINY
+    assert words[-2:] == ["--out", str(run)]
     assert comparison["paper"]["rows"]
 
 
@@ -182,6 +188,10 @@ def test_evaluate_compare_and_export_the_trained_policy(run, trace, tmp_path, ca
     assert main(["compare", "sched2", "--policies", "fifo,strict", "--checkpoint", str(run),
                  "--trace", str(trace), "--html", str(html)]) == 0  # fmt: skip
     assert html.stat().st_size > 10_000
+
+    arguments = ["compare", "sched2", "--policies", "fifo", "--trace-seed", "3", "--window", "4"]
+    assert main([*arguments, "--json", str(values)]) == 0
+    assert shlex.split(json.loads(values.read_text())["command"])[1:] == arguments
 
     folder = tmp_path / "export"
     assert main(["export", str(run), "--out", str(folder)]) == 0
