@@ -12,7 +12,7 @@ import sys
 from jaxsched.cpu import prepare_cpu
 
 
-def main() -> None:
+def main() -> int:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("system", nargs="?", default="sched2")
@@ -36,25 +36,31 @@ def main() -> None:
     from jaxsched.bench.tables import print_table
     from jaxsched.cli.output import check_writable, console, write_json
     from jaxsched.config import read_options
+    from jaxsched.errors import JaxschedError
 
-    if arguments.json:
-        check_writable(arguments.json)
-    usual = throughput.QUICK_BATCHES if arguments.quick else throughput.BATCHES
-    result = throughput.throughput(
-        arguments.system,
-        preset=arguments.preset,
-        batches=arguments.batches or usual,
-        repeats=arguments.repeats,
-        figures=arguments.figures or throughput.FIGURES,
-        options=read_options(arguments.option),
-        peers=arguments.peers or bool(arguments.peer_python),
-        peer_python=arguments.peer_python,
-        progress=lambda line: print(line, file=sys.stderr, flush=True),
-    )
+    try:
+        if arguments.json:
+            check_writable(arguments.json)
+        usual = throughput.QUICK_BATCHES if arguments.quick else throughput.BATCHES
+        result = throughput.throughput(
+            arguments.system,
+            preset=arguments.preset,
+            batches=arguments.batches or usual,
+            repeats=arguments.repeats,
+            figures=arguments.figures or throughput.FIGURES,
+            options=read_options(arguments.option),
+            peers=arguments.peers or bool(arguments.peer_python),
+            peer_python=arguments.peer_python,
+            progress=lambda line: print(line, file=sys.stderr, flush=True),
+        )
+    except JaxschedError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     print_table(result, console())
     if arguments.json:
         write_json(arguments.json, result)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

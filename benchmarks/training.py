@@ -7,11 +7,12 @@ earlier (``--set learner.learning_starts=...``), or no gradient steps are timed.
 """
 
 import argparse
+import sys
 
 from jaxsched.cpu import prepare_cpu
 
 
-def main() -> None:
+def main() -> int:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("system", nargs="?", default="sched2")
@@ -28,21 +29,27 @@ def main() -> None:
     from jaxsched.bench.tables import print_table
     from jaxsched.bench.training import training_speed
     from jaxsched.cli.output import check_writable, console, write_json
+    from jaxsched.errors import JaxschedError
 
-    if arguments.json:
-        check_writable(arguments.json)
-    result = training_speed(
-        arguments.system,
-        preset=arguments.preset,
-        overrides=tuple(arguments.overrides),
-        repeats=arguments.repeats,
-        updates_per_repeat=arguments.updates,
-        warm_up_updates=arguments.warm_up,
-    )
+    try:
+        if arguments.json:
+            check_writable(arguments.json)
+        result = training_speed(
+            arguments.system,
+            preset=arguments.preset,
+            overrides=tuple(arguments.overrides),
+            repeats=arguments.repeats,
+            updates_per_repeat=arguments.updates,
+            warm_up_updates=arguments.warm_up,
+        )
+    except JaxschedError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     print_table(result, console())
     if arguments.json:
         write_json(arguments.json, result)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -230,3 +230,14 @@ def test_scripts_write_what_they_measure(script, sizes, tmp_path):
         assert result["peak_memory_bytes"] > 2**20
     else:
         assert result["warm_up_updates"] == 2
+
+
+def test_scripts_refuse_in_one_line(tmp_path):
+    for script, option, says in (
+        ("throughput", "--option=windo=3", "unknown environment option 'windo'"),
+        ("training", "--updates=0", "must be at least 1"),
+    ):
+        command = [sys.executable, f"benchmarks/{script}.py", "sched2", option]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        assert run.returncode == 1 and says in run.stderr
+        assert run.stderr.startswith("error: ") and run.stderr.count("\n") == 1
