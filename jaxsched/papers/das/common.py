@@ -12,6 +12,7 @@ from jaxsched.envs.das.claims import HEURISTICS as HEURISTICS
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.recipe import Recipe, play_env, variants
 from jaxsched.jobs import JobTable, digest_tables
+from jaxsched.papers import figures
 from jaxsched.papers.das.published import NUM_SERVERS
 from jaxsched.papers.lab import Lab, Study
 from jaxsched.papers.outcome import Outcome
@@ -168,6 +169,25 @@ def mean_ratio(
     """Mean over clusters of the geometric ratios of two policies."""
     ratios = [geometric_ratio(s[policy], s[base], metric).estimate for s in samples.values()]
     return float(np.mean(ratios))
+
+
+def ratio_bars(
+    axes: Any,
+    samples: Mapping[str, Mapping[str, Sample]],
+    names: Sequence[str],
+    metric: str,
+    what: str,
+    *,
+    slant: bool = False,
+) -> dict[str, list[Interval]]:
+    """Draw policies' geometric ratios to FIFO-LoadBalance, bars by cluster; they are returned."""
+    series = {
+        cluster: [geometric_ratio(row[name], row[BASE], metric) for name in names]
+        for cluster, row in samples.items()
+    }
+    axes.axhline(1.0, color=figures.LEVEL_COLOUR, linewidth=0.8, linestyle=":")
+    figures.bars(axes, names, series, y_label=f"{what} over FIFO-LoadBalance's", slant=slant)
+    return series
 
 
 def values_of(samples: Mapping[str, Mapping[str, Sample]]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from jaxsched.papers.das.common import (
     label,
     mean_ratio,
     outcome,
+    ratio_bars,
     recipe_of,
     rules,
     study,
@@ -130,13 +131,7 @@ def prior_means(lab: Lab) -> Outcome:
     def draw(figure: Any) -> None:
         for axes, metric in zip(figure.subplots(1, 2), (JCT, FEE), strict=True):
             names = [name for name in samples[clusters[0]] if name != BASE]
-            series = {
-                c: [geometric_ratio(row[name], row[BASE], metric) for name in names]
-                for c, row in samples.items()
-            }
-            axes.axhline(1.0, color=figures.LEVEL_COLOUR, linewidth=0.8, linestyle=":")
-            what = "JCT" if metric == JCT else "fee"
-            figures.bars(axes, names, series, y_label=f"{what} over FIFO-LoadBalance's")
+            ratio_bars(axes, samples, names, metric, "JCT" if metric == JCT else "fee")
 
     table = Table(title, ["cluster", "prior mean", "JCT", "fee"], cells, digits=3)
     return outcome(lab, ("DAS",), [table], checks, values_of(samples), draw, EPISODES)

@@ -9,7 +9,6 @@ import numpy as np
 from jaxsched.envs.das import kinds
 from jaxsched.envs.das.environment import DAS
 from jaxsched.jobs import JobTable, digest_tables
-from jaxsched.papers import figures
 from jaxsched.papers.das import published
 from jaxsched.papers.das.common import (
     BASE,
@@ -27,6 +26,7 @@ from jaxsched.papers.das.common import (
     mean_ratio,
     more_tables,
     outcome,
+    ratio_bars,
     rules,
     test_tables,
     train,
@@ -312,12 +312,7 @@ def _ratios(samples: Samples, name: str) -> Table:
 
 def _draw(axes: Any, samples: Samples, name: str) -> None:
     names = [policy for policy in _names(samples) if policy != BASE]
-    series = {
-        cluster: [geometric_ratio(row[policy], row[BASE], METRICS[name]) for policy in names]
-        for cluster, row in samples.items()
-    }
-    axes.axhline(1.0, color=figures.LEVEL_COLOUR, linewidth=0.8, linestyle=":")
-    figures.bars(axes, names, series, y_label=f"{name} over FIFO-LoadBalance's", slant=True)
+    series = ratio_bars(axes, samples, names, METRICS[name], name, slant=True)
     ends = [end for points in series.values() for p in points for end in (p.low, p.high)]
     axes.set_ylim(max(min([*ends, 1.0]) - 0.02, 0.0), min(max([*ends, 1.0]) + 0.02, 2.0))
 
