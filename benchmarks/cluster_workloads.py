@@ -1,6 +1,6 @@
 """Published and generated statistics of the cluster workloads, side by side.
 
-    python benchmarks/cluster_workloads.py [NAME ...] [--num-jobs 100000] [--seeds 3]
+    python -m benchmarks.cluster_workloads [NAME ...] [--num-jobs 100000] [--seeds 3]
         [--plot FILE] [--json FILE]
 
 Each workload is drawn with seeds from 0 on; the table has the published figure, the mean over

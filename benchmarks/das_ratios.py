@@ -1,6 +1,6 @@
 """Trained DAS policies against every heuristic, episode by episode.
 
-    python benchmarks/das_ratios.py RUN [RUN ...] [--more 0] [--json FILE]
+    python -m benchmarks.das_ratios RUN [RUN ...] [--more 0] [--json FILE]
 
 Each RUN is a run directory of ``jaxsched train das``, whose cluster decides the environment. The
 episodes are those of row T1 of ``papers/das.py``: the four shipped test episodes, eight fresh ones
@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jaxsched.cpu import prepare_cpu
+from jaxsched.runtime import prepare_cpu
 
 YARDSTICKS = ("linear", "random")
 METRICS = {"JCT (min)": "avg_jct_min", "fee ($)": "avg_fee"}
@@ -49,12 +49,15 @@ def main() -> int:
 
 def compare(run: Path, more: int) -> dict[str, Any]:
     """All policies on one run's cluster."""
-    from jaxsched import registry, runs, saved_policies, traces
-    from jaxsched.envs.das.claims import BASE, HEURISTICS
+    from benchmarks.papers.das.common import NUM_FRESH, geometric_ratio, more_tables
+    from benchmarks.papers.samples import mean_of, sample_of
+    from benchmarks.papers.settings import ROLE_SEEDS
+    from jaxsched import traces
+    from jaxsched.envs.das.paper import BASE, HEURISTICS
     from jaxsched.jobs import digest_tables
-    from jaxsched.papers.das.common import NUM_FRESH, geometric_ratio, more_tables
-    from jaxsched.papers.samples import mean_of, sample_of
-    from jaxsched.papers.settings import ROLE_SEEDS
+    from jaxsched.runs import directory as runs
+    from jaxsched.runs import saved_policies
+    from jaxsched.systems import registry
 
     system = registry.get("das")
     learned, saved = saved_policies.load(run, system)
@@ -106,7 +109,7 @@ def compare(run: Path, more: int) -> dict[str, Any]:
         "digest": digest_tables(tables),
         "best_heuristic": best,
         "policies": rows,
-        "command": f"python benchmarks/das_ratios.py {run.name} --more {more}",
+        "command": f"python -m benchmarks.das_ratios {run.name} --more {more}",
         "facts": {name: fact for name, fact in runs.facts().items() if name != "command"},
     }
 

@@ -1,6 +1,6 @@
 """Linear rules of DAS on validation episodes: every order with every placement.
 
-    python benchmarks/das_rules.py [RUN ...] [--servers 16] [--episodes 60] [--json FILE]
+    python -m benchmarks.das_rules [RUN ...] [--servers 16] [--episodes 60] [--json FILE]
 
 Orders and placements are the plain ones (first come first served, fewest GPUs first; most free
 GPUs), those of the shipped rules, and those of each RUN of ``jaxsched train das --preset search``.
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsched.cpu import prepare_cpu
+from jaxsched.runtime import prepare_cpu
 
 FEE_WEIGHT = 3.0
 TRACE, SEED = "das-mixed", 2
@@ -62,12 +62,19 @@ def compare(runs: list[Path], num_servers: int, num_episodes: int) -> list[dict[
     """Every pair, the best one first."""
     import jax
 
-    from jaxsched import registry, saved_policies, traces
+    from benchmarks.papers.das.common import FEE, JCT, geometric_ratio
+    from jaxsched import traces
+    from jaxsched.core.evaluation import run_episodes
     from jaxsched.envs.das import records as rec
     from jaxsched.envs.das.environment import DAS
-    from jaxsched.envs.das.linear import LinearParams, init_linear, known_rules, linear_policy
-    from jaxsched.evaluation import run_episodes
-    from jaxsched.papers.das.common import FEE, JCT, geometric_ratio
+    from jaxsched.envs.das.learning.linear import (
+        LinearParams,
+        init_linear,
+        known_rules,
+        linear_policy,
+    )
+    from jaxsched.runs import saved_policies
+    from jaxsched.systems import registry
 
     system, key = registry.get("das"), jax.random.key(0)
     env = DAS(num_servers=num_servers)

@@ -1,6 +1,6 @@
 """Fit the parameters of the cluster workloads to published files.
 
-    python benchmarks/fit_cluster_workloads.py FOLDER [NAME ...]
+    python -m benchmarks.fit_cluster_workloads FOLDER [NAME ...]
 
 FOLDER holds the published tables as ``philly/philly.csv.gz`` (successful jobs, from the Pollux
 artifact), ``philly/philly_job_distribution_all.csv.gz`` (run time and GPUs of jobs of all statuses,
@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cluster_figures import helios, pai
 
+from benchmarks.cluster_figures import helios, pai
 from jaxsched.traces.clusters.arrivals import DAY_S, Arrivals
 from jaxsched.traces.clusters.fit import duration_knots, fit, size_classes, with_cascade
 from jaxsched.traces.clusters.measure import SIZE_BINS, measure
@@ -31,7 +31,7 @@ from jaxsched.traces.readers import itp, philly_csv
 from jaxsched.traces.trace import Trace
 
 OUT = Path(__file__).parent.parent / "jaxsched" / "traces" / "data" / "clusters"
-COMMAND = "python benchmarks/fit_cluster_workloads.py"
+COMMAND = "python -m benchmarks.fit_cluster_workloads"
 KILLED_SHARE = 13.5 / (13.5 + 17.2)
 """Killed among the Philly jobs that were killed or failed (Jeon et al., ATC'19), recalled."""
 

@@ -1,7 +1,7 @@
 """Time and metrics of one MLFS episode per rule, after compilation, one environment.
 
-    python benchmarks/mlfs_episode.py --cluster real --trace mlfs-real-x3
-    python benchmarks/mlfs_episode.py --cluster large --trace mlfs-large-x1
+    python -m benchmarks.mlfs_episode --cluster real --trace mlfs-real-x3
+    python -m benchmarks.mlfs_episode --cluster large --trace mlfs-large-x1
 
 Prints for each rule the wall time of the whole episode, per simulated slot and per decision, and
 the metrics; ``--jobs`` takes other than the trace's own number of jobs, ``--json`` writes it all.
@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from jaxsched.cpu import prepare_cpu
+from jaxsched.runtime import prepare_cpu
 
 SHOWN = ("avg_jct", "makespan", "deadline_ratio", "accuracy_ratio", "bandwidth_mb", "overloads")
 
@@ -30,9 +30,10 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     prepare_cpu()
-    from jaxsched import registry, traces
+    from jaxsched import traces
     from jaxsched.bench.timing import surroundings
     from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
+    from jaxsched.systems import registry
 
     system = registry.get("mlfs")
     env: Any = system.environment(**CLUSTERS[options.cluster], slot_every=1)
@@ -62,8 +63,8 @@ def play(system: Any, env: Any, name: str, tables: Any) -> dict[str, Any]:
     import jax.numpy as jnp
     import numpy as np
 
+    from jaxsched.core.evaluation import run_episodes
     from jaxsched.envs.mlfs import records as rec
-    from jaxsched.evaluation import run_episodes
 
     rule = system.rule(name, env, len(tables[0]), {})
     params = system.params(rule.env, tables)

@@ -1,7 +1,7 @@
 """Searches on training workloads of the small preset: weights of priorities, costs of servers.
 
-    python benchmarks/mlfs_search.py priorities [--trials 40] [--tables 2] [--json FILE]
-    python benchmarks/mlfs_search.py hosts [--trials 48] [--tables 2] [--json FILE]
+    python -m benchmarks.mlfs_search priorities [--trials 40] [--tables 2] [--json FILE]
+    python -m benchmarks.mlfs_search hosts [--trials 48] [--tables 2] [--json FILE]
 
 ``priorities`` draws weights of MLF-H's priorities at random; ``presets.TUNED`` are the best in
 return of those within a per mille of the best completion time. ``hosts`` improves the costs of the
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsched.cpu import prepare_cpu
+from jaxsched.runtime import prepare_cpu
 
 LOADS = (1, 2, 3)
 SEED = 300
@@ -60,8 +60,8 @@ def priorities(num_trials: int, num_tables: int) -> tuple[Found, list[Found]]:
     import jax.numpy as jnp
 
     from jaxsched.envs.mlfs import MLFS
-    from jaxsched.envs.mlfs.baselines import heuristic
-    from jaxsched.envs.mlfs.tables import WEIGHTS
+    from jaxsched.envs.mlfs.heuristics import heuristic
+    from jaxsched.envs.mlfs.simulator.tables import WEIGHTS
 
     env = MLFS(slot_every=1)
     play = player(env, num_tables)
@@ -84,9 +84,9 @@ def priorities(num_trials: int, num_tables: int) -> tuple[Found, list[Found]]:
 def hosts(num_trials: int, num_tables: int) -> tuple[Found, list[Found]]:
     """Cross-entropy search over the costs of the linear rule; the last mean is the best."""
     from jaxsched.envs.mlfs import MLFS
-    from jaxsched.envs.mlfs.baselines import heuristic
-    from jaxsched.envs.mlfs.linear import linear_host
-    from jaxsched.envs.mlfs.presets import TUNED
+    from jaxsched.envs.mlfs.heuristics import heuristic
+    from jaxsched.envs.mlfs.learning.linear import linear_host
+    from jaxsched.envs.mlfs.learning.presets import TUNED
 
     env = MLFS(slot_every=1, **TUNED)
     play = player(env, num_tables)
@@ -124,7 +124,8 @@ def told(number: int, of: int, weights: Any, found: Found, base: Found) -> Found
 
 def player(env: Any, num_tables: int) -> Callable[[Any, dict[str, Any], Any], Found]:
     """``play(policy, changes of the parameters, weights) -> metrics``, ``[loads, tables]`` each."""
-    from jaxsched import registry, traces
+    from jaxsched import traces
+    from jaxsched.systems import registry
 
     system = registry.get("mlfs")
     params = []

@@ -1,7 +1,7 @@
 """Time of replaying a whole trace of rigid jobs under each policy, one call, per-job records.
 
-    python benchmarks/replay.py philly.csv.gz --servers 309
-    taskset -c 0 python benchmarks/replay.py philly-like --jobs 100000 --policies fifo-skip,srtf
+    python -m benchmarks.replay philly.csv.gz --servers 309
+    taskset -c 0 python -m benchmarks.replay philly-like --jobs 100000 --policies fifo-skip,srtf
 
 Prints for each policy the time of the first call (which compiles), the median of the later ones,
 jobs per second and the average JCT; ``--json FILE`` writes it all, ``--records FOLDER`` one table
@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from jaxsched.cpu import prepare_cpu
+from jaxsched.runtime import prepare_cpu
 
 POLICIES = "fifo,fifo-skip,fifo-easy,sjf,srtf,las"
 
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
     """See ``main``."""
     from jaxsched.bench.timing import surroundings
     from jaxsched.errors import JaxschedError
-    from jaxsched.rigid import POLICIES, Cluster, from_trace
+    from jaxsched.trace_replay import POLICIES, Cluster, from_trace
     from jaxsched.traces import clusters, load_trace
 
     names = options.policies.split(",")
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> None:
 
 def timed(table: Any, cluster: Any, policy: Any, repeats: int) -> dict[str, Any]:
     """Times of a replay (s), its figures and its records."""
-    from jaxsched.rigid import replay, summary
+    from jaxsched.trace_replay import replay, summary
 
     seconds = []
     for _ in range(repeats + 1):

@@ -1,6 +1,6 @@
 """Environment steps per second, alone and with the policy network, and jumanji's beside them.
 
-    python benchmarks/throughput.py [SYSTEM] [--quick] [--peers] [--peer-python FILE] [--json FILE]
+    python -m benchmarks.throughput [SYSTEM] [--quick] [--peers] [--peer-python FILE] [--json FILE]
                                             [--option NAME=VALUE ...]
 
 The sweep takes some minutes. See ``benchmarks/README.md`` for what is measured and how.
@@ -9,7 +9,7 @@ The sweep takes some minutes. See ``benchmarks/README.md`` for what is measured 
 import argparse
 import sys
 
-from jaxsched.cpu import prepare_cpu
+from jaxsched.runtime import prepare_cpu
 
 
 def main() -> int:
@@ -35,8 +35,8 @@ def main() -> int:
     from jaxsched.bench import throughput
     from jaxsched.bench.tables import print_table
     from jaxsched.cli.output import check_writable, console, write_json
-    from jaxsched.config import read_options
     from jaxsched.errors import JaxschedError
+    from jaxsched.runs.overrides import read_options
 
     try:
         if arguments.json:

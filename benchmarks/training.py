@@ -1,6 +1,6 @@
 """Environment and gradient steps per second of full training.
 
-    python benchmarks/training.py [SYSTEM] [--preset paper] [--set path=value ...] [--json FILE]
+    python -m benchmarks.training [SYSTEM] [--preset paper] [--set path=value ...] [--json FILE]
 
 A preset whose learner waits for more experience than the warm-up gives has to be told to begin
 earlier (``--set learner.learning_starts=...``), or no gradient steps are timed.
@@ -9,7 +9,7 @@ earlier (``--set learner.learning_starts=...``), or no gradient steps are timed.
 import argparse
 import sys
 
-from jaxsched.cpu import prepare_cpu
+from jaxsched.runtime import prepare_cpu
 
 
 def main() -> int:

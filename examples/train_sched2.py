@@ -12,7 +12,9 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 
-from jaxsched import registry, traces, training
+from jaxsched import traces
+from jaxsched.core import training
+from jaxsched.systems import registry
 
 
 def main() -> None:

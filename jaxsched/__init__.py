@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from jaxsched.errors import JaxschedError
 
 if TYPE_CHECKING:
-    from jaxsched.environment import Environment
+    from jaxsched.core.environment import Environment
     from jaxsched.types import TimeStep
 
 __version__ = "0.1.0"
 
 __all__ = ["Environment", "JaxschedError", "TimeStep", "__version__"]
 
-_LAZY = {"Environment": "jaxsched.environment", "TimeStep": "jaxsched.types"}
+_LAZY = {"Environment": "jaxsched.core.environment", "TimeStep": "jaxsched.types"}
 
 
 def __getattr__(name: str) -> Any:

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxsched import registry
-from jaxsched.elastic.schemas import CHIC_JOBS, DL2_JOBS
-from jaxsched.environment import Environment
-from jaxsched.gang import GANG_JOBS
+from jaxsched.core.environment import Environment
+from jaxsched.elastic.jobs import CHIC_JOBS, DL2_JOBS
+from jaxsched.envs.das.jobs import GANG_JOBS
+from jaxsched.envs.mlfs.jobs import TASK_JOBS, graph_shape
 from jaxsched.jobs import JobTable
-from jaxsched.system import System
-from jaxsched.task_graph import TASK_JOBS, graph_shape
+from jaxsched.systems import registry
+from jaxsched.systems.base import System
 
 
 class Instance(NamedTuple):

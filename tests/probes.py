@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.algorithms.agents import Normal
-from jaxsched.environment import Environment
+from jaxsched.core.environment import Environment
 from jaxsched.types import ArraySpec, DiscreteSpec, TimeStep
 
 NUM_ACTIONS = 3

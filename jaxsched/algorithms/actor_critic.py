@@ -44,8 +44,8 @@ from jaxsched.algorithms.softmax import (
     taken,
     weighted_mean,
 )
+from jaxsched.core.learner import Learner, Metrics
 from jaxsched.errors import JaxschedError
-from jaxsched.learner import Learner, Metrics
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
 Explore = Callable[[PRNGKey, PyTree, Array, Array, Array], Array]

@@ -11,8 +11,8 @@ distribution and one uniformly random trajectory beside those of the policy. One
     params = alpha * new params + (1 - alpha) * old params
 
 Each column of the rollout must be exactly one episode from its first row
-(:class:`~jaxsched.fixed_length.FixedLength` with the rollout's length). A column whose last row is
-not terminated is incomplete: it ranks below all others and is never elite.
+(:class:`~jaxsched.wrappers.fixed_length.FixedLength` with the rollout's length). A column whose
+last row is not terminated is incomplete: it ranks below all others and is never elite.
 
 Axes: ``T`` time, ``B`` trajectories, ``N = T * B`` decisions, ``A`` actions.
 """
@@ -36,9 +36,9 @@ from jaxsched.algorithms.softmax import (
     log_probabilities,
     taken,
 )
-from jaxsched.batched_cond import select
+from jaxsched.core.learner import Learner, Metrics
 from jaxsched.errors import JaxschedError
-from jaxsched.learner import Learner, Metrics
+from jaxsched.ops.batching import select
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
 

@@ -27,9 +27,9 @@ import optax
 
 from jaxsched.algorithms import replay as memory
 from jaxsched.algorithms.replay import Replay, Transition
-from jaxsched.batched_cond import select
+from jaxsched.core.learner import Learner, Metrics
 from jaxsched.errors import JaxschedError
-from jaxsched.learner import Learner, Metrics
+from jaxsched.ops.batching import select
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
 Explore = Callable[[PRNGKey, PyTree, Array], Array]

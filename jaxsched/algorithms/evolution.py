@@ -11,9 +11,10 @@ vectors, for policies of some tens of parameters. One call of ``update`` is
     elites = the best members by fitness, weighted by the logarithm of their rank
     mean, std = (1 - smoothing) * old + smoothing * those of the elites; std at least min_std
 
-Each column of the rollout must be one whole episode (:class:`~jaxsched.fixed_length.FixedLength`),
-and columns ``e, e + E, e + 2 E, ...`` the same one (``LoopConfig.num_streams`` = E), so that
-members are told apart by what they did, not by what arrived.
+Each column of the rollout must be one whole episode
+(:class:`~jaxsched.wrappers.fixed_length.FixedLength`), and columns ``e, e + E, e + 2 E, ...`` the
+same one (``LoopConfig.num_streams`` = E), so that members are told apart by what they did, not by
+what arrived.
 
 Axes: ``T`` time, ``B = K * E`` columns, member-major: ``K`` members, ``E`` episodes each; ``D``
 parameters.
@@ -28,8 +29,8 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from jaxsched.algorithms.softmax import check_positive
+from jaxsched.core.learner import Learner, Metrics
 from jaxsched.errors import JaxschedError
-from jaxsched.learner import Learner, Metrics
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
 Decide = Callable[[PyTree, PyTree, PyTree], PyTree]

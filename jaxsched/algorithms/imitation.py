@@ -1,7 +1,7 @@
 """Supervised learning of a teacher's choices.
 
-The environment's observation is a :class:`~jaxsched.taught.Taught`: what the policy sees and what
-the teacher would do. One call of ``update`` is
+The environment's observation is a :class:`~jaxsched.wrappers.teacher.Taught`:
+what the policy sees and what the teacher would do. One call of ``update`` is
 
     gradient_steps times:
         take batch_size decisions of the rollout, each as often as any other
@@ -37,10 +37,10 @@ from jaxsched.algorithms.softmax import (
     taken,
     weighted_mean,
 )
+from jaxsched.core.learner import Learner, Metrics
 from jaxsched.errors import JaxschedError
-from jaxsched.learner import Learner, Metrics
-from jaxsched.taught import Taught
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
+from jaxsched.wrappers.teacher import Taught
 
 Augment = Callable[[PRNGKey, PyTree, Array, Array], tuple[PyTree, Array, Array]]
 

@@ -45,9 +45,9 @@ from jaxsched.algorithms.softmax import (
     minibatches,
     weighted_mean,
 )
-from jaxsched.batched_cond import select
+from jaxsched.core.learner import Learner, Metrics
 from jaxsched.errors import JaxschedError
-from jaxsched.learner import Learner, Metrics
+from jaxsched.ops.batching import select
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
 MAX_LOG_RATIO = 20.0  # beyond it the exponential could overflow and its slope be undefined

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsched.chosen_rows import map_chosen
+from jaxsched.ops.masked_map import map_chosen
 from jaxsched.types import Array
 
 CHUNK_PAIRS = 2**18

@@ -1,8 +1,8 @@
 """Supervised learning of a teacher's numbers, such as priorities and affinities.
 
 The counterpart of :mod:`jaxsched.algorithms.imitation` for continuous actions of several agents.
-The environment's observation is a :class:`~jaxsched.taught.Taught`: what the agents see and what
-the teacher would do. One call of ``update`` is
+The environment's observation is a :class:`~jaxsched.wrappers.teacher.Taught`:
+what the agents see and what the teacher would do. One call of ``update`` is
 
     gradient_steps times:
         take batch_size sequences of the rollout, each as often as any other
@@ -39,10 +39,10 @@ from jaxsched.algorithms.softmax import (
     minibatches,
     weighted_mean,
 )
+from jaxsched.core.learner import Learner, Metrics
 from jaxsched.errors import JaxschedError
-from jaxsched.learner import Learner, Metrics
-from jaxsched.taught import Taught
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
+from jaxsched.wrappers.teacher import Taught
 
 Loss = Literal["squared", "nll", "ranking"]
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsched.batched_cond import select
 from jaxsched.bench.timing import Loop, consume, hashed_uniform, pick_uniform
-from jaxsched.environment import Current, Environment, start, step_and_reset
-from jaxsched.policies import Policy, View
+from jaxsched.core.environment import Current, Environment, start, step_and_reset
+from jaxsched.core.policies import Policy, View
+from jaxsched.ops.batching import select
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, PyTree
 
 

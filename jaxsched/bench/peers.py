@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from jaxsched.cpu import prepare_cpu
 from jaxsched.errors import JaxschedError
+from jaxsched.runtime import prepare_cpu
 
 HOW_TO = (
     "--peers needs jumanji: install the `bench` extra, or make an environment for it "

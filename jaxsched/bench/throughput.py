@@ -10,13 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsched
-from jaxsched import registry, traces
+from jaxsched import traces
 from jaxsched.bench import timing
 from jaxsched.bench.loops import Chooser, at_random, by_policy, environment_loop, start_many
 from jaxsched.bench.peers import Peer
-from jaxsched.environment import Environment
+from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.systems import registry
 
 BATCHES = tuple(2**power for power in range(6, 18))
 QUICK_BATCHES = (2**8, 2**11, 2**13)

@@ -6,10 +6,12 @@ import jax
 import numpy as np
 
 import jaxsched
-from jaxsched import registry, traces, training
+from jaxsched import traces
 from jaxsched.bench import timing
-from jaxsched.config import override
+from jaxsched.core import training
 from jaxsched.errors import JaxschedError
+from jaxsched.runs.overrides import override
+from jaxsched.systems import registry
 
 
 def training_speed(
@@ -21,7 +23,7 @@ def training_speed(
     updates_per_repeat: int = 20,
     warm_up_updates: int = 20,
 ) -> dict[str, Any]:
-    """Time ``jaxsched.training.chunk`` of a recipe with the paper's network.
+    """Time ``jaxsched.core.training.chunk`` of a recipe with the paper's network.
 
     Args:
       name: the system.

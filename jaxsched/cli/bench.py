@@ -39,10 +39,10 @@ def bench(
         raise JaxschedError("bench scaling: is not there yet")
     if json_file is not None:
         check_writable(json_file)
-    from jaxsched import registry
     from jaxsched.bench import throughput, training
     from jaxsched.bench.tables import print_table
-    from jaxsched.config import read_options
+    from jaxsched.runs.overrides import read_options
+    from jaxsched.systems import registry
 
     registry.get(system)
 

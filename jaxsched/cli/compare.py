@@ -127,7 +127,7 @@ def compare(
 
 
 def _is_path(policy: str, system: str) -> bool:
-    from jaxsched import registry
+    from jaxsched.systems import registry
 
     rules = registry.get(system).policies
     if policy in rules:
@@ -150,8 +150,10 @@ def _run(
     rules: dict[str, Any],
     files: Files,
 ) -> None:
-    from jaxsched import comparison, registry, saved_policies
     from jaxsched.report import check, write_html
+    from jaxsched.results import comparison
+    from jaxsched.runs import saved_policies
+    from jaxsched.systems import registry
 
     for path in files:
         if path is not None:
@@ -205,7 +207,7 @@ def facts_of(
 ) -> dict[str, Any]:
     """What the table and the report say about the set-up."""
     from jaxsched.jobs import digest_tables
-    from jaxsched.runs import facts
+    from jaxsched.runs.directory import facts
 
     here = facts()
     own = system.facts(environment, rules)

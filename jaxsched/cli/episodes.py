@@ -9,7 +9,7 @@ import numpy as np
 from jaxsched.cli.options import TraceOptions
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.system import System
+from jaxsched.systems.base import System
 from jaxsched.traces import ImportSummary, Trace, clusters, import_trace, load, registry
 from jaxsched.traces.formats import Loaded
 

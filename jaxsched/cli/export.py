@@ -18,7 +18,7 @@ def export(
     overwrite: Annotated[bool, typer.Option(help="Replace an export that is there.")] = False,
 ) -> None:
     """Write a trained policy for programs that know no JAX."""
-    from jaxsched.handover import export_saved
+    from jaxsched.export.saved import export_saved
 
     folder = export_saved(
         checkpoint, out or checkpoint / "export", format=format, seed=seed, overwrite=overwrite

@@ -17,7 +17,7 @@ LEARNERS = {
 @app.command("list")
 def list_all() -> None:
     """Systems, policies, learners, traces and presets."""
-    from jaxsched import registry
+    from jaxsched.systems import registry
     from jaxsched.traces import clusters
     from jaxsched.traces import registry as traces
 

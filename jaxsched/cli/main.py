@@ -11,8 +11,8 @@ from io import TextIOWrapper
 
 import typer
 
-from jaxsched.cpu import prepare_cpu
 from jaxsched.errors import JaxschedError
+from jaxsched.runtime import prepare_cpu
 
 app = typer.Typer(
     name="jaxsched",

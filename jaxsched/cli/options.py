@@ -91,7 +91,7 @@ def rule_options(
     Raises:
       JaxschedError: an assignment is not ``name=value``.
     """
-    from jaxsched.config import read_options
+    from jaxsched.runs.overrides import read_options
 
     given = {"window": window, "mode": mode, **read_options(assignments or ())}
     return {name: value for name, value in given.items() if value is not None}

@@ -13,7 +13,7 @@ from jaxsched.cli.output import check_writable, read_json, write_json
 from jaxsched.errors import JaxschedError
 
 if TYPE_CHECKING:
-    from jaxsched.system import System
+    from jaxsched.systems.base import System
 
 
 @app.command()
@@ -71,7 +71,7 @@ def _deliver(
 
 def _run(path: Path) -> tuple[dict[str, Any] | None, list[str]]:
     """The result of one case file, and the lines that say which tables were refused."""
-    from jaxsched import registry
+    from jaxsched.systems import registry
 
     case = read_json(path)
     if not isinstance(case, Mapping) or not isinstance(case.get("system"), str):

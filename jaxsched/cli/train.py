@@ -64,10 +64,11 @@ def train(
     format: Format = None,
 ) -> int:
     """Train a policy with a live display, then compare it with every baseline."""
-    from jaxsched import registry, trainer
-    from jaxsched.config import override
     from jaxsched.jobs import digest_tables
-    from jaxsched.runs import RunDirectory
+    from jaxsched.runs import trainer
+    from jaxsched.runs.directory import RunDirectory
+    from jaxsched.runs.overrides import override
+    from jaxsched.systems import registry
 
     chosen = registry.get(system)
     recipe = override(chosen.preset(preset), settings or [])
@@ -123,7 +124,7 @@ def _starting_weights(
     system: Any, stage: Any, start: str | None, num_seeds: int
 ) -> list[Any] | None:
     """Weights of trained policies for the seeds, in turn; None where they are drawn."""
-    from jaxsched import saved_policies
+    from jaxsched.runs import saved_policies
 
     if start is None:
         return None
@@ -196,8 +197,8 @@ def _test(
     command: str,
 ) -> dict[str, Any]:
     """Compare the best policy of each seed with every rule on the test traces."""
-    from jaxsched import comparison
     from jaxsched.cli.compare import facts_of
+    from jaxsched.results import comparison
 
     env, episodes = setup.play_env, sets.test
     facts = facts_of(system, env, episodes, {})

@@ -8,7 +8,7 @@ from jaxsched.report.schema import Policy, Series
 from jaxsched.report.style import policy_classes
 from jaxsched.report.summary import Summary, number, span
 from jaxsched.report.svg import Canvas, Scale, spread, text_width, tick_labels, ticks
-from jaxsched.statistics import Floats
+from jaxsched.results.statistics import Floats
 
 WIDE, THIRD = 545.0, 355.0  # natural widths of charts that stand two and three in a row
 NARROW = 365.0  # pages below 640 px show this layout

@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxsched.errors import JaxschedError
 from jaxsched.report.schema import Comparison, Metric, Policy
-from jaxsched.statistics import (
+from jaxsched.results.statistics import (
     Floats,
     Interval,
     paired_difference,

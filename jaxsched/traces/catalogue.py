@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from jaxsched.columns import describe_value
 from jaxsched.errors import JaxschedError
+from jaxsched.jobs.columns import describe_value
 from jaxsched.traces.download import TIMEOUT_S, Fetched, OnProgress, fetch_file
 from jaxsched.traces.registry import data_file
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxsched.columns import Values, describe_value, list_lengths
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike, write_whole
 from jaxsched.jobs import RIGID_JOBS, Column, JobTable, Schema, find_problem, validate
+from jaxsched.jobs.columns import Values, describe_value, list_lengths
 from jaxsched.traces.rows import Rows, read_rows
 from jaxsched.traces.text import stem
 

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched import gang, task_graph
+from jaxsched.envs.das import jobs as gang
+from jaxsched.envs.mlfs import jobs as task_graph
+from jaxsched.envs.mlfs.jobs import TASK_JOBS
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
 from jaxsched.jobs import Integers, JobTable
-from jaxsched.task_graph import TASK_JOBS
 from jaxsched.traces.trace_plots import COLOURS, draw_bars, draw_cdf, new_figure, save_figure, tidy
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import zlib
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.columns import Integers
+from jaxsched.jobs.columns import Integers
 from jaxsched.traces.trace import Trace, known
 
 INSTANCES, CPUS, MEMORY, KIND = "instances", "cpus", "memory_gb", "kind"

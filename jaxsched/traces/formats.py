@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jaxsched.columns import describe_value
-from jaxsched.elastic.schemas import CHIC_JOBS, DL2_JOBS
+from jaxsched.elastic.jobs import CHIC_JOBS, DL2_JOBS
+from jaxsched.envs.das.jobs import GANG_JOBS
+from jaxsched.envs.mlfs.jobs import TASK_JOBS
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
-from jaxsched.gang import GANG_JOBS
 from jaxsched.jobs import RIGID_JOBS, JobTable
-from jaxsched.task_graph import TASK_JOBS
+from jaxsched.jobs.columns import describe_value
 from jaxsched.traces import csv_tables, trace_files
 from jaxsched.traces.readers import (
     chronus,

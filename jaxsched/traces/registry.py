@@ -7,24 +7,18 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import NamedTuple
 
+from jaxsched.envs.chic.workload import RATES_PER_HOUR, chic_tables
+from jaxsched.envs.das.jobs import GANG_JOBS
+from jaxsched.envs.das.workload import LOADS, gang_tables
+from jaxsched.envs.dl2.workload import Arrival, dl2_tables
+from jaxsched.envs.mlfs.workload import REAL_JOBS, SMALL_JOBS, SPAN_S, task_table, task_tables
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
-from jaxsched.gang import GANG_JOBS
 from jaxsched.jobs import JobTable
-from jaxsched.traces.chic_workload import RATES_PER_HOUR, chic_tables
 from jaxsched.traces.csv_tables import read_tables
-from jaxsched.traces.elastic_workloads import Arrival, dl2_tables
 from jaxsched.traces.formats import load_tables, load_trace
-from jaxsched.traces.gang_workload import LOADS, gang_tables
 from jaxsched.traces.mapping import MappingConfig, import_trace
 from jaxsched.traces.synthetic import SCHED2_WORKLOAD, generate
-from jaxsched.traces.task_workload import (
-    REAL_JOBS,
-    SMALL_JOBS,
-    SPAN_S,
-    task_table,
-    task_tables,
-)
 
 SAMPLE_LOAD = 0.72
 """Offered load of the resampled real traces, that of the SCHED2 workload; as published, ITP

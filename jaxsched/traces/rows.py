@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
-from jaxsched.jobs import Integers, describe_value
+from jaxsched.jobs import Integers
+from jaxsched.jobs.columns import describe_value
 from jaxsched.traces.text import open_text, read_head
 
 BATCH_ROWS = 65536

@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.columns import check_lengths, describe_value, named_column
 from jaxsched.errors import JaxschedError
+from jaxsched.jobs.columns import check_lengths, describe_value, named_column
 
 Values = npt.NDArray[Any]  # float64 or str_
 

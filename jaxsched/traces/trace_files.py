@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxsched.columns import describe_value
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike, write_whole
+from jaxsched.jobs.columns import describe_value
 from jaxsched.traces.rows import Rows, join_columns, split_rows
 from jaxsched.traces.text import open_text, stem
 from jaxsched.traces.trace import REQUIRED, TRACE_COLUMNS, Trace, Values

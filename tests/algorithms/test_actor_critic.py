@@ -6,16 +6,16 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
-import probes
 import pytest
-from probes import NUM_ACTIONS, Grouped, Probe
 
-from jaxsched import training
 from jaxsched.algorithms import replay as memory
 from jaxsched.algorithms.actor_critic import actor_critic, priority_of
 from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
+from jaxsched.core import training
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Rollout
+from tests import probes
+from tests.probes import NUM_ACTIONS, Grouped, Probe
 
 ENV = Probe()
 UPDATES = 150

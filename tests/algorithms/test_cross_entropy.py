@@ -6,15 +6,15 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
-import probes
 import pytest
-from probes import Grouped
 
-from jaxsched import training
 from jaxsched.algorithms.cross_entropy import CrossEntropyConfig, choose_elites, cross_entropy
+from jaxsched.core import training
 from jaxsched.errors import JaxschedError
-from jaxsched.fixed_length import FixedLength
 from jaxsched.types import Rollout
+from jaxsched.wrappers.fixed_length import FixedLength
+from tests import probes
+from tests.probes import Grouped
 
 ENV = FixedLength(Grouped(), 8)  # episodes of 6 decisions and 2 steps of padding
 PAY = probes.grouped_pay()

@@ -6,13 +6,13 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
-import probes
 import pytest
-from probes import NUM_ACTIONS, STEPS, Probe
 
-from jaxsched import training
 from jaxsched.algorithms.dqn import DQNConfig, dqn
+from jaxsched.core import training
 from jaxsched.errors import JaxschedError
+from tests import probes
+from tests.probes import NUM_ACTIONS, STEPS, Probe
 
 ENV = Probe()
 UPDATES = 150

@@ -5,15 +5,15 @@ from functools import cache
 import jax
 import jax.numpy as jnp
 import numpy as np
-import probes
 import pytest
-from probes import Grouped
 
-from jaxsched import training
 from jaxsched.algorithms.evolution import EvolutionConfig, evolution, fitness
+from jaxsched.core import training
 from jaxsched.errors import JaxschedError
-from jaxsched.fixed_length import FixedLength
 from jaxsched.types import Rollout
+from jaxsched.wrappers.fixed_length import FixedLength
+from tests import probes
+from tests.probes import Grouped
 
 ENV = FixedLength(Grouped(), 8)
 PAY = probes.grouped_pay()

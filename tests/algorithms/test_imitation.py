@@ -6,17 +6,17 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
-import probes
 import pytest
-from probes import Probe
 
-from jaxsched import training
 from jaxsched.algorithms import softmax as module
 from jaxsched.algorithms.imitation import LOSSES, ImitationConfig, imitation
+from jaxsched.core import training
+from jaxsched.core.policies import Policy, no_memory
 from jaxsched.errors import JaxschedError
-from jaxsched.policies import Policy, no_memory
-from jaxsched.taught import Recorded, RecordedParams, Taught, TaughtEnvironment
 from jaxsched.types import Rollout
+from jaxsched.wrappers.teacher import Recorded, RecordedParams, Taught, TaughtEnvironment
+from tests import probes
+from tests.probes import Probe
 
 ROWS, ACTIONS = 12, 4
 NETWORK = nn.Dense(ACTIONS)

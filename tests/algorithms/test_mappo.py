@@ -6,16 +6,16 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
-import probes
 import pytest
-from probes import Dial, Hands, dials
 
-from jaxsched import training
 from jaxsched.algorithms.agents import gaussian_agents, sequences
 from jaxsched.algorithms.critics import action_value, concatenated, state_value
 from jaxsched.algorithms.ppo import Extras, PPOConfig, mappo
+from jaxsched.core import training
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Rollout
+from tests import probes
+from tests.probes import Dial, Hands, dials
 
 UPDATES = 150
 ENV = Dial()

@@ -6,16 +6,16 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
-import probes
 import pytest
-from probes import NUM_ACTIONS, Grouped, Probe
 
-from jaxsched import training
 from jaxsched.algorithms.agents import softmax_agents
 from jaxsched.algorithms.critics import action_value
 from jaxsched.algorithms.ppo import Extras, PPOConfig, mappo, ppo
+from jaxsched.core import training
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Rollout
+from tests import probes
+from tests.probes import NUM_ACTIONS, Grouped, Probe
 
 UPDATES = 120
 LOOP = training.LoopConfig(num_envs=8, rollout_length=4, num_updates=UPDATES)

@@ -6,17 +6,17 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
-import probes
 import pytest
-from probes import Dial, Hands, dials
 
-from jaxsched import training
 from jaxsched.algorithms.agents import gaussian_agents, softmax_agents
 from jaxsched.algorithms.regression import AgentLoss, RegressionConfig, regression
+from jaxsched.core import training
+from jaxsched.core.policies import Policy, no_memory
 from jaxsched.errors import JaxschedError
-from jaxsched.policies import Policy, no_memory
-from jaxsched.taught import Taught, TaughtEnvironment
 from jaxsched.types import ArraySpec, DiscreteSpec, Rollout, Specs
+from jaxsched.wrappers.teacher import Taught, TaughtEnvironment
+from tests import probes
+from tests.probes import Dial, Hands, dials
 
 UPDATES = 80
 LOOP = training.LoopConfig(num_envs=8, rollout_length=4, num_updates=UPDATES)

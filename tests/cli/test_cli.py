@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import refused
 
 from jaxsched.cli import main
+from tests.command_line import refused
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sched2"
 TINY = [

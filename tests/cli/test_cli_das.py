@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from golden_check import differences, load
 
 from jaxsched.cli import main
+from tests.golden_check import differences, load
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "das"
 TINY = [

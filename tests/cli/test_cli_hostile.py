@@ -5,9 +5,9 @@ import os
 import sys
 
 import pytest
-from command_line import refused
 
 from jaxsched.cli import main
+from tests.command_line import refused
 
 JOBS = "submit_time,num_gpus,duration,user\n0,1,100,[/b]\n10,2,200,:smile:\n40,4,90,[red]x\n"
 TABLE = "submit_time,num_gpus,duration,model\n0,1,100,0\n10,2,200,1\n"

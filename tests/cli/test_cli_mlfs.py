@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from golden_check import differences, load
-from instances import mlfs_tables
 
 from jaxsched.bench.throughput import throughput
 from jaxsched.cli import main
+from tests.golden_check import differences, load
+from tests.instances import mlfs_tables
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "mlfs"
 FEW = ["--num-traces", "1", "--num-jobs", "20"]

@@ -5,16 +5,16 @@ import json
 
 import numpy as np
 import pytest
-from command_line import refused
 
-from jaxsched import registry
 from jaxsched.cli import main
 from jaxsched.cli.episodes import resolve, usable_jobs
 from jaxsched.cli.options import TraceOptions
 from jaxsched.cli.train import _sets
 from jaxsched.errors import JaxschedError
+from jaxsched.systems import registry
 from jaxsched.traces import Trace, catalogue, clusters, load, read_trace, write_trace
 from jaxsched.traces.catalogue import Original, Published
+from tests.command_line import refused
 from tests.traces.file_server import Served, serving
 
 HEADER = "timestamp,duration,num_gpus,gpu_time,cluster\n"
@@ -144,7 +144,7 @@ def test_evaluate_on_a_canonical_trace_records_its_digest(canonical, tmp_path, c
 
 
 def test_training_records_the_digests_of_published_traces(canonical, tmp_path, monkeypatch):
-    from jaxsched import trainer
+    from jaxsched.runs import trainer
 
     def stop(*arguments, **options):
         raise JaxschedError("enough")

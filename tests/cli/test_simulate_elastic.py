@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from golden_check import differences, golden_files, load
 
 from jaxsched.cli import main
 from jaxsched.cli.simulate import in_layout
+from tests.golden_check import differences, golden_files, load
 
 QUICK = {"hand_one_job", "hand_two_jobs_contention", "gap_between_jobs", "crowded_optimus",
          "tol_coincidence", "optimus_crowded_skip", "random_pair", "decision_time"}  # fmt: skip

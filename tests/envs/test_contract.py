@@ -12,11 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from instances import INSTANCES, Instance
 
-from jaxsched import registry, traces
-from jaxsched.environment import start, step_and_reset
+from jaxsched import traces
+from jaxsched.core.environment import start, step_and_reset
+from jaxsched.systems import registry
 from jaxsched.types import ArraySpec, DiscreteSpec, TimeStep
+from tests.instances import INSTANCES, Instance
 
 MAX_STATE_BYTES = {"das": 8192, "mlfs": 40960}  # at the paper's size; others
 FEW_STATE_BYTES = 1024

@@ -6,7 +6,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from report.sample_comparison import sample_comparison
 from rich.console import Console
 
 import jaxsched.report
@@ -15,6 +14,7 @@ from jaxsched.report import Summary, check, comparison_table, render_html, write
 from jaxsched.report.figures import smooth
 from jaxsched.report.gantt import runs, split_share
 from jaxsched.report.svg import spread, ticks
+from tests.report.sample_comparison import sample_comparison
 
 SMALL = sample_comparison(episodes=6, jobs=120, seeds=2)
 

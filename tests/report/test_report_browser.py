@@ -6,9 +6,9 @@ import subprocess
 import zlib
 
 import pytest
-from report.sample_comparison import sample_comparison
 
 from jaxsched.report import write_html
+from tests.report.sample_comparison import sample_comparison
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

@@ -3,8 +3,8 @@ import json
 import numpy as np
 import pytest
 
+from jaxsched.envs.das.jobs import GANG_JOBS
 from jaxsched.errors import JaxschedError
-from jaxsched.gang import GANG_JOBS
 from jaxsched.jobs import JobTable
 from jaxsched.traces import describe_tables, load_over_time, plot_tables
 

@@ -2,9 +2,9 @@ import hashlib
 
 import pytest
 
+from jaxsched.envs.mlfs.jobs import TASK_JOBS
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, digest_tables, validate
-from jaxsched.task_graph import TASK_JOBS
 from jaxsched.traces import describe_tables, entries, get, names, resolve
 from jaxsched.traces.registry import data_file
 

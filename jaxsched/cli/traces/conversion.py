@@ -53,7 +53,7 @@ def convert(
             )
         _rewrite(trace, out, format)
         return
-    from jaxsched import registry
+    from jaxsched.systems import registry
     from jaxsched.traces import write_tables
 
     check_ending(out, TABLE_ENDINGS)

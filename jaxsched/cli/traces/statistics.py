@@ -121,7 +121,7 @@ def _describe_tables(
     cluster: tuple[int | None, int | None],
     plot: Path | None,
 ) -> dict[str, Any]:
-    from jaxsched import registry
+    from jaxsched.systems import registry
     from jaxsched.traces import describe_tables, plot_tables
 
     chosen = registry.get(system)

@@ -1,6 +1,6 @@
 """Chic and Chic-Pair: how many workers and parameter servers each training workload gets."""
 
-from jaxsched.elastic.schemas import CHIC_JOBS
+from jaxsched.elastic.jobs import CHIC_JOBS
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.intervals import OptimusIntervals
 from jaxsched.envs.chic.tables import Params

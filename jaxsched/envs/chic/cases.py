@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.cases import actions_of, keyed, list_of
-from jaxsched.elastic.schemas import CHIC_JOBS
+from jaxsched.elastic.jobs import CHIC_JOBS
 from jaxsched.envs.chic import records as rec
 from jaxsched.envs.chic.dynamics import State
 from jaxsched.envs.chic.environment import Chic
@@ -17,6 +16,7 @@ from jaxsched.envs.chic.intervals import IntervalState, OptimusIntervals, alloca
 from jaxsched.envs.chic.tables import SCALARS, Params
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
+from jaxsched.systems.cases import actions_of, keyed, list_of
 from jaxsched.types import Array, TimeStep
 
 STATIC = {

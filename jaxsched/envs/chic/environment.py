@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy.typing as npt
 
+from jaxsched.core.environment import Environment
 from jaxsched.elastic.models import CHIC_COEFFICIENTS, RESOURCES
-from jaxsched.environment import Environment
 from jaxsched.envs.chic import dynamics
 from jaxsched.envs.chic.dynamics import Cluster, Row, State, can_train, exists
 from jaxsched.envs.chic.observation import observation_names, observe

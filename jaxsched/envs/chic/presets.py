@@ -10,8 +10,8 @@ actions only lengthen the trajectories.
 from dataclasses import replace
 
 from jaxsched.algorithms.cross_entropy import CrossEntropyConfig
+from jaxsched.core.training import LoopConfig
 from jaxsched.envs.chic.recipe import Recipe
-from jaxsched.training import LoopConfig
 
 PAPER = Recipe()
 QUICK = replace(

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field, replace
 import jax.numpy as jnp
 
 from jaxsched.algorithms.cross_entropy import CrossEntropyConfig, cross_entropy
+from jaxsched.core.learner import Learner
+from jaxsched.core.policies import Play
+from jaxsched.core.training import LoopConfig
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.tables import Params
 from jaxsched.errors import JaxschedError
-from jaxsched.fixed_length import FixedLength
 from jaxsched.jobs import JobTable
-from jaxsched.learner import Learner
-from jaxsched.networks import MLP, sizes_of
-from jaxsched.policies import Play
-from jaxsched.system import TraceSet
-from jaxsched.training import LoopConfig
+from jaxsched.networks.mlp import MLP, sizes_of
+from jaxsched.systems.base import TraceSet
+from jaxsched.wrappers.fixed_length import FixedLength
 
 PAPER_HIDDEN = (64, 32, 4)
 ITERATIONS = 400

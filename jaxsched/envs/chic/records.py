@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.environment import Environment
+from jaxsched.core.environment import Environment
+from jaxsched.core.evaluation import Recorder
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.intervals import OptimusIntervals
 from jaxsched.envs.chic.tables import Params, unpack
-from jaxsched.evaluation import Recorder
-from jaxsched.metrics import masked_mean
+from jaxsched.jobs.metrics import masked_mean
 from jaxsched.types import Array, TimeStep
 
 NEVER = -1.0

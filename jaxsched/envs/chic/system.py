@@ -8,14 +8,16 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsched.environment import Environment
+from jaxsched.core.environment import Environment
+from jaxsched.core.evaluation import Recorder
+from jaxsched.elastic.mapping import chic_jobs
 from jaxsched.envs.chic import cases
 from jaxsched.envs.chic import records as rec
-from jaxsched.envs.chic.baselines import baseline
-from jaxsched.envs.chic.claims import paper_rows
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.features import features_of
+from jaxsched.envs.chic.heuristics import baseline
 from jaxsched.envs.chic.intervals import OptimusIntervals, optimus
+from jaxsched.envs.chic.paper import paper_rows
 from jaxsched.envs.chic.presets import PRESETS
 from jaxsched.envs.chic.recipe import (
     Recipe,
@@ -29,11 +31,9 @@ from jaxsched.envs.chic.recipe import (
 )
 from jaxsched.envs.chic.tables import Params
 from jaxsched.errors import JaxschedError
-from jaxsched.evaluation import Recorder
 from jaxsched.jobs import RIGID_JOBS, JobTable
-from jaxsched.networks import MLP
-from jaxsched.system import Played, PolicyInfo, Rule, System, TraceSet, TrainingSetup
-from jaxsched.traces.elastic_mapping import chic_jobs
+from jaxsched.networks.mlp import MLP
+from jaxsched.systems.base import Played, PolicyInfo, Rule, System, TraceSet, TrainingSetup
 from jaxsched.traces.mapping import MappingConfig
 
 

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
+from jaxsched.elastic.jobs import CHIC_JOBS
 from jaxsched.elastic.models import CHIC_COEFFICIENTS, PS_NEEDS, WORKER_NEEDS
 from jaxsched.elastic.resources import find_unfit
-from jaxsched.elastic.schemas import CHIC_JOBS
 from jaxsched.elastic.speed import speed_table
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import NO_SUBMISSION, JobTable, stack_tables, validate

@@ -8,16 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.cases import keyed, list_of
+from jaxsched.core.policies import Policy, View
 from jaxsched.envs.das import records as rec
-from jaxsched.envs.das.baselines import baseline
-from jaxsched.envs.das.dynamics import State, real_slots
 from jaxsched.envs.das.environment import DAS, Action, surrogate
-from jaxsched.envs.das.tables import SCALARS, Params
+from jaxsched.envs.das.heuristics import baseline
+from jaxsched.envs.das.jobs import GANG_JOBS
+from jaxsched.envs.das.simulator.dynamics import State, real_slots
+from jaxsched.envs.das.simulator.tables import SCALARS, Params
 from jaxsched.errors import JaxschedError
-from jaxsched.gang import GANG_JOBS
 from jaxsched.jobs import JobTable, from_records
-from jaxsched.policies import Policy, View
+from jaxsched.systems.cases import keyed, list_of
 from jaxsched.traces.registry import das_stream
 from jaxsched.types import Array, TimeStep
 
@@ -64,7 +64,7 @@ def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _walk_process(case: Mapping[str, Any]) -> dict[str, Any]:
-    from jaxsched.envs.das import walk_process
+    from jaxsched.envs.das.learning import walk_process
 
     return walk_process.golden(case)
 

@@ -7,16 +7,16 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsched.environment import Environment
-from jaxsched.envs.das import dynamics, execution, placement, tables
+from jaxsched.core.environment import Environment
 from jaxsched.envs.das import observation as obs
-from jaxsched.envs.das.cluster import Cluster
-from jaxsched.envs.das.dynamics import Decision, Rules, Since, State
-from jaxsched.envs.das.execution import NOBODY
 from jaxsched.envs.das.observation import Observation
 from jaxsched.envs.das.reward import dense_reward, paper_reward
-from jaxsched.envs.das.tables import Params, pick
-from jaxsched.envs.das.window import Draws, as_set, draw_window, window_of
+from jaxsched.envs.das.simulator import dynamics, execution, placement, tables
+from jaxsched.envs.das.simulator.cluster import Cluster
+from jaxsched.envs.das.simulator.dynamics import Decision, Rules, Since, State
+from jaxsched.envs.das.simulator.execution import NOBODY
+from jaxsched.envs.das.simulator.tables import Params, pick
+from jaxsched.envs.das.simulator.window import Draws, as_set, draw_window, window_of
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.types import Array, ArraySpec, PRNGKey, TimeStep

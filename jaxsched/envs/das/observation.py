@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from jaxsched.envs.das.cluster import Cluster
-from jaxsched.envs.das.dynamics import State, real_slots
-from jaxsched.envs.das.tables import CPUS, GPUS, INSTANCES, MEM
+from jaxsched.envs.das.simulator.cluster import Cluster
+from jaxsched.envs.das.simulator.dynamics import State, real_slots
+from jaxsched.envs.das.simulator.tables import CPUS, GPUS, INSTANCES, MEM
 from jaxsched.types import Array
 
 INSTANCE_SCALE = 64.0

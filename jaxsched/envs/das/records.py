@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsched.core.evaluation import Recorder, run_episodes
+from jaxsched.core.policies import Policy
 from jaxsched.envs.das.environment import DAS, StepMetrics
-from jaxsched.envs.das.tables import DURATION, NUM_GPUS, SUBMIT, Params
-from jaxsched.evaluation import Recorder, run_episodes
-from jaxsched.policies import Policy
+from jaxsched.envs.das.simulator.tables import DURATION, NUM_GPUS, SUBMIT, Params
 from jaxsched.types import Array, TimeStep
 
 NEVER = -1

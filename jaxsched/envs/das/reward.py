@@ -2,8 +2,8 @@
 
 import jax.numpy as jnp
 
-from jaxsched.envs.das.dynamics import Decision, Since, State, over
-from jaxsched.envs.das.tables import Params, pick, submitted_by, waiting_of_arrivals
+from jaxsched.envs.das.simulator.dynamics import Decision, Since, State, over
+from jaxsched.envs.das.simulator.tables import Params, pick, submitted_by, waiting_of_arrivals
 from jaxsched.types import Array
 
 HOUR_S = 3600.0

@@ -11,11 +11,11 @@ from jax.flatten_util import ravel_pytree
 
 from jaxsched.algorithms.annealing import anneal
 from jaxsched.algorithms.ant_lion import ant_lion
-from jaxsched.envs.das.dynamics import State, real_slots
+from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.envs.das.environment import DAS, Action, surrogate
-from jaxsched.envs.das.tables import Params
+from jaxsched.envs.das.simulator.dynamics import State, real_slots
+from jaxsched.envs.das.simulator.tables import Params
 from jaxsched.errors import JaxschedError
-from jaxsched.policies import Policy, View, no_memory
 from jaxsched.types import Array, PRNGKey, PyTree
 
 MOSA_ITERATIONS, MALO_ITERATIONS, MALO_POPULATION = 50, 100, 50

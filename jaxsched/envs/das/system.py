@@ -8,24 +8,25 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsched.environment import Environment
-from jaxsched.envs.das import cases, kinds
+from jaxsched.core.environment import Environment
+from jaxsched.core.evaluation import Recorder
+from jaxsched.core.policies import Play, Policy, uniform_reals
+from jaxsched.envs.das import cases
 from jaxsched.envs.das import records as rec
-from jaxsched.envs.das.baselines import baseline
-from jaxsched.envs.das.claims import paper_rows
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.features import features_of
-from jaxsched.envs.das.linear import found_rule, linear_policy, rule_digest, rules_digest
-from jaxsched.envs.das.presets import PRESETS
-from jaxsched.envs.das.recipe import Recipe, play_env, stages_of
+from jaxsched.envs.das.heuristics import baseline
+from jaxsched.envs.das.learning import kinds
+from jaxsched.envs.das.learning.linear import found_rule, linear_policy, rule_digest, rules_digest
+from jaxsched.envs.das.learning.presets import PRESETS
+from jaxsched.envs.das.learning.recipe import Recipe, play_env, stages_of
+from jaxsched.envs.das.mapping import gang_jobs
+from jaxsched.envs.das.paper import paper_rows
 from jaxsched.envs.das.searchers import SEARCHERS, searcher
-from jaxsched.envs.das.tables import Params
+from jaxsched.envs.das.simulator.tables import Params
 from jaxsched.errors import JaxschedError
-from jaxsched.evaluation import Recorder
 from jaxsched.jobs import RIGID_JOBS, JobTable
-from jaxsched.policies import Play, Policy, uniform_reals
-from jaxsched.system import Network, Played, PolicyInfo, Rule, System, TraceSet, TrainingSetup
-from jaxsched.traces.gang_mapping import gang_jobs
+from jaxsched.systems.base import Network, Played, PolicyInfo, Rule, System, TraceSet, TrainingSetup
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import PyTree
 

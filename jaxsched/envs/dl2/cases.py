@@ -7,16 +7,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.cases import actions_of, keyed, list_of
-from jaxsched.elastic.schemas import DL2_JOBS
+from jaxsched.elastic.jobs import DL2_JOBS
 from jaxsched.envs.dl2 import records as rec
-from jaxsched.envs.dl2.baselines import POLICY_OPTIONS, plan_rule
 from jaxsched.envs.dl2.dynamics import is_active
 from jaxsched.envs.dl2.environment import DL2
+from jaxsched.envs.dl2.heuristics import POLICY_OPTIONS, plan_rule
 from jaxsched.envs.dl2.plans import Plan
 from jaxsched.envs.dl2.slotwise import Allocation, DL2Slots
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
+from jaxsched.systems.cases import actions_of, keyed, list_of
 
 STATIC = {
     "num_servers": "num_servers",

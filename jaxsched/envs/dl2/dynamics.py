@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from jaxsched import bits
-from jaxsched.batched_cond import select
 from jaxsched.envs.dl2 import tables
 from jaxsched.envs.dl2.cluster import (
     BUNDLE,
@@ -25,6 +23,8 @@ from jaxsched.envs.dl2.cluster import (
 )
 from jaxsched.envs.dl2.cluster import feasible as feasible_tasks
 from jaxsched.envs.dl2.tables import NEVER, JobTables, lookup, whole
+from jaxsched.ops import bit_sets as bits
+from jaxsched.ops.batching import select
 from jaxsched.types import Array
 
 TASK_BITS = 8  # of the numbers of workers and of PS of a job

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxsched.core.environment import Environment
 from jaxsched.elastic.speed import Comm, check_comm
-from jaxsched.environment import Environment
 from jaxsched.envs.dl2 import dynamics
 from jaxsched.envs.dl2 import observation as obs
 from jaxsched.envs.dl2.cluster import KINDS, Cluster, cluster_of

@@ -7,9 +7,9 @@ the variant reads every row with the same weights and adds what all rows have in
 import flax.linen as nn
 import jax.numpy as jnp
 
-from jaxsched import network_description as nd
 from jaxsched.elastic.models import MODELS
-from jaxsched.networks import layers, mlp
+from jaxsched.networks import description as nd
+from jaxsched.networks.mlp import layers, mlp
 from jaxsched.types import Array
 
 NUM_TYPES = len(MODELS)

@@ -14,9 +14,9 @@ from dataclasses import replace
 
 from jaxsched.algorithms.imitation import ImitationConfig
 from jaxsched.algorithms.ppo import PPOConfig
+from jaxsched.core.training import LoopConfig
 from jaxsched.envs.dl2.recipe import LARGE, TESTBED, Recipe, Supervised
-from jaxsched.system import TraceSet
-from jaxsched.training import LoopConfig
+from jaxsched.systems.base import TraceSet
 
 TESTBED_TRACES = TraceSet("dl2-testbed", "dl2-testbed", "dl2-testbed", 100, 10, 10)
 LARGE_TRACES = TraceSet("dl2-large", "dl2-large", "dl2-large", 20, 4, 4)

@@ -10,6 +10,9 @@ from jaxsched.algorithms.actor_critic import actor_critic
 from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
 from jaxsched.algorithms.imitation import ImitationConfig, imitation
 from jaxsched.algorithms.ppo import PPOConfig, ppo
+from jaxsched.core.learner import Learner
+from jaxsched.core.policies import Play
+from jaxsched.core.training import LoopConfig
 from jaxsched.envs.dl2.environment import DL2
 from jaxsched.envs.dl2.exploration import job_aware, shuffle_rows
 from jaxsched.envs.dl2.networks import RowPolicy, RowValue
@@ -17,11 +20,8 @@ from jaxsched.envs.dl2.parameters import Params, SpeedMode
 from jaxsched.envs.dl2.shaping import Shaped
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.learner import Learner
-from jaxsched.networks import MLP, ValueMLP, sizes_of
-from jaxsched.policies import Play
-from jaxsched.system import TraceSet
-from jaxsched.training import LoopConfig
+from jaxsched.networks.mlp import MLP, ValueMLP, sizes_of
+from jaxsched.systems.base import TraceSet
 
 SIM = DL2(num_servers=60, window=20)
 TESTBED = DL2(num_servers=13, window=10)

@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched import metrics
-from jaxsched.environment import Environment
+from jaxsched.core.environment import Environment
+from jaxsched.core.evaluation import Recorder
 from jaxsched.envs.dl2.environment import DL2, Params, StepMetrics
-from jaxsched.evaluation import Recorder
+from jaxsched.jobs import metrics
 from jaxsched.types import Array, TimeStep
 
 

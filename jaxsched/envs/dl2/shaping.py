@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxsched.environment import Environment
+from jaxsched.core.environment import Environment
 from jaxsched.envs.dl2 import dynamics
 from jaxsched.envs.dl2.dynamics import ClusterState
 from jaxsched.envs.dl2.environment import DL2

@@ -7,7 +7,6 @@ this option slow; it is off by default.
 import jax
 import jax.numpy as jnp
 
-from jaxsched import bits
 from jaxsched.envs.dl2 import tables
 from jaxsched.envs.dl2.cluster import BUNDLE, WORKER
 from jaxsched.envs.dl2.dynamics import (
@@ -24,6 +23,7 @@ from jaxsched.envs.dl2.dynamics import (
     rows_of,
 )
 from jaxsched.envs.dl2.tables import JobTables, lookup, whole
+from jaxsched.ops import bit_sets as bits
 from jaxsched.types import Array
 
 

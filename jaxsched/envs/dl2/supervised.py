@@ -17,8 +17,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.batched_cond import select
-from jaxsched.envs.dl2.baselines import plan_rule
 from jaxsched.envs.dl2.cluster import BUNDLE, KINDS, PS, WORKER
 from jaxsched.envs.dl2.dynamics import (
     ONE_PS,
@@ -30,11 +28,13 @@ from jaxsched.envs.dl2.dynamics import (
     workers,
 )
 from jaxsched.envs.dl2.environment import DL2
+from jaxsched.envs.dl2.heuristics import plan_rule
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.plans import Plan
 from jaxsched.envs.dl2.slotwise import DL2Slots, LastSlot, SlotsState
-from jaxsched.taught import RecordedParams
+from jaxsched.ops.batching import select
 from jaxsched.types import Array, PyTree
+from jaxsched.wrappers.teacher import RecordedParams
 
 INFERENCES = 64  # played between two looks at whether all slots have ended
 

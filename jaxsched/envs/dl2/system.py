@@ -8,14 +8,18 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsched.environment import Environment
+from jaxsched.core.environment import Environment
+from jaxsched.core.evaluation import Recorder
+from jaxsched.core.policies import Policy
+from jaxsched.core.training import LoopConfig
+from jaxsched.elastic.mapping import dl2_jobs
 from jaxsched.envs.dl2 import cases
 from jaxsched.envs.dl2 import records as rec
-from jaxsched.envs.dl2.baselines import baseline
-from jaxsched.envs.dl2.claims import paper_rows
 from jaxsched.envs.dl2.environment import DL2
 from jaxsched.envs.dl2.features import features_of
+from jaxsched.envs.dl2.heuristics import baseline
 from jaxsched.envs.dl2.observation import action_names
+from jaxsched.envs.dl2.paper import paper_rows
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.presets import PRESETS
 from jaxsched.envs.dl2.recipe import (
@@ -34,14 +38,10 @@ from jaxsched.envs.dl2.recipe import (
 from jaxsched.envs.dl2.slotwise import DL2Slots
 from jaxsched.envs.dl2.supervised import record
 from jaxsched.errors import JaxschedError
-from jaxsched.evaluation import Recorder
 from jaxsched.jobs import RIGID_JOBS, JobTable
-from jaxsched.policies import Policy
-from jaxsched.system import Network, Played, PolicyInfo, Rule, System, TraceSet, TrainingSetup
-from jaxsched.taught import Recorded
-from jaxsched.traces.elastic_mapping import dl2_jobs
+from jaxsched.systems.base import Network, Played, PolicyInfo, Rule, System, TraceSet, TrainingSetup
 from jaxsched.traces.mapping import MappingConfig
-from jaxsched.training import LoopConfig
+from jaxsched.wrappers.teacher import Recorded
 
 MEAN_GAP_S = 1400.0  # of the simulated cluster's workload
 SUPERVISED_ENVS = 256

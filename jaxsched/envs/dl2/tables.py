@@ -11,13 +11,13 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched import bits
+from jaxsched.elastic.jobs import DL2_JOBS
 from jaxsched.elastic.models import MODELS, PS_NEEDS, WORKER_NEEDS
 from jaxsched.elastic.resources import find_unfit
-from jaxsched.elastic.schemas import DL2_JOBS
 from jaxsched.envs.dl2.cluster import Cluster
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import NO_SUBMISSION, JobTable, stack_tables, validate
+from jaxsched.ops import bit_sets as bits
 from jaxsched.types import Array
 
 NUM_MODELS = len(MODELS)

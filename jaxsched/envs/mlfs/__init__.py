@@ -1,7 +1,7 @@
 """MLFS: tasks of iterative jobs with deadlines, placed one at a time, and load control."""
 
 from jaxsched.envs.mlfs.environment import MLFS
-from jaxsched.envs.mlfs.tables import Params
-from jaxsched.task_graph import TASK_JOBS
+from jaxsched.envs.mlfs.jobs import TASK_JOBS
+from jaxsched.envs.mlfs.simulator.tables import Params
 
 __all__ = ["MLFS", "TASK_JOBS", "Params"]

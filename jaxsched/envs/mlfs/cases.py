@@ -8,13 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.cases import actions_of, keyed, list_of
+from jaxsched.core.policies import Policy, View
 from jaxsched.envs.mlfs import records as rec
-from jaxsched.envs.mlfs.baselines import HOSTS, heuristic
 from jaxsched.envs.mlfs.environment import MLFS
-from jaxsched.envs.mlfs.placing import Offered, offered
-from jaxsched.envs.mlfs.rules import MLF
-from jaxsched.envs.mlfs.state import (
+from jaxsched.envs.mlfs.heuristics import HOSTS, heuristic
+from jaxsched.envs.mlfs.jobs import MAX_TASKS, TASK_JOBS
+from jaxsched.envs.mlfs.simulator.placing import Offered, offered
+from jaxsched.envs.mlfs.simulator.rules import MLF
+from jaxsched.envs.mlfs.simulator.state import (
     ABSENT,
     DONE,
     MIGRANT,
@@ -25,11 +26,10 @@ from jaxsched.envs.mlfs.state import (
     State,
     number_of,
 )
-from jaxsched.envs.mlfs.tables import SLOT_S, WEIGHTS, Params, jobs_at
+from jaxsched.envs.mlfs.simulator.tables import SLOT_S, WEIGHTS, Params, jobs_at
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
-from jaxsched.policies import Policy, View
-from jaxsched.task_graph import MAX_TASKS, TASK_JOBS
+from jaxsched.systems.cases import actions_of, keyed, list_of
 from jaxsched.types import Array, TimeStep
 
 STATIC = (

@@ -7,18 +7,19 @@ from typing import Any, NamedTuple, get_args
 import jax
 import jax.numpy as jnp
 
-from jaxsched.batched_cond import apply_if, select
-from jaxsched.environment import Environment
-from jaxsched.envs.mlfs import dynamics, placing, reward, tables
+from jaxsched.core.environment import Environment
 from jaxsched.envs.mlfs import observation as obs
-from jaxsched.envs.mlfs.cluster import Cluster
-from jaxsched.envs.mlfs.execution import Ended
+from jaxsched.envs.mlfs import reward
 from jaxsched.envs.mlfs.reward import RewardMode
-from jaxsched.envs.mlfs.rules import ORDERS, Order, Rules
-from jaxsched.envs.mlfs.state import NOBODY, Active, State
-from jaxsched.envs.mlfs.tables import SLOT_S, Params
+from jaxsched.envs.mlfs.simulator import dynamics, placing, tables
+from jaxsched.envs.mlfs.simulator.cluster import Cluster
+from jaxsched.envs.mlfs.simulator.execution import Ended
+from jaxsched.envs.mlfs.simulator.rules import ORDERS, Order, Rules
+from jaxsched.envs.mlfs.simulator.state import NOBODY, Active, State
+from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.ops.batching import apply_if, select
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
 
 LIMITS = {

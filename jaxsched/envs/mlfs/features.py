@@ -1,9 +1,9 @@
 """The observation's entries in words, for the hand-over to other programs (section 4)."""
 
 from jaxsched.envs.mlfs.environment import MLFS
+from jaxsched.envs.mlfs.jobs import MODELS
 from jaxsched.envs.mlfs.observation import DAY_MIN
-from jaxsched.export import Feature
-from jaxsched.task_graph import MODELS
+from jaxsched.export.hand_over import Feature
 
 PM = 1000.0
 DAY = float(DAY_MIN)

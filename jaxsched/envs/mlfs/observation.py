@@ -5,13 +5,13 @@ Axes: ``S`` servers.
 
 import jax.numpy as jnp
 
-from jaxsched.envs.mlfs import cluster as cl
-from jaxsched.envs.mlfs.cluster import FULL, div
-from jaxsched.envs.mlfs.placing import Offered
-from jaxsched.envs.mlfs.priority import progress_of, slots_left
-from jaxsched.envs.mlfs.rules import Rules
-from jaxsched.envs.mlfs.state import NOBODY, State
-from jaxsched.task_graph import MAX_PARTITIONS, MODELS
+from jaxsched.envs.mlfs.jobs import MAX_PARTITIONS, MODELS
+from jaxsched.envs.mlfs.simulator import cluster as cl
+from jaxsched.envs.mlfs.simulator.cluster import FULL, div
+from jaxsched.envs.mlfs.simulator.placing import Offered
+from jaxsched.envs.mlfs.simulator.priority import progress_of, slots_left
+from jaxsched.envs.mlfs.simulator.rules import Rules
+from jaxsched.envs.mlfs.simulator.state import NOBODY, State
 from jaxsched.types import Array
 
 DAY_MIN = 1440

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsched.core.evaluation import Recorder
 from jaxsched.envs.mlfs.environment import MLFS, StepMetrics
-from jaxsched.envs.mlfs.tables import SLOT_S, Params, unpack
-from jaxsched.evaluation import Recorder
+from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params, unpack
 from jaxsched.types import Array, TimeStep
 
 NEVER = -1

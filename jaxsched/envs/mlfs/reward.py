@@ -7,8 +7,8 @@ from typing import Literal
 
 import jax.numpy as jnp
 
-from jaxsched.envs.mlfs.execution import Ended
-from jaxsched.envs.mlfs.tables import Job, Params, accuracy_at
+from jaxsched.envs.mlfs.simulator.execution import Ended
+from jaxsched.envs.mlfs.simulator.tables import Job, Params, accuracy_at
 from jaxsched.types import Array
 
 RewardMode = Literal["mlfs", "backlog", "progress"]

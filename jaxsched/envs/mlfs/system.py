@@ -9,26 +9,26 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsched.environment import Environment
+from jaxsched.core.environment import Environment
+from jaxsched.core.evaluation import Recorder
+from jaxsched.core.policies import Policy, uniform_legal
 from jaxsched.envs.mlfs import cases
 from jaxsched.envs.mlfs import records as rec
-from jaxsched.envs.mlfs.baselines import heuristic
-from jaxsched.envs.mlfs.claims import paper_rows
 from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.features import features_of
-from jaxsched.envs.mlfs.linear import linear_host
-from jaxsched.envs.mlfs.presets import PRESETS
-from jaxsched.envs.mlfs.recipe import Recipe, policy_network, stages_of
-from jaxsched.envs.mlfs.rules import MLF, ORDERS
-from jaxsched.envs.mlfs.tables import SLOT_S, WEIGHTS, Params
+from jaxsched.envs.mlfs.heuristics import heuristic
+from jaxsched.envs.mlfs.learning.linear import linear_host
+from jaxsched.envs.mlfs.learning.presets import PRESETS
+from jaxsched.envs.mlfs.learning.recipe import Recipe, policy_network, stages_of
+from jaxsched.envs.mlfs.mapping import task_jobs
+from jaxsched.envs.mlfs.paper import paper_rows
+from jaxsched.envs.mlfs.simulator.rules import MLF, ORDERS
+from jaxsched.envs.mlfs.simulator.tables import SLOT_S, WEIGHTS, Params
+from jaxsched.envs.mlfs.workload import SMALL_JOBS, SPAN_S
 from jaxsched.errors import JaxschedError
-from jaxsched.evaluation import Recorder
 from jaxsched.jobs import RIGID_JOBS, JobTable
-from jaxsched.policies import Policy, uniform_legal
-from jaxsched.system import Network, Played, PolicyInfo, Rule, System, TraceSet, TrainingSetup
+from jaxsched.systems.base import Network, Played, PolicyInfo, Rule, System, TraceSet, TrainingSetup
 from jaxsched.traces.mapping import MappingConfig
-from jaxsched.traces.task_mapping import task_jobs
-from jaxsched.traces.task_workload import SMALL_JOBS, SPAN_S
 from jaxsched.types import PyTree
 
 HIGHEST_LOAD = 3  # times the jobs of load 1

@@ -7,14 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.cases import actions_of, keyed, list_of
+from jaxsched.core.evaluation import run_episodes
 from jaxsched.envs.sched2 import records as rec
-from jaxsched.envs.sched2.baselines import MODES, baseline
 from jaxsched.envs.sched2.environment import Params, Sched2
+from jaxsched.envs.sched2.heuristics import MODES, baseline
 from jaxsched.envs.sched2.slowdown import NUM_LEVELS
 from jaxsched.errors import JaxschedError
-from jaxsched.evaluation import run_episodes
 from jaxsched.jobs import JobTable, from_records
+from jaxsched.systems.cases import actions_of, keyed, list_of
 
 STATIC = ("num_servers", "gpus_per_server", "window", "profile", "auto_advance", "reward", "extras")
 SCALARS = {"time_scale": 3600.0, "invalid_penalty": 0.0}

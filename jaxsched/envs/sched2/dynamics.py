@@ -8,9 +8,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsched import placement
 from jaxsched.envs.sched2.slowdown import NUM_LEVELS, fewest_servers, level_of
 from jaxsched.envs.sched2.tables import NEVER, JobTables, lookup, submitted_by
+from jaxsched.ops import packing as placement
 from jaxsched.types import Array
 
 

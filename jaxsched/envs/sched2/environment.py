@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsched.environment import Environment
+from jaxsched.core.environment import Environment
 from jaxsched.envs.sched2 import dynamics, reward
 from jaxsched.envs.sched2 import observation as obs
 from jaxsched.envs.sched2.dynamics import ClusterState, Start

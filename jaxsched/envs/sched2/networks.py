@@ -6,10 +6,10 @@ Specification, section 10; sizes where the paper is silent are ours.
 import flax.linen as nn
 import jax.numpy as jnp
 
-from jaxsched import network_description as nd
 from jaxsched.envs.sched2.observation import NUM_STATISTICS
 from jaxsched.envs.sched2.slowdown import NUM_LEVELS
-from jaxsched.networks import layers, mlp
+from jaxsched.networks import description as nd
+from jaxsched.networks.mlp import layers, mlp
 from jaxsched.types import Array
 
 SQUASH_MULTIPLY, SQUASH_DIVIDE = 60.0, 4.0

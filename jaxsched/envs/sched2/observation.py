@@ -10,7 +10,6 @@ from typing import Literal
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched import placement
 from jaxsched.envs.sched2.dynamics import (
     ClusterState,
     finish_times,
@@ -27,6 +26,7 @@ from jaxsched.envs.sched2.slowdown import (
     worst_level,
 )
 from jaxsched.envs.sched2.tables import LOW_BITS, JobTables, lookup
+from jaxsched.ops import packing as placement
 from jaxsched.types import Array
 
 Profile = Literal["time", "slowdown"]

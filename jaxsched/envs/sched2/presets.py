@@ -10,9 +10,9 @@ A short horizon loses little here: a split placement is charged when the job sta
 from dataclasses import replace
 
 from jaxsched.algorithms.dqn import DQNConfig
+from jaxsched.core.training import LoopConfig
 from jaxsched.envs.sched2.environment import Sched2
 from jaxsched.envs.sched2.recipe import Recipe
-from jaxsched.training import LoopConfig
 
 PAPER_UPDATES = 8500  # of 512 steps: 2,400 episodes of 1,000 jobs, about 1,800 decisions each
 

@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.algorithms.dqn import DQNConfig, dqn
+from jaxsched.core.learner import Learner
+from jaxsched.core.training import LoopConfig
 from jaxsched.envs.sched2.environment import Params, Sched2
 from jaxsched.envs.sched2.networks import QNetwork, SlotQNetwork
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
-from jaxsched.learner import Learner
-from jaxsched.training import LoopConfig
 from jaxsched.types import Array, PRNGKey, PyTree
 
 HORIZON_S = 7200.0  # time-based discount of the specification

@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched import metrics
+from jaxsched.core.evaluation import Recorder
 from jaxsched.envs.sched2.environment import Params, Sched2, StepMetrics
 from jaxsched.envs.sched2.slowdown import SENSITIVE
 from jaxsched.envs.sched2.tables import NEVER
 from jaxsched.errors import JaxschedError
-from jaxsched.evaluation import Recorder
+from jaxsched.jobs import metrics
 from jaxsched.types import Array, TimeStep
 
 

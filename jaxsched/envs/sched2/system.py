@@ -7,14 +7,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsched.environment import Environment
+from jaxsched.core.environment import Environment
+from jaxsched.core.evaluation import Recorder
 from jaxsched.envs.sched2 import cases
 from jaxsched.envs.sched2 import records as rec
-from jaxsched.envs.sched2.baselines import baseline
-from jaxsched.envs.sched2.claims import paper_rows
 from jaxsched.envs.sched2.environment import Params, Sched2
 from jaxsched.envs.sched2.features import features_of
+from jaxsched.envs.sched2.heuristics import baseline
 from jaxsched.envs.sched2.networks import QNetwork, SlotQNetwork
+from jaxsched.envs.sched2.paper import paper_rows
 from jaxsched.envs.sched2.presets import PRESETS
 from jaxsched.envs.sched2.recipe import (
     Recipe,
@@ -23,9 +24,8 @@ from jaxsched.envs.sched2.recipe import (
     params_by_progress,
     variants,
 )
-from jaxsched.evaluation import Recorder
 from jaxsched.jobs import JobTable
-from jaxsched.system import Played, PolicyInfo, Rule, System, TraceSet, TrainingSetup
+from jaxsched.systems.base import Played, PolicyInfo, Rule, System, TraceSet, TrainingSetup
 from jaxsched.traces.mapping import MappingConfig
 
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.counting import count_from
 from jaxsched.envs.sched2.slowdown import (
     MODELS,
     NUM_LEVELS,
@@ -19,6 +18,7 @@ from jaxsched.envs.sched2.slowdown import (
 )
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, stack_tables, validate
+from jaxsched.ops.bisection import count_from
 from jaxsched.types import Array
 
 NEVER = 2**30 - 1  # a time after every event

@@ -6,8 +6,8 @@ Axes: ``n`` jobs, ``C`` size classes.
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.columns import describe_value
 from jaxsched.errors import JaxschedError
+from jaxsched.jobs.columns import describe_value
 from jaxsched.traces.clusters.arrivals import MONDAY_S, draw_times
 from jaxsched.traces.clusters.workload import SizeClass, Workload, workload
 from jaxsched.traces.draws import generator, pick

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.columns import describe_value
 from jaxsched.files import PathLike
+from jaxsched.jobs.columns import describe_value
 from jaxsched.traces.readers.fields import NAN, renamed
 from jaxsched.traces.readers.head import by_header
 from jaxsched.traces.readers.tiresias import JOB_LIST

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.columns import describe_value
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
+from jaxsched.jobs.columns import describe_value
 from jaxsched.traces.rows import BATCH_ROWS, Rows
 from jaxsched.traces.text import open_text, read_head
 from jaxsched.traces.trace import LARGEST, TRACE_COLUMNS

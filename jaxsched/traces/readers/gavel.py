@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.columns import describe_value
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
+from jaxsched.jobs.columns import describe_value
 from jaxsched.traces.readers.fields import NAN, field_rows, number, renamed
 from jaxsched.traces.readers.head import Head
 from jaxsched.traces.rows import Rows, join_columns

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.columns import describe_value
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
+from jaxsched.jobs.columns import describe_value
 from jaxsched.traces.readers.fields import NAN, number, statuses
 from jaxsched.traces.readers.head import Head, head_of
 from jaxsched.traces.rows import Rows, iterate_rows, join_columns

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, NoReturn, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.columns import describe_value
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
+from jaxsched.jobs.columns import describe_value
 from jaxsched.traces.readers.head import Head
 from jaxsched.traces.rows import ABSENT, STAMP
 from jaxsched.traces.text import open_text, read_head, stem

@@ -1,0 +1,1 @@
+"""Measurements of this project: speed, papers, leaderboard. Not part of the package."""

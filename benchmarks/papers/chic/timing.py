@@ -1,0 +1,118 @@
+"""X4: wall time per sequence, and Optimus at other intervals."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from statistics import median
+from typing import Any
+
+from benchmarks.papers import figures
+from benchmarks.papers.chic.common import ACT, CHOICE, PRESETS, RATE, study, train_both, workload
+from benchmarks.papers.lab import Lab
+from benchmarks.papers.latency import inference_ms
+from benchmarks.papers.outcome import Outcome, Table, at_least, at_most, reported
+from benchmarks.papers.samples import Sample, difference, mean_of, plain, sample_of
+from jaxsched.core.policies import Policy
+from jaxsched.envs.chic.intervals import OptimusIntervals, optimus
+from jaxsched.systems.base import Played
+from jaxsched.types import PyTree
+
+INTERVALS_S = (600.0, 300.0, 150.0)
+REPEATS = 20
+
+
+def wall_time(lab: Lab) -> Outcome:
+    """X4, Fig. 5."""
+    trained = train_both(lab)
+    recipe = study(lab, "chic", RATE).recipe
+    tables = lab.test_tables(workload(RATE), recipe)
+    samples: dict[str, Sample] = {}
+    seconds: dict[str, float] = {}
+    played: dict[str, tuple[Any, Policy, Sequence[PyTree]]] = {}
+    for name in PRESETS:
+        setup = trained[name].setup
+        policy = lab.policy(setup.play_env, setup.network, setup.policy.name, setup.play)
+        played[name] = (setup.play_env, policy, trained[name].weights)
+    first = lab.system.rule("optimus", recipe.env, 0, {}).env
+    assert isinstance(first, OptimusIntervals)
+    for interval in INTERVALS_S:
+        view = replace(first, interval=interval)
+        played[f"optimus {interval:.0f} s"] = (view, optimus(view), [()])
+    for name, (env, policy, weights) in played.items():
+        params, one = lab.system.params(env, tables), lab.system.params(env, tables[:1])
+        samples[name] = sample_of([lab.system.play(env, policy, params, w) for w in weights])
+        seconds[name] = _seconds(partial(lab.system.play, env, policy, one, weights[0]))
+    inference = {
+        name: inference_ms(
+            trained[name].setup,
+            trained[name].weights[0],
+            lab.system.params(trained[name].setup.play_env, tables),
+        )
+        for name in PRESETS
+    }
+    steps = {name: float(sample["steps"].mean()) for name, sample in samples.items()}
+    table = Table(
+        "30 workloads at 1.8 /h: time in seconds of the cluster, of this machine, decisions",
+        ["policy", "mean completion (s)", "run (ms)", "decisions", "one inference (ms)"],
+        [
+            [n, mean_of(s, ACT), 1e3 * seconds[n], steps[n], inference.get(n)]
+            for n, s in samples.items()
+        ],
+        digits=2,
+    )
+    at = {interval: samples[f"optimus {interval:.0f} s"] for interval in INTERVALS_S}
+    ratio = steps["chic"] / max(steps["chic_pair"], 1.0)
+    slower = seconds["chic"] / seconds["chic_pair"]
+    checks = [
+        at_least("inferences of chic over those of chic_pair", "-", ratio, 1.0, strict=True),
+        reported("run time of chic over that of chic_pair", "3.00", f"{slower:.2f}"),
+        reported(
+            "run time of chic_pair over that of Optimus every 600 s",
+            "about 1",
+            f"{seconds['chic_pair'] / seconds['optimus 600 s']:.2f}",
+        ),
+        reported("one inference of chic (ms)", "<= 0.78", f"{inference['chic']:.3f}"),
+        at_most(
+            "Optimus every 300 s less every 600 s (s)",
+            "< 0",
+            difference(at[300.0], at[600.0], ACT),
+            0.0,
+            strict=True,
+        ),
+    ]
+    for name in PRESETS:
+        best = min((600.0, 300.0), key=lambda i: at[i][ACT].mean())
+        gap = difference(samples[name], at[best], ACT)
+        item = f"{name} less the better of Optimus 600 and 300 (s)"
+        checks.append(at_most(item, "< 0", gap, 0.0, strict=True))
+    gap = difference(at[300.0], at[150.0], ACT)
+    words = f"{gap.estimate:.1f} [{gap.low:.1f}, {gap.high:.1f}]"
+    checks.append(reported("Optimus every 300 s less every 150 s (s)", "< 0 (best at 300)", words))
+
+    def draw(figure: Any) -> None:
+        left, right = figure.subplots(1, 2)
+        names = list(samples)
+        acts = [mean_of(s, ACT) for s in samples.values()]
+        times = [1e3 * seconds[n] for n in names]
+        figures.bars(left, names, {"mean": acts}, y_label="mean completion time (s)", slant=True)
+        figures.bars(right, names, {"run": times}, y_label="run of 30 workloads (ms)", slant=True)
+
+    values: dict[str, Any] = {n: {**plain(s), "run_s": seconds[n]} for n, s in samples.items()}
+    values["inference_ms"] = inference
+    note = (
+        f"run: one sequence, compiled, environment included, median of {REPEATS}; on a machine "
+        "with other work these times are upper bounds"
+    )
+    return Outcome([table], checks, values, draw, [CHOICE, note])
+
+
+def _seconds(play: Callable[[], Played]) -> float:
+    """Median of repeated plays, after one that compiles."""
+    play()
+    laps = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        play()
+        laps.append(time.perf_counter() - began)
+    return median(laps)

@@ -1,0 +1,257 @@
+"""What the rows work with: recipes, job tables, trainings and plays, each done once."""
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import jaxsched
+from benchmarks.papers import policies
+from benchmarks.papers.policies import Policies
+from benchmarks.papers.samples import Sample, sample_of
+from benchmarks.papers.settings import Settings, Workload, key_of
+from benchmarks.papers.store import Store
+from jaxsched.core.environment import Environment
+from jaxsched.core.policies import Play, Policy
+from jaxsched.jobs import JobTable, digest_tables
+from jaxsched.runs.overrides import override
+from jaxsched.systems.base import System, TrainingSetup
+from jaxsched.types import PyTree
+
+
+@dataclass(frozen=True)
+class Study:
+    """Something to train.
+
+    Attributes:
+      recipe: of the system.
+      workload: what is learnt on, in the first stages.
+      validation: what policies are chosen on; as ``workload`` if absent.
+      later: workloads of further stages, each a third (or whatever part) of the recipe's updates.
+      params: options of the environment's parameters under which policies are chosen.
+    """
+
+    recipe: Any
+    workload: Workload
+    validation: Workload | None = None
+    later: tuple[Workload, ...] = ()
+    params: tuple[tuple[str, Any], ...] = ()
+
+
+class Lab:
+    """One system with settings and a folder.
+
+    Args:
+      system: the system.
+      settings: sizes, seeds, changes.
+      store: where results are kept.
+      quick: changes of every recipe in quick runs, before those of the settings.
+    """
+
+    def __init__(
+        self, system: System, settings: Settings, store: Store, quick: Sequence[str] = ()
+    ) -> None:
+        self.system, self.settings, self.store = system, settings, store
+        self._changes = [*(quick if settings.quick else ()), *settings.overrides]
+        self._done: dict[str, Policies] = {}
+        self.policy = cache(self._policy)
+        self.digests: dict[str, str] = {}
+        self.trained: dict[str, dict[str, Any]] = {}
+        self.row = ""
+
+    def begin(self, row: str) -> None:
+        """Start to note what a row uses."""
+        self.row, self.digests, self.trained = row, {}, {}
+
+    @property
+    def quick(self) -> bool:
+        """Whether sizes are small."""
+        return self.settings.quick
+
+    def choose(self, full: Sequence[Any], quick: Sequence[Any]) -> Sequence[Any]:
+        """The points of a sweep."""
+        return quick if self.quick else full
+
+    def recipe(self, preset: str, *assignments: str) -> Any:
+        """A preset, changed by the settings and then by ``path=value`` assignments.
+
+        Changes by the settings, which are meant for all recipes, are left out where they are about
+        a stage that this one does not have.
+        """
+        recipe = self.system.preset(preset)
+        changes = [change for change in self._changes if not _about_absent(recipe, change)]
+        return override(recipe, [*changes, *assignments])
+
+    def tables(self, workload: Workload, role: str, recipe: Any) -> list[JobTable]:
+        """Job tables of a role: ``train``, ``validation`` or ``test``."""
+        names = self.system.recipe_traces(recipe)
+        count = getattr(self.settings, f"num_{role}") or getattr(names, f"num_{role}")
+        tables = workload.tables(role, count, self.settings.num_jobs)
+        tables = self.system.adapt(tables)
+        words = [workload.trace, *(f"{k} {v}" for k, v in workload.options)]
+        words += [role, f"{len(tables)} of {len(tables[0])} jobs"]
+        self.digests[", ".join(words)] = digest_tables(tables)
+        return tables
+
+    def test_tables(self, workload: Workload, recipe: Any) -> list[JobTable]:
+        """The tables that a row plays on."""
+        return self.tables(workload, "test", recipe)
+
+    def train_all(self, studies: Mapping[str, Study]) -> dict[str, Policies]:
+        """Train what is not trained yet, one study after the other."""
+        results: dict[str, Policies] = {}
+        spent: list[float] = []
+        left = len(studies)
+        for number, (label, study) in enumerate(studies.items(), 1):
+            mean = sum(spent) / len(spent) if spent else None
+            results[label], seconds = self._train(
+                label, study, f"{number} of {len(studies)}", mean and mean * left
+            )
+            left -= 1
+            spent += [seconds] if seconds is not None else []
+        return results
+
+    def train(self, label: str, study: Study) -> Policies:
+        """Train one study, unless it is trained already."""
+        return self.train_all({label: study})[label]
+
+    def play(
+        self,
+        trained: Policies,
+        tables: Sequence[JobTable],
+        *,
+        weights: Sequence[PyTree] | None = None,
+        params: tuple[tuple[str, Any], ...] = (),
+    ) -> Sample:
+        """The policies of all seeds on test tables.
+
+        Args:
+          trained: the policies.
+          tables: what they play.
+          weights: others than the chosen ones.
+          params: options of the environment's parameters.
+        """
+        setup, system = trained.setup, self.variant(params)
+        policy = self.policy(setup.play_env, setup.network, setup.policy.name, setup.play)
+        given = system.params(setup.play_env, tables)
+        chosen = trained.weights if weights is None else weights
+        return sample_of([system.play(setup.play_env, policy, given, w) for w in chosen])
+
+    def rule(
+        self,
+        name: str,
+        env: Environment,
+        tables: Sequence[JobTable],
+        *,
+        params: tuple[tuple[str, Any], ...] = (),
+    ) -> Sample:
+        """A rule-based policy on test tables."""
+        system = self.variant(params)
+        rule = system.rule(name, env, max(len(table) for table in tables), {})
+        return sample_of([system.play(rule.env, rule.policy, system.params(rule.env, tables))])
+
+    def variant(self, params: tuple[tuple[str, Any], ...]) -> System:
+        """The system, with some options of its environments' parameters changed."""
+        return with_params(self.system, params) if params else self.system
+
+    def _policy(self, env: Environment, network: str, name: str, play: Play) -> Policy:
+        return self.system.network_policy(env, network, name, play)
+
+    def _train(
+        self, label: str, study: Study, place: str, left_s: float | None
+    ) -> tuple[Policies, float | None]:
+        """The policies, and the seconds that they took now (None: they were there)."""
+        recipe, system = study.recipe, self.variant(study.params)
+        tables = self.tables(study.workload, "train", recipe)
+        validation = self.tables(study.validation or study.workload, "validation", recipe)
+        later = [self.tables(workload, "train", recipe) for workload in study.later]
+        key = key_of(
+            system=system.name,
+            behaviour_version=system.behaviour_version,
+            **shipped_by(system, recipe),
+            version=jaxsched.__version__,
+            recipe=recipe,
+            seeds=self.settings.seeds,
+            tables=[digest_tables(part) for part in (tables, validation, *later)],
+            params=study.params,
+        )
+        self.trained[label] = {"key": key}
+        if key in self._done:
+            self.trained[label] |= {"wall_s": self._done[key].wall_s}
+            return self._done[key], None
+        path = self.store.trained(key)
+        done = policies.is_done(path, key)
+        stages = _stages(system, recipe, tables, later)
+        if not done:
+            self.say(self._announce(label, place, stages, left_s))
+        began = time.monotonic()
+        config = {
+            "key": key,
+            "label": label,
+            "system": system.name,
+            "recipe": recipe,
+            "seeds": list(self.settings.seeds),
+            "num_seeds": len(self.settings.seeds),
+            "params": dict(study.params),
+        }
+        result = policies.train(system, stages, validation, self.settings.seeds, path, config)
+        self._done[key] = result
+        self.trained[label] |= {"wall_s": result.wall_s}
+        return result, None if done else time.monotonic() - began
+
+    def _announce(
+        self, label: str, place: str, stages: Sequence[TrainingSetup], left_s: float | None
+    ) -> str:
+        seeds = len(self.settings.seeds)
+        updates = " + ".join(str(stage.loop.num_updates) for stage in stages)
+        text = f"training {place}: {label}, {seeds} seed{'s' * (seeds > 1)}, {updates} updates"
+        return text if left_s is None else f"{text}; about {left_s / 60:.0f} min left in this row"
+
+    def say(self, text: str) -> None:
+        """A line of progress."""
+        print(f"[{self.row}] {text}", file=sys.stderr, flush=True)
+
+
+def shipped_by(system: System, recipe: Any | None = None) -> dict[str, str]:
+    """The digest of what the system ships (or what the recipe learns from), for keys.
+
+    Nothing where there is nothing.
+    """
+    digest = system.shipped_digest(recipe)
+    return {"shipped": digest} if digest else {}
+
+
+@cache
+def with_params(system: System, options: tuple[tuple[str, Any], ...]) -> System:
+    """A system whose environments' parameters have these options."""
+
+    def params(self: System, env: Any, tables: Sequence[JobTable]) -> Any:
+        del self
+        return env.params(list(tables), **dict(options))
+
+    kind: Any = type(f"{type(system).__name__}With", (type(system),), {"params": params})
+    changed: System = kind()
+    return changed
+
+
+def _about_absent(recipe: Any, assignment: str) -> bool:
+    """Whether the path of an assignment leads through a part that is None."""
+    node = recipe
+    for name in assignment.partition("=")[0].split(".")[:-1]:
+        node = getattr(node, name.strip(), ...)
+        if node is None:
+            return True
+    return False
+
+
+def _stages(
+    system: System, recipe: Any, tables: Sequence[JobTable], later: Sequence[Sequence[JobTable]]
+) -> list[TrainingSetup]:
+    """The recipe's stages; then its last one again on each of the later tables."""
+    stages = list(system.training(recipe, tables))
+    for number, part in enumerate(later, 2):
+        again = system.training(recipe, part)[-1]
+        stages.append(again._replace(name=f"{again.name}{number}"))
+    return stages

@@ -1,0 +1,144 @@
+"""Checks and table cells from samples of plays."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.papers.mlfs.plays import UNFINISHED, Play
+from benchmarks.papers.mlfs.published import Bound
+from benchmarks.papers.outcome import (
+    Cell,
+    Check,
+    Table,
+    at_least,
+    at_most,
+    not_judged,
+    reported,
+    show,
+)
+from benchmarks.papers.samples import Sample, mean_of
+from jaxsched.results.statistics import Interval, ratio_interval
+
+Samples = Mapping[str, Sample]
+"""By policy."""
+Plays = Mapping[str, Mapping[str, Play]]
+"""By load and policy."""
+
+
+def three(value: Any) -> str:
+    """With three digits."""
+    return show(value, 3)
+
+
+def scaled(interval: Interval, factor: float) -> Interval:
+    """An interval in another unit."""
+    estimate, low, high = (factor * x for x in (interval.estimate, interval.low, interval.high))
+    return Interval(estimate, low, high, interval.level)
+
+
+def ratio(sample: Sample, base: Sample, metric: str) -> Interval | None:
+    """Mean over the base's mean on the same tables; None where the base is 0 on one of them."""
+    if not np.all(base[metric].mean(axis=0) > 0):
+        return None
+    return ratio_interval(sample[metric], base[metric])
+
+
+def saved(sample: Sample, base: Sample, metric: str) -> Interval | None:
+    """By which share the mean is below the base's; None where the base is 0 on a table."""
+    found = ratio(sample, base, metric)
+    if found is None:
+        return None
+    return Interval(1 - found.estimate, 1 - found.high, 1 - found.low, found.level)
+
+
+def left_over(samples: Samples, names: Sequence[str]) -> str:
+    """Which of the policies left jobs unfinished, in words; empty if none did."""
+    counts = {name: int(samples[name][UNFINISHED].sum()) for name in names}
+    return ", ".join(
+        f"{name} left {count} jobs unfinished" for name, count in counts.items() if count
+    )
+
+
+def checks_of(samples: Samples, bounds: Sequence[Bound]) -> list[Check]:
+    """The bounds on policies that played and finished every job; the others are not judged.
+
+    Means are over finished jobs (section 7), so a policy that leaves some looks too good.
+    """
+    return [_judged(samples, bound) for bound in bounds]
+
+
+def _judged(samples: Samples, bound: Bound) -> Check:
+    item = f"{bound.metric}: {bound.policy} over {bound.other}"
+    item += " (stretch)" if bound.stretch else ""
+    accept = _accepted(bound)
+    pair = (bound.policy, bound.other)
+    missing = [name for name in pair if name not in samples]
+    if missing:
+        return not_judged(item, bound.paper, accept, f"{missing[0]} did not play")
+    found = ratio(samples[bound.policy], samples[bound.other], bound.metric)
+    if found is None:
+        return not_judged(item, bound.paper, accept, f"{bound.other} has 0 on some table")
+    unfinished = left_over(samples, pair)
+    if unfinished:
+        return not_judged(item, bound.paper, accept, unfinished, three(found))
+    if bound.most is not None:
+        return at_most(item, bound.paper, found, bound.most, shown=three, strict=bound.strict)
+    if bound.least is not None:
+        return at_least(item, bound.paper, found, bound.least, shown=three, strict=bound.strict)
+    return reported(item, bound.paper, three(found))
+
+
+def saving_check(
+    item: str, paper: str, value: Interval | None, least: float, *, strict: bool = False
+) -> Check:
+    """A saving of at least so much, in per cent; not judged where there is none to tell."""
+    if value is None:
+        return not_judged(item, paper, f">= {percent(least)}", "0 without it on some table")
+    return at_least(item, paper, value, least, shown=percent, strict=strict)
+
+
+def percent(value: Any) -> str:
+    """A share in per cent, with the ends of its interval."""
+    if value is None:
+        return "-"
+    if not isinstance(value, Interval):
+        return f"{100 * value:.1f} %"
+    low, high = 100 * value.low, 100 * value.high
+    return f"{100 * value.estimate:.1f} % [{low:.1f}, {high:.1f}]"
+
+
+def by_load(plays: Plays, metric: str, title: str, *, unit: float = 1.0, digits: int = 3) -> Table:
+    """One metric: a row for each policy, a column for each load.
+
+    Args:
+      plays: by load and policy.
+      metric: of section 8.
+      title: with the unit.
+      unit: how many of the metric's units make one that is shown.
+      digits: after the point.
+    """
+    names = list(next(iter(plays.values())))
+    rows: list[list[Cell]] = [
+        [name, *(scaled(mean_of(row[name].sample, metric), 1 / unit) for row in plays.values())]
+        for name in names
+    ]
+    return Table(title, ["policy", *plays], rows, digits)
+
+
+def series_of(plays: Plays, metric: str, unit: float = 1.0) -> dict[str, list[Interval]]:
+    """The same for a figure."""
+    names = list(next(iter(plays.values())))
+    return {
+        name: [scaled(mean_of(row[name].sample, metric), 1 / unit) for row in plays.values()]
+        for name in names
+    }
+
+
+def _accepted(bound: Bound) -> str:
+    equal = "" if bound.strict else "="
+    if bound.most is not None:
+        return f"<{equal} {three(bound.most)}"
+    if bound.least is not None:
+        return f">{equal} {three(bound.least)}"
+    return "reported"

@@ -1,0 +1,69 @@
+"""E3: the cluster of 2474 GPUs (Figure 5)."""
+
+from typing import Any
+
+from benchmarks.papers import figures
+from benchmarks.papers.lab import Lab
+from benchmarks.papers.mlfs import pictures
+from benchmarks.papers.mlfs.comparison import INTERVALS, MINUTE, all_metrics, unfinished
+from benchmarks.papers.mlfs.judging import by_load, checks_of, series_of
+from benchmarks.papers.mlfs.players import (
+    MLF_H,
+    MLF_HC,
+    MLFS_,
+    cluster_env,
+    learned_players,
+    rule,
+    settings_of,
+)
+from benchmarks.papers.mlfs.plays import play_all, samples_of, test_tables, values_of
+from benchmarks.papers.mlfs.published import BANDWIDTH, DEADLINES, JCT, TARGETS, WAIT, Bound
+from benchmarks.papers.outcome import Outcome
+
+TRACE, CLUSTER = "mlfs-large-x1", "large"
+RULES = (MLF_H, "tiresias", MLF_HC)
+NUM_TABLES = 1  # an episode of 20,000 jobs takes hours
+METRICS = {
+    DEADLINES: "share of the jobs that meet their deadline",
+    TARGETS: "share of the jobs that reach their target by the deadline",
+}
+
+
+def large_cluster(lab: Lab) -> Outcome:
+    """E3, Fig. 5: MLF-H, Tiresias, MLF-H with MLF-C, and policies of given runs."""
+    env = cluster_env(lab, CLUSTER)
+    players = [rule(lab, name, env) for name in RULES]
+    players += learned_players(lab, env, needed=False)
+    jobs = settings_of(lab).large_jobs
+    tables = test_tables(lab, TRACE, count=NUM_TABLES, num_jobs=jobs)
+    load = f"{jobs} jobs"
+    plays = play_all(lab, players, {load: tables})
+    found = plays[load]
+    shown = [
+        by_load(plays, JCT, "average completion time (min)", unit=MINUTE, digits=1),
+        by_load(plays, WAIT, "average waiting time (min)", unit=MINUTE, digits=1),
+        *(by_load(plays, metric, title) for metric, title in METRICS.items()),
+        by_load(plays, BANDWIDTH, "sent between servers (MB)", digits=0),
+        all_metrics(found, load),
+    ]
+    best = MLFS_ if MLFS_ in found else MLF_HC
+    bounds = (
+        Bound(best, MLF_H, JCT, "0.74", most=1.0, strict=True),
+        Bound(MLF_H, "tiresias", JCT, "< 1", most=1.0, strict=True),
+        Bound(best, "tiresias", JCT, "0.70"),
+        Bound(best, "tiresias", WAIT, "0.53"),
+    )
+
+    def draw(figure: Any) -> None:
+        left, right = figure.subplots(1, 2)
+        pictures.distribution(left, found)
+        pictures.legend_beside(figure, left)
+        minutes = {"JCT": [points[0] for points in series_of(plays, JCT, MINUTE).values()]}
+        figures.bars(right, list(found), minutes, y_label="average JCT (min)", slant=True)
+
+    number = f"2474 GPUs; means of {len(tables)} tables, section 12 asks for 5 or more"
+    sentences = [number, INTERVALS, *unfinished(plays)]
+    if best == MLF_HC:
+        sentences.append(f"no trained policy was given: {MLF_HC} stands for {MLFS_}")
+    checks = checks_of(samples_of(found), bounds)
+    return Outcome(shown, checks, values_of(plays), draw, sentences)

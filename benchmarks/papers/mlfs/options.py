@@ -1,0 +1,102 @@
+"""What the rows of MLFS are run with beside the usual settings, and its command-line options."""
+
+import argparse
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from benchmarks.papers import command
+from benchmarks.papers.runner import Paper
+from benchmarks.papers.settings import Settings, digest
+from jaxsched.errors import JaxschedError
+from jaxsched.runs import checkpoints
+
+ClusterName = Literal["small", "real"]
+CLUSTER_NAMES: tuple[ClusterName, ...] = get_args(ClusterName)
+LARGE_JOBS, QUICK_LARGE_JOBS = 20_000, 40
+
+
+@dataclass(frozen=True)
+class MLFSSettings(Settings):
+    """Settings of a run of MLFS' rows.
+
+    Attributes:
+      cluster: which of ``cluster_presets.CLUSTERS`` all rows but E3 play on.
+      runs: run directories of trained policies; policies are trained by the rows if there are none.
+      large_jobs: jobs of each table of E3.
+    """
+
+    cluster: ClusterName = "real"
+    runs: tuple[Path, ...] = ()
+    large_jobs: int = LARGE_JOBS
+
+    def __post_init__(self) -> None:
+        """Check the cluster and the number of jobs.
+
+        Raises:
+          JaxschedError: one of them is not accepted.
+        """
+        super().__post_init__()
+        if self.cluster not in CLUSTER_NAMES:
+            raise JaxschedError(
+                f"cluster is {self.cluster!r}; accepted: {', '.join(CLUSTER_NAMES)}"
+            )
+        if self.large_jobs < 1:
+            raise JaxschedError(f"jobs is {self.large_jobs}; accepted: a whole number from 1 on")
+
+    def deciding(self) -> dict[str, Any]:
+        """All of it but the folder, JSON-able; runs by what is saved in them.
+
+        Raises:
+          JaxschedError: a run holds no trained policy.
+        """
+        return {**super().deciding(), "runs": [saved_digest(path) for path in self.runs]}
+
+
+def saved_digest(path: Path) -> str:
+    """Digest of the facts that the policies of a run were saved with.
+
+    Raises:
+      JaxschedError: there are none.
+    """
+    folders = sorted((path / "policies").glob("seed*")) or [path]
+    if not any(checkpoints.steps(folder) for folder in folders):
+        raise JaxschedError(
+            f"{path}: holds no trained policy; accepted: a run directory of 'jaxsched train mlfs'"
+        )
+    return digest([checkpoints.read_meta(folder) for folder in folders])
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this paper's script."""
+    parser.add_argument(
+        "--cluster", choices=CLUSTER_NAMES, help="of all rows but E3; real, with --quick small"
+    )
+    parser.add_argument(
+        "--run",
+        dest="runs",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="DIR",
+        help="a trained run, repeatable; its priority weights are kept; trained here if absent",
+    )
+    parser.add_argument(
+        "--jobs", type=int, help=f"of each table of E3; {LARGE_JOBS}, with --quick less"
+    )
+
+
+def settings_of(arguments: argparse.Namespace, paper: Paper, name: str) -> MLFSSettings:
+    """Settings from the parsed options; quick sizes where nothing is asked for.
+
+    Raises:
+      JaxschedError: a value is not accepted.
+    """
+    usual = command.settings_of(arguments, paper, name)
+    jobs = QUICK_LARGE_JOBS if usual.quick else LARGE_JOBS
+    return MLFSSettings(
+        **{field.name: getattr(usual, field.name) for field in fields(Settings)},
+        cluster=arguments.cluster or ("small" if usual.quick else "real"),
+        runs=tuple(arguments.runs),
+        large_jobs=jobs if arguments.jobs is None else arguments.jobs,
+    )

@@ -1,0 +1,158 @@
+"""Trained policies: one run directory per training, trained once, continued where it stopped."""
+
+import contextlib
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from benchmarks.papers import store
+from jaxsched.core import training
+from jaxsched.jobs import JobTable
+from jaxsched.runs import checkpoints, trainer
+from jaxsched.runs.directory import RunDirectory
+from jaxsched.systems.base import System, TrainingSetup
+from jaxsched.types import PyTree
+
+DONE = "trained.json"
+Curve = list[tuple[int, float]]  # update, score on the validation tables
+
+
+@dataclass(frozen=True)
+class Policies:
+    """What a training left: one policy per seed.
+
+    Attributes:
+      system: what it was trained on.
+      stages: what was trained.
+      seeds: one run each.
+      path: the run directory.
+      weights: per seed, the network parameters of the best evaluation.
+      facts: ``trained.json``: key, label, best evaluations, curves, seconds.
+    """
+
+    system: System
+    stages: Sequence[TrainingSetup]
+    seeds: Sequence[int]
+    path: Path
+    weights: Sequence[PyTree]
+    facts: dict[str, Any]
+
+    @property
+    def setup(self) -> TrainingSetup:
+        """The last stage."""
+        return self.stages[-1]
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds of the last stage, evaluations included."""
+        return float(self.facts["wall_s"])
+
+    def metrics(self, stage: str | None = None) -> dict[int, dict[str, float]]:
+        """What was logged of a stage (the last if absent), by update."""
+        folder = self.path if stage is None else self.path / "stages" / stage
+        merged: dict[int, dict[str, float]] = {}
+        for line in RunDirectory.open(folder).metrics():  # a resumed run may repeat some
+            merged.setdefault(line["step"], {}).update(line)
+        return dict(sorted(merged.items()))
+
+    def curve(self, stage: str | None = None) -> Curve:
+        """Scores on the validation tables, means over the seeds."""
+        prefix = f"evaluation/{self.system.primary_metric}/"
+        points = []
+        for update, line in self.metrics(stage).items():
+            scores = [value for name, value in line.items() if name.startswith(prefix)]
+            if scores:
+                points.append((update, sum(scores) / len(scores)))
+        return points
+
+    def stage_weights(self, stage: str, tables: Sequence[JobTable]) -> list[PyTree]:
+        """The best policies of an earlier stage."""
+        folder = self.path / "stages" / stage / "policies"
+        return _load(self.system, self.setup, folder, self.seeds, tables)
+
+    def last_weights(self) -> list[PyTree]:
+        """The policies as training ended, chosen by nothing."""
+        setup = self.setup
+        start: Any = training.init
+        keys = jax.random.key(self.seeds[0])
+        if len(self.seeds) > 1:
+            start, keys = training.init_seeds, jax.vmap(jax.random.key)(jnp.array(self.seeds))
+        carry = start(setup.env, setup.learner, setup.loop, keys, setup.params_at(0.0))
+        carry, _ = checkpoints.restore(self.path / "checkpoints", carry)
+        weights = setup.learner.policy_params(carry.learner_state)
+        if len(self.seeds) == 1:
+            return [weights]
+        return [jax.tree.map(lambda x: x[i], weights) for i in range(len(self.seeds))]  # noqa: B023
+
+
+def train(
+    system: System,
+    stages: Sequence[TrainingSetup],
+    validation: Sequence[JobTable],
+    seeds: Sequence[int],
+    path: Path,
+    config: dict[str, Any],
+) -> Policies:
+    """Train, go on with a training that was stopped, or read one that is finished.
+
+    Args:
+      system: what to train on.
+      stages: what to train, each from the policy that the one before chose.
+      validation: tables that policies are chosen on.
+      seeds: one run each, side by side.
+      path: the run directory.
+      config: what the training is, with its ``key``.
+
+    Raises:
+      Interrupted: stopped by Ctrl-C; everything is saved.
+    """
+    if not is_done(path, config["key"]):
+        _sweep(path)
+        resume = path.exists()
+        with (
+            RunDirectory.create(path, config, resume=resume) as run,
+            contextlib.redirect_stdout(sys.stderr),
+        ):
+            trained = trainer.train(
+                system, stages, tables=validation, seeds=seeds, run=run, resume=resume
+            )
+        # Every compiled program maps memory, of which a process may have so many pieces only.
+        jax.clear_caches()
+        facts = {**config, "wall_s": trained.wall_s}
+        facts["best"] = [list(point) for point in trained.best]
+        facts["curves"] = [[list(point) for point in curve] for curve in trained.curves]
+        store.write(path / DONE, facts)
+    facts = store.read(path / DONE) or {}
+    weights = _load(system, stages[-1], path / "policies", seeds, validation)
+    return Policies(system, stages, list(seeds), path, weights, facts)
+
+
+def is_done(path: Path, key: str) -> bool:
+    """Whether this training has ended."""
+    return (store.read(path / DONE) or {}).get("key") == key
+
+
+def _sweep(path: Path) -> None:
+    """Remove folders that a killed process left before it had written what they are."""
+    stages = path / "stages"
+    for folder in [*(stages.iterdir() if stages.is_dir() else ()), path]:
+        if folder.is_dir() and store.read(folder / "config.json") is None:
+            shutil.rmtree(folder)
+
+
+def _load(
+    system: System,
+    setup: TrainingSetup,
+    folder: Path,
+    seeds: Sequence[int],
+    tables: Sequence[JobTable],
+) -> list[PyTree]:
+    params = system.params(setup.play_env, tables)
+    target = system.init_weights(setup.play_env, setup.network, params)
+    return [checkpoints.restore(folder / f"seed{seed}", target)[0] for seed in seeds]

@@ -1,0 +1,1 @@
+"""The environment protocol, policies, learners, and the one loop that trains and evaluates."""

@@ -1,0 +1,133 @@
+"""The environment protocol and the transforms around it.
+
+An environment is a frozen, hashable object that holds static integers and options only. What may
+vary between runs without recompiling (job tables, reward weights, scales) lives in ``params``, a
+pytree of arrays that is shared by every copy of the environment.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsched.ops.batching import apply_if, select
+from jaxsched.types import Array, PRNGKey, PyTree, Specs, TimeStep
+
+
+class Environment(ABC):
+    """Base class of all systems; subclasses are frozen dataclasses.
+
+    ``step`` never resets. A finished state absorbs: further steps change nothing, give reward 0
+    and keep a valid mask.
+    """
+
+    name: str
+    behaviour_version: int
+    large_state: ClassVar[bool] = False
+    """Automatic resets are left out of the steps at which no copy needs one, which pays for states
+    that take longer to make or to copy than a step does."""
+
+    @abstractmethod
+    def reset(
+        self, key: PRNGKey, params: PyTree, episode: Array | None = None
+    ) -> tuple[PyTree, TimeStep]:
+        """Start an episode: ``episode`` (int32 scalar) if given, else one drawn with ``key``."""
+
+    @abstractmethod
+    def step(
+        self, key: PRNGKey, state: PyTree, action: PyTree, params: PyTree
+    ) -> tuple[PyTree, TimeStep]:
+        """Apply ``action``; any value is accepted, illegal ones as the system's rules say."""
+
+    @abstractmethod
+    def observe(self, state: PyTree, params: PyTree) -> tuple[PyTree, PyTree]:
+        """Observation and action mask of a state, as ``reset`` and ``step`` report them."""
+
+    def decides(self, state: PyTree) -> Array:
+        """Whether the action of the next step has an effect, bool scalar; here always.
+
+        Environments that may also step through events between decisions say so here.
+        """
+        del state
+        return jnp.bool_(True)
+
+    @abstractmethod
+    def num_episodes(self, params: PyTree) -> int:
+        """Number of different episodes in ``params`` (static: read off the shapes)."""
+
+    @abstractmethod
+    def max_steps(self, params: PyTree) -> int:
+        """A static bound on the number of steps of any episode in ``params``."""
+
+    @abstractmethod
+    def observation_spec(self, params: PyTree) -> PyTree:
+        """Pytree of ``ArraySpec`` of one observation."""
+
+    @abstractmethod
+    def action_spec(self, params: PyTree) -> PyTree:
+        """Pytree of ``DiscreteSpec`` (or ``ArraySpec``) of one action."""
+
+    def specs(self, params: PyTree) -> Specs:
+        """Observation and action specs together."""
+        return Specs(self.observation_spec(params), self.action_spec(params))
+
+
+class Current(NamedTuple):
+    """Where an automatically reset environment stands.
+
+    What the policy sees of it is ``env.observe(current.state, params)``, computed at the start of
+    the next step: compilers then see the state as it lies in memory, not the sums that lead to it.
+    """
+
+    state: PyTree
+    steps: Array  # int32, steps since the last reset
+
+
+def start(env: Environment, key: PRNGKey, params: Any, episode: Array | None = None) -> Current:
+    """Reset into a ``Current``."""
+    state, _ = env.reset(key, params, episode)
+    return Current(state, jnp.int32(0))
+
+
+def step_and_reset(
+    env: Environment,
+    key: PRNGKey,
+    current: Current,
+    action: PyTree,
+    params: Any,
+    *,
+    time_limit: int | Array | None = None,
+    episode: Array | None = None,
+) -> tuple[Current, TimeStep]:
+    """One step with same-step automatic reset.
+
+    Args:
+      env: the environment.
+      key: used for the step and for the episode drawn at a reset.
+      current: where the environment stands.
+      action: the action to apply.
+      params: environment parameters.
+      time_limit: cut episodes (``truncated``) after this many steps; none by default.
+      episode: int32 scalar, the episode to start at a reset; drawn with ``key`` if absent.
+
+    Returns:
+      The next ``Current`` (of a new episode where this one ended) and the ``TimeStep`` of the
+      transition itself, whose observation is the one before the reset.
+    """
+    step_key, reset_key = jax.random.split(key)
+    state, timestep = env.step(step_key, current.state, action, params)
+    steps = current.steps + 1
+    if time_limit is not None:
+        cut = (steps >= time_limit) & ~timestep.terminated
+        timestep = timestep._replace(truncated=timestep.truncated | cut)
+    if env.large_state:
+
+        def reset(_: PyTree, given: tuple) -> PyTree:
+            return env.reset(*given)[0]
+
+        state = apply_if(timestep.done, reset, state, (reset_key, params, episode))
+    else:
+        fresh_state, _ = env.reset(reset_key, params, episode)
+        state = select(timestep.done, fresh_state, state)
+    return Current(state, jnp.where(timestep.done, 0, steps)), timestep

@@ -1,0 +1,124 @@
+"""Collecting experience: many copies of an environment stepped by one policy.
+
+Axes: ``T`` time, ``B`` batch of environments.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsched.core.environment import Current, Environment, start, step_and_reset
+from jaxsched.types import Array, PRNGKey, PyTree, Rollout
+
+BatchPolicy = Callable[[PyTree, PyTree, PRNGKey], tuple[PyTree, PyTree]]
+
+
+class Running(NamedTuple):
+    """Return and length so far of the episode that each environment is in."""
+
+    episode_return: Array  # float32 [B], undiscounted
+    episode_length: Array  # int32 [B]
+
+
+class EpisodeSums(NamedTuple):
+    """Totals over the episodes that ended in a rollout (divide by ``episodes`` for means)."""
+
+    episodes: Array  # float32 scalar
+    return_sum: Array  # float32 scalar
+    length_sum: Array  # float32 scalar
+
+
+def start_batch(
+    env: Environment, key: PRNGKey, params: Any, batch: int, num_streams: int | None = None
+) -> tuple[Current, Running]:
+    """Reset ``batch`` environments, each into an episode drawn with ``key``.
+
+    With ``num_streams`` environments ``i`` and ``i + num_streams`` draw the same numbers.
+    """
+    current = jax.vmap(lambda k: start(env, k, params))(_keys(key, batch, num_streams))
+    return current, Running(jnp.zeros(batch, jnp.float32), jnp.zeros(batch, jnp.int32))
+
+
+def unroll(
+    env: Environment,
+    policy: BatchPolicy,
+    key: PRNGKey,
+    current: Current,
+    running: Running,
+    params: Any,
+    *,
+    length: int,
+    time_limit: int | Array | None = None,
+    num_streams: int | None = None,
+) -> tuple[Current, Running, Rollout, EpisodeSums]:
+    """Step every environment ``length`` times, with automatic reset.
+
+    Args:
+      env: the environment.
+      policy: ``(observation, mask, key) -> (action, extras)`` over leaves ``[B, ...]``.
+      key: used for actions, steps and the episodes drawn at resets.
+      current: where the environments stand, leaves ``[B, ...]``.
+      running: return and length of their present episodes.
+      params: environment parameters, shared by all.
+      length: ``T``.
+      time_limit: cut episodes after this many steps; none by default.
+      num_streams: environments ``i`` and ``i + num_streams`` draw the same numbers in steps and
+        resets; all draw their own by default.
+
+    Returns:
+      The next ``current`` and ``running``, the ``Rollout`` (leaves ``[T, B, ...]``) and the
+      totals over the episodes that ended.
+    """
+    batch = current.steps.shape[0]
+
+    def step(
+        carry: tuple[Current, Running], key: PRNGKey
+    ) -> tuple[tuple[Current, Running], tuple[Rollout, EpisodeSums]]:
+        current, running = carry
+        act_key, step_key = jax.random.split(key)
+        observation, mask = jax.vmap(lambda state: env.observe(state, params))(current.state)
+        action, extras = policy(observation, mask, act_key)
+        following, timestep = jax.vmap(
+            lambda k, c, a: step_and_reset(env, k, c, a, params, time_limit=time_limit)
+        )(_keys(step_key, batch, num_streams), current, action)
+        experience = Rollout(
+            observation=observation,
+            mask=mask,
+            action=action,
+            reward=timestep.reward,
+            terminated=timestep.terminated,
+            truncated=timestep.truncated,
+            elapsed=timestep.elapsed,
+            next_observation=timestep.observation,
+            next_mask=timestep.action_mask,
+            extras=extras,
+        )
+        running, sums = _count(running, timestep.reward, timestep.done)
+        return (following, running), (experience, sums)
+
+    (current, running), (rollout, sums) = jax.lax.scan(
+        step, (current, running), jax.random.split(key, length)
+    )
+    return current, running, rollout, jax.tree.map(jnp.sum, sums)
+
+
+def _keys(key: PRNGKey, batch: int, num_streams: int | None) -> PRNGKey:
+    """A key for each environment, repeating after ``num_streams``."""
+    if num_streams is None:
+        return jax.random.split(key, batch)
+    return jnp.tile(jax.random.split(key, num_streams), batch // num_streams)
+
+
+def _count(running: Running, reward: Array, done: Array) -> tuple[Running, EpisodeSums]:
+    """Add one step to the running figures; report and clear those of ended episodes."""
+    episode_return = running.episode_return + reward
+    episode_length = running.episode_length + 1
+    sums = EpisodeSums(
+        episodes=jnp.sum(done, dtype=jnp.float32),
+        return_sum=jnp.sum(jnp.where(done, episode_return, 0.0)),
+        length_sum=jnp.sum(jnp.where(done, episode_length, 0), dtype=jnp.float32),
+    )
+    cleared = Running(jnp.where(done, 0.0, episode_return), jnp.where(done, 0, episode_length))
+    return cleared, sums

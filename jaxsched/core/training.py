@@ -1,0 +1,223 @@
+"""The one training loop: unroll, update, repeat, as a pure function of its carry.
+
+Nothing here depends on the algorithm (a :class:`~jaxsched.core.learner.Learner`) or the system
+(an :class:`~jaxsched.core.environment.Environment`). A host loop calls :func:`chunk` and logs,
+evaluates, checkpoints or swaps the environment parameters in between:
+
+    carry = init(env, learner, config, key, params)
+    while updates_done < config.num_updates:
+        carry, metrics = chunk(env, learner, config, carry, params, num_updates=100)
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsched.core.environment import Current, Environment
+from jaxsched.core.learner import Learner, Metrics
+from jaxsched.core.rollout import Running, start_batch, unroll
+from jaxsched.errors import JaxschedError
+from jaxsched.types import Array, PRNGKey, PyTree
+
+
+@dataclass(frozen=True)
+class LoopConfig:
+    """Sizes of the training loop; all static.
+
+    Attributes:
+      num_envs: environments stepped side by side, ``B``.
+      rollout_length: steps of each environment between two updates, ``T``.
+      num_updates: updates of the whole training; for the host loop, which cuts it into chunks.
+      time_limit: cut (truncate) episodes after this many steps; ``None`` for no limit.
+      num_streams: environments ``i`` and ``i + num_streams`` draw the same random numbers in steps
+        and resets (common random numbers); ``None``: each its own.
+    """
+
+    num_envs: int
+    rollout_length: int
+    num_updates: int
+    time_limit: int | None = None
+    num_streams: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check that every size is a positive number."""
+        for name in ("num_envs", "rollout_length", "num_updates", "time_limit", "num_streams"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise JaxschedError(f"LoopConfig.{name} is {value}; it must be at least 1")
+        if self.num_streams is not None and self.num_envs % self.num_streams:
+            raise JaxschedError(
+                f"LoopConfig.num_streams is {self.num_streams}; it must divide num_envs, "
+                f"{self.num_envs}"
+            )
+
+    @property
+    def steps_per_update(self) -> int:
+        """Environment steps between two updates, all environments together."""
+        return self.num_envs * self.rollout_length
+
+
+class Carry(NamedTuple):
+    """All that a training run is at one moment; a checkpoint of it resumes to the same bits."""
+
+    learner_state: Any
+    current: Current  # leaves [B, ...]
+    running: Running  # leaves [B]
+    key: PRNGKey  # typed key, constant: update ``u`` uses ``fold_in(key, u)``
+    update: Array  # int32 scalar, updates done
+
+
+@partial(jax.jit, static_argnames=("env", "learner", "config"))
+def init(
+    env: Environment,
+    learner: Learner,
+    config: LoopConfig,
+    key: PRNGKey,
+    params: Any,
+    network_params: PyTree | None = None,
+) -> Carry:
+    """Start a run: reset ``num_envs`` environments and initialise the learner.
+
+    Args:
+      env: the environment.
+      learner: the algorithm.
+      config: sizes of the loop.
+      key: typed key (``jax.random.key``); the whole run is a function of it.
+      params: environment parameters.
+      network_params: network parameters to start from (a warm start); drawn if absent.
+    """
+    return _init(env, learner, config, key, params, network_params)
+
+
+@partial(jax.jit, static_argnames=("env", "learner", "config"))
+def init_seeds(
+    env: Environment,
+    learner: Learner,
+    config: LoopConfig,
+    keys: PRNGKey,
+    params: Any,
+    network_params: PyTree | None = None,
+) -> Carry:
+    """Start one run per key; every leaf of the carry gets a leading seed axis.
+
+    ``network_params``, if given, have that axis too.
+    """
+    start_run = partial(_init, env, learner, config)
+    return jax.vmap(start_run, in_axes=(0, None, 0))(keys, params, network_params)
+
+
+@partial(
+    jax.jit,
+    static_argnames=("env", "learner", "config", "num_updates"),
+    donate_argnames="carry",
+)
+def chunk(
+    env: Environment,
+    learner: Learner,
+    config: LoopConfig,
+    carry: Carry,
+    params: Any,
+    *,
+    num_updates: int,
+) -> tuple[Carry, Metrics]:
+    """Run ``num_updates`` updates in one device call; ``carry`` is consumed.
+
+    Compiled once per ``num_updates`` (ahead of time with ``chunk.lower(...).compile()``). Chunks
+    of any lengths give the same bits as one call over their sum.
+
+    Args:
+      env: the environment.
+      learner: the algorithm.
+      config: sizes of the loop.
+      carry: from :func:`init` or the chunk before; its buffers are reused.
+      params: environment parameters; other values may be passed in each chunk.
+      num_updates: static length of the chunk.
+
+    Returns:
+      The next carry, and metrics of float32 ``[num_updates]``: those of the learner, and
+      ``episodes``, ``episode_return_sum``, ``episode_length_sum`` over the episodes that ended
+      during the update's rollout, ``reward_mean`` over its steps.
+    """
+    return _chunk(env, learner, config, num_updates, carry, params)
+
+
+@partial(
+    jax.jit,
+    static_argnames=("env", "learner", "config", "num_updates"),
+    donate_argnames="carry",
+)
+def chunk_seeds(
+    env: Environment,
+    learner: Learner,
+    config: LoopConfig,
+    carry: Carry,
+    params: Any,
+    *,
+    num_updates: int,
+) -> tuple[Carry, Metrics]:
+    """:func:`chunk` over a leading seed axis, as :func:`init_seeds` makes it.
+
+    ``params`` are shared by the seeds; metrics are ``[num_seeds, num_updates]``.
+    """
+    run = partial(_chunk, env, learner, config, num_updates)
+    return jax.vmap(run, in_axes=(0, None))(carry, params)
+
+
+def _init(
+    env: Environment,
+    learner: Learner,
+    config: LoopConfig,
+    key: PRNGKey,
+    params: Any,
+    network_params: PyTree | None,
+) -> Carry:
+    learner_key, env_key, run_key = jax.random.split(key, 3)
+    current, running = start_batch(env, env_key, params, config.num_envs, config.num_streams)
+    learner_state = learner.init(learner_key, env.specs(params), network_params)
+    carry = Carry(learner_state, current, running, run_key, jnp.int32(0))
+    # Copied, so that no leaf shares memory with ``params`` when the carry is donated.
+    return jax.tree.map(jnp.copy, carry)
+
+
+def _chunk(
+    env: Environment,
+    learner: Learner,
+    config: LoopConfig,
+    num_updates: int,
+    carry: Carry,
+    params: Any,
+) -> tuple[Carry, Metrics]:
+    step = partial(_update, env, learner, config, params)
+    return jax.lax.scan(step, carry, length=num_updates)
+
+
+def _update(
+    env: Environment, learner: Learner, config: LoopConfig, params: Any, carry: Carry, _: None
+) -> tuple[Carry, Metrics]:
+    """One rollout and one update."""
+    act_key, learn_key = jax.random.split(jax.random.fold_in(carry.key, carry.update))
+    current, running, rollout, ended = unroll(
+        env,
+        lambda observation, mask, key: learner.act(
+            carry.learner_state, observation, mask, key, greedy=False
+        ),
+        act_key,
+        carry.current,
+        carry.running,
+        params,
+        length=config.rollout_length,
+        time_limit=config.time_limit,
+        num_streams=config.num_streams,
+    )
+    learner_state, metrics = learner.update(carry.learner_state, rollout, learn_key)
+    metrics = {
+        **metrics,
+        "episodes": ended.episodes,
+        "episode_return_sum": ended.return_sum,
+        "episode_length_sum": ended.length_sum,
+        "reward_mean": jnp.mean(rollout.reward),
+    }
+    return Carry(learner_state, current, running, carry.key, carry.update + 1), metrics

@@ -1,0 +1,74 @@
+"""Centralised critics of DAS (section 10.5).
+
+Axes: ``B`` decisions, ``N`` slots, ``M`` machines.
+"""
+
+from typing import Any
+
+import flax.linen as nn
+import jax.numpy as jnp
+
+from jaxsched.envs.das.environment import DAS
+from jaxsched.envs.das.learning.agents import current, finite
+from jaxsched.envs.das.learning.derived import derived_features
+from jaxsched.envs.das.observation import Observation
+from jaxsched.types import Array
+
+HIDDEN = (256, 256)
+ACTION_LIMIT = 3.0
+
+
+def present(observation: Any) -> Observation:
+    """The observation of the decision to take, zero in dummy slots; without history."""
+    return finite(current(observation))
+
+
+def critic_features(observation: Any, action: dict[str, Array]) -> Array:
+    """Observation and actions in one row, ``[B, 5 N + 5 M + N + N M]``; dummies are zero."""
+    jobs, machines, real = present(observation)
+    priority = jnp.clip(jnp.nan_to_num(action["priority"]), -ACTION_LIMIT, ACTION_LIMIT)
+    affinity = jnp.clip(jnp.nan_to_num(action["affinity"]), -ACTION_LIMIT, ACTION_LIMIT)
+    parts = [
+        jobs,
+        machines,
+        jnp.where(real, priority, 0.0),
+        jnp.where(real[..., None], affinity, 0.0),
+    ]
+    return jnp.concatenate([part.reshape(len(part), -1) for part in parts], axis=-1)
+
+
+class ActionValue(nn.Module):
+    """Q of the features of an observation and an action, ``[B]``."""
+
+    @nn.compact
+    def __call__(self, features: Array) -> Array:
+        """Two hidden layers."""
+        for width in HIDDEN:
+            features = nn.relu(nn.Dense(width)(features))
+        return nn.Dense(1)(features)[..., 0]
+
+
+class StateValue(nn.Module):
+    """V of an observation, ``[B]``, from what it says of the load (an extra of ours).
+
+    Attributes:
+      env: the environment.
+    """
+
+    env: DAS
+
+    @nn.compact
+    def __call__(self, observation: Any) -> Array:
+        """Mean and maximum over slots and machines of embeddings of both."""
+        seen = present(observation)
+        derived = derived_features(self.env, seen)
+        jobs = jnp.concatenate([seen.jobs, derived.jobs], axis=-1)
+        machines = jnp.concatenate([seen.machines, derived.machines], axis=-1)
+        jobs = nn.relu(nn.Dense(64, name="jobs")(jobs))
+        jobs = jnp.where(seen.real[..., None], jobs, 0.0)
+        machines = nn.relu(nn.Dense(64, name="machines")(machines))
+        pooled = [x for part in (jobs, machines) for x in (part.mean(-2), part.max(-2))]
+        hidden = jnp.concatenate(pooled, axis=-1)
+        for width in HIDDEN:
+            hidden = nn.relu(nn.Dense(width)(hidden))
+        return nn.Dense(1)(hidden)[..., 0]

@@ -1,0 +1,142 @@
+"""Trained agents of DAS as policies of the plain environment.
+
+While a policy plays, its weights stay as they are, so what an earlier decision tells the walk
+process is computed once and kept, in place of the decision itself: a decision then costs one
+embedding, not one for each decision remembered.
+
+Axes: ``N`` slots, ``M`` machines, ``F`` features of the walk process.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsched.algorithms import gaussian
+from jaxsched.algorithms.agents import Agents
+from jaxsched.core.policies import Play, Policy, View, no_memory
+from jaxsched.envs.das.environment import DAS
+from jaxsched.envs.das.learning import walk_process as wp
+from jaxsched.envs.das.learning.agents import DiagonalRows, WalkRows, finite, is_decision
+from jaxsched.envs.das.learning.networks import DASNetwork, Trunk
+from jaxsched.envs.das.learning.outlook import noise_of, outlook_of
+from jaxsched.envs.das.learning.widths import play_by_width
+from jaxsched.envs.das.observation import Observation
+from jaxsched.types import Array, PRNGKey, PyTree
+
+
+def das_policy(env: DAS, options: DASNetwork, name: str = "das", play: Play = "greedy") -> Policy:
+    """The agents as a policy of the plain environment; its weights are the agents' parameters.
+
+    Args:
+      env: the environment.
+      options: of the networks.
+      name: what tables call it.
+      play: take the mean action, or draw one.
+    """
+    trunk = Trunk(env, options)
+    machines = env.num_servers if options.kernel == "node" else 1
+    size = num_features(options)
+    shape = (options.history, env.window, size)
+
+    def init(params: Any) -> PyTree:
+        """Nothing known: evidence of the last decisions, oldest first, is zero."""
+        del params
+        if not options.remembers:
+            return ()
+        columns = env.num_servers // machines
+        return wp.Evidence(jnp.zeros((*shape, size)), jnp.zeros((*shape, columns)))
+
+    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
+        observation = finite(view.observation)
+        known = jax.tree.map(lambda x: jnp.sum(x, axis=0), memory)
+        if play == "greedy":
+            decision = (observation, known)
+            choice = play_by_width(partial(choices, trunk), weights, decision, observation.real)
+        else:
+            choice = _choose(trunk, weights, observation, known, key)
+        memory = jax.tree.map(
+            lambda old, new: jnp.where(
+                is_decision(observation), jnp.concatenate([old[1:], new[None]]), old
+            ),
+            memory,
+            choice.latest,
+        )
+        return {"priority": choice.priority, "affinity": choice.affinity}, memory
+
+    return Policy(name, init, act)
+
+
+class Choice(NamedTuple):
+    """What is done, and what it will tell later decisions; leaves ``[..., N, ...]``."""
+
+    priority: Array
+    affinity: Array
+    latest: Any  # evidence, or ()
+
+
+def _choose(
+    trunk: Trunk,
+    weights: PyTree,
+    observation: Observation,
+    known: Any,
+    key: PRNGKey | None = None,
+) -> Choice:
+    """The choice given evidence of leaves ``[..., N, ...]``: drawn with a key, else the mean."""
+    outlook = outlook_of(trunk, weights, observation)
+    rows: DiagonalRows | WalkRows = DiagonalRows(outlook.affinity_mean, outlook.affinity_std)
+    if trunk.options.remembers:
+        given = wp.posterior(known, noise_of(trunk, weights, observation))
+        mean = wp.predict(given, outlook.features, outlook.affinity_mean)
+        rows = WalkRows(mean, given, outlook.features)
+    priority, affinity = outlook.priority_mean, rows.mean
+    if key is not None:
+        order_key, row_key = jax.random.split(key)
+        priority = gaussian.sample(order_key, priority, outlook.priority_std)
+        affinity = rows.sample(row_key)
+    if not trunk.options.remembers:
+        return Choice(priority, affinity, ())
+    executed = jnp.where(observation.real[..., None], affinity, 0.0)
+    latest = wp.evidence(outlook.features, executed - outlook.affinity_mean)
+    return Choice(priority, affinity, latest)
+
+
+def choices(
+    trunk: Trunk, width: int, weights: PyTree, decisions: tuple[Observation, Any]
+) -> Choice:
+    """Greedy choices of decisions ``[D, ...]``, observation and evidence, of their first slots."""
+    observation, known = decisions
+    known = jax.tree.map(lambda x: x[:, :width], known)
+    return _choose(trunk, weights, observation.narrowed(width), known)
+
+
+def num_features(options: DASNetwork) -> int:
+    """F, features of the walk process."""
+    even = options.walk_length // 2 + 1
+    return even if options.basis == "centred" else options.walk_length + 1
+
+
+def forgetful_policy(name: str, agents: Agents, play: Play = "greedy") -> Policy:
+    """Agents that need no history as a policy; its weights are the agents' parameters."""
+    choose = one_action(agents, play)
+
+    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
+        return choose(weights, view.observation, view.mask, key), memory
+
+    return Policy(name, no_memory, act)
+
+
+def one_action(agents: Agents, play: Play) -> Callable[[PyTree, PyTree, PyTree, PRNGKey], PyTree]:
+    """``(weights, observation, mask, key) -> action`` of one environment (no batch axes)."""
+
+    def act(weights: PyTree, observation: PyTree, mask: PyTree, key: PRNGKey) -> PyTree:
+        observation, mask = jax.tree.map(lambda x: x[None], (observation, mask))
+        if play == "greedy":
+            action = agents.greedy(weights, observation, mask)
+        else:
+            action, _ = agents.sample(weights, observation, mask, key)
+        return jax.tree.map(lambda x: x[0], action)
+
+    return act

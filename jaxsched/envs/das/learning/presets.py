@@ -1,0 +1,139 @@
+"""Named recipes of DAS, its learned rivals and the linear rule, on the three clusters."""
+
+from dataclasses import replace
+
+from jaxsched.algorithms.evolution import EvolutionConfig
+from jaxsched.algorithms.ppo import PPOConfig
+from jaxsched.algorithms.regression import RegressionConfig
+from jaxsched.core.training import LoopConfig
+from jaxsched.envs.das.environment import DAS
+from jaxsched.envs.das.learning.networks import DASNetwork
+from jaxsched.envs.das.learning.recipe import (
+    Imitation,
+    PolicyName,
+    Recipe,
+    Search,
+    imitation_losses,
+)
+from jaxsched.systems.base import TraceSet
+
+CLUSTERS = {"": 8, "-medium": 16, "-large": 32}
+
+TRACES = TraceSet("das-mixed", "das-test", validation="das-mixed", num_train=160, num_validation=60)
+"""Completion times of episodes differ by a factor of ten, so learning and choosing take many."""
+
+PAPER = Recipe()
+
+QUICK = Recipe(
+    env=DAS(reward_mode="dense"),
+    relative_to="fifo_loadbalance",
+    fee_weight=3.0,
+    network=DASNetwork(history=4, walk_length=8, extra_features=True),
+    traces=TRACES,
+    imitation=Imitation(
+        teacher="linear",
+        loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=120),
+        learner=RegressionConfig(
+            total_updates=120,
+            losses=imitation_losses("das"),
+            gradient_steps=8,
+            batch_size=16,
+            sequence_length=16,
+            learning_rate=2e-3,
+            final_learning_rate=1e-4,
+            max_gradient_norm=1.0,
+            ranking_scale=15.0,
+        ),
+    ),
+    loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=40),
+    learner=PPOConfig(
+        total_updates=40,
+        epochs=2,
+        num_minibatches=4,
+        sequence_length=32,
+        gamma_per="decision",
+        gamma=0.98,
+        learning_rate=1e-4,
+        final_learning_rate=1e-5,
+        entropy_start=0.0,
+        entropy_end=0.0,
+    ),
+    critic="state",
+    evaluate_every=40,
+    checkpoint_every=40,
+)
+
+
+def shorter(recipe: Recipe, num_updates: int) -> Recipe:
+    """The same with fewer updates of imitation."""
+    imitation = recipe.imitation
+    assert imitation is not None
+    loop = replace(imitation.loop, num_updates=num_updates)
+    learner = replace(imitation.learner, total_updates=num_updates)
+    return replace(recipe, imitation=replace(imitation, loop=loop, learner=learner))
+
+
+QUICK_LARGE = shorter(QUICK, 40)
+"""On 32 machines more updates do not change the score on validation episodes."""
+
+RATES = {8: (1.0,), 16: (1.0, 1.3), 32: (1.0,)}
+"""Arrival rates by machines. With 16, long queues are rare, and matter: a student that had seen few
+of them let large jobs wait for hours in one test episode."""
+
+RIVAL = replace(
+    QUICK, network=DASNetwork(), learner=replace(QUICK.learner, entropy_start=0.03, entropy_end=0.0)
+)
+"""What the recipes of both rivals share: all but the warm start."""
+
+
+def warm_start(policy: PolicyName, num_updates: int, ranking_scale: float = 1.0) -> Imitation:
+    """Of a rival, from what it replaces: first come first served, load balance."""
+    return Imitation(
+        teacher="fifo_loadbalance",
+        loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=num_updates),
+        learner=RegressionConfig(
+            total_updates=num_updates,
+            losses=imitation_losses(policy),
+            gradient_steps=8,
+            batch_size=256,
+            learning_rate=1e-3,
+            ranking_scale=ranking_scale,
+        ),
+    )
+
+
+RIFLING = replace(RIVAL, policy="rifling", imitation=warm_start("rifling", 40, 15.0))
+DL2 = replace(RIVAL, policy="dl2", imitation=warm_start("dl2", 125))
+
+SEARCH = Recipe(
+    env=DAS(reward_mode="dense"),
+    relative_to="fifo_loadbalance",
+    fee_weight=3.0,
+    policy="linear",
+    traces=TRACES,
+    search=Search(
+        loop=LoopConfig(num_envs=1024, rollout_length=1400, num_updates=40, num_streams=16),
+        learner=EvolutionConfig(members=64, episodes=16, initial_std=0.3),
+    ),
+    evaluate_every=4,
+    checkpoint_every=8,
+)
+
+
+def on_cluster(recipe: Recipe, num_servers: int) -> Recipe:
+    """The same on a cluster of so many machines, at its rates if it begins with imitation."""
+    rates = recipe.scale_rates if recipe.imitation is None else RATES[num_servers]
+    return replace(recipe, env=replace(recipe.env, num_servers=num_servers), scale_rates=rates)
+
+
+PRESETS = {
+    f"{name}{suffix}": on_cluster(recipe, size)
+    for name, recipes in {
+        "quick": (QUICK, QUICK, QUICK_LARGE),
+        "paper": (PAPER,) * 3,
+        "dl2": (DL2,) * 3,
+        "rifling": (RIFLING,) * 3,
+        "search": (SEARCH,) * 3,
+    }.items()
+    for recipe, (suffix, size) in zip(recipes, CLUSTERS.items(), strict=True)
+}

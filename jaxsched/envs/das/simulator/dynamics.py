@@ -1,0 +1,263 @@
+"""The rules of DAS's cluster between and at decisions (specification, section 3).
+
+Free resources change at finishes and decisions only. Between two finishes the window's jobs,
+pending or still to come, are therefore tested once: the next decision is at the first instant at
+which one that fits is pending, unless a job finishes before or at that instant. Arrivals take no
+steps of their own. Times are whole seconds (int32). Axes: ``N`` slots, ``M`` machines, ``R`` rows
+of the running table, ``P`` = N places of a decision's order.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from jaxsched.envs.das.simulator import execution, placement
+from jaxsched.envs.das.simulator import window as windows
+from jaxsched.envs.das.simulator.cluster import Cluster
+from jaxsched.envs.das.simulator.execution import Running
+from jaxsched.envs.das.simulator.tables import (
+    NEVER,
+    NUM_GPUS,
+    Params,
+    pick,
+    submit_time,
+    submitted_by,
+)
+from jaxsched.envs.das.simulator.window import Draws, Window
+from jaxsched.types import Array
+
+
+class Rules(NamedTuple):
+    """Static options of the rules.
+
+    Attributes:
+      cluster: machines and contention.
+      window: N.
+      block: nothing is placed after a job that does not fit.
+      random: windows are random subsets of the pending jobs.
+      lazy: jobs start in an idle cluster only, one at a time.
+    """
+
+    cluster: Cluster
+    window: int
+    block: bool
+    random: bool
+    lazy: bool
+
+
+class State(NamedTuple):
+    """Everything the future depends on.
+
+    Attributes:
+      running: the running table.
+      used: uint32 ``[M]``, what it takes, packed (``cluster.Cluster.pack``).
+      window: jobs that decisions are about.
+      time: int32, s.
+      since: int32, time of the last change of speeds.
+      due: bool, a decision happens now.
+      held: bool, the last decision blocked: an event must pass before the next one.
+      entered: int32, jobs that were ever in the window (``first`` sampling).
+      submitted: int32, jobs submitted, as of the start of the last step that needed it.
+      finished: int32, jobs finished.
+      gain: float32, what the paper's reward has added up since the last decision.
+      concerned: int32, jobs that it is about.
+      episode: int32.
+      draws: what random windows are drawn from; None with ``first`` sampling.
+    """
+
+    running: Running
+    used: Array
+    window: Window
+    time: Array
+    since: Array
+    due: Array
+    held: Array
+    entered: Array
+    submitted: Array
+    finished: Array
+    gain: Array
+    concerned: Array
+    episode: Array
+    draws: Draws | None
+
+
+class Decision(NamedTuple):
+    """What a decision did.
+
+    Attributes:
+      order: int32 ``[P]``, slots in the order in which they are placed if they fit.
+      rank: int32 ``[N]``, the place of each slot in that order.
+      rows: int32 ``[8, P]``, the jobs' table rows in that order.
+      counts: int8 ``[P, M]``, instances placed in that order, all 0 where none.
+      placed: bool ``[N]``, by slot.
+      failed: bool ``[N]``, by slot: tried in vain.
+      failed_gpus: int32, GPUs that these ask for.
+    """
+
+    order: Array
+    rank: Array
+    rows: Array
+    counts: Array
+    placed: Array
+    failed: Array
+    failed_gpus: Array
+
+
+class Since(NamedTuple):
+    """What happened since the decision.
+
+    Attributes:
+      finish: int32 ``[R]``, when the row's job finished, -1 where it did not.
+      gpu_seconds: float32, allocated.
+      absent_seconds: float32, job-seconds for which jobs had finished.
+    """
+
+    finish: Array
+    gpu_seconds: Array
+    absent_seconds: Array
+
+
+def over(state: State, params: Params) -> Array:
+    """Every job has finished, bool."""
+    return state.finished >= pick(params.num_jobs, state.episode)
+
+
+def real_slots(state: State) -> Array:
+    """Slots that hold a pending job while a decision is due, bool ``[N]``."""
+    return state.due & (state.window.submit <= state.time)
+
+
+def decide(rules: Rules, state: State, priority: Array, affinity: Array) -> Decision:
+    """The decision of an action, nothing where none is due.
+
+    Args:
+      rules: static options.
+      state: before the decision.
+      priority: float ``[N]``.
+      affinity: float ``[N, M]``.
+    """
+    real = real_slots(state)
+    tried, free = real, rules.cluster.free(state.used)
+    if rules.lazy:
+        tried = real & (placement.rank_of(priority, real) == 0)
+    rank = placement.rank_of(priority, tried)
+    possible = tried & placement.can_place(free, state.window.demand)
+    if rules.block:  # up to the first that does not fit
+        number = jnp.min(jnp.where(possible, rules.window, rank))
+    else:  # what does not fit now will not after others have been placed
+        rank = placement.rank_of(priority, possible)
+        number = jnp.sum(possible, dtype=jnp.int32)
+    order = placement.inverse_of(rank)
+    rows = state.window.rows.at[:, order].get(mode="promise_in_bounds")
+    affinity = affinity.at[order].get(mode="promise_in_bounds")
+    affinity = jnp.where(jnp.isnan(affinity), -jnp.inf, affinity)
+    counts = placement.place_in_order(free, windows.demand_of(rows), affinity, number)
+    succeeds = jnp.any(counts > 0, axis=-1)
+    if rules.block:
+        index = jnp.arange(rules.window)
+        succeeds &= index < jnp.min(jnp.where(succeeds, rules.window, index))
+        counts = jnp.where(succeeds[:, None], counts, 0).astype(jnp.int8)
+    placed = succeeds.at[rank].get(mode="promise_in_bounds")
+    failed = tried & ~placed
+    gpus = jnp.sum(jnp.where(failed, state.window.rows[NUM_GPUS], 0), dtype=jnp.int32)
+    return Decision(order, rank, rows, counts, placed, failed, gpus)
+
+
+def apply(rules: Rules, state: State, params: Params, decision: Decision) -> State:
+    """Start the placed jobs, set the speeds and close the window's gaps."""
+    order = decision.order
+    running = execution.admit(
+        rules.cluster,
+        state.running,
+        state.window.job.at[order].get(mode="promise_in_bounds"),
+        decision.rows,
+        decision.counts,
+        state.time,
+    )
+    running, used = execution.set_speeds(rules.cluster, running, state.since, state.time)
+    state = state._replace(
+        running=running,
+        used=used,
+        since=state.time,
+        due=jnp.bool_(False),
+        held=jnp.any(decision.failed) if rules.block else state.held,
+    )
+    if state.draws is not None:
+        pending = windows.without(state.draws.pending, state.window.job, decision.placed)
+        draws = state.draws._replace(pending=pending)
+        window = windows.draw_window(params, state.episode, draws, rules.window)
+        return state._replace(draws=draws, window=window)
+    window, entered = windows.refill(
+        params, state.episode, state.window, decision.placed, state.entered
+    )
+    return state._replace(window=window, entered=entered)
+
+
+def count_time(rules: Rules, state: State, since: Since, time: Array) -> Since:
+    """``since`` with the integrals taken on to ``time``."""
+    elapsed = (time - state.time).astype(jnp.float32)
+    gone = jnp.sum(since.finish >= 0, dtype=jnp.int32).astype(jnp.float32)
+    allocated = jnp.sum(rules.cluster.field(state.used, 0))
+    return since._replace(
+        gpu_seconds=since.gpu_seconds + allocated * elapsed,
+        absent_seconds=since.absent_seconds + gone * elapsed,
+    )
+
+
+def look_ahead(rules: Rules, state: State, params: Params, since: Since) -> tuple[State, Since]:
+    """Go to the next decision if it comes before the next finish; otherwise stay."""
+    free = rules.cluster.free(state.used)
+    at = jnp.maximum(state.window.submit, state.time)
+    if rules.block:
+        known = state.submitted if state.draws is None else state.draws.submitted
+        arrived = submitted_by(params, state.episode, state.time, known)
+        arrival = submit_time(params, state.episode, arrived)
+        at = jnp.where(state.held, jnp.maximum(at, arrival), at)
+    fits = placement.can_place(free, state.window.demand) & (state.window.submit < NEVER)
+    if rules.lazy:
+        fits &= jnp.all(state.running.job < 0)
+    decision = jnp.min(jnp.where(fits, at, NEVER))
+    due = decision < jnp.min(state.running.end)
+    if rules.random:  # the window is that of this instant
+        due &= decision <= state.time
+    time = jnp.where(due & ~state.due, decision, state.time)
+    since = count_time(rules, state, since, time)
+    return state._replace(due=due | state.due, time=time), since
+
+
+def next_event(rules: Rules, state: State, params: Params, since: Since) -> tuple[State, Since]:
+    """Go to the next event and process it; nothing changes where a decision is due.
+
+    With ``first`` sampling only finishes are events here (arrivals change nothing by themselves),
+    with ``random`` sampling arrivals are too.
+    """
+    event = jnp.min(state.running.end)
+    if state.draws is not None:
+        event = jnp.minimum(event, submit_time(params, state.episode, state.draws.submitted))
+    moves = ~state.due & (event < NEVER)
+    time = jnp.where(moves, event, state.time)
+    ends = moves & (state.running.end <= time)
+    since = count_time(rules, state, since, time)
+    since = since._replace(finish=jnp.where(ends, time, since.finish))
+    running, used = execution.set_speeds(
+        rules.cluster, execution.release(state.running, ends), state.since, time
+    )
+    state = state._replace(
+        running=running,
+        used=used,
+        time=time,
+        since=time,
+        held=state.held & ~moves,
+        finished=state.finished + jnp.sum(ends, dtype=jnp.int32),
+    )
+    if state.draws is None:
+        return state, since
+    before = state.draws.submitted
+    submitted = submitted_by(params, state.episode, time, before)
+    draws = state.draws._replace(
+        events=state.draws.events + moves,
+        submitted=submitted,
+        pending=state.draws.pending | windows.as_set(params, before, submitted),
+    )
+    window = windows.draw_window(params, state.episode, draws, rules.window)
+    return state._replace(draws=draws, window=window), since

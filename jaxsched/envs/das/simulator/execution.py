@@ -1,0 +1,219 @@
+"""Running jobs: contention, speeds, finishes (specification, sections 3.2 and 3.3).
+
+The running table has one row for every job that can run at once. Remaining work and finish times
+change only when speeds do, so they are kept as of the last change. Rows are the last axis:
+compilers vectorise over them and take the machines in turn.
+
+Axes: ``R`` rows, ``M`` machines, ``P`` places of a decision's order.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.envs.das.simulator.cluster import Cluster
+from jaxsched.envs.das.simulator.tables import (
+    CPUS,
+    DURATION,
+    GPUS,
+    LEAST_MACHINES,
+    MEM,
+    NEVER,
+    NUM_GPUS,
+    SUBMIT,
+)
+from jaxsched.ops import bit_sets as bits
+from jaxsched.types import Array
+
+NOBODY = -1
+
+
+class Running(NamedTuple):
+    """The running table; an empty row has job -1, no instances and no end.
+
+    Attributes:
+      alloc: int8 ``[M, R]``, instances on each machine.
+      job: int32 ``[R]``, place in the episode.
+      request: uint32 ``[R]``, one instance's packed request (``cluster.Cluster.pack``).
+      base: int32 ``[R]``, contention (percent) without other jobs: 100 and the spread.
+      num_gpus: int32 ``[R]``.
+      submit: int32 ``[R]``, s.
+      start: int32 ``[R]``, s.
+      left: int32 ``[R]``, work left (1/100 s at full speed) at the last change of speeds.
+      speed: int32 ``[R]``, percent.
+      end: int32 ``[R]``, finish time at these speeds.
+    """
+
+    alloc: Array
+    job: Array
+    request: Array
+    base: Array
+    num_gpus: Array
+    submit: Array
+    start: Array
+    left: Array
+    speed: Array
+    end: Array
+
+
+def num_rows(cluster: Cluster) -> int:
+    """Rows of the running table: a job takes at least one GPU; whole words of 32."""
+    most = cluster.num_servers * cluster.gpus
+    return -(-most // bits.WORD) * bits.WORD
+
+
+def nobody_runs(cluster: Cluster) -> Running:
+    """The empty running table."""
+    rows = num_rows(cluster)
+    zero = jnp.zeros(rows, jnp.int32)
+    return Running(
+        alloc=jnp.zeros((cluster.num_servers, rows), jnp.int8),
+        job=jnp.full(rows, NOBODY, jnp.int32),
+        request=jnp.zeros(rows, jnp.uint32),
+        base=zero,
+        num_gpus=zero,
+        submit=zero,
+        start=zero,
+        left=zero,
+        speed=zero,
+        end=jnp.full(rows, NEVER, jnp.int32),
+    )
+
+
+def used_resources(running: Running) -> Array:
+    """What the running jobs take of each machine, packed, uint32 ``[M]``."""
+    taken = running.alloc.astype(jnp.uint32) * running.request
+    return jnp.sum(taken, axis=-1, dtype=jnp.uint32)
+
+
+def contention(cluster: Cluster, running: Running, used: Array) -> Array:
+    """Percent on the worst machine of each running job, float32 ``[R]``; 0 in empty rows."""
+    alloc = running.alloc.astype(jnp.float32)
+    gpus, cpus, network = (cluster.field(running.request, k) for k in (0, 1, 3))
+    other_cpus = cluster.field(used, 1)[:, None] - alloc * cpus
+    loss = jnp.floor((cluster.cpu_pct * other_cpus + 0.5) * np.float32(1 / cluster.cpus))
+    other_network = cluster.field(used, 3)[:, None] - alloc * gpus
+    loss += jnp.where(network > 0, cluster.net_pct * other_network, 0.0)
+    worst = jnp.max(jnp.where(alloc > 0, loss, -1.0), axis=0)
+    return jnp.where(worst < 0, 0.0, worst + running.base.astype(jnp.float32))
+
+
+def set_speeds(
+    cluster: Cluster, running: Running, since: Array, time: Array
+) -> tuple[Running, Array]:
+    """Work off what was done since the last change of speeds, and set the speeds of now.
+
+    Args:
+      cluster: the cluster.
+      running: the table, without the jobs that have finished.
+      since: int32, time of the last change.
+      time: int32, now.
+
+    Returns:
+      The table, and what it takes of each machine (packed uint32 ``[M]``).
+    """
+    used = used_resources(running)
+    worst = contention(cluster, running, used)
+    runs = running.job >= 0
+    speed = jnp.floor(10000.5 / jnp.maximum(worst, 1.0))
+    left = jnp.where(runs, running.left - running.speed * (time - since), 0)
+    whole_speed = speed.astype(jnp.int32)
+    end = jnp.where(runs, time + ceil_quotient(left, whole_speed, speed), NEVER)
+    speed_now = jnp.where(runs, whole_speed, 0)
+    return running._replace(left=left, speed=speed_now, end=end), used
+
+
+def ceil_quotient(left: Array, whole_speed: Array, speed: Array) -> Array:
+    """``ceil(left / speed)``, exact int32, for a speed given as int32 and as float32.
+
+    The float quotient of up to 2**31 is off by a few hundred at most; what it leaves is small
+    enough for a second one to be exact.
+    """
+    about = (left.astype(jnp.float32) / speed).astype(jnp.int32)
+    rest = left - about * whole_speed
+    rest = (rest + whole_speed).astype(jnp.float32) - 0.5
+    return about + jnp.floor(rest / speed).astype(jnp.int32)
+
+
+def release(running: Running, ends: Array) -> Running:
+    """The table without the rows ``ends`` (bool ``[R]``)."""
+    return running._replace(
+        alloc=jnp.where(ends, 0, running.alloc).astype(jnp.int8),
+        job=jnp.where(ends, NOBODY, running.job),
+        request=jnp.where(ends, np.uint32(0), running.request),
+    )
+
+
+def admit(
+    cluster: Cluster,
+    running: Running,
+    job: Array,
+    rows: Array,
+    counts: Array,
+    time: Array,
+) -> Running:
+    """Enter the jobs that a decision placed into empty rows; ``set_speeds`` must follow.
+
+    Args:
+      cluster: the cluster.
+      running: the table.
+      job: int32 ``[P]``, jobs in the order of the decision.
+      rows: int32 ``[8, P]``, their table rows.
+      counts: int8 ``[P, M]``, instances on each machine, all 0 where not placed.
+      time: int32, now.
+    """
+    machines = jnp.sum(counts > 0, axis=-1, dtype=jnp.int32)
+    extra = jnp.minimum(machines - rows[LEAST_MACHINES], cluster.spread_cap)
+    network = jnp.where(machines > 1, rows[GPUS], 0)
+    request = cluster.pack(rows[GPUS], rows[CPUS], rows[MEM], network)
+    fields = [
+        job,
+        request.astype(jnp.int32),
+        100 + cluster.spread_pct * extra,
+        rows[NUM_GPUS],
+        rows[SUBMIT],
+        100 * rows[DURATION],
+    ]
+    packed = jnp.stack(fields)  # [6, P]
+
+    source = matched(running.job < 0, machines > 0)
+    enters = source < job.shape[0]
+    source = jnp.minimum(source, job.shape[0] - 1)
+    new = packed.at[:, source].get(mode="promise_in_bounds")
+    alloc = counts.at[source].get(mode="promise_in_bounds")
+
+    def chosen(value: Array, old: Array) -> Array:
+        return jnp.where(enters, value, old)
+
+    return running._replace(
+        alloc=jnp.where(enters, alloc.T, running.alloc),
+        job=chosen(new[0], running.job),
+        request=chosen(new[1].astype(jnp.uint32), running.request),
+        base=chosen(new[2], running.base),
+        num_gpus=chosen(new[3], running.num_gpus),
+        submit=chosen(new[4], running.submit),
+        start=chosen(time, running.start),
+        left=chosen(new[5], running.left),
+        speed=chosen(jnp.int32(0), running.speed),
+    )
+
+
+def matched(empty: Array, placed: Array) -> Array:
+    """For the k-th empty row the place of the k-th placed job, int32 ``[R]``; P for none.
+
+    Args:
+      empty: bool ``[R]``, R a multiple of 32.
+      placed: bool ``[P]``.
+    """
+    words = bits.to_words(empty)
+    counts = bits.count(words)
+    before = jnp.cumsum(counts) - counts
+    within = bits.count(words[:, None] & bits.below(jnp.arange(bits.WORD)))
+    rank = jnp.where(empty, (before[:, None] + within).reshape(-1), -1)
+    return bits.nth(as_words(placed), rank, missing=placed.shape[0])
+
+
+def as_words(flags: Array) -> Array:
+    """The set of the places with a flag, of any number of them, uint32 ``[V]``."""
+    return bits.to_words(jnp.pad(flags, (0, -flags.shape[0] % bits.WORD)))

@@ -1,0 +1,254 @@
+"""Job tables of DAS on the device: packed rows shared by all episodes.
+
+A job is one row of integers, so that a single gather brings everything about it; an episode is a
+range of rows. Axes: ``T`` jobs of all tables, ``E`` episodes, ``J`` jobs of the longest episode.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.envs.das.jobs import GANG_JOBS
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import JobTable, validate
+from jaxsched.ops.bisection import count_from
+from jaxsched.types import Array
+
+SUBMIT, INSTANCES, GPUS, CPUS, MEM, DURATION, LEAST_MACHINES, NUM_GPUS = range(8)
+"""Columns of a row: submission (s), instances, what each requests, run time at full speed (s),
+the least number of machines (``kmin``) and GPUs in all."""
+
+MAX_EPISODE_JOBS = 2**15  # sums over arrivals are taken in halves of 16 bits
+NEVER = 2**31 - 1
+"""A time (s) after every event."""
+HALF = 16  # bits
+SCALARS: dict[str, float] = {
+    "alpha": 0.1,
+    "price": 2.84,
+    "reward_scale": 1.0,
+    "reward_cap": 10.0,
+    "jct_ref_min": 170.0,
+    "fee_ref": 51.0,
+    "dense_scale": 100.0,
+}
+"""The real numbers among ``Params`` and the specification's values (section 2)."""
+BY_EPISODE = ("jct_ref_min", "fee_ref")
+MAY_BE_ZERO = ("alpha", "price", "reward_scale", "reward_cap", "dense_scale")
+
+
+class Params(NamedTuple):
+    """What may change without recompiling.
+
+    Attributes:
+      rows: int32 ``[T + 1, 8]``, one job each (see ``SUBMIT`` and so on), the last one empty.
+      submitted_sum: int32 ``[T + 1, 2]``, sum of the submission times before each row, in units of
+        2**16 and the rest.
+      offset: int32 ``[E]``, first row of each episode.
+      num_jobs: int32 ``[E]``.
+      first: int32 ``[E]``, submission time that is 0 in the episode.
+      places: int32 ``[J]``, 0 to J - 1; its length is the most jobs that an episode has.
+      alpha: penalty per GPU of a job that could not be placed.
+      price: dollars per GPU-hour.
+      reward_scale: numerator of a finished job's reward.
+      reward_cap: the most that a finished job gives.
+      jct_ref_min: float32 ``[E]``, minutes of completion time that cost ``dense_scale``.
+      fee_ref: float32 ``[E]``, dollars that cost ``dense_scale``.
+      dense_scale: scale of the dense reward.
+    """
+
+    rows: Array
+    submitted_sum: Array
+    offset: Array
+    num_jobs: Array
+    first: Array
+    places: Array
+    alpha: Array
+    price: Array
+    reward_scale: Array
+    reward_cap: Array
+    jct_ref_min: Array
+    fee_ref: Array
+    dense_scale: Array
+
+    @property
+    def max_jobs(self) -> int:
+        """Most jobs of an episode (static)."""
+        return self.places.shape[0]
+
+
+def build_params(
+    tables: Sequence[JobTable],
+    capacity: tuple[int, int, int],
+    num_servers: int,
+    *,
+    slowest: int,
+    starts: Sequence[int] | None,
+    episode_jobs: int | None,
+    scalars: dict[str, float],
+) -> Params:
+    """Validate tables and values, and lay them out for the device.
+
+    Args:
+      tables: of the schema ``GANG_JOBS``, in order of submission.
+      capacity: GPUs, CPUs and GB of each machine.
+      num_servers: machines.
+      slowest: least speed of a running job, percent.
+      starts: first rows of the episodes cut from the one table; None: a table is an episode.
+      episode_jobs: jobs of each such episode.
+      scalars: values for some of ``SCALARS``.
+
+    Raises:
+      JaxschedError: a table or a value is refused.
+    """
+    values = _checked_scalars(scalars)
+    if not tables:
+        raise JaxschedError("das: there are no job tables; accepted: at least one")
+    packed = [_packed(table, capacity, num_servers) for table in tables]
+    rows = np.concatenate([*packed, np.zeros((1, 8), np.int64)])
+    rows[-1, SUBMIT] = NEVER
+    counts = np.array([len(table) for table in tables])
+    offset = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    if (starts is None) != (episode_jobs is None):
+        raise JaxschedError("das: starts and episode_jobs go together; accepted: both or neither")
+    if starts is not None and episode_jobs is not None:
+        offset = _checked_starts(starts, episode_jobs, counts)
+        counts = np.full(len(offset), episode_jobs)
+    longest = int(counts.max())
+    if longest > MAX_EPISODE_JOBS:
+        raise JaxschedError(
+            f"das: an episode has {longest} jobs; accepted: at most {MAX_EPISODE_JOBS}"
+        )
+    _check_horizon(rows, offset, counts, slowest)
+    sums = np.concatenate([[0], np.cumsum(rows[:-1, SUBMIT])])
+    return Params(
+        rows=jnp.asarray(rows, jnp.int32),
+        submitted_sum=jnp.asarray(np.stack([sums >> HALF, sums % 2**HALF], -1), jnp.int32),
+        offset=jnp.asarray(offset, jnp.int32),
+        num_jobs=jnp.asarray(counts, jnp.int32),
+        first=jnp.asarray(rows[offset, SUBMIT], jnp.int32),
+        places=jnp.arange(longest, dtype=jnp.int32),
+        **{
+            name: jnp.full(len(offset) if name in BY_EPISODE else (), value, jnp.float32)
+            for name, value in values.items()
+        },
+    )
+
+
+def _checked_scalars(scalars: dict[str, float]) -> dict[str, float]:
+    unknown = sorted(set(scalars) - set(SCALARS))
+    if unknown:
+        raise JaxschedError(
+            f"das: there is no parameter {unknown[0]!r}; accepted: {', '.join(SCALARS)}"
+        )
+    values = SCALARS | scalars
+    for name, value in values.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not (number and 0 <= value < float("inf") and (value or name in MAY_BE_ZERO)):
+            accepted = "a number from 0 on" if name in MAY_BE_ZERO else "a number above 0"
+            raise JaxschedError(f"das: {name} is {value!r}; accepted: {accepted}")
+    return values
+
+
+def _packed(table: JobTable, capacity: tuple[int, int, int], num_servers: int) -> np.ndarray:
+    """The table's rows, int64 ``[n, 8]``, if every job fits the empty cluster."""
+    validate(table, schema=GANG_JOBS, from_zero=False)
+    columns = [table[column.name] for column in GANG_JOBS]
+    submit, instances, *requests, duration = columns
+    room = [
+        np.where(need > 0, cap // np.maximum(need, 1), NEVER)
+        for need, cap in zip(requests, capacity, strict=True)
+    ]
+    per = np.minimum.reduce(room)
+    unfit = np.flatnonzero(per * num_servers < instances)
+    if unfit.size:
+        job = int(unfit[0])
+        needs = ", ".join(str(need[job]) for need in requests)
+        raise JaxschedError(
+            f"table '{table.name}', job {job}: {instances[job]} instances of ({needs}) GPUs, CPUs, "
+            f"GB never fit {num_servers} machines of {capacity}; accepted: jobs that fit the "
+            "empty cluster"
+        )
+    least = -(-instances // per)
+    return np.stack([submit, instances, *requests, duration, least, instances * requests[0]], -1)
+
+
+def _checked_starts(starts: Sequence[int], episode_jobs: int, counts: np.ndarray) -> np.ndarray:
+    if len(counts) != 1:
+        raise JaxschedError(f"das: episodes are cut from one table; found {len(counts)} tables")
+    first = np.asarray(starts)
+    last = counts[0] - episode_jobs
+    if episode_jobs < 1 or last < 0:
+        raise JaxschedError(
+            f"das: episode_jobs is {episode_jobs}; accepted: from 1 to the table's {counts[0]}"
+        )
+    if first.ndim != 1 or not first.size or first.dtype.kind not in "iu":
+        raise JaxschedError("das: starts must be a list of one or more whole numbers")
+    bad = np.flatnonzero((first < 0) | (first > last))
+    if bad.size:
+        raise JaxschedError(
+            f"das: episode {bad[0]} starts at row {first[bad[0]]}; accepted: from 0 to {last}"
+        )
+    return first.astype(np.int64)
+
+
+def _check_horizon(rows: np.ndarray, offset: np.ndarray, counts: np.ndarray, slowest: int) -> None:
+    """Times fit in int32 even if all jobs of an episode ran one after the other, slowly."""
+    run = -(-100 * rows[:, DURATION] // slowest)
+    total = np.concatenate([[0], np.cumsum(run)])
+    latest = rows[offset + counts - 1, SUBMIT] + total[offset + counts] - total[offset]
+    late = np.flatnonzero(latest >= NEVER)
+    if late.size:
+        raise JaxschedError(
+            f"das: episode {late[0]} could last until {latest[late[0]]} s; accepted: before {NEVER}"
+        )
+
+
+def row_of(params: Params, episode: Array, job: Array) -> Array:
+    """Rows of jobs ``job`` (int32 ``[...]``, from 0) of an episode, int32 ``[8, ...]``.
+
+    Submission times are those of the episode; that of a job that it does not have is ``NEVER``.
+    """
+    count = pick(params.num_jobs, episode)
+    there = job < count
+    index = jnp.where(there, pick(params.offset, episode) + job, params.rows.shape[0] - 1)
+    rows = params.rows.at[index].get(mode="promise_in_bounds")
+    submit = jnp.where(there, rows[..., SUBMIT] - pick(params.first, episode), NEVER)
+    columns = [rows[..., column] for column in range(1, rows.shape[-1])]
+    return jnp.stack([submit, *columns])
+
+
+def pick(column: Array, index: Array) -> Array:
+    """``column[index]`` for an index known to be in range."""
+    return column.at[index].get(mode="promise_in_bounds")
+
+
+def submit_time(params: Params, episode: Array, job: Array) -> Array:
+    """Submission time of one job, int32; ``NEVER`` beyond the episode's last."""
+    there = job < pick(params.num_jobs, episode)
+    index = jnp.where(there, pick(params.offset, episode) + job, params.rows.shape[0] - 1)
+    time = params.rows.at[index, SUBMIT].get(mode="promise_in_bounds")
+    return jnp.where(there, time - pick(params.first, episode), NEVER)
+
+
+def submitted_by(params: Params, episode: Array, time: Array, known: Array) -> Array:
+    """How many jobs are submitted at ``time`` (s) or before, int32; at least ``known``."""
+    return count_from(known, params.max_jobs, lambda job: submit_time(params, episode, job) <= time)
+
+
+def waiting_of_arrivals(
+    params: Params, episode: Array, first: Array, end: Array, time: Array
+) -> Array:
+    """Sum of ``time - submit_time`` over the jobs ``first .. end - 1``, float32 (job-seconds).
+
+    Exact but for the last rounding: the sums are differences of integers in halves of 16 bits.
+    """
+    offset = pick(params.offset, episode)
+    before = pick(params.submitted_sum, offset + first)
+    until = pick(params.submitted_sum, offset + end)
+    moment = time + pick(params.first, episode)
+    halves = jnp.stack([moment >> HALF, moment & (2**HALF - 1)])
+    high, low = (end - first) * halves - (until - before)
+    high, low = high + (low >> HALF), low & (2**HALF - 1)
+    return high.astype(jnp.float32) * 2.0**HALF + low.astype(jnp.float32)

@@ -1,0 +1,228 @@
+"""The rule-based policies of DL2 (section 9) and the probe (section 15).
+
+All decide once per slot, from an empty allocation, and see all active jobs. ``baseline`` gives them
+as policies of ``DL2Slots``; ``plan_rule`` and ``plan`` also tell the order of their increments.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.core.policies import Policy, View, no_memory
+from jaxsched.envs.dl2 import optimus
+from jaxsched.envs.dl2.dynamics import Rules
+from jaxsched.envs.dl2.parameters import Params
+from jaxsched.envs.dl2.plans import (
+    Draft,
+    Plan,
+    Rule,
+    Slot,
+    first_best,
+    first_least,
+    open_draft,
+    repeat,
+    see,
+    try_increment,
+)
+from jaxsched.envs.dl2.probe import probe
+from jaxsched.envs.dl2.slotwise import Allocation, DL2Slots, SlotsState
+from jaxsched.errors import JaxschedError
+from jaxsched.types import Array, PRNGKey, PyTree
+
+CAP = 4  # bundles of one job, for fifo, srtf and tetris
+CAPPED = ("fifo", "srtf", "tetris")
+BASELINES = ("drf", *CAPPED, "optimus", "optimus_oracle", "optimus_fill")
+YARDSTICKS = ("probe",)
+POLICY_OPTIONS = ("cap",)
+
+
+def plan_rule(name: str, env: DL2Slots, *, cap: int = CAP, log: bool = False) -> Rule:
+    """The rule of that name for an environment.
+
+    Args:
+      name: one of ``BASELINES`` or ``YARDSTICKS``.
+      env: the environment.
+      cap: bundles of one job at most, for ``fifo``, ``srtf`` and ``tetris``.
+      log: list the increments of each plan in order.
+
+    Raises:
+      JaxschedError: unknown name, a cap that is not a whole number from 1 on, or the online fit
+        with all-reduce, for which it is not defined.
+    """
+    if name not in BASELINES + YARDSTICKS:
+        known = ", ".join(BASELINES + YARDSTICKS)
+        raise JaxschedError(f"dl2: unknown policy {name!r}; known are {known}")
+    if isinstance(cap, bool) or not isinstance(cap, int) or cap < 1:
+        raise JaxschedError(f"dl2: cap must be a whole number from 1 on, not {cap!r}")
+    if name == "optimus" and env.comm != "ps":
+        raise JaxschedError(
+            "dl2: optimus fits a model of workers and parameter servers; with all-reduce use "
+            "optimus_oracle or optimus_fill"
+        )
+    length = env.cluster.max_tasks if log else 0
+
+    def start(state: SlotsState, params: Params) -> tuple[Slot, Draft]:
+        slot = see(env, state, params)
+        return slot, open_draft(slot, length)
+
+    if name == "optimus":
+
+        def fit_and_plan(memory: Any, state: SlotsState, params: Params) -> tuple[Plan, Any]:
+            slot, draft = start(state, params)
+            memory = optimus.learn(memory, slot)
+            seconds = optimus.fitted(memory, slot)
+            return optimus.allocate(slot, draft, seconds, fill=False).plan, memory
+
+        return Rule(optimus.profiled, fit_and_plan)
+
+    def plan(memory: PyTree, state: SlotsState, params: Params) -> tuple[Plan, PyTree]:
+        slot, draft = start(state, params)
+        return RULES[name](slot, draft, cap).plan, memory
+
+    return Rule(no_memory, plan)
+
+
+def plan(name: str, env: DL2Slots, *, cap: int = CAP) -> Rule:
+    """``plan_rule`` with the increments listed, as imitation needs them."""
+    return plan_rule(name, env, cap=cap, log=True)
+
+
+def baseline(name: str, env: DL2Slots, *, cap: int = CAP) -> Policy:
+    """The policy of that name for ``DL2Slots``; see ``plan_rule``."""
+    rule = plan_rule(name, env, cap=cap)
+
+    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Allocation, PyTree]:
+        del weights, key
+        plan, memory = rule.plan(memory, view.state, view.params)
+        return Allocation(plan.workers, plan.ps), memory
+
+    return Policy(name, rule.init, act, privileged=True)
+
+
+def _limit(rules: Rules, cap: int) -> int:
+    """How many bundles a job can get."""
+    most = min(cap, rules.max_workers)
+    return min(most, rules.max_ps) if rules.cluster.needs_ps else most
+
+
+def _shares(slot: Slot, plan: Plan) -> Array:
+    """Dominant share of each job, in units of ``1 / U``, int32 ``[N]``."""
+    cluster = slot.rules.cluster
+    none = np.zeros((1, cluster.worker_shares.shape[1]), np.int32)
+    worker = jnp.asarray(np.concatenate([cluster.worker_shares, none]))[slot.model]
+    ps = jnp.asarray(np.concatenate([cluster.ps_shares, none]))[slot.model]
+    return jnp.max(plan.workers[:, None] * worker + plan.ps[:, None] * ps, axis=-1)
+
+
+def _drf(slot: Slot, draft: Draft, cap: int) -> Draft:
+    """Dominant resource fairness: the job with the smallest share gets the next bundle."""
+    del cap
+    index = jnp.arange(slot.active.shape[0], dtype=jnp.int32)
+
+    def step(draft: Draft, live: Array) -> tuple[Draft, Array, Array]:
+        job = first_least(_shares(slot, draft.plan), live)
+        draft, placed = try_increment(slot, draft, job, slot.bundle, live[job])
+        live &= placed | (index != job)
+        return draft, live, jnp.any(live)
+
+    return repeat(step, draft, slot.active, jnp.any(slot.active))[0]
+
+
+def _ranked(slot: Slot, draft: Draft, key: Array, cap: int) -> Draft:
+    """In order of the key, each job gets bundles up to the cap, until one does not fit."""
+    limit = _limit(slot.rules, cap)
+
+    def step(draft: Draft, extra: tuple[()]) -> tuple[Draft, tuple[()], Array]:
+        waiting = slot.active & (draft.plan.workers < limit)
+        job = first_least(key, waiting)
+        draft, placed = try_increment(slot, draft, job, slot.bundle, waiting[job])
+        return draft, extra, placed
+
+    return repeat(step, draft, ())[0]
+
+
+def _fifo(slot: Slot, draft: Draft, cap: int) -> Draft:
+    """First in, first out."""
+    return _ranked(slot, draft, jnp.arange(slot.active.shape[0], dtype=jnp.int32), cap)
+
+
+def _reference(slot: Slot) -> Array:
+    """Remaining seconds with four workers and four PS, float ``[N]``."""
+    return slot.left * jnp.where(slot.active, slot.params.known.reference[slot.model], 0.0)
+
+
+def _srtf(slot: Slot, draft: Draft, cap: int) -> Draft:
+    """Shortest remaining time first."""
+    return _ranked(slot, draft, _reference(slot), cap)
+
+
+class _Serving(NamedTuple):
+    """Whom Tetris serves: the job of the best score gets all its bundles before the next."""
+
+    live: Array  # bool [N]
+    job: Array  # int32, -1: choose anew
+
+
+def _tetris(slot: Slot, draft: Draft, cap: int) -> Draft:
+    """Alignment of a bundle with the free resources, plus preference for short jobs."""
+    cluster, limit = slot.rules.cluster, _limit(slot.rules, cap)
+    index = jnp.arange(slot.active.shape[0], dtype=jnp.int32)
+    totals = np.array(cluster.totals)
+    has = totals > 0
+    shares = cluster.worker_shares + (cluster.ps_shares if cluster.needs_ps else 0)
+    padded = np.concatenate([shares, np.zeros((1, len(totals)), shares.dtype)])
+    demand = jnp.asarray(padded / cluster.share_unit, float)[slot.model]  # [N, R]
+    short = 1.0 / jnp.maximum(_reference(slot), 1.0)
+
+    def best(draft: Draft, live: Array) -> Array:
+        left = jnp.sum(cluster.layout.unpack(draft.servers.free), axis=0)
+        free = jnp.where(has, left.astype(demand.dtype) / np.maximum(totals, 1), 0.0)
+        align = jnp.sum(demand * free, axis=-1)
+        count = jnp.maximum(jnp.sum(live), 1)
+
+        def relative(values: Array) -> Array:
+            mean = jnp.sum(jnp.where(live, values, 0.0)) / count
+            return jnp.where(mean > 0, values / jnp.where(mean > 0, mean, 1.0), 0.0)
+
+        return first_best(relative(align) + relative(short), live)
+
+    def step(draft: Draft, serving: _Serving) -> tuple[Draft, _Serving, Array]:
+        job = jnp.where(serving.job >= 0, serving.job, best(draft, serving.live))
+        open_ = draft.plan.workers[job] < limit
+        draft, placed = try_increment(slot, draft, job, slot.bundle, serving.live[job] & open_)
+        goes_on = placed & (draft.plan.workers[job] < limit)
+        live = serving.live & (goes_on | (index != job))
+        return draft, _Serving(live, jnp.where(goes_on, job, -1)), jnp.any(live)
+
+    serving = _Serving(slot.active, jnp.int32(-1))
+    return repeat(step, draft, serving, jnp.any(slot.active))[0]
+
+
+def _oracle(slot: Slot, draft: Draft, cap: int) -> Draft:
+    """Optimus with the true noise-free speeds."""
+    del cap
+    return optimus.allocate(slot, draft, slot.seconds, fill=False)
+
+
+def _fill(slot: Slot, draft: Draft, cap: int) -> Draft:
+    """The oracle, going on where a task does not fit."""
+    del cap
+    return optimus.allocate(slot, draft, slot.seconds, fill=True)
+
+
+def _probe(slot: Slot, draft: Draft, cap: int) -> Draft:
+    del cap
+    return probe(slot, draft)
+
+
+RULES: dict[str, Callable[[Slot, Draft, int], Draft]] = {
+    "drf": _drf,
+    "fifo": _fifo,
+    "srtf": _srtf,
+    "tetris": _tetris,
+    "optimus_oracle": _oracle,
+    "optimus_fill": _fill,
+    "probe": _probe,
+}

@@ -1,0 +1,163 @@
+"""DL2's workload: elastic training jobs that arrive in slots, by one of four patterns.
+
+Source: DL2, evaluation; specification, section 11, and core, section 6.
+"""
+
+import math
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from jaxsched.elastic.jobs import DL2_JOBS
+from jaxsched.elastic.models import MODELS
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import JobTable
+from jaxsched.traces.draws import generator
+
+Arrival = Literal["trace", "poisson", "uniform", "google"]
+VariationLevel = Literal["slot", "job"]
+Floats = npt.NDArray[np.float64]
+
+SLOT_S = 1200
+SLOTS_PER_DAY = 72
+MEAN_EPOCHS, MEDIAN_EPOCHS = 100.0, 60.0
+LEAST_EPOCHS, MOST_EPOCHS = 5, 720
+NUM_FACTORS = 64  # slots after which a job's speed factors repeat
+LEAST_FACTOR = 0.05
+BRANCH = 2  # of the seed's tree: draws of other generators are independent of these
+GOOGLE_ARRIVALS = np.array(
+    [
+        *(6, 134, 8, 7, 8, 10, 9, 7, 6, 5, 6, 5, 7, 8, 9, 6, 8, 8, 8, 8, 7, 5, 5, 7, 9),
+        *(7, 5, 5, 5, 3, 5, 6, 4, 6, 6, 6, 7, 7, 4, 5, 5, 3, 5, 5, 4, 6, 5, 6, 5, 3),
+        *(4, 4, 6, 7, 7, 7, 7, 7, 6, 6, 6, 6, 7, 6, 4, 6, 4, 5, 4, 6, 5, 6, 5, 7, 6),
+    ]
+)
+"""Published pattern of arrivals in a Google cluster, per slot."""
+GOOGLE_FULL = 10  # arrivals of the pattern that count as the peak
+GOOGLE_OFFSETS = 5
+
+
+def dl2_tables(
+    seed: int,
+    num_tables: int,
+    *,
+    num_jobs: int = 60,
+    peak: float = 2.0,
+    arrival: Arrival = "trace",
+    num_types: int = len(MODELS),
+    variation: float = 0.0,
+    variation_level: VariationLevel = "slot",
+    epoch_error: float = 0.0,
+) -> list[JobTable]:
+    """Tables of jobs, the first submitted at 0, sorted by submission.
+
+    Table ``k`` of a seed is the same however many are asked for. Settings share their underlying
+    random numbers: arrivals, types, epochs, noise and estimate errors are drawn independently.
+
+    Args:
+      seed: whole number from 0 on.
+      num_tables: how many tables.
+      num_jobs: jobs in each.
+      peak: arrivals per slot at the busiest time (``trace``, ``google``) or on average.
+      arrival: pattern: a day and week cycle, Poisson, uniform on ``0 .. 2 peak``, or Google's.
+      num_types: types are uniform over the first so many.
+      variation: the speed of a job in a slot is ``1 + variation * u`` of the model's, u uniform
+        on [-1, 1], at least 0.05.
+      variation_level: one ``u`` per job and slot, or one per job.
+      epoch_error: jobs really take ``1 + epoch_error * u`` times the epochs expected.
+
+    Raises:
+      JaxschedError: a value is out of range.
+    """
+    for name, value in {"num_tables": num_tables, "num_jobs": num_jobs}.items():
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise JaxschedError(f"{name} is {value!r}; accepted: a whole number from 1 on")
+    checks = (
+        ("peak", peak, 0 < peak < 1e6, "a number above 0"),
+        ("arrival", arrival, arrival in get_args(Arrival), f"one of {_names(Arrival)}"),
+        ("num_types", num_types, num_types in range(1, len(MODELS) + 1), f"1 .. {len(MODELS)}"),
+        ("variation", variation, 0 <= variation < math.inf, "a number from 0 on"),
+        (
+            "variation_level",
+            variation_level,
+            variation_level in get_args(VariationLevel),
+            f"one of {_names(VariationLevel)}",
+        ),
+        ("epoch_error", epoch_error, 0 <= epoch_error < 1, "a number from 0 to below 1"),
+    )
+    for name, found, holds, accepted in checks:
+        if not holds:
+            raise JaxschedError(f"{name} is {found!r}; accepted: {accepted}")
+    # Patterns that round could otherwise never submit a job.
+    if arrival in ("uniform", "google") and round(2 * peak if arrival == "uniform" else peak) < 1:
+        raise JaxschedError(f"peak is {peak!r}; accepted for {arrival}: enough for one job a slot")
+
+    def table(index: int) -> JobTable:
+        draws = [generator(seed, BRANCH, index, part) for part in range(5)]
+        epochs = _epochs(draws[2], num_jobs)
+        error = draws[4].uniform(-1.0, 1.0, num_jobs)
+        columns = {
+            "submit_time": _submissions(draws[0], num_jobs, peak, arrival),
+            "model": draws[1].integers(0, num_types, num_jobs),
+            "epochs": epochs,
+            "true_epochs": epochs * (1.0 + epoch_error * error),
+            "speed_factor": _factors(draws[3], num_jobs, variation, variation_level),
+        }
+        return JobTable(columns, f"dl2-{arrival}-{seed}-{index}", schema=DL2_JOBS)
+
+    return [table(index) for index in range(num_tables)]
+
+
+def arrival_shape(slot: npt.ArrayLike) -> Floats:
+    """Share of the peak at which jobs arrive in a slot, a stand-in for the paper's Fig. 8a.
+
+    Busiest at 15 h, half as busy on days 5 and 6 of a week; slot 0 is at 8 h of day 0.
+    """
+    slot = np.asarray(slot) + 24
+    hour = (slot % SLOTS_PER_DAY) / 3.0
+    weekend = (slot // SLOTS_PER_DAY) % 7 >= 5
+    return (0.25 + 0.75 * np.exp(-(((hour - 15.0) / 4.5) ** 2))) * np.where(weekend, 0.5, 1.0)
+
+
+def _names(choices: object) -> str:
+    return ", ".join(get_args(choices))
+
+
+def _submissions(
+    draw: np.random.Generator, num_jobs: int, peak: float, arrival: Arrival
+) -> npt.NDArray[np.int64]:
+    """Submission times (s): arrivals slot by slot, from the first that has any."""
+    offset = int(draw.integers(0, GOOGLE_OFFSETS))
+    slots: list[int] = []
+    slot = 0
+    while len(slots) < num_jobs:
+        if arrival == "google":
+            share = min(1.0, GOOGLE_ARRIVALS[(slot + offset) % len(GOOGLE_ARRIVALS)] / GOOGLE_FULL)
+            count = round(peak * share)
+        elif arrival == "uniform":
+            count = int(draw.integers(0, round(2 * peak) + 1))
+        else:
+            rate = peak * float(arrival_shape(slot)) if arrival == "trace" else peak
+            count = int(draw.poisson(rate))
+        slots += [slot] * count
+        slot += 1
+    times = np.array(slots[:num_jobs], np.int64)
+    return (times - times[0]) * SLOT_S
+
+
+def _epochs(draw: np.random.Generator, num_jobs: int) -> Floats:
+    """Log-normal epochs, rounded and clipped."""
+    sigma = math.sqrt(2.0 * math.log(MEAN_EPOCHS / MEDIAN_EPOCHS))
+    drawn = MEDIAN_EPOCHS * np.exp(sigma * draw.standard_normal(num_jobs))
+    return np.clip(np.rint(drawn), LEAST_EPOCHS, MOST_EPOCHS)
+
+
+def _factors(
+    draw: np.random.Generator, num_jobs: int, variation: float, level: VariationLevel
+) -> Floats:
+    """Speed factors ``[n, F]``."""
+    if variation == 0:
+        return np.ones((num_jobs, 1))
+    shape = (num_jobs, NUM_FACTORS if level == "slot" else 1)
+    return np.maximum(LEAST_FACTOR, 1.0 + variation * draw.uniform(-1.0, 1.0, shape))

@@ -1,0 +1,1 @@
+"""Networks, agents and recipes of the system."""

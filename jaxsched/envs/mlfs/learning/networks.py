@@ -1,0 +1,162 @@
+"""The policy and value networks of MLF-RL (specification, section 10).
+
+The paper gives no architecture. Here every server is read by the same layers, together with the
+cluster and the task on offer; the queue is scored from the mean of what they make of the servers.
+So weights do not depend on the number of servers, and the order of servers carries no meaning:
+permuting them permutes their logits.
+
+Axes: ``...`` any leading axes, ``S`` servers, ``I`` entries of cluster and task that are read,
+``H`` width of the last hidden layer.
+"""
+
+from typing import NamedTuple
+
+import flax.linen as nn
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.envs.mlfs.observation import NUM_GLOBAL, NUM_SERVER, NUM_TASK, TASK_NAMES
+from jaxsched.errors import JaxschedError
+from jaxsched.networks import description as nd
+from jaxsched.networks.mlp import layers, mlp
+from jaxsched.types import Array
+
+HIDDEN_FROM_RL = ("urgency", "loss_share", "size", "time_left", "priority")
+"""Entries of the task that the baseline ``rl`` does not see (specification, section 9)."""
+
+NUM_COMMON = NUM_GLOBAL + NUM_TASK
+SMALL = nn.initializers.normal(0.01)  # of the heads: a new policy is near uniform, a value near 0
+
+
+class Reading(NamedTuple):
+    """What the layers before the heads make of an observation; float32.
+
+    Attributes:
+      servers: ``[..., S, H]``, one embedding per server.
+      queue: ``[..., H]``, of the cluster, the task and the servers' mean.
+    """
+
+    servers: Array
+    queue: Array
+
+
+def seen_runs(hidden_inputs: tuple[str, ...]) -> list[tuple[int, int]]:
+    """Stretches ``start, stop`` of the cluster's and the task's entries without the hidden ones.
+
+    Args:
+      hidden_inputs: names of entries of the task.
+
+    Raises:
+      JaxschedError: not an entry of the task.
+    """
+    unknown = [name for name in hidden_inputs if name not in TASK_NAMES]
+    if unknown:
+        raise JaxschedError(
+            f"hidden_inputs has {', '.join(unknown)}; accepted: {', '.join(TASK_NAMES)}"
+        )
+    seen = np.array([True] * NUM_GLOBAL + [name not in hidden_inputs for name in TASK_NAMES])
+    edges = np.flatnonzero(np.diff(seen, prepend=False, append=False))
+    return [(int(start), int(stop)) for start, stop in edges.reshape(-1, 2)]
+
+
+class ServerNetwork(nn.Module):
+    """What the policy and the value have in common.
+
+    Attributes:
+      num_servers: S; weights do not depend on it.
+      hidden: widths of the layers shared by the servers, and of those that read their mean.
+      hidden_inputs: names of entries of the task that are not read.
+    """
+
+    num_servers: int
+    hidden: tuple[int, ...] = (64, 64)
+    hidden_inputs: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the attributes.
+
+        Raises:
+          JaxschedError: no server, widths that make no network, or an unknown entry.
+        """
+        if self.num_servers < 1:
+            raise JaxschedError(f"num_servers is {self.num_servers}; it must be at least 1")
+        if not self.hidden or min(self.hidden) < 1:
+            raise JaxschedError(
+                f"hidden is {tuple(self.hidden)}; accepted: one or more widths of at least 1"
+            )
+        seen_runs(self.hidden_inputs)
+        super().__post_init__()
+
+    def read(self, observation: Array) -> Reading:
+        """The layers before the heads, of float32 ``[..., 8 + 26 + 10 S]``.
+
+        Raises:
+          JaxschedError: the observation is of another number of servers.
+        """
+        lead, size = observation.shape[:-1], observation.shape[-1]
+        expected = NUM_COMMON + NUM_SERVER * self.num_servers
+        if size != expected:
+            raise JaxschedError(
+                f"an observation of {size} entries; that of {self.num_servers} servers has "
+                f"{expected}"
+            )
+        runs = seen_runs(self.hidden_inputs)
+        common = jnp.concatenate([observation[..., a:b] for a, b in runs], axis=-1)
+        everywhere = (*lead, self.num_servers, common.shape[-1])
+        commons = jnp.broadcast_to(common[..., None, :], everywhere)
+        servers = observation[..., NUM_COMMON:].reshape(*lead, self.num_servers, NUM_SERVER)
+        servers = mlp(jnp.concatenate([commons, servers], axis=-1), "server", self.hidden)
+        mean = jnp.mean(servers, axis=-2)
+        queue = mlp(jnp.concatenate([common, mean], axis=-1), "queue", self.hidden)
+        return Reading(servers, queue)
+
+
+class ServerPolicy(ServerNetwork):
+    """Logits of the servers and of the queue."""
+
+    @nn.compact
+    def __call__(self, observation: Array) -> Array:
+        """Observation float32 ``[..., 8 + 26 + 10 S]`` to logits float32 ``[..., S + 1]``."""
+        reading = self.read(observation)
+        servers = nn.Dense(1, kernel_init=SMALL, name="server_logit")(reading.servers)
+        queue = nn.Dense(1, kernel_init=SMALL, name="queue_logit")(reading.queue)
+        return jnp.concatenate([servers[..., 0], queue], axis=-1)
+
+    def describe(self) -> list[nd.Step]:
+        """The network as steps that can be followed without JAX; layers named as its weights."""
+        runs = seen_runs(self.hidden_inputs)
+        parts = [f"seen_{i}" for i in range(len(runs))]
+        server_layers, queue_layers = layers("server", self.hidden), layers("queue", self.hidden)
+        return [
+            *(
+                nd.take(nd.OBSERVATION, part, start=start, stop=stop)
+                for part, (start, stop) in zip(parts, runs, strict=True)
+            ),
+            nd.concat(parts, "common"),
+            nd.repeat("common", "commons", self.num_servers),
+            nd.take(nd.OBSERVATION, "flat_servers", start=NUM_COMMON),
+            nd.reshape("flat_servers", "servers", (self.num_servers, NUM_SERVER)),
+            nd.concat(("commons", "servers"), "servers_in_context"),
+            *nd.dense_stack("servers_in_context", server_layers),
+            nd.dense(server_layers[-1], "server_logit", activation="linear"),
+            nd.reshape("server_logit", "server_logits", (self.num_servers,)),
+            nd.mean(server_layers[-1], "mean_server"),
+            nd.concat(("common", "mean_server"), "queue"),
+            *nd.dense_stack("queue", queue_layers),
+            nd.dense(queue_layers[-1], "queue_logit", activation="linear"),
+            nd.concat(("server_logits", "queue_logit"), nd.SCORES),
+        ]
+
+
+class ServerValue(ServerNetwork):
+    """The value of an observation.
+
+    The specification lets the queue's logit and the value share their layers. PPO here takes two
+    networks, so this is the same make with weights of its own.
+    """
+
+    @nn.compact
+    def __call__(self, observation: Array) -> Array:
+        """Observation float32 ``[..., 8 + 26 + 10 S]`` to values float32 ``[...]``."""
+        reading = self.read(observation)
+        return nn.Dense(1, kernel_init=SMALL, name="value")(reading.queue)[..., 0]

@@ -1,0 +1,1 @@
+"""The rules of the system, with no word of learning in them."""

@@ -1,0 +1,141 @@
+"""The rules of MLFS' cluster (specification, section 3): admit, order, migrate, offer, run.
+
+A slot begins with ``begin_slot``, goes through its offers by ``answer``, and ends with
+``execution.run_slot``. Axes: ``A`` jobs, ``K`` places for tasks.
+"""
+
+import jax.numpy as jnp
+
+from jaxsched.envs.mlfs.simulator import graph, migration
+from jaxsched.envs.mlfs.simulator.execution import Ended, run_slot, stop_limit
+from jaxsched.envs.mlfs.simulator.offers import open_offers
+from jaxsched.envs.mlfs.simulator.orders import job_priority
+from jaxsched.envs.mlfs.simulator.placing import with_next_offer
+from jaxsched.envs.mlfs.simulator.priority import mlf_priority
+from jaxsched.envs.mlfs.simulator.rules import Rules
+from jaxsched.envs.mlfs.simulator.state import (
+    ABSENT,
+    NOBODY,
+    NOT_READY,
+    WAITING,
+    Active,
+    State,
+    Tasks,
+    empty_state,
+    running_tasks,
+)
+from jaxsched.envs.mlfs.simulator.tables import (
+    NEVER,
+    Job,
+    Params,
+    jobs_at,
+    submit_slot,
+    submitted_by,
+)
+from jaxsched.types import Array
+
+
+def first_slot(rules: Rules, params: Params, episode: Array) -> State:
+    """The idle cluster at the first submission, offers open."""
+    classes = len(rules.classes)
+    state = empty_state(rules.cluster, rules.window, classes, params.max_running, episode)
+    return begin_slot(rules, params, state)
+
+
+def begin_slot(rules: Rules, params: Params, state: State) -> State:
+    """Steps 1-4 up to the first offer; idle slots are skipped."""
+    state = admit(rules, params, state)
+    jobs = jobs_at(params, state.episode, state.active.job)
+    rows = migration.rows_of(jobs, state.active, state.running, state.slot)
+    measured = migration.total(rules, state.running, rows, rows.demand)
+    if rules.measures:
+        priority = mlf_priority(
+            params,
+            jobs,
+            state.active,
+            state.tasks,
+            state.slot,
+            use_urgency=rules.use_urgency,
+            use_deadline=rules.use_deadline,
+        )
+        state = state._replace(tasks=state.tasks._replace(priority=priority))
+        if rules.use_migration:
+            state, measured = migration.leave_overload(rules, state, rows, measured)
+        loads = measured
+    else:
+        loads = migration.total(rules, state.running, rows, rows.nominal)
+        if rules.order == "gandiva":
+            state, measured, loads = migration.gandiva_moves(
+                rules, state, jobs, rows, measured, loads
+            )
+        counts = running_tasks(state.running, rules.window)
+        by_job = job_priority(rules, jobs, state.active, counts, state.slot)
+        priority = jnp.broadcast_to(by_job[:, None], state.tasks.priority.shape)
+        state = state._replace(tasks=state.tasks._replace(priority=priority))
+    offers = open_offers(rules, jobs, state.active, state.tasks, loads, state.slot)
+    state = state._replace(loads=loads, measured=(measured.gpu, measured.cpu), offers=offers)
+    return with_next_offer(rules, params, state)
+
+
+def admit(rules: Rules, params: Params, state: State) -> State:
+    """Step 1: submitted jobs enter the window in the order of the table, while it has room."""
+    following = submit_slot(params, state.episode, state.admitted)
+    idle = jnp.all(state.active.job == NOBODY) & (following < NEVER)
+    slot = jnp.where(idle, jnp.maximum(state.slot, following), state.slot)
+    submitted = submitted_by(params, state.episode, slot, state.submitted)
+    free = state.active.job == NOBODY
+    rank = jnp.cumsum(free.astype(jnp.int32)) - 1
+    job = state.admitted + rank
+    enters = free & (job < submitted)
+    jobs = jobs_at(params, state.episode, jnp.where(enters, job, NOBODY))
+    limit = stop_limit(jobs, jnp.bool_(False)) if rules.use_mlfc else jobs.iterations
+    old = state.active
+
+    def new(values: Array | int, before: Array) -> Array:
+        return jnp.where(enters, values, before)
+
+    active = Active(
+        job=new(job, old.job),
+        iterations=new(0, old.iterations),
+        by_deadline=new(0, old.by_deadline),
+        limit=new(limit, old.limit),
+        home=new(NOBODY, old.home),
+        start=new(NOBODY, old.start),
+        run_slots=new(0, old.run_slots),
+        attained=new(0, old.attained),
+        gpu=new(jobs.gpu_demand, old.gpu),
+        cpus=new(jobs.cpus, old.cpus),
+        mem=new(jobs.mem, old.mem),
+    )
+    starts = enters[:, None]
+    is_root, there = graph.roots(jobs), graph.present(jobs)
+    fresh = jnp.where(is_root, WAITING, jnp.where(there, NOT_READY, ABSENT)).astype(jnp.int8)
+    tasks = Tasks(
+        state=jnp.where(starts, fresh, state.tasks.state),
+        server=jnp.where(starts, jnp.int16(NOBODY), state.tasks.server),
+        left=jnp.where(starts, 0, state.tasks.left),
+        since=jnp.where(starts, slot, state.tasks.since),
+        priority=state.tasks.priority,
+    )
+    entered = jnp.sum(enters, dtype=jnp.int32)
+    woken = jnp.sum(starts & is_root, dtype=jnp.int32)
+    return state._replace(
+        slot=slot,
+        admitted=state.admitted + entered,
+        submitted=submitted,
+        active=active,
+        tasks=tasks,
+        waiting=state.waiting + woken,
+    )
+
+
+def end_slot(rules: Rules, params: Params, state: State) -> tuple[State, Ended, Job]:
+    """Steps 5-7, and the jobs of the window before them."""
+    jobs = jobs_at(params, state.episode, state.active.job)
+    after, happened = run_slot(rules, jobs, state)
+    return after, happened, jobs
+
+
+def over(params: Params, state: State) -> Array:
+    """Whether every job has finished, bool scalar."""
+    return state.finished >= params.num_jobs.at[state.episode].get(mode="promise_in_bounds")

@@ -1,0 +1,137 @@
+"""Which task is offered next (specification, section 3.4).
+
+Loads only grow while a slot's tasks are placed, so a task that no server can take stays so until
+the slot ends: the next offer is the first in the order among the tasks that some server can take.
+Tasks of a job differ in their estimated demand alone, so that counting the servers with room for
+each class of demand is enough. Axes: ``A`` jobs, ``K`` places for tasks, ``C`` classes of demand,
+``S`` servers.
+"""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.envs.mlfs.jobs import MAX_TASKS
+from jaxsched.envs.mlfs.simulator import cluster as cl
+from jaxsched.envs.mlfs.simulator.cluster import Demand, Loads, Servers, div
+from jaxsched.envs.mlfs.simulator.rules import Rules
+from jaxsched.envs.mlfs.simulator.selection import LATE
+from jaxsched.envs.mlfs.simulator.state import (
+    MIGRANT,
+    NOBODY,
+    NOMINAL,
+    WAITING,
+    Active,
+    Offers,
+    Tasks,
+    layer_of,
+    number_of,
+    wave,
+)
+from jaxsched.envs.mlfs.simulator.tables import Job, as_columns
+from jaxsched.types import Array
+
+NONE = -(2**31)
+
+
+def open_offers(
+    rules: Rules, jobs: Job, active: Active, tasks: Tasks, loads: Loads, slot: Array
+) -> Offers:
+    """The offers of a slot whose loads, priorities and migrants are known.
+
+    Args:
+      rules: static options.
+      jobs: of the window, ``[A]``.
+      active: the same.
+      tasks: nothing is offered yet.
+      loads: without the migrants'.
+      slot: t.
+    """
+    place = jnp.arange(MAX_TASKS)
+    columns = as_columns(jobs)
+    classes = class_of(rules, columns, active.job[:, None], tasks.state, slot, place)
+    best = best_of(rules, tasks.state, tasks.priority, classes)
+    everywhere = servers_with_room(rules, active, cl.all_servers(rules.cluster, loads))
+    room = jnp.sum(everywhere, axis=-1, dtype=jnp.int32)
+    return Offers(jnp.int32(NOBODY), jnp.int32(0), best, room, jnp.int32(0))
+
+
+def class_of(rules: Rules, jobs: Job, job: Array, state: Array, slot: Array, place: Array) -> Array:
+    """Class of the estimated demand of tasks; waiting ones are estimated at the nominal demand."""
+    nominal = rules.classes.index(NOMINAL)
+    if len(rules.classes) == 1:
+        return jnp.full(jnp.broadcast_shapes(state.shape, place.shape), nominal)
+    measured = div(wave(slot, job, number_of(jobs, place)) - rules.classes[0], 100)
+    return jnp.where(state == MIGRANT, measured, nominal)
+
+
+def best_of(rules: Rules, state: Array, priority: Array, classes: Array) -> Array:
+    """Highest priority of the tasks on offer by class, int32 ``[..., C]`` of ``[..., K]``."""
+    on_offer = (state == WAITING) | (state == MIGRANT)
+    best = [
+        jnp.max(jnp.where(on_offer & (classes == index), priority, NONE), axis=-1)
+        for index in range(len(rules.classes))
+    ]
+    return jnp.stack(best, axis=-1)
+
+
+def servers_with_room(rules: Rules, active: Active, servers: Servers) -> Array:
+    """Which servers could take a task of each job and class, bool ``[A, C, S]``."""
+    demand = estimate(rules, Demand(active.gpu, active.cpus, active.mem))
+    return fits(rules, servers, demand)
+
+
+def estimate(rules: Rules, nominal: Demand) -> Demand:
+    """Estimated demand by class, ``[..., C, 1]`` of ``[...]``."""
+    pm = np.array(rules.classes, np.int32)
+    gpu = div(nominal.gpu[..., None] * pm, NOMINAL)
+    cpu = nominal.cpu[..., None] * pm
+    mem = jnp.broadcast_to(nominal.mem[..., None], gpu.shape)
+    return Demand(gpu[..., None], cpu[..., None], mem[..., None])
+
+
+def fits(rules: Rules, servers: Servers, demand: Demand) -> Array:
+    """Servers that can take the demand, bool ``[..., S]`` of ``[..., 1]``."""
+    test = cl.fits_threshold if rules.measures else cl.fits_nominal
+    return test(rules.cluster, servers, demand)
+
+
+def next_offer(
+    rules: Rules,
+    jobs: Callable[[Array], Job],
+    active: Active,
+    tasks: Tasks,
+    offers: Offers,
+    slot: Array,
+) -> Offers:
+    """``offers`` with the first task of the order that some server can take, if there is one.
+
+    Order: priority descending, then job, then task (graphene: then layer, then task).
+
+    Args:
+      rules: static options.
+      jobs: function of a place in the window that gives the job there.
+      active: jobs of the window.
+      tasks: their tasks.
+      offers: to be continued.
+      slot: t.
+    """
+    possible = jnp.where(offers.room > 0, offers.best, NONE)
+    by_job = jnp.max(possible, axis=-1)
+    highest = jnp.max(by_job)
+    candidates = (by_job == highest) & (active.job >= 0)
+    first = jnp.min(jnp.where(candidates, active.job, LATE))
+    place = jnp.sum(jnp.where(active.job == first, jnp.arange(rules.window), 0))
+    job = jobs(place)
+    state, priority = tasks.state[place], tasks.priority[place]
+    index = jnp.arange(MAX_TASKS)
+    classes = class_of(rules, job, first, state, slot, index)
+    room = jnp.any(
+        (classes[:, None] == np.arange(len(rules.classes))) & (offers.room[place] > 0), axis=-1
+    )
+    on_offer = ((state == WAITING) | (state == MIGRANT)) & room & (priority == highest)
+    turn = index + (MAX_TASKS * layer_of(job, index) if rules.order == "graphene" else 0)
+    task = jnp.min(jnp.where(on_offer, turn, LATE)) % MAX_TASKS
+    there = (highest > NONE) & (offers.made < rules.max_offers)
+    return offers._replace(place=jnp.where(there, place, NOBODY), task=jnp.where(there, task, 0))

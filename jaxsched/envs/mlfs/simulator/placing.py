@@ -1,0 +1,262 @@
+"""The task on offer, and what placing it does (specification, sections 2 and 3).
+
+Axes: ``S`` servers, ``G`` GPUs, ``K`` places for tasks.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.envs.mlfs.jobs import MAX_PARTITIONS, MAX_TASKS, MAX_WIDTH
+from jaxsched.envs.mlfs.simulator import cluster as cl
+from jaxsched.envs.mlfs.simulator import offers as off
+from jaxsched.envs.mlfs.simulator.cluster import FULL, Demand, div
+from jaxsched.envs.mlfs.simulator.rules import Rules
+from jaxsched.envs.mlfs.simulator.selection import first_least
+from jaxsched.envs.mlfs.simulator.state import (
+    MIGRANT,
+    NOBODY,
+    NOMINAL,
+    OFFERED,
+    RUNNING,
+    Running,
+    State,
+    layer_of,
+    num_layers,
+    number_of,
+    wave,
+)
+from jaxsched.envs.mlfs.simulator.tables import Job, Params, jobs_at
+from jaxsched.types import Array
+
+
+class Communication(NamedTuple):
+    """What an instance sends and receives (section 2).
+
+    Attributes:
+      layer: int32, of the task.
+      layers: int32, of its job.
+      total_mb: int32.
+      local_mb: int32 ``[S]``, of it inside each server.
+    """
+
+    layer: Array
+    layers: Array
+    total_mb: Array
+    local_mb: Array
+
+    @property
+    def local_share(self) -> Array:
+        """Communication inside each server, pm of all; int32 ``[S]``."""
+        return div(FULL * self.local_mb, jnp.maximum(self.total_mb, 1))
+
+
+class Offered(NamedTuple):
+    """The task on offer; of nobody, junk with an empty ``valid``, where there is none.
+
+    Attributes:
+      there: bool, there is an offer.
+      place: int32, of the job in the window.
+      task: int32, place of the task.
+      which: int32, job of the episode.
+      number: int32, k.
+      job: its row.
+      migrant: bool, it was running until now.
+      pm: int32, estimated demand over the nominal one.
+      talk: its communication.
+      last: int32, server it ran on last, -1 before.
+      left: int32, mmin of a started instance, 0 of others.
+      valid: bool ``[S]``, servers that can take it.
+    """
+
+    there: Array
+    place: Array
+    task: Array
+    which: Array
+    number: Array
+    job: Job
+    migrant: Array
+    pm: Array
+    talk: Communication
+    last: Array
+    left: Array
+    valid: Array
+
+    @property
+    def work(self) -> Array:
+        """Mmin of one instance at full speed."""
+        return self.job.work[self.task % MAX_PARTITIONS]
+
+    @property
+    def moves(self) -> Array:
+        """Servers on which it would have to be moved, bool ``[S]``."""
+        servers = jnp.arange(self.valid.shape[0])
+        return (self.last >= 0) & (servers != self.last)
+
+    @property
+    def estimate(self) -> Demand:
+        """Estimated demand."""
+        return demand_of(self.job, self.pm)
+
+
+def demand_of(job: Job, pm: Array) -> Demand:
+    """Demand of a task at ``pm`` of the nominal one."""
+    return Demand(div(job.gpu_demand * pm, NOMINAL), job.cpus * pm, job.mem)
+
+
+def offered(rules: Rules, params: Params, state: State) -> Offered:
+    """The task that a state offers."""
+    offers, active = state.offers, state.active
+    there = offers.place != NOBODY
+    place, task = jnp.maximum(offers.place, 0), offers.task
+    index = active.job[place]
+    job = jobs_at(params, state.episode, jnp.where(there, index, NOBODY))
+    phase = state.tasks.state[place, task]
+    migrant = phase == MIGRANT
+    number = number_of(job, task)
+    pm = jnp.where(migrant, wave(state.slot, index, number), NOMINAL)
+    talk = communication(rules, state, job, place, task)
+    demand = Demand(*(x[None] for x in demand_of(job, pm)))
+    room = off.fits(rules, cl.all_servers(rules.cluster, state.loads), demand)
+    return Offered(
+        there=there,
+        place=place,
+        task=task,
+        which=index,
+        number=number,
+        job=job,
+        migrant=migrant,
+        pm=pm,
+        talk=talk,
+        last=state.tasks.server[place, task].astype(jnp.int32),
+        left=state.tasks.left[place, task],
+        valid=room & there,
+    )
+
+
+def communication(rules: Rules, state: State, job: Job, place: Array, task: Array) -> Communication:
+    """Communication of the task at ``task`` of the job ``job`` at ``place`` of the window."""
+    layer = layer_of(job, task)
+    layers = num_layers(job)
+    root, sink = layer == 0, layer == layers - 1
+    ends_mb = job.server_mb * (root.astype(jnp.int32) + sink)
+    parents = task - task % MAX_PARTITIONS + (layer - 1) * job.width + np.arange(MAX_WIDTH)
+    real = (np.arange(MAX_WIDTH) < job.width) & ~root
+    ran_on = jnp.where(real, state.tasks.server[place][parents % MAX_TASKS], NOBODY)
+    servers = np.arange(rules.cluster.num_servers)
+    there_too = jnp.sum(ran_on == servers[:, None], axis=-1, dtype=jnp.int32)
+    home = state.active.home[place]
+    at_home = (home == NOBODY) | (home == servers)
+    return Communication(
+        layer,
+        layers,
+        job.worker_mb * jnp.where(root, 0, job.width) + ends_mb,
+        job.worker_mb * there_too + jnp.where(at_home, ends_mb, 0),
+    )
+
+
+def link_load(rules: Rules, work: Array, cross_mb: Array) -> Array:
+    """MB per minute of a task that sends ``cross_mb`` to other servers."""
+    return div(cross_mb * FULL, work + sent_minutes(rules, cross_mb))
+
+
+def sent_minutes(rules: Rules, cross_mb: Array) -> Array:
+    """Mmin that it takes to send ``cross_mb``."""
+    return div(cross_mb * FULL, rules.cluster.flow_rate)
+
+
+def answer(rules: Rules, params: Params, state: State, action: Array) -> State:
+    """Take the answer to the offer: a valid server, or anything else to leave the task waiting."""
+    offer = offered(rules, params, state)
+    num_servers = rules.cluster.num_servers
+    inside = jnp.clip(action, 0, num_servers - 1)
+    placed = (action == inside) & offer.valid[inside]
+    state = _placed(rules, state, offer, inside, placed)
+    place, task, tasks = offer.place, offer.task, state.tasks
+    target = jnp.where(offer.there, place, rules.window)
+    after = jnp.where(placed, RUNNING, tasks.state[place, task] | OFFERED).astype(jnp.int8)
+    priority = tasks.priority
+    if rules.order == "fair":
+        lowered = jnp.where(placed, offer.job.gpu_demand, 0)
+        priority = priority.at[place].add(-lowered)
+    tasks = tasks._replace(
+        state=tasks.state.at[target, task].set(after, mode="drop"), priority=priority
+    )
+    classes = off.class_of(
+        rules, offer.job, offer.which, tasks.state[place], state.slot, jnp.arange(MAX_TASKS)
+    )
+    best = off.best_of(rules, tasks.state[place], priority[place], classes)
+    offers = state.offers._replace(
+        best=state.offers.best.at[target].set(best, mode="drop"),
+        made=state.offers.made + offer.there,
+    )
+    state = state._replace(tasks=tasks, offers=offers)
+    return with_next_offer(rules, params, state)
+
+
+def with_next_offer(rules: Rules, params: Params, state: State) -> State:
+    """The state with its next offer, if there is one."""
+
+    def job_at(place: Array) -> Job:
+        return jobs_at(params, state.episode, state.active.job[place])
+
+    offers = off.next_offer(rules, job_at, state.active, state.tasks, state.offers, state.slot)
+    return state._replace(offers=offers)
+
+
+def _placed(rules: Rules, state: State, offer: Offered, server: Array, placed: Array) -> State:
+    """The state after the offer is placed on a server, if it is; the task's state is not set."""
+    active, tasks, loads = state.active, state.tasks, state.loads
+    cluster = rules.cluster
+    there = np.arange(cluster.max_gpus) < jnp.asarray(cluster.num_gpus)[server]
+    gpu = first_least(there, loads.gpu[server])
+    cross = offer.talk.total_mb - offer.talk.local_mb[server]
+    fresh = offer.left == 0
+    moved = (offer.last >= 0) & (server != offer.last)
+    left = jnp.where(fresh, offer.work + sent_minutes(rules, cross), offer.left)
+    left = left + jnp.where(moved, rules.move_work, 0)
+    sent = jnp.where(fresh, cross, 0) + jnp.where(moved, rules.move_mb, 0)
+    bandwidth = link_load(rules, offer.work, cross)
+
+    nowhere = jnp.where(placed, server, cluster.num_servers)
+    running = state.running
+    row = jnp.min(jnp.where(running.task == NOBODY, np.arange(running.task.shape[0]), cl.NO_GPU))
+    row = jnp.where(placed, row, cl.NO_GPU)
+    taken = Running(
+        task=offer.place * MAX_TASKS + offer.task,
+        server=server,
+        gpu=gpu,
+        left=left,
+        bandwidth=bandwidth,
+        local=offer.talk.local_share[server],
+    )
+    running = jax.tree.map(lambda old, new: old.at[row].set(new, mode="drop"), running, taken)
+
+    before = off.servers_with_room(rules, active, cl.one_server(cluster, loads, server))
+    grown = cl.with_task(loads, nowhere, gpu, offer.estimate, bandwidth)
+    after = off.servers_with_room(rules, active, cl.one_server(cluster, grown, server))
+    measured = demand_of(offer.job, wave(state.slot, offer.which, offer.number))
+    used_gpu, used_cpu = state.measured
+    home = jnp.where(active.home[offer.place] == NOBODY, server, active.home[offer.place])
+    place = jnp.where(placed, offer.place, rules.window)
+    return state._replace(
+        active=active._replace(home=active.home.at[place].set(home, mode="drop")),
+        tasks=tasks._replace(
+            server=tasks.server.at[place, offer.task].set(server.astype(jnp.int16), mode="drop")
+        ),
+        running=running,
+        loads=grown,
+        measured=(
+            used_gpu.at[nowhere, gpu].add(measured.gpu, mode="drop"),
+            used_cpu.at[nowhere].add(measured.cpu, mode="drop"),
+        ),
+        offers=state.offers._replace(
+            room=state.offers.room - (before & ~after)[..., 0].astype(jnp.int32)
+        ),
+        waiting=state.waiting - (placed & ~offer.migrant),
+        migrants=state.migrants - (placed & offer.migrant),
+        sent=state.sent + jnp.where(placed, sent, 0),
+        migrations=state.migrations + (placed & offer.migrant & moved),
+    )

@@ -1,0 +1,135 @@
+"""MLF-H's priorities (specification, section 3.1; MLFS, Eqs. 2-6).
+
+Axes: ``A`` jobs, ``K`` = 32 places for tasks, two replicas of ``P`` = 16 partitions.
+"""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from jaxsched.envs.mlfs.jobs import MAX_PARTITIONS, MAX_TASKS, SVM
+from jaxsched.envs.mlfs.simulator.cluster import FULL, div
+from jaxsched.envs.mlfs.simulator.state import WAITING, Active, Tasks, num_layers
+from jaxsched.envs.mlfs.simulator.tables import CAP, Job, Params, as_columns
+from jaxsched.types import Array
+
+NO_PROGRESS_KNOWN = 2  # iterations without a share of their own: the ratio is 1
+RESIDUAL_UNIT = 600_000  # 1000 times ten task-hours, in task-minutes
+LEAST_RESIDUAL = 10  # task-minutes
+HOUR = 60  # minutes
+
+
+class Progress(NamedTuple):
+    """Where jobs stand, int32 ``[...]``.
+
+    Attributes:
+      iteration: I, the one that runs, from 1.
+      after: iterations that remain after it.
+      ratio: pm, its share of the loss reduction so far.
+      residual: remaining task-minutes.
+    """
+
+    iteration: Array
+    after: Array
+    ratio: Array
+    residual: Array
+
+
+def progress_of(jobs: Job, iterations: Array, limit: Array) -> Progress:
+    """Where jobs stand after ``iterations`` of ``limit``."""
+    current = iterations + 1
+    after = jnp.maximum(limit - current, 0)
+    slope = FULL + jobs.curve_a * jnp.maximum(current - 2, 0)
+    share = div(FULL * FULL, jnp.maximum((current - 1) * slope, 1))
+    residual = div((after + 1) * jobs.total_work + FULL - 1, FULL)
+    ratio = jnp.where(current <= NO_PROGRESS_KNOWN, FULL, share)
+    return Progress(current, after, ratio, residual)
+
+
+def slots_left(jobs: Job, after: Array, tail: Array, slot: Array) -> Array:
+    """Minutes in which an instance must end for the job to meet its deadline; may be negative.
+
+    Args:
+      jobs: the jobs.
+      after: their iterations after this one.
+      tail: mmin of the critical path below the instance.
+      slot: t.
+    """
+    return jobs.deadline_min - div(after * jobs.critical + tail, FULL) - slot
+
+
+def mlf_priority(
+    params: Params,
+    jobs: Job,
+    active: Active,
+    tasks: Tasks,
+    slot: Array,
+    *,
+    use_urgency: bool,
+    use_deadline: bool,
+) -> Array:
+    """Priority of every instance, whatever its state; int32 ``[A, K]`` (junk where there is none).
+
+    Args:
+      params: the weights.
+      jobs: of the window, ``[A]``.
+      active: their progress.
+      tasks: their instances.
+      slot: t.
+      use_urgency: the jobs' urgency counts.
+      use_deadline: deadlines count.
+    """
+    progress = progress_of(jobs, active.iterations, active.limit)
+    urgency: Any = jobs.urgency if use_urgency else 1
+    worth = (urgency * progress.ratio)[:, None] * jobs.size
+    worth = div(div(worth, jnp.maximum(progress.iteration, 1)[:, None]), FULL)
+    left = slots_left(as_columns(jobs), progress.after[:, None], jobs.tail, slot)
+    pressing = jnp.where(left > 0, div(HOUR * FULL, jnp.maximum(left, 1)), 0)
+    short = div(RESIDUAL_UNIT, jnp.maximum(progress.residual, LEAST_RESIDUAL))
+    waited = jnp.where(tasks.state == WAITING, div((slot - tasks.since) * FULL, HOUR), 0)
+    if not use_deadline:
+        pressing = jnp.zeros_like(pressing)
+    by_partition = params.g_r * short[:, None] + params.g_d * pressing
+    svm = jobs.model == SVM
+
+    def spread(values: Array) -> Array:
+        """``[A, P]`` as ``[A, K]``."""
+        tiled = jnp.concatenate([values, values], axis=-1)
+        return jnp.where(svm[:, None], values[:, :1], tiled)
+
+    enough = div(100 * CAP, jnp.maximum(params.g_w, 1)) + 1  # of a wait for the cap below
+    waited = jnp.minimum(waited, enough)
+    own = div(spread(by_partition) + params.g_w * waited, 100)
+    worth = over_children(worth[:, None, :], jobs, params.gamma)[:, 0]
+    urgent = own.reshape(-1, MAX_TASKS // MAX_PARTITIONS, MAX_PARTITIONS)
+    urgent = over_children(urgent, jobs, params.gamma).reshape(-1, MAX_TASKS)
+    return div(params.alpha * spread(worth) + (100 - params.alpha) * urgent, 100)
+
+
+def over_children(own: Array, jobs: Job, gamma: Array) -> Array:
+    """``min(own + gamma * sum over the children // 100, CAP)`` from the last layer up.
+
+    Args:
+      own: of partitions, ``[A, D, P]``.
+      jobs: ``[A]``; tasks of SVM have no children.
+      gamma: per cent.
+    """
+    width = jobs.width[:, None]
+    last = num_layers(jobs) - 1
+    none = jnp.zeros(own.shape[:-1], jnp.int32)
+    found: list[Array] = [none] * (2 * MAX_PARTITIONS)
+    for place in reversed(range(MAX_PARTITIONS)):
+        pair, four = 2 * (place // 2 + 1), 4 * (place // 4 + 1)
+        children = jnp.where(
+            width == 1,
+            found[place + 1],
+            jnp.where(
+                width == 2,
+                found[pair] + found[pair + 1],
+                found[four] + found[four + 1] + found[four + 2] + found[four + 3],
+            ),
+        )
+        inner = div(jnp.int32(place), jnp.maximum(jobs.width, 1)) < last
+        total = own[..., place] + jnp.where(inner[:, None], div(gamma * children, 100), 0)
+        found[place] = jnp.minimum(total, CAP)
+    return jnp.stack(found[:MAX_PARTITIONS], axis=-1)

@@ -1,0 +1,354 @@
+"""Job tables of MLFS on the device: packed rows shared by all episodes.
+
+A job is one row of integers, so that a single gather brings everything about it; an episode is a
+range of rows. Axes: ``T`` jobs of all tables, ``E`` episodes, ``J`` jobs of the longest episode,
+``R`` tasks that can run at the same time, ``P`` = 16 partitions.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.envs.mlfs import jobs as graph
+from jaxsched.envs.mlfs.jobs import MAX_PARTITIONS, MAX_TASKS, TASK_JOBS
+from jaxsched.envs.mlfs.simulator.cluster import FULL, Cluster
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import JobTable, validate
+from jaxsched.jobs.columns import to_length
+from jaxsched.ops.bisection import count_from
+from jaxsched.types import Array
+
+SLOT_S = 60
+NEVER = 2**30
+LEAST_WAVE, MOST_WAVE = 800, 1200  # pm, of the measured demand
+CAP = 5_000_000  # of a priority's parts
+
+WEIGHTS = {"alpha": 30, "gamma": 80, "g_d": 30, "g_r": 30, "g_w": 35}
+"""Of the priorities, in per cent (section 3.1)."""
+MOST_WEIGHT = {"alpha": 100, "gamma": 107, "g_d": 1000, "g_r": 1000, "g_w": 1000}
+"""Accepted at most; gamma times four capped children fits in int32."""
+BETAS = {"b1": 0.5, "b2": 0.55, "b3": 0.25, "b4": 0.15, "b5": 0.15}
+"""Of the reward (section 6)."""
+
+
+class Job(NamedTuple):
+    """What the table knows of jobs, int32 ``[...]``; lists are ``[..., P]``.
+
+    Attributes:
+      submit_slot: first slot in which the job can be admitted.
+      submit_min: minutes, rounded down.
+      deadline_min: minutes, rounded down.
+      num_gpus: number of tasks.
+      model: id.
+      iterations: I_max.
+      opt_iter: iterations to 99 % of the final accuracy.
+      req_iter: iterations to the accuracy target.
+      gpu_demand: pm of one GPU for each task.
+      cpus: of each task.
+      mem: GB of each task.
+      worker_mb: MB between two tasks in an iteration.
+      server_mb: MB between a root or sink and the parameter server in an iteration.
+      urgency: 1..10.
+      curve_a: 1000 a of the accuracy curve.
+      option: of MLF-C.
+      allow: of MLF-C.
+      partitions: P of the job.
+      width: w, partitions of a layer.
+      critical: cp, mmin.
+      total_work: of all tasks, mmin.
+      work: mmin of a task of each partition.
+      size: pm of the model's parameters.
+      tail: mmin, of the layers below the partition's.
+    """
+
+    submit_slot: Array
+    submit_min: Array
+    deadline_min: Array
+    num_gpus: Array
+    model: Array
+    iterations: Array
+    opt_iter: Array
+    req_iter: Array
+    gpu_demand: Array
+    cpus: Array
+    mem: Array
+    worker_mb: Array
+    server_mb: Array
+    urgency: Array
+    curve_a: Array
+    option: Array
+    allow: Array
+    partitions: Array
+    width: Array
+    critical: Array
+    total_work: Array
+    work: Array
+    size: Array
+    tail: Array
+
+
+SCALARS = Job._fields[:-3]
+NUM_SCALARS = len(SCALARS)
+
+
+class Params(NamedTuple):
+    """Everything about MLFS that may vary without recompiling.
+
+    Attributes:
+      rows: int32 ``[T + 1, F]``, jobs as ``Job`` has them; the last row is nobody's.
+      acc_max: float32 ``[T + 1]``, accuracy after infinitely many iterations.
+      submit_s: int32 ``[T + 1]``, submission times.
+      offset: int32 ``[E]``, first row of an episode.
+      num_jobs: int32 ``[E]``.
+      traffic_mb: float32 ``[E]``, B_max of the reward, MB.
+      places: int32 ``[J]``; its length is what counts.
+      running: int32 ``[R]``; its length is what counts.
+      alpha: int32, per cent of importance in a priority; the rest is urgency in time.
+      gamma: int32, per cent of the children's priority.
+      g_d: int32, per cent of the deadline term.
+      g_r: int32, per cent of the remaining-time term.
+      g_w: int32, per cent of the waiting term.
+      betas: float32 ``[5]``, of the reward.
+    """
+
+    rows: Array
+    acc_max: Array
+    submit_s: Array
+    offset: Array
+    num_jobs: Array
+    traffic_mb: Array
+    places: Array
+    running: Array
+    alpha: Array
+    gamma: Array
+    g_d: Array
+    g_r: Array
+    g_w: Array
+    betas: Array
+
+    @property
+    def max_jobs(self) -> int:
+        """J."""
+        return self.places.shape[0]
+
+    @property
+    def max_running(self) -> int:
+        """R."""
+        return self.running.shape[0]
+
+
+def build_params(
+    job_tables: Sequence[JobTable],
+    cluster: Cluster,
+    *,
+    comm_rounds: int,
+    window: int,
+    slot_offers: int,
+    scalars: dict[str, float],
+) -> Params:
+    """Parameters for these job tables, each an episode.
+
+    Args:
+      job_tables: of the schema ``TASK_JOBS``, in order of submission.
+      cluster: what every task must fit.
+      comm_rounds: communications of an iteration.
+      window: jobs that can be active.
+      slot_offers: tasks that can be placed in a slot.
+      scalars: values for some of ``WEIGHTS`` and ``BETAS``.
+
+    Raises:
+      JaxschedError: no tables, a table that the cluster cannot run or whose numbers would not
+        fit in int32, or a bad value.
+    """
+    if not job_tables:
+        raise JaxschedError("mlfs: there are no job tables; accepted: at least one")
+    values = _checked_scalars(scalars)
+    packed = [_packed(table, cluster, comm_rounds, slot_offers) for table in job_tables]
+    rows = np.concatenate([*packed, np.zeros((1, packed[0].shape[1]), np.int64)])
+    counts = np.array([len(part) for part in packed])
+    accuracy = np.concatenate([*(table["acc_max"] for table in job_tables), [0.0]])
+    submitted = np.concatenate([*(table["submit_time"] for table in job_tables), [0]])
+    traffic = [_traffic(unpack(part)) for part in packed]
+    at_once = min(window * MAX_TASKS, _most_running(unpack(rows[:-1]), cluster))
+    return Params(
+        rows=jnp.asarray(rows, jnp.int32),
+        acc_max=jnp.asarray(accuracy, jnp.float32),
+        submit_s=jnp.asarray(submitted, jnp.int32),
+        offset=jnp.asarray(np.cumsum(counts) - counts, jnp.int32),
+        num_jobs=jnp.asarray(counts, jnp.int32),
+        traffic_mb=jnp.asarray(traffic, jnp.float32),
+        places=jnp.arange(int(counts.max()), dtype=jnp.int32),
+        running=jnp.arange(at_once, dtype=jnp.int32),
+        betas=jnp.asarray([values[name] for name in BETAS], jnp.float32),
+        **{name: jnp.int32(values[name]) for name in WEIGHTS},
+    )
+
+
+def scalars_at(jobs: Job, index: Any) -> Job:
+    """``jobs`` with every field but the lists indexed."""
+    return jobs._replace(**{name: getattr(jobs, name)[index] for name in SCALARS})
+
+
+def as_columns(jobs: Job) -> Job:
+    """Jobs ``[A]`` as ``[A, 1]``, to go with tasks ``[A, K]``; lists stay as they are."""
+    return scalars_at(jobs, (slice(None), None))
+
+
+def unpack(rows: Any) -> Job:
+    """Packed rows ``[..., F]`` as ``Job``."""
+    scalars = [rows[..., column] for column in range(NUM_SCALARS)]
+    lists = [
+        rows[..., NUM_SCALARS + MAX_PARTITIONS * k : NUM_SCALARS + MAX_PARTITIONS * (k + 1)]
+        for k in range(3)
+    ]
+    return Job(*scalars, *lists)
+
+
+def jobs_at(params: Params, episode: Array, job: Array) -> Job:
+    """Jobs of an episode by their place in it, ``job`` int32 ``[...]`` (nobody's where < 0)."""
+    index = _row(params, episode, job, job >= 0)
+    return unpack(params.rows.at[index].get(mode="promise_in_bounds"))
+
+
+def accuracy_at(params: Params, episode: Array, job: Array) -> Array:
+    """``acc_max`` of jobs ``job`` (int32 ``[...]``), float32 ``[...]``."""
+    index = _row(params, episode, job, job >= 0)
+    return params.acc_max.at[index].get(mode="promise_in_bounds")
+
+
+def submit_slot(params: Params, episode: Array, job: Array) -> Array:
+    """First slot of one job, int32; ``NEVER`` beyond the episode's last."""
+    there = job < params.num_jobs.at[episode].get(mode="promise_in_bounds")
+    index = _row(params, episode, job, there)
+    return jnp.where(there, params.rows.at[index, 0].get(mode="promise_in_bounds"), NEVER)
+
+
+def submitted_by(params: Params, episode: Array, slot: Array, known: Array) -> Array:
+    """How many jobs can be admitted in ``slot`` or before, int32; at least ``known``."""
+    return count_from(known, params.max_jobs, lambda job: submit_slot(params, episode, job) <= slot)
+
+
+def _row(params: Params, episode: Array, job: Array, there: Array) -> Array:
+    """Rows of jobs of an episode; nobody's where they are not ``there``."""
+    offset = params.offset.at[episode].get(mode="promise_in_bounds")
+    return jnp.where(there, offset + job, params.rows.shape[0] - 1)
+
+
+def _checked_scalars(scalars: dict[str, float]) -> dict[str, float]:
+    known = {**WEIGHTS, **BETAS}
+    for name, value in scalars.items():
+        if name not in known:
+            raise JaxschedError(
+                f"mlfs: there is no parameter {name!r}; accepted: {', '.join(known)}"
+            )
+        if name in BETAS:
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not (number and 0 <= value < float("inf")):
+                raise JaxschedError(f"mlfs: {name} is {value!r}; accepted: a number from 0 on")
+            continue
+        most = MOST_WEIGHT[name]
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not (whole and 0 <= value <= most):
+            raise JaxschedError(
+                f"mlfs: {name} is {value!r}; accepted: a whole number from 0 to {most} (per cent)"
+            )
+    return known | scalars
+
+
+def _packed(table: JobTable, cluster: Cluster, comm_rounds: int, slot_offers: int) -> np.ndarray:
+    """The table's rows, int64 ``[n, F]``, if the cluster can run each of them."""
+    validate(table, schema=TASK_JOBS, from_zero=False)
+    problem = graph.problem_with(table)
+    if problem is not None:
+        raise JaxschedError(f"table '{table.name}', job {problem.job}: {problem.reason}")
+    replicas, partitions, width = graph.graph_shape(table["model"], table["num_gpus"])
+    work, size = (_all_partitions(table, name) for name in ("work", "size"))
+    scalars = dict(
+        submit_slot=-(-table["submit_time"] // SLOT_S),
+        submit_min=table["submit_time"] // SLOT_S,
+        deadline_min=table["deadline"] // SLOT_S,
+        worker_mb=comm_rounds * table["vol_worker"],
+        server_mb=comm_rounds * table["vol_ps"],
+        partitions=partitions,
+        width=width,
+        critical=graph.critical_path(table["work"], partitions, width),
+        total_work=graph.total_work(table["work"], replicas),
+    )
+    columns = [scalars[name] if name in scalars else table[name] for name in SCALARS]
+    tail = graph.tails(table["work"], partitions, width)
+    rows = np.concatenate([np.stack(columns, axis=-1), work, size, tail], axis=-1)
+    _check_fit(table, unpack(rows), cluster)
+    _check_volumes(table, unpack(rows), slot_offers)
+    return rows
+
+
+def _all_partitions(table: JobTable, name: str) -> np.ndarray:
+    """A list column as ``[n, P]``; tasks of SVM all belong to the first partition."""
+    padded = to_length(table[name], MAX_PARTITIONS)
+    return np.where((table["model"] == graph.SVM)[:, None], padded[:, :1], padded)
+
+
+def _check_fit(table: JobTable, jobs: Job, cluster: Cluster) -> None:
+    limit = cluster.overload
+    needs = {
+        "gpu_demand": (jobs.gpu_demand, MOST_WAVE * jobs.gpu_demand // FULL, "pm of a GPU"),
+        "cpus": (jobs.cpus, MOST_WAVE * jobs.cpus // cluster.cpus, f"of {cluster.cpus} CPUs"),
+        "mem": (jobs.mem, FULL * jobs.mem // cluster.mem, f"of {cluster.mem} GB"),
+    }
+    for name, (amount, share, unit) in needs.items():
+        bad = np.flatnonzero((share > limit) | ((name == "gpu_demand") & (amount <= 0)))
+        if bad.size:
+            raise JaxschedError(
+                f"table '{table.name}', job {bad[0]}: {name} is {amount[bad[0]]} ({unit}); "
+                f"accepted: above 0, and never more than {limit} pm of an idle server"
+                if name == "gpu_demand"
+                else f"table '{table.name}', job {bad[0]}: {name} is {amount[bad[0]]} {unit}; "
+                f"accepted: never more than {limit} pm of an idle server"
+            )
+
+
+def _check_volumes(table: JobTable, jobs: Job, slot_offers: int) -> None:
+    """What a task sends in thousandths, and what a slot sends, fit in int32 (section 2)."""
+    sent = graph.MAX_WIDTH * jobs.worker_mb + 2 * jobs.server_mb
+    limits = {
+        "1000 x MB sent for a task": FULL * sent,
+        f"MB sent by {slot_offers} tasks in a slot": slot_offers * sent,
+    }
+    for name, value in limits.items():
+        bad = np.flatnonzero(value >= graph.INT32_LIMIT // 2)
+        if bad.size:
+            raise JaxschedError(
+                f"table '{table.name}', job {bad[0]}: {name} is {value[bad[0]]}; accepted: below "
+                "2**30"
+            )
+
+
+def _traffic(jobs: Job) -> float:
+    """B_max: what all iterations of all jobs would send if nothing were local, MB."""
+    layers = jobs.partitions // jobs.width
+    replicas = jobs.num_gpus // jobs.partitions
+    inner = (layers - 1) * jobs.width * jobs.width * jobs.worker_mb
+    ends = 2 * jobs.width * jobs.server_mb
+    return float(max(1, int(np.sum(jobs.iterations * replicas * (inner + ends)))))
+
+
+def _most_running(jobs: Job, cluster: Cluster) -> int:
+    """Tasks that fit the cluster at once, however small those of the table are."""
+    total = 0
+    gpu, cpus, mem = (int(column.min()) for column in (jobs.gpu_demand, jobs.cpus, jobs.mem))
+    measured = gpu * LEAST_WAVE // FULL
+    for gpus in cluster.gpus:
+        most = MAX_TASKS * len(jobs.mem)
+        if measured:
+            each = max(cluster.overload // measured, FULL // gpu)
+            most = min(most, gpus * each)
+        if cpus:
+            fit = (cluster.cpus * (cluster.overload + 1) - 1) // (cpus * LEAST_WAVE)
+            most = min(most, max(fit, cluster.cpus // cpus))
+        if mem:
+            fit = (cluster.mem * (cluster.overload + 1) - 1) // FULL
+            most = min(most, max(fit, cluster.mem) // mem)
+        total += most
+    return total

@@ -1,0 +1,1 @@
+"""Hand-over of trained policies to programs that know no JAX."""

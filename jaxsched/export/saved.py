@@ -1,0 +1,80 @@
+"""From a trained run to the hand-over folder of ``jaxsched.export.hand_over``."""
+
+from pathlib import Path
+
+import jax
+
+from jaxsched.errors import JaxschedError
+from jaxsched.export.hand_over import PLANNED_FORMATS, ExportFacts, export_policy, golden_rows
+from jaxsched.jobs.metrics import METRICS
+from jaxsched.runs import checkpoints, saved_policies
+from jaxsched.systems import registry
+from jaxsched.traces import registry as traces
+
+GOLDEN_ROWS = 16
+
+
+def export_saved(
+    checkpoint: str | Path,
+    directory: str | Path,
+    *,
+    format: str = "safetensors",
+    seed: int | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Export one trained policy.
+
+    Args:
+      checkpoint: a run directory or one of its ``policies/seedN`` folders.
+      directory: folder to write.
+      format: form of the weights.
+      seed: which seed's policy; that of the best score on the training traces if absent.
+      overwrite: replace an export that is there.
+
+    Returns:
+      The folder.
+
+    Raises:
+      JaxschedError: no policy there, no such seed, or the folder cannot be written.
+    """
+    if format in PLANNED_FORMATS:
+        raise JaxschedError(f"export --format {format}: is not there yet; safetensors is")
+    path = Path(checkpoint)
+    folders = [*sorted((path / "policies").glob("seed*")), path]
+    first = next((folder for folder in folders if checkpoints.steps(folder)), None)
+    if first is None:
+        raise JaxschedError(f"{path}: holds no trained policy")
+    system = registry.get(str(checkpoints.read_meta(first).get("system")))
+    learned, saved = saved_policies.load(path, system)
+    sign = 1.0 if METRICS[system.primary_metric].better == "higher" else -1.0
+    ranked = sorted(saved, key=lambda entry: -sign * entry.meta[system.primary_metric])
+    chosen = next((entry for entry in ranked if seed in (None, entry.meta["seed"])), None)
+    if chosen is None:
+        seeds = ", ".join(str(entry.meta["seed"]) for entry in saved)
+        raise JaxschedError(f"{path}: has no policy of seed {seed}; seeds there are {seeds}")
+
+    env, network = learned.env, system.network(learned.env, learned.network)
+    params = system.params(env, traces.get(system.traces.train, num_traces=4)[:4])
+    rows = golden_rows(env, params, network.apply, chosen.weights, jax.random.key(0), GOLDEN_ROWS)
+    facts = ExportFacts(
+        system=system.name,
+        behaviour_version=system.behaviour_version,
+        environment=system.environment_options(env),
+        seed=chosen.meta["seed"],
+        trace_digests=chosen.meta.get("trace_digests", {}),
+        metrics={f"{system.primary_metric} (training traces)": chosen.meta[system.primary_metric]},
+        preset=chosen.meta.get("preset"),
+        variants=chosen.meta.get("variants", ()),
+    )
+    return export_policy(
+        directory,
+        facts=facts,
+        observation_spec=env.observation_spec(params),
+        features=system.features(env),
+        actions=system.action_names(env),
+        network=network.describe(),
+        params=chosen.weights,
+        golden=rows,
+        format=format,
+        overwrite=overwrite,
+    )

@@ -1,0 +1,37 @@
+"""Job tables: the host-side columns that every system shares, and metrics over job records."""
+
+from jaxsched.jobs.table import (
+    MAX_DURATION_S,
+    NO_SUBMISSION,
+    RIGID_JOBS,
+    Column,
+    Integers,
+    JobTable,
+    Problem,
+    Schema,
+    StackedJobs,
+    digest_tables,
+    find_problem,
+    from_records,
+    rescale_arrivals,
+    stack_tables,
+    validate,
+)
+
+__all__ = [
+    "MAX_DURATION_S",
+    "NO_SUBMISSION",
+    "RIGID_JOBS",
+    "Column",
+    "Integers",
+    "JobTable",
+    "Problem",
+    "Schema",
+    "StackedJobs",
+    "digest_tables",
+    "find_problem",
+    "from_records",
+    "rescale_arrivals",
+    "stack_tables",
+    "validate",
+]

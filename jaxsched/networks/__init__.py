@@ -1,0 +1,1 @@
+"""Networks, and their description for programs that know no JAX."""

@@ -1,0 +1,1 @@
+"""Array helpers that know no system: bit sets, packing, bisection, batching."""

@@ -1,0 +1,175 @@
+"""Runs several policies on the same episodes and gathers what tables, figures and reports show."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from jaxsched.core.environment import Environment
+from jaxsched.core.policies import Play, Policy
+from jaxsched.jobs import JobTable
+from jaxsched.jobs.metrics import METRICS
+from jaxsched.systems.base import Played, System
+from jaxsched.types import PyTree
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A trained policy: its environment and network, and one set of weights per seed."""
+
+    name: str
+    env: Environment
+    network: str
+    weights: Sequence[PyTree]
+    play: Play = "greedy"
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Contest:
+    """What is compared on what.
+
+    Attributes:
+      system: the system.
+      tables: test episodes, the same for all.
+      source: what the episodes are, for captions.
+      options: of the rule-based policies (``System.rule_options``).
+      facts: label -> value, shown with the results.
+      command: how to get the same results.
+      gantt_episode: episode drawn as a Gantt picture.
+    """
+
+    system: System
+    tables: Sequence[JobTable]
+    source: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    command: str = ""
+    gantt_episode: int = 0
+
+
+def compare(
+    contest: Contest,
+    names: Sequence[str],
+    learned: Sequence[Learned] = (),
+    *,
+    environment: Environment | None = None,
+    on_policy: Callable[[str], None] = lambda name: None,
+) -> dict[str, Any]:
+    """Play every policy on every episode.
+
+    Args:
+      contest: what is compared on what.
+      names: rule-based policies.
+      learned: trained policies.
+      environment: cluster of the rule-based policies; the paper's by default.
+      on_policy: called with each policy's name before it plays (progress).
+
+    Returns:
+      A comparison as ``jaxsched.report.schema`` describes it.
+    """
+    system = contest.system
+    base = environment if environment is not None else system.environment()
+    entries, panels = [], {}
+    for name in names:
+        on_policy(name)
+        info = system.policies[name]
+        played = _play_rule(contest, base, name)
+        panels[name] = played.schedule
+        entries.append(_entry(system, name, info.kind, info.description, [played]))
+    for policy in learned:
+        on_policy(policy.name)
+        runs = _play_learned(contest, policy)
+        panels[policy.name] = runs[0].schedule
+        entries.append(_entry(system, policy.name, "learned", policy.note, runs))
+    result: dict[str, Any] = {
+        "system": system.name,
+        "title": system.title,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "facts": dict(contest.facts),
+        "command": contest.command,
+        "episodes": {"count": len(contest.tables), "source": contest.source},
+        "metrics": {name: _shown(name) for name in system.metrics},
+        "policies": entries,
+        "primary": system.primary_metric,
+    }
+    pair, cluster = _gantt_pair(system, names, learned), system.gantt_cluster(base)
+    if pair and cluster:
+        result["gantt"] = {
+            "episode": contest.tables[contest.gantt_episode].name,
+            **cluster,
+            "panels": [{"policy": name, "jobs": panels[name][0]["jobs"]} for name in pair],
+        }
+    baselines = system.policy_names("baseline")
+    if learned and set(baselines) <= set(names):
+        means = {entry["name"]: _means(entry) for entry in entries}
+        result["paper"] = {"rows": system.claims(base, means, learned[0].name)}
+    return result
+
+
+def rule_scores(
+    contest: Contest, names: Sequence[str], environment: Environment
+) -> dict[str, float]:
+    """What rule-based policies reach by ``System.score``.
+
+    Args:
+      contest: the episodes.
+      names: the policies.
+      environment: their cluster.
+    """
+    return {
+        name: contest.system.score(_play_rule(contest, environment, name), contest.tables)
+        for name in names
+    }
+
+
+def _play_rule(contest: Contest, base: Environment, name: str) -> Played:
+    system, most = contest.system, max(len(table) for table in contest.tables)
+    rule = system.rule(name, base, most, contest.options)
+    return _play(contest, rule.env, rule.policy, ())
+
+
+def _play_learned(contest: Contest, learned: Learned) -> list[Played]:
+    policy = contest.system.network_policy(learned.env, learned.network, learned.name, learned.play)
+    return [_play(contest, learned.env, policy, weights) for weights in learned.weights]
+
+
+def _play(contest: Contest, env: Environment, policy: Policy, weights: PyTree) -> Played:
+    params = contest.system.params(env, contest.tables)
+    return contest.system.play(env, policy, params, weights, schedule=(contest.gantt_episode,))
+
+
+def _entry(system: System, name: str, kind: str, note: str, runs: list[Played]) -> dict[str, Any]:
+    """A policy's values; one list per seed where there are several."""
+    values = {metric: [run.metrics[metric].tolist() for run in runs] for metric in system.metrics}
+    if len(runs) == 1:
+        values = {metric: sample[0] for metric, sample in values.items()}
+    curves = {}
+    for curve in runs[0].curves:
+        length = min(len(run.curves[curve]) for run in runs)
+        curves[curve] = np.mean([run.curves[curve][:length] for run in runs], axis=0).tolist()
+    return {"name": name, "kind": kind, "note": note, "metrics": values, "curves": curves}
+
+
+def _means(entry: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float(np.mean(values)) for name, values in entry["metrics"].items()}
+
+
+def _shown(name: str) -> dict[str, Any]:
+    metric = METRICS[name]
+    return {
+        "label": metric.label,
+        "unit": metric.unit,
+        "better": metric.better,
+        "digits": metric.digits,
+    }
+
+
+def _gantt_pair(system: System, names: Sequence[str], learned: Sequence[Learned]) -> list[str]:
+    """A plain baseline beside the learned policy, or beside the yardstick."""
+    baselines = [name for name in system.policy_names("baseline") if name in names]
+    others = [policy.name for policy in learned]
+    others += [name for name in system.policy_names("yardstick") if name in names]
+    return [*baselines[:1], *others[:1]] if baselines and others else (baselines + others)[:2]

@@ -1,0 +1,1 @@
+"""Training runs on disk: driver, directory, checkpoints, progress, overrides."""

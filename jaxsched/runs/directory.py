@@ -1,0 +1,330 @@
+"""The run directory: what a training run was given, and what it measured.
+
+    run/
+      config.json      what was asked for, and with which code, versions and device
+      metrics.jsonl    one line per logged step
+      tensorboard/     the same numbers as TensorBoard events
+      checkpoints/     see ``jaxsched.runs.checkpoints``
+      report.html      written at the end
+
+A run is a function of (code version, config, seed); ``config.json`` records all three.
+"""
+
+import dataclasses
+import errno
+import hashlib
+import json
+import math
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import jaxsched
+from jaxsched.errors import JaxschedError
+from jaxsched.files import write_whole
+
+_FORMAT = "jaxsched-run/1"
+_LIBRARIES = ("jax", "jaxlib", "flax", "optax", "chex", "orbax-checkpoint", "numpy")
+_SAME_ON_RESUME = ("system", "preset", "overrides", "seed", "num_seeds", "trace_digests")
+
+
+class RunDirectory:
+    """An open run directory; made by ``create`` or ``open``.
+
+    Attributes:
+      path: the folder.
+      config: what the caller asked for (``config.json`` less the recorded environment).
+    """
+
+    def __init__(self, path: Path, config: dict[str, Any]) -> None:
+        self.path = path
+        self.config = config
+        self._lines: Any = None
+        self._events: Any = None
+        self._purge_step: int | None = None
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        config: Mapping[str, Any],
+        *,
+        resume: bool = False,
+        overwrite: bool = False,
+    ) -> "RunDirectory":
+        """Start a run in a new or empty folder, or continue or replace one that is there.
+
+        Args:
+          path: the folder; parents are created.
+          config: what the run is: ``system``, ``preset``, ``overrides``, ``seed``,
+            ``trace_digests`` and more; dataclasses, paths and numpy scalars are converted.
+          resume: continue the run there, whose config must agree on what decides the results.
+          overwrite: delete the run there first; only ever a folder that holds a run.
+
+        Raises:
+          JaxschedError: the folder holds something else, the config differs, or it cannot be
+            written.
+        """
+        path = Path(path)
+        plain = to_plain(dict(config))
+        if resume:
+            run = cls.open(path)
+            _check_same(path, run.config, plain)
+            document = _read_config(path)
+            document["sessions"].append(facts())
+            _write_config(path, document)
+            return run
+        try:
+            if path.exists() and (not path.is_dir() or any(path.iterdir())):
+                _clear(path, overwrite)
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _cannot_write(path, error) from error
+        _write_config(path, {"format": _FORMAT, "config": plain, "sessions": [facts()]})
+        return cls(path, plain)
+
+    @classmethod
+    def open(cls, path: str | Path) -> "RunDirectory":
+        """Open an existing run, to read it or to log further steps."""
+        return cls(Path(path), _read_config(Path(path))["config"])
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of the checkpoints."""
+        return self.path / "checkpoints"
+
+    @property
+    def report(self) -> Path:
+        """Path of the report."""
+        return self.path / "report.html"
+
+    def log(self, step: int, metrics: Mapping[str, Any]) -> None:
+        """Append scalars to ``metrics.jsonl`` and TensorBoard; the line is on disk on return.
+
+        Args:
+          step: host integer, does not decrease.
+          metrics: scalars by name; what is not finite is written as null.
+        """
+        values = {name: float(value) for name, value in metrics.items()}
+        line = {"step": int(step), "time_s": round(time.time(), 3)}
+        line.update({k: v if math.isfinite(v) else None for k, v in values.items()})  # type: ignore[misc]
+        try:
+            if self._lines is None:
+                self._lines = (self.path / "metrics.jsonl").open("ab", buffering=0)
+            data = (json.dumps(line) + "\n").encode()
+            if self._lines.write(data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            raise _cannot_write(self.path / "metrics.jsonl", error) from error
+        self._log_event(int(step), values)
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The logged lines, oldest first; an unfinished last line is left out."""
+        return [line for _, line in _complete_lines(self.path / "metrics.jsonl")]
+
+    def rewind(self, step: int) -> None:
+        """Forget what was logged after ``step``, from which the run continues."""
+        self.close()
+        path = self.path / "metrics.jsonl"
+        kept = [text for text, line in _complete_lines(path) if line["step"] <= step]
+        write_whole(path, "".join(kept).encode())
+        self._purge_step = step + 1
+
+    def write_json(self, name: str, document: Any) -> Path:
+        """Write a JSON file into the run directory, whole or not at all; returns its path."""
+        write_whole(self.path / name, (json.dumps(to_plain(document), indent=2) + "\n").encode())
+        return self.path / name
+
+    def close(self) -> None:
+        """Close the files."""
+        for file in (self._lines, self._events):
+            if file is not None:
+                file.close()
+        self._lines = self._events = None
+
+    def _log_event(self, step: int, values: dict[str, float]) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+        from tensorboard.compat.proto.summary_pb2 import Summary
+
+        try:
+            if self._events is None:
+                self._events = _event_writer(self.path / "tensorboard")
+                if self._purge_step is not None:  # TensorBoard drops later points of old files
+                    start = SessionLog(status=SessionLog.START)
+                    self._events.add_event(
+                        Event(wall_time=time.time(), step=self._purge_step, session_log=start)
+                    )
+            points = [Summary.Value(tag=tag, simple_value=v) for tag, v in values.items()]
+            self._events.add_event(
+                Event(wall_time=time.time(), step=step, summary=Summary(value=points))
+            )
+            self._events.flush()
+        except OSError as error:
+            raise _cannot_write(self.path / "tensorboard", error) from error
+
+    def __enter__(self) -> "RunDirectory":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def facts() -> dict[str, Any]:
+    """What a result depends on beside its config: code, versions, device, command, date."""
+    import jax
+
+    device = jax.devices()[0]
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "code": {"jaxsched": jaxsched.__version__, **_git_facts()},
+        "python": platform.python_version(),
+        "versions": {name: _version(name) for name in _LIBRARIES},
+        "device": {
+            "platform": device.platform,
+            "kind": device.device_kind,
+            "count": jax.device_count(),
+            "processes": jax.process_count(),
+        },
+        "system": f"{platform.system()} {platform.machine()}",
+        "cpu_cores": os.cpu_count(),
+    }
+
+
+def file_digest(path: str | Path) -> str:
+    """SHA-256 of a file as ``sha256:<hex>``, for ``trace_digests``."""
+    try:
+        with Path(path).open("rb") as file:
+            return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise JaxschedError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def to_plain(value: Any) -> Any:
+    """A value as JSON holds it: dataclasses and tuples unfolded, non-finite numbers as null."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = dataclasses.fields(value)
+        return {field.name: to_plain(getattr(value, field.name)) for field in fields}
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist") and not isinstance(value, str):
+        return to_plain(np.asarray(value).tolist())
+    if isinstance(value, list | tuple | set | frozenset):
+        return [to_plain(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def _event_writer(path: Path) -> Any:
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+    return EventFileWriter(str(path))
+
+
+def _git_facts() -> dict[str, Any]:
+    """Commit of the checkout that the package runs from; empty where there is none."""
+    root = Path(jaxsched.__file__).resolve().parents[1]
+    if not (root / ".git").exists():
+        return {}
+    commit = _git(root, "rev-parse", "HEAD")
+    if not commit:
+        return {}
+    status = _git(root, "status", "--porcelain", "--untracked-files=no")
+    return {"commit": commit, "modified": bool(status)}
+
+
+def _git(root: Path, *arguments: str) -> str:
+    command = ["git", "--no-optional-locks", "-C", str(root), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    if not path.is_dir():
+        raise JaxschedError(f"{path}: no such run directory")
+    try:
+        document = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        document = None
+    except (OSError, ValueError) as error:
+        raise JaxschedError(f"{path / 'config.json'}: cannot be read: {error}") from error
+    if not isinstance(document, dict) or document.get("format") != _FORMAT:
+        raise JaxschedError(f"{path}: not a run directory (no config.json of {_FORMAT})")
+    return document
+
+
+def _clear(path: Path, overwrite: bool) -> None:
+    """Empty a folder that holds a run; refuse any other, and any without leave."""
+    if not (path.is_dir() and _is_run(path)):
+        what = "not empty and not a run directory" if path.is_dir() else "not a directory"
+        raise JaxschedError(f"{path}: {what}; choose another output directory")
+    if not overwrite:
+        raise JaxschedError(
+            f"{path}: there is a run already; resume it, ask to overwrite it, or choose another"
+        )
+    marker = path / "config.json"
+    for entry in [*(e for e in path.iterdir() if e != marker), marker]:  # marker last
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+def _is_run(path: Path) -> bool:
+    try:
+        _read_config(path)
+    except JaxschedError:
+        return False
+    return True
+
+
+def _check_same(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
+    for name in _SAME_ON_RESUME:
+        if name in old and name in new and old[name] != new[name]:
+            raise JaxschedError(
+                f"{path}: cannot resume: {name} was {old[name]!r}, now it is {new[name]!r}"
+            )
+
+
+def _write_config(path: Path, document: dict[str, Any]) -> None:
+    write_whole(path / "config.json", (json.dumps(document, indent=2) + "\n").encode())
+
+
+def _complete_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Text and content of each line up to the first that a killed process left unfinished."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8") as file:
+        for text in file:
+            try:
+                line = json.loads(text)
+            except ValueError:
+                return
+            if not text.endswith("\n") or not isinstance(line, dict) or "step" not in line:
+                return
+            yield text, line
+
+
+def _cannot_write(path: Path, error: OSError) -> JaxschedError:
+    return JaxschedError(f"{path}: cannot be written: {error.strerror or error}")

@@ -1,0 +1,306 @@
+"""The host side of training: evaluate, log, checkpoint and draw progress between jitted chunks.
+
+The chunks themselves are ``jaxsched.core.training``; nothing here changes what they compute, so a
+run that is interrupted and resumed ends with the same bits as one that was not.
+"""
+
+import contextlib
+import math
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.core import training
+from jaxsched.jobs import JobTable
+from jaxsched.jobs.metrics import METRICS
+from jaxsched.runs import checkpoints
+from jaxsched.runs.directory import RunDirectory
+from jaxsched.runs.progress import TrainingProgress
+from jaxsched.systems.base import System, TrainingSetup
+from jaxsched.types import PyTree
+
+MAX_CHUNK = 50  # updates per jitted call at most: about a second, the grain of progress and Ctrl-C
+
+
+class Interrupted(Exception):
+    """Training was stopped by Ctrl-C after its checkpoint was written."""
+
+
+class Point(NamedTuple):
+    """One evaluation on the validation traces."""
+
+    update: int
+    env_steps: int
+    episodes: float
+    wall_s: float
+    score: float
+
+
+class Trained(NamedTuple):
+    """What a training run leaves.
+
+    Attributes:
+      weights: per seed, the network parameters of the best evaluation.
+      best: per seed, that evaluation.
+      curves: per seed, all evaluations.
+      wall_s: seconds of training over all sessions, evaluations included.
+    """
+
+    weights: list[PyTree]
+    best: list[Point]
+    curves: list[list[Point]]
+    wall_s: float
+
+
+def meta_of(system: System, setup: TrainingSetup) -> dict[str, Any]:
+    """Facts that a checkpoint of this run must agree with."""
+    return {
+        "system": system.name,
+        "behaviour_version": system.behaviour_version,
+        "environment": system.environment_options(setup.play_env),
+        "network": setup.network,
+        "play": setup.play,
+    }
+
+
+def train(
+    system: System,
+    stages: Sequence[TrainingSetup],
+    *,
+    tables: Sequence[JobTable],
+    seeds: Sequence[int],
+    run: RunDirectory,
+    resume: bool,
+    start: Sequence[PyTree] | None = None,
+) -> Trained:
+    """Train stage after stage, seeds side by side, and keep the best policy of each seed.
+
+    Args:
+      system: what is trained on.
+      stages: environment, learner and loop of each; a stage starts from the policy that the one
+        before it chose.
+      tables: validation traces; policies are scored on them as they are.
+      seeds: one run each.
+      run: where everything is written: ``checkpoints/`` (the whole run), ``policies/seedN`` (best
+        network parameters), metrics; the same of earlier stages under ``stages/NAME``.
+      resume: go on from the newest checkpoint of ``run``, if there is one.
+      start: network parameters that the seeds of the first stage start from; drawn if absent.
+
+    Raises:
+      Interrupted: on Ctrl-C, with everything saved.
+      JaxschedError: the run directory cannot be written, or its checkpoint does not fit.
+    """
+    warm = start
+    for stage in stages[:-1]:
+        path = run.path / "stages" / stage.name
+        config = {**run.config, "stage": stage.name}
+        with RunDirectory.create(path, config, resume=resume and path.exists()) as folder:
+            host = _Host(system, stage, tables, seeds, folder)
+            warm = (_finished(host) if resume else None) or _train(host, resume, warm).weights
+    return _train(_Host(system, stages[-1], tables, seeds, run), resume, warm)
+
+
+def _finished(host: "_Host") -> list[PyTree] | None:
+    """The policies of a stage that came to its end in an earlier session."""
+    if not checkpoints.steps(host.run.checkpoints):
+        return None
+    meta = checkpoints.read_meta(host.run.checkpoints)
+    if meta.get("update") != host.setup.loop.num_updates:
+        return None
+    return host.best_weights()
+
+
+def _train(host: "_Host", resume: bool, warm: Sequence[PyTree] | None) -> Trained:
+    """One stage."""
+    setup, seeds = host.setup, host.seeds
+    carry = host.begin(resume, warm)
+    loop = setup.loop
+    grain = math.gcd(setup.evaluate_every, setup.checkpoint_every, loop.num_updates)
+    chunk = max(size for size in range(1, min(grain, MAX_CHUNK) + 1) if grain % size == 0)
+    total = loop.num_updates * loop.steps_per_update * len(seeds)
+    progress = TrainingProgress(
+        total,
+        higher_is_better=host.sign > 0,
+        description=f"{setup.name}, {len(seeds)} seed{'s' if len(seeds) > 1 else ''}",
+        start_steps=host.update * loop.steps_per_update * len(seeds),
+    )
+    advance = training.chunk if len(seeds) == 1 else training.chunk_seeds
+    with _interrupt_flag() as interrupted, progress:
+        if warm is not None and not any(host.curves):
+            host.evaluate(carry)  # what a stage starts from is among what it may choose
+        while host.update < loop.num_updates:
+            params = setup.params_at(host.update / loop.num_updates)
+            carry, metrics = advance(
+                setup.env, setup.learner, loop, carry, params, num_updates=chunk
+            )
+            host.count(metrics, chunk)
+            ends = host.update == loop.num_updates
+            if host.update % setup.evaluate_every == 0 or ends:
+                host.evaluate(carry)
+            host.show(progress)
+            if host.update % setup.checkpoint_every == 0 or ends or interrupted():
+                host.save(carry)
+            if interrupted() and not ends:
+                raise Interrupted
+    return host.result()
+
+
+class _Host:
+    """State of one training run between chunks."""
+
+    def __init__(
+        self,
+        system: System,
+        setup: TrainingSetup,
+        tables: Sequence[JobTable],
+        seeds: Sequence[int],
+        run: RunDirectory,
+    ) -> None:
+        self.system, self.setup, self.seeds, self.run = system, setup, list(seeds), run
+        self.meta = meta_of(system, setup)
+        self.origin = {key: run.config.get(key) for key in ("preset", "trace_digests")}
+        self.origin["variants"] = list(setup.variants)
+        self.sign = 1.0 if METRICS[system.primary_metric].better == "higher" else -1.0
+        self.tables = tables
+        self.scored_params = system.params(setup.play_env, tables)
+        self.update = 0
+        self.finished_episodes = 0.0
+        self.curves: list[list[Point]] = [[] for _ in self.seeds]
+        self.spent_s, self.since = 0.0, time.monotonic()
+        self.latest: dict[str, float] = {}
+
+    def begin(self, resume: bool, warm: Sequence[PyTree] | None) -> training.Carry:
+        """The carry to start from: fresh (with ``warm`` policies, if any), or the newest one."""
+        setup, params = self.setup, self.setup.params_at(0.0)
+        start, keys, weights = training.init, jax.random.key(self.seeds[0]), None
+        if warm is not None:
+            weights = warm[0]
+        if len(self.seeds) > 1:
+            start = training.init_seeds
+            keys = jax.vmap(jax.random.key)(jnp.array(self.seeds))
+            if warm is not None:
+                weights = jax.tree.map(lambda *leaves: jnp.stack(leaves), *warm)
+        carry = start(setup.env, setup.learner, setup.loop, keys, params, weights)
+        if not (resume and checkpoints.steps(self.run.checkpoints)):
+            return carry
+        carry, meta = checkpoints.restore(self.run.checkpoints, carry, expected=self.meta)
+        self.update, self.spent_s = int(meta["update"]), float(meta["spent_s"])
+        self.finished_episodes = float(meta["finished_episodes"])
+        self.curves = [[Point(*point) for point in curve] for curve in meta["curves"]]
+        self.run.rewind(self.update)
+        return carry
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds spent so far, earlier sessions included."""
+        return self.spent_s + time.monotonic() - self.since
+
+    @property
+    def env_steps(self) -> int:
+        """Environment steps of each seed so far."""
+        return self.update * self.setup.loop.steps_per_update
+
+    def count(self, metrics: dict[str, Any], updates: int) -> None:
+        """Take in the metrics of a chunk and log their means."""
+        values = {name: np.asarray(value, np.float64) for name, value in metrics.items()}
+        self.update += updates
+        episodes = values.pop("episodes").sum()
+        returns, lengths = values.pop("episode_return_sum"), values.pop("episode_length_sum")
+        self.finished_episodes += episodes / len(self.seeds)
+        self.latest = {name: float(value.mean()) for name, value in values.items()}
+        self.latest |= {"env_steps": float(self.env_steps), "episodes": self.finished_episodes}
+        if episodes:
+            self.latest["episode_return"] = float(returns.sum() / episodes)
+            self.latest["episode_length"] = float(lengths.sum() / episodes)
+        self.run.log(self.update, {**self.latest, "wall_s": self.wall_s})
+
+    def evaluate(self, carry: training.Carry) -> None:
+        """Score the policy of each seed on the validation traces; keep the best weights."""
+        metric, sign = self.system.primary_metric, self.sign
+        weights = self.setup.learner.policy_params(carry.learner_state)
+        logged: dict[str, float] = {}
+        for index, seed in enumerate(self.seeds):
+            mine = weights if len(self.seeds) == 1 else _member(weights, index)
+            setup = self.setup
+            played = self.system.play(setup.play_env, setup.policy, self.scored_params, mine)
+            score = self.system.score(played, self.tables)
+            best = max((sign * point.score for point in self.curves[index]), default=-math.inf)
+            point = Point(
+                self.update, self.env_steps, self.finished_episodes, round(self.wall_s, 3), score
+            )
+            self.curves[index].append(point)
+            logged |= {f"evaluation/{metric}/seed{seed}": score}
+            if sign * score > best:
+                facts = {**self.meta, **self.origin, "seed": seed, "update": self.update}
+                facts[metric] = score
+                checkpoints.save(
+                    self.policy_path(seed), self.update, mine, facts, keep=1, keep_best=0
+                )
+        self.run.log(self.update, logged)
+
+    def policy_path(self, seed: int) -> Any:
+        """Folder of a seed's best network parameters."""
+        return self.run.path / "policies" / f"seed{seed}"
+
+    def show(self, progress: TrainingProgress) -> None:
+        """Refresh the display."""
+        scores = [curve[-1].score for curve in self.curves if curve]
+        progress.update(
+            self.env_steps * len(self.seeds),
+            gradient_steps=self.update * self.setup.gradient_steps * len(self.seeds),
+            episode_return=self.latest.get("episode_return"),
+            evaluation=float(np.mean(scores)) if scores else None,
+        )
+
+    def save(self, carry: training.Carry) -> None:
+        """Write a checkpoint of the whole run."""
+        meta = {
+            **self.meta,
+            "update": self.update,
+            "spent_s": self.wall_s,
+            "finished_episodes": self.finished_episodes,
+            "curves": self.curves,
+        }
+        checkpoints.save(self.run.checkpoints, self.update, carry, meta, keep=1, keep_best=0)
+
+    def result(self) -> Trained:
+        """The best policies, read back from where they were saved."""
+        best = [max(curve, key=lambda point: self.sign * point.score) for curve in self.curves]
+        return Trained(self.best_weights(), best, self.curves, self.wall_s)
+
+    def best_weights(self) -> list[PyTree]:
+        """The best policy of each seed, from where it was saved."""
+        setup = self.setup
+        target = self.system.init_weights(setup.play_env, setup.network, self.scored_params)
+        return [checkpoints.restore(self.policy_path(seed), target)[0] for seed in self.seeds]
+
+
+def _member(tree: PyTree, index: int) -> PyTree:
+    return jax.tree.map(lambda x: x[index], tree)
+
+
+@contextlib.contextmanager
+def _interrupt_flag() -> Iterator[Any]:
+    """Turn the first Ctrl-C into a flag that is read between chunks; a second one stops at once."""
+    pressed = []
+
+    def handler(number: int, frame: Any) -> None:
+        del frame
+        pressed.append(number)
+        if len(pressed) > 1:
+            raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGINT, handler)
+    except ValueError:  # not in the main thread: Ctrl-C is somebody else's
+        yield lambda: False
+        return
+    try:
+        yield lambda: bool(pressed)
+    finally:
+        signal.signal(signal.SIGINT, before)

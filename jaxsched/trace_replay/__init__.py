@@ -1,0 +1,59 @@
+"""Whole traces of rigid jobs replayed under a scheduling policy, as one jitted call.
+
+A rigid job needs ``num_gpus`` GPUs for ``duration`` seconds, wherever they are. The rules:
+
+**Cluster.** ``S`` identical servers of ``M`` GPUs each. Times are whole seconds. Jobs are
+numbered in order of submission.
+
+**An instant.** Completions come first, then arrivals, then scheduling: decisions are taken one
+after the other, each on the state that the last one left, until there is none to take.
+
+**What fits** (locality). ``strict``: a job of ``g <= M`` GPUs runs on one server; a larger one
+takes ``g // M`` wholly free servers and the remainder, if any, on one further server. ``any``: a
+job fits where enough GPUs are free.
+
+**Where** (placement). A server for a job, or for the remainder of a large one: ``pack`` takes the
+server with the fewest free GPUs that suffices, ``first_fit`` the first one that suffices,
+``load_balance`` the one with the most free GPUs; ties go to the lowest index. Wholly free servers
+are taken from the lowest index on. With locality ``any``, servers are taken as by
+``jaxsched.ops.packing.pack``.
+
+**Which next** (order), see ``policies``; ties go to the lower job number.
+
+**Mode** of the orders that never suspend a job. ``block``: the first waiting job in order starts,
+or everything waits. ``skip``: the first in order that fits starts. ``easy`` (EASY backfilling;
+Lifka, JSSPP'95): the first in order starts if it fits. Otherwise it is promised the earliest
+time, now at the soonest, at which as many GPUs as it needs will be free, by number; the first in
+order that fits now and either ends by then or needs no more than the GPUs to spare at that time
+starts.
+
+**Suspension** (orders ``srtf`` and ``las``). Running and waiting jobs share one order. A waiting
+job of ``g`` GPUs can run if it would fit, were all running jobs that come after it in order
+suspended. A decision is about the first waiting job in order that can run (``skip``), or the
+first one, which may not (``block``). If it fits, it starts. Otherwise one running job after it is
+suspended. With locality ``any``, that is the last in order. With ``strict``, one server is
+cleared after the other: it needs ``M`` GPUs of a server while fewer than ``g // M`` servers are
+wholly free, then ``g mod M``. Of the servers that have fewer free, but would have as many were
+the jobs after it suspended, those with the most free GPUs count; of the jobs after it on these,
+the last in order is suspended. A suspended job waits, keeps what it has done, and runs later on
+any servers; being suspended adds ``restart_s`` to its remaining time, so that no job is resumed
+only to come after others again. Besides arrivals and completions, a running job's change of queue
+(``las``) is an instant of decision.
+"""
+
+from jaxsched.trace_replay.cluster import Cluster
+from jaxsched.trace_replay.policies import POLICIES, Policy
+from jaxsched.trace_replay.records import Records, summary
+from jaxsched.trace_replay.replays import replay, replay_batch
+from jaxsched.trace_replay.tables import from_trace
+
+__all__ = [
+    "POLICIES",
+    "Cluster",
+    "Policy",
+    "Records",
+    "from_trace",
+    "replay",
+    "replay_batch",
+    "summary",
+]

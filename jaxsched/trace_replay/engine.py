@@ -1,0 +1,204 @@
+"""Replays of the orders that never suspend a job.
+
+Axes: ``S`` servers, ``M`` GPUs per server, ``n`` jobs, ``K`` classes of equal size (and group). A
+GPU is free from the time on at which its job ends, so completions need no step of their own: a
+step starts one job, or goes on to the next instant and admits the job that arrives then, if one
+does. Within a class every job needs the same, so the next job is the best of the classes' first
+ones.
+"""
+
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsched.trace_replay import waiting as wt
+from jaxsched.trace_replay.cluster import Cluster, first_server, largest_fit, place, take_gpus
+from jaxsched.trace_replay.policies import Locality, Mode
+from jaxsched.trace_replay.tables import NEVER, Jobs, Shape
+from jaxsched.trace_replay.waiting import NONE, Waiting
+from jaxsched.types import Array
+
+Ranking = Literal["key", "drf", "tetris"]
+ANY = NONE - 1  # a limit that every waiting job's value keeps
+
+
+class Rules(NamedTuple):
+    """Static options of a replay."""
+
+    cluster: Cluster
+    shape: Shape
+    ranking: Ranking
+    mode: Mode
+    locality: Locality
+
+
+class Outcome(NamedTuple):
+    """What is recorded of a job: a row of the ledger, int32 ``[..., n + 1]`` in columns."""
+
+    start: Array  # of the first run
+    end: Array
+    num_servers: Array
+    first_server: Array
+
+
+class State(NamedTuple):
+    """A replay between two steps."""
+
+    time: Array  # int32 scalar, s
+    arrived: Array  # int32 scalar, jobs admitted
+    num_waiting: Array  # int32 scalar
+    waiting: Waiting  # values: run times
+    free_from: Array  # int32 [M, S], when the GPU's last job ends
+    group: Array  # int32 [M, S], group of the GPU's last job
+    ledger: Array  # int32 [n + 1, 4], the outcome of each job; the last row is of no job
+    overflow: Array  # bool scalar, a job would end beyond int32
+
+
+def opened(rules: Rules) -> State:
+    """The idle cluster at time 0."""
+    shape, cluster = rules.shape, rules.cluster
+    gpus = (cluster.gpus_per_server, cluster.num_servers)
+    zero = jnp.int32(0)
+    return State(
+        time=zero,
+        arrived=zero,
+        num_waiting=zero,
+        waiting=wt.nobody(shape.num_blocks, shape.width),
+        free_from=jnp.zeros(gpus, jnp.int32),
+        group=jnp.zeros(gpus, jnp.int32),
+        ledger=jnp.zeros((shape.num_jobs + 1, len(Outcome._fields)), jnp.int32),
+        overflow=jnp.bool_(False),
+    )
+
+
+def unfinished(jobs: Jobs, state: State) -> Array:
+    """Whether jobs wait or are still to come, bool scalar."""
+    more = (state.num_waiting > 0) | (jobs.submit[state.arrived] < NEVER)
+    return more & ~state.overflow
+
+
+def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
+    """Start one job, or go on to the next instant; nothing where the replay has finished."""
+    cluster, nobody = rules.cluster, rules.shape.num_jobs
+    is_free = state.free_from <= state.time
+    free = jnp.sum(is_free, axis=0, dtype=jnp.int32)
+    decides = (jobs.submit[state.arrived] > state.time) & (state.num_waiting > 0)
+    job = jax.lax.cond(
+        decides & ~state.overflow,
+        lambda: next_job(rules, free_weight, jobs, state, free),
+        lambda: jnp.int32(nobody),
+    )
+    starts = job < nobody
+    placing = place(cluster, rules.locality, free_weight, free, jobs.num_gpus[job])
+    taken = take_gpus(placing, is_free) & starts
+    end = state.time + jobs.duration[job]
+
+    event = jnp.min(jnp.where(is_free, NEVER, state.free_from))
+    upcoming = jnp.minimum(event, jobs.submit[state.arrived])
+    goes_on = ~starts & (upcoming < NEVER) & ~state.overflow
+    time = jnp.where(goes_on, jnp.maximum(state.time, upcoming), state.time)
+    admits = goes_on & (jobs.submit[state.arrived] <= time)
+
+    moved = jnp.where(starts, job, jnp.where(admits, state.arrived, nobody))
+    value = jnp.where(admits, jobs.duration[moved], NONE)
+    outcome = Outcome(state.time, end, placing.num_servers, first_server(placing))
+    group = state.group
+    if rules.ranking == "drf":
+        group = jnp.where(taken, jobs.class_group[class_of(jobs, job)], group)
+    return State(
+        time=time,
+        arrived=state.arrived + admits,
+        num_waiting=state.num_waiting + admits - starts,
+        waiting=wt.put(state.waiting, jobs.place[moved], value),
+        free_from=jnp.where(taken, end, state.free_from),
+        group=group,
+        ledger=state.ledger.at[job].set(jnp.stack(outcome)),
+        overflow=state.overflow | (starts & ((end < state.time) | (end == NEVER))),
+    )
+
+
+def class_of(jobs: Jobs, job: Array) -> Array:
+    """The class of a job; some class for no job."""
+    width = jobs.job_at.shape[0] // jobs.block_class.shape[0]
+    return jnp.minimum(jobs.block_class[jobs.place[job] // width], jobs.class_gpus.shape[0] - 1)
+
+
+def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Array) -> Array:
+    """The job that starts now, int32 scalar; n if none does."""
+    nobody = rules.shape.num_jobs
+    room = largest_fit(rules.cluster, rules.locality, free)
+    fits = jobs.class_gpus <= room
+    if rules.mode == "skip":
+        return _first(rules, free_weight, jobs, state, free, jnp.where(fits, ANY, -1))
+    everyone = jnp.full_like(jobs.class_gpus, ANY)
+    head = _first(rules, free_weight, jobs, state, free, everyone)
+    head_fits = jobs.num_gpus[head] <= room
+    if rules.mode == "block":
+        return jnp.where(head_fits, head, nobody)
+
+    def backfilled() -> Array:
+        promised, spare = reservation(state, jobs.num_gpus[head])
+        short = jnp.where(jobs.class_gpus <= spare, ANY, promised - state.time)
+        return _first(rules, free_weight, jobs, state, free, jnp.where(fits, short, -1))
+
+    return jax.lax.cond(head_fits, lambda: head, backfilled)
+
+
+def reservation(state: State, num_gpus: Array) -> tuple[Array, Array]:
+    """When that many GPUs will be free, and how many more are free then; int32 scalars."""
+
+    def free_at(time: Array) -> Array:
+        return jnp.sum(state.free_from <= time, dtype=jnp.int32)
+
+    def halve(bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+        too_early, enough = bounds
+        middle = too_early + (enough - too_early) // 2
+        holds = free_at(middle) >= num_gpus
+        return jnp.where(holds, too_early, middle), jnp.where(holds, middle, enough)
+
+    latest = jnp.maximum(jnp.max(state.free_from), state.time)
+    _, promised = jax.lax.while_loop(
+        lambda bounds: bounds[1] - bounds[0] > 1, halve, (state.time - 1, latest)
+    )
+    return promised, free_at(promised) - num_gpus
+
+
+def _first(
+    rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Array, limit: Array
+) -> Array:
+    """The first in order of the waiting jobs whose run time keeps their class's limit; or n."""
+    nobody = rules.shape.num_jobs
+    found = wt.first_up_to(state.waiting, jobs.block_class, limit)
+    job = jnp.where(found.exists, jobs.job_at[found.place], nobody)
+    if rules.ranking == "drf":
+        key = _held(rules, state)[jobs.class_group]
+    elif rules.ranking == "tetris":
+        key = jobs.key[job] - alignment(rules, free_weight, jobs, free)
+    else:
+        key = jobs.key[job]
+    least = jnp.min(jnp.where(found.exists, key, NONE))
+    return jnp.min(jnp.where(found.exists & (key == least), job, nobody))
+
+
+def _held(rules: Rules, state: State) -> Array:
+    """GPUs that each group holds, int32 ``[groups]``."""
+    busy = state.free_from > state.time
+    group = jnp.where(busy, state.group, rules.shape.num_groups).reshape(-1)
+    numbers = jnp.arange(rules.shape.num_groups)
+    return jnp.sum(group[None, :] == numbers[:, None], axis=1, dtype=jnp.int32)
+
+
+def alignment(rules: Rules, free_weight: Array, jobs: Jobs, free: Array) -> Array:
+    """Tetris' alignment of each class with its servers, int32 ``[K]``, in shares of the mean.
+
+    Junk for classes that do not fit.
+    """
+    full = rules.cluster.gpus_per_server
+
+    def of_class(num_gpus: Array) -> Array:
+        placing = place(rules.cluster, rules.locality, free_weight, free, num_gpus)
+        return jnp.sum(placing.counts(free) * free)
+
+    gpus = jnp.minimum(jobs.class_gpus, rules.cluster.num_servers * full)
+    return 1000 * jax.vmap(of_class)(gpus) // jobs.align_unit

@@ -1,0 +1,79 @@
+"""What became of every job of a replay, and the figures of a leaderboard (host side).
+
+Axes: ``n`` jobs in order of submission.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxsched.jobs import Integers, metrics
+from jaxsched.trace_replay.cluster import Cluster
+
+
+class Records(NamedTuple):
+    """One replay; every array is int64 ``[n]``, times in whole seconds.
+
+    Attributes:
+      submit: submission.
+      num_gpus: GPUs wanted.
+      duration: run time.
+      start: start of the first run.
+      end: completion.
+      num_servers: servers of the last run.
+      first_server: the lowest index among them.
+      preemptions: how often the job was suspended.
+      held: seconds for which it held its GPUs, those that suspensions added included.
+    """
+
+    submit: Integers
+    num_gpus: Integers
+    duration: Integers
+    start: Integers
+    end: Integers
+    num_servers: Integers
+    first_server: Integers
+    preemptions: Integers
+    held: Integers
+
+    @property
+    def wait(self) -> Integers:
+        """Seconds from submission to the first start."""
+        return self.start - self.submit
+
+    @property
+    def jct(self) -> Integers:
+        """Job completion time: seconds from submission to completion."""
+        return self.end - self.submit
+
+
+def summary(records: Records, cluster: Cluster) -> dict[str, float]:
+    """The figures of one replay.
+
+    ``jaxsched.jobs.metrics`` defines ``finished``, ``avg_jct``, ``avg_wait``, ``avg_slowdown``,
+    ``makespan``, ``median_jct`` and ``utilization``, the last for the time that jobs held GPUs.
+    Times are in seconds; ``p99_jct`` is the 99th percentile (linear interpolation), ``preemptions``
+    a total.
+    """
+    everyone = np.ones(len(records.submit), bool)
+    jobs = metrics.JobRecords(
+        started=everyone,
+        submit=records.submit,
+        start=records.start,
+        finish=records.end,
+        duration=records.duration,
+        num_gpus=records.num_gpus,
+    )
+    holding = jobs._replace(start=records.end - records.held)
+    figures = {
+        "finished": metrics.finished(jobs),
+        "avg_jct": metrics.avg_jct(jobs),
+        "median_jct": np.median(records.jct),
+        "p99_jct": np.percentile(records.jct, 99),
+        "avg_wait": metrics.avg_wait(jobs),
+        "avg_slowdown": metrics.avg_slowdown(jobs),
+        "makespan": metrics.makespan(jobs),
+        "utilization": metrics.utilization(holding, cluster.num_gpus),
+        "preemptions": np.sum(records.preemptions),
+    }
+    return {name: float(value) for name, value in figures.items()}

@@ -1,0 +1,146 @@
+"""Replays of whole tables: one of any length, or many of about the same length at once."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import JobTable
+from jaxsched.trace_replay import engine, preemptive
+from jaxsched.trace_replay.cluster import FREE_WEIGHT, Cluster
+from jaxsched.trace_replay.engine import Ranking
+from jaxsched.trace_replay.policies import Order, Policy
+from jaxsched.trace_replay.records import Records
+from jaxsched.trace_replay.tables import Jobs, Shape, as_table, prepare
+from jaxsched.types import Array
+
+Rules = engine.Rules | preemptive.Rules
+Table = JobTable | Mapping[str, Any]
+
+RANKINGS: dict[Order, Ranking] = {"drf": "drf", "tetris": "tetris"}
+
+
+def replay(table: Table, cluster: Cluster, policy: Policy) -> Records:
+    """Run every job of a table under a policy.
+
+    Args:
+      table: a job table, or columns ``submit_time`` (s, not decreasing), ``num_gpus``,
+        ``duration`` (s) and optionally ``group`` (numbers or names; ``drf`` shares among them).
+      cluster: the cluster.
+      policy: the policy; see ``POLICIES`` for usual ones.
+
+    Raises:
+      JaxschedError: a job that the cluster can never hold, a value out of range, or a schedule that
+        runs past 2**31 s.
+    """
+    return _replayed([table], cluster, policy, batched=False)[0]
+
+
+def replay_batch(tables: Sequence[Table], cluster: Cluster, policy: Policy) -> list[Records]:
+    """``replay`` of several tables at once, vectorised; they are padded to the longest.
+
+    Raises:
+      JaxschedError: no tables, or as ``replay``.
+    """
+    if not tables:
+        raise JaxschedError("there are no job tables to replay; accepted: at least one")
+    return _replayed(tables, cluster, policy, batched=True)
+
+
+def _replayed(
+    tables: Sequence[Table], cluster: Cluster, policy: Policy, *, batched: bool
+) -> list[Records]:
+    checked = [as_table(table, cluster) for table in tables]
+    prepared, shape = prepare(checked, cluster, policy)
+    rules = _rules(cluster, policy, shape)
+    options = (jnp.int32(FREE_WEIGHT[policy.placement]), jnp.int32(policy.restart_s))
+    if batched:
+        stacked = jax.tree.map(lambda *columns: np.stack(columns), *prepared)
+        ledgers, overflow = jax.device_get(_run_batch(rules, *options, stacked))
+    else:
+        ledgers, overflow = jax.device_get(_run(rules, *options, prepared[0]))
+        ledgers, overflow = ledgers[None], overflow[None]
+    for table, late in zip(checked, overflow, strict=True):
+        if late:
+            raise JaxschedError(
+                f"table '{table.name}': the schedule runs past 2**31 s; accepted: fewer or shorter "
+                "jobs, or more GPUs"
+            )
+    return [_records(table, policy, ledger) for table, ledger in zip(checked, ledgers, strict=True)]
+
+
+def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Rules:
+    if policy.preemptive:
+        thresholds = len(policy.thresholds) if policy.order == "las" else 0
+        return preemptive.Rules(cluster, shape, thresholds, policy.mode, policy.locality)
+    ranking = RANKINGS.get(policy.order, "key")
+    return engine.Rules(cluster, shape, ranking, policy.mode, policy.locality)
+
+
+def _loop(rules: Rules, free_weight: Array, restart_s: Array, jobs: Jobs) -> tuple[Any, Any, Any]:
+    """First state, condition and step of one table."""
+    if isinstance(rules, preemptive.Rules):
+        return (
+            preemptive.opened(rules, jobs),
+            partial(preemptive.unfinished, jobs),
+            partial(preemptive.step, rules, free_weight, restart_s, jobs),
+        )
+    return (
+        engine.opened(rules),
+        partial(engine.unfinished, jobs),
+        partial(engine.step, rules, free_weight, jobs),
+    )
+
+
+@partial(jax.jit, static_argnums=0)
+def _run(rules: Rules, free_weight: Array, restart_s: Array, jobs: Jobs) -> tuple[Array, Array]:
+    jobs = jax.tree.map(jnp.asarray, jobs)
+    state, unfinished, step = _loop(rules, free_weight, restart_s, jobs)
+    state = jax.lax.while_loop(unfinished, step, state)
+    return state.ledger, state.overflow
+
+
+@partial(jax.jit, static_argnums=0)
+def _run_batch(
+    rules: Rules, free_weight: Array, restart_s: Array, jobs: Jobs
+) -> tuple[Array, Array]:
+    """Steps leave finished replays alone, so the loop need not select whole states."""
+    jobs = jax.tree.map(jnp.asarray, jobs)
+
+    def opened(jobs: Jobs) -> Any:
+        return _loop(rules, free_weight, restart_s, jobs)[0]
+
+    def unfinished(jobs: Jobs, state: Any) -> Array:
+        return _loop(rules, free_weight, restart_s, jobs)[1](state)
+
+    def step(jobs: Jobs, state: Any) -> Any:
+        return _loop(rules, free_weight, restart_s, jobs)[2](state)
+
+    state = jax.lax.while_loop(
+        lambda state: jnp.any(jax.vmap(unfinished)(jobs, state)),
+        lambda state: jax.vmap(step)(jobs, state),
+        jax.vmap(opened)(jobs),
+    )
+    return state.ledger, state.overflow
+
+
+def _records(table: JobTable, policy: Policy, ledger: Any) -> Records:
+    row = preemptive.Account if policy.preemptive else engine.Outcome
+    columns = ledger[: len(table)].astype(np.int64).T
+    found = dict(zip(row._fields, columns, strict=True))
+    preemptions = found.get("preemptions", np.zeros(len(table), np.int64))
+    return Records(
+        submit=table["submit_time"],
+        num_gpus=table["num_gpus"],
+        duration=table["duration"],
+        start=found["start"],
+        end=found["end"],
+        num_servers=found["num_servers"],
+        first_server=found["first_server"],
+        preemptions=preemptions,
+        held=table["duration"] + policy.restart_s * preemptions,
+    )

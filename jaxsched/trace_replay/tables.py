@@ -1,0 +1,232 @@
+"""From job tables to the arrays that replays work on (host side).
+
+Axes: ``n`` jobs in order of submission; the arrays have a row ``n`` more, of no job, so that masked
+writes have somewhere to go. ``B`` blocks of ``W`` places, ``K`` classes (see ``waiting``), ``Q``
+thresholds.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import RIGID_JOBS, Integers, JobTable, validate
+from jaxsched.trace_replay.cluster import Cluster
+from jaxsched.trace_replay.policies import Policy
+from jaxsched.traces.details import rounded_up
+from jaxsched.traces.trace import Trace
+from jaxsched.types import Array
+
+NEVER = 2**31 - 1
+LARGEST_PENALTY = 2**30
+MILLI = 1000
+CLASS_STEP = 8  # classes and blocks are padded to multiples, to compile less often
+
+COLUMNS = tuple(column for column in RIGID_JOBS if column.name != "model")
+"""Columns that a replay needs; ``group`` (whole numbers from 0) is optional."""
+
+
+class Jobs(NamedTuple):
+    """A table as a replay sees it, int32.
+
+    Attributes:
+      submit: ``[n + 1]``, seconds; padding and the last are never submitted.
+      duration: ``[n + 1]``, seconds.
+      num_gpus: ``[n + 1]``.
+      key: ``[n + 1]``, the order's fixed key, lower first; ties go to the lower job number.
+      place: ``[n + 1]``, where the job waits.
+      job_at: ``[B * W]``, the job of each place; n where there is none.
+      block_class: ``[B]``; K for blocks of no class.
+      class_gpus: ``[K]``, GPUs of each class's jobs; more than any cluster has for padding.
+      class_group: ``[K]``.
+      crossing: ``[n + 1, Q]``, seconds of service after which a job changes queue.
+      align_unit: scalar, of tetris' alignment.
+    """
+
+    submit: Array
+    duration: Array
+    num_gpus: Array
+    key: Array
+    place: Array
+    job_at: Array
+    block_class: Array
+    class_gpus: Array
+    class_group: Array
+    crossing: Array
+    align_unit: Array
+
+
+class Shape(NamedTuple):
+    """Static sizes that tables of one batch share."""
+
+    num_jobs: int
+    num_blocks: int
+    width: int
+    num_classes: int
+    num_groups: int
+
+
+def as_table(jobs: JobTable | Mapping[str, Any], cluster: Cluster) -> JobTable:
+    """A table that can be replayed on the cluster.
+
+    Args:
+      jobs: a job table or columns ``submit_time``, ``num_gpus``, ``duration`` (s) and, where jobs
+        have owners, ``group`` (numbers or names).
+      cluster: the cluster.
+
+    Raises:
+      JaxschedError: one line with the job and what is accepted.
+    """
+    if isinstance(jobs, JobTable):
+        table = jobs
+    elif isinstance(jobs, Mapping):
+        columns = {name: jobs[name] for name in _names() if name in jobs}
+        if "group" in columns:
+            columns["group"] = _numbered(columns["group"])
+        table = JobTable(columns, schema=COLUMNS)
+    else:
+        raise JaxschedError(
+            f"rigid: jobs are a {type(jobs).__name__}; accepted: a JobTable or a mapping with "
+            f"{', '.join(_names())} (group is optional)"
+        )
+    return validate(table, schema=COLUMNS, max_gpus=cluster.num_gpus, from_zero=False)
+
+
+def from_trace(trace: Trace) -> JobTable:
+    """A published trace as it is: every row with GPUs and a run time, in order of submission.
+
+    Times count from the first submission and are rounded down to whole seconds; run times and
+    shares of GPUs are rounded up, to at least 1. ``jaxsched.traces.mapping.import_trace`` rescales
+    and clips instead.
+
+    Raises:
+      JaxschedError: no row has GPUs and a run time.
+    """
+    gpus, duration, times = (trace[name] for name in ("num_gpus", "duration", "submit_time"))
+    kept = np.flatnonzero((gpus > 0) & ~np.isnan(duration))
+    if not kept.size:
+        raise JaxschedError(
+            f"trace '{trace.name}': no row has GPUs and a run time; accepted: at least one"
+        )
+    kept = kept[np.argsort(times[kept], kind="stable")]
+    submit = times[kept]
+    columns = {
+        "submit_time": np.floor(submit - submit[0]).astype(np.int64),
+        "num_gpus": np.maximum(rounded_up(gpus[kept]), 1),
+        "duration": np.maximum(np.ceil(duration[kept]), 1).astype(np.int64),
+    }
+    if "group" in trace:
+        columns["group"] = _numbered(trace["group"][kept])
+    return JobTable(columns, trace.name, schema=COLUMNS)
+
+
+def groups_of(table: JobTable) -> Integers:
+    """The group of each job, numbered from 0 without gaps; one group if the table has none."""
+    if "group" not in table.columns:
+        return np.zeros(len(table), np.int64)
+    return _numbered(table["group"])
+
+
+def prepare(
+    tables: Sequence[JobTable], cluster: Cluster, policy: Policy
+) -> tuple[list[Jobs], Shape]:
+    """The arrays of tables, padded to the same shape."""
+    grouping = [_classes(table, policy) for table in tables]
+    num_jobs = max(len(table) for table in tables)
+    width = 1 << max(3, (num_jobs.bit_length() + 1) // 2)
+    num_classes = _padded(max(len(classes) for classes, _ in grouping))
+    num_groups = _padded(max(int(classes[:, 1].max()) + 1 for classes, _ in grouping))
+    used = [int(np.sum(-(-np.bincount(of_job) // width))) for _, of_job in grouping]
+    shape = Shape(num_jobs, _padded(max(used) + 1), width, num_classes, num_groups)
+    return [
+        _arrays(table, cluster, policy, classes, of_job, shape)
+        for table, (classes, of_job) in zip(tables, grouping, strict=True)
+    ], shape
+
+
+def fixed_key(table: JobTable, policy: Policy) -> Integers:
+    """The order's fixed key of each job (``[n]``), lower first; ties by job number."""
+    gpus, duration = table["num_gpus"], table["duration"]
+    match policy.order:
+        case "sjf":
+            return duration
+        case "lrf":
+            return gpus
+        case "spf":
+            return _numbered(gpus * duration)  # ranks: the products exceed int32
+        case "tetris":
+            work = (gpus * duration).tolist()  # Python's numbers: the products exceed int64
+            scale, total = MILLI * len(work), sum(work)
+            shares = [min(scale * each // total, LARGEST_PENALTY) for each in work]
+            return np.array(shares, np.int64)
+        case _:
+            return np.zeros(len(table), np.int64)
+
+
+def _names() -> tuple[str, ...]:
+    return (*(column.name for column in COLUMNS), "group")
+
+
+def _numbered(values: Any) -> Integers:
+    """Numbers from 0 for the distinct values, in sorted order."""
+    return np.unique(np.asarray(values), return_inverse=True)[1].astype(np.int64).reshape(-1)
+
+
+def _padded(count: int) -> int:
+    return -(-count // CLASS_STEP) * CLASS_STEP
+
+
+def _classes(table: JobTable, policy: Policy) -> tuple[Integers, Integers]:
+    """The distinct ``(num_gpus, group)`` ``[K, 2]`` and the class of each job."""
+    group = groups_of(table) if policy.order == "drf" else np.zeros(len(table), np.int64)
+    pairs = np.stack([table["num_gpus"], group], axis=1)
+    classes, of_job = np.unique(pairs, axis=0, return_inverse=True)
+    return classes, of_job.reshape(-1)
+
+
+def _arrays(
+    table: JobTable,
+    cluster: Cluster,
+    policy: Policy,
+    classes: Integers,
+    of_job: Integers,
+    shape: Shape,
+) -> Jobs:
+    count = len(table)
+    key = fixed_key(table, policy)
+    order = np.lexsort((np.arange(count), key, of_job))
+    sizes = np.bincount(of_job, minlength=len(classes))
+    blocks = -(-sizes // shape.width)
+    first_place = (np.cumsum(blocks) - blocks) * shape.width
+    rank_in_class = np.arange(count) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    place = np.full(shape.num_jobs + 1, (shape.num_blocks - 1) * shape.width)
+    place[order] = first_place[of_job[order]] + rank_in_class
+    job_at = np.full(shape.num_blocks * shape.width, shape.num_jobs)
+    job_at[place[:count]] = np.arange(count)
+    block_class = np.full(shape.num_blocks, shape.num_classes)
+    block_class[: blocks.sum()] = np.repeat(np.arange(len(classes)), blocks)
+    gpus = _extended(table["num_gpus"], shape.num_jobs + 1, 1)
+    steps = np.array(policy.thresholds if policy.order == "las" else (), np.int64)
+    unit = max(1, round(cluster.gpus_per_server * float(table["num_gpus"].mean())))
+    arrays: dict[str, Any] = dict(
+        submit=_extended(table["submit_time"], shape.num_jobs + 1, NEVER),
+        duration=_extended(table["duration"], shape.num_jobs + 1, 1),
+        num_gpus=gpus,
+        key=_extended(key, shape.num_jobs + 1, 0),
+        place=place,
+        job_at=job_at,
+        block_class=block_class,
+        class_gpus=_extended(classes[:, 0], shape.num_classes, NEVER),
+        class_group=_extended(classes[:, 1], shape.num_classes, 0),
+        crossing=-(-steps[None, :] // gpus[:, None]),
+        align_unit=np.int64(unit),
+    )
+    whole: dict[str, Any] = {name: np.asarray(values, np.int32) for name, values in arrays.items()}
+    return Jobs(**whole)
+
+
+def _extended(values: Integers, length: int, filler: int) -> Integers:
+    result = np.full(length, filler, np.int64)
+    result[: len(values)] = values
+    return result

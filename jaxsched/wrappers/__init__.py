@@ -1,0 +1,1 @@
+"""Environments around environments: history, fixed length, a teacher's choices."""

@@ -1,0 +1,196 @@
+"""Environments that show a teacher's choice beside the observation, for imitation.
+
+:class:`TaughtEnvironment` asks a live teacher at every decision; :class:`Recorded` replays a data
+set of decisions. Imitation of either goes through the one training loop.
+
+Axes: ``N`` recorded decisions, ``A`` actions.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsched.core.environment import Environment
+from jaxsched.core.policies import Policy, View
+from jaxsched.ops.batching import select
+from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, PyTree, TimeStep
+
+
+class Taught(NamedTuple):
+    """An observation and what the teacher would do there (its action, of the action's dtype)."""
+
+    observation: PyTree
+    label: PyTree
+
+
+class TaughtState(NamedTuple):
+    """State of a :class:`TaughtEnvironment`."""
+
+    inner: PyTree
+    memory: PyTree  # the teacher's, after its choice of ``label``
+    label: PyTree  # of the shapes and dtypes of an action
+    done: Array  # bool scalar
+
+
+@dataclass(frozen=True)
+class TaughtEnvironment(Environment):
+    """Another environment whose observation carries the teacher's action.
+
+    The teacher may be privileged and may remember: its memory starts with the episode and moves
+    on at each decision as if its own action had been taken, whether it was or not.
+
+    Attributes:
+      env: the environment.
+      teacher: a policy without network weights. Its actions, discrete or not, take the dtypes of
+        the action spec.
+    """
+
+    env: Environment
+    teacher: Policy
+
+    name = "taught"
+    behaviour_version = 1
+
+    def reset(
+        self, key: PRNGKey, params: PyTree, episode: Array | None = None
+    ) -> tuple[TaughtState, TimeStep]:
+        """Start an episode and ask the teacher, whose memory is fresh."""
+        reset_key, teach_key = jax.random.split(key)
+        inner, timestep = self.env.reset(reset_key, params, episode)
+        memory = self.teacher.init(params)
+        label, memory = self._ask(inner, timestep, memory, params, teach_key)
+        return self._report(TaughtState(inner, memory, label, timestep.done), timestep)
+
+    def step(
+        self, key: PRNGKey, state: TaughtState, action: PyTree, params: PyTree
+    ) -> tuple[TaughtState, TimeStep]:
+        """Step the inner environment with ``action`` and ask the teacher where that led."""
+        step_key, teach_key = jax.random.split(key)
+        inner, timestep = self.env.step(step_key, state.inner, action, params)
+        answer = self._ask(inner, timestep, state.memory, params, teach_key)
+        label, memory = select(state.done, (state.label, state.memory), answer)
+        done = state.done | timestep.done
+        return self._report(TaughtState(inner, memory, label, done), timestep)
+
+    def observe(self, state: TaughtState, params: PyTree) -> tuple[Taught, PyTree]:
+        """The inner observation with the teacher's action, and the inner mask."""
+        observation, mask = self.env.observe(state.inner, params)
+        return Taught(observation, state.label), mask
+
+    def decides(self, state: TaughtState) -> Array:
+        """As the inner environment."""
+        return self.env.decides(state.inner)
+
+    def num_episodes(self, params: PyTree) -> int:
+        """As the inner environment."""
+        return self.env.num_episodes(params)
+
+    def max_steps(self, params: PyTree) -> int:
+        """As the inner environment."""
+        return self.env.max_steps(params)
+
+    def observation_spec(self, params: PyTree) -> Taught:
+        """The inner specs and those of the label, which is an action."""
+        label = jax.tree.map(label_spec, self.env.action_spec(params))
+        return Taught(self.env.observation_spec(params), label)
+
+    def action_spec(self, params: PyTree) -> PyTree:
+        """As the inner environment."""
+        return self.env.action_spec(params)
+
+    def _ask(
+        self, inner: PyTree, timestep: TimeStep, memory: PyTree, params: PyTree, key: PRNGKey
+    ) -> tuple[PyTree, PyTree]:
+        view = View(timestep.observation, timestep.action_mask, inner, params)
+        label, memory = self.teacher.act((), memory, view, key)
+        specs = jax.tree.map(label_spec, self.env.action_spec(params))
+        return jax.tree.map(lambda spec, x: jnp.asarray(x, spec.dtype), specs, label), memory
+
+    def _report(self, state: TaughtState, timestep: TimeStep) -> tuple[TaughtState, TimeStep]:
+        return state, timestep._replace(observation=Taught(timestep.observation, state.label))
+
+
+def label_spec(spec: ArraySpec | DiscreteSpec) -> ArraySpec:
+    """Shape and dtype of a label for one part of the action."""
+    return ArraySpec((), jnp.int32) if isinstance(spec, DiscreteSpec) else spec
+
+
+class RecordedParams(NamedTuple):
+    """A data set of decisions; observations keep the dtype that they come in."""
+
+    observation: PyTree  # leaves [N, ...]
+    mask: Array  # bool [N, A]
+    label: Array  # int32 [N]
+
+
+class RecordedState(NamedTuple):
+    """State of a :class:`Recorded` environment."""
+
+    row: Array  # int32 scalar
+    done: Array  # bool scalar
+
+
+@dataclass(frozen=True)
+class Recorded(Environment):
+    """A data set as an environment: each episode is one decision, drawn uniformly.
+
+    The reward is 1 where the action agrees with the record, so that the mean return of an
+    evaluation over all episodes (row ``i`` is episode ``i``) is the share of agreement.
+    """
+
+    name = "recorded"
+    behaviour_version = 1
+
+    def reset(
+        self, key: PRNGKey, params: RecordedParams, episode: Array | None = None
+    ) -> tuple[RecordedState, TimeStep]:
+        """Show row ``episode``, or one drawn with ``key``."""
+        if episode is None:
+            episode = jax.random.randint(key, (), 0, params.label.shape[0])
+        state = RecordedState(jnp.asarray(episode, jnp.int32), jnp.bool_(False))
+        return state, self._report(state, jnp.float32(0), params)
+
+    def step(
+        self, key: PRNGKey, state: RecordedState, action: Array, params: RecordedParams
+    ) -> tuple[RecordedState, TimeStep]:
+        """Pay for agreement and end the episode."""
+        del key
+        agrees = ~state.done & (action == params.label[state.row])
+        state = RecordedState(state.row, jnp.bool_(True))
+        return state, self._report(state, agrees.astype(jnp.float32), params)
+
+    def observe(self, state: RecordedState, params: RecordedParams) -> tuple[Taught, Array]:
+        """The row."""
+        observation = jax.tree.map(lambda x: x[state.row], params.observation)
+        return Taught(observation, params.label[state.row]), params.mask[state.row]
+
+    def num_episodes(self, params: RecordedParams) -> int:
+        """One per row."""
+        return int(params.label.shape[0])
+
+    def max_steps(self, params: RecordedParams) -> int:
+        """One decision."""
+        return 1
+
+    def observation_spec(self, params: RecordedParams) -> Taught:
+        """Shapes and dtypes of one row."""
+        row = jax.tree.map(lambda x: ArraySpec(tuple(x.shape[1:]), x.dtype), params.observation)
+        return Taught(row, ArraySpec((), params.label.dtype))
+
+    def action_spec(self, params: RecordedParams) -> DiscreteSpec:
+        """As many actions as the mask has columns."""
+        return DiscreteSpec(int(params.mask.shape[1]))
+
+    def _report(self, state: RecordedState, reward: Array, params: Any) -> TimeStep:
+        observation, mask = self.observe(state, params)
+        return TimeStep(
+            observation=observation,
+            action_mask=mask,
+            reward=reward,
+            terminated=state.done,
+            truncated=jnp.bool_(False),
+            elapsed=jnp.float32(0),
+            metrics=(),
+        )

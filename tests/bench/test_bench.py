@@ -1,0 +1,245 @@
+"""The benchmarks, at sizes of seconds: fields, signs, and that the loops do what they say."""
+
+import io
+import json
+import math
+import os
+import subprocess
+import sys
+from datetime import date
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rich.console import Console
+
+from jaxsched import runtime as cpu
+from jaxsched import traces
+from jaxsched.bench import timing
+from jaxsched.bench.loops import at_random, by_policy, environment_loop, start_many
+from jaxsched.bench.peers import Peer
+from jaxsched.bench.tables import print_table
+from jaxsched.bench.throughput import MOST_STEPS, throughput
+from jaxsched.bench.training import training_speed
+from jaxsched.errors import JaxschedError
+from jaxsched.systems import registry
+
+SMALL = {"num_servers": 4, "gpus_per_server": 4, "window": 3}
+TABLES = dict(seed=0, num_traces=2, num_jobs=40)
+
+
+def printed(result):
+    text = io.StringIO()
+    print_table(result, Console(width=160, file=text))
+    return text.getvalue()
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return throughput("sched2", batches=(4, 8), repeats=2, steps_per_repeat=64)
+
+
+def test_throughput_reports_every_row(measured):
+    rows = measured["rows"]
+    assert [(row["figure"], row["batch"]) for row in rows] == [
+        ("environment", 4),
+        ("policy", 4),
+        ("environment", 8),
+        ("policy", 8),
+    ]
+    for row in rows:
+        rate = row["steps_per_s"]
+        assert 0 < rate["min"] <= rate["median"] <= rate["max"]
+        assert row["cpu_ns_per_step"] > 0 and row["compile_s"] > 0
+        assert row["repeats"] == 2 and row["steps_per_repeat"] * row["batch"] == 64
+        assert row["bytes_per_step"] == 2 * row["state_bytes_per_env"] + row["observation_bytes"]
+        assert 0 < row["bandwidth_fraction"] < math.inf
+    assert rows[0]["observation_bytes"] == 184 * 4
+    assert 0 < rows[0]["state_bytes_per_env"] <= 1024
+    assert measured["best"]["policy"]["figure"] == "policy"
+    assert measured["peers"] == []
+
+
+def test_throughput_says_on_what(measured):
+    assert set(measured["versions"]) == {"python", "jax", "jaxlib", "numpy", "jaxsched"}
+    assert measured["device"] and measured["cores"] > 0 and measured["bandwidth_bytes_per_s"] > 0
+    assert json.loads(json.dumps(measured, allow_nan=False)) == measured
+
+
+def test_throughput_prints(measured):
+    text = printed(measured)
+    for part in ("sched2: steps per second", "environment", "policy", "best environment", "GB/s"):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"batches": ()}, "batch"),
+        ({"batches": (0,)}, "batch"),
+        ({"repeats": 0}, "repeats"),
+        ({"figures": ("speed",)}, "speed"),
+    ],
+)
+def test_throughput_refuses(wrong, message):
+    with pytest.raises(JaxschedError, match=message):
+        throughput("sched2", **wrong)
+
+
+def test_loop_steps_resets_and_uses_what_it_sees():
+    system = registry.get("sched2")
+    env = system.environment(**SMALL)
+    params = system.params(env, traces.get("sched2-68", **TABLES))
+    chooser = at_random(env.action_spec(params))
+    loop = environment_loop(env, params, chooser, batch=6, num_steps=400)
+    current = start_many(env, params, 6)
+    after, (used, decided) = jax.jit(loop)(jax.random.key(0), current)
+    np.testing.assert_array_equal(decided, 1.0)
+    assert used.shape == (400,) and np.isfinite(used).all() and len(np.unique(used)) > 100
+    assert (after.steps < 400).all()  # an episode of 40 jobs takes at most 120 steps
+    _, (same, _) = jax.jit(loop)(jax.random.key(0), current)
+    np.testing.assert_array_equal(used, same)
+    other, _ = jax.jit(loop)(jax.random.key(1), current)
+    assert not np.array_equal(after.state.time, other.state.time)
+    assert set(np.asarray(after.state.episode).tolist()) <= {0, 1}
+
+
+def test_hashed_uniform_covers_its_range_and_varies():
+    draws = jax.random.bits(jax.random.key(0), (500,), jnp.uint32)
+    drawn = np.asarray(jax.vmap(lambda word: timing.hashed_uniform(word, (4, 5)))(draws))
+    assert drawn.shape == (500, 4, 5) and drawn.min() >= -1 and drawn.max() < 1
+    assert abs(drawn.mean()) < 0.03 and abs(drawn.std() - 3**-0.5) < 0.02
+    flat = drawn.reshape(500, -1)
+    correlation = np.corrcoef(flat.T) - np.eye(20)
+    assert np.abs(correlation).max() < 0.2
+
+
+@pytest.mark.parametrize("num_actions", [3, 32, 40])
+def test_pick_uniform_is_legal_and_uniform(num_actions):
+    mask = jnp.arange(num_actions) % 3 == 1
+    draws = jax.random.bits(jax.random.key(0), (20_000,), jnp.uint32)
+    picked = np.asarray(jax.jit(jax.vmap(timing.pick_uniform, (0, None)))(draws, mask))
+    counts = np.bincount(picked, minlength=num_actions)
+    legal = np.flatnonzero(mask)
+    assert counts[np.asarray(~mask)].sum() == 0
+    np.testing.assert_allclose(counts[legal], 20_000 / len(legal), rtol=0.12)
+
+
+def test_consume_depends_on_each_entry():
+    tree = {"a": jnp.zeros((2, 3)), "b": jnp.zeros(4, bool)}
+    before = timing.consume(tree)
+    assert timing.consume({**tree, "a": tree["a"].at[1, 2].set(1.0)}) != before
+    assert timing.consume({**tree, "b": tree["b"].at[3].set(True)}) != before
+
+
+def test_prepare_cpu_keeps_what_is_set(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--some_flag=1")
+    cpu.prepare_cpu()
+    cpu.prepare_cpu()
+    assert os.environ["XLA_FLAGS"].split() == [
+        "--some_flag=1",
+        f"--xla_backend_extra_options={cpu.UNROLL_OPTION}=true",
+    ]
+    mine = f"--xla_backend_extra_options={cpu.UNROLL_OPTION}=false"
+    monkeypatch.setenv("XLA_FLAGS", mine)
+    cpu.prepare_cpu()
+    assert os.environ["XLA_FLAGS"] == mine
+
+
+def test_training_speed():
+    result = training_speed(
+        "sched2",
+        overrides=(
+            "loop.num_envs=4",
+            "loop.rollout_length=4",
+            "learner.batch_size=8",
+            "learner.capacity=256",
+            "learner.learning_starts=16",
+        ),
+        repeats=2,
+        updates_per_repeat=2,
+        warm_up_updates=4,
+    )
+    for name in ("updates_per_s", "env_steps_per_s", "gradient_steps_per_s"):
+        assert 0 < result[name]["min"] <= result[name]["median"] <= result[name]["max"]
+    assert result["env_steps_per_s"]["median"] == pytest.approx(
+        16 * result["updates_per_s"]["median"]
+    )
+    assert "gradient steps/s" in printed(result)
+
+
+def test_peers_without_jumanji_say_what_to_do(tmp_path):
+    with pytest.raises(JaxschedError, match="bench"):
+        Peer(str(tmp_path / "nowhere"))
+    empty = tmp_path / "python"
+    empty.write_text(f"#!/bin/sh\nexec {sys.executable} -c pass\n")
+    empty.chmod(0o755)
+    with pytest.raises(JaxschedError, match="jumanji"):
+        Peer(str(empty))
+
+
+def test_peer_is_timed():
+    pytest.importorskip("jumanji")
+    with Peer() as peer:
+        row = peer.time(batch=4, num_steps=4, repeats=2)
+    assert peer.about["name"] == "jumanji JobShop-v0" and row["steps_per_s"]["median"] > 0
+
+
+def test_loop_holds_no_constant_per_environment():
+    """Memory of a policy (history of observations) is laid out inside the program."""
+    system = registry.get("das")
+    env = system.environment(window=2)
+    params = system.params(env, traces.get("das-test", num_traces=1))
+    weights = system.init_weights(env, "paper", params)
+    policy = system.network_policy(env, "paper", "policy", "greedy")
+    chooser, batch = by_policy(policy, weights, params), 64
+    per_env = timing.bytes_of(chooser.memory)
+    assert per_env > 0
+    loop = environment_loop(env, params, chooser, batch=batch, num_steps=1)
+    start = start_many(env, params, batch)
+    known = timing.bytes_of((weights, params, chooser.memory))
+    held = timing.bytes_of(jax.jit(loop).trace(jax.random.key(0), start).jaxpr.consts)
+    assert timing.bytes_of(weights) <= held <= known
+    assert batch * per_env > known  # else the bound above says nothing
+
+
+@pytest.mark.parametrize(
+    ("script", "sizes"),
+    [
+        ("throughput", ["--batches", "1", "--figures", "environment", "--option", "window=3"]),
+        pytest.param(
+            "training",
+            ["--preset", "quick", "--updates", "1", "--warm-up", "1",
+             "--set", "loop.num_envs=2", "--set", "loop.rollout_length=2"],
+            marks=pytest.mark.slow,
+        ),
+    ],
+)  # fmt: skip
+def test_scripts_write_what_they_measure(script, sizes, tmp_path):
+    file = tmp_path / "result.json"
+    command = [sys.executable, f"benchmarks/{script}.py", *sizes, "--repeats", "1"]
+    run = subprocess.run(
+        [*command, "--json", str(file)], capture_output=True, text=True, timeout=600
+    )
+    assert run.returncode == 0, run.stderr
+    result = json.loads(file.read_text())
+    assert result["kind"] == script and result["system"] == "sched2"
+    date.fromisoformat(result["date"])
+    if script == "throughput":
+        assert result["environment"]["window"] == 3
+        assert result["rows"][0]["steps_per_repeat"] == MOST_STEPS
+        assert result["peak_memory_bytes"] > 2**20
+    else:
+        assert result["warm_up_updates"] == 2
+
+
+def test_scripts_refuse_in_one_line(tmp_path):
+    for script, option, says in (
+        ("throughput", "--option=windo=3", "unknown environment option 'windo'"),
+        ("training", "--updates=0", "must be at least 1"),
+    ):
+        command = [sys.executable, f"benchmarks/{script}.py", "sched2", option]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        assert run.returncode == 1 and says in run.stderr
+        assert run.stderr.startswith("error: ") and run.stderr.count("\n") == 1

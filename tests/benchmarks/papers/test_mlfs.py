@@ -1,0 +1,467 @@
+"""The rows of MLFS: their arithmetic on made-up plays, and small ones from end to end."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+
+from benchmarks.papers import figures
+from benchmarks.papers.command import parser_of, run_paper
+from benchmarks.papers.lab import Lab
+from benchmarks.papers.mlfs import (
+    PAPER,
+    ablations,
+    comparison,
+    judging,
+    large,
+    options,
+    pictures,
+    players,
+    plays,
+    published,
+    slot_time,
+    speed,
+)
+from benchmarks.papers.mlfs.options import MLFSSettings
+from benchmarks.papers.mlfs.players import MLF_H, MLF_HC, MLF_RL, MLFS_, RL, RULES
+from benchmarks.papers.mlfs.plays import SHARES, Play
+from benchmarks.papers.mlfs.published import BANDWIDTH, DEADLINES, JCT, OVERLOADS, TARGETS, Bound
+from benchmarks.papers.store import Store
+from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
+from jaxsched.errors import JaxschedError
+from jaxsched.runs import checkpoints
+from jaxsched.runs import overrides as config
+from jaxsched.systems import registry
+from tests.instances import mlfs, mlfs_tables
+
+SYSTEM = registry.get("mlfs")
+ENV = replace(mlfs().env, slot_every=1)
+METRICS = (*SYSTEM.metrics, "avg_run", plays.UNFINISHED)
+BASE = np.array([[6000.0, 9000.0, 30000.0]])
+
+
+def made_up(jct=1.0, *, unfinished=0.0, **factors):
+    """A policy that has so many times the usual value of each metric on three tables."""
+    sample = {name: np.array([[0.4, 0.5, 0.45]]) * factors.get(name, 1.0) for name in METRICS}
+    sample[JCT] = BASE * jct
+    sample[plays.UNFINISHED] = np.full((1, 3), unfinished)
+    return Play(sample, (SHARES * 100 * jct).tolist())
+
+
+def samples(**policies):
+    named = {name.replace("_RL", "-RL"): play for name, play in policies.items()}
+    return plays.samples_of(named)
+
+
+def verdicts(checks):
+    return {check.item: check.verdict for check in checks}
+
+
+def lab_of(folder, **more):
+    sizes = {"num_train": 1, "num_validation": 1, "num_test": 2, "num_jobs": 5, **more}
+    settings = MLFSSettings(folder, quick=True, seeds=(0,), **{"cluster": "small", **sizes})
+    return Lab(SYSTEM, settings, Store(folder), PAPER.quick_changes)
+
+
+def drawn(folder, outcome):
+    """The outcome's figure is written and is no empty one."""
+    figures.save(folder / "f.png", outcome.figure)
+    assert (folder / "f.png").stat().st_size > 10_000
+
+
+def plays_by(factors):
+    """In place of ``play_all``: factors by policy, and by load and policy."""
+
+    def play_all(lab, chosen, tables):
+        assert all(len(part) == (lab.settings.num_test or 1) for part in tables.values())
+        return {
+            load: {
+                p.name: made_up(**factors.get((load, p.name), factors.get(p.name, {})))
+                for p in chosen
+            }
+            for load in tables
+        }
+
+    return play_all
+
+
+# Verdicts
+
+
+def test_ratio_bounds():
+    found = samples(MLFS=made_up(0.5), MLF_RL=made_up(0.9), mlf_h=made_up(1.0, deadline_ratio=0.9))
+    bounds = (
+        Bound("MLF-RL", "mlf_h", JCT, "0.89", most=0.92),
+        Bound("MLF-RL", "mlf_h", JCT, "0.89", most=0.89, stretch=True),
+        Bound("mlf_h", "mlf_h", JCT, "-", most=1.0, strict=True),
+        Bound("mlf_h", "MLFS", DEADLINES, "-", least=1.0),
+        Bound("MLFS", "mlf_h", DEADLINES, "-"),
+        Bound("mlf_h", "slaq", JCT, "-", most=1.0),
+    )
+    checks = judging.checks_of(found, bounds)
+    assert [c.verdict for c in checks] == [
+        "met", "not met", "not met", "not met", "reported", "not judged",
+    ]  # fmt: skip
+    assert checks[0].measured == "0.900 [0.900, 0.900]" and checks[0].accept == "<= 0.920"
+    assert checks[1].item.endswith("(stretch)") and checks[2].accept == "< 1.000"
+    assert checks[3].measured.startswith("0.900") and checks[5].note == "slaq did not play"
+
+
+def test_who_leaves_jobs_is_not_judged():
+    found = samples(MLFS=made_up(0.1, unfinished=2.0), mlf_h=made_up(1.0))
+    (check,) = judging.checks_of(found, [Bound("MLFS", "mlf_h", JCT, "-", most=1.0)])
+    assert check.met is None and "MLFS left 6 jobs unfinished" in check.note
+    sentences = comparison.unfinished({"x = 3": {"MLFS": made_up(unfinished=1.0)}})
+    assert sentences == ["x = 3: MLFS left 3 jobs unfinished; means are over finished jobs"]
+
+
+def test_ratios_to_nothing_are_not_judged():
+    zero = made_up(overloads=0.0)
+    assert judging.ratio(made_up().sample, zero.sample, OVERLOADS) is None
+    assert judging.saved(zero.sample, made_up().sample, OVERLOADS).estimate == 1.0
+    assert judging.saving_check("a", "-", None, 0.2).verdict == "not judged"
+    found = samples(a=made_up(), b=zero)
+    (check,) = judging.checks_of(found, [Bound("a", "b", OVERLOADS, "-", most=1.0)])
+    assert check.verdict == "not judged" and "0 on some table" in check.note
+
+
+def test_bounds_of_section_12():
+    """The conditions of E1 and E2 as the specification has them, at the edge of each."""
+    policies = {name: made_up() for name in (*RULES, RL)}
+    policies |= {
+        "graphene": made_up(1 / 1.09),
+        "tiresias": made_up(1.6, bandwidth_mb=1.3),
+        "slaq": made_up(1.7),
+        "MLF-RL": made_up(0.9, deadline_ratio=1.1),
+        "MLFS": made_up(0.75, deadline_ratio=1.1, accuracy_ratio=0.96),
+        "hypersched": made_up(2.0, deadline_ratio=0.9),
+    }
+    found = plays.samples_of(policies)
+    first = [c for c in judging.checks_of(found, published.COMPLETION) if c.met is not None]
+    assert [c.met for c in first] == [True] * 6 + [False, True, False, True, True]
+    second = verdicts(judging.checks_of(found, published.QUALITY))
+    assert second["deadline_ratio: MLFS over MLF-RL"] == "met"
+    assert second["deadline_ratio: mlf_h over hypersched"] == "met"
+    assert second["deadline_ratio: mlf_h over fair"] == "not met"  # equal is not above
+    assert second["bandwidth_mb: mlf_h over tiresias"] == "met"
+    assert second["bandwidth_mb: MLFS over tiresias"] == "met"
+    assert second["accuracy_ratio: MLFS over MLF-RL"] == "not met"
+    assert "deadline_ratio: mlf_h over graphene" not in second
+    assert "avg_jct: MLFS over RL" not in second
+
+
+def by_load_of(on, off, loads=(2.0, 3.0)):
+    return {comparison.load_name(x): {"on": made_up(**on), "off": made_up(**off)} for x in loads}
+
+
+def test_bandwidth_verdicts():
+    row = by_load_of({"jct": 0.99, BANDWIDTH: 0.79}, {})
+    checks = verdicts(ablations.bandwidth_checks(row, "on", "off"))
+    assert checks["x = 2: bandwidth below off"] == "reported"
+    assert checks["x = 3: bandwidth below off"] == checks["x = 3: JCT below off"] == "met"
+    row = by_load_of({"jct": 1.0, BANDWIDTH: 0.81}, {})
+    checks = verdicts(ablations.bandwidth_checks(row, "on", "off"))
+    assert checks["x = 3: bandwidth below off"] == checks["x = 3: JCT below off"] == "not met"
+
+
+def test_migration_verdicts():
+    row = by_load_of({"jct": 0.9, OVERLOADS: 0.63, BANDWIDTH: 1.1}, {})
+    checks = ablations.migration_checks(row, "on", "off")
+    found = verdicts(checks)
+    assert found["x = 2: overloads below off"] == found["x = 2: JCT below off"] == "met"
+    assert found["x = 3: overloads below off"] == "reported"
+    assert found["x = 3: JCT below off"] == "not met"
+    (sent,) = [c for c in checks if c.item == "x = 2: bandwidth_mb over off"]
+    assert sent.measured == "10.0 % [10.0, 10.0]"
+
+
+def test_load_control_verdicts():
+    row = by_load_of({"jct": 0.84, TARGETS: 0.96}, {})  # 0.432 against 0.45
+    found = ablations.control_checks(row, "on", "off")
+    assert [c.verdict for c in found] == ["reported", "reported", "met", "met"]
+    row = by_load_of({"jct": 0.86, TARGETS: 0.95}, {})
+    assert [c.met for c in ablations.control_checks(row, "on", "off")][2:] == [False, False]
+    row = by_load_of({"jct": 0.5, "unfinished": 1.0}, {})
+    assert [c.met for c in ablations.control_checks(row, "on", "off")][2:] == [None, None]
+
+
+def test_figures_show_the_papers_policies():
+    row = {name: made_up() for name in (*RULES, MLF_RL, "mlf_h, weights of MLF-RL")}
+    few = pictures.shown({"x = 1": row})["x = 1"]
+    assert list(few)[:3] == [MLF_RL, MLF_H, "graphene"] and list(few)[-1] == MLF_HC
+    assert "fifo" not in few and len(few) == 9
+    few = pictures.shown({"x = 1": {**row, MLFS_: made_up()}})["x = 1"]
+    assert list(few)[0] == MLFS_ and MLF_HC not in few
+
+
+# Rows on made-up plays
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    """A lab with learned policies of drawn weights, priorities by the remaining time."""
+    learner = replace(SYSTEM.environment(slot_every=1), alpha=0, gamma=0, g_d=0, g_r=100, g_w=0)
+    trained = {
+        name: SimpleNamespace(env=env, network="rl", play="greedy", weights=[{}])
+        for name, env in ((MLF_RL, learner), (RL, replace(learner, order="fifo")))
+    }
+    monkeypatch.setattr(players, "trained_policies", lambda lab: trained)
+    return lab_of(tmp_path)
+
+
+def test_completion_row(lab, tmp_path, monkeypatch):
+    factors = {MLF_RL: {"jct": 0.85}, MLFS_: {"jct": 0.6}, "slaq": {"jct": 2.0}}
+    factors["x = 1", MLFS_] = {"jct": 3.0}  # only the highest load is judged
+    monkeypatch.setattr(comparison, "play_all", plays_by(factors))
+    outcome = comparison.completion(lab)
+    jct, _, _, _, everything = outcome.tables
+    assert jct.columns == ["policy", "x = 1", "x = 3"]
+    names = [row[0] for row in jct.rows]
+    tuned = [players.with_weights_of(name, MLF_RL) for name in (MLF_H, MLF_HC)]
+    assert names == [*RULES, RL, *tuned, MLF_RL, MLFS_]
+    by_name = {row[0]: row for row in jct.rows}
+    assert by_name[MLFS_][2].estimate == pytest.approx(0.6 * BASE.mean() / 60)
+    assert set(everything.columns[1:]) == set(METRICS)
+    found = verdicts(outcome.checks)
+    assert found["avg_jct: MLF-RL over mlf_h"] == "met"
+    assert found["avg_jct: MLFS over MLF-RL"] == "met"
+    assert found["share of the jobs under 100 minutes, MLFS"] == "reported"
+    assert set(outcome.values) == {"x = 1", "x = 3"} and len(lab.digests) == 2
+    drawn(tmp_path, outcome)
+
+
+def test_quality_row(lab, tmp_path, monkeypatch):
+    monkeypatch.setattr(comparison, "play_all", plays_by({MLF_H: {DEADLINES: 1.2}}))
+    outcome = comparison.quality(lab)
+    found = verdicts(outcome.checks)
+    assert found["deadline_ratio: mlf_h over fair"] == "met"
+    assert found["deadline_ratio: MLF-RL over mlf_h"] == "not met"
+    assert len(outcome.tables) == 8 and outcome.tables[5].rows[0][0] == "fair"
+    assert outcome.notes[0] == "cluster: small"
+    drawn(tmp_path, outcome)
+
+
+def test_large_row(lab, tmp_path, monkeypatch):
+    lab.settings = replace(lab.settings, num_test=None, large_jobs=7)
+    monkeypatch.setattr(
+        large, "play_all", plays_by({MLF_HC: {"jct": 0.7}, "tiresias": {"jct": 2.0}})
+    )
+    outcome = large.large_cluster(lab)
+    assert [row[0] for row in outcome.tables[0].rows] == [MLF_H, "tiresias", MLF_HC]
+    assert [c.met for c in outcome.checks] == [True, True, None, None]
+    assert list(lab.digests) == ["mlfs-large-x1, test, 1 of 7 jobs"]
+    assert f"{MLF_HC} stands for {MLFS_}" in outcome.notes[-1]
+    drawn(tmp_path, outcome)
+    lab.settings = replace(lab.settings, runs=(tmp_path,))
+    monkeypatch.setattr(
+        large, "play_all", plays_by({MLF_HC: {"jct": 0.7}, "tiresias": {"jct": 2.0}})
+    )
+    checks = large.large_cluster(lab).checks
+    assert [c.met for c in checks] == [False, True, None, None]  # MLFS is judged now
+
+
+@pytest.mark.parametrize(
+    ("row", "variants", "loads"),
+    [
+        (ablations.priority_terms, 6, ["x = 3"]),
+        (ablations.bandwidth_term, 2, ["x = 3"]),
+        (ablations.migration, 2, ["x = 2", "x = 3"]),
+        (ablations.load_control, 2, ["x = 3"]),
+    ],
+)
+def test_ablation_rows(lab, tmp_path, monkeypatch, row, variants, loads):
+    seen = []
+
+    def play_all(lab, chosen, tables):
+        seen.extend(chosen)
+        return plays_by({MLF_HC: {"jct": 0.5}})(lab, chosen, tables)
+
+    monkeypatch.setattr(ablations, "play_all", play_all)
+    outcome = row(lab)
+    assert list(outcome.values) == loads
+    assert len(seen) == variants == len({p.env for p in seen}) == len({p.name for p in seen})
+    changed = {
+        name
+        for p in seen
+        for name in ("use_urgency", "use_deadline", "use_bw", "use_migration", "use_mlfc", "g_d")
+        if getattr(p.env, name) != getattr(seen[0].env, name)
+    }
+    assert (
+        changed
+        == {
+            "priority_terms": {"use_urgency", "use_deadline", "g_d"},
+            "bandwidth_term": {"use_bw"},
+            "migration": {"use_migration"},
+            "load_control": {"use_mlfc"},
+        }[row.__name__]
+    )
+    assert outcome.checks and outcome.tables[0].texts()
+    drawn(tmp_path, outcome)
+
+
+def test_load_control_with_a_run(lab, tmp_path, monkeypatch):
+    lab.settings = replace(lab.settings, runs=(tmp_path,))
+    monkeypatch.setattr(ablations, "play_all", plays_by({MLFS_: {"jct": 0.8}}))
+    found = verdicts(ablations.load_control(lab).checks)
+    assert found["x = 3: JCT, MLFS below MLF-RL"] == "met"
+    assert found["x = 3: JCT, mlf_hc below mlf_h"] == "not met"
+
+
+# Who plays
+
+
+def test_a_policy_takes_its_options_along():
+    learner = replace(SYSTEM.environment(), alpha=5, g_w=7, use_urgency=False, order="fifo")
+    real = players.on_cluster(learner, SYSTEM.environment(**CLUSTERS["real"], slot_every=1))
+    assert (real.alpha, real.g_w, real.use_urgency, real.order) == (5, 7, False, "fifo")
+    assert (real.num_servers, real.max_active, real.slot_every) == (20, 256, 1)
+
+
+def save_run(path, seeds, **changes):
+    """A run folder as training leaves it, with drawn weights."""
+    env = replace(SYSTEM.environment(slot_every=1), **changes)
+    params = SYSTEM.params(env, mlfs_tables(0))
+    weights = SYSTEM.init_weights(env, "rl", params)
+    facts = {
+        "system": "mlfs",
+        "behaviour_version": SYSTEM.behaviour_version,
+        "environment": SYSTEM.environment_options(env),
+        "network": "rl",
+    }
+    for seed in seeds:
+        seeded = jax.tree.map(lambda x, seed=seed: x + seed, weights)
+        checkpoints.save(path / "policies" / f"seed{seed}", 1, seeded, {**facts, "seed": seed})
+
+
+def test_runs(tmp_path, monkeypatch):
+    save_run(tmp_path / "a", (0, 1), g_d=7)
+    save_run(tmp_path / "b", (2,), g_d=7)
+    save_run(tmp_path / "c", (3,), g_d=8)
+    lab = lab_of(tmp_path, runs=(tmp_path / "a", tmp_path / "b"))
+    found = players.trained_policies(lab)
+    assert list(found) == [RL] and len(found[RL].weights) == 3 and found[RL].env.g_d == 7
+    (player,) = players.learned_players(lab, ENV)
+    assert player.env == replace(ENV, g_d=7) and len(player.weights) == 3
+    assert players.rule(lab, MLF_H, player.env).env == player.env
+    monkeypatch.setattr(players, "RL", MLF_RL)  # the same files as those of MLF-RL
+    names = [p.name for p in players.learned_players(lab, ENV)]
+    assert names[-2:] == [MLF_RL, MLFS_] and names[1] == "mlf_h, weights of MLF-RL"
+    different = lab_of(tmp_path, runs=(tmp_path / "a", tmp_path / "c"))
+    with pytest.raises(JaxschedError, match="differ in env; accepted"):
+        players.trained_policies(different)
+    keys = [str(other.settings.deciding()["runs"]) for other in (lab, different)]
+    assert keys[0] != keys[1] and str(tmp_path) not in keys[0]
+    with pytest.raises(JaxschedError, match="holds no trained policy"):
+        lab_of(tmp_path, runs=(tmp_path / "none",)).settings.deciding()
+
+
+@pytest.mark.parametrize("preset", players.PRESETS.values())
+def test_quick_changes_fit_the_recipes(preset):
+    recipe = config.override(SYSTEM.preset(preset), PAPER.quick_changes)
+    assert recipe.loop.num_updates == recipe.imitation.loop.num_updates == 2
+    assert recipe.loop.num_envs * recipe.loop.rollout_length == 64
+
+
+def test_training_where_no_run_is_given(tmp_path, monkeypatch):
+    lab, seen = lab_of(tmp_path), {}
+
+    def train_all(studies):
+        seen.update(studies)
+        setup = SimpleNamespace(play_env=ENV, network="rl", play="greedy")
+        return {name: SimpleNamespace(setup=setup, weights=[{}]) for name in studies}
+
+    monkeypatch.setattr(lab, "train_all", train_all)
+    found = players.trained_policies(lab)
+    assert list(found) == [MLF_RL, RL] and found[RL].env == ENV
+    assert seen[RL].recipe.network == "rl" and seen[MLF_RL].recipe.loop.num_updates == 2
+    assert seen[MLF_RL].workload.trace == "mlfs-small-mixed"
+    assert players.learned_players(lab, ENV, needed=False) == []
+
+
+# From end to end
+
+
+@pytest.fixture(scope="module")
+def fifo():
+    """The baseline that compiles fastest, on a tiny cluster."""
+    rule = SYSTEM.rule("fifo", ENV, 5, {})
+    return players.Player("fifo", rule.env, rule.policy)
+
+
+def test_plays(tmp_path, monkeypatch, fifo):
+    """Each load has its own episodes; kept on disk; completion times are those of the metrics."""
+    lab, tables = lab_of(tmp_path), mlfs_tables(0)
+    found = plays.play_all(lab, [fifo], {"a": tables[:1], "b": tables[1:], "c": tables[2:]})
+    a, b, c = (found[load]["fifo"] for load in "abc")
+    assert [p.sample["finished"].tolist() for p in (a, b, c)] == [[[5.0]], [[3.0, 1.0]], [[1.0]]]
+    assert a.sample["unfinished"].tolist() == [[0.0]] and b.sample["avg_jct"].shape == (1, 2)
+    assert c.sample["avg_jct"][0, 0] == b.sample["avg_jct"][0, 1]
+    assert len(c.jct_min) == len(SHARES)
+    assert set(c.jct_min) == {c.sample["avg_jct"][0, 0] / 60}
+    middle = [p.jct_min[len(SHARES) // 2] for p in (a, b)]
+    assert middle[0] == a.sample["median_jct"][0, 0] / 60 and b.jct_min[0] < middle[1]
+    assert len(list((tmp_path / "plays").iterdir())) == 3
+
+    def never(*arguments):
+        raise AssertionError("played again")
+
+    monkeypatch.setattr(plays, "_played", never)
+    again = plays.play(lab, fifo, {"other name": tables[1:]})["other name"]
+    np.testing.assert_array_equal(again.sample["avg_jct"], b.sample["avg_jct"])
+    with pytest.raises(AssertionError, match="played again"):
+        plays.play(lab, fifo._replace(weights=[{"w": np.ones(2)}]), {"b": tables[1:]})
+
+
+def test_scheduler_time(tmp_path, monkeypatch, fifo):
+    monkeypatch.setattr(speed, "QUICK_SIZES", slot_time.Sizes(steps=32, warm_ups=1, repeats=2))
+    monkeypatch.setattr(speed, "everybody", lambda lab: [fifo._replace(name="fair")])
+    monkeypatch.setattr(speed, "test_tables", lambda lab, trace, count: mlfs_tables(0))
+    outcome = speed.scheduler_time(lab_of(tmp_path))
+    ((name, slot, running, scheduler, choice, decisions, paper),) = outcome.tables[0].rows
+    assert (name, paper) == ("fair", "28") and outcome.checks[0].verdict == "reported"
+    assert slot > 0 and running > 0 and 0 < decisions <= 4
+    assert scheduler == max(slot - running, 0) and choice < slot
+    drawn(tmp_path, outcome)
+
+
+def test_environment_speed(tmp_path, monkeypatch, fifo):
+    monkeypatch.setattr(speed, "QUICK_BATCHES", (2,))
+    monkeypatch.setattr(speed, "QUICK_STEPS", 16)
+    monkeypatch.setattr(speed, "cluster_env", lambda lab, name: fifo.env)
+    monkeypatch.setattr(speed, "test_tables", lambda lab, trace: mlfs_tables(0))
+    outcome = speed.environment_speed(lab_of(tmp_path))
+    ((batch, decisions, steps, least, most, share),) = outcome.tables[0].rows
+    assert batch == "2" and 0 < decisions <= steps and least <= steps <= most and 0 < share <= 100
+    drawn(tmp_path, outcome)
+
+
+# The script
+
+
+def test_options(tmp_path):
+    parser = parser_of("mlfs", None)
+    options.add_options(parser)
+    usual = options.settings_of(parser.parse_args([]), PAPER, "mlfs")
+    assert (usual.cluster, usual.large_jobs, usual.runs) == ("real", 20_000, ())
+    assert usual.num_test is None and usual.seeds == (0, 1, 2)
+    words = ["--quick", "--run", "a", "--run", "b", "--jobs", "9"]
+    quick = options.settings_of(parser.parse_args(words), PAPER, "mlfs")
+    assert (quick.cluster, quick.large_jobs, quick.num_jobs) == ("small", 9, 12)
+    assert quick.runs == (Path("a"), Path("b")) and quick.out.name == "mlfs-quick"
+    assert usual.deciding() != replace(usual, cluster="small").deciding()
+    with pytest.raises(JaxschedError, match="jobs is 0; accepted"):
+        MLFSSettings(tmp_path, large_jobs=0)
+    with pytest.raises(JaxschedError, match="cluster is 'huge'; accepted: small, real"):
+        MLFSSettings(tmp_path, cluster="huge")
+
+
+def test_command_refuses_unknown_rows(tmp_path, capsys):
+    assert run_paper(["mlfs", "--rows", "Z9", "--out", str(tmp_path / "out")]) == 2
+    assert not (tmp_path / "out").exists()
+    assert (
+        "error: unknown row 'Z9'; known are E1, E2, E3, E4, E5, E6, E7, E8, E9"
+        in capsys.readouterr().err
+    )

@@ -1,0 +1,274 @@
+"""MLFS as the rest of the library sees it: rules, options, scores, claims, mapping."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from jaxsched import traces
+from jaxsched.envs.mlfs import MLFS, TASK_JOBS
+from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
+from jaxsched.envs.mlfs.learning.networks import HIDDEN_FROM_RL
+from jaxsched.envs.mlfs.learning.recipe import Recipe
+from jaxsched.envs.mlfs.paper import RIVALS, paper_rows
+from jaxsched.envs.mlfs.simulator.rules import ORDERS
+from jaxsched.envs.mlfs.system import PLAY_PACE
+from jaxsched.errors import JaxschedError
+from jaxsched.export.hand_over import feature_groups
+from jaxsched.jobs import digest_tables
+from jaxsched.jobs.metrics import METRICS
+from jaxsched.systems import registry
+from jaxsched.systems.base import Played, System
+from tests.instances import mlfs, mlfs_tables, sched2_tables
+
+SYSTEM = registry.get("mlfs")
+ENV = mlfs().env
+SMALL = SYSTEM.environment(**CLUSTERS["small"])
+
+
+@pytest.fixture(scope="module")
+def played():
+    """MLF-H on three tiny tables."""
+    rule = SYSTEM.rule("mlf_h", ENV, 5, {})
+    return SYSTEM.play(rule.env, rule.policy, SYSTEM.params(rule.env, mlfs_tables(0)))
+
+
+# Rules
+
+
+@pytest.mark.parametrize("name", SYSTEM.policies)
+def test_rules_play_in_their_own_environment(name):
+    rule = SYSTEM.rule(name, ENV, 5, {})
+    order = name if SYSTEM.policies[name].kind == "baseline" and name != "mlf_h" else "mlf"
+    assert rule.env == replace(ENV, order=order, use_mlfc=name == "mlf_hc")
+    assert rule.policy.name == name
+    assert rule.policy.privileged == (name not in ("linear", "random"))
+    assert SYSTEM.rule(name, replace(ENV), 9, {"mlfc": False}) is rule
+    controlled = SYSTEM.rule(name, ENV, 5, {"mlfc": True})
+    assert controlled.env == replace(rule.env, use_mlfc=True)
+    learners = replace(ENV, use_mlfc=True, use_bw=False, g_r=100)
+    assert SYSTEM.rule(name, learners, 5, {}).env == replace(rule.env, use_bw=False)
+    own = SYSTEM.rule(name, learners, 5, {"weights": "own"})
+    assert own.env == replace(rule.env, use_bw=False, g_r=100)
+
+
+def test_every_order_is_a_rule():
+    assert set(ORDERS) - {"mlf"} < set(SYSTEM.policies)
+    assert set(RIVALS) | {"graphene", "mlf_h"} == set(SYSTEM.policy_names("baseline"))
+    assert SYSTEM.policy_names("yardstick") == ("mlf_hc", "linear", "random")
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: SYSTEM.rule("sjf", ENV, 5, {}), "unknown policy 'sjf'; known are fair, slaq"),
+        (lambda: SYSTEM.rule("fair", ENV, 5, {"window": 3}), "no option 'window'; known: mlfc"),
+        (lambda: SYSTEM.rule("fair", ENV, 5, {"weights": 3}), "weights is 3; accepted: paper, own"),
+        (lambda: SYSTEM.rule("fair", ENV, 5, {"mlfc": "yes"}), "mlfc is 'yes'; accepted: True"),
+        (lambda: SYSTEM.facts(ENV, {"mlfc": 1}), "mlfc is 1; accepted: True"),
+        (lambda: SYSTEM.network(ENV, "deep"), "unknown network 'deep'; known are servers"),
+        (lambda: SYSTEM.environment(servers=3), "unknown environment option 'servers'"),
+        (lambda: SYSTEM.preset("huge"), "unknown preset 'huge'"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_bad_input_is_refused(call, says):
+    with pytest.raises(JaxschedError) as refusal:
+        call()
+    assert says in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+# Play and scores
+
+
+def test_metrics_are_those_that_are_listed(played):
+    assert set(SYSTEM.metrics) <= set(played.metrics) & set(METRICS)
+    assert METRICS[SYSTEM.primary_metric].better == "lower"
+    assert played.metrics["finished"].tolist() == [5, 3, 1]
+
+
+@pytest.mark.parametrize("pace", [0, 1, 16])
+def test_everything_is_played_at_one_pace(pace, monkeypatch):
+    """Then policies that draw see as many steps alone as beside others."""
+    given = []
+    monkeypatch.setattr(System, "play", lambda self, *args, **kwargs: given.append(args))
+    SYSTEM.play(replace(ENV, slot_every=pace), "policy", "params", "weights")
+    assert given == [(replace(ENV, slot_every=PLAY_PACE), "policy", "params", "weights")]
+
+
+def test_draws_do_not_depend_on_companions():
+    rule, tables = SYSTEM.rule("random", ENV, 5, {}), (mlfs_tables(0), mlfs_tables(1))
+    first, second = (
+        SYSTEM.play(rule.env, rule.policy, SYSTEM.params(rule.env, [tables[0][0], *others]))
+        for others in (tables[0][1:], tables[1][1:])
+    )
+    for name in SYSTEM.metrics:
+        assert first.metrics[name][0] == second.metrics[name][0]
+    assert first.metrics["avg_jct"][1] != second.metrics["avg_jct"][1]
+
+
+def test_the_score_of_what_finished_is_its_completion_time(played):
+    tables = mlfs_tables(0)
+    assert SYSTEM.score(played, tables) == played.metrics["avg_jct"].mean()
+
+
+def test_unfinished_jobs_count_as_whole_episodes():
+    metrics = {"avg_jct": np.array([600.0, 900.0]), "finished": np.array([5.0, 0.0])}
+    tables = [mlfs_tables(0)[0], mlfs_tables(0)[1]]
+    longest = 60.0 * MLFS().max_slots
+    assert SYSTEM.unfinished_score == longest
+    assert SYSTEM.score(Played(metrics, {}, []), tables) == (600.0 + longest) / 2
+
+
+# Networks and names
+
+
+@pytest.mark.parametrize(
+    ("kind", "hidden"), [("servers", ()), ("paper", ()), ("rl", HIDDEN_FROM_RL)]
+)
+def test_networks_score_servers_and_queue(kind, hidden):
+    network = SYSTEM.network(ENV, kind)
+    assert network.hidden_inputs == hidden
+    weights = SYSTEM.init_weights(ENV, kind, None)
+    seen = jax.numpy.ones((3, *ENV.observation_spec().shape))
+    scores = network.apply(weights, seen)
+    assert scores.shape == (3, ENV.num_servers + 1)
+    assert SYSTEM.network_policy(ENV, kind, "mine", "greedy").name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("recipe", "name"),
+    [
+        (Recipe(env=ENV), "mlf_rl"),
+        (Recipe(env=replace(ENV, use_mlfc=True)), "mlfs"),
+        (Recipe(env=ENV, network="rl"), "rl"),
+    ],
+    ids=["mlf_rl", "mlfs", "rl"],
+)
+def test_recipes_learn_policies_of_the_papers_names(recipe, name):
+    stages = SYSTEM.training(recipe, mlfs_tables(0))
+    assert [stage.name for stage in stages] == ["imitation", "ppo"]
+    assert {stage.policy.name for stage in stages} == {name}
+    steps = [stage.loop.num_updates * stage.loop.steps_per_update for stage in stages]
+    assert SYSTEM.budget(recipe) == sum(steps) > 0
+
+
+def test_names_go_with_what_they_name():
+    for options in (*CLUSTERS.values(), {"gpus": (1,)}):
+        env = SYSTEM.environment(**options)
+        names = SYSTEM.action_names(env)
+        assert len(names) == env.action_spec().num_actions
+        assert (names[0], names[-1]) == ("server0", "queue")
+    spec = SMALL.observation_spec()
+    groups = feature_groups(spec.names, SYSTEM.features(SMALL))
+    assert {group["pattern"] for group in groups} == set(SYSTEM.features(SMALL))
+
+
+def test_facts_tell_cluster_and_control():
+    assert SYSTEM.facts(SMALL, {})["cluster"].startswith("5 servers of 4 GPUs, each with 32 CPUs")
+    large = SYSTEM.environment(**CLUSTERS["large"])
+    assert "321 servers of 2 GPUs and 229 servers of 8 GPUs" in SYSTEM.facts(large, {})["cluster"]
+    told = [SYSTEM.facts(SMALL, {"mlfc": on})["MLF-C"] for on in (False, True)]
+    assert told == ["with mlf_hc only", "with every rule"]
+
+
+def test_clusters_have_the_papers_gpus():
+    sizes = {name: sum(options["gpus"]) for name, options in CLUSTERS.items()}
+    assert sizes == {"small": 20, "real": 80, "large": 2474}
+    assert SYSTEM.environment() == SMALL
+    for options in CLUSTERS.values():
+        assert options["max_offers"] >= sum(options["gpus"]) / 2
+
+
+# Traces
+
+
+def test_rigid_jobs_become_tasks_with_draws_of_their_own():
+    rigid = sched2_tables(0)[:1] * 2
+    adapted = SYSTEM.adapt([*rigid, *mlfs_tables(0)])
+    assert all(table.schema == TASK_JOBS for table in adapted)
+    for table, before in zip(adapted, rigid, strict=False):
+        np.testing.assert_array_equal(table["submit_time"], before["submit_time"])
+    assert not np.array_equal(adapted[0]["work"], adapted[1]["work"])
+    assert digest_tables(adapted[:1]) == digest_tables(SYSTEM.adapt(rigid[:1]))
+    assert digest_tables(adapted[2:]) == digest_tables(mlfs_tables(0))
+    SYSTEM.params(SMALL, adapted[:2])
+
+
+def test_usual_traces_are_known():
+    for name in (SYSTEM.traces.train, SYSTEM.traces.test):
+        (table,) = traces.get(name, num_traces=1, num_jobs=3)
+        assert table.schema == TASK_JOBS
+    usual = SYSTEM.mapping(mean_gap_s=None, load=None)
+    assert usual.mean_gap_s * 465 == pytest.approx(36 * 3600)
+    asked = SYSTEM.mapping(mean_gap_s=None, load=0.5)
+    assert (asked.load, asked.mean_gap_s, asked.max_gpus) == (0.5, None, 20)
+
+
+# Claims
+
+FIGURES = {
+    "avg_jct": 1000.0, "deadline_ratio": 0.5, "avg_wait": 400.0, "avg_accuracy": 0.5,
+    "accuracy_ratio": 0.5, "bandwidth_mb": 1000.0, "jct_under_100min": 0.4,
+}  # fmt: skip
+
+
+def summary_of(**jct):
+    """All policies, alike but for their completion times."""
+    names = [*SYSTEM.policies, "mlf_rl", "mine"]
+    return {name: FIGURES | {"avg_jct": jct.get(name, 1000.0)} for name in names}
+
+
+def verdicts(rows):
+    return {row["item"]: row["met"] for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("jct", "item", "met"),
+    [
+        ({"mlf_h": 1100.0}, "Fig. 4a: JCT, MLF-H over Graphene", True),
+        ({"mlf_h": 1101.0}, "Fig. 4a: JCT, MLF-H over Graphene", False),
+        ({"tiresias": 1001.0}, "Fig. 4a: JCT, Tiresias over SLAQ", False),
+        ({"mine": 920.0}, "Fig. 4b: JCT, MLF-RL over MLF-H", True),
+        ({"mine": 921.0}, "Fig. 4b: JCT, MLF-RL over MLF-H", False),
+        ({}, "Fig. 4g: bandwidth, MLF-H over Tiresias", False),
+        ({}, "Fig. 4c: deadline ratio, MLF-RL over MLF-H", True),
+        ({}, "Fig. 4e: accuracy, MLF-RL over MLF-H", None),
+    ],
+)
+def test_mlf_rl_is_held_to_its_bounds(jct, item, met):
+    rows = SYSTEM.claims(SMALL, summary_of(**jct), "mine")
+    assert verdicts(rows)[item] is met
+    assert not any("MLFS" in row["item"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("jct", "item", "met"),
+    [
+        ({"mine": 660.0}, "Fig. 4b: JCT, MLFS over Tiresias", True),
+        ({"mine": 661.0}, "Fig. 4b: JCT, MLFS over Tiresias", False),
+        ({"mine": 500.0}, "Fig. 4b: JCT, MLFS over SLAQ", True),
+        ({"mine": 500.0}, "JCT, MLFS over MLF-H with MLF-C", None),
+        ({"mine": 880.0}, "Fig. 4b: JCT, MLFS over MLF-RL", True),
+        ({"mine": 881.0}, "Fig. 4b: JCT, MLFS over MLF-RL", False),
+    ],
+)
+def test_mlfs_is_held_to_its_bounds(jct, item, met):
+    summary = summary_of(**jct)
+    rows = paper_rows(summary, "mine", controls=True, beside="mlf_rl")
+    assert verdicts(rows)[item] is met
+    fewer = SYSTEM.claims(replace(SMALL, use_mlfc=True), summary, "mine")
+    assert fewer == rows[:-3]
+
+
+def test_mlf_h_is_held_to_the_best_at_deadlines():
+    summary = summary_of()
+    summary["hypersched"] = summary["hypersched"] | {"deadline_ratio": 0.6}
+    summary["graphene"] = summary["graphene"] | {"deadline_ratio": 0.9}
+    found = verdicts(SYSTEM.claims(SMALL, summary, "mine"))
+    assert found["Fig. 4c: deadline ratio, MLF-H over hypersched"] is False
+    del summary["mlf_hc"]
+    controlled = paper_rows(summary, "mine", controls=True)
+    assert not any("with MLF-C" in row["item"] for row in controlled)

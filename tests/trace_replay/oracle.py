@@ -1,0 +1,261 @@
+"""A plain event loop for rigid jobs, written from the rules of ``jaxsched.trace_replay`` alone.
+
+Everything is Python numbers, lists and dictionaries; nothing is shared with the library. A job is a
+tuple ``(submit, gpus, duration, group)``; jobs come in order of submission.
+"""
+
+from typing import NamedTuple
+
+
+class Job(NamedTuple):
+    submit: int
+    gpus: int
+    duration: int
+    group: int = 0
+
+
+class Result(NamedTuple):
+    start: int
+    end: int
+    num_servers: int
+    first_server: int
+    preemptions: int
+
+
+def fits(free, gpus, size, locality):
+    """Whether a job fits, given the free GPUs of each server."""
+    if locality == "any":
+        return sum(free) >= gpus
+    if gpus <= size:
+        return any(f >= gpus for f in free)
+    whole, rest = divmod(gpus, size)
+    empty = [s for s, f in enumerate(free) if f == size]
+    if len(empty) < whole:
+        return False
+    others = [f for s, f in enumerate(free) if s not in empty[:whole]]
+    return rest == 0 or any(f >= rest for f in others)
+
+
+def choose(free, gpus, size, locality, placement):
+    """Where a job goes that fits: GPUs by server."""
+    taken = {}
+    if locality == "any":
+        left = gpus
+        while left:
+            able = [s for s, f in enumerate(free) if s not in taken and f >= left]
+            if able:
+                server = min(able, key=lambda s: (free[s], s))
+                taken[server] = left
+            else:
+                others = [s for s in range(len(free)) if s not in taken]
+                server = max(others, key=lambda s: (free[s], -s))
+                taken[server] = free[server]
+            left -= taken[server]
+        return taken
+    whole, rest = divmod(gpus, size)
+    if whole:
+        empty = [s for s, f in enumerate(free) if f == size]
+        taken = dict.fromkeys(empty[:whole], size)
+    if rest:
+        able = [s for s, f in enumerate(free) if f >= rest and s not in taken]
+        if placement == "pack":
+            server = min(able, key=lambda s: (free[s], s))
+        elif placement == "first_fit":
+            server = min(able)
+        else:
+            server = min(able, key=lambda s: (-free[s], s))
+        taken[server] = rest
+    return taken
+
+
+class Simulation:
+    """One replay; ``run`` gives a ``Result`` per job."""
+
+    def __init__(self, jobs, num_servers, size, policy):
+        self.jobs, self.size, self.policy = [Job(*job) for job in jobs], size, policy
+        self.free = [size] * num_servers
+        self.waiting = []
+        self.running = {}  # job -> GPUs by server
+        self.end, self.since, self.first = {}, {}, {}
+        self.left = [job.duration for job in self.jobs]
+        self.served = [0] * len(self.jobs)  # seconds, at the last suspension
+        self.suspended = [0] * len(self.jobs)
+        self.place, self.time = {}, 0
+        self.all_gpus = sum(job.gpus for job in self.jobs)
+        self.all_work = sum(job.gpus * job.duration for job in self.jobs)
+
+    def run(self):
+        arrived = 0
+        while arrived < len(self.jobs) or self.running or self.waiting:
+            events = [self.end[j] for j in self.running]
+            events += [time for j in self.running for time in self.crossings(j)]
+            if arrived < len(self.jobs):
+                events.append(self.jobs[arrived].submit)
+            self.time = min(events)
+            for j in [j for j in self.running if self.end[j] == self.time]:
+                self.release(j)
+            while arrived < len(self.jobs) and self.jobs[arrived].submit == self.time:
+                self.waiting.append(arrived)
+                arrived += 1
+            while self.waiting and self.decide():
+                self.check()
+        return [
+            Result(
+                self.first[j],
+                self.end[j],
+                len(self.place[j]),
+                min(self.place[j]),
+                self.suspended[j],
+            )
+            for j in range(len(self.jobs))
+        ]
+
+    def check(self):
+        held = [self.size - f for f in self.free]
+        for places in self.running.values():
+            for server, gpus in places.items():
+                held[server] -= gpus
+        assert not any(held)
+        assert all(0 <= f <= self.size for f in self.free)
+
+    # Orders
+
+    def service(self, j):
+        now = self.time - self.since[j] if j in self.running else 0
+        return self.served[j] + now
+
+    def queue(self, j):
+        served = self.service(j) * self.jobs[j].gpus
+        return sum(served >= threshold for threshold in self.policy.thresholds)
+
+    def crossings(self, j):
+        """Later times at which a running job changes queue."""
+        if self.policy.order != "las":
+            return []
+        gpus = self.jobs[j].gpus
+        times = [
+            self.since[j] - self.served[j] + -(-threshold // gpus)
+            for threshold in self.policy.thresholds
+        ]
+        return [time for time in times if time > self.time]
+
+    def rank(self, j):
+        job, order = self.jobs[j], self.policy.order
+        if order == "srtf":
+            left = self.end[j] - self.time if j in self.running else self.left[j]
+            return left, j
+        keys = {
+            "fifo": lambda: 0,
+            "sjf": lambda: job.duration,
+            "lrf": lambda: job.gpus,
+            "spf": lambda: job.gpus * job.duration,
+            "drf": lambda: sum(
+                self.jobs[other].gpus
+                for other in self.running
+                if self.jobs[other].group == job.group
+            ),
+            "tetris": lambda: -self.score(j),
+            "las": lambda: self.queue(j),
+        }
+        return keys[order](), j
+
+    def score(self, j):
+        job = self.jobs[j]
+        places = choose(self.free, job.gpus, self.size, "strict", self.policy.placement)
+        alignment = sum(gpus * self.free[server] for server, gpus in places.items())
+        unit = max(1, round(self.size * (self.all_gpus / len(self.jobs))))
+        work = 1000 * job.gpus * job.duration * len(self.jobs) // self.all_work
+        return 1000 * alignment // unit - min(work, 2**30)
+
+    # Decisions
+
+    def fits_now(self, j):
+        return fits(self.free, self.jobs[j].gpus, self.size, self.policy.locality)
+
+    def decide(self):
+        """Take one decision; False if there is none to take."""
+        if self.policy.order in ("srtf", "las"):
+            return self.decide_suspending()
+        if self.policy.mode == "skip":
+            able = [j for j in self.waiting if self.fits_now(j)]
+            return bool(able) and self.start(min(able, key=self.rank))
+        head = min(self.waiting, key=self.rank)
+        if self.fits_now(head):
+            return self.start(head)
+        if self.policy.mode == "block":
+            return False
+        promised, spare = self.promise(self.jobs[head].gpus)
+        able = [
+            j
+            for j in self.waiting
+            if self.fits_now(j)
+            and (self.time + self.jobs[j].duration <= promised or self.jobs[j].gpus <= spare)
+        ]
+        return bool(able) and self.start(min(able, key=self.rank))
+
+    def promise(self, gpus):
+        for time in sorted({self.time, *(self.end[j] for j in self.running)}):
+            ending = [j for j in self.running if self.end[j] <= time]
+            free = sum(self.free) + sum(self.jobs[j].gpus for j in ending)
+            if free >= gpus:
+                return time, free - gpus
+        raise AssertionError("the job does not fit the cluster")
+
+    def decide_suspending(self):
+        ranks = {j: self.rank(j) for j in (*self.waiting, *self.running)}
+        by_rank = sorted(self.waiting, key=ranks.get)
+        for j in by_rank[:1] if self.policy.mode == "block" else by_rank:
+            later = [other for other in self.running if ranks[other] > ranks[j]]
+            available = list(self.free)
+            for other in later:
+                for server, gpus in self.running[other].items():
+                    available[server] += gpus
+            gpus, locality = self.jobs[j].gpus, self.policy.locality
+            if not fits(available, gpus, self.size, locality):
+                continue
+            if self.fits_now(j):
+                return self.start(j)
+            servers = set(range(len(self.free)))
+            if locality == "strict":
+                servers = self.to_clear(gpus, available)
+            victims = [other for other in later if servers & set(self.running[other])]
+            return self.suspend(max(victims, key=ranks.get))
+        return False
+
+    def to_clear(self, gpus, available):
+        whole, rest = divmod(gpus, self.size)
+        needed = self.size if self.free.count(self.size) < whole else rest
+        suited = [s for s, f in enumerate(self.free) if f < needed and available[s] >= needed]
+        most = max(self.free[s] for s in suited)
+        return {s for s in suited if self.free[s] == most}
+
+    # Changes
+
+    def start(self, j):
+        job, policy = self.jobs[j], self.policy
+        self.place[j] = choose(self.free, job.gpus, self.size, policy.locality, policy.placement)
+        for server, gpus in self.place[j].items():
+            self.free[server] -= gpus
+        self.waiting.remove(j)
+        self.running[j] = self.place[j]
+        self.since[j] = self.time
+        self.first.setdefault(j, self.time)
+        self.end[j] = self.time + self.left[j]
+        return True
+
+    def release(self, j):
+        for server, gpus in self.running.pop(j).items():
+            self.free[server] += gpus
+
+    def suspend(self, j):
+        self.left[j] = self.end[j] - self.time + self.policy.restart_s
+        self.served[j] = self.service(j)
+        self.suspended[j] += 1
+        self.release(j)
+        self.waiting.append(j)
+        return True
+
+
+def simulate(jobs, num_servers, size, policy):
+    """What becomes of each job under the policy (an object with the fields of ``Policy``)."""
+    return Simulation(jobs, num_servers, size, policy).run()
