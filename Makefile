@@ -1,5 +1,6 @@
 # make demo    train SCHED2 for a few minutes and write runs/demo/report.html
 # make test    the default test suite        make lint    ruff: rules and formatting
+# make test-all  the slow tests too, everything compiled with all optimisations
 # make types   mypy                          make venv    only create and fill $(VENV)
 # make clean   remove what these targets made (not runs/)
 #
@@ -12,7 +13,7 @@ BIN = $(VENV)/bin
 DEMO_OUT ?= runs/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types venv dev clean
+.PHONY: help demo test test-all lint types venv dev clean
 # A failed recipe must not leave its stamp behind.
 .DELETE_ON_ERROR:
 
@@ -25,13 +26,15 @@ demo: $(VENV)/.stamp-run
 test: $(VENV)/.stamp-dev
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile $(PYTEST_ARGS)
 
+test-all: $(VENV)/.stamp-dev
+	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
+
 lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 types: $(VENV)/.stamp-dev
 	$(BIN)/mypy
-	$(BIN)/mypy benchmarks/*.py benchmarks/papers/*.py
 
 venv: $(VENV)/.stamp-run
 

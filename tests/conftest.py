@@ -16,6 +16,9 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Most of the suite's time is compiling, and XLA compiles twice as fast when it optimises less.
+# Modules marked ``optimised`` compile as users' programs do; so does all of ``make test-all``.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 
 def find_chromium() -> str | None:
@@ -25,7 +28,21 @@ def find_chromium() -> str | None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def release_compiled_programs() -> Iterator[None]:
+def optimisations(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let XLA optimise in modules marked ``optimised``, and only there."""
+    if request.node.get_closest_marker("optimised") is None:
+        yield
+        return
+    import jax
+
+    usual = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", usual)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def release_compiled_programs(optimisations: None) -> Iterator[None]:
     """Forget what a module compiled.
 
     Every compiled program maps memory, and Linux lets a process have 65,530 mappings by default;
