@@ -71,3 +71,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("browser"):
             item.add_marker(skip)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the time per folder, so that one sees where a growing suite grows."""
+    seconds: dict[str, float] = {}
+    tests: dict[str, int] = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                file = Path(report.nodeid.split("::")[0])
+                folder = str(file.parent)
+                seconds[folder] = seconds.get(folder, 0.0) + report.duration
+                tests[folder] = tests.get(folder, 0) + (report.when == "call")
+    if len(seconds) < 2:
+        return
+    terminalreporter.section("time per folder, all workers together")
+    for folder in sorted(seconds, key=seconds.__getitem__, reverse=True):
+        line = f"{seconds[folder]:8.1f} s  {tests[folder]:5d} tests  {folder}"
+        terminalreporter.write_line(line)
+    terminalreporter.write_line(f"{sum(seconds.values()):8.1f} s  {sum(tests.values()):5d} tests")
