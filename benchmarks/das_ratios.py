@@ -18,7 +18,7 @@ from typing import Any
 
 from jaxsched.runtime import prepare_cpu
 
-YARDSTICKS = ("linear", "random")
+REFERENCES = ("linear", "random")
 METRICS = {"JCT (min)": "avg_jct_min", "fee ($)": "avg_fee"}
 
 
@@ -70,9 +70,9 @@ def compare(run: Path, more: int) -> dict[str, Any]:
     samples = {"learned": sample_of([system.play(env, policy, params, w) for w in learned.weights])}
     untrained = system.init_weights(env, learned.network, params)
     samples["untrained"] = sample_of([system.play(env, policy, params, untrained)])
-    for name in (*HEURISTICS, *YARDSTICKS):
-        rule = system.rule(name, env, len(tables[0]), {})
-        samples[name] = sample_of([system.play(rule.env, rule.policy, params)])
+    for name in (*HEURISTICS, *REFERENCES):
+        heuristic = system.heuristic(name, env, len(tables[0]), {})
+        samples[name] = sample_of([system.play(heuristic.env, heuristic.policy, params)])
     best = min(HEURISTICS, key=lambda name: samples[name]["avg_jct_min"].mean())
     print(f"\n{run}: {env.num_servers} machines, {len(saved)} seeds, {len(tables)} episodes")
     print(

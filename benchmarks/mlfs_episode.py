@@ -66,18 +66,18 @@ def play(system: Any, env: Any, name: str, tables: Any) -> dict[str, Any]:
     from jaxsched.core.evaluation import run_episodes
     from jaxsched.envs.mlfs import records as rec
 
-    rule = system.rule(name, env, len(tables[0]), {})
-    params = system.params(rule.env, tables)
+    heuristic = system.heuristic(name, env, len(tables[0]), {})
+    params = system.params(heuristic.env, tables)
     episodes, key = jnp.arange(1), jax.random.key(0)
-    recorder = rec.recorder(rule.env)
+    recorder = rec.recorder(heuristic.env)
     began = time.perf_counter()
-    lowered = run_episodes.lower(rule.env, rule.policy, recorder, params, episodes, key)
+    lowered = run_episodes.lower(heuristic.env, heuristic.policy, recorder, params, episodes, key)
     compiled = lowered.compile()
     compile_s = time.perf_counter() - began
     began = time.perf_counter()
     outcome = jax.block_until_ready(compiled(params, episodes, key))
     wall_s = time.perf_counter() - began
-    found = rec.summarise(rule.env, params, np.arange(1), outcome.records)
+    found = rec.summarise(heuristic.env, params, np.arange(1), outcome.records)
     metrics = {name: float(values[0]) for name, values in found.items()}
     return {
         "wall_s": wall_s,

@@ -55,7 +55,8 @@ def main() -> None:
 
     print(f"learned  {effectiveness(setup.policy, test_tables, best_weights):.4f}")
     for name in system.policies:
-        print(f"{name:8} {effectiveness(system.rule(name, env, 0, {}).policy, test_tables):.4f}")
+        policy = system.heuristic(name, env, 0, {}).policy
+        print(f"{name:8} {effectiveness(policy, test_tables):.4f}")
 
 
 if __name__ == "__main__":

@@ -10,13 +10,30 @@ from jaxsched.errors import JaxschedError
 
 if TYPE_CHECKING:
     from jaxsched.core.environment import Environment
+    from jaxsched.core.learner import Learner
+    from jaxsched.jobs import JobTable
+    from jaxsched.systems.make import make
     from jaxsched.types import TimeStep
 
 __version__ = "0.1.0"
 
-__all__ = ["Environment", "JaxschedError", "TimeStep", "__version__"]
+__all__ = [
+    "Environment",
+    "JaxschedError",
+    "JobTable",
+    "Learner",
+    "TimeStep",
+    "__version__",
+    "make",
+]
 
-_LAZY = {"Environment": "jaxsched.core.environment", "TimeStep": "jaxsched.types"}
+_LAZY = {
+    "Environment": "jaxsched.core.environment",
+    "JobTable": "jaxsched.jobs",
+    "Learner": "jaxsched.core.learner",
+    "TimeStep": "jaxsched.types",
+    "make": "jaxsched.systems.make",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -139,7 +139,7 @@ class Lab:
         chosen = trained.weights if weights is None else weights
         return sample_of([system.play(setup.play_env, policy, given, w) for w in chosen])
 
-    def rule(
+    def heuristic(
         self,
         name: str,
         env: Environment,
@@ -147,10 +147,11 @@ class Lab:
         *,
         params: tuple[tuple[str, Any], ...] = (),
     ) -> Sample:
-        """A rule-based policy on test tables."""
+        """A heuristic on test tables."""
         system = self.variant(params)
-        rule = system.rule(name, env, max(len(table) for table in tables), {})
-        return sample_of([system.play(rule.env, rule.policy, system.params(rule.env, tables))])
+        chosen = system.heuristic(name, env, max(len(table) for table in tables), {})
+        params = system.params(chosen.env, tables)
+        return sample_of([system.play(chosen.env, chosen.policy, params)])
 
     def variant(self, params: tuple[tuple[str, Any], ...]) -> System:
         """The system, with some options of its environments' parameters changed."""

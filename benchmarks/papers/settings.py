@@ -5,10 +5,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from jaxsched import traces
-from jaxsched.envs.dl2.workload import dl2_tables
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.runs.directory import to_plain
@@ -63,7 +62,7 @@ class Workload:
 
     Attributes:
       trace: a named trace; with ``options`` a mere label.
-      options: of ``dl2_tables``, by name, where no named trace will do.
+      options: of ``draw``, by name, where no named trace will do.
       num_jobs: jobs of each table, whatever the settings say.
     """
 
@@ -71,7 +70,7 @@ class Workload:
     options: tuple[tuple[str, Any], ...] = ()
     num_jobs: int | None = None
 
-    def with_options(self, **options: Any) -> "Workload":
+    def with_options(self, **options: Any) -> Self:
         """The same workload with some options changed."""
         return replace(self, options=tuple({**dict(self.options), **options}.items()))
 
@@ -89,7 +88,12 @@ class Workload:
         options = dict(self.options)
         if num_jobs is not None:
             options["num_jobs"] = num_jobs
-        return dl2_tables(seed, count or 1, **options)
+        return self.draw(seed, count or 1, **options)
+
+    def draw(self, seed: int, count: int, **options: Any) -> list[JobTable]:
+        """Tables drawn with options; systems that have such a generator say which."""
+        del seed, count
+        raise JaxschedError(f"{self.trace}: has no options; found {', '.join(options)}")
 
 
 def digest(value: Any) -> str:

@@ -10,6 +10,7 @@ from jaxsched.cli.main import app
 from jaxsched.cli.options import (
     Cut,
     Format,
+    HeuristicOption,
     JsonFile,
     Load,
     MeanGap,
@@ -17,15 +18,14 @@ from jaxsched.cli.options import (
     NumJobs,
     NumTraces,
     Part,
-    RuleOption,
     System,
     Trace,
     TraceOptions,
     TraceSeed,
     Window,
     as_typed,
+    heuristic_options,
     read_part,
-    rule_options,
 )
 from jaxsched.cli.output import check_writable, console, write_json
 from jaxsched.errors import JaxschedError
@@ -66,7 +66,7 @@ def evaluate(
     part: Part = None,
     window: Window = None,
     mode: Mode = None,
-    option: RuleOption = None,
+    option: HeuristicOption = None,
     json_file: JsonFile = None,
 ) -> None:
     """Metrics of one policy (or of all rule-based ones)."""
@@ -85,7 +85,7 @@ def evaluate(
         players,
         trace,
         options,
-        rule_options(window, mode, option),
+        heuristic_options(window, mode, option),
         Files(json_file),
     )
 
@@ -112,7 +112,7 @@ def compare(
     part: Part = None,
     window: Window = None,
     mode: Mode = None,
-    option: RuleOption = None,
+    option: HeuristicOption = None,
     json_file: JsonFile = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write the report here.")] = None,
 ) -> None:
@@ -122,7 +122,7 @@ def compare(
     )
     names = None if policies is None else [name.strip() for name in policies.split(",")]
     players = Players([] if policies == "none" else names, checkpoint or [])
-    rules, files = rule_options(window, mode, option), Files(json_file, html)
+    rules, files = heuristic_options(window, mode, option), Files(json_file, html)
     _run(context, system, preset, players, trace, options, rules, files)
 
 
@@ -165,7 +165,7 @@ def _run(
         environment, traces = recipe.env, system.recipe_traces(recipe)
     names = system.usual_policies() if players.rules is None else players.rules
     for name in names:
-        system.rule(name, environment, 1, rules)  # refuse unknown names and values before any work
+        system.heuristic(name, environment, 1, rules)  # refuse bad names and values before work
     if trace is None and options.num_traces is None:
         options = options._replace(num_traces=traces.num_test)
     episodes = resolve(trace or traces.test, system, options).made_with(options)

@@ -34,8 +34,9 @@ Window = Annotated[
     typer.Option(min=0, help="Slots that rules see (0: whole queue); the agent's if absent."),
 ]
 Mode = Annotated[str | None, typer.Option(help="A job that does not fit: skip it, or block on it.")]
-RuleOption = Annotated[
-    list[str] | None, typer.Option("--option", help="Option of the rules, name=value (repeat).")
+HeuristicOption = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="Option of heuristics, name=value (repeat)."),
 ]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write all values here.")]
 
@@ -83,10 +84,10 @@ def read_part(text: str | None) -> tuple[float, float]:
     return start, end
 
 
-def rule_options(
+def heuristic_options(
     window: int | None, mode: str | None, assignments: list[str] | None
 ) -> dict[str, Any]:
-    """Those options of rule-based policies that were given.
+    """Those options of heuristics that were given.
 
     Raises:
       JaxschedError: an assignment is not ``name=value``.

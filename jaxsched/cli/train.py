@@ -230,7 +230,7 @@ def _test(
     chosen_on = "training" if sets.validation is sets.train else "validation"
     same = comparison.Contest(system, sets.validation.tables, sets.validation.source)
     result["learning_curve"] = {
-        "levels": comparison.rule_scores(same, system.usual_policies(), env),
+        "levels": comparison.heuristic_scores(same, system.usual_policies(), env),
         "x_label": "training episodes",
         "y_label": f"{result['metrics'][system.primary_metric]['label']} "
         f"({chosen_on} traces, {setup.play})",

@@ -6,7 +6,6 @@ import jax
 
 from jaxsched.errors import JaxschedError
 from jaxsched.export.hand_over import PLANNED_FORMATS, ExportFacts, export_policy, golden_rows
-from jaxsched.jobs.metrics import METRICS
 from jaxsched.runs import checkpoints, saved_policies
 from jaxsched.systems import registry
 from jaxsched.traces import registry as traces
@@ -46,7 +45,7 @@ def export_saved(
         raise JaxschedError(f"{path}: holds no trained policy")
     system = registry.get(str(checkpoints.read_meta(first).get("system")))
     learned, saved = saved_policies.load(path, system)
-    sign = 1.0 if METRICS[system.primary_metric].better == "higher" else -1.0
+    sign = 1.0 if system.metric(system.primary_metric).better == "higher" else -1.0
     ranked = sorted(saved, key=lambda entry: -sign * entry.meta[system.primary_metric])
     chosen = next((entry for entry in ranked if seed in (None, entry.meta["seed"])), None)
     if chosen is None:

@@ -1,9 +1,12 @@
-"""Every metric, defined once, over per-job records (host side, float64).
+"""Metrics that any system may have, defined once, over per-job records (host side, float64).
+
+Systems add their own beside their records (``System.own_metrics``).
 
 Axes: ``...`` episodes, ``n`` jobs. A job counts once it has been started.
 """
 
-from typing import Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -31,7 +34,7 @@ class Metric(NamedTuple):
     definition: str
 
 
-METRICS = {
+METRICS: Mapping[str, Metric] = {
     "avg_effectiveness": Metric("effectiveness", "", "higher", 4, "mean of d / JCT"),
     "avg_jct": Metric("JCT", "s", "lower", 1, "mean of finish - submit"),
     "makespan": Metric("makespan", "s", "lower", 1, "last finish"),
@@ -39,54 +42,19 @@ METRICS = {
     "avg_run": Metric("run", "s", "lower", 1, "mean of finish - start"),
     "avg_slowdown": Metric("slowdown", "", "lower", 2, "mean of JCT / d"),
     "utilization": Metric("utilization", "", "neither", 4, "sum of g * run / (GPUs * makespan)"),
-    "fragmentation": Metric("fragmentation", "", "lower", 4, "mean server fragmentation at starts"),
-    "relaxed_sensitive": Metric(
-        "relaxed sensitive", "", "lower", 3, "share of sensitive multi-GPU jobs not at level 0"
-    ),
-    "relaxed_insensitive": Metric(
-        "relaxed insensitive", "", "lower", 3, "share of insensitive multi-GPU jobs not at level 0"
-    ),
-    "wait_sensitive": Metric("wait sensitive", "s", "lower", 1, "mean wait, sensitive multi-GPU"),
-    "wait_insensitive": Metric(
-        "wait insensitive", "s", "lower", 1, "mean wait, insensitive multi-GPU"
-    ),
-    "reuse_fraction": Metric(
-        "reuse", "", "higher", 3, "share of multi-GPU jobs on GPUs last used by level-0 gangs"
-    ),
     "finished": Metric("finished", "jobs", "higher", 0, "number of jobs started and finished"),
-    "avg_jct_slots": Metric("JCT", "slots", "lower", 3, "mean of (finish - submit) / slot"),
     "min_jct": Metric("shortest JCT", "s", "lower", 1, "least of finish - submit"),
     "median_jct": Metric("median JCT", "s", "lower", 1, "median of finish - submit"),
     "max_jct": Metric("longest JCT", "s", "lower", 1, "largest of finish - submit"),
-    "cpu_utilization": Metric("CPU utilization", "", "neither", 4, "mean share of cores allocated"),
     "total_reward": Metric("total reward", "", "neither", 2, "sum of the rewards of an episode"),
     "decisions": Metric("decisions", "", "neither", 0, "inferences, or instants of decision"),
     "slots": Metric("slots", "", "neither", 0, "slots in which jobs were in the cluster"),
     "steps": Metric("steps", "", "neither", 0, "inferences"),
-    "avg_jct_min": Metric("JCT", "min", "lower", 1, "mean of (finish - submit) / 60"),
-    "avg_fee": Metric("fee", "$", "lower", 3, "mean of price * g * run / 3600"),
-    "avg_inflation": Metric("inflation", "", "lower", 3, "mean of run / d"),
     "return": Metric("return", "", "higher", 2, "sum of the rewards of an episode"),
-    "phases": Metric("phases", "", "neither", 0, "training phases"),
-    "jct_under_100min": Metric(
-        "under 100 min", "", "higher", 3, "share of finished jobs with a JCT below 6000 s"
-    ),
-    "deadline_ratio": Metric(
-        "deadline ratio", "", "higher", 4, "share of finished jobs that met their deadline"
-    ),
-    "urgent_deadline_ratio": Metric(
-        "urgent deadline ratio", "", "higher", 4, "the same of jobs of an urgency above 8"
-    ),
-    "avg_accuracy": Metric("accuracy", "", "higher", 4, "mean accuracy at the deadline"),
-    "accuracy_ratio": Metric(
-        "accuracy ratio", "", "higher", 4, "share of jobs at their target by the deadline"
-    ),
-    "bandwidth_mb": Metric("bandwidth", "MB", "lower", 0, "sent between servers"),
-    "overloads": Metric("overloads", "", "lower", 0, "overloaded servers summed over slots"),
-    "migrations": Metric("migrations", "", "neither", 0, "running tasks moved between servers"),
-    "evictions": Metric("evictions", "", "neither", 0, "running tasks put back into the queue"),
-    "iterations": Metric("iterations", "", "neither", 0, "completed by finished jobs"),
 }
+
+STANDARD = ("avg_jct", "makespan", "avg_wait", "avg_run", "return", "steps", "finished")
+"""Metrics that ``of_log`` finds in any standard record, in the order of tables."""
 
 
 def masked_mean(values: Values, mask: Values) -> Values:
@@ -128,7 +96,7 @@ def avg_slowdown(records: JobRecords) -> Values:
 
 
 def avg_effectiveness(records: JobRecords) -> Values:
-    """Mean execution effectiveness: ideal run time over JCT (SCHED2, section 6)."""
+    """Mean execution effectiveness: ideal run time over JCT."""
     jct = (records.finish - records.submit).astype(np.float64)
     return masked_mean(records.duration / np.maximum(jct, 1), records.started)
 
@@ -152,3 +120,28 @@ def common(records: JobRecords, total_gpus: int) -> dict[str, Values]:
         "avg_effectiveness": avg_effectiveness(records),
         "utilization": utilization(records, total_gpus),
     }
+
+
+def of_log(log: Any) -> dict[str, Values]:
+    """The metrics of standard records (``jaxsched.core.recorder.JobLog``), float64 ``[E]`` each.
+
+    ``STANDARD``, and the amounts under their own names. Jobs that did not finish do not count.
+
+    Args:
+      log: leaves ``[E, ...]``; ``noted`` must have ``submit`` (s).
+    """
+    done = (log.start >= 0) & (log.finish >= 0)
+    start, finish, submit = (
+        np.asarray(times, np.float64) for times in (log.start, log.finish, log.noted["submit"])
+    )
+    result = {
+        "avg_jct": masked_mean(finish - submit, done),
+        "makespan": np.max(np.where(done, finish, 0.0), axis=-1),
+        "avg_wait": masked_mean(start - submit, done),
+        "avg_run": masked_mean(finish - start, done),
+        "return": log.total_reward,
+        "steps": log.steps,
+        "finished": np.sum(done, axis=-1),
+        **log.amounts,
+    }
+    return {name: np.asarray(value, np.float64) for name, value in result.items()}

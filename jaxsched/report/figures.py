@@ -205,12 +205,12 @@ def _mean_line(xs: Sequence[Floats], ys: Sequence[Floats]) -> tuple[Floats, Floa
 
 
 def _reference_rules(summary: Summary, metric: str | None) -> list[tuple[str, str, float]]:
-    """Horizontal lines: the best baseline and the yardsticks, as (text, classes, value)."""
+    """Horizontal lines: the best baseline and the references, as (text, classes, value)."""
     if metric is None:
         return []
     classes = policy_classes(summary.policies)
     best = summary.best_baseline(metric)
-    shown: list[Policy] = [*([best] if best else []), *summary.of_kind("yardstick")]
+    shown: list[Policy] = [*([best] if best else []), *summary.of_kind("reference")]
     curve = summary.comparison.get("learning_curve")
     levels = curve.get("levels") if curve else None
     if levels is None:

@@ -1,38 +1,25 @@
 """The report as one HTML file that loads nothing: inline styles, inline SVG, a little script."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from html import escape
 from pathlib import Path
 
 from jaxsched.report import figures, gantt
-from jaxsched.report.schema import Comparison, PaperRow, Policy, check
+from jaxsched.report.schema import Comparison, CurveWords, MetricGroup, PaperRow, Policy, check
 from jaxsched.report.style import policy_classes, style_sheet
 from jaxsched.report.summary import DASH, Summary, number, span
 
 _BETTER = {"higher": "higher is better", "lower": "lower is better", "neither": ""}
 _ARROWS = {"higher": "\u2191", "lower": "\u2193", "neither": ""}
 _STACK = ("avg_run", "avg_wait")
-_LOCALITY = ("relaxed_sensitive", "relaxed_insensitive", "reuse_fraction")
 _SMOOTHING = 25  # started jobs
-
-_CURVES = {
-    "fragmentation": (
-        "Fragmentation",
-        "Mean server fragmentation, sampled at each start: 0 when the running jobs of every "
-        "server end together, towards 1 when they end far apart.",
-    ),
-    "queue_gpus": (
-        "GPUs demanded by the queue",
-        "Sum of the GPUs that all waiting jobs ask for, sampled at each start.",
-    ),
-}
 
 _HATCH = (
     '<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>'
     '<pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" '
     'patternTransform="rotate(45)"><rect width="2.2" height="5" '
-    'style="fill:var(--yardstick0)"/></pattern></defs></svg>'
+    'style="fill:var(--reference0)"/></pattern></defs></svg>'
 )
 
 _SCRIPT = """
@@ -74,14 +61,15 @@ def render_html(comparison: Comparison) -> str:
     Raises:
         JaxschedError: when ``comparison`` does not follow `jaxsched.report.schema`.
     """
-    summary = Summary(check(comparison))
+    comparison = check(comparison)
+    summary, own = Summary(comparison), comparison.get("figures") or {}
     parts = [
         _header(summary),
         _table_section(summary),
         _gain_section(summary),
         _bar_section(summary),
-        _curve_section(summary),
-        _locality_section(summary),
+        _curve_section(summary, own.get("curves", {})),
+        *(_group_section(summary, group) for group in own.get("groups", [])),
         _learning_section(summary),
         _gantt_section(comparison),
         _paper_section(comparison),
@@ -207,7 +195,7 @@ def _times(ratio: float) -> str:
 
 
 def _gain_section(summary: Summary) -> str:
-    contenders = summary.of_kind("learned") + summary.of_kind("yardstick")
+    contenders = summary.of_kind("learned") + summary.of_kind("reference")
     rows = []
     for metric in summary.metrics:
         rival = summary.best_baseline(metric)
@@ -310,7 +298,7 @@ def _grid(count: int) -> tuple[str, float]:
     return ("two", figures.WIDE) if count in (1, 2, 4) else ("three", figures.THIRD)
 
 
-def _curve_section(summary: Summary) -> str:
+def _curve_section(summary: Summary, words: Mapping[str, CurveWords]) -> str:
     names = [name for p in summary.policies for name in p.get("curves", {})]
     drawn = []
     for curve in dict.fromkeys(names):
@@ -318,7 +306,8 @@ def _curve_section(summary: Summary) -> str:
             continue
         longest = max(len(p.get("curves", {}).get(curve, [])) for p in summary.policies)
         window = _SMOOTHING if longest >= 8 * _SMOOTHING else 1
-        title, note = _CURVES.get(curve, (curve.replace("_", " ").capitalize(), ""))
+        own = words.get(curve) or {"title": curve.replace("_", " ").capitalize(), "note": ""}
+        title, note = own["title"], own["note"]
         if window > 1:
             note += f" Smoothed: moving average over {window} starts."
 
@@ -334,16 +323,15 @@ def _curve_section(summary: Summary) -> str:
     )
 
 
-def _locality_section(summary: Summary) -> str:
-    names = _measured(summary, _LOCALITY)
+def _group_section(summary: Summary, group: MetricGroup) -> str:
+    names = _measured(summary, group["metrics"])
     grid, width = _grid(len(names))
     drawn = [_metric_figure(summary, metric, width) for metric in names]
     if not drawn:
         return ""
     return (
-        '<section><h2>Locality</h2><p class="note">Relaxed: share of the multi-GPU jobs of a '
-        "class that run without the best locality. Reuse: share of the multi-GPU jobs that take "
-        "over GPUs last held by well-placed multi-GPU jobs.</p>"
+        f"<section><h2>{escape(group['title'])}</h2>"
+        f'<p class="note">{escape(group["note"])}</p>'
         f'<div class="{grid}">{"".join(drawn)}</div></section>'
     )
 
@@ -370,7 +358,7 @@ def _learning_section(summary: Summary) -> str:
             f"{number(max(last) - min(last), 3)}"
         )
     if curve.get("metric") and summary.best_baseline(curve["metric"]):
-        note += "; level lines: the best baseline and the yardstick"
+        note += "; level lines: the best baseline and the reference policy"
     if all(s.get("selection") for s in series):
         note += "; dotted: mean score on the training traces, by which checkpoints are chosen"
     return (

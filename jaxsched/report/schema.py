@@ -11,10 +11,11 @@ from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from jaxsched.errors import JaxschedError
 
-Kind = Literal["baseline", "yardstick", "learned"]
+Kind = Literal["baseline", "reference", "learned"]
 Better = Literal["higher", "lower", "neither"]
 
-KINDS: tuple[str, ...] = ("baseline", "yardstick", "learned")
+KINDS: tuple[str, ...] = ("baseline", "reference", "learned")
+_FORMER_KINDS = {"yardstick": "reference"}  # of stored comparisons
 DIRECTIONS: tuple[str, ...] = ("higher", "lower", "neither")
 
 
@@ -36,7 +37,7 @@ class Policy(TypedDict):
     """
 
     name: str
-    kind: Kind  # a yardstick is a rule that is in no paper: shown, never the "best baseline"
+    kind: Kind  # a reference policy is in no paper: shown, never the "best baseline"
     note: NotRequired[str]
     metrics: dict[str, list[float] | list[list[float]]]
     curves: NotRequired[dict[str, list[float]]]
@@ -115,6 +116,28 @@ class Paper(TypedDict):
     rows: list[PaperRow]
 
 
+class CurveWords(TypedDict):
+    """A curve's title, and what it shows."""
+
+    title: str
+    note: str
+
+
+class MetricGroup(TypedDict):
+    """Metrics drawn together under a heading of their own."""
+
+    title: str
+    note: str
+    metrics: list[str]
+
+
+class OwnFigures(TypedDict):
+    """What only this system has: words for its curves (by their names), and groups of metrics."""
+
+    curves: NotRequired[dict[str, CurveWords]]
+    groups: NotRequired[list[MetricGroup]]
+
+
 class Comparison(TypedDict):
     """Everything a report shows. Optional parts may be left out or be None.
 
@@ -133,18 +156,22 @@ class Comparison(TypedDict):
     policies: list[Policy]
     primary: NotRequired[str]
     bars: NotRequired[list[str]]
+    figures: NotRequired[OwnFigures | None]
     learning_curve: NotRequired[LearningCurve | None]
     gantt: NotRequired[Gantt | None]
     paper: NotRequired[Paper | None]
 
 
 def check(comparison: object) -> Comparison:
-    """Return ``comparison`` unchanged if a report can be made of it.
+    """Return ``comparison`` if a report can be made of it.
+
+    It is returned unchanged, except that kinds of policies get today's names: stored comparisons
+    call a reference policy a yardstick.
 
     Raises:
         JaxschedError: naming the first offending place, what was found and what is accepted.
     """
-    top = _mapping(comparison, "comparison")
+    top = _with_present_kinds(_mapping(comparison, "comparison"))
     for name in ("system", "title", "created", "command"):
         _text(top, name, "comparison")
     _mapping(_get(top, "facts", "comparison"), "facts")
@@ -164,7 +191,27 @@ def check(comparison: object) -> Comparison:
         _check_gantt(top["gantt"])
     if top.get("paper") is not None:
         _check_paper(top["paper"])
-    return cast(Comparison, comparison)
+    if top.get("figures") is not None:
+        _check_figures(top["figures"])
+    return cast(Comparison, top)
+
+
+def _with_present_kinds(top: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same object, or a copy where a policy's kind has a former name."""
+    policies = top.get("policies")
+    if not isinstance(policies, list) or not any(_former_kind(entry) for entry in policies):
+        return top
+    return {
+        **top,
+        "policies": [
+            {**entry, "kind": _FORMER_KINDS[entry["kind"]]} if _former_kind(entry) else entry
+            for entry in policies
+        ],
+    }
+
+
+def _former_kind(policy: object) -> bool:
+    return isinstance(policy, Mapping) and policy.get("kind") in _FORMER_KINDS
 
 
 def _check_metric(metric: object, where: str) -> None:
@@ -276,6 +323,19 @@ def _check_paper(paper: object) -> None:
                 _number(value, f"{where}.{name}")
         if entry.get("met") not in (True, False, None):
             raise JaxschedError(f"{where}.met: {entry['met']!r}, expected true, false or null")
+
+
+def _check_figures(figures: object) -> None:
+    entry = _mapping(figures, "figures")
+    for name, words in _mapping(entry.get("curves", {}), "figures.curves").items():
+        where = f"figures.curves[{name!r}]"
+        for part in CurveWords.__annotations__:
+            _text(_mapping(words, where), part, where)
+    for i, group in enumerate(_list(entry.get("groups", []), "figures.groups")):
+        where = f"figures.groups[{i}]"
+        for part in ("title", "note"):
+            _text(_mapping(group, where), part, where)
+        _list(_get(_mapping(group, where), "metrics", where), f"{where}.metrics")
 
 
 def _get(entry: Mapping[str, Any], name: str, where: str) -> Any:

@@ -1,7 +1,7 @@
 """Colours and the style sheet of the HTML report.
 
-One colour per policy everywhere. Learned policies get the strong hues, the yardstick an amber
-hatch, baselines muted ones that differ in lightness as well as hue, so that the page also works
+One colour per policy everywhere. Learned policies get the strong hues, references an amber hatch,
+baselines muted ones that differ in lightness as well as hue, so that the page also works
 without colour vision and in grey print. Locality levels go from a calm blue (best) through amber
 to dark red, monotonic in lightness.
 """
@@ -16,7 +16,7 @@ _LIGHT = {
     "page": "#fcfcfa", "panel": "#ffffff", "ink": "#1b1f24", "soft": "#59626d",
     "faint": "#d9dce0", "wash": "#f2f3f1", "good": "#0b6e4f", "bad": "#a3260f",
     "learned0": "#0a5fb4", "learned1": "#00806b", "learned2": "#7b3fa0",
-    "yardstick0": "#c07600", "yardstick1": "#8f5b00",
+    "reference0": "#c07600", "reference1": "#8f5b00",
     "baseline0": "#7c8899", "baseline1": "#a09384", "baseline2": "#8fa39a",
     "baseline3": "#a78fa6", "baseline4": "#6f7f76", "baseline5": "#b5a99a",
     "single": "#c3c8ce", "level0": "#5a9bd5", "level1": "#f2b84b", "level2": "#dd6b20",
@@ -26,14 +26,14 @@ _DARK = {
     "page": "#14171a", "panel": "#1a1e22", "ink": "#e8eaec", "soft": "#a3acb6",
     "faint": "#363c43", "wash": "#20252a", "good": "#5fd0a5", "bad": "#ff8f78",
     "learned0": "#6cb4ff", "learned1": "#4fd1b8", "learned2": "#cf9bf0",
-    "yardstick0": "#f0ae3c", "yardstick1": "#c99232",
+    "reference0": "#f0ae3c", "reference1": "#c99232",
     "baseline0": "#7d8a9b", "baseline1": "#94877a", "baseline2": "#7b9187",
     "baseline3": "#94809a", "baseline4": "#63736b", "baseline5": "#a89d90",
     "single": "#4b535c", "level0": "#4a8fd0", "level1": "#f4c667", "level2": "#ef7f37",
     "level3": "#d23c33",
 }  # fmt: skip
 
-_SHADES = {"learned": 3, "yardstick": 2, "baseline": 6}
+_SHADES = {"learned": 3, "reference": 2, "baseline": 6}
 
 
 def policy_classes(policies: Iterable[Policy]) -> dict[str, str]:
@@ -117,7 +117,7 @@ tr.learned th,tr.learned td{background:var(--wash)}
 table.policies tr.learned th:first-child{background:var(--wash)}
 .key{display:inline-block;width:.72em;height:.72em;border-radius:2px;background:var(--c);
  margin-right:.45em}
-.yardstick .key{background:repeating-linear-gradient(45deg,var(--c) 0 2px,transparent 2px 4px);
+.reference .key{background:repeating-linear-gradient(45deg,var(--c) 0 2px,transparent 2px 4px);
  outline:1px solid var(--c);outline-offset:-1px}
 .met{color:var(--good)}.unmet{color:var(--bad)}.met,.unmet{font-weight:600}
 figure{margin:1.1rem 0 0;min-width:0}
@@ -145,12 +145,12 @@ svg .baseline text.line-name{font-weight:400;fill:var(--soft)}
 .grid{stroke:var(--faint);stroke-width:1;shape-rendering:crispEdges}
 .axis{stroke:var(--soft);stroke-width:1;shape-rendering:crispEdges}
 .bar{fill:var(--c)}
-.yardstick .bar{fill:url(#hatch);stroke:var(--c);stroke-width:1}
+.reference .bar{fill:url(#hatch);stroke:var(--c);stroke-width:1}
 .bar.second{opacity:.38}
 .whisker{stroke:var(--ink);stroke-width:1.25;fill:none}
 .curve{fill:none;stroke:var(--c);stroke-width:1.25;stroke-linejoin:round}
 .learned .curve{stroke-width:2.5}
-.yardstick .curve{stroke-width:2;stroke-dasharray:6 3}
+.reference .curve{stroke-width:2;stroke-dasharray:6 3}
 .leader{stroke:var(--c);stroke-width:.75;fill:none;opacity:.8}
 .seed{opacity:.38;stroke-width:1.25!important}
 .selection{stroke-dasharray:1.5 3;stroke-width:1.5!important}

@@ -71,8 +71,8 @@ class Summary:
 
     @cached_property
     def policies(self) -> list[Policy]:
-        """Learned policies, then yardsticks, then baselines; the best first in each group."""
-        rank = {"learned": 0, "yardstick": 1, "baseline": 2}
+        """Learned policies, then references, then baselines; the best first in each group."""
+        rank = {"learned": 0, "reference": 1, "baseline": 2}
 
         def key(policy: Policy) -> tuple[int, float]:
             cell = self.cells.get((policy["name"], self.primary))
@@ -169,29 +169,29 @@ class Summary:
         measured = [p for p in self.policies if self.primary in p["metrics"]]
         learned = [p for p in measured if p["kind"] == "learned"]
         baselines = [p for p in measured if p["kind"] == "baseline"]
-        yardsticks = [p for p in measured if p["kind"] == "yardstick"]
+        references = [p for p in measured if p["kind"] == "reference"]
         label = self.metrics[self.primary]["label"].lower()
         if not learned:
-            return self._verdict_without_learning(baselines, yardsticks, label)
+            return self._verdict_without_learning(baselines, references, label)
         best = learned[0]
         if not baselines:
             text = f"{_subject(best)} reaches {self._with_unit(best)} in {label}."
-            return Verdict(text, self._against_yardsticks(best, yardsticks), None)
-        return self._verdict_against(best, baselines, yardsticks, label)
+            return Verdict(text, self._against_references(best, references), None)
+        return self._verdict_against(best, baselines, references, label)
 
     def _verdict_without_learning(
-        self, baselines: list[Policy], yardsticks: list[Policy], label: str
+        self, baselines: list[Policy], references: list[Policy], label: str
     ) -> Verdict:
         if not baselines:
             return Verdict("There is nothing to compare here: no baseline was run.", "", None)
         lead = f"Best baseline in {label}: {baselines[0]['name']}, {self._with_unit(baselines[0])}."
         detail = "No learned policy is part of this comparison."
-        for rule in yardsticks:
-            detail += f" The yardstick {rule['name']} reaches {self._with_unit(rule)}."
+        for rule in references:
+            detail += f" The reference policy {rule['name']} reaches {self._with_unit(rule)}."
         return Verdict(lead, detail, None)
 
     def _verdict_against(
-        self, best: Policy, baselines: list[Policy], yardsticks: list[Policy], label: str
+        self, best: Policy, baselines: list[Policy], references: list[Policy], label: str
     ) -> Verdict:
         leads = {p["name"]: self.advantage(best, p, self.primary) for p in baselines}
         rival = baselines[0]
@@ -220,14 +220,14 @@ class Summary:
                 f"That is {number(gain.estimate, 2)} times the best baseline "
                 f"(95\u00a0% interval {span(gain, 2)})."
             )
-        return Verdict(text, f"{detail} {self._against_yardsticks(best, yardsticks)}".strip(), won)
+        return Verdict(text, f"{detail} {self._against_references(best, references)}".strip(), won)
 
-    def _against_yardsticks(self, best: Policy, yardsticks: list[Policy]) -> str:
+    def _against_references(self, best: Policy, references: list[Policy]) -> str:
         sentences = []
         digits = self.metrics[self.primary]["digits"]
-        for rule in yardsticks:
+        for rule in references:
             lead = self.advantage(best, rule, self.primary)
-            name = f"the yardstick {rule['name']} ({self._with_unit(rule)})"
+            name = f"the reference policy {rule['name']} ({self._with_unit(rule)})"
             if not lead.excludes(0.0):
                 sentences.append(f"It is not clearly different from {name}.")
                 continue

@@ -7,7 +7,7 @@ from rich.text import Text
 from jaxsched.report.schema import Comparison, Policy, check
 from jaxsched.report.summary import DASH, Summary, number
 
-_KIND_STYLE = {"learned": "bold cyan", "yardstick": "yellow", "baseline": ""}
+_KIND_STYLE = {"learned": "bold cyan", "reference": "yellow", "baseline": ""}
 _ARROW = {"higher": "\u2191", "lower": "\u2193", "neither": " "}
 
 
@@ -22,7 +22,7 @@ def comparison_table(
 
     Under each mean stands the half width of its 95 % bootstrap interval over the episodes. The
     best value of a row is bold. The last column says how many times better than the best baseline
-    of that row the best learned policy is (or, without one, the yardstick).
+    of that row the best learned policy is (or, without one, the reference policy).
 
     Args:
         comparison: the dict of `jaxsched.report.schema`, or a `Summary` of it.

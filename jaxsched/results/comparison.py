@@ -10,8 +10,9 @@ import numpy as np
 from jaxsched.core.environment import Environment
 from jaxsched.core.policies import Play, Policy
 from jaxsched.jobs import JobTable
-from jaxsched.jobs.metrics import METRICS
+from jaxsched.jobs.metrics import Metric
 from jaxsched.systems.base import Played, System
+from jaxsched.systems.figures import Figures
 from jaxsched.types import PyTree
 
 
@@ -35,7 +36,7 @@ class Contest:
       system: the system.
       tables: test episodes, the same for all.
       source: what the episodes are, for captions.
-      options: of the rule-based policies (``System.rule_options``).
+      options: of the heuristics (``System.heuristic_options``).
       facts: label -> value, shown with the results.
       command: how to get the same results.
       gantt_episode: episode drawn as a Gantt picture.
@@ -62,9 +63,9 @@ def compare(
 
     Args:
       contest: what is compared on what.
-      names: rule-based policies.
+      names: heuristics.
       learned: trained policies.
-      environment: cluster of the rule-based policies; the paper's by default.
+      environment: cluster of the heuristics; the paper's by default.
       on_policy: called with each policy's name before it plays (progress).
 
     Returns:
@@ -76,7 +77,7 @@ def compare(
     for name in names:
         on_policy(name)
         info = system.policies[name]
-        played = _play_rule(contest, base, name)
+        played = _play_heuristic(contest, base, name)
         panels[name] = played.schedule
         entries.append(_entry(system, name, info.kind, info.description, [played]))
     for policy in learned:
@@ -91,10 +92,12 @@ def compare(
         "facts": dict(contest.facts),
         "command": contest.command,
         "episodes": {"count": len(contest.tables), "source": contest.source},
-        "metrics": {name: _shown(name) for name in system.metrics},
+        "metrics": {name: _shown(system.metric(name)) for name in system.metrics},
         "policies": entries,
         "primary": system.primary_metric,
     }
+    if system.figures != Figures():
+        result["figures"] = words_of(system.figures)
     pair, cluster = _gantt_pair(system, names, learned), system.gantt_cluster(base)
     if pair and cluster:
         result["gantt"] = {
@@ -105,30 +108,32 @@ def compare(
     baselines = system.policy_names("baseline")
     if learned and set(baselines) <= set(names):
         means = {entry["name"]: _means(entry) for entry in entries}
-        result["paper"] = {"rows": system.claims(base, means, learned[0].name)}
+        rows = system.claims(base, means, learned[0].name)
+        if rows:
+            result["paper"] = {"rows": rows}
     return result
 
 
-def rule_scores(
+def heuristic_scores(
     contest: Contest, names: Sequence[str], environment: Environment
 ) -> dict[str, float]:
-    """What rule-based policies reach by ``System.score``.
+    """What heuristics reach by ``System.score``.
 
     Args:
       contest: the episodes.
-      names: the policies.
+      names: the heuristics.
       environment: their cluster.
     """
     return {
-        name: contest.system.score(_play_rule(contest, environment, name), contest.tables)
+        name: contest.system.score(_play_heuristic(contest, environment, name), contest.tables)
         for name in names
     }
 
 
-def _play_rule(contest: Contest, base: Environment, name: str) -> Played:
+def _play_heuristic(contest: Contest, base: Environment, name: str) -> Played:
     system, most = contest.system, max(len(table) for table in contest.tables)
-    rule = system.rule(name, base, most, contest.options)
-    return _play(contest, rule.env, rule.policy, ())
+    heuristic = system.heuristic(name, base, most, contest.options)
+    return _play(contest, heuristic.env, heuristic.policy, ())
 
 
 def _play_learned(contest: Contest, learned: Learned) -> list[Played]:
@@ -157,8 +162,15 @@ def _means(entry: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(np.mean(values)) for name, values in entry["metrics"].items()}
 
 
-def _shown(name: str) -> dict[str, Any]:
-    metric = METRICS[name]
+def words_of(figures: Figures) -> dict[str, Any]:
+    """A system's own figures as the report's schema has them."""
+    return {
+        "curves": {name: curve._asdict() for name, curve in figures.curves.items()},
+        "groups": [{**group._asdict(), "metrics": list(group.metrics)} for group in figures.groups],
+    }
+
+
+def _shown(metric: Metric) -> dict[str, Any]:
     return {
         "label": metric.label,
         "unit": metric.unit,
@@ -168,8 +180,8 @@ def _shown(name: str) -> dict[str, Any]:
 
 
 def _gantt_pair(system: System, names: Sequence[str], learned: Sequence[Learned]) -> list[str]:
-    """A plain baseline beside the learned policy, or beside the yardstick."""
+    """A plain baseline beside the learned policy, or beside the reference policy."""
     baselines = [name for name in system.policy_names("baseline") if name in names]
     others = [policy.name for policy in learned]
-    others += [name for name in system.policy_names("yardstick") if name in names]
+    others += [name for name in system.policy_names("reference") if name in names]
     return [*baselines[:1], *others[:1]] if baselines and others else (baselines + others)[:2]

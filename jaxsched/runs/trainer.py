@@ -17,7 +17,6 @@ import numpy as np
 
 from jaxsched.core import training
 from jaxsched.jobs import JobTable
-from jaxsched.jobs.metrics import METRICS
 from jaxsched.runs import checkpoints
 from jaxsched.runs.directory import RunDirectory
 from jaxsched.runs.progress import TrainingProgress
@@ -165,7 +164,7 @@ class _Host:
         self.meta = meta_of(system, setup)
         self.origin = {key: run.config.get(key) for key in ("preset", "trace_digests")}
         self.origin["variants"] = list(setup.variants)
-        self.sign = 1.0 if METRICS[system.primary_metric].better == "higher" else -1.0
+        self.sign = 1.0 if system.metric(system.primary_metric).better == "higher" else -1.0
         self.tables = tables
         self.scored_params = system.params(setup.play_env, tables)
         self.update = 0

@@ -2,12 +2,18 @@
 
 The command line, the training driver and the comparisons work on this record alone; they import a
 system only by name, through ``jaxsched.systems.registry``.
+
+Required are a name, the environment, its heuristics and the metric that policies are judged by.
+Everything else is a capability with a default that serves a small system: job records and metrics
+from the standard record (``jaxsched.core.recorder``), a small network and a recipe that trains it,
+names and facts from the specs and options.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Literal, NamedTuple, Protocol
+from functools import cache
+from typing import Any, Generic, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -15,144 +21,106 @@ import numpy as np
 
 from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder, run_episodes
-from jaxsched.core.learner import Learner
 from jaxsched.core.policies import Play, Policy, greedy_scores, sampled_scores
-from jaxsched.core.training import LoopConfig
+from jaxsched.core.recorder import job_recorder
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.jobs.metrics import METRICS, STANDARD, Metric, of_log
+from jaxsched.networks.mlp import MLP, sizes_of
+from jaxsched.systems.figures import Figures
+from jaxsched.systems.parts import (
+    Heuristic,
+    Kind,
+    Network,
+    Played,
+    PolicyInfo,
+    TraceSet,
+    TrainingSetup,
+)
+from jaxsched.systems.recipe import PlainRecipe, plain_stage
+from jaxsched.systems.workload import Workload
 from jaxsched.traces.mapping import MappingConfig
-from jaxsched.types import PyTree
+from jaxsched.types import DiscreteSpec, PRNGKey, PyTree
 
-Kind = Literal["baseline", "yardstick"]
+__all__ = [
+    "Heuristic",
+    "Kind",
+    "Network",
+    "Played",
+    "PolicyInfo",
+    "System",
+    "TraceSet",
+    "TrainingSetup",
+]
 
-
-class PolicyInfo(NamedTuple):
-    """A rule-based policy of a system.
-
-    Attributes:
-      kind: a baseline of the paper, or a yardstick of ours.
-      description: one line.
-      slow: takes minutes, and so plays only where it is asked for by name.
-    """
-
-    kind: Kind
-    description: str
-    slow: bool = False
-
-
-class TraceSet(NamedTuple):
-    """The job tables that a recipe uses, as ``--trace`` names them.
-
-    Attributes:
-      train: what is learnt on.
-      test: touched once, at the end.
-      validation: what policies are chosen on; None: the training tables themselves.
-      num_train: tables to draw for training, where ``train`` is a generator.
-      num_validation: the same for validation.
-      num_test: the same for the test.
-    """
-
-    train: str
-    test: str
-    validation: str | None = None
-    num_train: int | None = None
-    num_validation: int | None = None
-    num_test: int | None = None
+E = TypeVar("E", bound=Environment)  # the environment
+P = TypeVar("P")  # its parameters
+R = TypeVar("R")  # a recipe
 
 
-class Rule(NamedTuple):
-    """A rule-based policy and the environment that it plays in."""
-
-    env: Environment
-    policy: Policy
-
-
-class TrainingSetup(NamedTuple):
-    """All that the training driver needs of one stage of a recipe.
+class System(ABC, Generic[E, P, R]):
+    """One system: environment, heuristics, metrics, recipes.
 
     Attributes:
-      name: of the stage, a word.
-      env: environment to learn in.
-      play_env: environment that the learned policy is scored, tested and handed over with.
-      learner: the algorithm.
-      loop: sizes of the loop.
-      params_at: environment parameters at a training progress in [0, 1] (curricula).
-      policy: the policy of the learner's network parameters.
-      play: whether that policy takes the best action or draws one.
-      network: kind of the network, as ``System.network`` knows it.
-      gradient_steps: gradient steps of each update, for the display.
-      evaluate_every: updates between evaluations on the validation tables.
-      checkpoint_every: updates between checkpoints of the whole stage.
-      variants: what differs from the paper's recipe, one line each.
+      name: what commands call it.
+      environment_type: a frozen dataclass that is an ``Environment``; its fields are the options.
+      primary_metric: what policies are chosen and judged by, one of ``metrics``.
+      policies: heuristics by name, in the order of tables.
+      title: one line.
+      source: the paper.
+      metrics: names of metrics, in the order of tables.
+      own_metrics: those that ``jaxsched.jobs.metrics.METRICS`` does not have.
+      workload: kinds of jobs and named traces.
+      num_jobs: of each table made of a real trace.
+      unfinished_score: of a job, where episodes may be cut.
+      heuristic_options: option of the heuristics -> its default.
+      figures: what a report draws beside the usual bars.
     """
 
     name: str
-    env: Environment
-    play_env: Environment
-    learner: Learner
-    loop: LoopConfig
-    params_at: Callable[[float], Any]
-    policy: Policy
-    play: Play
-    network: str
-    gradient_steps: int
-    evaluate_every: int
-    checkpoint_every: int
-    variants: tuple[str, ...]
-
-
-class Played(NamedTuple):
-    """One policy on the episodes of an evaluation.
-
-    Attributes:
-      metrics: name -> float64 ``[E]``.
-      curves: name -> float64 ``[n]``, means over the episodes.
-      schedule: per episode, what a Gantt picture needs (system's own layout, JSON-able); empty
-        unless asked for.
-    """
-
-    metrics: dict[str, Any]
-    curves: dict[str, Any]
-    schedule: list[dict[str, Any]]
-
-
-class Network(Protocol):
-    """A flax module that gives a score for each action."""
-
-    def init(self, *args: Any, **kwargs: Any) -> Any:
-        """``init(key, observation) -> weights``."""
-
-    def apply(self, *args: Any, **kwargs: Any) -> Any:
-        """``apply(weights, observation) -> scores``, ``[..., D]`` to ``[..., A]``."""
-
-    def describe(self) -> Sequence[Any]:
-        """The network as steps of ``jaxsched.networks.description``."""
-
-
-class System(ABC):
-    """One published system: environment, policies, metrics, presets."""
-
-    name: str
-    title: str
-    source: str
-    behaviour_version: int
-    environment_type: type[Any]  # a frozen dataclass that is an Environment
+    environment_type: type[E]
     primary_metric: str
-    metrics: tuple[str, ...]  # keys of ``metrics.METRICS``, in table order
     policies: Mapping[str, PolicyInfo]
-    presets: Mapping[str, Any]
-    traces: TraceSet  # of evaluations without a recipe
-    num_jobs: int  # of each table made of a real trace
-    unfinished_score: float | None = None  # of a job, where episodes may be cut
-    rule_options: Mapping[str, Any] = {}  # option of the rules -> its default
 
-    def environment(self, **options: Any) -> Environment:
+    title: str = ""
+    source: str = ""
+    metrics: tuple[str, ...] = STANDARD
+    own_metrics: Mapping[str, Metric] = {}
+    workload: Workload = Workload()
+    num_jobs: int = 100
+    unfinished_score: float | None = None
+    heuristic_options: Mapping[str, Any] = {}
+    figures: Figures = Figures()
+
+    @property
+    def behaviour_version(self) -> int:
+        """Of the environment."""
+        return self.environment_type.behaviour_version
+
+    @property
+    def traces(self) -> TraceSet:
+        """Of evaluations without a recipe; the first named trace, with other seeds for the test.
+
+        Raises:
+          JaxschedError: the system has no named traces.
+        """
+        if not self.workload.traces:
+            raise JaxschedError(f"{self.name}: has no named traces; name a file of job tables")
+        first = self.workload.traces[0].name
+        return TraceSet(first, first)
+
+    @property
+    def presets(self) -> Mapping[str, R]:
+        """Recipes by name; a small Q-network unless the system has its own."""
+        return {"quick": cast(R, PlainRecipe(self.environment()))}
+
+    def environment(self, **options: Any) -> E:
         """An environment with these static options (the paper's where left out).
 
         Raises:
           JaxschedError: no such option, or a bad value.
         """
-        known = [field.name for field in fields(self.environment_type)]
+        known = _option_names(self.environment_type)
         for name in options:
             if name not in known:
                 raise JaxschedError(
@@ -163,8 +131,121 @@ class System(ABC):
 
     def environment_options(self, env: Environment) -> dict[str, Any]:
         """The static options of an environment, JSON-able."""
-        options = {field.name: getattr(env, field.name) for field in fields(self.environment_type)}
+        options = {name: getattr(env, name) for name in _option_names(self.environment_type)}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
+
+    def params(self, env: E, tables: Sequence[JobTable]) -> P:
+        """Environment parameters for these job tables: what the environment's ``params`` makes."""
+        made: P = cast(Any, env).params(list(tables))
+        return made
+
+    def adapt(self, tables: Sequence[JobTable]) -> list[JobTable]:
+        """Tables of rigid jobs (or already this system's) as this system's jobs."""
+        return list(tables)
+
+    def mapping(self, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
+        """How real traces are mapped onto this system; gaps or load rescaled where given."""
+        return MappingConfig(mean_gap_s=mean_gap_s, load=load)
+
+    def heuristic(self, name: str, env: E, num_jobs: int, options: Mapping[str, Any]) -> Heuristic:
+        """The heuristic of that name, on the cluster of ``env``.
+
+        The same objects for equal arguments: they are static arguments of the evaluation.
+
+        Args:
+          name: one of ``policies``.
+          env: the cluster.
+          num_jobs: of the longest table to be played.
+          options: some of ``heuristic_options``.
+
+        Raises:
+          JaxschedError: no such policy, or an option with a bad value.
+        """
+        del num_jobs
+        self.checked_options(options)
+        make = self.policy_info(name).make
+        assert make is not None, f"{self.name}: {name} has no ``make``"
+        return Heuristic(env, _made(make, env))
+
+    def network(self, env: E, kind: str) -> Network:
+        """The recipe's network of that kind; here widths such as ``mlp-64-64``.
+
+        The number of actions must follow from the options: the spec is asked without parameters.
+
+        Raises:
+          JaxschedError: no such kind, or actions that are not one choice of several.
+        """
+        hidden = sizes_of(kind)
+        return MLP(self._num_actions(env), hidden)
+
+    def recorder(self, env: E) -> Recorder:
+        """Gathers the records of one episode; here the standard record.
+
+        The same object for equal environments: it is a static argument of the evaluation.
+        """
+        return job_recorder(env)
+
+    def played(
+        self, env: E, params: P, episodes: Any, records: Any, schedule: Sequence[int]
+    ) -> Played:
+        """Metrics and curves of records ``[E, ...]``; schedules of the listed ones.
+
+        Here the metrics that the standard record has.
+        """
+        del env, params, episodes, schedule
+        return Played(of_log(jax.tree.map(np.asarray, records)), {}, [])
+
+    def training(self, recipe: R, tables: Sequence[JobTable]) -> Sequence[TrainingSetup]:
+        """Environment, learner and loop of a recipe's stages.
+
+        Each stage starts from the policy that the one before it chose.
+        """
+        return [plain_stage(self, cast(PlainRecipe, recipe), tables)]
+
+    def claims(
+        self, env: E, summary: Mapping[str, Mapping[str, float]], learned: str
+    ) -> list[dict[str, Any]]:
+        """The paper's claims beside what was measured, rows of the report's table; here none.
+
+        Args:
+          env: the cluster.
+          summary: policy -> metric or curve figure -> mean over the episodes.
+          learned: which of the policies is the learned one.
+        """
+        del env, summary, learned
+        return []
+
+    def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a golden case; the result has the layout of its ``expect``.
+
+        Raises:
+          JaxschedError: a bad case, or the system has none.
+        """
+        del case
+        raise JaxschedError(f"{self.name}: runs no cases")
+
+    def features(self, env: E) -> Mapping[str, Any]:
+        """What the observation's entries mean: ``jaxsched.export.hand_over.Feature`` by name.
+
+        Entries that are left out are handed over by their names alone.
+        """
+        del env
+        return {}
+
+    def action_names(self, env: E) -> Sequence[str]:
+        """A name for each action; here by its number."""
+        return [f"action{index}" for index in range(self._num_actions(env))]
+
+    def facts(self, env: E, options: Mapping[str, Any]) -> dict[str, str]:
+        """The cluster and the heuristics' options in words, shown with results."""
+        chosen = self.checked_options(options)
+        cluster = _in_words(self.environment_options(env))
+        return {"cluster": cluster, **({"heuristics": _in_words(chosen)} if chosen else {})}
+
+    def gantt_cluster(self, env: E) -> dict[str, int] | None:
+        """``num_servers`` and ``gpus_per_server`` of Gantt pictures; None: there are none."""
+        del env
+        return None
 
     def shipped_digest(self, recipe: Any | None = None) -> str:
         """Of the shipped parameters that a recipe learns from; of all of them without a recipe.
@@ -174,91 +255,6 @@ class System(ABC):
         del recipe
         return ""
 
-    @abstractmethod
-    def params(self, env: Environment, tables: Sequence[JobTable]) -> Any:
-        """Environment parameters for these job tables."""
-
-    @abstractmethod
-    def rule(self, name: str, env: Environment, num_jobs: int, options: Mapping[str, Any]) -> Rule:
-        """The rule-based policy of that name, on the cluster of ``env``.
-
-        The same objects for equal arguments: they are static arguments of the evaluation.
-
-        Args:
-          name: one of ``policies``.
-          env: the cluster.
-          num_jobs: of the longest table to be played.
-          options: some of ``rule_options``.
-
-        Raises:
-          JaxschedError: no such policy, or an option with a bad value.
-        """
-
-    @abstractmethod
-    def network(self, env: Environment, kind: str) -> Network:
-        """The recipe's network of that kind."""
-
-    @abstractmethod
-    def recorder(self, env: Environment) -> Recorder:
-        """Gathers the records of one episode.
-
-        The same object for equal environments: it is a static argument of the evaluation.
-        """
-
-    @abstractmethod
-    def played(
-        self, env: Environment, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
-    ) -> Played:
-        """Metrics and curves of records ``[E, ...]``; schedules of the listed ones."""
-
-    @abstractmethod
-    def training(self, recipe: Any, tables: Sequence[JobTable]) -> Sequence[TrainingSetup]:
-        """Environment, learner and loop of a recipe's stages.
-
-        Each stage starts from the policy that the one before it chose.
-        """
-
-    @abstractmethod
-    def claims(
-        self, env: Environment, summary: Mapping[str, Mapping[str, float]], learned: str
-    ) -> list[dict]:
-        """The paper's claims beside what was measured, rows of the report's table.
-
-        Args:
-          env: the cluster.
-          summary: policy -> metric or curve figure -> mean over the episodes.
-          learned: which of the policies is the learned one.
-        """
-
-    @abstractmethod
-    def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
-        """Run a golden case; the result has the layout of its ``expect``."""
-
-    @abstractmethod
-    def mapping(self, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
-        """How real traces are mapped onto this system; gaps or load rescaled where given."""
-
-    @abstractmethod
-    def features(self, env: Environment) -> Mapping[str, Any]:
-        """What the observation's entries mean: ``jaxsched.export.hand_over.Feature`` by name."""
-
-    @abstractmethod
-    def action_names(self, env: Environment) -> Sequence[str]:
-        """A name for each action."""
-
-    @abstractmethod
-    def facts(self, env: Environment, options: Mapping[str, Any]) -> dict[str, str]:
-        """The cluster and the rules' options in words, shown with results."""
-
-    def adapt(self, tables: Sequence[JobTable]) -> list[JobTable]:
-        """Tables of rigid jobs (or already this system's) as this system's jobs."""
-        return list(tables)
-
-    def gantt_cluster(self, env: Environment) -> dict[str, int] | None:
-        """``num_servers`` and ``gpus_per_server`` of Gantt pictures; None: there are none."""
-        del env
-        return None
-
     def recipe_traces(self, recipe: Any) -> TraceSet:
         """The tables that a recipe uses; those of the system unless it names its own."""
         return getattr(recipe, "traces", self.traces)
@@ -267,24 +263,25 @@ class System(ABC):
         """Environment steps that a recipe takes, of one seed."""
         return int(recipe.loop.num_updates * recipe.loop.steps_per_update)
 
-    def network_policy(self, env: Environment, kind: str, name: str, play: Play) -> Policy:
+    def network_policy(self, env: E, kind: str, name: str, play: Play) -> Policy:
         """The policy whose weights are the parameters of that network."""
         apply = self.network(env, kind).apply
         return greedy_scores(name, apply) if play == "greedy" else sampled_scores(name, apply)
 
-    def init_weights(self, env: Environment, kind: str, params: Any) -> PyTree:
+    def init_weights(self, env: E, kind: str, params: Any) -> PyTree:
         """Network parameters of the right structure, shapes and dtypes (values arbitrary)."""
         observation = env.observation_spec(params).zeros()
         return self.network(env, kind).init(jax.random.key(0), observation[None])
 
     def play(
         self,
-        env: Environment,
+        env: E,
         policy: Policy,
         params: Any,
         weights: PyTree = (),
         *,
         schedule: Sequence[int] = (),
+        key: PRNGKey | None = None,
     ) -> Played:
         """One policy on every episode of ``params``.
 
@@ -294,6 +291,7 @@ class System(ABC):
           params: environment parameters.
           weights: the policy's network parameters, if it has any.
           schedule: episodes whose schedule is wanted.
+          key: for policies and environments that draw; that of seed 0 by default.
 
         Raises:
           JaxschedError: an episode did not end within the environment's step bound.
@@ -305,7 +303,7 @@ class System(ABC):
             self.recorder(env),
             params,
             jnp.asarray(episodes),
-            jax.random.key(0),
+            jax.random.key(0) if key is None else key,
             weights,
         )
         if not bool(jnp.all(outcome.finished)):
@@ -313,16 +311,18 @@ class System(ABC):
         return self.played(env, params, episodes, outcome.records, schedule)
 
     def checked_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The rules' options, defaults filled in.
+        """The heuristics' options, defaults filled in.
 
         Raises:
-          JaxschedError: the system's rules have no such option.
+          JaxschedError: the system's heuristics have no such option.
         """
         for name in options:
-            if name not in self.rule_options:
-                known = ", ".join(self.rule_options) or "none"
-                raise JaxschedError(f"{self.name}: rules have no option {name!r}; known: {known}")
-        return {**self.rule_options, **options}
+            if name not in self.heuristic_options:
+                known = ", ".join(self.heuristic_options) or "none"
+                raise JaxschedError(
+                    f"{self.name}: heuristics have no option {name!r}; known: {known}"
+                )
+        return {**self.heuristic_options, **options}
 
     def score(self, played: Played, tables: Sequence[JobTable]) -> float:
         """What policies are chosen by: the mean of the primary metric over the episodes.
@@ -336,6 +336,21 @@ class System(ABC):
             values = (values * done + self.unfinished_score * (total - done)) / total
         return float(values.mean())
 
+    def metric(self, name: str) -> Metric:
+        """How to show a metric, and what it is."""
+        return self.own_metrics[name] if name in self.own_metrics else METRICS[name]
+
+    def policy_info(self, name: str) -> PolicyInfo:
+        """What is known of a heuristic.
+
+        Raises:
+          JaxschedError: no such policy.
+        """
+        if name not in self.policies:
+            known = ", ".join(self.policies)
+            raise JaxschedError(f"{self.name}: unknown policy {name!r}; known are {known}")
+        return self.policies[name]
+
     def preset(self, name: str) -> Any:
         """The recipe of that name.
 
@@ -348,10 +363,30 @@ class System(ABC):
         return self.presets[name]
 
     def policy_names(self, *kinds: Kind) -> tuple[str, ...]:
-        """Names of the rule-based policies of these kinds, in table order, without slow ones."""
+        """Names of the heuristics of these kinds, in table order, without slow ones."""
         usual = self.usual_policies()
         return tuple(name for name in usual if self.policies[name].kind in kinds)
 
     def usual_policies(self) -> list[str]:
-        """Names of the rule-based policies that play unless others are asked for."""
+        """Names of the heuristics that play unless others are asked for."""
         return [name for name, info in self.policies.items() if not info.slow]
+
+    def _num_actions(self, env: E) -> int:
+        spec = env.action_spec(None)
+        if not isinstance(spec, DiscreteSpec):
+            raise JaxschedError(f"{self.name}: actions are not one choice of several")
+        return spec.num_actions
+
+
+@cache
+def _made(make: Any, env: Environment) -> Policy:
+    policy: Policy = make(env)
+    return policy
+
+
+def _option_names(environment_type: Any) -> list[str]:
+    return [field.name for field in fields(environment_type)]
+
+
+def _in_words(options: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in options.items())

@@ -1,31 +1,101 @@
-"""Systems by name; the only place that knows where they live."""
+"""Systems by name: the project's own, those registered by a program, those of installed packages.
 
+A program registers a system of its own with ``register``; a package offers one as an entry point
+of the group ``jaxsched.systems`` that loads to a ``System``:
+
+    [project.entry-points."jaxsched.systems"]
+    machines = "my_package.system:SYSTEM"
+"""
+
+from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from jaxsched.errors import JaxschedError
-from jaxsched.systems.base import System
+from jaxsched.systems.workload import Workload
 
-_SYSTEMS = {
-    "sched2": "jaxsched.envs.sched2.system",
-    "dl2": "jaxsched.envs.dl2.system",
-    "chic": "jaxsched.envs.chic.system",
-    "das": "jaxsched.envs.das.system",
-    "mlfs": "jaxsched.envs.mlfs.system",
-}
+if TYPE_CHECKING:
+    from jaxsched.systems.base import System
+
+ENTRY_POINTS = "jaxsched.systems"
+
+_OWN = ("sched2", "dl2", "chic", "das", "mlfs")  # live in jaxsched.envs.NAME
+_registered: dict[str, "System"] = {}
 
 
 def names() -> tuple[str, ...]:
-    """Names of the systems."""
-    return tuple(_SYSTEMS)
+    """Names of the systems: the project's own, registered ones, those of installed packages."""
+    return tuple(dict.fromkeys((*_OWN, *_registered, *_offered())))
 
 
-def get(name: str) -> System:
+def get(name: str) -> "System":
     """The system of that name.
 
     Raises:
-      JaxschedError: no such system.
+      JaxschedError: no such system, or the package that offers it cannot be loaded.
     """
-    if name not in _SYSTEMS:
-        raise JaxschedError(f"unknown system {name!r}; known are {', '.join(_SYSTEMS)}")
-    system: System = import_module(_SYSTEMS[name]).SYSTEM
+    if name in _OWN:
+        system: System = import_module(f"jaxsched.envs.{name}.system").SYSTEM
+        return system
+    if name in _registered:
+        return _registered[name]
+    if name in _offered():
+        return _load(name)
+    raise JaxschedError(f"unknown system {name!r}; known are {', '.join(names())}")
+
+
+def register(system: "System") -> None:
+    """Make a system known by its name, in this process.
+
+    Raises:
+      JaxschedError: not a ``System``, or another one has that name.
+    """
+    from jaxsched.systems.base import System
+
+    if not isinstance(system, System):
+        raise JaxschedError(f"register: found {type(system).__name__}; accepted: a System")
+    if system.name in _OWN or _registered.get(system.name, system) is not system:
+        raise JaxschedError(f"register: there is a system {system.name!r} already")
+    _registered[system.name] = system
+
+
+def unregister(name: str) -> None:
+    """Forget a registered system; nothing where there is none."""
+    _registered.pop(name, None)
+
+
+def workloads() -> Iterator[Workload]:
+    """What each system adds to the world of traces, in the order of ``names``."""
+    for name in names():
+        if name in _OWN:
+            workload: Workload = import_module(f"jaxsched.envs.{name}.traces").WORKLOAD
+            yield workload
+        else:
+            yield get(name).workload
+
+
+@cache
+def _offered() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
+
+
+@cache
+def _load(name: str) -> "System":
+    """The system that an installed package offers under a name."""
+    from jaxsched.systems.base import System
+
+    entry = _offered()[name]
+    try:
+        system = entry.load()
+    except Exception as error:  # whatever the package's own modules raise
+        raise JaxschedError(
+            f"system {name!r} ({entry.value}): cannot be loaded: {error}"
+        ) from error
+    if not isinstance(system, System) or system.name != name:
+        raise JaxschedError(
+            f"system {name!r}: {entry.value} is {type(system).__name__}; accepted: a System "
+            "of that name"
+        )
     return system

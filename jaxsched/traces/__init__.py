@@ -16,13 +16,12 @@ from jaxsched.traces.mapping import (
     sample_traces,
 )
 from jaxsched.traces.registry import NamedTrace, entries, get, names, resolve
-from jaxsched.traces.synthetic import SCHED2_WORKLOAD, SyntheticConfig, generate
+from jaxsched.traces.synthetic import SyntheticConfig, generate
 from jaxsched.traces.trace import TRACE_COLUMNS, Trace
 from jaxsched.traces.trace_files import read_trace, write_trace
 
 __all__ = [
     "FORMATS",
-    "SCHED2_WORKLOAD",
     "Format",
     "ImportSummary",
     "Imported",

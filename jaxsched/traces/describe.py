@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.envs.das import jobs as gang
-from jaxsched.envs.mlfs import jobs as task_graph
-from jaxsched.envs.mlfs.jobs import TASK_JOBS
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
 from jaxsched.jobs import Integers, JobTable
+from jaxsched.traces.job_kinds import kind_of
 from jaxsched.traces.trace_plots import COLOURS, draw_bars, draw_cdf, new_figure, save_figure, tidy
 
 if TYPE_CHECKING:
@@ -23,7 +21,7 @@ _PERCENTILES = (10, 25, 75, 90, 99)
 def describe_tables(
     tables: Sequence[JobTable], *, num_servers: int = 15, gpus_per_server: int = 8
 ) -> dict[str, Any]:
-    """Statistics of one or more tables of rigid, gang or task-graph jobs, ready for JSON.
+    """Statistics of one or more tables of jobs with a number of GPUs each, ready for JSON.
 
     Shares, run times and demands are over all jobs together; gap variation, span and load are
     means over the tables that have them (a table needs two submission times), else None.
@@ -38,10 +36,10 @@ def describe_tables(
       ``duration_s`` (mean, median, min, max, p10 ... p99); ``gap_s`` (mean, median, and ``cv``,
       standard deviation over mean within a table); ``span_s`` (first to last submission);
       ``load`` = sum of num_gpus * duration / (N * M * span), run times at best locality, or for
-      task graphs, which share GPUs, the GPU time that their tasks keep busy / (N * M * span);
+      jobs that share GPUs, the GPU time that they keep busy / (N * M * span);
       ``model_shares`` (model id -> share), where jobs have models; ``notes`` of the tables.
     """
-    work = [_gpu_seconds(table) for table in tables]
+    work = [float(np.sum(kind_of(table).work(table))) for table in tables]
     models = [table["model"] for table in tables if "model" in table.columns]
     tables = _rigid(tables)
     gpus = np.concatenate([table["num_gpus"] for table in tables])
@@ -128,15 +126,7 @@ def _rigid(tables: Sequence[JobTable]) -> list[JobTable]:
     """Tables with a number of GPUs for each job."""
     if not tables or any(len(table) == 0 for table in tables):
         raise JaxschedError("there are no jobs to describe; accepted: tables with jobs")
-    return [gang.as_rigid(task_graph.as_rigid(table)) for table in tables]
-
-
-def _gpu_seconds(table: JobTable) -> float:
-    """GPU time that the jobs of a table keep busy (s)."""
-    if table.schema == TASK_JOBS:
-        return float(np.sum(task_graph.busy_gpu_seconds(table)))
-    rigid = gang.as_rigid(table)
-    return float(np.sum(rigid["num_gpus"] * rigid["duration"]))
+    return [kind_of(table).as_rigid(table) for table in tables]
 
 
 def _mean(values: list[float]) -> float | None:

@@ -10,7 +10,7 @@ from jaxsched.jobs import Integers
 
 MODEL_SHARES = (0.025, 0.025, 0.025, 0.025, 0.30, 0.60)
 """Share of each model id: computer vision 10 % (ids 0-3), speech 30 % (4), language 60 % (5).
-Source: SCHED2, workload."""
+Source: Luan et al., workload."""
 
 
 def generator(seed: int, *branch: int) -> np.random.Generator:

@@ -3,14 +3,12 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jaxsched.elastic.jobs import CHIC_JOBS, DL2_JOBS
-from jaxsched.envs.das.jobs import GANG_JOBS
-from jaxsched.envs.mlfs.jobs import TASK_JOBS
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
-from jaxsched.jobs import RIGID_JOBS, JobTable
+from jaxsched.jobs import RIGID_JOBS, JobTable, Schema
 from jaxsched.jobs.columns import describe_value
 from jaxsched.traces import csv_tables, trace_files
+from jaxsched.traces.job_kinds import job_kinds
 from jaxsched.traces.readers import (
     chronus,
     crius,
@@ -29,7 +27,7 @@ from jaxsched.traces.readers import (
     swf,
     tiresias,
 )
-from jaxsched.traces.readers.head import Head, by_header, head_of
+from jaxsched.traces.readers.head import Head, head_of
 from jaxsched.traces.trace import Trace
 
 Loaded = list[JobTable] | Trace
@@ -51,20 +49,25 @@ class Format(NamedTuple):
     read: Callable[[PathLike], Loaded]
 
 
-_SCHEMAS = (RIGID_JOBS, DL2_JOBS, CHIC_JOBS, GANG_JOBS, TASK_JOBS)
+def _schema_of(head: Head) -> Schema | None:
+    """The schema of the job tables in a file, as far as its header tells."""
+    schemas = (kind.schema for kind in job_kinds())
+    return next((s for s in schemas if head.header in csv_tables.headers(s)), None)
+
+
+def _holds_tables(head: Head) -> bool:
+    return _schema_of(head) is not None
 
 
 def _read_tables(path: PathLike) -> list[JobTable]:
-    header = head_of(path).header
-    fitting = [schema for schema in _SCHEMAS if header in csv_tables.headers(schema)]
-    return csv_tables.read_tables(path, schema=(*fitting, RIGID_JOBS)[0])
+    return csv_tables.read_tables(path, schema=_schema_of(head_of(path)) or RIGID_JOBS)
 
 
 FORMATS = (
     Format(
         "jobs",
         "job tables of this project, comma-separated",
-        by_header(tuple(names for schema in _SCHEMAS for names in csv_tables.headers(schema))),
+        _holds_tables,
         _read_tables,
     ),
     Format(

@@ -3,8 +3,8 @@
 Rows without GPUs or run time are dropped, demands capped at the cluster, run times clipped, and
 models drawn, since few published traces name them (what they tell of jobs beyond that is kept:
 ``jaxsched.traces.details``). The stream that results is either cut into
-consecutive pieces or resampled: jobs and gaps drawn independently with replacement. Source: SCHED2,
-workload ("real traces").
+consecutive pieces or resampled: jobs and gaps drawn independently with replacement. Source: Luan
+et al., workload ("real traces").
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The calibrated SCHED2 workload: bursty arrivals, mostly one-GPU jobs, minutes to hours long."""
+"""A generator of rigid jobs: bursty arrivals, log-normal run times, day and night."""
 
 import math
 from dataclasses import dataclass
@@ -8,20 +8,19 @@ import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
-from jaxsched.traces.draws import MODEL_SHARES, generator, pick
+from jaxsched.traces.draws import generator, pick
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class SyntheticConfig:
-    """What the generator draws from; the defaults are SCHED2's workload.
+    """What the generator draws from.
 
     Attributes:
       num_jobs: jobs per trace.
       mean_gap_s: mean time between submissions (s), before ``interval_scale``.
       gap_sigma: sigma of the log-normal gaps; 1.6 gives a coefficient of variation of about 3.5.
-      interval_scale: factor on all submission times.
       one_gpu_share: probability of a one-GPU job, in [0, 1].
       multi_gpu_sizes: GPUs of the other jobs.
       multi_gpu_weights: their proportions.
@@ -31,24 +30,25 @@ class SyntheticConfig:
       duration_max_s: ... (s) ...
       duration_step_s: ... and rounded to multiples of this (s).
       model_shares: share of each model id.
+      interval_scale: factor on all submission times.
       diurnal_amplitude: arrival rate is multiplied by ``1 + amplitude * sin(2 pi t / period)``;
         in [0, 1), 0 for none.
       diurnal_period_s: period of that modulation (s).
     """
 
-    num_jobs: int = 1000
-    mean_gap_s: float = 172.0
-    gap_sigma: float = 1.6
+    num_jobs: int
+    mean_gap_s: float
+    gap_sigma: float
+    one_gpu_share: float
+    multi_gpu_sizes: tuple[int, ...]
+    multi_gpu_weights: tuple[float, ...]
+    duration_median_s: float
+    duration_sigma: float
+    duration_min_s: float
+    duration_max_s: float
+    duration_step_s: int
+    model_shares: tuple[float, ...]
     interval_scale: float = 1.0
-    one_gpu_share: float = 0.68
-    multi_gpu_sizes: tuple[int, ...] = (2, 4, 8, 16)
-    multi_gpu_weights: tuple[float, ...] = (6, 10, 12, 4)
-    duration_median_s: float = 3600.0
-    duration_sigma: float = 0.9
-    duration_min_s: float = 180.0
-    duration_max_s: float = 36000.0
-    duration_step_s: int = 10
-    model_shares: tuple[float, ...] = MODEL_SHARES
     diurnal_amplitude: float = 0.0
     diurnal_period_s: float = 86400.0
 
@@ -81,14 +81,11 @@ class SyntheticConfig:
                 raise JaxschedError(f"{name} is {getattr(self, name)}; accepted: {accepted}")
 
 
-SCHED2_WORKLOAD = SyntheticConfig()
-
-
 def generate(
     seed: int,
     num_traces: int = 1,
     *,
-    config: SyntheticConfig = SCHED2_WORKLOAD,
+    config: SyntheticConfig,
     name: str = "synthetic",
 ) -> list[JobTable]:
     """Draw traces of rigid jobs.

@@ -4,6 +4,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ import pytest
 
 from jaxsched.envs.sched2.environment import Sched2
 from jaxsched.envs.sched2.networks import QNetwork, SlotQNetwork
+from jaxsched.envs.sched2.workload import SCHED2_WORKLOAD
 from jaxsched.errors import JaxschedError
 from jaxsched.export.hand_over import (
     ExportFacts,
@@ -24,13 +26,13 @@ from jaxsched.export.hand_over import (
     load_export,
 )
 from jaxsched.networks import description as nd
-from jaxsched.traces import SyntheticConfig, generate
+from jaxsched.traces import generate
 from jaxsched.types import ArraySpec
 
 READER = Path(__file__).parents[2] / "examples" / "read_policy.py"
 TINY = Sched2(num_servers=2, gpus_per_server=4, window=3, auto_advance=True)
 PAPER = Sched2(extras=True)
-WORKLOAD = SyntheticConfig(num_jobs=60, mean_gap_s=60.0, multi_gpu_sizes=(2, 4, 6, 8))
+WORKLOAD = replace(SCHED2_WORKLOAD, num_jobs=60, mean_gap_s=60.0, multi_gpu_sizes=(2, 4, 6, 8))
 METRICS = {"avg_effectiveness": np.float32(0.5), "avg_jct": float("nan")}
 
 # Runs a script as its own program and fails if it loaded more than NumPy.

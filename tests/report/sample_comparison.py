@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from jaxsched.envs.sched2.figures import FIGURES
+from jaxsched.results.comparison import words_of
+
 SERVERS, GPUS = 15, 8
 
 METRICS: dict[str, dict[str, Any]] = {
@@ -74,6 +77,7 @@ def sample_comparison(
         "--trace workload_test_68 --seed 0",
         "episodes": {"count": episodes, "source": "workload_test_68"},
         "metrics": METRICS,
+        "figures": words_of(FIGURES),
         "policies": policies,
         "learning_curve": _learning_curve(rng),
         "gantt": _gantt(jobs, seed),
@@ -144,7 +148,7 @@ def _policy(
     }
     total = np.asarray(metrics["avg_wait"]) + np.asarray(metrics["avg_run"])
     metrics["avg_jct"] = total.tolist()
-    kind = {"strict": "yardstick", "learned": "learned"}.get(name, "baseline")
+    kind = {"strict": "reference", "learned": "learned"}.get(name, "baseline")
     note = {
         "strict": "not in the paper: starts a job only where its locality is best",
         "learned": f"DQN, mean of {seeds} seeds",

@@ -189,27 +189,27 @@ def test_report_imports_neither_jax_nor_environments():
 def test_verdict_of_a_winner():
     verdict = Summary(check(tiny(
         constant("fifo", "baseline", 0.5), constant("dsif", "baseline", 0.6),
-        constant("strict", "yardstick", 0.95), constant("learned", "learned", 0.96),
+        constant("strict", "reference", 0.95), constant("learned", "learned", 0.96),
     ))).verdict  # fmt: skip
     assert verdict.won is True
     assert verdict.headline == (
         "The learned policy beats every baseline of the paper on score: 0.96 vs 0.60 (dsif)."
     )
     assert "1.60 times the best baseline" in verdict.detail
-    assert "ahead of the yardstick strict (0.95) by 0.01" in verdict.detail
+    assert "ahead of the reference policy strict (0.95) by 0.01" in verdict.detail
 
 
 def test_verdict_of_a_loser_is_plain():
     verdict = Summary(check(tiny(
         constant("fifo", "baseline", 0.5), constant("dsif", "baseline", 0.6),
-        constant("strict", "yardstick", 0.95), constant("mine", "learned", 0.55),
+        constant("strict", "reference", 0.95), constant("mine", "learned", 0.55),
     ))).verdict  # fmt: skip
     assert verdict.won is False
     assert verdict.headline == (
         "The learned policy mine does not beat the baselines of the paper on score: "
         "0.55 vs 0.60 (dsif); dsif is better."
     )
-    assert "behind the yardstick strict (0.95) by 0.40" in verdict.detail
+    assert "behind the reference policy strict (0.95) by 0.40" in verdict.detail
 
 
 def test_verdict_without_a_clear_difference():
@@ -229,7 +229,7 @@ def test_lower_is_better_turns_gain_and_verdict_round():
     assert summary.gain(summary.policies[0], "score").estimate == 4.0
 
 
-def test_best_baseline_is_taken_per_metric_and_never_a_yardstick(comparison):
+def test_best_baseline_is_taken_per_metric_and_never_a_reference(comparison):
     summary = Summary(check(comparison), resamples=50)
     assert summary.best_baseline("avg_effectiveness")["name"] == "dsif"
     assert summary.best_baseline("fragmentation")["name"] == "fifo"
@@ -294,7 +294,7 @@ def test_terminal_table_options(comparison):
         (lambda c: c.update(primary="speed"), "primary: 'speed', expected one of"),
         (lambda c: c["episodes"].update(count=0), "integer of at least 1"),
         (lambda c: c["metrics"]["avg_jct"].update(better="up"), "higher, lower, neither"),
-        (lambda c: c["policies"][0].update(kind="hero"), "baseline, yardstick, learned"),
+        (lambda c: c["policies"][0].update(kind="hero"), "baseline, reference, learned"),
         (lambda c: c["policies"][1].update(name="fifo"), "occurs twice"),
         (lambda c: c["policies"][0]["metrics"].update(x=[1.0]), "unknown metric"),
         (

@@ -65,4 +65,4 @@ def rivals(lab: Lab, tables: Any, *, names: tuple[str, ...] = ()) -> dict[str, S
         "search, pair": ("search", pair),
     }
     chosen = names or tuple(everyone)
-    return {name: lab.rule(everyone[name][0], everyone[name][1], tables) for name in chosen}
+    return {name: lab.heuristic(everyone[name][0], everyone[name][1], tables) for name in chosen}

@@ -34,7 +34,7 @@ def wall_time(lab: Lab) -> Outcome:
         setup = trained[name].setup
         policy = lab.policy(setup.play_env, setup.network, setup.policy.name, setup.play)
         played[name] = (setup.play_env, policy, trained[name].weights)
-    first = lab.system.rule("optimus", recipe.env, 0, {}).env
+    first = lab.system.heuristic("optimus", recipe.env, 0, {}).env
     assert isinstance(first, OptimusIntervals)
     for interval in INTERVALS_S:
         view = replace(first, interval=interval)

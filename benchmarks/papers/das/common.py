@@ -138,12 +138,12 @@ def more_tables(count: int = NUM_MORE, num_jobs: int | None = None) -> list[JobT
 def rules(
     lab: Lab, names: Sequence[str], cluster: str, tables: Sequence[JobTable]
 ) -> dict[str, Sample]:
-    """Rule-based policies on test episodes."""
+    """Heuristics on test episodes."""
     env = cluster_env(lab, cluster)
     samples = {}
     for name in names:
         lab.say(f"playing {name} on the {cluster} cluster")
-        samples[name] = lab.rule(name, env, tables)
+        samples[name] = lab.heuristic(name, env, tables)
     return samples
 
 

@@ -81,7 +81,7 @@ def decision_time(lab: Lab) -> Outcome:
         rivals = {
             name: Timed(learned, weights, repeats)
             if name == "DAS"
-            else Timed(lab.system.rule(name, env, 0, {}).policy, (), repeats)
+            else Timed(lab.system.heuristic(name, env, 0, {}).policy, (), repeats)
             for name, repeats in REPEATED.items()
         }
         lab.say(f"timing {', '.join(rivals)} on the {cluster} cluster")

@@ -8,14 +8,26 @@ from benchmarks.papers.lab import Lab, Study
 from benchmarks.papers.outcome import Outcome, Table, show
 from benchmarks.papers.samples import Sample, change, mean_of, plain, spread_of
 from benchmarks.papers.settings import Workload
+from jaxsched.envs.dl2.workload import dl2_tables
+from jaxsched.jobs import JobTable
 from jaxsched.results.statistics import Interval
 
 JCT = "avg_jct_slots"
 PRESETS = {"sim": "quick", "testbed": "testbed"}
 LEARNER = "paper"  # preset with the paper's own learner, for what is about that learner
 RULES = ("drf", "fifo", "srtf", "tetris", "optimus", "optimus_oracle")
+
+
+class DrawnWorkload(Workload):
+    """A workload whose options are those of ``dl2_tables``."""
+
+    def draw(self, seed: int, count: int, **options: Any) -> list[JobTable]:
+        """Tables drawn with options."""
+        return dl2_tables(seed, count, **options)
+
+
 SIM = Workload("dl2-sim")
-SIM_OPTIONS = Workload("dl2-sim with", (("num_jobs", 60), ("peak", 2.0), ("arrival", "trace")))
+SIM_OPTIONS = DrawnWorkload("dl2-sim with", (("num_jobs", 60), ("peak", 2.0), ("arrival", "trace")))
 """The workload of ``dl2-sim`` for changes by ``with_options``."""
 SUPERVISED = "supervised"  # name of the first stage
 CHOICE = (
@@ -51,11 +63,11 @@ def rules(
     tables: Any,
     params: tuple[tuple[str, Any], ...] = (),
 ) -> dict[str, Sample]:
-    """Rule-based policies on test tables."""
+    """Heuristics on test tables."""
     samples = {}
     for name in names:
         lab.say(f"playing {name}")
-        samples[name] = lab.rule(name, env, tables, params=params)
+        samples[name] = lab.heuristic(name, env, tables, params=params)
     return samples
 
 

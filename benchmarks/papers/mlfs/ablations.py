@@ -23,8 +23,8 @@ from benchmarks.papers.mlfs.players import (
     MLFS_,
     Player,
     cluster_env,
+    heuristic,
     learned_players,
-    rule,
 )
 from benchmarks.papers.mlfs.plays import play_all, samples_of, values_of
 from benchmarks.papers.mlfs.published import (
@@ -64,7 +64,7 @@ def priority_terms(lab: Lab) -> Outcome:
             f"{usual}, urgency {OFF}": replace(weighted, use_urgency=False),
             f"{usual}, deadline {OFF}": replace(weighted, use_deadline=False),
         }
-        players += [rule(lab, MLF_H, own, called) for called, own in variants.items()]
+        players += [heuristic(lab, MLF_H, own, called) for called, own in variants.items()]
         names = list(variants)
         pairs += [(names[0], names[1], URGENT), (names[0], names[2], DEADLINES)]
     plays = _played(lab, players, LOADS)
@@ -155,7 +155,7 @@ def migration_checks(plays: Plays, on: str, off: str) -> list[Check]:
 def load_control(lab: Lab) -> Outcome:
     """E7, Fig. 9: MLF-C with MLF-H, and with MLF-RL where a trained run is given."""
     env = cluster_env(lab)
-    players = [rule(lab, name, env) for name in (MLF_H, MLF_HC)]
+    players = [heuristic(lab, name, env) for name in (MLF_H, MLF_HC)]
     pairs = [(MLF_HC, MLF_H)]
     found = [p for p in learned_players(lab, env, needed=False) if p.name in (MLF_RL, MLFS_)]
     if found:
@@ -218,7 +218,7 @@ def _switched(lab: Lab, switch: str, what: str) -> tuple[Player, Player]:
     env = cluster_env(lab)
     changed: dict[str, Any] = {switch: False}
     without = replace(env, **changed)
-    return rule(lab, MLF_H, env), rule(lab, MLF_H, without, f"{MLF_H}, {what} {OFF}")
+    return heuristic(lab, MLF_H, env), heuristic(lab, MLF_H, without, f"{MLF_H}, {what} {OFF}")
 
 
 def _played(

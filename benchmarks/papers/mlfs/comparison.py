@@ -10,8 +10,8 @@ from benchmarks.papers.mlfs.players import (
     RULES,
     Player,
     cluster_env,
+    heuristic,
     learned_players,
-    rule,
     settings_of,
 )
 from benchmarks.papers.mlfs.plays import Play, play_all, samples_of, test_tables, values_of
@@ -117,7 +117,7 @@ def everyone(lab: Lab) -> dict[str, dict[str, Play]]:
 def everybody(lab: Lab) -> list[Player]:
     """All rules, then the learned policies."""
     env = cluster_env(lab)
-    return [*(rule(lab, name, env) for name in RULES), *learned_players(lab, env)]
+    return [*(heuristic(lab, name, env) for name in RULES), *learned_players(lab, env)]
 
 
 def load_tables(lab: Lab, loads: Sequence[float]) -> dict[str, Any]:

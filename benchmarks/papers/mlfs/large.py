@@ -12,8 +12,8 @@ from benchmarks.papers.mlfs.players import (
     MLF_HC,
     MLFS_,
     cluster_env,
+    heuristic,
     learned_players,
-    rule,
     settings_of,
 )
 from benchmarks.papers.mlfs.plays import play_all, samples_of, test_tables, values_of
@@ -32,7 +32,7 @@ METRICS = {
 def large_cluster(lab: Lab) -> Outcome:
     """E3, Fig. 5: MLF-H, Tiresias, MLF-H with MLF-C, and policies of given runs."""
     env = cluster_env(lab, CLUSTER)
-    players = [rule(lab, name, env) for name in RULES]
+    players = [heuristic(lab, name, env) for name in RULES]
     players += learned_players(lab, env, needed=False)
     jobs = settings_of(lab).large_jobs
     tables = test_tables(lab, TRACE, count=NUM_TABLES, num_jobs=jobs)

@@ -63,8 +63,8 @@ def cluster_env(lab: Lab, name: str | None = None) -> MLFS:
     return env
 
 
-def rule(lab: Lab, name: str, env: MLFS, called: str | None = None) -> Player:
-    """A rule-based policy with the environment's switches and weights.
+def heuristic(lab: Lab, name: str, env: MLFS, called: str | None = None) -> Player:
+    """A heuristic with the environment's switches and weights.
 
     Args:
       lab: with the system.
@@ -72,7 +72,7 @@ def rule(lab: Lab, name: str, env: MLFS, called: str | None = None) -> Player:
       env: the cluster.
       called: what tables call it; its name if absent.
     """
-    chosen = lab.system.rule(name, env, 0, {"weights": OWN})
+    chosen = lab.system.heuristic(name, env, 0, {"weights": OWN})
     assert isinstance(chosen.env, MLFS)
     return Player(called or name, chosen.env, chosen.policy)
 
@@ -137,7 +137,8 @@ def learned_players(lab: Lab, env: MLFS, *, needed: bool = True) -> list[Player]
     if tuned != {name: getattr(env, name) for name in WEIGHTS}:
         weighted = replace(env, **tuned)
         players += [
-            rule(lab, name, weighted, with_weights_of(name, MLF_RL)) for name in (MLF_H, MLF_HC)
+            heuristic(lab, name, weighted, with_weights_of(name, MLF_RL))
+            for name in (MLF_H, MLF_HC)
         ]
     return [
         *players,

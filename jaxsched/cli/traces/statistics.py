@@ -21,8 +21,6 @@ from jaxsched.cli.traces.group import Seed, traces
 from jaxsched.errors import JaxschedError
 from jaxsched.traces.trace import Trace
 
-TABLES_SYSTEM = "sched2"  # whose view describes job tables, unless asked otherwise
-
 
 @traces.command()
 def describe(
@@ -60,7 +58,7 @@ def describe(
         figures = _describe_trace(out, as_it_is, servers, gpus_per_server or 8, daily, plot)
     else:
         cluster = (servers, gpus_per_server)
-        figures = _describe_tables(out, trace, system or TABLES_SYSTEM, options, cluster, plot)
+        figures = _describe_tables(out, trace, system, options, cluster, plot)
     if json_file is not None:
         out.print(f"figures written to {write_json(json_file, figures)}", highlight=False)
     if plot is not None:
@@ -116,7 +114,7 @@ def _describe_trace(
 def _describe_tables(
     out: Any,
     name_or_path: str,
-    system: str,
+    system: str | None,
     options: TraceOptions,
     cluster: tuple[int | None, int | None],
     plot: Path | None,
@@ -124,7 +122,7 @@ def _describe_tables(
     from jaxsched.systems import registry
     from jaxsched.traces import describe_tables, plot_tables
 
-    chosen = registry.get(system)
+    chosen = registry.get(system or registry.names()[0])  # tables as they are for the first
     mapping = chosen.mapping(mean_gap_s=None, load=None)
     servers, gpus = cluster[0] or mapping.num_servers, cluster[1] or mapping.gpus_per_server
     episodes = resolve(name_or_path, chosen, options).made_with(options)

@@ -1,4 +1,4 @@
-"""Rule-based policies of Chic and Chic-Pair (section 9), one unit at a time.
+"""Heuristics of Chic and Chic-Pair (section 9), one unit at a time.
 
 All decide from the state alone, whatever mask the environment reports. ``optimus``, which decides
 at regular instants, is in ``intervals.py``.

@@ -7,15 +7,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.intervals import OptimusIntervals
 from jaxsched.envs.chic.tables import Params, unpack
-from jaxsched.jobs.metrics import masked_mean
+from jaxsched.jobs.metrics import Metric, masked_mean
 from jaxsched.types import Array, TimeStep
 
 NEVER = -1.0
+
+OWN_METRICS = {
+    "phases": Metric("phases", "", "neither", 0, "training phases"),
+}
+"""Metrics that only this system has."""
 
 
 class Records(NamedTuple):
@@ -87,7 +91,7 @@ def _after_interval(records: Records, timestep: TimeStep, playing: Array) -> Rec
 
 
 def summarise(
-    env: Environment, params: Params, episodes: Any, records: Any
+    env: Chic | OptimusIntervals, params: Params, episodes: Any, records: Any
 ) -> dict[str, np.ndarray]:
     """Metrics of each episode, float64 ``[E]``.
 
@@ -100,7 +104,6 @@ def summarise(
       episodes: int ``[E]``, the episodes played.
       records: ``Records`` with leaves ``[E, ...]``.
     """
-    assert isinstance(env, Chic | OptimusIntervals)
     records = jax.tree.map(np.asarray, records)
     submit = np.asarray(params.jobs.submit_time)[np.asarray(episodes), :-1].astype(np.float64)
     start, finish = (np.asarray(x, np.float64) for x in (records.start, records.finish))

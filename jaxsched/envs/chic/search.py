@@ -1,4 +1,4 @@
-"""Exhaustive search of the window's best static allocation (section 15), a yardstick.
+"""Exhaustive search of the window's best static allocation (section 15), a reference policy.
 
 Maximises the sum over the window's workloads of ``1 / (g * sqrt(remaining))``, with ``g`` the
 published seconds per iteration. Each type has a short list of allocations worth considering: those

@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
 from jaxsched.elastic.mapping import chic_jobs
 from jaxsched.envs.chic import cases
@@ -30,20 +29,26 @@ from jaxsched.envs.chic.recipe import (
     variants,
 )
 from jaxsched.envs.chic.tables import Params
-from jaxsched.errors import JaxschedError
+from jaxsched.envs.chic.traces import WORKLOAD
 from jaxsched.jobs import RIGID_JOBS, JobTable
 from jaxsched.networks.mlp import MLP
-from jaxsched.systems.base import Played, PolicyInfo, Rule, System, TraceSet, TrainingSetup
+from jaxsched.systems.base import (
+    Heuristic,
+    Played,
+    PolicyInfo,
+    System,
+    TraceSet,
+    TrainingSetup,
+)
 from jaxsched.traces.mapping import MappingConfig
 
 
-class ChicSystem(System):
+class ChicSystem(System[Chic, Params, Recipe]):
     """Workers and parameter servers at every arrival and finish, by the cross-entropy method."""
 
     name = "chic"
     title = "Chic, Chic-Pair: experience-driven elastic scheduling"
     source = "Chic: experience-driven scheduling in machine learning clusters"
-    behaviour_version = Chic.behaviour_version
     environment_type = Chic
     primary_metric = "avg_jct"
     metrics = (
@@ -58,43 +63,37 @@ class ChicSystem(System):
         "phases",
         "finished",
     )
+    own_metrics = rec.OWN_METRICS
+    workload = WORKLOAD
     policies: Mapping[str, PolicyInfo] = {
         "optimus": PolicyInfo("baseline", "Optimus, decides every 600 s"),
         "optimus_300": PolicyInfo("baseline", "Optimus, decides every 300 s"),
-        "random": PolicyInfo("yardstick", "uniform over units that fit"),
-        "round_robin": PolicyInfo("yardstick", "next unit to the workload with the fewest"),
-        "optimus_event": PolicyInfo("yardstick", "Optimus' rule at every arrival and finish"),
-        "search": PolicyInfo("yardstick", "best static allocation of the window by search"),
+        "random": PolicyInfo("reference", "uniform over units that fit"),
+        "round_robin": PolicyInfo("reference", "next unit to the workload with the fewest"),
+        "optimus_event": PolicyInfo("reference", "Optimus' rule at every arrival and finish"),
+        "search": PolicyInfo("reference", "best static allocation of the window by search"),
     }
     presets = PRESETS
     traces = TraceSet("chic-1.80", "chic-1.80", num_test=30)
     num_jobs = 30
     unfinished_score = 1e6  # s, far beyond any that finishes
 
-    def params(self, env: Environment, tables: Sequence[JobTable]) -> Params:
-        """Parameters with the paper's scales."""
-        assert isinstance(env, Chic | OptimusIntervals)
-        return env.params(list(tables))
-
     def adapt(self, tables: Sequence[JobTable]) -> list[JobTable]:
         """Rigid jobs become workloads by the rank of their run times (section 11)."""
         return [chic_jobs(table) if table.schema == RIGID_JOBS else table for table in tables]
 
-    def rule(self, name: str, env: Environment, num_jobs: int, options: Mapping[str, Any]) -> Rule:
+    def heuristic(
+        self, name: str, env: Chic, num_jobs: int, options: Mapping[str, Any]
+    ) -> Heuristic:
         """A baseline or diagnostic; the mask of legal units holds for it."""
         del num_jobs
         self.checked_options(options)
-        assert isinstance(env, Chic)
-        if name not in self.policies:
-            raise JaxschedError(
-                f"chic: unknown policy {name!r}; known are {', '.join(self.policies)}"
-            )
-        return _rule(name, env)
+        self.policy_info(name)
+        return _heuristic(name, env)
 
-    def facts(self, env: Environment, options: Mapping[str, Any]) -> dict[str, str]:
+    def facts(self, env: Chic, options: Mapping[str, Any]) -> dict[str, str]:
         """The cluster, the window and the action set."""
         self.checked_options(options)
-        assert isinstance(env, Chic)
         gpus, cpus, memory = env.capacity
         return {
             "cluster": f"{gpus} GPUs, {cpus} CPU cores, {memory} GB",
@@ -102,17 +101,16 @@ class ChicSystem(System):
             "actions": "one worker and one server" if env.pair else "a worker or a server",
         }
 
-    def network(self, env: Environment, kind: str) -> MLP:
+    def network(self, env: Chic, kind: str) -> MLP:
         """The paper's network, or one of other widths."""
-        assert isinstance(env, Chic)
         return network_of(env, hidden_of(kind))
 
-    def recorder(self, env: Environment) -> Recorder:
+    def recorder(self, env: Chic) -> Recorder:
         """Per-workload records."""
         return rec.recorder(env)
 
     def played(
-        self, env: Environment, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
+        self, env: Chic, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
     ) -> Played:
         """Metrics per episode."""
         del schedule
@@ -141,7 +139,7 @@ class ChicSystem(System):
         return [setup]
 
     def claims(
-        self, env: Environment, summary: Mapping[str, Mapping[str, float]], learned: str
+        self, env: Chic, summary: Mapping[str, Mapping[str, float]], learned: str
     ) -> list[dict[str, Any]]:
         """Figures 4 and 5 at one arrival rate."""
         del env
@@ -151,14 +149,12 @@ class ChicSystem(System):
         """Run a golden case."""
         return cases.simulate(case)
 
-    def features(self, env: Environment) -> Mapping[str, Any]:
+    def features(self, env: Chic) -> Mapping[str, Any]:
         """What the observation's entries mean."""
-        assert isinstance(env, Chic)
         return features_of(env)
 
-    def action_names(self, env: Environment) -> Sequence[str]:
+    def action_names(self, env: Chic) -> Sequence[str]:
         """Units of each row, then void."""
-        assert isinstance(env, Chic)
         kinds = ("pair",) if env.pair else ("worker", "server")
         return [f"row{row}.{kind}" for row in range(env.window) for kind in kinds] + ["void"]
 
@@ -174,13 +170,13 @@ INTERVALS_S = {"optimus": 600.0, "optimus_300": 300.0}
 
 
 @cache
-def _rule(name: str, env: Chic) -> Rule:
+def _heuristic(name: str, env: Chic) -> Heuristic:
     if name in INTERVALS_S:
         intervals = OptimusIntervals(capacity=env.capacity, interval=INTERVALS_S[name])
-        return Rule(intervals, optimus(intervals)._replace(name=name))
+        return Heuristic(intervals, optimus(intervals)._replace(name=name))
     if name == "optimus_event":  # has no form in Chic-Pair: its tasks come one by one
         env = replace(env, pair=False)
-    return Rule(env, baseline(name, env))
+    return Heuristic(env, baseline(name, env))
 
 
 SYSTEM = ChicSystem()

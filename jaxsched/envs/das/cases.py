@@ -15,10 +15,10 @@ from jaxsched.envs.das.heuristics import baseline
 from jaxsched.envs.das.jobs import GANG_JOBS
 from jaxsched.envs.das.simulator.dynamics import State, real_slots
 from jaxsched.envs.das.simulator.tables import SCALARS, Params
+from jaxsched.envs.das.traces import das_stream
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
 from jaxsched.systems.cases import keyed, list_of
-from jaxsched.traces.registry import das_stream
 from jaxsched.types import Array, TimeStep
 
 STATIC = (

@@ -1,4 +1,4 @@
-"""Rule-based policies of DAS (specification, section 9).
+"""Heuristics of DAS (specification, section 9).
 
 The rules that look at free resources before each placement play the decision on a copy and return
 the affinities that they used (and, for Tetris, the order): the environment then does the same.

@@ -11,9 +11,17 @@ from jaxsched.core.evaluation import Recorder, run_episodes
 from jaxsched.core.policies import Policy
 from jaxsched.envs.das.environment import DAS, StepMetrics
 from jaxsched.envs.das.simulator.tables import DURATION, NUM_GPUS, SUBMIT, Params
+from jaxsched.jobs.metrics import Metric
 from jaxsched.types import Array, TimeStep
 
 NEVER = -1
+
+OWN_METRICS = {
+    "avg_jct_min": Metric("JCT", "min", "lower", 1, "mean of (finish - submit) / 60"),
+    "avg_fee": Metric("fee", "$", "lower", 3, "mean of price * g * run / 3600"),
+    "avg_inflation": Metric("inflation", "", "lower", 3, "mean of run / d"),
+}
+"""Metrics that only this system has."""
 
 
 class Records(NamedTuple):

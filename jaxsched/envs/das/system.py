@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Play, Policy, uniform_reals
 from jaxsched.envs.das import cases
@@ -24,9 +23,18 @@ from jaxsched.envs.das.mapping import gang_jobs
 from jaxsched.envs.das.paper import paper_rows
 from jaxsched.envs.das.searchers import SEARCHERS, searcher
 from jaxsched.envs.das.simulator.tables import Params
+from jaxsched.envs.das.traces import WORKLOAD
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, JobTable
-from jaxsched.systems.base import Network, Played, PolicyInfo, Rule, System, TraceSet, TrainingSetup
+from jaxsched.systems.base import (
+    Heuristic,
+    Network,
+    Played,
+    PolicyInfo,
+    System,
+    TraceSet,
+    TrainingSetup,
+)
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import PyTree
 
@@ -35,13 +43,12 @@ FEE_REFERENCE = 50.0  # dollars, about the fee without contention: keeps scores 
 FEE_WEIGHT = 3.0  # one per cent of fee counts as much as three of completion time
 
 
-class DASSystem(System):
+class DASSystem(System[DAS, Params, Recipe]):
     """An ordering agent and a placement agent for gang jobs that slow each other down."""
 
     name = "das"
     title = "DAS: dual-agent scheduler"
     source = "DAS: A Dual-Agent Scheduler for Distributed Deep Learning Jobs, KDD 2023"
-    behaviour_version = DAS.behaviour_version
     environment_type = DAS
     primary_metric = "avg_jct_min"
     metrics = (
@@ -56,6 +63,8 @@ class DASSystem(System):
         "steps",
         "finished",
     )
+    own_metrics = rec.OWN_METRICS
+    workload = WORKLOAD
     policies: Mapping[str, PolicyInfo] = {
         "fifo_firstfit": PolicyInfo("baseline", "first come first served, first fit"),
         "fifo_loadbalance": PolicyInfo("baseline", "first come first served, most free GPUs"),
@@ -64,9 +73,9 @@ class DASSystem(System):
         "tetris": PolicyInfo("baseline", "best alignment of requests and free resources"),
         "mosa": PolicyInfo("baseline", "simulated annealing of each decision", slow=True),
         "malo": PolicyInfo("baseline", "ant lion search of each decision", slow=True),
-        "lazy": PolicyInfo("yardstick", "one job at a time in an idle cluster"),
-        "linear": PolicyInfo("yardstick", "linear rule found by search on training traces"),
-        "random": PolicyInfo("yardstick", "uniformly random priorities and affinities"),
+        "lazy": PolicyInfo("reference", "one job at a time in an idle cluster"),
+        "linear": PolicyInfo("reference", "linear rule found by search on training traces"),
+        "random": PolicyInfo("reference", "uniformly random priorities and affinities"),
     }
     presets = PRESETS
     traces = TraceSet("das-train", "das-test")
@@ -80,30 +89,22 @@ class DASSystem(System):
             return ""
         return rule_digest(found_rule(recipe.env))
 
-    def params(self, env: Environment, tables: Sequence[JobTable]) -> Params:
-        """Parameters with the paper's weights; each table is an episode."""
-        assert isinstance(env, DAS)
-        return env.params(list(tables))
-
     def adapt(self, tables: Sequence[JobTable]) -> list[JobTable]:
         """Rigid jobs become gangs of instances (section 11)."""
         return [gang_jobs(table) if table.schema == RIGID_JOBS else table for table in tables]
 
-    def rule(self, name: str, env: Environment, num_jobs: int, options: Mapping[str, Any]) -> Rule:
-        """A heuristic, a meta-heuristic or a yardstick."""
+    def heuristic(
+        self, name: str, env: DAS, num_jobs: int, options: Mapping[str, Any]
+    ) -> Heuristic:
+        """A heuristic, a meta-heuristic or a reference policy."""
         del num_jobs
         self.checked_options(options)
-        assert isinstance(env, DAS)
-        if name not in self.policies:
-            raise JaxschedError(
-                f"das: unknown policy {name!r}; known are {', '.join(self.policies)}"
-            )
-        return _rule(name, env)
+        self.policy_info(name)
+        return _heuristic(name, env)
 
-    def facts(self, env: Environment, options: Mapping[str, Any]) -> dict[str, str]:
+    def facts(self, env: DAS, options: Mapping[str, Any]) -> dict[str, str]:
         """The cluster, the window and what happens to jobs that do not fit."""
         self.checked_options(options)
-        assert isinstance(env, DAS)
         each = f"{env.gpus_per_server} GPUs, {env.cpus_per_server} CPUs, {env.mem_per_server} GB"
         return {
             "cluster": f"{env.num_servers} machines of {each}",
@@ -111,11 +112,11 @@ class DASSystem(System):
             "jobs that do not fit": env.on_no_fit,
         }
 
-    def gantt_cluster(self, env: Environment) -> None:
+    def gantt_cluster(self, env: DAS) -> None:
         """None: instances are not given particular GPUs."""
         del env
 
-    def network(self, env: Environment, kind: str) -> Network:
+    def network(self, env: DAS, kind: str) -> Network:
         """There is no network with a score per action.
 
         Raises:
@@ -126,27 +127,23 @@ class DASSystem(System):
             "actions; this command needs scores of actions"
         )
 
-    def network_policy(self, env: Environment, kind: str, name: str, play: Play) -> Policy:
+    def network_policy(self, env: DAS, kind: str, name: str, play: Play) -> Policy:
         """The policy of the plain environment with that network."""
-        assert isinstance(env, DAS)
         return kinds.policy_of(kind, env, name, play)
 
-    def init_weights(self, env: Environment, kind: str, params: Any) -> PyTree:
+    def init_weights(self, env: DAS, kind: str, params: Any) -> PyTree:
         """Weights of the right structure."""
-        assert isinstance(env, DAS)
         return kinds.init_weights(kind, env, jax.random.key(0), env.specs(params))
 
-    def recorder(self, env: Environment) -> Recorder:
+    def recorder(self, env: DAS) -> Recorder:
         """Start and finish of each job."""
-        assert isinstance(env, DAS)
         return rec.recorder(env)
 
     def played(
-        self, env: Environment, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
+        self, env: DAS, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
     ) -> Played:
         """Metrics per episode."""
         del schedule
-        assert isinstance(env, DAS)
         records = jax.tree.map(np.asarray, records)
         return Played(rec.summarise(env, params, episodes, records), {}, [])
 
@@ -167,24 +164,21 @@ class DASSystem(System):
         return sum(loop.num_updates * loop.steps_per_update for loop in recipe.loops)
 
     def claims(
-        self, env: Environment, summary: Mapping[str, Mapping[str, float]], learned: str
+        self, env: DAS, summary: Mapping[str, Mapping[str, float]], learned: str
     ) -> list[dict[str, Any]]:
         """Table 1 on one cluster."""
-        assert isinstance(env, DAS)
         return paper_rows(summary, learned, env.num_servers)
 
     def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
         """Run a golden case."""
         return cases.simulate(case)
 
-    def features(self, env: Environment) -> Mapping[str, Any]:
+    def features(self, env: DAS) -> Mapping[str, Any]:
         """What the observation's entries mean."""
-        assert isinstance(env, DAS)
         return features_of(env)
 
-    def action_names(self, env: Environment) -> Sequence[str]:
+    def action_names(self, env: DAS) -> Sequence[str]:
         """The numbers that both agents give."""
-        assert isinstance(env, DAS)
         slots, machines = range(env.window), range(env.num_servers)
         names = [f"slot{slot}.priority" for slot in slots]
         return names + [f"slot{slot}.machine{m}.affinity" for slot in slots for m in machines]
@@ -199,16 +193,16 @@ class DASSystem(System):
 
 
 @cache
-def _rule(name: str, env: DAS) -> Rule:
+def _heuristic(name: str, env: DAS) -> Heuristic:
     if name == "random":
-        return Rule(env, uniform_reals(name, env.action_spec()))
+        return Heuristic(env, uniform_reals(name, env.action_spec()))
     if name == "linear":
-        return Rule(env, linear_policy(env, found_rule(env)))
+        return Heuristic(env, linear_policy(env, found_rule(env)))
     if name in SEARCHERS:
-        return Rule(env, searcher(name, env))
+        return Heuristic(env, searcher(name, env))
     if name == "lazy":
         env = replace(env, lazy=True)
-    return Rule(env, baseline(name, env))
+    return Heuristic(env, baseline(name, env))
 
 
 SYSTEM = DASSystem()

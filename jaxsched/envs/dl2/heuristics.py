@@ -34,7 +34,7 @@ from jaxsched.types import Array, PRNGKey, PyTree
 CAP = 4  # bundles of one job, for fifo, srtf and tetris
 CAPPED = ("fifo", "srtf", "tetris")
 BASELINES = ("drf", *CAPPED, "optimus", "optimus_oracle", "optimus_fill")
-YARDSTICKS = ("probe",)
+REFERENCES = ("probe",)
 POLICY_OPTIONS = ("cap",)
 
 
@@ -42,7 +42,7 @@ def plan_rule(name: str, env: DL2Slots, *, cap: int = CAP, log: bool = False) ->
     """The rule of that name for an environment.
 
     Args:
-      name: one of ``BASELINES`` or ``YARDSTICKS``.
+      name: one of ``BASELINES`` or ``REFERENCES``.
       env: the environment.
       cap: bundles of one job at most, for ``fifo``, ``srtf`` and ``tetris``.
       log: list the increments of each plan in order.
@@ -51,8 +51,8 @@ def plan_rule(name: str, env: DL2Slots, *, cap: int = CAP, log: bool = False) ->
       JaxschedError: unknown name, a cap that is not a whole number from 1 on, or the online fit
         with all-reduce, for which it is not defined.
     """
-    if name not in BASELINES + YARDSTICKS:
-        known = ", ".join(BASELINES + YARDSTICKS)
+    if name not in BASELINES + REFERENCES:
+        known = ", ".join(BASELINES + REFERENCES)
         raise JaxschedError(f"dl2: unknown policy {name!r}; known are {known}")
     if isinstance(cap, bool) or not isinstance(cap, int) or cap < 1:
         raise JaxschedError(f"dl2: cap must be a whole number from 1 on, not {cap!r}")

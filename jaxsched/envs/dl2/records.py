@@ -11,7 +11,14 @@ from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
 from jaxsched.envs.dl2.environment import DL2, Params, StepMetrics
 from jaxsched.jobs import metrics
+from jaxsched.jobs.metrics import Metric
 from jaxsched.types import Array, TimeStep
+
+OWN_METRICS = {
+    "avg_jct_slots": Metric("JCT", "slots", "lower", 3, "mean of (finish - submit) / slot"),
+    "cpu_utilization": Metric("CPU utilization", "", "neither", 4, "mean share of cores allocated"),
+}
+"""Metrics that only this system has."""
 
 
 class Records(NamedTuple):

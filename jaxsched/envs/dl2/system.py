@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Policy
 from jaxsched.core.training import LoopConfig
@@ -37,9 +36,17 @@ from jaxsched.envs.dl2.recipe import (
 )
 from jaxsched.envs.dl2.slotwise import DL2Slots
 from jaxsched.envs.dl2.supervised import record
-from jaxsched.errors import JaxschedError
+from jaxsched.envs.dl2.traces import WORKLOAD
 from jaxsched.jobs import RIGID_JOBS, JobTable
-from jaxsched.systems.base import Network, Played, PolicyInfo, Rule, System, TraceSet, TrainingSetup
+from jaxsched.systems.base import (
+    Heuristic,
+    Network,
+    Played,
+    PolicyInfo,
+    System,
+    TraceSet,
+    TrainingSetup,
+)
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.wrappers.teacher import Recorded
 
@@ -47,13 +54,12 @@ MEAN_GAP_S = 1400.0  # of the simulated cluster's workload
 SUPERVISED_ENVS = 256
 
 
-class DL2System(System):
+class DL2System(System[DL2, Params, Recipe]):
     """Elastic workers and parameter servers in slots, by imitation and then actor-critic."""
 
     name = "dl2"
     title = "DL2: elastic workers and parameter servers, slot by slot"
     source = "Peng et al., DL2: A Deep Learning-Driven Scheduler for Deep Learning Clusters"
-    behaviour_version = DL2.behaviour_version
     environment_type = DL2
     primary_metric = "avg_jct_slots"
     metrics = (
@@ -67,46 +73,40 @@ class DL2System(System):
         "slots",
         "finished",
     )
+    own_metrics = rec.OWN_METRICS
+    workload = WORKLOAD
     policies: Mapping[str, PolicyInfo] = {
         "drf": PolicyInfo("baseline", "dominant resource fairness"),
         "fifo": PolicyInfo("baseline", "first in, first out, four bundles each"),
         "srtf": PolicyInfo("baseline", "shortest remaining time first, four bundles each"),
         "tetris": PolicyInfo("baseline", "packing and short jobs, four bundles each"),
         "optimus": PolicyInfo("baseline", "largest gain per share, speeds fitted online"),
-        "optimus_oracle": PolicyInfo("yardstick", "Optimus that knows the noise-free speeds"),
-        "optimus_fill": PolicyInfo("yardstick", "the same, going on where a task does not fit"),
-        "probe": PolicyInfo("yardstick", "greedy, knows speeds and contention"),
+        "optimus_oracle": PolicyInfo("reference", "Optimus that knows the noise-free speeds"),
+        "optimus_fill": PolicyInfo("reference", "the same, going on where a task does not fit"),
+        "probe": PolicyInfo("reference", "greedy, knows speeds and contention"),
     }
     presets = PRESETS
     traces = TraceSet("dl2-testbed", "dl2-testbed", num_test=10)
     num_jobs = 60
     unfinished_score = 1000.0  # slots, the length of an episode that is cut
 
-    def params(self, env: Environment, tables: Sequence[JobTable]) -> Params:
-        """Parameters with the paper's speeds."""
-        assert isinstance(env, DL2)
-        return env.params(list(tables))
-
     def adapt(self, tables: Sequence[JobTable]) -> list[JobTable]:
         """Rigid jobs become elastic ones by their run times (section 11)."""
         return [dl2_jobs(table) if table.schema == RIGID_JOBS else table for table in tables]
 
-    def rule(self, name: str, env: Environment, num_jobs: int, options: Mapping[str, Any]) -> Rule:
-        """A baseline or yardstick, which decides slot by slot."""
+    def heuristic(
+        self, name: str, env: DL2, num_jobs: int, options: Mapping[str, Any]
+    ) -> Heuristic:
+        """A baseline or reference policy, which decides slot by slot."""
         del num_jobs
         self.checked_options(options)
-        assert isinstance(env, DL2)
-        if name not in self.policies:
-            raise JaxschedError(
-                f"dl2: unknown policy {name!r}; known are {', '.join(self.policies)}"
-            )
+        self.policy_info(name)
         slots = DL2Slots(**asdict(env))
-        return Rule(slots, _baseline(name, slots))
+        return Heuristic(slots, _baseline(name, slots))
 
-    def facts(self, env: Environment, options: Mapping[str, Any]) -> dict[str, str]:
+    def facts(self, env: DL2, options: Mapping[str, Any]) -> dict[str, str]:
         """The cluster and the window."""
         self.checked_options(options)
-        assert isinstance(env, DL2)
         return {
             "cluster": f"{env.num_servers} servers of {env.gpus_per_server} GPUs, "
             f"{env.cpus_per_server} CPU cores, {env.mem_per_server} GB",
@@ -114,22 +114,19 @@ class DL2System(System):
             "agent sees": f"batches of {env.window} jobs",
         }
 
-    def network(self, env: Environment, kind: str) -> Network:
+    def network(self, env: DL2, kind: str) -> Network:
         """The paper's network, the variant that shares weights by row, or other widths."""
-        assert isinstance(env, DL2)
         return policy_network(env, kind)
 
-    def recorder(self, env: Environment) -> Recorder:
+    def recorder(self, env: DL2) -> Recorder:
         """Per-job records."""
-        assert isinstance(env, DL2)
         return rec.recorder(env)
 
     def played(
-        self, env: Environment, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
+        self, env: DL2, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
     ) -> Played:
         """Metrics per episode."""
         del schedule
-        assert isinstance(env, DL2)
         records = jax.tree.map(np.asarray, records)
         return Played(rec.summarise(env, params, episodes, records), {}, [])
 
@@ -157,24 +154,21 @@ class DL2System(System):
         return [_supervised(recipe, params, tables, last), last]
 
     def claims(
-        self, env: Environment, summary: Mapping[str, Mapping[str, float]], learned: str
+        self, env: DL2, summary: Mapping[str, Mapping[str, float]], learned: str
     ) -> list[dict[str, Any]]:
         """Figure 9."""
-        assert isinstance(env, DL2)
         return paper_rows(summary, learned, testbed=env.num_servers <= TESTBED.num_servers)
 
     def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
         """Run a golden case."""
         return cases.simulate(case)
 
-    def features(self, env: Environment) -> Mapping[str, Any]:
+    def features(self, env: DL2) -> Mapping[str, Any]:
         """What the observation's entries mean."""
-        assert isinstance(env, DL2)
         return features_of(env)
 
-    def action_names(self, env: Environment) -> Sequence[str]:
+    def action_names(self, env: DL2) -> Sequence[str]:
         """Worker, PS and bundle of each row, then void."""
-        assert isinstance(env, DL2)
         return action_names(env.window)
 
     def mapping(self, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:

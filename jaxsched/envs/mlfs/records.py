@@ -10,12 +10,35 @@ import numpy as np
 from jaxsched.core.evaluation import Recorder
 from jaxsched.envs.mlfs.environment import MLFS, StepMetrics
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params, unpack
+from jaxsched.jobs.metrics import Metric
 from jaxsched.types import Array, TimeStep
 
 NEVER = -1
 WORD_MB = 2**20  # of the lower word of the traffic
 URGENT = 8
 SHORT_S = 6000
+
+OWN_METRICS = {
+    "jct_under_100min": Metric(
+        "under 100 min", "", "higher", 3, "share of finished jobs with a JCT below 6000 s"
+    ),
+    "deadline_ratio": Metric(
+        "deadline ratio", "", "higher", 4, "share of finished jobs that met their deadline"
+    ),
+    "urgent_deadline_ratio": Metric(
+        "urgent deadline ratio", "", "higher", 4, "the same of jobs of an urgency above 8"
+    ),
+    "avg_accuracy": Metric("accuracy", "", "higher", 4, "mean accuracy at the deadline"),
+    "accuracy_ratio": Metric(
+        "accuracy ratio", "", "higher", 4, "share of jobs at their target by the deadline"
+    ),
+    "bandwidth_mb": Metric("bandwidth", "MB", "lower", 0, "sent between servers"),
+    "overloads": Metric("overloads", "", "lower", 0, "overloaded servers summed over slots"),
+    "migrations": Metric("migrations", "", "neither", 0, "running tasks moved between servers"),
+    "evictions": Metric("evictions", "", "neither", 0, "running tasks put back into the queue"),
+    "iterations": Metric("iterations", "", "neither", 0, "completed by finished jobs"),
+}
+"""Metrics that only this system has."""
 
 
 class Records(NamedTuple):

@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Policy, uniform_legal
 from jaxsched.envs.mlfs import cases
@@ -24,12 +23,21 @@ from jaxsched.envs.mlfs.mapping import task_jobs
 from jaxsched.envs.mlfs.paper import paper_rows
 from jaxsched.envs.mlfs.simulator.rules import MLF, ORDERS
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, WEIGHTS, Params
+from jaxsched.envs.mlfs.traces import WORKLOAD
 from jaxsched.envs.mlfs.workload import SMALL_JOBS, SPAN_S
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, JobTable
-from jaxsched.systems.base import Network, Played, PolicyInfo, Rule, System, TraceSet, TrainingSetup
+from jaxsched.systems.base import (
+    Heuristic,
+    Network,
+    Played,
+    PolicyInfo,
+    System,
+    TraceSet,
+    TrainingSetup,
+)
 from jaxsched.traces.mapping import MappingConfig
-from jaxsched.types import PyTree
+from jaxsched.types import PRNGKey, PyTree
 
 HIGHEST_LOAD = 3  # times the jobs of load 1
 LONGEST_S = 86400  # of a job on an idle cluster (section 11)
@@ -41,13 +49,12 @@ DEFAULT_KIND, PLAIN = "paper", "servers"  # of networks: what benchmarks ask for
 PAPER, OWN = "paper", "own"
 
 
-class MLFSSystem(System):
+class MLFSSystem(System[MLFS, Params, Recipe]):
     """Placement of tasks by priorities, by a policy network, and with load control."""
 
     name = "mlfs"
     title = "MLFS: tasks with deadlines, migration and load control"
     source = "Wang, Liu, Shen: Job Scheduling for Large-Scale Machine Learning Clusters, CoNEXT '20"
-    behaviour_version = MLFS.behaviour_version
     environment_type = MLFS
     primary_metric = "avg_jct"
     metrics = (
@@ -70,6 +77,8 @@ class MLFSSystem(System):
         "slots",
         "finished",
     )
+    own_metrics = rec.OWN_METRICS
+    workload = WORKLOAD
     policies: Mapping[str, PolicyInfo] = {
         "fair": PolicyInfo("baseline", "least running GPU demand first (TensorFlow)"),
         "slaq": PolicyInfo("baseline", "most loss reduction per minute first"),
@@ -79,20 +88,15 @@ class MLFSSystem(System):
         "hypersched": PolicyInfo("baseline", "most accuracy gained until the deadline first"),
         "fifo": PolicyInfo("baseline", "first in, first out"),
         "mlf_h": PolicyInfo("baseline", "MLF-H: priorities, host choice, migration"),
-        "mlf_hc": PolicyInfo("yardstick", "MLF-H with MLF-C: jobs end early under load"),
-        "linear": PolicyInfo("yardstick", "MLF-H's order, linear choice of servers"),
-        "random": PolicyInfo("yardstick", "MLF-H's order, uniformly random servers or queue"),
+        "mlf_hc": PolicyInfo("reference", "MLF-H with MLF-C: jobs end early under load"),
+        "linear": PolicyInfo("reference", "MLF-H's order, linear choice of servers"),
+        "random": PolicyInfo("reference", "MLF-H's order, uniformly random servers or queue"),
     }
     presets = PRESETS
     traces = TraceSet("mlfs-small-mixed", f"mlfs-small-x{HIGHEST_LOAD}", num_test=10)
     num_jobs = HIGHEST_LOAD * SMALL_JOBS
     unfinished_score = float(SLOT_S * MLFS.max_slots)  # s, the length of an episode that is cut
-    rule_options: Mapping[str, Any] = {"mlfc": False, "weights": PAPER}
-
-    def params(self, env: Environment, tables: Sequence[JobTable]) -> Params:
-        """Parameters with the paper's weights; each table is an episode."""
-        assert isinstance(env, MLFS)
-        return env.params(list(tables))
+    heuristic_options: Mapping[str, Any] = {"mlfc": False, "weights": PAPER}
 
     def adapt(self, tables: Sequence[JobTable]) -> list[JobTable]:
         """Rigid jobs become jobs of tasks (section 11), each table with draws of its own."""
@@ -101,23 +105,21 @@ class MLFSSystem(System):
             for index, table in enumerate(tables)
         ]
 
-    def rule(self, name: str, env: Environment, num_jobs: int, options: Mapping[str, Any]) -> Rule:
-        """A baseline in its own order of tasks, MLF-H, or a yardstick.
+    def heuristic(
+        self, name: str, env: MLFS, num_jobs: int, options: Mapping[str, Any]
+    ) -> Heuristic:
+        """A baseline in its own order of tasks, MLF-H, or a reference policy.
 
         Only ``mlf_hc`` plays with MLF-C, unless the option ``mlfc`` has all of them do so. MLF's
         priorities have the paper's weights, or with ``weights`` "own" those of ``env``.
         """
         del num_jobs
         chosen = self.checked_options(options)
-        assert isinstance(env, MLFS)
-        if name not in self.policies:
-            raise JaxschedError(
-                f"mlfs: unknown policy {name!r}; known are {', '.join(self.policies)}"
-            )
-        return _rule(name, env, chosen["mlfc"], chosen["weights"])
+        self.policy_info(name)
+        return _heuristic(name, env, chosen["mlfc"], chosen["weights"])
 
     def checked_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The rules' options, defaults filled in.
+        """The heuristics' options, defaults filled in.
 
         Raises:
           JaxschedError: an unknown option or a bad value.
@@ -129,10 +131,9 @@ class MLFSSystem(System):
             raise JaxschedError(f"mlfs: weights is {chosen['weights']!r}; accepted: {PAPER}, {OWN}")
         return chosen
 
-    def facts(self, env: Environment, options: Mapping[str, Any]) -> dict[str, str]:
+    def facts(self, env: MLFS, options: Mapping[str, Any]) -> dict[str, str]:
         """The cluster, what a slot can see and decide, and whether rules play with MLF-C."""
         chosen = self.checked_options(options)
-        assert isinstance(env, MLFS)
         alike = [f"{count} servers of {gpus} GPUs" for gpus, count in Counter(env.gpus).items()]
         return {
             "cluster": f"{' and '.join(alike)}, each with {env.cpus_per_server} CPUs, "
@@ -142,48 +143,45 @@ class MLFSSystem(System):
             "MLF-C": "with every rule" if chosen["mlfc"] else "with mlf_hc only",
         }
 
-    def gantt_cluster(self, env: Environment) -> None:
+    def gantt_cluster(self, env: MLFS) -> None:
         """None: tasks of an iteration come and go within minutes."""
         del env
 
-    def network(self, env: Environment, kind: str) -> Network:
+    def network(self, env: MLFS, kind: str) -> Network:
         """The policy network, with all inputs or with those of the baseline RL.
 
         Raises:
           JaxschedError: no such kind.
         """
-        assert isinstance(env, MLFS)
         return policy_network(env, PLAIN if kind == DEFAULT_KIND else kind)
 
-    def recorder(self, env: Environment) -> Recorder:
+    def recorder(self, env: MLFS) -> Recorder:
         """Per-job records and counts."""
-        assert isinstance(env, MLFS)
         return rec.recorder(env)
 
     def play(
         self,
-        env: Environment,
+        env: MLFS,
         policy: Policy,
         params: Any,
         weights: PyTree = (),
         *,
         schedule: Sequence[int] = (),
+        key: PRNGKey | None = None,
     ) -> Played:
         """One policy on every episode, slots of all ended at the same steps.
 
         The pace is ``PLAY_PACE`` whatever the number of episodes and the environment's own, so that
         policies that draw play alike alone and beside others.
         """
-        assert isinstance(env, MLFS)
         paced = replace(env, slot_every=PLAY_PACE)
-        return super().play(paced, policy, params, weights, schedule=schedule)
+        return super().play(paced, policy, params, weights, schedule=schedule, key=key)
 
     def played(
-        self, env: Environment, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
+        self, env: MLFS, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
     ) -> Played:
         """Metrics per episode."""
         del schedule
-        assert isinstance(env, MLFS)
         records = jax.tree.map(np.asarray, records)
         return Played(rec.summarise(env, params, episodes, records), {}, [])
 
@@ -200,24 +198,21 @@ class MLFSSystem(System):
         return sum(loop.num_updates * loop.steps_per_update for loop in recipe.loops)
 
     def claims(
-        self, env: Environment, summary: Mapping[str, Mapping[str, float]], learned: str
+        self, env: MLFS, summary: Mapping[str, Mapping[str, float]], learned: str
     ) -> list[dict[str, Any]]:
         """Figure 4 at the highest load; with MLF-C the learned policy is MLFS, else MLF-RL."""
-        assert isinstance(env, MLFS)
         return paper_rows(summary, learned, controls=env.use_mlfc)
 
     def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
         """Run a golden case."""
         return cases.simulate(case)
 
-    def features(self, env: Environment) -> Mapping[str, Any]:
+    def features(self, env: MLFS) -> Mapping[str, Any]:
         """What the observation's entries mean."""
-        assert isinstance(env, MLFS)
         return features_of(env)
 
-    def action_names(self, env: Environment) -> Sequence[str]:
+    def action_names(self, env: MLFS) -> Sequence[str]:
         """Servers, then the queue."""
-        assert isinstance(env, MLFS)
         return [*(f"server{server}" for server in range(env.num_servers)), "queue"]
 
     def mapping(self, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
@@ -239,13 +234,13 @@ class MLFSSystem(System):
 
 
 @cache
-def _rule(name: str, env: MLFS, mlfc: bool, weights: str) -> Rule:
+def _heuristic(name: str, env: MLFS, mlfc: bool, weights: str) -> Heuristic:
     order: Any = name if name in ORDERS else MLF
     changes: dict[str, Any] = dict(WEIGHTS) if weights == PAPER else {}
     env = replace(env, order=order, use_mlfc=mlfc or name == "mlf_hc", **changes)
     if name == "random":
-        return Rule(env, uniform_legal(name))
-    return Rule(env, linear_host(env) if name == "linear" else heuristic(env, name))
+        return Heuristic(env, uniform_legal(name))
+    return Heuristic(env, linear_host(env) if name == "linear" else heuristic(env, name))
 
 
 SYSTEM = MLFSSystem()

@@ -1,4 +1,4 @@
-"""The six baselines of the SCHED2 paper and the ``strict`` yardstick (section 9).
+"""The six baselines of the SCHED2 paper and the ``strict`` reference policy (section 9).
 
 All use packing and choose among the jobs of the environment's window: build the environment with
 the baseline's window (``window = n`` lets it see the whole queue). A rule ranks the jobs by a key
@@ -53,7 +53,7 @@ KEYS: dict[str, Callable[[ClusterState, JobTables], Array]] = {
     "spf": _by_work,  # smallest product of GPUs and time first
 }
 BASELINES = tuple(KEYS)
-YARDSTICKS = ("strict",)
+REFERENCES = ("strict",)
 
 
 class Delays(NamedTuple):
@@ -70,8 +70,8 @@ def baseline(name: str, mode: Mode = "skip") -> Policy:
     Raises:
       JaxschedError: unknown name or mode.
     """
-    if name not in BASELINES + YARDSTICKS:
-        known = ", ".join(BASELINES + YARDSTICKS)
+    if name not in BASELINES + REFERENCES:
+        known = ", ".join(BASELINES + REFERENCES)
         raise JaxschedError(f"sched2: unknown policy {name!r}; known are {known}")
     if mode not in MODES:
         raise JaxschedError(f"sched2: unknown baseline mode {mode!r}; known are {', '.join(MODES)}")

@@ -13,7 +13,26 @@ from jaxsched.envs.sched2.slowdown import SENSITIVE
 from jaxsched.envs.sched2.tables import NEVER
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import metrics
+from jaxsched.jobs.metrics import Metric
 from jaxsched.types import Array, TimeStep
+
+OWN_METRICS = {
+    "fragmentation": Metric("fragmentation", "", "lower", 4, "mean server fragmentation at starts"),
+    "relaxed_sensitive": Metric(
+        "relaxed sensitive", "", "lower", 3, "share of sensitive multi-GPU jobs not at level 0"
+    ),
+    "relaxed_insensitive": Metric(
+        "relaxed insensitive", "", "lower", 3, "share of insensitive multi-GPU jobs not at level 0"
+    ),
+    "wait_sensitive": Metric("wait sensitive", "s", "lower", 1, "mean wait, sensitive multi-GPU"),
+    "wait_insensitive": Metric(
+        "wait insensitive", "s", "lower", 1, "mean wait, insensitive multi-GPU"
+    ),
+    "reuse_fraction": Metric(
+        "reuse", "", "higher", 3, "share of multi-GPU jobs on GPUs last used by level-0 gangs"
+    ),
+}
+"""Metrics that only this system has."""
 
 
 class Records(NamedTuple):
@@ -89,7 +108,7 @@ def summarise(
       records: ``Records`` with leaves ``[E, ...]``.
 
     Returns:
-      name -> float64 ``[E]``, as ``metrics.METRICS`` describes them.
+      name -> float64 ``[E]``, as ``metrics.METRICS`` and ``OWN_METRICS`` describe them.
     """
     records = jax.tree.map(np.asarray, records)
     if np.any(records.finish >= NEVER):

@@ -7,12 +7,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
 from jaxsched.envs.sched2 import cases
 from jaxsched.envs.sched2 import records as rec
 from jaxsched.envs.sched2.environment import Params, Sched2
 from jaxsched.envs.sched2.features import features_of
+from jaxsched.envs.sched2.figures import FIGURES
 from jaxsched.envs.sched2.heuristics import baseline
 from jaxsched.envs.sched2.networks import QNetwork, SlotQNetwork
 from jaxsched.envs.sched2.paper import paper_rows
@@ -24,18 +24,25 @@ from jaxsched.envs.sched2.recipe import (
     params_by_progress,
     variants,
 )
+from jaxsched.envs.sched2.traces import WORKLOAD
 from jaxsched.jobs import JobTable
-from jaxsched.systems.base import Played, PolicyInfo, Rule, System, TraceSet, TrainingSetup
+from jaxsched.systems.base import (
+    Heuristic,
+    Played,
+    PolicyInfo,
+    System,
+    TraceSet,
+    TrainingSetup,
+)
 from jaxsched.traces.mapping import MappingConfig
 
 
-class Sched2System(System):
+class Sched2System(System[Sched2, Params, Recipe]):
     """Locality-aware job selection with a deep Q-network."""
 
     name = "sched2"
     title = "SCHED2: which job next, locality-aware packing"
     source = "Luan et al., SCHED2: Scheduling Deep Learning Training via Deep RL"
-    behaviour_version = Sched2.behaviour_version
     environment_type = Sched2
     primary_metric = "avg_effectiveness"
     metrics = (
@@ -54,6 +61,9 @@ class Sched2System(System):
         "reuse_fraction",
         "finished",
     )
+    own_metrics = rec.OWN_METRICS
+    figures = FIGURES
+    workload = WORKLOAD
     policies: Mapping[str, PolicyInfo] = {
         "fifo": PolicyInfo("baseline", "first in, first out"),
         "sif": PolicyInfo("baseline", "shortest ideal time first"),
@@ -61,31 +71,26 @@ class Sched2System(System):
         "saf": PolicyInfo("baseline", "shortest actual time first (oracle of the run time)"),
         "lrf": PolicyInfo("baseline", "least required GPUs first"),
         "spf": PolicyInfo("baseline", "smallest product of GPUs and time first"),
-        "strict": PolicyInfo("yardstick", "oldest job that gets its best locality, else none"),
+        "strict": PolicyInfo("reference", "oldest job that gets its best locality, else none"),
     }
     presets = PRESETS
     traces = TraceSet("sched2-train-68", "sched2-test-68")
     num_jobs = 1000
-    rule_options: Mapping[str, Any] = {"window": None, "mode": "skip"}
+    heuristic_options: Mapping[str, Any] = {"window": None, "mode": "skip"}
 
-    def params(self, env: Environment, tables: Sequence[JobTable]) -> Params:
-        """Parameters with the paper's scales."""
-        assert isinstance(env, Sched2)
-        return env.params(list(tables))
-
-    def rule(self, name: str, env: Environment, num_jobs: int, options: Mapping[str, Any]) -> Rule:
-        """A baseline or yardstick.
+    def heuristic(
+        self, name: str, env: Sched2, num_jobs: int, options: Mapping[str, Any]
+    ) -> Heuristic:
+        """A baseline or reference policy.
 
         Its ``window`` is that of the cluster's agent by default, 0 for the whole queue.
         """
-        assert isinstance(env, Sched2)
         chosen = self.checked_options(options)
         window = env.window if chosen["window"] is None else chosen["window"] or num_jobs
-        return Rule(replace(env, window=window), baseline(name, chosen["mode"]))
+        return Heuristic(replace(env, window=window), baseline(name, chosen["mode"]))
 
-    def facts(self, env: Environment, options: Mapping[str, Any]) -> dict[str, str]:
+    def facts(self, env: Sched2, options: Mapping[str, Any]) -> dict[str, str]:
         """Cluster, slots that rules see, and what a job that does not fit does."""
-        assert isinstance(env, Sched2)
         chosen = self.checked_options(options)
         window = env.window if chosen["window"] is None else chosen["window"]
         skips = chosen["mode"] == "skip"
@@ -95,26 +100,22 @@ class Sched2System(System):
             "a job that does not fit": "is skipped" if skips else "blocks the queue",
         }
 
-    def gantt_cluster(self, env: Environment) -> dict[str, int]:
+    def gantt_cluster(self, env: Sched2) -> dict[str, int]:
         """Servers and GPUs of each."""
-        assert isinstance(env, Sched2)
         return {"num_servers": env.num_servers, "gpus_per_server": env.gpus_per_server}
 
-    def network(self, env: Environment, kind: str) -> QNetwork | SlotQNetwork:
+    def network(self, env: Sched2, kind: str) -> QNetwork | SlotQNetwork:
         """The paper's network, or the variant that shares weights between slots."""
-        assert isinstance(env, Sched2)
         return network_of(env, kind)  # type: ignore[arg-type]
 
-    def recorder(self, env: Environment) -> Recorder:
+    def recorder(self, env: Sched2) -> Recorder:
         """Per-job records."""
-        assert isinstance(env, Sched2)
         return rec.recorder(env)
 
     def played(
-        self, env: Environment, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
+        self, env: Sched2, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
     ) -> Played:
         """Metrics per episode, the curves of Figures 4 and 9, and Gantt data."""
-        assert isinstance(env, Sched2)
         records = jax.tree.map(np.asarray, records)
         metrics = rec.summarise(env, params, episodes, records)
         return Played(
@@ -143,7 +144,7 @@ class Sched2System(System):
         return [setup]
 
     def claims(
-        self, env: Environment, summary: Mapping[str, Mapping[str, float]], learned: str
+        self, env: Sched2, summary: Mapping[str, Mapping[str, float]], learned: str
     ) -> list[dict[str, Any]]:
         """Figures 7, 9 and 10, Table III and reuse."""
         del env
@@ -154,14 +155,12 @@ class Sched2System(System):
         """Run a golden case."""
         return cases.simulate(case)
 
-    def features(self, env: Environment) -> Mapping[str, Any]:
+    def features(self, env: Sched2) -> Mapping[str, Any]:
         """What the observation's entries mean."""
-        assert isinstance(env, Sched2)
         return features_of(env)
 
-    def action_names(self, env: Environment) -> Sequence[str]:
+    def action_names(self, env: Sched2) -> Sequence[str]:
         """Slots, then void."""
-        assert isinstance(env, Sched2)
         return [f"slot{slot}" for slot in range(env.window)] + ["void"]
 
     def mapping(self, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:

@@ -345,7 +345,7 @@ def test_runs(tmp_path, monkeypatch):
     assert list(found) == [RL] and len(found[RL].weights) == 3 and found[RL].env.g_d == 7
     (player,) = players.learned_players(lab, ENV)
     assert player.env == replace(ENV, g_d=7) and len(player.weights) == 3
-    assert players.rule(lab, MLF_H, player.env).env == player.env
+    assert players.heuristic(lab, MLF_H, player.env).env == player.env
     monkeypatch.setattr(players, "RL", MLF_RL)  # the same files as those of MLF-RL
     names = [p.name for p in players.learned_players(lab, ENV)]
     assert names[-2:] == [MLF_RL, MLFS_] and names[1] == "mlf_h, weights of MLF-RL"
@@ -387,8 +387,8 @@ def test_training_where_no_run_is_given(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def fifo():
     """The baseline that compiles fastest, on a tiny cluster."""
-    rule = SYSTEM.rule("fifo", ENV, 5, {})
-    return players.Player("fifo", rule.env, rule.policy)
+    heuristic = SYSTEM.heuristic("fifo", ENV, 5, {})
+    return players.Player("fifo", heuristic.env, heuristic.policy)
 
 
 def test_plays(tmp_path, monkeypatch, fifo):

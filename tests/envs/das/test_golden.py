@@ -11,8 +11,8 @@ import pytest
 from jaxsched.cli.simulate import in_layout
 from jaxsched.envs.das import DAS, cases
 from jaxsched.envs.das.cases import simulate
+from jaxsched.envs.das.traces import das_stream
 from jaxsched.errors import JaxschedError
-from jaxsched.traces.registry import das_stream
 from tests.golden_check import differences, golden_files, load
 
 pytestmark = pytest.mark.optimised

@@ -290,17 +290,17 @@ def test_the_reference_rule_returns_minus_the_weights(fee_weight):
 def test_every_policy_that_is_listed_is_there(monkeypatch):
     monkeypatch.setattr("jaxsched.envs.das.system.found_rule", lambda env: None)
     for name in SYSTEM.policies:
-        rule = SYSTEM.rule(name, DAS(num_servers=3, window=5), 10, {})
-        assert rule.policy.name == name
-        assert rule.env.lazy == (name == "lazy")
+        heuristic = SYSTEM.heuristic(name, DAS(num_servers=3, window=5), 10, {})
+        assert heuristic.policy.name == name
+        assert heuristic.env.lazy == (name == "lazy")
     assert set(NAMES) - set(SYSTEM.policies) == {"eager"}  # the same as fifo_firstfit
 
 
 def test_rules_refuse_what_they_do_not_know():
     with pytest.raises(JaxschedError, match="unknown policy 'sjf'; known are fifo_firstfit"):
-        SYSTEM.rule("sjf", ENV, 10, {})
+        SYSTEM.heuristic("sjf", ENV, 10, {})
     with pytest.raises(JaxschedError, match="'mode'"):
-        SYSTEM.rule("tetris", ENV, 10, {"mode": "block"})
+        SYSTEM.heuristic("tetris", ENV, 10, {"mode": "block"})
     with pytest.raises(JaxschedError, match="chooses priorities and affinities"):
         SYSTEM.network(ENV, "das")
 

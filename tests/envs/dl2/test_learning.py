@@ -129,8 +129,8 @@ def test_recorded_decisions_are_legal_and_reach_the_teacher(params):
         data = record(env, teacher, wide, [0, 1, 2])
         rows = np.arange(len(data.label))
         assert np.asarray(data.mask)[rows, np.asarray(data.label)].all()
-        rule = SYSTEM.rule(teacher, env, 7, {})
-        played = SYSTEM.play(rule.env, rule.policy, wide)
+        heuristic = SYSTEM.heuristic(teacher, env, 7, {})
+        played = SYSTEM.play(heuristic.env, heuristic.policy, wide)
         slots = played.metrics["slots"].sum()
         # A slot's record ends with a void unless nothing fits any more.
         assert 0 < (np.asarray(data.label) == 24).sum() <= slots

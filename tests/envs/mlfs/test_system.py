@@ -17,7 +17,6 @@ from jaxsched.envs.mlfs.system import PLAY_PACE
 from jaxsched.errors import JaxschedError
 from jaxsched.export.hand_over import feature_groups
 from jaxsched.jobs import digest_tables
-from jaxsched.jobs.metrics import METRICS
 from jaxsched.systems import registry
 from jaxsched.systems.base import Played, System
 from tests.instances import mlfs, mlfs_tables, sched2_tables
@@ -30,8 +29,10 @@ SMALL = SYSTEM.environment(**CLUSTERS["small"])
 @pytest.fixture(scope="module")
 def played():
     """MLF-H on three tiny tables."""
-    rule = SYSTEM.rule("mlf_h", ENV, 5, {})
-    return SYSTEM.play(rule.env, rule.policy, SYSTEM.params(rule.env, mlfs_tables(0)))
+    heuristic = SYSTEM.heuristic("mlf_h", ENV, 5, {})
+    return SYSTEM.play(
+        heuristic.env, heuristic.policy, SYSTEM.params(heuristic.env, mlfs_tables(0))
+    )
 
 
 # Rules
@@ -39,33 +40,42 @@ def played():
 
 @pytest.mark.parametrize("name", SYSTEM.policies)
 def test_rules_play_in_their_own_environment(name):
-    rule = SYSTEM.rule(name, ENV, 5, {})
+    heuristic = SYSTEM.heuristic(name, ENV, 5, {})
     order = name if SYSTEM.policies[name].kind == "baseline" and name != "mlf_h" else "mlf"
-    assert rule.env == replace(ENV, order=order, use_mlfc=name == "mlf_hc")
-    assert rule.policy.name == name
-    assert rule.policy.privileged == (name not in ("linear", "random"))
-    assert SYSTEM.rule(name, replace(ENV), 9, {"mlfc": False}) is rule
-    controlled = SYSTEM.rule(name, ENV, 5, {"mlfc": True})
-    assert controlled.env == replace(rule.env, use_mlfc=True)
+    assert heuristic.env == replace(ENV, order=order, use_mlfc=name == "mlf_hc")
+    assert heuristic.policy.name == name
+    assert heuristic.policy.privileged == (name not in ("linear", "random"))
+    assert SYSTEM.heuristic(name, replace(ENV), 9, {"mlfc": False}) is heuristic
+    controlled = SYSTEM.heuristic(name, ENV, 5, {"mlfc": True})
+    assert controlled.env == replace(heuristic.env, use_mlfc=True)
     learners = replace(ENV, use_mlfc=True, use_bw=False, g_r=100)
-    assert SYSTEM.rule(name, learners, 5, {}).env == replace(rule.env, use_bw=False)
-    own = SYSTEM.rule(name, learners, 5, {"weights": "own"})
-    assert own.env == replace(rule.env, use_bw=False, g_r=100)
+    assert SYSTEM.heuristic(name, learners, 5, {}).env == replace(heuristic.env, use_bw=False)
+    own = SYSTEM.heuristic(name, learners, 5, {"weights": "own"})
+    assert own.env == replace(heuristic.env, use_bw=False, g_r=100)
 
 
 def test_every_order_is_a_rule():
     assert set(ORDERS) - {"mlf"} < set(SYSTEM.policies)
     assert set(RIVALS) | {"graphene", "mlf_h"} == set(SYSTEM.policy_names("baseline"))
-    assert SYSTEM.policy_names("yardstick") == ("mlf_hc", "linear", "random")
+    assert SYSTEM.policy_names("reference") == ("mlf_hc", "linear", "random")
 
 
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: SYSTEM.rule("sjf", ENV, 5, {}), "unknown policy 'sjf'; known are fair, slaq"),
-        (lambda: SYSTEM.rule("fair", ENV, 5, {"window": 3}), "no option 'window'; known: mlfc"),
-        (lambda: SYSTEM.rule("fair", ENV, 5, {"weights": 3}), "weights is 3; accepted: paper, own"),
-        (lambda: SYSTEM.rule("fair", ENV, 5, {"mlfc": "yes"}), "mlfc is 'yes'; accepted: True"),
+        (lambda: SYSTEM.heuristic("sjf", ENV, 5, {}), "unknown policy 'sjf'; known are fair, slaq"),
+        (
+            lambda: SYSTEM.heuristic("fair", ENV, 5, {"window": 3}),
+            "no option 'window'; known: mlfc",
+        ),
+        (
+            lambda: SYSTEM.heuristic("fair", ENV, 5, {"weights": 3}),
+            "weights is 3; accepted: paper, own",
+        ),
+        (
+            lambda: SYSTEM.heuristic("fair", ENV, 5, {"mlfc": "yes"}),
+            "mlfc is 'yes'; accepted: True",
+        ),
         (lambda: SYSTEM.facts(ENV, {"mlfc": 1}), "mlfc is 1; accepted: True"),
         (lambda: SYSTEM.network(ENV, "deep"), "unknown network 'deep'; known are servers"),
         (lambda: SYSTEM.environment(servers=3), "unknown environment option 'servers'"),
@@ -84,8 +94,8 @@ def test_bad_input_is_refused(call, says):
 
 
 def test_metrics_are_those_that_are_listed(played):
-    assert set(SYSTEM.metrics) <= set(played.metrics) & set(METRICS)
-    assert METRICS[SYSTEM.primary_metric].better == "lower"
+    assert set(SYSTEM.metrics) <= set(played.metrics)
+    assert SYSTEM.metric(SYSTEM.primary_metric).better == "lower"
     assert played.metrics["finished"].tolist() == [5, 3, 1]
 
 
@@ -99,9 +109,11 @@ def test_everything_is_played_at_one_pace(pace, monkeypatch):
 
 
 def test_draws_do_not_depend_on_companions():
-    rule, tables = SYSTEM.rule("random", ENV, 5, {}), (mlfs_tables(0), mlfs_tables(1))
+    heuristic, tables = SYSTEM.heuristic("random", ENV, 5, {}), (mlfs_tables(0), mlfs_tables(1))
     first, second = (
-        SYSTEM.play(rule.env, rule.policy, SYSTEM.params(rule.env, [tables[0][0], *others]))
+        SYSTEM.play(
+            heuristic.env, heuristic.policy, SYSTEM.params(heuristic.env, [tables[0][0], *others])
+        )
         for others in (tables[0][1:], tables[1][1:])
     )
     for name in SYSTEM.metrics:

@@ -1,0 +1,59 @@
+"""SCHED2's named traces: shipped, generated, and resampled from published ones."""
+
+from dataclasses import replace
+from importlib import resources
+
+from jaxsched.envs.sched2.workload import SAMPLE_LOAD, SCHED2_WORKLOAD
+from jaxsched.jobs import JobTable
+from jaxsched.systems.workload import Workload
+from jaxsched.traces.formats import load_trace
+from jaxsched.traces.mapping import MappingConfig, import_trace
+from jaxsched.traces.named import NamedTrace, data_file, shipped_tables
+from jaxsched.traces.synthetic import generate
+
+
+def _shipped(part: str, words: str) -> NamedTrace:
+    def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+        return shipped_tables(f"sched2_{part}_68.csv.gz")
+
+    return NamedTrace(
+        f"sched2-{part}-68",
+        f"SCHED2 workload, 68 % one-GPU jobs: 30 {words} traces of 1000 jobs (shipped)",
+        False,
+        make,
+    )
+
+
+def _generated(percent: int) -> NamedTrace:
+    name = f"sched2-{percent}"
+
+    def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+        config = replace(SCHED2_WORKLOAD, one_gpu_share=percent / 100, num_jobs=num_jobs)
+        return generate(seed, num_traces, config=config, name=name)
+
+    return NamedTrace(name, f"SCHED2 workload, {percent} % one-GPU jobs", True, make)
+
+
+def _sampled(name: str, file: str, cluster: str) -> NamedTrace:
+    def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+        with resources.as_file(data_file(file)) as path:
+            raw = load_trace(path)
+        config = MappingConfig(load=SAMPLE_LOAD)
+        imported = import_trace(
+            raw, seed=seed, num_traces=num_traces, num_jobs=num_jobs, config=config
+        )
+        return imported.tables
+
+    words = f"resampled from 500 jobs of {cluster}, rescaled to a load of {SAMPLE_LOAD}"
+    return NamedTrace(name, words, True, make)
+
+
+WORKLOAD = Workload(
+    traces=(
+        _shipped("train", "training"),
+        _shipped("test", "test"),
+        *(_generated(percent) for percent in (60, 68, 75)),
+        _sampled("itp-sample", "itp_cluster04_sample.csv.gz", "Microsoft's ITP cluster 4"),
+        _sampled("philly-sample", "philly_sample.csv.gz", "Microsoft's Philly cluster"),
+    )
+)

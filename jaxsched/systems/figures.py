@@ -1,0 +1,31 @@
+"""Words for the pictures of a report that only one system can have."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Curve(NamedTuple):
+    """A curve over the started jobs: its title, and what it shows in a sentence or two."""
+
+    title: str
+    note: str
+
+
+class MetricGroup(NamedTuple):
+    """Metrics drawn together under a heading of their own, with a note on what they say."""
+
+    title: str
+    note: str
+    metrics: tuple[str, ...]
+
+
+class Figures(NamedTuple):
+    """What a report draws of a system beside the usual bars.
+
+    Attributes:
+      curves: curve of ``Played.curves`` -> its words; others are called by their names.
+      groups: metrics drawn together.
+    """
+
+    curves: Mapping[str, Curve] = {}
+    groups: tuple[MetricGroup, ...] = ()

@@ -1,0 +1,116 @@
+"""What a system hands over to the driver, the comparisons and the evaluator."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
+
+from jaxsched.core.environment import Environment
+from jaxsched.core.learner import Learner
+from jaxsched.core.policies import Play, Policy
+from jaxsched.core.training import LoopConfig
+
+Kind = Literal["baseline", "reference"]
+
+
+class PolicyInfo(NamedTuple):
+    """A heuristic of a system.
+
+    Attributes:
+      kind: a baseline of the paper, or a reference policy of ours.
+      description: one line.
+      slow: takes minutes, and so plays only where it is asked for by name.
+      make: the policy in an environment, for systems that leave ``System.heuristic`` as it is.
+    """
+
+    kind: Kind
+    description: str
+    slow: bool = False
+    make: Callable[[Any], Policy] | None = None
+
+
+class TraceSet(NamedTuple):
+    """The job tables that a recipe uses, as ``--trace`` names them.
+
+    Attributes:
+      train: what is learnt on.
+      test: touched once, at the end.
+      validation: what policies are chosen on; None: the training tables themselves.
+      num_train: tables to draw for training, where ``train`` is a generator.
+      num_validation: the same for validation.
+      num_test: the same for the test.
+    """
+
+    train: str
+    test: str
+    validation: str | None = None
+    num_train: int | None = None
+    num_validation: int | None = None
+    num_test: int | None = None
+
+
+class Heuristic(NamedTuple):
+    """A heuristic and the environment that it plays in."""
+
+    env: Environment
+    policy: Policy
+
+
+class TrainingSetup(NamedTuple):
+    """All that the training driver needs of one stage of a recipe.
+
+    Attributes:
+      name: of the stage, a word.
+      env: environment to learn in.
+      play_env: environment that the learned policy is scored, tested and handed over with.
+      learner: the algorithm.
+      loop: sizes of the loop.
+      params_at: environment parameters at a training progress in [0, 1] (curricula).
+      policy: the policy of the learner's network parameters.
+      play: whether that policy takes the best action or draws one.
+      network: kind of the network, as ``System.network`` knows it.
+      gradient_steps: gradient steps of each update, for the display.
+      evaluate_every: updates between evaluations on the validation tables.
+      checkpoint_every: updates between checkpoints of the whole stage.
+      variants: what differs from the paper's recipe, one line each.
+    """
+
+    name: str
+    env: Environment
+    play_env: Environment
+    learner: Learner
+    loop: LoopConfig
+    params_at: Callable[[float], Any]
+    policy: Policy
+    play: Play
+    network: str
+    gradient_steps: int
+    evaluate_every: int
+    checkpoint_every: int
+    variants: tuple[str, ...]
+
+
+class Played(NamedTuple):
+    """One policy on the episodes of an evaluation.
+
+    Attributes:
+      metrics: name -> float64 ``[E]``.
+      curves: name -> float64 ``[n]``, means over the episodes.
+      schedule: per episode, what a Gantt picture needs (system's own layout, JSON-able); empty
+        unless asked for.
+    """
+
+    metrics: dict[str, Any]
+    curves: dict[str, Any]
+    schedule: list[dict[str, Any]]
+
+
+class Network(Protocol):
+    """A flax module that gives a score for each action."""
+
+    def init(self, *args: Any, **kwargs: Any) -> Any:
+        """``init(key, observation) -> weights``."""
+
+    def apply(self, *args: Any, **kwargs: Any) -> Any:
+        """``apply(weights, observation) -> scores``, ``[..., D]`` to ``[..., A]``."""
+
+    def describe(self) -> Sequence[Any]:
+        """The network as steps of ``jaxsched.networks.description``."""
