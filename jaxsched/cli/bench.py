@@ -6,14 +6,12 @@ from typing import Annotated
 
 import typer
 
-from jaxsched.cli.main import app
 from jaxsched.cli.output import check_writable, console, write_json
 from jaxsched.errors import JaxschedError
 
 KINDS = ("throughput", "training", "scaling")
 
 
-@app.command()
 def bench(
     kind: Annotated[str, typer.Argument(help="throughput, or training.")] = "throughput",
     system: Annotated[str, typer.Option(help="Name of the system.")] = "sched2",

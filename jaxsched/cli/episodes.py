@@ -14,7 +14,6 @@ from jaxsched.traces import ImportSummary, Trace, clusters, import_trace, load, 
 from jaxsched.traces.formats import Loaded
 
 NUM_TRACES = 30  # made of a published trace, unless asked otherwise
-GENERATED_JOBS = 10_000  # of a workload like a cluster's that is not cut into episodes
 Read = Callable[..., Loaded]
 SHOWN_DIGITS = 12  # of a digest
 

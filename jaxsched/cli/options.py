@@ -39,6 +39,8 @@ RuleOption = Annotated[
 ]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write all values here.")]
 
+GENERATED_JOBS = 10_000  # of a workload like a cluster's that is not cut into episodes
+
 
 class TraceOptions(NamedTuple):
     """How a trace becomes episodes; what is absent is left to the trace.

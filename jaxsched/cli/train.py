@@ -4,12 +4,10 @@ import shlex
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from jaxsched.cli.episodes import Episodes, resolve
-from jaxsched.cli.main import STOPPED, app
 from jaxsched.cli.options import (
     Cut,
     Format,
@@ -22,8 +20,11 @@ from jaxsched.cli.options import (
     TraceSeed,
     as_typed,
 )
-from jaxsched.cli.output import console, write_json
+from jaxsched.cli.output import STOPPED, console, write_json
 from jaxsched.errors import JaxschedError
+
+if TYPE_CHECKING:
+    from jaxsched.cli.episodes import Episodes
 
 TEST_SHARE, VALIDATION_SHARE = 0.2, 0.1
 """Last shares of a published trace that are kept for the test and for choosing policies."""
@@ -32,12 +33,11 @@ TEST_SHARE, VALIDATION_SHARE = 0.2, 0.1
 class Sets(NamedTuple):
     """The job tables of a run; tables drawn from one source are drawn with different seeds."""
 
-    train: Episodes
-    validation: Episodes
-    test: Episodes
+    train: "Episodes"
+    validation: "Episodes"
+    test: "Episodes"
 
 
-@app.command()
 def train(
     context: typer.Context,
     system: System,
@@ -144,12 +144,13 @@ def _sets(
 
     Traces that are drawn have other seeds; published ones are split in order of submission.
     """
+    from jaxsched.cli.episodes import resolve
     from jaxsched.traces import load
 
     names = system.recipe_traces(recipe)
     read = cache(load)  # the same file three times
 
-    def draw(name: str, seed: int, count: int | None, part: tuple[float, float]) -> Episodes:
+    def draw(name: str, seed: int, count: int | None, part: tuple[float, float]) -> "Episodes":
         chosen = options._replace(
             seed=options.seed + seed,
             num_traces=options.num_traces or count,
@@ -171,7 +172,7 @@ def _sets(
 
 
 def _introduce(
-    display: Any, system: str, preset: str, stages: Sequence[Any], episodes: Episodes, path: Path
+    display: Any, system: str, preset: str, stages: Sequence[Any], episodes: "Episodes", path: Path
 ) -> None:
     budgets = []
     for stage in stages:

@@ -3,7 +3,6 @@
 import io
 import json
 import math
-import os
 import subprocess
 import sys
 from datetime import date
@@ -14,7 +13,6 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from jaxsched import runtime as cpu
 from jaxsched import traces
 from jaxsched.bench import timing
 from jaxsched.bench.loops import at_random, by_policy, environment_loop, start_many
@@ -131,20 +129,6 @@ def test_consume_depends_on_each_entry():
     before = timing.consume(tree)
     assert timing.consume({**tree, "a": tree["a"].at[1, 2].set(1.0)}) != before
     assert timing.consume({**tree, "b": tree["b"].at[3].set(True)}) != before
-
-
-def test_prepare_cpu_keeps_what_is_set(monkeypatch):
-    monkeypatch.setenv("XLA_FLAGS", "--some_flag=1")
-    cpu.prepare_cpu()
-    cpu.prepare_cpu()
-    assert os.environ["XLA_FLAGS"].split() == [
-        "--some_flag=1",
-        f"--xla_backend_extra_options={cpu.UNROLL_OPTION}=true",
-    ]
-    mine = f"--xla_backend_extra_options={cpu.UNROLL_OPTION}=false"
-    monkeypatch.setenv("XLA_FLAGS", mine)
-    cpu.prepare_cpu()
-    assert os.environ["XLA_FLAGS"] == mine
 
 
 def test_training_speed():
