@@ -166,9 +166,10 @@ def _run(
     names = system.usual_policies() if players.rules is None else players.rules
     for name in names:
         system.rule(name, environment, 1, rules)  # refuse unknown names and values before any work
+    usual = options
     if trace is None and options.num_traces is None:
-        options = options._replace(num_traces=traces.num_test)
-    episodes = resolve(trace or traces.test, system, options).made_with(options)
+        usual = options._replace(num_traces=traces.num_test)
+    episodes = resolve(trace or traces.test, system, usual).made_with(options)
     learned = []
     for path in players.checkpoints:
         learned.append(saved_policies.load(path, system)[0])

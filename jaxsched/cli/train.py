@@ -54,7 +54,9 @@ def train(
         str | None, typer.Option(help="Start from trained policies: a run, or a policy in it.")
     ] = None,
     trace: Annotated[str | None, typer.Option(help="Training traces: name or file.")] = None,
-    test_trace: Annotated[str | None, typer.Option(help="Test traces: name or file.")] = None,
+    test_trace: Annotated[
+        str | None, typer.Option(help="Test traces: name or file; of job tables all.")
+    ] = None,
     trace_seed: TraceSeed = 0,
     num_traces: NumTraces = None,
     num_jobs: NumJobs = None,
@@ -148,6 +150,7 @@ def _sets(
     from jaxsched.traces import load
 
     names = system.recipe_traces(recipe)
+    training = trace or names.train
     read = cache(load)  # the same file three times
 
     def draw(name: str, seed: int, count: int | None, part: tuple[float, float]) -> "Episodes":
@@ -157,12 +160,13 @@ def _sets(
             format=options.format if Path(name).exists() else None,
             part=part,
         )
-        return resolve(name, system, chosen, read=read)
+        episodes = resolve(name, system, chosen, read=read)
+        return episodes.made_with(options) if name == training else episodes
 
     validates = names.validation is not None
     end = 1.0 if test_trace is not None else 1.0 - TEST_SHARE
     middle = end - VALIDATION_SHARE if validates else end
-    train = draw(trace or names.train, 0, names.num_train, (0.0, middle)).made_with(options)
+    train = draw(training, 0, names.num_train, (0.0, middle))
     rest = (0.0, 1.0) if test_trace is not None else (end, 1.0)
     test = draw(test_trace or trace or names.test, 1, names.num_test, rest)
     if names.validation is None:
