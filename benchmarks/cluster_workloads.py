@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsched.errors import JaxschedError
+from benchmarks.scripts import exit_status
 from jaxsched.traces import clusters
 
 Flat = dict[str, float]
@@ -27,7 +27,7 @@ Flat = dict[str, float]
 COLUMNS = f"  {'statistic':32} {'published':>12} {'generated':>12} {'lowest':>12} {'highest':>12}"
 
 
-def main() -> int:
+def main() -> None:
     """Print one table per workload; write and draw what is asked for."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -41,16 +41,11 @@ def main() -> int:
     if arguments.seeds < 1:
         parser.error("--seeds must be at least 1")
     names = list(arguments.names or clusters.names())
-    try:
-        results = {name: compare(name, arguments.num_jobs, arguments.seeds) for name in names}
-    except JaxschedError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    results = {name: compare(name, arguments.num_jobs, arguments.seeds) for name in names}
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     if arguments.plot is not None:
         plot(names, arguments.num_jobs, arguments.plot)
-    return 0
 
 
 def compare(name: str, num_jobs: int, num_seeds: int) -> dict[str, dict[str, Any]]:
@@ -144,4 +139,4 @@ def draw_pairs(axes: Any, generated: dict[str, float], published: dict[str, floa
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(main))

@@ -16,13 +16,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jaxsched.runtime import prepare_cpu
+from benchmarks.scripts import exit_status
 
 REFERENCES = ("linear", "random")
 METRICS = {"JCT (min)": "avg_jct_min", "fee ($)": "avg_fee"}
 
 
-def main() -> int:
+def main() -> None:
     """Print one table per run, write everything as JSON if asked."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -33,18 +33,9 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.more < 0:
         parser.error("--more must be 0 or more")
-    prepare_cpu()
-
-    from jaxsched.errors import JaxschedError
-
-    try:
-        results = [compare(run, arguments.more) for run in arguments.runs]
-    except JaxschedError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    results = [compare(run, arguments.more) for run in arguments.runs]
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    return 0
 
 
 def compare(run: Path, more: int) -> dict[str, Any]:
@@ -115,4 +106,4 @@ def compare(run: Path, more: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(main))

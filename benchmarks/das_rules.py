@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from jaxsched.runtime import prepare_cpu
+from benchmarks.scripts import exit_status
 
 FEE_WEIGHT = 3.0
 TRACE, SEED = "das-mixed", 2
 
 
-def main() -> int:
+def main() -> None:
     """Print the table, write it as JSON if asked."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -36,15 +36,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.servers < 1 or arguments.episodes < 2:
         parser.error("--servers must be at least 1, --episodes at least 2")
-    prepare_cpu()
-
-    from jaxsched.errors import JaxschedError
-
-    try:
-        rows = compare(arguments.runs, arguments.servers, arguments.episodes)
-    except JaxschedError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    rows = compare(arguments.runs, arguments.servers, arguments.episodes)
     columns = f"{'JCT':>9}{'fee':>9}{'faster':>8}{'slower':>8}"
     print(f"{'order':20}{'placement':20}{columns}   ratios: JCT, fee")
     for row in rows:
@@ -55,7 +47,6 @@ def main() -> int:
         print(f"{row['order']:20}{row['placement']:20}{means}   {ratios}")
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    return 0
 
 
 def compare(runs: list[Path], num_servers: int, num_episodes: int) -> list[dict[str, Any]]:
@@ -113,4 +104,4 @@ def compare(runs: list[Path], num_servers: int, num_episodes: int) -> list[dict[
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(main))

@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from jaxsched.runtime import prepare_cpu
+from benchmarks.scripts import exit_status
 
 SHOWN = ("avg_jct", "makespan", "deadline_ratio", "accuracy_ratio", "bandwidth_mb", "overloads")
 
 
-def main() -> int:
+def main() -> None:
     """Play the rules one after the other and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--cluster", default="real", help="small, real or large")
@@ -29,7 +29,6 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, help="of the table; the trace's own number if absent")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    prepare_cpu()
     from jaxsched import traces
     from jaxsched.bench.timing import surroundings
     from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
@@ -54,7 +53,6 @@ def main() -> int:
             about = {"trace": options.trace, "seed": options.seed, "jobs": jobs}
             result = {**about, "cluster": options.cluster, **surroundings(), "rules": episodes}
             options.json.write_text(json.dumps(result, indent=1) + "\n")
-    return 0
 
 
 def play(system: Any, env: Any, name: str, tables: Any) -> dict[str, Any]:
@@ -89,4 +87,4 @@ def play(system: Any, env: Any, name: str, tables: Any) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(main))

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsched.runtime import prepare_cpu
+from benchmarks.scripts import exit_status
 
 LOADS = (1, 2, 3)
 SEED = 300
@@ -38,7 +38,7 @@ MEMBERS, ELITE, WIDEN, FLOOR = 16, 5, 1.2, 0.02
 Found = dict[str, Any]
 
 
-def main() -> int:
+def main() -> None:
     """Run a search and print it."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("what", choices=("priorities", "hosts"))
@@ -46,13 +46,11 @@ def main() -> int:
     parser.add_argument("--tables", type=int, default=2, help="training workloads of each load")
     parser.add_argument("--json", type=Path, help="write all trials here")
     options = parser.parse_args()
-    prepare_cpu()
     search = priorities if options.what == "priorities" else hosts
     best, trials = search(options.trials, options.tables)
     print(f"best: {best}")
     if options.json is not None:
         options.json.write_text(json.dumps({"best": best, "trials": trials}, indent=1) + "\n")
-    return 0
 
 
 def priorities(num_trials: int, num_tables: int) -> tuple[Found, list[Found]]:
@@ -146,4 +144,4 @@ def player(env: Any, num_tables: int) -> Callable[[Any, dict[str, Any], Any], Fo
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(main))

@@ -17,12 +17,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from jaxsched.runtime import prepare_cpu
+from benchmarks.scripts import exit_status
 
 POLICIES = "fifo,fifo-skip,fifo-easy,sjf,srtf,las"
 
 
-def main() -> int:
+def main() -> None:
     """Replay the trace and print a line for each policy."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("trace", help="a trace of any format, or a generator such as philly-like")
@@ -34,15 +34,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--records", type=Path)
     options = parser.parse_args()
-    prepare_cpu()
-    from jaxsched.errors import JaxschedError
-
-    try:
-        run(options)
-    except JaxschedError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    run(options)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -117,4 +109,4 @@ def write_records(path: Path, records: Any) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(main))

@@ -1,8 +1,13 @@
-"""Settings for CPUs; imports nothing, so that it can run before JAX."""
+"""Settings of the process: XLA's flags for CPUs, and the cache of compiled programs.
+
+Imports nothing, so that it can run before JAX.
+"""
 
 import os
+import sys
 
 UNROLL_OPTION = "xla_cpu_disable_loop_unrolling"
+LEAST_COMPILE_S = 0.3  # programs that compile faster are not kept
 
 
 def prepare_cpu() -> None:
@@ -16,3 +21,23 @@ def prepare_cpu() -> None:
     if "xla_backend_extra_options" not in flags:
         option = f"--xla_backend_extra_options={UNROLL_OPTION}=true"
         os.environ["XLA_FLAGS"] = f"{flags} {option}".strip()
+
+
+def keep_compilations() -> None:
+    """Keep compiled programs between runs, unless the user has set that up already.
+
+    They go to ``$XDG_CACHE_HOME/jaxsched/jax``, by default below ``~/.cache``; whether JAX has been
+    imported before makes no difference.
+    """
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folder = os.path.join(home, "jaxsched", "jax")
+    if "jax" not in sys.modules:
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = folder
+        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", str(LEAST_COMPILE_S))
+        return
+    config = sys.modules["jax"].config
+    if config.jax_compilation_cache_dir is None:
+        config.update("jax_compilation_cache_dir", folder)
+        config.update("jax_persistent_cache_min_compile_time_secs", LEAST_COMPILE_S)

@@ -8,25 +8,21 @@ What is finished is kept in DIR and not done again: stop with Ctrl-C and call it
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-import jax
-
 from benchmarks.papers.runner import Paper, run
 from benchmarks.papers.settings import Settings
 from jaxsched.errors import JaxschedError
 from jaxsched.runs.trainer import Interrupted
-from jaxsched.runtime import prepare_cpu
+from jaxsched.runtime import keep_compilations, prepare_cpu
 
 BAD_INPUT, STOPPED = 2, 130
 NAMES = ("chic", "das", "dl2", "mlfs")
 """Papers; each is a package here with a ``PAPER``, and an ``options`` module if it has its own."""
-LEAST_COMPILE_S = 0.3  # programs that compile faster are not kept
 
 
 def parser_of(name: str, description: str | None) -> argparse.ArgumentParser:
@@ -87,7 +83,7 @@ def run_paper(argv: Sequence[str] | None = None) -> int:
         print(f"error: unknown paper {name!r}; known are {', '.join(NAMES)}", file=sys.stderr)
         return BAD_INPUT
     prepare_cpu()
-    _cache_compilations()
+    keep_compilations()
     package = f"{__package__}.{name}"
     own = import_module(f"{package}.options") if find_spec(f"{package}.options") else None
     parser = parser_of(name, __doc__)
@@ -106,12 +102,3 @@ def run_paper(argv: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT
     return 0
-
-
-def _cache_compilations() -> None:
-    """Keep compiled programs between runs, unless the user has set that up already."""
-    if getattr(jax.config, "jax_compilation_cache_dir") is None:  # noqa: B009
-        home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-        folder = os.path.join(home, "jaxsched", "jax")
-        jax.config.update("jax_compilation_cache_dir", folder)
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", LEAST_COMPILE_S)

@@ -2,7 +2,7 @@
 
 Runs as ``python -m jaxsched.bench.peer_worker`` under an interpreter that has jax and jumanji (it
 needs nothing else of jaxsched's dependencies). Reads one request per line, ``{"batch": B,
-"num_steps": T, "repeats": R}``, and answers each with one line of JSON.
+"num_steps": T, "repeats": R, "least_s": S}``, and answers each with one line of JSON.
 """
 
 import json
@@ -44,7 +44,9 @@ def answer(env: Any, request: dict[str, Any]) -> dict[str, Any]:
     carry = jax.jit(jax.vmap(env.reset))(jax.random.split(jax.random.key(0), batch))
     carry = jax.tree.map(jnp.copy, carry)
     state_bytes = timing.bytes_of(carry[0]) / batch
-    timed = timing.measure(loop(env, batch, num_steps), carry, request["repeats"])
+    timed = timing.measure(
+        loop(env, batch, num_steps), carry, request["repeats"], least_s=request["least_s"]
+    )
     return {
         **timing.row(timed, batch=batch, num_steps=num_steps),
         "state_bytes_per_env": state_bytes,

@@ -47,9 +47,16 @@ class Peer:
             self.close()
             raise
 
-    def time(self, *, batch: int, num_steps: int, repeats: int) -> dict[str, Any]:
+    def time(
+        self, *, batch: int, num_steps: int, repeats: int, least_s: float = 0.0
+    ) -> dict[str, Any]:
         """One row, or ``{"error": ...}`` where the memory does not suffice."""
-        request = {"batch": batch, "num_steps": num_steps, "repeats": repeats}
+        request = {
+            "batch": batch,
+            "num_steps": num_steps,
+            "repeats": repeats,
+            "least_s": least_s,
+        }
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()

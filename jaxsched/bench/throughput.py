@@ -1,9 +1,10 @@
 """Environment steps per second, alone and with a policy network, over a sweep of batch sizes."""
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,18 +13,34 @@ import numpy as np
 import jaxsched
 from jaxsched import traces
 from jaxsched.bench import timing
+from jaxsched.bench.budget import Budget, Pace
 from jaxsched.bench.loops import Chooser, at_random, by_policy, environment_loop, start_many
 from jaxsched.bench.peers import Peer
 from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.systems import registry
+from jaxsched.systems.base import System
 
 BATCHES = tuple(2**power for power in range(6, 18))
-QUICK_BATCHES = (2**8, 2**11, 2**13)
 STEPS_PER_REPEAT = {"environment": 2**19, "policy": 2**15, "peer": 2**15}
 FEWEST_STEPS, MOST_STEPS = 4, 2**11
 """Of each environment in a repeat: few environments would else take minutes."""
+
+ROW_S = 120.0
+"""Budget of a row, compiling included, unless another one is asked for."""
+
+REPEATS = 10
+
+QUICK: dict[str, Any] = {
+    "batches": (2**8, 2**11, 2**13),
+    "repeats": 3,
+    "steps_per_repeat": 2**11,
+    "least_s": 0.1,
+}
+"""Arguments of a quick sweep."""
+
+QUICK_S = 50.0  # budget of a quick sweep; starting takes the rest of the minute
 
 FIGURES = ("environment", "policy")
 Progress = Callable[[str], None]
@@ -34,14 +51,16 @@ def throughput(
     *,
     preset: str | None = None,
     batches: Sequence[int] = BATCHES,
-    repeats: int = 10,
+    repeats: int = REPEATS,
     figures: Sequence[str] = FIGURES,
     network: str = "paper",
     options: dict[str, Any] | None = None,
     tables: Sequence[JobTable] | None = None,
     steps_per_repeat: int | None = None,
+    least_s: float = 0.0,
     peers: bool = False,
     peer_python: str | None = None,
+    budget: Budget | None = None,
     progress: Progress = lambda line: None,
 ) -> dict[str, Any]:
     """Measure a system's environment on the default device.
@@ -68,19 +87,78 @@ def throughput(
       options: static options of the environment; the paper's by default.
       tables: job tables; the system's test traces by default.
       steps_per_repeat: environment steps of all environments per repeat; fewer where that would
-        be more than ``MOST_STEPS`` of each.
+        be more than ``MOST_STEPS`` of each, or more than the row's budget.
+      least_s: call a program as often in each repeat as takes so many seconds.
       peers: measure jumanji's JobShop-v0 in between, at the same batches.
       peer_python: interpreter that has jumanji; this one by default.
-      progress: called with a line about each row.
+      budget: of the rows and of the sweep; no bounds by default. Where ``steps_per_repeat`` is
+        absent, a few steps of each figure tell first what to expect.
+      progress: called with a line before each row and one after it.
 
     Returns:
-      A JSON-able dictionary: what was run and on what, ``rows``, ``best`` row by figure, and
-      ``peers`` with rows, best row and ratio of the best medians.
+      A JSON-able dictionary: what was run and on what, ``rows``, ``best`` row by figure,
+      ``peers`` with rows, best row and ratio of the best medians, and ``stopped``: the rows at
+      which the sweep of a figure ended because they would have taken longer than their budget.
 
     Raises:
       JaxschedError: unknown system or figure, bad sizes, or no jumanji where peers are wanted.
     """
     _check(batches, repeats, figures)
+    subject = _subject(name, preset, options, tables, figures, network)
+    result: dict[str, Any] = {
+        "kind": "throughput",
+        "system": name,
+        "preset": preset,
+        "behaviour_version": subject.system.behaviour_version,
+        "environment": subject.system.environment_options(subject.env),
+        "network": network,
+        "episodes": subject.env.num_episodes(subject.params),
+        **timing.surroundings(),
+    }
+    result["versions"]["jaxsched"] = jaxsched.__version__
+    result["bandwidth_bytes_per_s"] = timing.bandwidth_bytes_per_s()
+    with ExitStack() as stack:
+        peer = stack.enter_context(Peer(peer_python)) if peers else None
+        sweep = Sweep(subject, repeats, steps_per_repeat, least_s, budget, peer, progress)
+        for batch in batches:
+            for figure in (*figures, "peer") if peer else figures:
+                sweep.measure(figure, batch)
+    if not any(sweep.rows[figure] for figure in figures):
+        raise JaxschedError("bench: no batch size could be measured")
+    rows = sorted(
+        (row for figure in figures for row in sweep.rows[figure]),
+        key=lambda row: batches.index(row["batch"]),
+    )
+    for row in rows:
+        bound = result["bandwidth_bytes_per_s"] / row["bytes_per_step"]
+        row["bandwidth_fraction"] = row["steps_per_s"]["median"] / bound
+    result["rows"] = rows
+    result["stopped"] = sweep.stopped
+    result["peak_memory_bytes"] = timing.peak_memory_bytes()
+    result["best"] = {f: _best(sweep.rows[f]) for f in figures if sweep.rows[f]}
+    result["peers"] = []
+    if peer is not None and sweep.rows["peer"]:
+        result["peers"] = [_beside(peer.about, sweep.rows["peer"], sweep.rows["environment"])]
+    return result
+
+
+class Subject(NamedTuple):
+    """What is measured: a system's environment, and what acts in it, by figure."""
+
+    system: System
+    env: Environment
+    params: Any
+    choosers: dict[str, Chooser]
+
+
+def _subject(
+    name: str,
+    preset: str | None,
+    options: dict[str, Any] | None,
+    tables: Sequence[JobTable] | None,
+    figures: Sequence[str],
+    network: str,
+) -> Subject:
     system = registry.get(name)
     env, names = system.environment(**(options or {})), system.traces
     if preset is not None:
@@ -93,50 +171,101 @@ def throughput(
         weights = system.init_weights(env, network, params)
         policy = system.network_policy(env, network, "policy", "greedy")
         choosers["policy"] = by_policy(policy, weights, params)
-    result: dict[str, Any] = {
-        "kind": "throughput",
-        "system": name,
-        "preset": preset,
-        "behaviour_version": system.behaviour_version,
-        "environment": system.environment_options(env),
-        "network": network,
-        "episodes": env.num_episodes(params),
-        **timing.surroundings(),
-    }
-    result["versions"]["jaxsched"] = jaxsched.__version__
-    result["bandwidth_bytes_per_s"] = timing.bandwidth_bytes_per_s()
-    rows: list[dict[str, Any]] = []
-    peer_rows: list[dict[str, Any]] = []
-    with ExitStack() as stack:
-        peer = stack.enter_context(Peer(peer_python)) if peers else None
-        for batch in batches:
-            for figure in figures:
-                num_steps = _num_steps(steps_per_repeat or STEPS_PER_REPEAT[figure], batch)
-                row = _row(env, params, choosers[figure], batch, num_steps, repeats)
-                row["figure"] = figure
-                _keep(row, rows, progress, f"{name} {figure}")
-            if peer is not None:
-                num_steps = _num_steps(steps_per_repeat or STEPS_PER_REPEAT["peer"], batch)
-                row = peer.time(batch=batch, num_steps=num_steps, repeats=repeats)
-                row = {"batch": batch, **row}
-                _keep(row, peer_rows, progress, peer.about["name"])
-    for row in rows:
-        bound = result["bandwidth_bytes_per_s"] / row["bytes_per_step"]
-        row["bandwidth_fraction"] = row["steps_per_s"]["median"] / bound
-    result["rows"] = rows
-    result["peak_memory_bytes"] = timing.peak_memory_bytes()
-    result["best"] = {f: _best([r for r in rows if r["figure"] == f]) for f in figures}
-    result["peers"] = []
-    if peer is not None:
-        best = _best(peer_rows)
-        entry = {**peer.about, "rows": peer_rows, "best": best}
-        if "environment" in figures:
-            ours = result["best"]["environment"]
-            entry["ratio"] = ours["steps_per_s"]["median"] / best["steps_per_s"]["median"]
-            least = min(row["cpu_ns_per_step"] for row in rows if row["figure"] == "environment")
-            entry["cpu_ratio"] = min(row["cpu_ns_per_step"] for row in peer_rows) / least
-        result["peers"] = [entry]
-    return result
+    return Subject(system, env, params, choosers)
+
+
+class Sweep:
+    """Rows of several figures, one after the other, each announced and within its budget.
+
+    Attributes:
+      rows: those measured, by figure.
+      stopped: figure and batch at which a row would have taken too long, with the seconds.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        repeats: int,
+        steps_per_repeat: int | None,
+        least_s: float,
+        budget: Budget | None,
+        peer: Peer | None,
+        progress: Progress,
+    ) -> None:
+        self.rows: dict[str, list[dict[str, Any]]] = {figure: [] for figure in (*FIGURES, "peer")}
+        self.stopped: list[dict[str, Any]] = []
+        self._subject, self._peer, self._progress = subject, peer, progress
+        self._repeats, self._steps, self._least_s = repeats, steps_per_repeat, least_s
+        self._budget = budget or Budget(math.inf)
+        self._pilots = budget is not None and steps_per_repeat is None
+
+    def measure(self, figure: str, batch: int) -> None:
+        """One row, unless the figure's sweep has stopped or stops here."""
+        if any(entry["figure"] == figure for entry in self.stopped):
+            return
+        budget, label = self._budget, self._label(figure, batch)
+        if self._pilots and not self.rows[figure] and figure in FIGURES:
+            self._progress(f"{label}: {FEWEST_STEPS} steps first, to know what to expect")
+            self._time(figure, batch, FEWEST_STEPS, 1, 0.0)
+        num_steps = _num_steps(self._steps or STEPS_PER_REPEAT[figure], batch)
+        fitting = budget.fitting_steps(figure, self._repeats) / batch
+        if fitting < num_steps:
+            num_steps = max(FEWEST_STEPS, int(fitting)) if self._steps is None else num_steps
+        expected = budget.expected_s(figure, num_steps * batch, self._repeats)
+        if expected is not None and expected > (left := budget.left_s()):
+            left = max(left, 0.0)
+            self.stopped.append(
+                {"figure": figure, "batch": batch, "expected_s": expected, "budget_s": left}
+            )
+            self._progress(
+                f"{label}: would take about {expected:,.0f} s, {left:,.0f} s are left for it; the "
+                f"sweep of {figure} stops here"
+            )
+            return
+        soon = "not known yet" if expected is None else f"about {expected:,.0f} s"
+        self._progress(
+            f"{label}: compiling, then {timing.WARM_UPS + self._repeats} times {num_steps} steps; "
+            f"expected: {soon}"
+        )
+        self._keep(figure, self._time(figure, batch, num_steps, self._repeats, self._least_s))
+
+    def _label(self, figure: str, batch: int) -> str:
+        peer, name = self._peer, self._subject.system.name
+        named = peer.about["name"] if figure == "peer" and peer else f"{name} {figure}"
+        return f"{named}, batch {batch}"
+
+    def _time(
+        self, figure: str, batch: int, num_steps: int, repeats: int, least_s: float
+    ) -> dict[str, Any]:
+        """Measure, and learn what the next row will take."""
+        watch = timing.Stopwatch()
+        if figure == "peer":
+            assert self._peer is not None
+            row = self._peer.time(
+                batch=batch, num_steps=num_steps, repeats=repeats, least_s=least_s
+            )
+            row = {"batch": batch, **row}
+        else:
+            row = _row(self._subject, figure, batch, num_steps, repeats, least_s)
+            row["figure"] = figure
+        if "error" not in row:
+            step_s = 1.0 / row["steps_per_s"]["median"]
+            calls = timing.WARM_UPS + repeats * row["steps_per_repeat"] / num_steps
+            start_s = watch.lap().wall_s - calls * num_steps * batch * step_s
+            self._budget.learn(figure, Pace(max(start_s, row["compile_s"]), step_s))
+        return row
+
+    def _keep(self, figure: str, row: dict[str, Any]) -> None:
+        """Add a row, unless it could not be measured; say what happened."""
+        label = self._label(figure, row["batch"])
+        if "error" in row:
+            self._progress(f"{label}: left out ({row['error']})")
+            return
+        self.rows[figure].append(row)
+        rate = row["steps_per_s"]["median"]
+        some = row.get("decision_share", 1.0) < 1
+        decisions = f", {row['decisions_per_s']:,.0f} decisions/s" if some else ""
+        self._progress(f"{label}: {rate:,.0f} steps/s{decisions}")
 
 
 def _check(batches: Sequence[int], repeats: int, figures: Sequence[str]) -> None:
@@ -154,15 +283,16 @@ def _num_steps(steps: int, batch: int) -> int:
 
 
 def _row(
-    env: Environment, params: Any, chooser: Chooser, batch: int, num_steps: int, repeats: int
+    subject: Subject, figure: str, batch: int, num_steps: int, repeats: int, least_s: float
 ) -> dict[str, Any]:
-    loop = environment_loop(env, params, chooser, batch=batch, num_steps=num_steps)
+    _, env, params, choosers = subject
+    loop = environment_loop(env, params, choosers[figure], batch=batch, num_steps=num_steps)
     try:
         # Copied, so that no leaf shares memory with ``params`` when the carry is donated.
         current = jax.tree.map(jnp.copy, start_many(env, params, batch))
         state = jax.tree.map(lambda leaf: leaf[0], current.state)
         observation, _ = jax.eval_shape(env.observe, state, params)
-        timed = timing.measure(loop, current, repeats)
+        timed = timing.measure(loop, current, repeats, least_s=least_s)
     except jax.errors.JaxRuntimeError as error:  # out of memory
         return {"batch": batch, "error": str(error).splitlines()[0]}
     state_bytes, observed = timing.bytes_of(state), timing.bytes_of(observation)
@@ -179,19 +309,17 @@ def _row(
     }
 
 
-def _keep(row: dict[str, Any], rows: list[dict[str, Any]], progress: Progress, label: str) -> None:
-    """Add a row, unless it could not be measured; say what happened."""
-    if "error" in row:
-        progress(f"{label}, batch {row['batch']}: left out ({row['error']})")
-        return
-    rows.append(row)
-    rate = row["steps_per_s"]["median"]
-    some = row.get("decision_share", 1.0) < 1
-    decisions = f", {row['decisions_per_s']:,.0f} decisions/s" if some else ""
-    progress(f"{label}, batch {row['batch']}: {rate:,.0f} steps/s{decisions}")
-
-
 def _best(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    if not rows:
-        raise JaxschedError("bench: no batch size could be measured")
     return max(rows, key=lambda row: row["steps_per_s"]["median"])
+
+
+def _beside(
+    about: dict[str, Any], theirs: list[dict[str, Any]], ours: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """The rows of another project's environment, and how ours compare with them."""
+    entry = {**about, "rows": theirs, "best": _best(theirs)}
+    if ours:
+        rates = [_best(rows)["steps_per_s"]["median"] for rows in (ours, theirs)]
+        least = [min(row["cpu_ns_per_step"] for row in rows) for rows in (theirs, ours)]
+        entry["ratio"], entry["cpu_ratio"] = rates[0] / rates[1], least[0] / least[1]
+    return entry

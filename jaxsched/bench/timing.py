@@ -5,6 +5,7 @@ it (``peer_worker.py``).
 """
 
 import contextlib
+import math
 import os
 import platform
 import resource
@@ -20,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 WARM_UPS = 2
+SHORTEST_CALL_S = 1e-4  # so that the calls of a repeat have a bound
 Loop = Callable[[Any, Any], tuple[Any, Any]]
 
 
@@ -46,7 +48,8 @@ class Timing(NamedTuple):
 
     laps: list[Lap]
     compile_s: float
-    output: Any = None  # of the last repeat
+    output: Any = None  # of the last call
+    calls: int = 1  # of the program in each repeat
 
     @property
     def wall_s(self) -> np.ndarray:
@@ -71,24 +74,40 @@ def fresh_compilations() -> Iterator[None]:
         jax.config.update(name, before)
 
 
-def measure(loop: Loop, carry: Any, repeats: int, seed: int = 0) -> Timing:
-    """Time ``loop(key, carry) -> (carry, anything)``; the carry is consumed and passed on."""
+def measure(loop: Loop, carry: Any, repeats: int, *, least_s: float = 0.0, seed: int = 0) -> Timing:
+    """Time ``loop(key, carry) -> (carry, anything)``; the carry is consumed and passed on.
+
+    Args:
+      loop: what is compiled and called.
+      carry: at the first call.
+      repeats: timed, each with keys of its own.
+      least_s: call the program as often in each repeat as takes so many seconds; once if 0.
+      seed: of the keys.
+    """
     keys = list(jax.random.split(jax.random.key(seed), WARM_UPS + repeats))
     stopwatch = Stopwatch()
     with fresh_compilations():
         compiled = jax.jit(loop, donate_argnums=1).lower(keys[0], carry).compile()
     compile_s = stopwatch.lap().wall_s
-    laps = []
-    output = None
-    for key in keys:
+    for key in keys[:WARM_UPS]:
         stopwatch = Stopwatch()
         carry, output = jax.block_until_ready(compiled(key, carry))
+    call_s = max(stopwatch.lap().wall_s, SHORTEST_CALL_S)
+    calls = max(1, math.ceil(least_s / call_s))
+    laps = []
+    for key in keys[WARM_UPS:]:
+        several = [key] if calls == 1 else list(jax.random.split(key, calls))
+        stopwatch = Stopwatch()
+        for one in several:
+            carry, output = compiled(one, carry)
+        jax.block_until_ready((carry, output))
         laps.append(stopwatch.lap())
-    return Timing(laps[WARM_UPS:], compile_s, output)
+    return Timing(laps, compile_s, output, calls)
 
 
 def row(timing: Timing, *, batch: int, num_steps: int) -> dict[str, Any]:
-    """One line of a result: ``num_steps`` steps of ``batch`` environments in each repeat."""
+    """One line of a result: ``num_steps`` steps of ``batch`` environments in each call."""
+    num_steps *= timing.calls
     steps = batch * num_steps
     wall = timing.wall_s
     return {

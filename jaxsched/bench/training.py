@@ -1,5 +1,6 @@
 """Speed of full training: rollouts, replay and gradient steps of a recipe, as ``train`` runs it."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -22,6 +23,7 @@ def training_speed(
     repeats: int = 10,
     updates_per_repeat: int = 20,
     warm_up_updates: int = 20,
+    progress: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
     """Time ``jaxsched.core.training.chunk`` of a recipe with the paper's network.
 
@@ -33,6 +35,7 @@ def training_speed(
       repeats: timed chunks.
       updates_per_repeat: updates of each chunk.
       warm_up_updates: updates before; two chunks at the least.
+      progress: called with a line about what comes next.
 
     Raises:
       JaxschedError: unknown system or preset, a bad override or size.
@@ -51,15 +54,20 @@ def training_speed(
         return compiled(carry=carry, params=params)[0]
 
     chunk = training.chunk
+    warm_ups = max(timing.WARM_UPS, -(-warm_up_updates // updates_per_repeat))
+    chunks = f"{warm_ups} + {repeats} times {updates_per_repeat} updates"
+    progress(f"{name} training, preset {preset!r}: compiling, then {chunks}")
     with timing.fresh_compilations():
         stopwatch = timing.Stopwatch()
         compiled = chunk.lower(
             env, learner, loop, carry=carry, params=params, num_updates=updates_per_repeat
         ).compile()
         compile_s = stopwatch.lap().wall_s
-    warm_ups = max(timing.WARM_UPS, -(-warm_up_updates // updates_per_repeat))
     for _ in range(warm_ups):
+        stopwatch = timing.Stopwatch()
         carry = jax.block_until_ready(run(carry))
+    expected = repeats * stopwatch.lap().wall_s
+    progress(f"compiled in {compile_s:.0f} s; the repeats are expected to take {expected:.0f} s")
     laps = []
     for _ in range(repeats):
         stopwatch = timing.Stopwatch()

@@ -1,31 +1,47 @@
 """``jaxsched bench``: measured speed."""
 
+import math
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from jaxsched.cli.main import app
 from jaxsched.cli.output import check_writable, console, write_json
 from jaxsched.errors import JaxschedError
 
 KINDS = ("throughput", "training", "scaling")
 
 
-@app.command()
 def bench(
     kind: Annotated[str, typer.Argument(help="throughput, or training.")] = "throughput",
     system: Annotated[str, typer.Option(help="Name of the system.")] = "sched2",
     preset: Annotated[
         str | None, typer.Option(help="Cluster and traces, or recipe, of this preset.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Three batch sizes.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Three batch sizes, within a minute.")
+    ] = False,
     batch: Annotated[list[int] | None, typer.Option(min=1, help="Batch size (repeat).")] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Timed repeats of each row.")] = 10,
+    figure: Annotated[
+        list[str] | None, typer.Option(help="environment, policy (repeat); both.")
+    ] = None,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Timed repeats of each row; 10, or 3 if quick.")
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(min=0, help="Seconds that a row of throughput may take; 120.")
+    ] = None,
     option: Annotated[
         list[str] | None, typer.Option(help="Option of the environment: name=value (repeat).")
     ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="Change the recipe: path=value (repeat).")
+    ] = None,
+    updates: Annotated[int, typer.Option(min=1, help="Updates of each training repeat.")] = 20,
+    warm_up: Annotated[
+        int, typer.Option(min=0, help="Updates before the first repeat; two repeats' at least.")
+    ] = 20,
     peers: Annotated[bool, typer.Option("--peers", help="Measure jumanji as well.")] = False,
     peer_python: Annotated[
         Path | None, typer.Option(help="Interpreter of the environment that has jumanji.")
@@ -39,31 +55,44 @@ def bench(
         raise JaxschedError("bench scaling: is not there yet")
     if json_file is not None:
         check_writable(json_file)
-    from jaxsched.bench import throughput, training
+    from jaxsched.bench.budget import Budget
     from jaxsched.bench.tables import print_table
+    from jaxsched.bench.throughput import FIGURES, QUICK, QUICK_S, REPEATS, ROW_S, throughput
+    from jaxsched.bench.training import training_speed
     from jaxsched.runs.overrides import read_options
     from jaxsched.systems import registry
 
     registry.get(system)
-
-    def progress(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
-
     if kind == "training":
-        result = training.training_speed(system, preset=preset or "paper", repeats=repeats)
+        result = training_speed(
+            system,
+            preset=preset or "paper",
+            overrides=tuple(settings or ()),
+            repeats=repeats or REPEATS,
+            updates_per_repeat=updates,
+            warm_up_updates=warm_up,
+            progress=_say,
+        )
     else:
-        usual = throughput.QUICK_BATCHES if quick else throughput.BATCHES
-        result = throughput.throughput(
+        sizes: dict[str, Any] = dict(QUICK) if quick else {}
+        sizes |= {"batches": batch} if batch else {}
+        sizes |= {"repeats": repeats} if repeats else {}
+        result = throughput(
             system,
             preset=preset,
-            batches=batch or usual,
-            repeats=repeats,
+            figures=figure or FIGURES,
             options=read_options(option or []),
             peers=peers or peer_python is not None,
             peer_python=None if peer_python is None else str(peer_python),
-            progress=progress,
+            budget=Budget(budget or ROW_S, QUICK_S if quick else math.inf),
+            progress=_say,
+            **sizes,
         )
     out = console()
     print_table(result, out)
     if json_file is not None:
         out.print(f"result written to {write_json(json_file, result)}", highlight=False)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

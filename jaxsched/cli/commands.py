@@ -1,5 +1,58 @@
-"""The commands; importing this module registers them."""
+"""The table of commands: words, and the plain function that each of them calls."""
 
-from jaxsched.cli import bench, compare, export, listing, replay, simulate, traces, train
+from collections.abc import Callable
+from typing import Any
 
-__all__ = ["bench", "compare", "export", "listing", "replay", "simulate", "traces", "train"]
+import typer
+
+from jaxsched.cli.bench import bench
+from jaxsched.cli.compare import compare, evaluate
+from jaxsched.cli.export import export
+from jaxsched.cli.listing import list_all
+from jaxsched.cli.replay import replay
+from jaxsched.cli.simulate import simulate
+from jaxsched.cli.traces.catalogue import fetch, list_traces
+from jaxsched.cli.traces.conversion import convert, generate, import_file
+from jaxsched.cli.traces.statistics import describe
+from jaxsched.cli.train import train
+
+Command = Callable[..., Any]
+COMMANDS: dict[str, Command] = {
+    "bench": bench,
+    "evaluate": evaluate,
+    "compare": compare,
+    "export": export,
+    "list": list_all,
+    "simulate": simulate,
+    "train": train,
+}
+TRACE_COMMANDS: dict[str, Command] = {
+    "fetch": fetch,
+    "list": list_traces,
+    "import": import_file,
+    "convert": convert,
+    "generate": generate,
+    "describe": describe,
+}
+
+
+def build_app() -> typer.Typer:
+    """The command line, all commands registered."""
+    app = typer.Typer(
+        name="jaxsched",
+        help="Environments, learners and baselines for scheduling deep-learning jobs, in JAX.",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    for words, command in COMMANDS.items():
+        app.command(words)(command)
+    app.command("replay", context_settings={"ignore_unknown_options": True})(replay)
+    traces = typer.Typer(
+        help="Traces: describe, import, convert, generate, fetch, list.", no_args_is_help=True
+    )
+    for words, command in TRACE_COMMANDS.items():
+        traces.command(words)(command)
+    app.add_typer(traces, name="traces")
+    return app

@@ -1,12 +1,10 @@
 """``jaxsched evaluate`` and ``jaxsched compare``."""
 
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from jaxsched.cli.episodes import Episodes, resolve
-from jaxsched.cli.main import app
 from jaxsched.cli.options import (
     Cut,
     Format,
@@ -30,6 +28,9 @@ from jaxsched.cli.options import (
 from jaxsched.cli.output import check_writable, console, write_json
 from jaxsched.errors import JaxschedError
 
+if TYPE_CHECKING:
+    from jaxsched.cli.episodes import Episodes
+
 Preset = Annotated[
     str | None, typer.Option(help="Take cluster and test traces of this preset; the system's own.")
 ]
@@ -49,7 +50,6 @@ class Players(NamedTuple):
     checkpoints: list[Path]
 
 
-@app.command()
 def evaluate(
     context: typer.Context,
     system: System,
@@ -90,7 +90,6 @@ def evaluate(
     )
 
 
-@app.command()
 def compare(
     context: typer.Context,
     system: System,
@@ -150,6 +149,7 @@ def _run(
     rules: dict[str, Any],
     files: Files,
 ) -> None:
+    from jaxsched.cli.episodes import resolve
     from jaxsched.report import check, write_html
     from jaxsched.results import comparison
     from jaxsched.runs import saved_policies
@@ -165,10 +165,11 @@ def _run(
         environment, traces = recipe.env, system.recipe_traces(recipe)
     names = system.usual_policies() if players.rules is None else players.rules
     for name in names:
-        system.heuristic(name, environment, 1, rules)  # refuse bad names and values before work
+        system.heuristic(name, environment, 1, rules)  # refuse bad names before any work
+    usual = options
     if trace is None and options.num_traces is None:
-        options = options._replace(num_traces=traces.num_test)
-    episodes = resolve(trace or traces.test, system, options).made_with(options)
+        usual = options._replace(num_traces=traces.num_test)
+    episodes = resolve(trace or traces.test, system, usual).made_with(options)
     learned = []
     for path in players.checkpoints:
         learned.append(saved_policies.load(path, system)[0])
@@ -203,7 +204,7 @@ def _run(
 
 
 def facts_of(
-    system: Any, environment: Any, episodes: Episodes, rules: dict[str, Any]
+    system: Any, environment: Any, episodes: "Episodes", rules: dict[str, Any]
 ) -> dict[str, Any]:
     """What the table and the report say about the set-up."""
     from jaxsched.jobs import digest_tables

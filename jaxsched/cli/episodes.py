@@ -14,7 +14,6 @@ from jaxsched.traces import ImportSummary, Trace, clusters, import_trace, load, 
 from jaxsched.traces.formats import Loaded
 
 NUM_TRACES = 30  # made of a published trace, unless asked otherwise
-GENERATED_JOBS = 10_000  # of a workload like a cluster's that is not cut into episodes
 Read = Callable[..., Loaded]
 SHOWN_DIGITS = 12  # of a digest
 
@@ -27,25 +26,48 @@ class Episodes(NamedTuple):
       source: what they are; with the digest of the trace that they were made of.
       summary: what an import dropped or changed; empty if nothing was.
       digest: of that trace (``Trace.digest``); empty for traces that are job tables themselves.
+      fixed: whether the tables are there as they are, not drawn or cut as the options say.
     """
 
     tables: list[JobTable]
     source: str
     summary: str
     digest: str = ""
+    fixed: bool = False
 
     def made_with(self, options: TraceOptions) -> "Episodes":
-        """These episodes, if the options had a meaning for them.
+        """These episodes as the options want them; of fixed tables the first ones, or their start.
 
         Raises:
-          JaxschedError: job tables, which are taken as they are, were to be cut or rescaled.
+          JaxschedError: job tables, which are taken as they are, were to be cut or rescaled, or
+            have not so many tables or jobs.
         """
         if not self.digest and options._replace(cut=False, mean_gap_s=None, load=None) != options:
             raise JaxschedError(
                 f"{self.source}: holds job tables; accepted: --cut, --mean-gap and --load with "
                 "published traces and workloads"
             )
-        return self
+        if not self.fixed:
+            return self
+        tables, notes = self.tables, []
+        if options.num_traces is not None:
+            self._check("--num-traces", options.num_traces, len(tables), "tables")
+            tables = tables[: options.num_traces]
+            notes.append(f"first {len(tables)} of {len(self.tables)} tables")
+        if options.num_jobs is not None:
+            fewest = min(map(len, tables))
+            self._check("--num-jobs", options.num_jobs, fewest, "jobs in one of the tables")
+            start = slice(0, options.num_jobs)
+            tables = [table.take(start, name=table.name) for table in tables]
+            notes.append(f"first {options.num_jobs} jobs of each")
+        source = f"{self.source} ({', '.join(notes)})" if notes else self.source
+        return self._replace(tables=tables, source=source)
+
+    def _check(self, option: str, wanted: int, there: int, what: str) -> None:
+        if wanted > there:
+            raise JaxschedError(
+                f"{self.source}: has {there} {what}; accepted: {option} up to {there}"
+            )
 
 
 def resolve(
@@ -75,7 +97,8 @@ def resolve(
             num_traces=options.num_traces,
             num_jobs=options.num_jobs,
         )
-        return Episodes(system.adapt(tables), name_or_path, "")
+        entry = next(entry for entry in registry.entries() if entry.name == name_or_path)
+        return Episodes(system.adapt(tables), name_or_path, "", fixed=not entry.seeded)
     if name_or_path in clusters.names():
         wanted = (options.num_traces or NUM_TRACES) * (options.num_jobs or system.num_jobs)
         trace = usable_jobs(name_or_path, options.seed, wanted)
@@ -88,7 +111,7 @@ def resolve(
         )
     loaded = read(name_or_path, format=options.format)
     if not isinstance(loaded, Trace):
-        return Episodes(system.adapt(loaded), Path(name_or_path).name, "")
+        return Episodes(system.adapt(loaded), Path(name_or_path).name, "", fixed=True)
     return _episodes(loaded, name_or_path, system, options)
 
 

@@ -5,11 +5,9 @@ from typing import Annotated
 
 import typer
 
-from jaxsched.cli.main import app
 from jaxsched.cli.output import console
 
 
-@app.command()
 def export(
     checkpoint: Annotated[Path, typer.Argument(help="Run directory or policies/seedN folder.")],
     format: Annotated[str, typer.Option(help="safetensors.")] = "safetensors",

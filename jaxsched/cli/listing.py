@@ -1,6 +1,5 @@
 """``jaxsched list``."""
 
-from jaxsched.cli.main import app
 from jaxsched.cli.output import console
 
 LEARNERS = {
@@ -14,7 +13,6 @@ LEARNERS = {
 }
 
 
-@app.command("list")
 def list_all() -> None:
     """Systems, policies, learners, traces and presets."""
     from jaxsched.systems import registry

@@ -13,10 +13,12 @@ Trace = Annotated[
 ]
 TraceSeed = Annotated[int, typer.Option("--trace-seed", help="Seed of drawn traces.")]
 NumTraces = Annotated[
-    int | None, typer.Option(min=1, help="Traces to draw; the preset's number by default.")
+    int | None,
+    typer.Option(min=1, help="Traces to draw, or the first of job tables; the preset's number."),
 ]
 NumJobs = Annotated[
-    int | None, typer.Option(min=1, help="Jobs per drawn trace; the trace's number by default.")
+    int | None,
+    typer.Option(min=1, help="Jobs per trace, of job tables the first; the trace's number."),
 ]
 Cut = Annotated[bool, typer.Option("--cut", help="Cut a real trace into pieces, do not resample.")]
 MeanGap = Annotated[float | None, typer.Option(help="Rescale a real trace to this mean gap (s).")]
@@ -39,6 +41,8 @@ HeuristicOption = Annotated[
     typer.Option("--option", help="Option of heuristics, name=value (repeat)."),
 ]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write all values here.")]
+
+GENERATED_JOBS = 10_000  # of a workload like a cluster's that is not cut into episodes
 
 
 class TraceOptions(NamedTuple):

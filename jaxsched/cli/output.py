@@ -1,4 +1,4 @@
-"""Small things that several commands print or write."""
+"""Small things that several commands print, write or return."""
 
 import json
 import tempfile
@@ -9,6 +9,9 @@ from rich.console import Console
 
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_whole
+
+BAD_INPUT, STOPPED = 2, 130
+"""Exit statuses; 0 is done."""
 
 MIN_TABLE_WIDTH = 120
 

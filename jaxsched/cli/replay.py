@@ -4,11 +4,9 @@ from typing import Annotated
 
 import typer
 
-from jaxsched.cli.main import app
 from jaxsched.errors import JaxschedError
 
 
-@app.command(context_settings={"ignore_unknown_options": True})
 def replay(arguments: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
     """A page that shows GPUs over time (not there yet)."""
     del arguments

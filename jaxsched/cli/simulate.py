@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jaxsched.cli.main import BAD_INPUT, app
-from jaxsched.cli.output import check_writable, read_json, write_json
+from jaxsched.cli.output import BAD_INPUT, check_writable, read_json, write_json
 from jaxsched.errors import JaxschedError
 
 if TYPE_CHECKING:
     from jaxsched.systems.base import System
 
 
-@app.command()
 def simulate(
     cases: Annotated[list[Path], typer.Argument(help="Case files (JSON).")],
     json_file: Annotated[

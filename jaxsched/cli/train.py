@@ -4,12 +4,10 @@ import shlex
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from jaxsched.cli.episodes import Episodes, resolve
-from jaxsched.cli.main import STOPPED, app
 from jaxsched.cli.options import (
     Cut,
     Format,
@@ -22,8 +20,11 @@ from jaxsched.cli.options import (
     TraceSeed,
     as_typed,
 )
-from jaxsched.cli.output import console, write_json
+from jaxsched.cli.output import STOPPED, console, write_json
 from jaxsched.errors import JaxschedError
+
+if TYPE_CHECKING:
+    from jaxsched.cli.episodes import Episodes
 
 TEST_SHARE, VALIDATION_SHARE = 0.2, 0.1
 """Last shares of a published trace that are kept for the test and for choosing policies."""
@@ -32,12 +33,11 @@ TEST_SHARE, VALIDATION_SHARE = 0.2, 0.1
 class Sets(NamedTuple):
     """The job tables of a run; tables drawn from one source are drawn with different seeds."""
 
-    train: Episodes
-    validation: Episodes
-    test: Episodes
+    train: "Episodes"
+    validation: "Episodes"
+    test: "Episodes"
 
 
-@app.command()
 def train(
     context: typer.Context,
     system: System,
@@ -54,7 +54,9 @@ def train(
         str | None, typer.Option(help="Start from trained policies: a run, or a policy in it.")
     ] = None,
     trace: Annotated[str | None, typer.Option(help="Training traces: name or file.")] = None,
-    test_trace: Annotated[str | None, typer.Option(help="Test traces: name or file.")] = None,
+    test_trace: Annotated[
+        str | None, typer.Option(help="Test traces: name or file; of job tables all.")
+    ] = None,
     trace_seed: TraceSeed = 0,
     num_traces: NumTraces = None,
     num_jobs: NumJobs = None,
@@ -144,24 +146,27 @@ def _sets(
 
     Traces that are drawn have other seeds; published ones are split in order of submission.
     """
+    from jaxsched.cli.episodes import resolve
     from jaxsched.traces import load
 
     names = system.recipe_traces(recipe)
+    training = trace or names.train
     read = cache(load)  # the same file three times
 
-    def draw(name: str, seed: int, count: int | None, part: tuple[float, float]) -> Episodes:
+    def draw(name: str, seed: int, count: int | None, part: tuple[float, float]) -> "Episodes":
         chosen = options._replace(
             seed=options.seed + seed,
             num_traces=options.num_traces or count,
             format=options.format if Path(name).exists() else None,
             part=part,
         )
-        return resolve(name, system, chosen, read=read)
+        episodes = resolve(name, system, chosen, read=read)
+        return episodes.made_with(options) if name == training else episodes
 
     validates = names.validation is not None
     end = 1.0 if test_trace is not None else 1.0 - TEST_SHARE
     middle = end - VALIDATION_SHARE if validates else end
-    train = draw(trace or names.train, 0, names.num_train, (0.0, middle)).made_with(options)
+    train = draw(training, 0, names.num_train, (0.0, middle))
     rest = (0.0, 1.0) if test_trace is not None else (end, 1.0)
     test = draw(test_trace or trace or names.test, 1, names.num_test, rest)
     if names.validation is None:
@@ -171,7 +176,7 @@ def _sets(
 
 
 def _introduce(
-    display: Any, system: str, preset: str, stages: Sequence[Any], episodes: Episodes, path: Path
+    display: Any, system: str, preset: str, stages: Sequence[Any], episodes: "Episodes", path: Path
 ) -> None:
     budgets = []
     for stage in stages:

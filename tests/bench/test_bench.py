@@ -3,8 +3,6 @@
 import io
 import json
 import math
-import os
-import subprocess
 import sys
 from datetime import date
 
@@ -14,7 +12,6 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from jaxsched import runtime as cpu
 from jaxsched import traces
 from jaxsched.bench import timing
 from jaxsched.bench.loops import at_random, by_policy, environment_loop, start_many
@@ -22,8 +19,10 @@ from jaxsched.bench.peers import Peer
 from jaxsched.bench.tables import print_table
 from jaxsched.bench.throughput import MOST_STEPS, throughput
 from jaxsched.bench.training import training_speed
+from jaxsched.cli import main
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import registry
+from tests.command_line import refused
 
 SMALL = {"num_servers": 4, "gpus_per_server": 4, "window": 3}
 TABLES = dict(seed=0, num_traces=2, num_jobs=40)
@@ -36,8 +35,15 @@ def printed(result):
 
 
 @pytest.fixture(scope="module")
-def measured():
-    return throughput("sched2", batches=(4, 8), repeats=2, steps_per_repeat=64)
+def said():
+    return []
+
+
+@pytest.fixture(scope="module")
+def measured(said):
+    return throughput(
+        "sched2", batches=(4, 8), repeats=2, steps_per_repeat=64, progress=said.append
+    )
 
 
 def test_throughput_reports_every_row(measured):
@@ -59,6 +65,19 @@ def test_throughput_reports_every_row(measured):
     assert 0 < rows[0]["state_bytes_per_env"] <= 1024
     assert measured["best"]["policy"]["figure"] == "policy"
     assert measured["peers"] == []
+
+
+def test_every_row_is_announced_with_what_is_expected(measured, said):
+    before, after = said[::2], said[1::2]
+    labels = [f"sched2 {row['figure']}, batch {row['batch']}: " for row in measured["rows"]]
+    assert [line.startswith(label) for label, line in zip(labels, before, strict=True)] == [1] * 4
+    assert all("compiling, then 4 times" in line for line in before)
+    assert before[0].endswith("expected: not known yet")
+    assert all(line.endswith(" s") and "expected: about" in line for line in before[1:])
+    assert all(
+        line.startswith(label) and line.endswith(" steps/s")
+        for label, line in zip(labels, after, strict=True)
+    )
 
 
 def test_throughput_says_on_what(measured):
@@ -133,21 +152,8 @@ def test_consume_depends_on_each_entry():
     assert timing.consume({**tree, "b": tree["b"].at[3].set(True)}) != before
 
 
-def test_prepare_cpu_keeps_what_is_set(monkeypatch):
-    monkeypatch.setenv("XLA_FLAGS", "--some_flag=1")
-    cpu.prepare_cpu()
-    cpu.prepare_cpu()
-    assert os.environ["XLA_FLAGS"].split() == [
-        "--some_flag=1",
-        f"--xla_backend_extra_options={cpu.UNROLL_OPTION}=true",
-    ]
-    mine = f"--xla_backend_extra_options={cpu.UNROLL_OPTION}=false"
-    monkeypatch.setenv("XLA_FLAGS", mine)
-    cpu.prepare_cpu()
-    assert os.environ["XLA_FLAGS"] == mine
-
-
 def test_training_speed():
+    said = []
     result = training_speed(
         "sched2",
         overrides=(
@@ -160,7 +166,10 @@ def test_training_speed():
         repeats=2,
         updates_per_repeat=2,
         warm_up_updates=4,
+        progress=said.append,
     )
+    assert "compiling, then 2 + 2 times 2 updates" in said[0] and "expected to take" in said[1]
+    assert result["warm_up_updates"] == 4 and result["repeats"] == 2
     for name in ("updates_per_s", "env_steps_per_s", "gradient_steps_per_s"):
         assert 0 < result[name]["min"] <= result[name]["median"] <= result[name]["max"]
     assert result["env_steps_per_s"]["median"] == pytest.approx(
@@ -204,42 +213,26 @@ def test_loop_holds_no_constant_per_environment():
     assert batch * per_env > known  # else the bound above says nothing
 
 
-@pytest.mark.parametrize(
-    ("script", "sizes"),
-    [
-        ("throughput", ["--batches", "1", "--figures", "environment", "--option", "window=3"]),
-        pytest.param(
-            "training",
-            ["--preset", "quick", "--updates", "1", "--warm-up", "1",
-             "--set", "loop.num_envs=2", "--set", "loop.rollout_length=2"],
-            marks=pytest.mark.slow,
-        ),
-    ],
-)  # fmt: skip
-def test_scripts_write_what_they_measure(script, sizes, tmp_path):
+def test_the_command_writes_what_it_measures(tmp_path, capsys):
     file = tmp_path / "result.json"
-    command = [sys.executable, f"benchmarks/{script}.py", *sizes, "--repeats", "1"]
-    run = subprocess.run(
-        [*command, "--json", str(file)], capture_output=True, text=True, timeout=600
-    )
-    assert run.returncode == 0, run.stderr
+    sizes = ["--batch", "1", "--figure", "environment", "--repeats", "1"]
+    small = [f"--option={name}={value}" for name, value in SMALL.items()]
+    arguments = ["bench", "throughput", *sizes, *small, "--budget", "20", "--json", str(file)]
+    assert main(arguments) == 0
     result = json.loads(file.read_text())
-    assert result["kind"] == script and result["system"] == "sched2"
+    assert result["kind"] == "throughput" and result["system"] == "sched2"
     date.fromisoformat(result["date"])
-    if script == "throughput":
-        assert result["environment"]["window"] == 3
-        assert result["rows"][0]["steps_per_repeat"] == MOST_STEPS
-        assert result["peak_memory_bytes"] > 2**20
-    else:
-        assert result["warm_up_updates"] == 2
+    assert result["environment"]["window"] == 3
+    assert 0 < result["rows"][0]["steps_per_repeat"] <= MOST_STEPS
+    assert result["peak_memory_bytes"] > 2**20
+    assert "4 steps first, to know what to expect" in capsys.readouterr().err
 
 
-def test_scripts_refuse_in_one_line(tmp_path):
-    for script, option, says in (
-        ("throughput", "--option=windo=3", "unknown environment option 'windo'"),
-        ("training", "--updates=0", "must be at least 1"),
+def test_the_command_refuses_in_one_line(capsys):
+    for arguments, says in (
+        (("throughput", "--option", "windo=3"), "unknown environment option 'windo'"),
+        (("throughput", "--figure", "speed"), "unknown figure 'speed'"),
+        (("training", "--updates", "0"), "--updates"),
+        (("training", "--set", "loop.speed=1"), "no field 'speed'"),
     ):
-        command = [sys.executable, f"benchmarks/{script}.py", "sched2", option]
-        run = subprocess.run(command, capture_output=True, text=True, timeout=600)
-        assert run.returncode == 1 and says in run.stderr
-        assert run.stderr.startswith("error: ") and run.stderr.count("\n") == 1
+        assert says in refused(capsys, "bench", *arguments)

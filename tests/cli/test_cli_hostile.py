@@ -67,3 +67,53 @@ def test_options_without_a_meaning_are_refused(jobs, tmp_path, capsys):
                 capsys, *command, *option
             )
     assert not (tmp_path / "x.csv").exists()
+
+
+def test_numbers_take_the_first_of_job_tables(tmp_path, capsys):
+    path, out = tmp_path / "tables.csv", tmp_path / "out.csv"
+    jobs = [(t, k, 1 + t + k) for t in range(3) for k in range(4)]
+    lines = [f"{t},{10 * k},1,{duration},0" for t, k, duration in jobs]
+    path.write_text("\n".join(["trace,submit_time,num_gpus,duration,model", *lines]) + "\n")
+    convert = ["traces", "convert", "--system", "sched2", "--out", str(out)]
+    numbers = ["--num-traces", "2", "--num-jobs", "3"]
+    assert main([*convert, str(path), *numbers]) == 0
+    assert "tables.csv (first 2 of 3 tables, first 3 jobs of each)" in capsys.readouterr().out
+    assert out.read_text().splitlines()[1:] == [
+        line for (t, k, _), line in zip(jobs, lines, strict=True) if t < 2 and k < 3
+    ]
+    for command in (
+        convert,
+        ["traces", "describe"],
+        ["evaluate", "sched2", "--policy", "fifo", "--trace"],
+        ["train", "sched2", "--out", str(tmp_path / "run"), "--trace"],
+    ):
+        line = refused(capsys, *command, path, "--num-traces", 4)
+        assert "tables.csv: has 3 tables; accepted: --num-traces up to 3" in line
+        line = refused(capsys, *command, path, "--num-jobs", 5)
+        assert "has 4 jobs in one of the tables; accepted: --num-jobs up to 4" in line
+
+
+def test_numbers_take_the_first_of_shipped_tables(capsys):
+    said = refused(capsys, "evaluate", "sched2", "--policy", "fifo", "--num-traces", 31)
+    assert "sched2-test-68: has 30 tables; accepted: --num-traces up to 30" in said
+    assert (
+        main(["traces", "describe", "sched2-test-68", "--num-traces", "2", "--num-jobs", "9"]) == 0
+    )
+    said = " ".join(capsys.readouterr().out.split())
+    assert "(first 2 of 30 tables, first 9 jobs of each)" in said and "jobs 18 " in said
+
+
+def test_training_sets_from_job_tables(tmp_path):
+    from jaxsched.cli.options import TraceOptions
+    from jaxsched.cli.train import _sets
+    from jaxsched.systems import registry
+
+    path = tmp_path / "table.csv"
+    path.write_text(TABLE)
+    system = registry.get("sched2")
+    sets = _sets(system, system.preset("quick"), str(path), None, TraceOptions(num_jobs=1))
+    assert [len(table) for part in sets for table in part.tables] == [1, 1, 1]
+    apart = _sets(system, system.preset("quick"), "sched2-68", str(path),
+                  TraceOptions(num_traces=2, num_jobs=7))  # fmt: skip
+    assert [len(table) for table in apart.train.tables] == [7, 7]
+    assert [len(table) for table in apart.test.tables] == [2]

@@ -5,16 +5,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
 from jaxsched.cli.output import check_writable, console
-from jaxsched.cli.traces.group import traces
 
 OWN_LICENCE = "Apache-2.0"
 _COLUMNS = ("name", "what", "jobs", "format", "licence", "citation")
 
 
-@traces.command()
 def fetch(
     name: Annotated[str, typer.Argument(help="Published trace, as 'jaxsched traces list' has it.")],
     out: Annotated[Path | None, typer.Option(help="Folder; one of the trace's name.")] = None,
@@ -44,6 +41,8 @@ def fetch(
 
 def _fetch(screen: Any, original: Any, folder: Path, url_base: str | None) -> None:
     """Fetch one file with a display of its progress."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
     from jaxsched.traces import catalogue
 
     url = catalogue.address(original, url_base)
@@ -70,7 +69,6 @@ def _fetch(screen: Any, original: Any, folder: Path, url_base: str | None) -> No
     )
 
 
-@traces.command("list")
 def list_traces(
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:

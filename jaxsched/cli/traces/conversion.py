@@ -4,21 +4,30 @@ Outputs are refused before any work if they cannot be written.
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jaxsched.cli.episodes import GENERATED_JOBS, resolve
-from jaxsched.cli.options import Cut, Format, Load, MeanGap, NumJobs, NumTraces, TraceOptions
+from jaxsched.cli.options import (
+    GENERATED_JOBS,
+    Cut,
+    Format,
+    Load,
+    MeanGap,
+    NumJobs,
+    NumTraces,
+    TraceOptions,
+)
 from jaxsched.cli.output import check_writable, console, make_folder
-from jaxsched.cli.traces.group import Seed, check_ending, print_trace, traces
+from jaxsched.cli.traces.shared import Seed, check_ending, print_trace
 from jaxsched.errors import JaxschedError
-from jaxsched.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from jaxsched.traces.trace import Trace
 
 TABLE_ENDINGS = (".csv", ".csv.gz")
 
 
-@traces.command("import")
 def import_file(
     file: Annotated[str, typer.Argument(help="File or folder of a published trace.")],
     out: Annotated[Path, typer.Option(help="File to write (.parquet, .csv or .csv.gz).")],
@@ -28,7 +37,6 @@ def import_file(
     _rewrite(file, out, format)
 
 
-@traces.command()
 def convert(
     trace: Annotated[str, typer.Argument(help="Trace file or, with --system, a named trace.")],
     out: Annotated[Path, typer.Option(help="File to write; its ending chooses the layout.")],
@@ -53,6 +61,7 @@ def convert(
             )
         _rewrite(trace, out, format)
         return
+    from jaxsched.cli.episodes import resolve
     from jaxsched.systems import registry
     from jaxsched.traces import write_tables
 
@@ -70,7 +79,6 @@ def convert(
     )
 
 
-@traces.command()
 def generate(
     name: Annotated[str, typer.Argument(help="Generator, such as sched2-68 or philly-like.")],
     out: Annotated[Path, typer.Option(help="File to write; its ending chooses the layout.")],
@@ -122,7 +130,7 @@ def _generate_trace(
     _write(out, clusters.generate_trace(name, seed, num_jobs, num_gpus=gpus, load=load))
 
 
-def _write(out: Path, trace: Trace) -> None:
+def _write(out: Path, trace: "Trace") -> None:
     from jaxsched.traces import write_trace
 
     make_folder(out)

@@ -1,12 +1,12 @@
 """``jaxsched traces describe``."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jaxsched.cli.episodes import GENERATED_JOBS, resolve
 from jaxsched.cli.options import (
+    GENERATED_JOBS,
     Cut,
     Format,
     JsonFile,
@@ -17,12 +17,13 @@ from jaxsched.cli.options import (
     TraceOptions,
 )
 from jaxsched.cli.output import check_writable, console, make_folder, write_json
-from jaxsched.cli.traces.group import Seed, traces
+from jaxsched.cli.traces.shared import Seed
 from jaxsched.errors import JaxschedError
-from jaxsched.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from jaxsched.traces.trace import Trace
 
 
-@traces.command()
 def describe(
     trace: Annotated[str, typer.Argument(help="Named trace, or file of any known format.")],
     format: Format = None,
@@ -65,9 +66,9 @@ def describe(
         out.print(f"plot written to {plot}", highlight=False)
 
 
-def _published(name_or_path: str, options: TraceOptions) -> Trace | None:
+def _published(name_or_path: str, options: TraceOptions) -> "Trace | None":
     """The trace, if it is a published, canonical or generated one; None if it is job tables."""
-    from jaxsched.traces import clusters, load, registry
+    from jaxsched.traces import Trace, clusters, load, registry
 
     if name_or_path in registry.names():
         return None
@@ -94,7 +95,7 @@ def _published(name_or_path: str, options: TraceOptions) -> Trace | None:
 
 def _describe_trace(
     out: Any,
-    trace: Trace,
+    trace: "Trace",
     servers: int | None,
     gpus_per_server: int,
     daily: bool,
@@ -119,6 +120,7 @@ def _describe_tables(
     cluster: tuple[int | None, int | None],
     plot: Path | None,
 ) -> dict[str, Any]:
+    from jaxsched.cli.episodes import resolve
     from jaxsched.systems import registry
     from jaxsched.traces import describe_tables, plot_tables
 

@@ -1,19 +1,15 @@
-"""The group of commands, and what several of them share."""
+"""What several of the commands share."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jaxsched.cli.main import app
 from jaxsched.errors import JaxschedError
-from jaxsched.traces.trace import Trace, known
 
-traces = typer.Typer(
-    help="Traces: describe, import, convert, generate, fetch, list.", no_args_is_help=True
-)
-app.add_typer(traces, name="traces")
+if TYPE_CHECKING:
+    from jaxsched.traces.trace import Trace
 
 Seed = Annotated[int, typer.Option(min=0, help="Seed.")]
 
@@ -24,8 +20,10 @@ def check_ending(path: Path, endings: Sequence[str]) -> None:
         raise JaxschedError(f"{path}: expected a name that ends in {' or '.join(endings)}")
 
 
-def print_trace(out: Any, trace: Trace) -> None:
+def print_trace(out: Any, trace: "Trace") -> None:
     """What was read or drawn: rows, what was dropped or imputed, what is not known, the digest."""
+    from jaxsched.traces.trace import known
+
     out.print(f"{trace.name} ({trace.source}): {trace.rows_read} rows, {len(trace)} jobs")
     for note in trace.notes:
         out.print(f"  {note}", highlight=False)

@@ -1,0 +1,26 @@
+"""What every script here does around its work: settings, and failures as one line."""
+
+import sys
+from collections.abc import Callable
+
+from jaxsched.errors import JaxschedError
+from jaxsched.runtime import prepare_cpu
+
+BAD_INPUT, STOPPED = 2, 130
+
+
+def exit_status(main: Callable[[], object]) -> int:
+    """Run a script's ``main``, JAX being set up for CPUs, and return its exit status.
+
+    0 where it ends, 2 for bad input and 130 for Ctrl-C, each with one line on standard error.
+    """
+    prepare_cpu()
+    try:
+        main()
+    except JaxschedError as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return STOPPED
+    return 0
