@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -18,6 +19,7 @@ from jaxsched.envs.das.simulator.tables import SCALARS, Params
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
 from jaxsched.systems.cases import keyed, list_of
+from jaxsched.traces.csv_tables import read_tables
 from jaxsched.traces.registry import das_stream
 from jaxsched.types import Array, TimeStep
 
@@ -40,7 +42,8 @@ WHOLE = ("finished", "steps")
 HASH_RANGE = 1000
 SALT_STEP = 1000003
 CLUSTERS = {"small": 8, "medium": 16, "large": 32}
-TABLE_RULES = ("fifo_firstfit", "fifo_loadbalance", "drf_firstfit", "drf_loadbalance", "tetris")
+TABLE_POLICIES = ("fifo_firstfit", "fifo_loadbalance", "drf_firstfit", "drf_loadbalance", "tetris")
+SHIPPED_TABLE = "workload_20000.csv"
 TABLE_METRICS = ("avg_jct_min", "avg_fee", "avg_inflation", "utilization", "makespan", "return")
 
 
@@ -265,29 +268,47 @@ def table_results(
     *,
     segments: Sequence[int] | None = None,
 ) -> dict[str, Any]:
-    """Metrics of the rules on episodes cut from a long table.
+    """Metrics of the heuristics on episodes cut from a long table.
 
     Args:
-      case: with ``segment_starts`` and ``segment_length``.
-      table: the table; the shipped workload by default.
+      case: with ``segment_starts`` and ``segment_length``; where its ``expect`` lists results (by
+        cluster and policy, as ``small/tetris``), only those are found.
+      table: the table; the one that the case names by default.
       segments: which of the episodes to play; all by default.
     """
-    table = das_stream() if table is None else table
+    table = _named_table(case.get("table")) if table is None else table
     starts = list_of(case, "segment_starts")
     starts = starts if segments is None else [starts[index] for index in segments]
     length = case.get("segment_length")
     if not isinstance(length, int) or isinstance(length, bool):
         raise JaxschedError(f"segment_length is {length!r}; accepted: a whole number")
+    known = [f"{cluster}/{policy}" for cluster in CLUSTERS for policy in TABLE_POLICIES]
+    wanted = keyed(case.get("expect", dict.fromkeys(known)), "expect", known)
     found: dict[str, Any] = {}
     for cluster, num_servers in CLUSTERS.items():
         env = DAS(num_servers=num_servers)
         params = env.params([table], starts=starts, episode_jobs=length)
-        for name in TABLE_RULES:
-            values = play_rule(env, name, params)
-            found[f"{cluster}/{name}"] = {key: values[key].tolist() for key in TABLE_METRICS}
+        for policy in TABLE_POLICIES:
+            if f"{cluster}/{policy}" in wanted:
+                values = play_heuristic(env, policy, params)
+                found[f"{cluster}/{policy}"] = {key: values[key].tolist() for key in TABLE_METRICS}
     return found
 
 
-def play_rule(env: DAS, name: str, params: Params) -> dict[str, np.ndarray]:
-    """Metrics of a rule on every episode of ``params``, float64 ``[E]``."""
+def _named_table(name: Any) -> JobTable:
+    """The table that a case names: the path of a file, or the name of the shipped one."""
+    if name in (SHIPPED_TABLE, f"{SHIPPED_TABLE}.gz"):
+        return das_stream()
+    if not isinstance(name, str) or not Path(name).is_absolute():
+        raise JaxschedError(
+            f"table is {name!r}; accepted: {SHIPPED_TABLE}, or the whole path of a file"
+        )
+    tables = read_tables(name, schema=GANG_JOBS)
+    if len(tables) != 1:
+        raise JaxschedError(f"table: {name} holds {len(tables)} tables; accepted: one")
+    return tables[0]
+
+
+def play_heuristic(env: DAS, name: str, params: Params) -> dict[str, np.ndarray]:
+    """Metrics of a heuristic on every episode of ``params``, float64 ``[E]``."""
     return rec.play(env, baseline(name, env), params)

@@ -74,7 +74,7 @@ def test_reference_heuristics(cluster):
     params = env.params([das_stream()], starts=[start], episode_jobs=case["segment_length"])
     rules = ("fifo_loadbalance", "tetris") if cluster == "small" else ("drf_firstfit",)
     for rule in rules:
-        found = cases.play_rule(env, rule, params)
+        found = cases.play_heuristic(env, rule, params)
         for key, values in case["expect"][f"{cluster}/{rule}"].items():
             np.testing.assert_allclose(found[key], [values[SEGMENT]], rtol=1e-5, err_msg=key)
 
@@ -135,7 +135,7 @@ def test_episodes_are_cut_and_shifted():
     cut = env.params([table], starts=[0, 17, 30], episode_jobs=30)
     whole = env.params([table.take(slice(17, 47))])
     assert (env.num_episodes(cut), env.max_jobs(cut)) == (3, 30)
-    found, expected = (cases.play_rule(env, "tetris", params) for params in (cut, whole))
+    found, expected = (cases.play_heuristic(env, "tetris", params) for params in (cut, whole))
     for key, values in expected.items():
         assert found[key][1] == values[0]
     for options, message in (
@@ -155,8 +155,8 @@ def test_lazy_is_free_of_contention():
     """One job at a time: the least fee, at full speed."""
     table = das_stream().take(slice(300, 330))
     env, lazy = DAS(window=8), DAS(window=8, lazy=True)
-    eager = cases.play_rule(env, "eager", env.params([table]))
-    found = cases.play_rule(lazy, "lazy", lazy.params([table]))
+    eager = cases.play_heuristic(env, "eager", env.params([table]))
+    found = cases.play_heuristic(lazy, "lazy", lazy.params([table]))
     assert found["avg_inflation"] == 1.0
     assert found["finished"] == eager["finished"] == found["steps"] == 30
     assert found["avg_fee"] < eager["avg_fee"]

@@ -158,7 +158,8 @@ def squeezed(action: dict[str, Array], real: Array) -> dict[str, Array]:
     affinities likewise among the machines of each row (ties share their mean). NaN comes last.
     """
     action = jax.tree.map(lambda x: jnp.where(jnp.isnan(x), -jnp.inf, x), action)
-    rank, count = rank_of(action["priority"], real), jnp.maximum(jnp.sum(real), 1)
+    rank = rank_of(action["priority"], real).astype(jnp.float32)
+    count = jnp.maximum(jnp.sum(real, dtype=jnp.float32), 1.0)
     affinity = action["affinity"]
     better = jnp.sum(affinity[:, None, :] > affinity[:, :, None], axis=-1)
     worse = jnp.sum(affinity[:, None, :] < affinity[:, :, None], axis=-1)

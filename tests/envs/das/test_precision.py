@@ -1,0 +1,116 @@
+"""DAS where JAX computes in 64 bits by default: the same types, and the same schedules."""
+
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxsched.core.policies import View
+from jaxsched.envs.das import records as rec
+from jaxsched.envs.das.heuristics import NAMES, baseline
+from jaxsched.envs.das.learning.derived import derived_features
+from jaxsched.envs.das.learning.recovered import recover
+from jaxsched.systems import registry
+from tests.instances import INSTANCES
+
+SYSTEM = registry.get("das")
+PLAIN = [name for name in NAMES if name != "lazy"]  # that one needs an environment of its own
+OPTIONS = ("", ",extra_features=True", ",kernel=graph", ",basis=walk,product=kronecker,mean=zero")
+NETWORKS = [
+    f"das:variant={variant},width=8,heads=2,history=2,walk_length=4{option}"
+    for variant in ("DA", "DA+MC", "DA+RWGP", "DAS")
+    for option in OPTIONS
+]
+
+
+@pytest.fixture(params=[False, True], ids=["32 bits", "64 bits"])
+def x64(request: pytest.FixtureRequest) -> Iterator[bool]:
+    with jax.enable_x64(request.param):
+        yield request.param
+
+
+def described(tree):
+    return jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), tree)
+
+
+def dtypes(tree):
+    return {str(leaf.dtype) for leaf in jax.tree.leaves(tree)}
+
+
+def first_view(env, params):
+    state, seen = jax.eval_shape(env.reset, jax.random.key(0), params, jnp.int32(0))
+    return View(seen.observation, seen.action_mask, state, params)
+
+
+def decided(env, params, policy, *weights):
+    """Shapes of a policy's first action and memory, and of its memory before."""
+
+    def act(view, *weights):
+        memory = policy.init(params)
+        return *policy.act(*(weights or ((),)), memory, view, jax.random.key(0)), memory
+
+    return jax.eval_shape(act, first_view(env, params), *weights)
+
+
+def assert_reals(env, action):
+    assert described(action) == described(
+        {name: spec.zeros() for name, spec in env.action_spec().items()}
+    )
+    assert dtypes(action) == {"float32"}
+
+
+@pytest.mark.parametrize("kind", INSTANCES["das"])
+def test_states_and_time_steps_keep_their_types(kind, x64):
+    _, env, params, *_ = INSTANCES["das"][kind]()
+    action = {name: spec.zeros() for name, spec in env.action_spec().items()}
+    view = first_view(env, params)
+    seen = described(jax.tree.map(lambda spec: spec.zeros(), env.observation_spec(params)))
+    assert described(view.observation) == seen
+    after, timestep = jax.eval_shape(env.step, jax.random.key(0), view.state, action, params)
+    assert described(after) == described(view.state)
+    assert described(timestep.observation) == described(view.observation)
+    wide = {"int64", "uint64", "float64"}
+    assert not wide & (dtypes(after._replace(draws=None)) | dtypes(timestep) | dtypes(params))
+
+
+@pytest.mark.parametrize("name", [*PLAIN, *(n for n in SYSTEM.policies if n not in NAMES)])
+def test_heuristics_give_single_precision(name, x64):
+    _, env, params, *_ = INSTANCES["das"]["paper"]()
+    policy = baseline(name, env) if name in NAMES else SYSTEM.rule(name, env, 7, {}).policy
+    action, _, _ = decided(env, params, policy)
+    assert_reals(env, action)
+
+
+@pytest.mark.parametrize("kind", ["linear", "dl2", "rifling", *NETWORKS])
+def test_networks_stay_in_single_precision(kind, x64):
+    _, env, params, *_ = INSTANCES["das"]["paper"]()
+    weights = jax.eval_shape(lambda: SYSTEM.init_weights(env, kind, params))
+    assert dtypes(weights) == {"float32"}
+    for play in ("greedy", "sampled"):
+        policy = SYSTEM.network_policy(env, kind, "mine", play)
+        action, memory, before = decided(env, params, policy, weights)
+        assert_reals(env, action)
+        assert described(memory) == described(before)
+
+
+def test_features_are_those_of_single_precision():
+    _, env, params, *_ = INSTANCES["das"]["paper"]()
+    found = []
+    for wide in (False, True):
+        with jax.enable_x64(wide):
+            _, seen = env.reset(jax.random.key(0), params, jnp.int32(0))
+            observation = seen.observation
+            found.append((recover(env, observation), derived_features(env, observation)))
+    jax.tree.map(np.testing.assert_array_equal, *found)
+    jax.tree.map(lambda one, other: np.testing.assert_(one.dtype == other.dtype), *found)
+
+
+def test_schedules_are_those_of_single_precision():
+    _, env, params, *_ = INSTANCES["das"]["random"]()
+    found = []
+    for wide in (False, True):
+        with jax.enable_x64(wide):
+            found.append(rec.play(env, baseline("tetris", env), params))
+    jax.tree.map(np.testing.assert_array_equal, *found)
