@@ -39,6 +39,7 @@ STATIC = (
     "reward_mode",
 )
 WHOLE = ("finished", "steps")
+LEAST_ROOM = 32  # jobs
 HASH_RANGE = 1000
 SALT_STEP = 1000003
 CLUSTERS = {"small": 8, "medium": 16, "large": 32}
@@ -73,11 +74,23 @@ def _walk_process(case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def environment_of(case: Mapping[str, Any]) -> tuple[DAS, Params]:
-    """The environment of a case and the parameters of its job table."""
+    """The environment of a case and the parameters of its job table, with room for more jobs."""
     config = keyed(case.get("config", {}), "config", (*STATIC, *SCALARS))
     env = DAS(**{name: config[name] for name in STATIC if name in config})
     table = from_records(list_of(case, "jobs"), schema=GANG_JOBS)
-    return env, env.params([table], **{n: config[n] for n in SCALARS if n in config})
+    params = env.params([table], **{n: config[n] for n in SCALARS if n in config})
+    return env, with_room(params)
+
+
+def with_room(params: Params) -> Params:
+    """Parameters that play alike, of one of a few sizes: cases of such a size share programs."""
+    room = max(LEAST_ROOM, 1 << (params.max_jobs - 1).bit_length())
+    behind = ((0, room - params.max_jobs), (0, 0))
+    return params._replace(
+        rows=jnp.pad(params.rows, behind, mode="edge"),  # the last row is the empty one
+        submitted_sum=jnp.pad(params.submitted_sum, behind, mode="edge"),
+        places=jnp.arange(room, dtype=jnp.int32),
+    )
 
 
 def hash_values(a: Any, b: Any, c: Any) -> np.ndarray:
@@ -184,7 +197,7 @@ def _episode(case: Mapping[str, Any]) -> dict[str, Any]:
         trajectory.append(_row(len(trajectory), seen, timestep))
     return {
         "metrics": _metrics(env, params, records),
-        "jobs": _jobs(records),
+        "jobs": _jobs(params, records),
         "trajectory": trajectory,
     }
 
@@ -215,10 +228,11 @@ def _metrics(env: DAS, params: Params, records: rec.Records) -> dict[str, Any]:
     return {n: int(v[0]) if n in WHOLE else float(v[0]) for n, v in values.items()}
 
 
-def _jobs(records: rec.Records) -> list[dict[str, Any]]:
+def _jobs(params: Params, records: rec.Records) -> list[dict[str, Any]]:
     """Start, finish (None before) and machines of each job."""
+    count = int(params.num_jobs[0])
     start, finish, machines = (
-        np.asarray(x) for x in (records.start, records.finish, records.machines)
+        np.asarray(x)[:count] for x in (records.start, records.finish, records.machines)
     )
     return [
         {

@@ -1,6 +1,6 @@
 """The learned rivals of DAS (specification, section 9): DL2 orders jobs, RIFLING places them.
 
-Each learns one part of the action and leaves the other to a rule: DL2 places by load balance,
+Each learns one part of the action and leaves the other to a heuristic: DL2 places by load balance,
 RIFLING takes jobs first come first served. Both are one hidden layer of 64 to a Gaussian per unit.
 
 Axes: ``...`` any batch axes, ``N`` slots, ``M`` machines, ``K`` groups of RIFLING.
