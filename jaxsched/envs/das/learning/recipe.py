@@ -1,7 +1,7 @@
 """How DAS and its learned rivals are trained: recipes and the stages that they build.
 
-A recipe may begin with supervised learning from a heuristic (``imitation``), which the paper does not
-have. Its rivals begin at what they replace: DL2 regresses first-come-first-served priorities
+A recipe may begin with supervised learning from a heuristic (``imitation``), which the paper does
+not have. Its rivals begin at what they replace: DL2 regresses first-come-first-served priorities
 (section 9), RIFLING may learn to rank machines by load balance.
 """
 
@@ -88,8 +88,8 @@ class Recipe:
       critic: of actions, as the paper's, or of states.
       scale_rates: arrival rates, relative to the tables', that training tables are stretched to;
         several ones show the policy several loads.
-      relative_to: a heuristic; the dense reward then counts completion time and fee of each training
-        episode relative to what it gets there. In absolute numbers if absent.
+      relative_to: a heuristic; the dense reward then counts completion time and fee of each
+        training episode relative to what it gets there. In absolute numbers if absent.
       fee_weight: of the relative fee, that of the relative completion time being 1.
       play: how the tested policy acts.
       evaluate_every: updates between evaluations on the validation traces.
