@@ -64,7 +64,7 @@ def ant_lion(
     size = (population, start.shape[0])
 
     def uniform(key: PRNGKey) -> Array:
-        return jax.random.uniform(key, size, minval=-1.0, maxval=1.0)
+        return jax.random.uniform(key, size, start.dtype, -1.0, 1.0)
 
     def survivors(crowd: Found) -> Found:
         """The S least costly; among equals those that come first."""
@@ -85,7 +85,9 @@ def ant_lion(
         second = (first + ahead) % population
         difference = antlions.candidate[first] - antlions.candidate[second]
         mutants = jnp.clip(elite + factor * difference, -1.0, 1.0)
-        trials = jnp.where(jax.random.uniform(keys[5], size) < crossover, mutants, ants)
+        trials = jnp.where(
+            jax.random.uniform(keys[5], size, start.dtype) < crossover, mutants, ants
+        )
         new = price(jnp.concatenate([ants, trials]))
         crowd = jax.tree.map(lambda *x: jnp.concatenate(x), antlions, new)
         return survivors(crowd), None
@@ -95,7 +97,10 @@ def ant_lion(
 
     first_key, walk_key = jax.random.split(key)
     antlions = survivors(price(uniform(first_key).at[0].set(start)))
-    steps = (jnp.arange(1, iterations + 1), jax.random.split(walk_key, iterations))
+    steps = (
+        jnp.arange(1, iterations + 1, dtype=start.dtype),
+        jax.random.split(walk_key, iterations),
+    )
     antlions, _ = jax.lax.scan(iterate, antlions, steps)
     elite: Found = jax.tree.map(lambda x: x[0], antlions)
     return elite

@@ -10,6 +10,7 @@ import typer
 
 from jaxsched.cli.output import BAD_INPUT, check_writable, read_json, write_json
 from jaxsched.errors import JaxschedError
+from jaxsched.systems.cases import with_table
 
 if TYPE_CHECKING:
     from jaxsched.systems.base import System
@@ -77,11 +78,13 @@ def _run(path: Path) -> tuple[dict[str, Any] | None, list[str]]:
     system = registry.get(case["system"])
     for key in ("cases", "reject"):
         if key in case:
-            return _run_each(system, case[key], key)
-    return in_layout(system.simulate(case), case.get("expect")), []
+            return _run_each(system, case[key], key, path.parent)
+    return in_layout(system.simulate(with_table(case, path.parent)), case.get("expect")), []
 
 
-def _run_each(system: "System", entries: Any, key: str) -> tuple[dict[str, Any], list[str]]:
+def _run_each(
+    system: "System", entries: Any, key: str, folder: Path
+) -> tuple[dict[str, Any], list[str]]:
     """The same of a file that lists cases, or tables that must be refused, under ``key``."""
     if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
         raise JaxschedError(f"{key!r} must be a list of objects")
@@ -91,7 +94,7 @@ def _run_each(system: "System", entries: Any, key: str) -> tuple[dict[str, Any],
     for index, entry in enumerate(entries):
         actions: dict[str, Any] = {} if "policy" in entry else {"actions": []}
         try:
-            result = system.simulate({**actions, **entry})
+            result = system.simulate(with_table({**actions, **entry}, folder))
         except JaxschedError as error:
             results.append({verdict: True, "error": str(error)})
             refusals.append(f"{key}[{index}]: {error}")

@@ -1,6 +1,8 @@
 """Checks on what a golden case holds, shared by the systems that run it."""
 
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from jaxsched.errors import JaxschedError
@@ -50,3 +52,24 @@ def actions_of(case: Mapping[str, Any], *, end: int | None = INT32_END) -> list[
         if not whole or (end is not None and abs(action) >= end):
             raise JaxschedError(f"actions: entry {index} must be a whole number, not {action!r}")
     return actions
+
+
+def with_table(case: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+    """The case with its ``table``, if it names one, as the path of that file in ``folder``.
+
+    The file may stand there with or without ``.gz``.
+
+    Raises:
+      JaxschedError: ``table`` is no name of a file there.
+    """
+    if "table" not in case:
+        return case
+    name = case["table"]
+    if not isinstance(name, str) or name != os.path.basename(name):
+        raise JaxschedError(f"table is {name!r}; accepted: the name of a file beside the case")
+    other = name.removesuffix(".gz") if name.endswith(".gz") else f"{name}.gz"
+    for candidate in (name, other):
+        path = folder.resolve() / candidate
+        if os.path.isfile(path):
+            return {**case, "table": str(path)}
+    raise JaxschedError(f"table: neither {name!r} nor {other!r} lies beside the case")

@@ -1,5 +1,6 @@
 """The command line with DAS: rules, golden cases, training in stages, refusals."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -90,6 +91,46 @@ def test_results_have_the_layout_of_expect(tmp_path):
     assert main(["simulate", *map(str, paths), "--out", str(tmp_path)]) == 0
     for path in paths:
         assert differences(load(path)["expect"], load(tmp_path / path.name)) == []
+
+
+COLUMNS = "submit_time,num_instances,gpus_per_instance,cpus_per_instance,mem_per_instance,duration"
+RESULT = "small/fifo_firstfit"
+
+
+def table_case(folder, table):
+    """A case of two episodes of three jobs, cut from a table beside it."""
+    path = folder / "case.json"
+    path.write_text(json.dumps({
+        "system": "das", "kind": "table_results", "table": table, "segment_starts": [0, 4],
+        "segment_length": 3, "expect": {RESULT: {}},
+    }))  # fmt: skip
+    return path
+
+
+@pytest.mark.parametrize(("named", "there"), [("jobs.csv", "jobs.csv.gz"), ("jobs.csv.gz",) * 2])
+def test_cases_play_the_table_beside_them(named, there, tmp_path, monkeypatch):
+    """Jobs that do not slow each other down: each takes its duration."""
+    hours = [1, 2, 6, 9, 4, 3, 5]
+    rows = [f"{60 * k},1,1,0,1,{3600 * h}" for k, h in enumerate(hours)]
+    (tmp_path / there).write_bytes(gzip.compress("\n".join([COLUMNS, *rows]).encode()))
+    table_case(tmp_path, named)
+    monkeypatch.chdir(tmp_path)
+    assert main(["simulate", "case.json", "--json", "result.json"]) == 0
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert list(result) == [RESULT]
+    assert result[RESULT]["avg_jct_min"] == pytest.approx([180, 240])
+    assert result[RESULT]["avg_fee"] == pytest.approx([3 * 2.84, 4 * 2.84])
+
+
+@pytest.mark.parametrize("table", ["jobs.csv", "workload_20000.csv.gz", "../jobs.csv", "", 3])
+def test_cases_without_their_table_are_refused(table, tmp_path, capsys):
+    """Also where the name is that of the shipped workload: only its own folder counts."""
+    (tmp_path / "here").mkdir()
+    (tmp_path / "jobs.csv").write_text(f"{COLUMNS}\n0,1,1,0,1,60\n")
+    path, out = table_case(tmp_path / "here", table), tmp_path / "result.json"
+    assert main(["simulate", str(path), "--json", str(out)]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1 and "beside the case" in lines[0] and not out.exists()
 
 
 def test_traces_are_described(capsys):

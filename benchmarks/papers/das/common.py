@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.papers import figures
-from benchmarks.papers.das.published import NUM_SERVERS
 from benchmarks.papers.lab import Lab, Study
 from benchmarks.papers.outcome import Outcome
 from benchmarks.papers.policies import Policies
@@ -18,6 +17,7 @@ from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.learning.recipe import Recipe, play_env, variants
 from jaxsched.envs.das.paper import BASE as BASE
 from jaxsched.envs.das.paper import HEURISTICS as HEURISTICS
+from jaxsched.envs.das.paper import NUM_SERVERS
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.results.statistics import Interval, paired_difference
 
@@ -135,7 +135,7 @@ def more_tables(count: int = NUM_MORE, num_jobs: int | None = None) -> list[JobT
     return traces.get("das-normal", seed=MORE_SEED, num_traces=count, num_jobs=num_jobs)
 
 
-def rules(
+def heuristics_on(
     lab: Lab, names: Sequence[str], cluster: str, tables: Sequence[JobTable]
 ) -> dict[str, Sample]:
     """Heuristics on test episodes."""

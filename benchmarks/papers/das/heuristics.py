@@ -13,7 +13,7 @@ from benchmarks.papers.das.common import (
     HEURISTICS,
     JCT,
     cluster_env,
-    rules,
+    heuristics_on,
     test_tables,
     values_of,
 )
@@ -33,7 +33,7 @@ def lazy_and_eager(lab: Lab) -> Outcome:
     clusters, tables = lab.choose(CLUSTERS, QUICK_CLUSTERS), test_tables(lab)
     samples, floors = {}, {}
     for cluster in clusters:
-        samples[cluster] = rules(lab, (LAZY, *HEURISTICS), cluster, tables)
+        samples[cluster] = heuristics_on(lab, (LAZY, *HEURISTICS), cluster, tables)
         params = lab.system.params(cluster_env(lab, cluster), tables)
         floors[cluster] = contention_free_fees(tables, float(params.price))
     rows: list[list[Any]] = [

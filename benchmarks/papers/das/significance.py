@@ -21,13 +21,13 @@ from benchmarks.papers.das.common import (
     test_tables,
     train,
 )
-from benchmarks.papers.das.published import WILCOXON
 from benchmarks.papers.lab import Lab
 from benchmarks.papers.outcome import Check, Outcome, Table, at_most, not_judged, reported
 from benchmarks.papers.policies import Policies
 from jaxsched.core.evaluation import run_episodes
 from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.environment import DAS
+from jaxsched.envs.das.paper import WILCOXON
 from jaxsched.jobs import JobTable
 from jaxsched.results.statistics import Floats
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from benchmarks.papers import figures
 from benchmarks.papers.das.common import BASE, CLUSTERS, NUM_SHIPPED, SHIPPED, recipe_of
-from benchmarks.papers.das.published import SECONDS_PER_JOB
 from benchmarks.papers.lab import Lab
 from benchmarks.papers.outcome import Check, Outcome, Table, at_least, at_most, reported
 from benchmarks.papers.throughput import environment_row
@@ -20,6 +19,7 @@ from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.heuristics import baseline
 from jaxsched.envs.das.learning.kinds import kind_of
 from jaxsched.envs.das.learning.recipe import play_env
+from jaxsched.envs.das.paper import SECONDS_PER_JOB
 from jaxsched.types import Array, PyTree
 
 BATCH, QUICK_BATCH = 256, 32

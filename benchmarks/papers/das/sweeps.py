@@ -16,12 +16,12 @@ from benchmarks.papers.das.common import (
     INTERVALS,
     JCT,
     geometric_ratio,
+    heuristics_on,
     label,
     mean_ratio,
     outcome,
     ratio_bars,
     recipe_of,
-    rules,
     study,
     test_tables,
     train,
@@ -111,7 +111,7 @@ def prior_means(lab: Lab) -> Outcome:
     samples = _changed(lab, clusters, changes)
     tables = test_tables(lab)
     for cluster in clusters:
-        samples[cluster] |= rules(lab, (BASE, "random"), cluster, tables)
+        samples[cluster] |= heuristics_on(lab, (BASE, "random"), cluster, tables)
     cells: list[list[Any]] = [
         [cluster, name, *(geometric_ratio(row[name], row[BASE], m) for m in (JCT, FEE))]
         for cluster, row in samples.items()
@@ -171,7 +171,7 @@ def loads(lab: Lab) -> Outcome:
     for load, tables in episodes.items():
         for cluster in clusters:
             lab.say(f"playing {load} load on the {cluster} cluster")
-            played = rules(lab, (BASE,), cluster, tables)
+            played = heuristics_on(lab, (BASE,), cluster, tables)
             played |= {name: lab.play(p, tables) for name, p in trained[cluster].items()}
             key = f"{load}, {cluster}"
             samples[key] = played

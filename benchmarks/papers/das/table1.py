@@ -6,7 +6,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from benchmarks.papers.das import published
 from benchmarks.papers.das.common import (
     BASE,
     CLUSTERS,
@@ -20,27 +19,28 @@ from benchmarks.papers.das.common import (
     NUM_SHIPPED,
     first_episodes,
     geometric_ratio,
+    heuristics_on,
     mean_ratio,
     more_tables,
     outcome,
     ratio_bars,
-    rules,
     test_tables,
     train,
     values_of,
 )
-from benchmarks.papers.das.published import ACCEPTED, MEAN_ACCEPTED, TABLE_1, Accepted
 from benchmarks.papers.lab import Lab
 from benchmarks.papers.outcome import Check, Outcome, Table, at_most, not_judged, reported, show
 from benchmarks.papers.policies import Policies
 from benchmarks.papers.samples import Sample, mean_of
+from jaxsched.envs.das import paper as published
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.learning import kinds
+from jaxsched.envs.das.paper import ACCEPTED, MEAN_ACCEPTED, TABLE_1, Accepted
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.results.statistics import ratio_interval
 from jaxsched.types import PyTree
 
-RULES = (*HEURISTICS, "linear", "random")
+WITHOUT_WEIGHTS = (*HEURISTICS, "linear", "random")
 UNTRAINED = "untrained"
 SLOW_EPISODES = {
     "mosa": {"small": LEAST, "medium": LEAST, "large": LEAST},
@@ -93,9 +93,9 @@ def _play(
     lab: Lab, cluster: str, tables: Sequence[JobTable], trained: Mapping[str, Policies]
 ) -> dict[str, Sample]:
     """Everyone on one cluster, in the order of the tables."""
-    samples = rules(lab, RULES, cluster, tables)
+    samples = heuristics_on(lab, WITHOUT_WEIGHTS, cluster, tables)
     for name, counts in _slow_episodes(lab).items():
-        samples |= rules(lab, (name,), cluster, tables[: counts[cluster]])
+        samples |= heuristics_on(lab, (name,), cluster, tables[: counts[cluster]])
     for name, policies in trained.items():
         lab.say(f"playing {name} on the {cluster} cluster")
         samples[name] = lab.play(policies, tables)
@@ -161,7 +161,7 @@ def _cluster_checks(samples: Samples, cluster: str) -> list[Check]:
         best = min(HEURISTICS, key=lambda name: row[name][JCT].mean())
         item = f"{cluster}: mean JCT over the best heuristic's, {best} (target)"
         ratio = ratio_interval(row["DAS"][JCT], row[best][JCT])
-        paper = f"{published.BEST_RATIO[cluster]:.3f}"
+        paper = f"{published.best_ratio(cluster).jct:.3f}"
         checks.append(at_most(item, paper, ratio, 1.0, shown=_three))
     return checks
 

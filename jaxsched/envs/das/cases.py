@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -19,6 +20,7 @@ from jaxsched.envs.das.traces import das_stream
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
 from jaxsched.systems.cases import keyed, list_of
+from jaxsched.traces.csv_tables import read_tables
 from jaxsched.types import Array, TimeStep
 
 STATIC = (
@@ -37,10 +39,12 @@ STATIC = (
     "reward_mode",
 )
 WHOLE = ("finished", "steps")
+LEAST_ROOM = 32  # jobs
 HASH_RANGE = 1000
 SALT_STEP = 1000003
 CLUSTERS = {"small": 8, "medium": 16, "large": 32}
-TABLE_RULES = ("fifo_firstfit", "fifo_loadbalance", "drf_firstfit", "drf_loadbalance", "tetris")
+TABLE_POLICIES = ("fifo_firstfit", "fifo_loadbalance", "drf_firstfit", "drf_loadbalance", "tetris")
+SHIPPED_TABLE = "workload_20000.csv"
 TABLE_METRICS = ("avg_jct_min", "avg_fee", "avg_inflation", "utilization", "makespan", "return")
 
 
@@ -70,11 +74,23 @@ def _walk_process(case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def environment_of(case: Mapping[str, Any]) -> tuple[DAS, Params]:
-    """The environment of a case and the parameters of its job table."""
+    """The environment of a case and the parameters of its job table, with room for more jobs."""
     config = keyed(case.get("config", {}), "config", (*STATIC, *SCALARS))
     env = DAS(**{name: config[name] for name in STATIC if name in config})
     table = from_records(list_of(case, "jobs"), schema=GANG_JOBS)
-    return env, env.params([table], **{n: config[n] for n in SCALARS if n in config})
+    params = env.params([table], **{n: config[n] for n in SCALARS if n in config})
+    return env, with_room(params)
+
+
+def with_room(params: Params) -> Params:
+    """Parameters that play alike, of one of a few sizes: cases of such a size share programs."""
+    room = max(LEAST_ROOM, 1 << (params.max_jobs - 1).bit_length())
+    behind = ((0, room - params.max_jobs), (0, 0))
+    return params._replace(
+        rows=jnp.pad(params.rows, behind, mode="edge"),  # the last row is the empty one
+        submitted_sum=jnp.pad(params.submitted_sum, behind, mode="edge"),
+        places=jnp.arange(room, dtype=jnp.int32),
+    )
 
 
 def hash_values(a: Any, b: Any, c: Any) -> np.ndarray:
@@ -181,7 +197,7 @@ def _episode(case: Mapping[str, Any]) -> dict[str, Any]:
         trajectory.append(_row(len(trajectory), seen, timestep))
     return {
         "metrics": _metrics(env, params, records),
-        "jobs": _jobs(records),
+        "jobs": _jobs(params, records),
         "trajectory": trajectory,
     }
 
@@ -212,10 +228,11 @@ def _metrics(env: DAS, params: Params, records: rec.Records) -> dict[str, Any]:
     return {n: int(v[0]) if n in WHOLE else float(v[0]) for n, v in values.items()}
 
 
-def _jobs(records: rec.Records) -> list[dict[str, Any]]:
+def _jobs(params: Params, records: rec.Records) -> list[dict[str, Any]]:
     """Start, finish (None before) and machines of each job."""
+    count = int(params.num_jobs[0])
     start, finish, machines = (
-        np.asarray(x) for x in (records.start, records.finish, records.machines)
+        np.asarray(x)[:count] for x in (records.start, records.finish, records.machines)
     )
     return [
         {
@@ -265,29 +282,47 @@ def table_results(
     *,
     segments: Sequence[int] | None = None,
 ) -> dict[str, Any]:
-    """Metrics of the rules on episodes cut from a long table.
+    """Metrics of the heuristics on episodes cut from a long table.
 
     Args:
-      case: with ``segment_starts`` and ``segment_length``.
-      table: the table; the shipped workload by default.
+      case: with ``segment_starts`` and ``segment_length``; where its ``expect`` lists results (by
+        cluster and policy, as ``small/tetris``), only those are found.
+      table: the table; the one that the case names by default.
       segments: which of the episodes to play; all by default.
     """
-    table = das_stream() if table is None else table
+    table = _named_table(case.get("table")) if table is None else table
     starts = list_of(case, "segment_starts")
     starts = starts if segments is None else [starts[index] for index in segments]
     length = case.get("segment_length")
     if not isinstance(length, int) or isinstance(length, bool):
         raise JaxschedError(f"segment_length is {length!r}; accepted: a whole number")
+    known = [f"{cluster}/{policy}" for cluster in CLUSTERS for policy in TABLE_POLICIES]
+    wanted = keyed(case.get("expect", dict.fromkeys(known)), "expect", known)
     found: dict[str, Any] = {}
     for cluster, num_servers in CLUSTERS.items():
         env = DAS(num_servers=num_servers)
         params = env.params([table], starts=starts, episode_jobs=length)
-        for name in TABLE_RULES:
-            values = play_rule(env, name, params)
-            found[f"{cluster}/{name}"] = {key: values[key].tolist() for key in TABLE_METRICS}
+        for policy in TABLE_POLICIES:
+            if f"{cluster}/{policy}" in wanted:
+                values = play_heuristic(env, policy, params)
+                found[f"{cluster}/{policy}"] = {key: values[key].tolist() for key in TABLE_METRICS}
     return found
 
 
-def play_rule(env: DAS, name: str, params: Params) -> dict[str, np.ndarray]:
-    """Metrics of a rule on every episode of ``params``, float64 ``[E]``."""
+def _named_table(name: Any) -> JobTable:
+    """The table that a case names: the path of a file, or the name of the shipped one."""
+    if name in (SHIPPED_TABLE, f"{SHIPPED_TABLE}.gz"):
+        return das_stream()
+    if not isinstance(name, str) or not Path(name).is_absolute():
+        raise JaxschedError(
+            f"table is {name!r}; accepted: {SHIPPED_TABLE}, or the whole path of a file"
+        )
+    tables = read_tables(name, schema=GANG_JOBS)
+    if len(tables) != 1:
+        raise JaxschedError(f"table: {name} holds {len(tables)} tables; accepted: one")
+    return tables[0]
+
+
+def play_heuristic(env: DAS, name: str, params: Params) -> dict[str, np.ndarray]:
+    """Metrics of a heuristic on every episode of ``params``, float64 ``[E]``."""
     return rec.play(env, baseline(name, env), params)

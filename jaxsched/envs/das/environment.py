@@ -217,10 +217,13 @@ class DAS(Environment):
         return decisions + events
 
     def observation_spec(self, params: Params) -> Any:
-        """Specs of the parts of an observation."""
+        """Specs of the parts of an observation; of a job's entries its age can be the largest."""
         del params
+        largest_age = tables.NEVER / obs.DAY_S
         parts: dict[str, Any] = dict(
-            jobs=ArraySpec((self.window, len(obs.JOB_NAMES)), jnp.float32, minimum=0.0),
+            jobs=ArraySpec(
+                (self.window, len(obs.JOB_NAMES)), jnp.float32, minimum=0.0, maximum=largest_age
+            ),
             machines=ArraySpec(
                 (self.num_servers, len(obs.MACHINE_NAMES)), jnp.float32, minimum=0.0, maximum=1.0
             ),
@@ -229,11 +232,16 @@ class DAS(Environment):
         return Observation(**parts)
 
     def action_spec(self, params: Params | None = None) -> dict[str, ArraySpec]:
-        """Specs of the two agents' parts of an action."""
+        """Specs of the two agents' parts of an action.
+
+        Only the order of the numbers counts, so that nothing is lost within the bounds; numbers
+        outside mean what they say.
+        """
         del params
+        shapes = {"priority": (self.window,), "affinity": (self.window, self.num_servers)}
         return {
-            "priority": ArraySpec((self.window,), jnp.float32),
-            "affinity": ArraySpec((self.window, self.num_servers), jnp.float32),
+            name: ArraySpec(shape, jnp.float32, minimum=-1.0, maximum=1.0)
+            for name, shape in shapes.items()
         }
 
     def decides(self, state: State) -> Array:
@@ -258,7 +266,7 @@ class DAS(Environment):
         zero, true = jnp.int32(0), jnp.bool_(True)
         submitted = tables.submitted_by(params, episode, zero, zero)
         draws = None
-        window = window_of(params, episode, jnp.arange(self.window))
+        window = window_of(params, episode, jnp.arange(self.window, dtype=jnp.int32))
         if self.sampling == "random":
             draws = Draws(key, zero, submitted, as_set(params, zero, submitted))
             window = draw_window(params, episode, draws, self.window)
@@ -285,7 +293,7 @@ class DAS(Environment):
             time=zero,
             decides=~true,
             window=jnp.full(self.window, NOBODY, jnp.int32),
-            order=jnp.arange(self.window),
+            order=jnp.arange(self.window, dtype=jnp.int32),
             placed=nothing,
             failed=nothing,
             counts=jnp.zeros((self.window, self.num_servers), jnp.int8),

@@ -1,6 +1,6 @@
 """Heuristics of DAS (specification, section 9).
 
-The rules that look at free resources before each placement play the decision on a copy and return
+Those that look at free resources before each placement play the decision on a copy and return
 the affinities that they used (and, for Tetris, the order): the environment then does the same.
 
 Axes: ``N`` slots, ``M`` machines; free resources are in whole numbers.
@@ -41,7 +41,7 @@ RULES = {
     "eager": ("fifo", "firstfit"),
     "lazy": ("fifo", "firstfit"),
 }
-"""Order and placement of each rule but Tetris; ``lazy`` is meant for the lazy environment."""
+"""Order and placement of each heuristic but Tetris; ``lazy`` is meant for the lazy environment."""
 NAMES = (*RULES, "tetris")
 
 
@@ -49,12 +49,14 @@ def baseline(name: str, env: DAS) -> Policy:
     """The policy of that name; ``lazy`` needs an environment with the option ``lazy``.
 
     Raises:
-      JaxschedError: unknown name, or a rule that this cluster has no exact form of.
+      JaxschedError: unknown name, or a heuristic that this cluster has no exact form of.
     """
     if name not in NAMES:
         raise JaxschedError(f"das: unknown policy {name!r}; known are {', '.join(NAMES)}")
     if name == "lazy" and not env.lazy:
-        raise JaxschedError("das: the rule lazy plays in a lazy environment; accepted: lazy=True")
+        raise JaxschedError(
+            "das: the heuristic lazy plays in a lazy environment; accepted: lazy=True"
+        )
     if name == "tetris":
         _check_tetris(env.cluster)
         decide: Callable[[State], Action] = partial(tetris, env)

@@ -23,7 +23,7 @@ MOSA_ITERATIONS, MALO_ITERATIONS, MALO_POPULATION = 50, 100, 50
 
 def first_candidate(env: DAS, real: Array) -> Action:
     """First come first served, first fit, within [-1, 1]."""
-    count = jnp.maximum(jnp.sum(real), 1)
+    count = jnp.maximum(jnp.sum(real, dtype=jnp.float32), 1.0)
     row = -jnp.arange(env.num_servers, dtype=jnp.float32) / env.num_servers
     return {
         "priority": -jnp.arange(env.window, dtype=jnp.float32) / count,
@@ -34,10 +34,10 @@ def first_candidate(env: DAS, real: Array) -> Action:
 def neighbour(real: Array, key: PRNGKey, candidate: Action) -> Action:
     """Draw the priority or the affinities of one real slot anew."""
     slot_key, coin_key, value_key, row_key = jax.random.split(key, 4)
-    chance = jax.random.gumbel(slot_key, real.shape)
+    chance = jax.random.gumbel(slot_key, real.shape, jnp.float32)
     slot = jnp.argmax(jnp.where(real, chance, -jnp.inf))
     priority, affinity = candidate["priority"], candidate["affinity"]
-    orders = jax.random.bernoulli(coin_key)
+    orders = jax.random.bernoulli(coin_key, jnp.float32(0.5))
     value = jax.random.uniform(value_key, (), priority.dtype, -1.0, 1.0)
     row = jax.random.uniform(row_key, affinity.shape[1:], affinity.dtype, -1.0, 1.0)
     here = jnp.arange(real.shape[0]) == slot

@@ -14,7 +14,6 @@ from benchmarks.papers.das import (
     PAPER,
     common,
     heuristics,
-    published,
     significance,
     speed,
     states,
@@ -27,6 +26,7 @@ from benchmarks.papers.policies import Policies
 from benchmarks.papers.settings import Settings
 from benchmarks.papers.store import Store
 from jaxsched.core.policies import Policy, View, no_memory
+from jaxsched.envs.das import paper as published
 from jaxsched.envs.das.jobs import GANG_JOBS
 from jaxsched.envs.das.learning import kinds
 from jaxsched.envs.das.learning.recipe import variants

@@ -57,7 +57,7 @@ def states():
 
 def test_recovered_numbers_are_those_of_the_state(states):
     state, seen = states
-    got = jax.vmap(partial(recover, ENV))(seen)
+    got = jax.jit(jax.vmap(partial(recover, ENV)))(seen)
     demand = jax.vmap(lambda state: state.window.demand)(state)
     real = np.asarray(seen.real)
     assert real.sum() > 20 and not real.all()
@@ -66,7 +66,7 @@ def test_recovered_numbers_are_those_of_the_state(states):
         *zip(np.moveaxis(got.requests, -1, 0), demand.requests, strict=True),
     ]:
         np.testing.assert_array_equal(mine, np.where(real, theirs, 0))
-    free = jax.vmap(ENV.cluster.free)(state.used)
+    free = jax.jit(jax.vmap(ENV.cluster.free))(state.used)
     np.testing.assert_array_equal(np.moveaxis(got.free, -1, 0), jnp.stack(free))
     for step, slot in np.argwhere(real):
         requests = np.asarray(got.requests[step, slot])
@@ -120,7 +120,7 @@ def test_the_search_starts_from_fifo_loadbalance():
 
 def test_the_start_orders_by_slot_and_prefers_free_machines(states):
     _, seen = states
-    action = jax.vmap(partial(decide_linear, ENV, init_linear(jax.random.key(0), None)))(seen)
+    action = decided(init_linear(jax.random.key(0), None), seen)
     assert (np.diff(action["priority"]) < 0).all()
     expected = np.broadcast_to(seen.machines[:, None, :, 1], action["affinity"].shape)
     np.testing.assert_allclose(action["affinity"], expected, atol=1e-6)
@@ -129,8 +129,8 @@ def test_the_start_orders_by_slot_and_prefers_free_machines(states):
 def test_the_other_start_takes_jobs_of_fewest_gpus_first(states):
     _, seen = states
     weights = init_linear(jax.random.key(0), None, "fewest_gpus")
-    action = jax.vmap(partial(decide_linear, ENV, weights))(seen)
-    gpus = jax.vmap(lambda o: recover(ENV, o).num_gpus)(seen)
+    action = decided(weights, seen)
+    gpus = jax.jit(jax.vmap(lambda o: recover(ENV, o).num_gpus))(seen)
     np.testing.assert_allclose(action["priority"], -gpus / 64.0, atol=1e-6)
     assert len(np.unique(np.asarray(gpus))) > 3
 
@@ -166,13 +166,21 @@ def test_dummy_slots_do_not_matter(states, junk):
 def test_every_weight_matters(states):
     """No feature is constant, or the copy of another, over a played episode."""
     _, seen = states
-    known = jax.vmap(partial(recover, ENV))(seen)
-    busy = np.asarray(seen.real.any(axis=-1))
-    loads = jax.vmap(lambda r: jnp.stack(linear.load_features(ENV, r)))(known)[busy]
-    jobs = jax.vmap(lambda r: jnp.stack(linear.job_features(ENV, r), -1))(known)[seen.real]
-    place = jax.vmap(lambda r, net: jnp.stack(linear.place_features(ENV, r, net), -1))(
-        known, seen.machines[..., 3]
-    )[seen.real].reshape(-1, len(linear.PLACE_FEATURES))
+
+    @jax.jit
+    @jax.vmap
+    def features(seen):
+        known = recover(ENV, seen)
+        return (
+            jnp.stack(linear.load_features(ENV, known)),
+            jnp.stack(linear.job_features(ENV, known), -1),
+            jnp.stack(linear.place_features(ENV, known, seen.machines[..., 3]), -1),
+        )
+
+    loads, jobs, place = map(np.asarray, features(seen))
+    real = np.asarray(seen.real)
+    loads, jobs = loads[real.any(axis=-1)], jobs[real]
+    place = place[real].reshape(-1, len(linear.PLACE_FEATURES))
     for names, rows in (
         (linear.LOADS, loads),
         (linear.JOB_FEATURES, jobs),

@@ -281,14 +281,15 @@ def test_load_balance_is_played_job_by_job():
     machines = np.ones((M, 5), "f4")
     machines[:, 1] = [6 / 8, 8 / 8, 5 / 8]
     seen = Observation(jnp.asarray(jobs), jnp.asarray(machines), jnp.arange(N) < 3)
-    rows = load_balance_rows(ENV, seen, fifo_priority(ENV))
+    balanced = jit(partial(load_balance_rows, ENV))
+    rows = balanced(seen, fifo_priority(ENV))
     np.testing.assert_array_equal(rows[:3], [[6, 8, 5], [6, 0, 5], [6, 0, 5]])
-    rows = load_balance_rows(ENV, seen, -fifo_priority(ENV))
+    rows = balanced(seen, -fifo_priority(ENV))
     np.testing.assert_array_equal(rows[:3], [[6, 0, 5], [6, 8, 5], [6, 8, 5]])
 
 
 def test_groups_are_those_of_lloyd():
-    env = DAS(num_servers=M, window=6)
+    grouped = jit(partial(job_groups, DAS(num_servers=M, window=6)))
     for seed in range(3):
         seen = observations(seed, slots=6)
         rows, real = np.asarray(seen.jobs), np.asarray(seen.real)
@@ -304,7 +305,7 @@ def test_groups_are_those_of_lloyd():
                     for q, c in enumerate(centroids)
                 ]
             )
-        got, group = job_groups(env, seen)
+        got, group = grouped(seen)
         np.testing.assert_allclose(got, centroids, atol=1e-6)
         np.testing.assert_array_equal(group[:count], member[:count])
 
@@ -312,11 +313,11 @@ def test_groups_are_those_of_lloyd():
 def test_rivals_leave_the_other_part_to_the_rule():
     seen = seen_by("dl2")
     action, _ = agents_of("dl2").sample(params_of("dl2"), seen, None, KEY)
-    rows = jax.vmap(lambda o, p: load_balance_rows(ENV, o, p))(seen, action["priority"])
+    rows = jit(jax.vmap(partial(load_balance_rows, ENV)))(seen, action["priority"])
     np.testing.assert_array_equal(action["affinity"], rows)
     action = agents_of("rifling").greedy(params_of("rifling"), seen, None)
     np.testing.assert_allclose(action["priority"], [-np.arange(N) / N] * B, rtol=1e-6)
-    _, group = job_groups(ENV, jax.tree.map(lambda x: x[0], seen))
+    _, group = jit(partial(job_groups, ENV))(jax.tree.map(lambda x: x[0], seen))
     rows = np.asarray(action["affinity"][0])
     for slot in range(N):
         np.testing.assert_array_equal(rows[slot], rows[int(jnp.argmax(group == group[slot]))])
@@ -327,6 +328,8 @@ def test_the_policy_of_one_environment_acts_as_the_agents(name):
     """Decision by decision, keeping what earlier ones tell in place of the decisions."""
     agents, params = agents_of(name), params_of(name)
     policy = das_policy(ENV, NETWORKS[name])
+    act = jit(lambda seen, memory: policy.act(params, memory, View(seen, None, None, None), KEY))
+    add = jit(jax.vmap(push))
     memory = policy.init(None)
     history = None
     for step in range(T):
@@ -335,13 +338,12 @@ def test_the_policy_of_one_environment_acts_as_the_agents(name):
             history = history or jax.tree.map(jnp.zeros_like, seen.history)
             seen = Remembered(seen.observation, history)
         expected = agents.greedy(params, seen, None)
-        view = View(jax.tree.map(lambda x: x[0], plain(seen)), None, None, None)
-        action, memory = policy.act(params, memory, view, KEY)
+        action, memory = act(jax.tree.map(lambda x: x[0], plain(seen)), memory)
         for part, value in expected.items():
             np.testing.assert_allclose(action[part], value[0], atol=1e-4)
         if name in WALKS:
             due = jax.vmap(is_decision)(seen.observation)
-            history = jax.vmap(push)(history, seen.observation, expected["affinity"], due)
+            history = add(history, seen.observation, expected["affinity"], due)
 
 
 def test_rivals_play_without_memory():

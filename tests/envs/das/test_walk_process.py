@@ -158,6 +158,40 @@ def test_golden(path):
         np.testing.assert_allclose(got[name], expected, rtol=1e-6, atol=1e-8, err_msg=name)
 
 
+def dense_graph_process(case, slot):
+    """Mean and latent covariance of a slot by the textbook, with one number per pair of graphs."""
+    config, given = case["config"], {name: np.array(x) for name, x in case["inputs"].items()}
+    jobs, machines = (
+        np.concatenate([given[f"{name}_hist"], given[name][None]]) for name in ("shat", "sc")
+    )
+    graphs = graphs_by_definition(jobs, machines, config["rho"], config["product"])[:, slot]
+    kernel = np.array(
+        [[kernel_by_definition(a, b, config["beta"]).mean() for b in graphs] for a in graphs]
+    )
+    seen = given["valid"][:, slot] > 0
+    now = kernel[-1, :-1][seen]
+    noisy = kernel[:-1, :-1][np.ix_(seen, seen)] + config["sigma2"] * np.eye(seen.sum())
+    gain = np.linalg.solve(noisy, now)
+    mean = given["mean_now"][slot] + gain @ (given["Y"] - given["mean_hist"])[seen, slot]
+    return mean, (kernel[-1, -1] - gain @ now) * np.eye(len(mean))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_case_of_graphs_has_whole_covariances(path):
+    case = load(path)
+    case["config"] |= {"kernel": "graph"}
+    got = wp.golden(case)
+    assert np.shape(got["cov"]) == np.shape(case["expect"]["cov"])
+    for slot, action in enumerate(case["inputs"]["action"]):
+        mean, latent = dense_graph_process(case, slot)
+        np.testing.assert_allclose(got["mean"][slot], mean, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(got["cov"][slot], latent, rtol=1e-6, atol=1e-8)
+        noise = case["config"]["sigma2"] * np.eye(len(mean))
+        normal = scipy.stats.multivariate_normal(mean, latent + noise)
+        assert got["log_prob"][slot] == pytest.approx(normal.logpdf(action), rel=1e-6)
+        assert got["entropy"][slot] == pytest.approx(normal.entropy(), rel=1e-6)
+
+
 def test_golden_files_are_there():
     assert [path.stem for path in FILES] == ["rwgp_kronecker_zero_mean", "rwgp_node"]
 

@@ -213,7 +213,8 @@ def sequence_of(observation: Remembered, affinity: Array | None) -> Sequence:
     past = jax.tree.map(lambda x: x[0], history)  # [B, tau, ...]
     now = batch_first(now)
     if affinity is None:
-        affinity = jnp.zeros((steps, *past.action.shape[:1], *past.action.shape[2:]))
+        shape = (steps, *past.action.shape[:1], *past.action.shape[2:])
+        affinity = jnp.zeros(shape, past.action.dtype)
 
     def join(earlier: Array, later: Array) -> Array:
         return jnp.concatenate([earlier, later], axis=1)
@@ -224,8 +225,10 @@ def sequence_of(observation: Remembered, affinity: Array | None) -> Sequence:
     executed = jax.lax.stop_gradient(jnp.where(joined.real[..., None], executed, 0.0))
 
     # A step looks at the last decisions before it, as many as its history holds.
-    before = jnp.cumsum(happened, axis=-1) - happened  # [B, S], decisions before each
-    position = jnp.arange(happened.shape[-1])
+    before = (
+        jnp.cumsum(happened, axis=-1, dtype=jnp.int32) - happened
+    )  # [B, S], decisions before each
+    position = jnp.arange(happened.shape[-1], dtype=jnp.int32)
     age = before[:, length:, None] - before[:, None, :]
     held = jnp.sum(batch_first(history.valid), axis=-1)[..., None]
     earlier = position[None, :] < position[length:, None]

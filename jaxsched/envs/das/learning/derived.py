@@ -52,9 +52,9 @@ def load_features(env: DAS, known: Recovered) -> Array:
     wait (log); share of GPUs free; most free GPUs on a machine.
     """
     total = env.num_servers * env.gpus_per_server
-    count = jnp.sum(known.real)
+    count = jnp.sum(known.real, dtype=jnp.float32)
     asked = jnp.sum(known.num_gpus) / total
-    wait = jnp.sum(known.wait_s) / jnp.maximum(count, 1)
+    wait = jnp.sum(known.wait_s) / jnp.maximum(count, 1.0)
     free = known.free[:, 0]
     return jnp.stack(
         [
@@ -91,11 +91,14 @@ def _derived(env: DAS, known: Recovered) -> tuple[Array, Array, Array]:
     )
     jobs = jnp.concatenate([jobs, jnp.broadcast_to(load, (*gpus.shape, load.size))], axis=-1)
     free = known.free[:, 0]
+    waiting, placeable = (
+        jnp.sum(counted, axis=0, dtype=jnp.float32) for counted in (known.real, known.fit >= 1)
+    )
     machines = jnp.stack(
         [
             free / jnp.maximum(jnp.max(free), 1),
             free == env.gpus_per_server,
-            jnp.sum(known.fit >= 1, axis=0) / jnp.maximum(jnp.sum(known.real), 1),
+            placeable / jnp.maximum(waiting, 1.0),
         ],
         axis=-1,
     )
@@ -104,7 +107,7 @@ def _derived(env: DAS, known: Recovered) -> tuple[Array, Array, Array]:
     )
     taken = jnp.minimum(known.fit, known.instances[:, None])[..., None] * known.requests[:, None]
     left = known.free - taken
-    capacity = jnp.array([env.gpus_per_server, env.cpus_per_server])
+    capacity = jnp.array([env.gpus_per_server, env.cpus_per_server], jnp.float32)
     pairs = jnp.concatenate([share[..., None], share[..., None] >= 1, left[..., :2] / capacity], -1)
     on_one = jnp.max(share, axis=-1) >= 1
     pairs = jnp.concatenate([pairs, jnp.where(on_one[:, None, None], pairs, 0)], axis=-1)

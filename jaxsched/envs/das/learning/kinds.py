@@ -115,8 +115,8 @@ def init_weights(kind: str, env: DAS, key: PRNGKey, specs: Specs) -> PyTree:
     return agents_of(which, env, network).init(key, specs)
 
 
-def teacher_of(rule: str, policy: str, env: DAS, network: DASNetwork) -> Policy:
-    """A rule as the teacher of a policy, on the environment that the policy learns in.
+def teacher_of(name: str, policy: str, env: DAS, network: DASNetwork) -> Policy:
+    """A heuristic (or the linear rule) as a teacher, on the environment that the policy learns in.
 
     Its priorities and affinities are squeezed into (-1, 1), in which the networks' means lie;
     priorities of first come first served are ``-i / N``. To DAS, jobs that cannot be placed now are
@@ -124,9 +124,9 @@ def teacher_of(rule: str, policy: str, env: DAS, network: DASNetwork) -> Policy:
     is learnt is the order of those that count.
 
     Raises:
-      JaxschedError: no such rule.
+      JaxschedError: no such heuristic.
     """
-    chosen = linear_policy(env, found_rule(env)) if rule == "linear" else baseline(rule, env)
+    chosen = linear_policy(env, found_rule(env)) if name == "linear" else baseline(name, env)
     remembers = policy == "das" and network.remembers
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
@@ -138,7 +138,7 @@ def teacher_of(rule: str, policy: str, env: DAS, network: DASNetwork) -> Policy:
         action = squeezed(action, seen.real)
         if policy == "das" and env.on_no_fit == "skip":
             action["priority"] = jnp.where(fits_now(env, seen), action["priority"], LAST)
-        if rule.startswith("fifo"):
+        if name.startswith("fifo"):
             action["priority"] = fifo_priority(env)
         return action, memory
 
@@ -158,7 +158,8 @@ def squeezed(action: dict[str, Array], real: Array) -> dict[str, Array]:
     affinities likewise among the machines of each row (ties share their mean). NaN comes last.
     """
     action = jax.tree.map(lambda x: jnp.where(jnp.isnan(x), -jnp.inf, x), action)
-    rank, count = rank_of(action["priority"], real), jnp.maximum(jnp.sum(real), 1)
+    rank = rank_of(action["priority"], real).astype(jnp.float32)
+    count = jnp.maximum(jnp.sum(real, dtype=jnp.float32), 1.0)
     affinity = action["affinity"]
     better = jnp.sum(affinity[:, None, :] > affinity[:, :, None], axis=-1)
     worse = jnp.sum(affinity[:, None, :] < affinity[:, :, None], axis=-1)

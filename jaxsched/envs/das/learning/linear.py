@@ -68,8 +68,8 @@ def init_linear(key: PRNGKey, specs: Specs | None, order: StartOrder = "fifo") -
     """Jobs in a plain order on the machine with most free GPUs: where the search starts."""
     del key, specs
     column = JOB_FEATURES.index(SORTED_BY[order])
-    weights = jnp.zeros((len(LOADS), len(JOB_FEATURES))).at[0, column].set(-1.0)
-    place = jnp.zeros((len(SPLITS), len(PLACE_FEATURES))).at[:, 0].set(1.0)
+    weights = jnp.zeros((len(LOADS), len(JOB_FEATURES)), jnp.float32).at[0, column].set(-1.0)
+    place = jnp.zeros((len(SPLITS), len(PLACE_FEATURES)), jnp.float32).at[:, 0].set(1.0)
     return LinearParams(weights, place)
 
 
@@ -144,7 +144,7 @@ def job_features(env: DAS, seen: Recovered) -> list[Array]:
     slots = seen.real.shape[0]
     gpus, each = seen.num_gpus, jnp.maximum(seen.requests[:, 0], 1.0)
     return [
-        jnp.arange(slots) / slots,
+        jnp.arange(slots, dtype=jnp.float32) / slots,
         jnp.log2(jnp.maximum(gpus, 1.0)) / 6.0,
         gpus / 64.0,
         jnp.log1p(seen.wait_s / 600.0) / 5.0,
@@ -160,7 +160,7 @@ def place_features(env: DAS, seen: Recovered, free_net: Array) -> list[Array]:
     taken = jnp.minimum(seen.fit, seen.instances[:, None])
     left = seen.free[None] - taken[..., None] * seen.requests[:, None]
     shape = seen.fit.shape
-    free = seen.free / jnp.array([env.gpus_per_server, env.cpus_per_server, env.mem_per_server])
+    free = seen.free / jnp.array(env.cluster.capacity, jnp.float32)
     wide = [jnp.broadcast_to(column, shape) for column in (*free.T, free_net)]
     return [
         *wide,

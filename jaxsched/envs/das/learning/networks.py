@@ -27,6 +27,7 @@ Mean = Literal["learned", "zero"]
 STD_FLOOR = 1e-3
 SIGMA_FLOOR = 0.05
 BETA_MOST = 2.0
+FLOAT = jnp.float32  # of all weights
 SMALL = nn.initializers.normal(0.01)  # of the heads: actions of a new policy are near 0
 
 
@@ -188,25 +189,25 @@ class Trunk(nn.Module):
         scores = jnp.einsum("...ihd,...jhd->...hij", query, key) / depth**0.5
         scores = jnp.where(real[..., None, None, :], scores, -1e9)
         mixed = jnp.einsum("...hij,...jhd->...ihd", jax.nn.softmax(scores, axis=-1), value)
-        output = self.param("output", nn.initializers.lecun_normal(), (heads, depth, depth))
+        output = self.param("output", nn.initializers.lecun_normal(), (heads, depth, depth), FLOAT)
         mixed = jnp.einsum("...ihd,hdf->...ihf", mixed, output)
         return nn.LayerNorm(name="norm")(z + mixed.reshape(z.shape))
 
     def _combined(self, name: str, jobs: Array, machines: Array) -> Array:
         """A linear function of the products of both embeddings (10.3), ``[..., N, M]``."""
         width = self.options.width
-        bias = self.param(f"{name}_bias", nn.initializers.zeros, ())
+        bias = self.param(f"{name}_bias", nn.initializers.zeros, (), FLOAT)
         if self.options.product == "hadamard":
-            weighted = jobs * self.param(f"{name}_weight", SMALL, (width,))
+            weighted = jobs * self.param(f"{name}_weight", SMALL, (width,), FLOAT)
         else:
             scale = nn.initializers.normal(0.01 / width**0.5)
-            weighted = jobs @ self.param(f"{name}_weight", scale, (width, width))
+            weighted = jobs @ self.param(f"{name}_weight", scale, (width, width), FLOAT)
         return jnp.einsum("...ie,...me->...im", weighted, machines) + bias
 
     def _scales(self) -> WalkScales:
         def positive(name: str, value: float) -> Array:
             start = float(np.log(np.expm1(value)))
-            return nn.softplus(self.param(name, nn.initializers.constant(start), ()))
+            return nn.softplus(self.param(name, nn.initializers.constant(start), (), FLOAT))
 
         rho = positive("rho", self.options.width**0.5)
         beta = jnp.minimum(positive("beta", 1.0), BETA_MOST)

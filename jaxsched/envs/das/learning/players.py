@@ -47,7 +47,7 @@ def das_policy(env: DAS, options: DASNetwork, name: str = "das", play: Play = "g
         if not options.remembers:
             return ()
         columns = env.num_servers // machines
-        return wp.Evidence(jnp.zeros((*shape, size)), jnp.zeros((*shape, columns)))
+        return wp.Evidence(*(jnp.zeros((*shape, n), jnp.float32) for n in (size, columns)))
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
         observation = finite(view.observation)

@@ -1,7 +1,7 @@
 """How DAS and its learned rivals are trained: recipes and the stages that they build.
 
-A recipe may begin with supervised learning from a rule (``imitation``), which the paper does not
-have. Its rivals begin at what they replace: DL2 regresses first-come-first-served priorities
+A recipe may begin with supervised learning from a heuristic (``imitation``), which the paper does
+not have. Its rivals begin at what they replace: DL2 regresses first-come-first-served priorities
 (section 9), RIFLING may learn to rank machines by load balance.
 """
 
@@ -42,7 +42,7 @@ class Imitation:
     """A supervised stage.
 
     Attributes:
-      teacher: a rule of the system.
+      teacher: a heuristic, or the linear rule.
       loop: sizes.
       learner: settings of the regression.
     """
@@ -88,8 +88,8 @@ class Recipe:
       critic: of actions, as the paper's, or of states.
       scale_rates: arrival rates, relative to the tables', that training tables are stretched to;
         several ones show the policy several loads.
-      relative_to: a rule; the dense reward then counts completion time and fee of each training
-        episode relative to what the rule gets on it. In absolute numbers if absent.
+      relative_to: a heuristic; the dense reward then counts completion time and fee of each
+        training episode relative to what it gets there. In absolute numbers if absent.
       fee_weight: of the relative fee, that of the relative completion time being 1.
       play: how the tested policy acts.
       evaluate_every: updates between evaluations on the validation traces.
@@ -142,9 +142,9 @@ class Recipe:
         if not self.loops:
             raise JaxschedError("das: there is nothing to train")
         if self.imitation is not None:
-            check_rule("imitation.teacher", self.imitation.teacher, (*NAMES, "linear"))
+            check_heuristic("imitation.teacher", self.imitation.teacher, (*NAMES, "linear"))
         if self.relative_to is not None:
-            check_rule("relative_to", self.relative_to, NAMES)
+            check_heuristic("relative_to", self.relative_to, NAMES)
             if self.env.reward_mode != "dense":
                 raise JaxschedError(
                     f"das: relative_to needs the dense reward; env.reward_mode is "
@@ -160,8 +160,8 @@ class Recipe:
         return [*loops, self.loop] if self.reinforcement else loops
 
 
-def check_rule(field: str, name: str, known: Sequence[str]) -> None:
-    """Refuse a rule that is not there."""
+def check_heuristic(field: str, name: str, known: Sequence[str]) -> None:
+    """Refuse a heuristic that is not there."""
     if name not in known:
         raise JaxschedError(f"das: {field} is {name!r}; known are {', '.join(known)}")
 
@@ -203,7 +203,7 @@ def play_env(recipe: Recipe) -> DAS:
 def params_of(recipe: Recipe, tables: Sequence[JobTable]) -> Callable[[float], Params]:
     """Function of the training progress that gives the environment's parameters.
 
-    They are made when they are asked for first: a rule may have to play all tables for them.
+    They are made when they are asked for first: a heuristic may have to play all tables for them.
     """
     made = cache(partial(_params, recipe, tables))
     return lambda progress: made()
@@ -220,15 +220,17 @@ def _params(recipe: Recipe, tables: Sequence[JobTable]) -> Params:
     return recipe.env.params(_pieces(stream, recipe))
 
 
-def relative_params(env: DAS, tables: Sequence[JobTable], rule: str, fee_weight: float) -> Params:
-    """Parameters under which the dense reward is relative to a rule's results, table by table.
+def relative_params(
+    env: DAS, tables: Sequence[JobTable], heuristic: str, fee_weight: float
+) -> Params:
+    """Parameters under which the dense reward is relative to a heuristic, table by table.
 
-    The return of an episode is then minus ``dense_scale`` times (completion time over the rule's
-    plus ``fee_weight`` times fee over the rule's).
+    The return of an episode is then minus ``dense_scale`` times (completion time over the
+    heuristic's plus ``fee_weight`` times fee over the heuristic's).
     """
     params = env.params(list(tables))
     plain = replace(env, sampling="first", events_per_step=2)
-    found = rec.play(plain, baseline(rule, plain), params)
+    found = rec.play(plain, baseline(heuristic, plain), params)
     return params._replace(
         jct_ref_min=jnp.asarray(found["avg_jct_min"], jnp.float32),
         fee_ref=jnp.asarray(found["avg_fee"] / fee_weight, jnp.float32),

@@ -44,7 +44,7 @@ def recover(env: DAS, observation: Observation) -> Recovered:
     """Undo the scaling of one observation."""
     real = observation.real
     jobs = jnp.where(real[:, None], observation.jobs, 0.0)
-    capacity = jnp.array([env.gpus_per_server, env.cpus_per_server, env.mem_per_server], float)
+    capacity = jnp.array(env.cluster.capacity, jnp.float32)
     machines = observation.machines
     requests = jnp.round(jobs[:, 1:4] * capacity)
     free = jnp.round(jnp.stack([machines[:, 1], machines[:, 0], machines[:, 2]], -1) * capacity)

@@ -1,6 +1,6 @@
 """The learned rivals of DAS (specification, section 9): DL2 orders jobs, RIFLING places them.
 
-Each learns one part of the action and leaves the other to a rule: DL2 places by load balance,
+Each learns one part of the action and leaves the other to a heuristic: DL2 places by load balance,
 RIFLING takes jobs first come first served. Both are one hidden layer of 64 to a Gaussian per unit.
 
 Axes: ``...`` any batch axes, ``N`` slots, ``M`` machines, ``K`` groups of RIFLING.
@@ -157,7 +157,8 @@ def job_groups(env: DAS, observation: Observation) -> tuple[Array, Array]:
     rows = jnp.where(real[:, None], observation.jobs, 0.0)
     gpus = recover(env, observation).num_gpus
     order = inverse_of(rank_of(-gpus, real))
-    quantiles = (2 * jnp.arange(groups) + 1) * jnp.sum(real) // (2 * groups)
+    odd = 2 * jnp.arange(groups, dtype=jnp.int32) + 1
+    quantiles = odd * jnp.sum(real, dtype=jnp.int32) // (2 * groups)
     centroids = rows[order[quantiles]]
 
     def nearest(centroids: Array) -> Array:
@@ -166,9 +167,9 @@ def job_groups(env: DAS, observation: Observation) -> tuple[Array, Array]:
 
     def body(_: int, centroids: Array) -> Array:
         member = (nearest(centroids)[:, None] == jnp.arange(groups)) & real[:, None]
-        count = jnp.sum(member, axis=0)[:, None]
+        count = jnp.sum(member, axis=0, dtype=jnp.float32)[:, None]
         total = jnp.sum(jnp.where(member[:, :, None], rows[:, None], 0.0), axis=0)
-        return jnp.where(count > 0, total / jnp.maximum(count, 1), centroids)
+        return jnp.where(count > 0, total / jnp.maximum(count, 1.0), centroids)
 
     centroids = jax.lax.fori_loop(0, ROUNDS, body, centroids)
     return centroids, nearest(centroids)

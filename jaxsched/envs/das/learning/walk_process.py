@@ -308,10 +308,13 @@ def golden(case: Mapping[str, Any]) -> dict[str, Any]:
         weights = posterior(seen, jnp.asarray(config["sigma2"], float))
         mean = predict(weights, features, given["mean_now"])
         log_prob, entropy = log_density(weights, features, mean, given["action"])
+        covariance = latent_covariance(weights, features)
+        if config["kernel"] == "graph":  # the same variance for each machine, apart from others
+            covariance = covariance * jnp.eye(mean.shape[-1])
         result = {
             "graph_now_slot0": graph[0],
             "mean": mean,
-            "cov": latent_covariance(weights, features),
+            "cov": covariance,
             "log_prob": log_prob,
             "entropy": entropy,
         }

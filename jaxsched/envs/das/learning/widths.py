@@ -87,7 +87,8 @@ def play_by_width(narrow: NarrowFunction, shared: PyTree, decision: PyTree, real
 
     @jax.custom_batching.custom_vmap
     def run(shared: PyTree, decision: PyTree, real: Array) -> PyTree:
-        branch = jnp.sum(_needed(real) > jnp.array(widths[:-1], jnp.int32))
+        wider = _needed(real) > jnp.array(widths[:-1], jnp.int32)
+        branch = jnp.sum(wider, dtype=jnp.int32)
         return jax.lax.switch(branch, [partial(of_one, w) for w in widths], shared, decision)
 
     @run.def_vmap
@@ -123,7 +124,8 @@ def _(primals: Any, tangents: Any) -> Any:
 
 def _needed(real: Array) -> Array:
     """Slots up to the last real one, int32 ``[...]`` of bool ``[..., N]``."""
-    return jnp.max(jnp.where(real, jnp.arange(1, real.shape[-1] + 1), 0), axis=-1)
+    place = jnp.arange(1, real.shape[-1] + 1, dtype=jnp.int32)
+    return jnp.max(jnp.where(real, place, 0), axis=-1)
 
 
 def _padded(behind: int, x: Array) -> Array:

@@ -154,7 +154,7 @@ def decide(rules: Rules, state: State, priority: Array, affinity: Array) -> Deci
     counts = placement.place_in_order(free, windows.demand_of(rows), affinity, number)
     succeeds = jnp.any(counts > 0, axis=-1)
     if rules.block:
-        index = jnp.arange(rules.window)
+        index = jnp.arange(rules.window, dtype=jnp.int32)
         succeeds &= index < jnp.min(jnp.where(succeeds, rules.window, index))
         counts = jnp.where(succeeds[:, None], counts, 0).astype(jnp.int8)
     placed = succeeds.at[rank].get(mode="promise_in_bounds")

@@ -208,8 +208,8 @@ def matched(empty: Array, placed: Array) -> Array:
     """
     words = bits.to_words(empty)
     counts = bits.count(words)
-    before = jnp.cumsum(counts) - counts
-    within = bits.count(words[:, None] & bits.below(jnp.arange(bits.WORD)))
+    before = jnp.cumsum(counts, dtype=jnp.int32) - counts
+    within = bits.count(words[:, None] & bits.below(jnp.arange(bits.WORD, dtype=jnp.int32)))
     rank = jnp.where(empty, (before[:, None] + within).reshape(-1), -1)
     return bits.nth(as_words(placed), rank, missing=placed.shape[0])
 

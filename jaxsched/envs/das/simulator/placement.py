@@ -64,7 +64,7 @@ def place(free: Free, demand: Demand, affinity: Array) -> Array:
       float32 ``[M]``, instances on each machine; all 0 where the job does not fit as a whole.
     """
     fit = fitting(free, demand)
-    index = jnp.arange(fit.shape[-1])
+    index = jnp.arange(fit.shape[-1], dtype=jnp.int32)
     higher = affinity[:, None] > affinity[None, :]
     tie = (affinity[:, None] == affinity[None, :]) & (index[:, None] < index[None, :])
     earlier = jnp.sum(jnp.where(higher | tie, fit[:, None], 0.0), axis=0)
@@ -91,7 +91,7 @@ def rank_of(priority: Array, member: Array) -> Array:
       member: bool ``[N]``; the others come last, by slot.
     """
     value = jnp.where(member & ~jnp.isnan(priority), priority, -jnp.inf)
-    index = jnp.arange(value.shape[0])
+    index = jnp.arange(value.shape[0], dtype=jnp.int32)
     tie = (value[None, :] == value[:, None]) & (index[None, :] < index[:, None])
     before = (value[None, :] > value[:, None]) | tie
     before = jnp.where(member[None, :] == member[:, None], before, member[None, :])
@@ -100,8 +100,9 @@ def rank_of(priority: Array, member: Array) -> Array:
 
 def inverse_of(rank: Array) -> Array:
     """The slot at each place of the order, int32 ``[P]``, of the slots' places ``[N]``."""
-    index = jnp.arange(rank.shape[0])
-    return jnp.sum(jnp.where(rank[None, :] == index[:, None], index[None, :], 0), axis=-1)
+    index = jnp.arange(rank.shape[0], dtype=jnp.int32)
+    there = jnp.where(rank[None, :] == index[:, None], index[None, :], 0)
+    return jnp.sum(there, axis=-1, dtype=jnp.int32)
 
 
 def rows_in_turn(free: Free, demand: Demand, rank: Array, row: Callable[[Free], Array]) -> Array:
@@ -140,7 +141,7 @@ def place_in_order(free: Free, demand: Demand, affinity: Array, number: Array) -
     Returns:
       Instances on each machine, int8 ``[P, M]``; all 0 where not placed or not tried.
     """
-    tried = jnp.arange(affinity.shape[0]) < number
+    tried = jnp.arange(affinity.shape[0], dtype=jnp.int32) < number
     demand = demand._replace(instances=jnp.where(tried, demand.instances, 0.0))
     return _place_all(free, demand, affinity, number)
 
@@ -190,8 +191,9 @@ def _place_batch(
 
     def some(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         longer, placed = carry
-        turn = jnp.cumsum(longer)
-        lanes = jnp.searchsorted(turn, jnp.arange(1, group + 1))  # out of range: dropped
+        turn = jnp.cumsum(longer, dtype=jnp.int32)
+        wanted = jnp.arange(1, group + 1, dtype=jnp.int32)
+        lanes = jnp.searchsorted(turn, wanted)  # out of range: dropped
         theirs = jax.tree.map(lambda x: x.at[lanes].get(mode="clip"), (free, *tail))
         _, rest = jax.vmap(_place_some)(*theirs)
         return longer & (turn > group), placed.at[lanes].set(rest, mode="drop")

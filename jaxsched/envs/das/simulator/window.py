@@ -86,7 +86,7 @@ def refill(
       The window, and ``entered`` afterwards.
     """
     size = placed.shape[0]
-    place = jnp.arange(size)
+    place = jnp.arange(size, dtype=jnp.int32)
     source = bits.nth(as_words(~placed), place, missing=size)
     stays = source < size
     old = window.job.at[jnp.minimum(source, size - 1)].get(mode="promise_in_bounds")
@@ -98,13 +98,13 @@ def refill(
 def as_set(params: Params, first: Array, end: Array) -> Array:
     """The set of the jobs ``first .. end - 1``, uint32 ``[V]``."""
     words = -(-params.max_jobs // bits.WORD)
-    start = bits.WORD * jnp.arange(words)
+    start = bits.WORD * jnp.arange(words, dtype=jnp.int32)
     return bits.below(end - start) & ~bits.below(first - start)
 
 
 def without(pending: Array, job: Array, leaves: Array) -> Array:
     """The set without the jobs (int32 ``[N]``) that are marked (bool ``[N]``)."""
-    words = jnp.arange(pending.shape[0])
+    words = jnp.arange(pending.shape[0], dtype=jnp.int32)
     here = (job[None, :] // bits.WORD == words[:, None]) & leaves[None, :]
     bit = jnp.left_shift(jnp.uint32(1), (job % bits.WORD).astype(jnp.uint32))
     return pending & ~jnp.sum(jnp.where(here, bit[None, :], 0), axis=1, dtype=jnp.uint32)
@@ -117,8 +117,8 @@ def draw_window(params: Params, episode: Array, draws: Draws, size: int) -> Wind
     ``size`` jobs, all are taken.
     """
     number = jnp.sum(bits.count(draws.pending), dtype=jnp.int32)
-    share = jax.random.uniform(jax.random.fold_in(draws.key, draws.events), (size,))
-    place = jnp.arange(size)
+    share = jax.random.uniform(jax.random.fold_in(draws.key, draws.events), (size,), jnp.float32)
+    place = jnp.arange(size, dtype=jnp.int32)
     surplus = jnp.maximum(number - size, 0)
 
     def draw(k: Array, chosen: Array) -> Array:
@@ -129,16 +129,17 @@ def draw_window(params: Params, episode: Array, draws: Draws, size: int) -> Wind
 
     chosen = jax.lax.fori_loop(0, size, draw, jnp.zeros(size, jnp.int32))
     chosen = jnp.where(surplus > 0, chosen, place)
-    below = jnp.sum(chosen[None, :] < chosen[:, None], axis=-1)
-    ranks = jnp.sum(jnp.where(below[None, :] == place[:, None], chosen[None, :], 0), axis=-1)
+    below = jnp.sum(chosen[None, :] < chosen[:, None], axis=-1, dtype=jnp.int32)
+    found = jnp.where(below[None, :] == place[:, None], chosen[None, :], 0)
+    ranks = jnp.sum(found, axis=-1, dtype=jnp.int32)
     return window_of(params, episode, nth_pending(draws.pending, ranks, params.max_jobs))
 
 
 def nth_pending(pending: Array, ranks: Array, missing: int) -> Array:
     """The jobs of these ranks (int32 ``[N]``) in the set, ``missing`` where there are none."""
     counts = bits.count(pending)
-    until = jnp.cumsum(counts)
-    word = jnp.sum(until[None, :] <= ranks[:, None], axis=-1)
+    until = jnp.cumsum(counts, dtype=jnp.int32)
+    word = jnp.sum(until[None, :] <= ranks[:, None], axis=-1, dtype=jnp.int32)
     found = word < pending.shape[0]
     word = jnp.minimum(word, pending.shape[0] - 1)
     left = ranks - (until - counts)[word]
