@@ -178,6 +178,7 @@ def _rule(name: str, env: Chic) -> Rule:
     if name in INTERVALS_S:
         intervals = OptimusIntervals(capacity=env.capacity, interval=INTERVALS_S[name])
         return Rule(intervals, optimus(intervals)._replace(name=name))
+    env = replace(env, void_outside="ends")  # void comes once the allocation is complete
     if name == "optimus_event":  # has no form in Chic-Pair: its tasks come one by one
         env = replace(env, pair=False)
     return Rule(env, baseline(name, env))
