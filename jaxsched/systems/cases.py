@@ -1,13 +1,21 @@
-"""Checks on what a golden case holds, shared by the systems that run it."""
+"""What the systems that run golden cases share: checks on a case, and programs kept in memory."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
+
+import jax
+import numpy as np
 
 from jaxsched.errors import JaxschedError
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 INT32_END = 2**31
+MOST_PROGRAMS = 2
+"""Compiled programs of a function that are kept; cases that share one come one after the other."""
 
 
 def keyed(value: Any, name: str, known: Sequence[str]) -> Mapping[str, Any]:
@@ -73,3 +81,32 @@ def with_table(case: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
         if os.path.isfile(path):
             return {**case, "table": str(path)}
     raise JaxschedError(f"table: neither {name!r} nor {other!r} lies beside the case")
+
+
+def bounded_programs(
+    num_static: int = 1, most: int = MOST_PROGRAMS
+) -> Callable[[Function], Function]:
+    """``jax.jit`` for runners of cases: only the last few programs of a function stay in memory.
+
+    Args:
+      num_static: so many of the function's first arguments are static (and hashable), such as the
+        environment; all others are trees of arrays. All are given by position.
+      most: programs that are kept. Other static arguments, shapes or dtypes are another program.
+    """
+
+    def decorate(function: Function) -> Function:
+        @lru_cache(maxsize=most)
+        def compiled(static: tuple[Any, ...], layout: Any) -> Callable[..., Any]:
+            del layout
+            return jax.jit(partial(function, *static))
+
+        @wraps(function)
+        def call(*arguments: Any) -> Any:
+            static, traced = arguments[:num_static], arguments[num_static:]
+            leaves, structure = jax.tree.flatten(traced)
+            shapes = tuple((np.shape(leaf), jax.dtypes.result_type(leaf)) for leaf in leaves)
+            return compiled(static, (structure, shapes))(*traced)
+
+        return cast(Function, call)
+
+    return decorate

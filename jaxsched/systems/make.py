@@ -65,5 +65,7 @@ def _tables(
         return tables
     shortest = min(len(table) for table in tables)
     if shortest < num_jobs:
-        raise JaxschedError(f"num_jobs is {num_jobs}; accepted: 1 to {shortest}, the shortest table")
+        raise JaxschedError(
+            f"num_jobs is {num_jobs}; accepted: 1 to {shortest}, the shortest table"
+        )
     return [table.take(slice(0, num_jobs)) for table in tables]

@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Integers, JobTable, validate
+from jaxsched.jobs.draws import MODEL_SHARES, generator, pick
 from jaxsched.traces.describe import describe_tables
 from jaxsched.traces.describe_trace import check_numbers
 from jaxsched.traces.details import details, rounded_up, to_whole
-from jaxsched.traces.draws import MODEL_SHARES, generator, pick
 from jaxsched.traces.trace import Trace
 
 Floats = npt.NDArray[np.float64]

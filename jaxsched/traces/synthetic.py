@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
-from jaxsched.traces.draws import generator, pick
+from jaxsched.jobs.draws import generator, pick
 
 Floats = npt.NDArray[np.float64]
 

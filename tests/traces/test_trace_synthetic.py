@@ -6,8 +6,8 @@ import pytest
 from jaxsched.envs.sched2.workload import SCHED2_WORKLOAD
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import digest_tables, rescale_arrivals, validate
+from jaxsched.jobs.draws import generator, pick
 from jaxsched.traces import describe_tables, generate
-from jaxsched.traces.draws import generator, pick
 
 FIRST_JOBS = {
     "submit_time": [0, 11, 166, 214],

@@ -25,6 +25,7 @@ STATIC = {
     "pair": "pair",
     "max_decisions": "max_decisions",
     "stop_on_cond2": "stop_on_cond2",
+    "void_outside": "void_outside",
 }
 OPTIMUS_STATIC = {"capacity": "capacity", "on_block": "on_block"}
 UNLIMITED = 2**62  # a case is as long as it is
@@ -154,13 +155,7 @@ def _metrics(
     }
 
 
-def _times(records: rec.Records) -> list[dict[str, float | None]]:
-    """Start and finish of each workload, None before."""
-    times = np.stack([np.asarray(records.start), np.asarray(records.finish)], axis=-1).tolist()
-    return [
-        {
-            "start": None if start == rec.NEVER else start,
-            "finish": None if finish == rec.NEVER else finish,
-        }
-        for start, finish in times
-    ]
+def _times(records: rec.Records) -> list[dict[str, float]]:
+    """Start and finish of each workload, -1 before."""
+    times = np.stack([np.asarray(records.start), np.asarray(records.finish)], axis=-1)
+    return [{"start": start, "finish": finish} for start, finish in times.tolist()]

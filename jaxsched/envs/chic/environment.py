@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,8 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
 
+VoidOutside = Literal["ends", "inert"]
+VOID_OUTSIDE = get_args(VoidOutside)
 MAX_WINDOW = 32
 MAX_DECISIONS = 2**20
 
@@ -70,6 +72,9 @@ class Chic(Environment):
         it gets.
       free_choice: outside S', the end of a decision phase, report every action as legal (the
         paper's policy may choose pointless ones); the rules do not change.
+      void_outside: what void does outside S': it ``ends`` the decision phase, or is ``inert``, a
+        decision that changes nothing (the paper's section 4.2 ends a phase on its two conditions
+        alone). Out-of-range actions are void.
       max_stalls: phases of an episode in which nobody trains, a bound for ``max_steps``.
     """
 
@@ -79,6 +84,7 @@ class Chic(Environment):
     max_decisions: int = 256
     stop_on_cond2: bool = True
     free_choice: bool = False
+    void_outside: VoidOutside = "ends"
     max_stalls: int = 10_000
 
     name = "chic"
@@ -102,6 +108,10 @@ class Chic(Environment):
                 raise JaxschedError(
                     f"chic: {field} is {getattr(self, field)!r}; accepted: true or false"
                 )
+        if self.void_outside not in VOID_OUTSIDE:
+            raise JaxschedError(
+                f"chic: void_outside is {self.void_outside!r}; accepted: {', '.join(VOID_OUTSIDE)}"
+            )
 
     @property
     def cluster(self) -> Cluster:
@@ -226,7 +236,9 @@ class Chic(Environment):
         fits = dynamics.fitting_units(state, self.cluster, self.pair)
         over = dynamics.finished(state, jobs) | dynamics.timed_out(state, params)
         void = (action < 0) | (action >= self.void)
-        chooses = ~over & ~void & ~self._terminal(state, params, fits)
+        chooses = ~over & ~self._terminal(state, params, fits)
+        if self.void_outside == "ends":
+            chooses &= ~void
         trains = ~over & ~chooses
 
         rows, bonus, missed, blocked = self._allocate(state.rows, fits, action, params)

@@ -20,6 +20,7 @@ from jaxsched.wrappers.fixed_length import FixedLength
 PAPER_HIDDEN = (64, 32, 4)
 ITERATIONS = 400
 MAX_STEPS = 1024  # of a trajectory in training
+INERT_STEPS = 6144  # where void is inert: the longest of 512 of random play had 4147
 EMPTY_ROW_PENALTY = 5.0  # p1
 FIRST_UNIT_COST = 1.0  # p2
 
@@ -31,7 +32,9 @@ class Recipe:
     Attributes:
       env: the environment; ``free_choice`` lets the policy choose pointless actions.
       traces: what is learnt on, chosen on and tested on.
-      loop: ``num_envs`` trajectories of at most ``rollout_length`` steps per iteration.
+      loop: ``num_envs`` trajectories of at most ``rollout_length`` steps per iteration; the usual
+        1024 become 6144 where ``env.void_outside`` is inert, for a trajectory that is cut teaches
+        nothing.
       learner: settings of the cross-entropy method.
       hidden: widths of the policy's hidden layers.
       dropout: on the first of them, in updates.
@@ -60,7 +63,9 @@ class Recipe:
     checkpoint_every: int = 100
 
     def __post_init__(self) -> None:
-        """Check that the learner's trajectories are the loop's environments."""
+        """Make room for long trajectories; check that the learner's are the environments."""
+        if self.env.void_outside == "inert" and self.loop.rollout_length == MAX_STEPS:
+            object.__setattr__(self, "loop", replace(self.loop, rollout_length=INERT_STEPS))
         if self.loop.num_envs != self.learner.batch:
             raise JaxschedError(
                 f"chic: loop.num_envs is {self.loop.num_envs}; accepted: {self.learner.batch}, "
@@ -114,6 +119,8 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
     lines = []
     if not recipe.env.free_choice:
         lines.append("pointless actions are masked")
+    if recipe.env.void_outside != paper.env.void_outside:
+        lines.append("void outside S' is a decision that changes nothing")
     if recipe.hidden != paper.hidden:
         lines.append(f"policy network of {network_name(recipe.hidden)[4:]}")
     if recipe.dropout != paper.dropout or not recipe.learner.dropout:

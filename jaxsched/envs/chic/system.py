@@ -174,6 +174,7 @@ def _heuristic(name: str, env: Chic) -> Heuristic:
     if name in INTERVALS_S:
         intervals = OptimusIntervals(capacity=env.capacity, interval=INTERVALS_S[name])
         return Heuristic(intervals, optimus(intervals)._replace(name=name))
+    env = replace(env, void_outside="ends")  # void comes once the allocation is complete
     if name == "optimus_event":  # has no form in Chic-Pair: its tasks come one by one
         env = replace(env, pair=False)
     return Heuristic(env, baseline(name, env))

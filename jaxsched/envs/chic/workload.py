@@ -11,7 +11,7 @@ from jaxsched.elastic.jobs import CHIC_JOBS
 from jaxsched.elastic.models import CHIC_COEFFICIENTS
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, validate
-from jaxsched.traces.draws import generator
+from jaxsched.jobs.draws import generator
 
 RATES_PER_HOUR = (0.9, 1.35, 1.8, 2.25, 2.7)
 LEAST_ITERATIONS, MOST_ITERATIONS = 100, 200

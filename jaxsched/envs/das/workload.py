@@ -11,7 +11,7 @@ import numpy.typing as npt
 from jaxsched.envs.das.jobs import GANG_JOBS
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Integers, JobTable, validate
-from jaxsched.traces.draws import generator, pick
+from jaxsched.jobs.draws import generator, pick
 
 Floats = npt.NDArray[np.float64]
 

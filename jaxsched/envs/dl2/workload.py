@@ -13,7 +13,7 @@ from jaxsched.elastic.jobs import DL2_JOBS
 from jaxsched.elastic.models import MODELS
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.traces.draws import generator
+from jaxsched.jobs.draws import generator
 
 Arrival = Literal["trace", "poisson", "uniform", "google"]
 VariationLevel = Literal["slot", "job"]

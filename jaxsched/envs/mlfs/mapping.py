@@ -8,7 +8,7 @@ import numpy as np
 from jaxsched.envs.mlfs.jobs import MODELS, SIZES, TASK_JOBS, as_rigid
 from jaxsched.envs.mlfs.workload import BRANCH, LEAST_ITERATIONS, MOST_ITERATIONS, draw_jobs
 from jaxsched.jobs import JobTable
-from jaxsched.traces.draws import generator
+from jaxsched.jobs.draws import generator
 
 _MAPPING = 2**31  # the place of these draws in the generator's tree, beyond that of any table
 

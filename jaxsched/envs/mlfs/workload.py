@@ -12,7 +12,7 @@ import numpy.typing as npt
 from jaxsched.envs.mlfs.jobs import MODELS, SIZES, TASK_JOBS, critical_path, graph_shape
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Integers, JobTable, validate
-from jaxsched.traces.draws import generator
+from jaxsched.jobs.draws import generator
 
 Floats = npt.NDArray[np.float64]
 

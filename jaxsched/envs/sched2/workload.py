@@ -3,7 +3,7 @@
 Source: SCHED2, workload; specification, section 11.
 """
 
-from jaxsched.traces.draws import MODEL_SHARES
+from jaxsched.jobs.draws import MODEL_SHARES
 from jaxsched.traces.synthetic import SyntheticConfig
 
 SCHED2_WORKLOAD = SyntheticConfig(

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
-from jaxsched.traces.draws import generator, pick
+from jaxsched.jobs.draws import generator, pick
 
 Floats = npt.NDArray[np.float64]
 

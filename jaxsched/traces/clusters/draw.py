@@ -8,9 +8,9 @@ import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import describe_value
+from jaxsched.jobs.draws import generator, pick
 from jaxsched.traces.clusters.arrivals import MONDAY_S, draw_times
 from jaxsched.traces.clusters.workload import SizeClass, Workload, workload
-from jaxsched.traces.draws import generator, pick
 from jaxsched.traces.trace import Clock, Trace, Values
 
 Floats = npt.NDArray[np.float64]

@@ -19,6 +19,7 @@ DEFAULTS = {
     "max_decisions": 256,
     "stall_seconds": 1200.0,
     "stop_on_cond2": True,
+    "void_outside": "ends",
     "iter_scale": 100.0,
     "alloc_scale": 10.0,
     "backlog_scale": 10.0,
@@ -139,15 +140,21 @@ class Chic:
             return 0.0, 0.0
         before = self.time
         self.steps += 1
-        void = self.window * len(self.kinds())
-        trains = self.terminal() or not 0 <= action < void
-        reward = self.train() if trains else self.decide(action)
+        void = not 0 <= action < self.window * len(self.kinds())
+        trains = self.terminal() or (void and self.void_outside == "ends")
+        reward = self.train() if trains else self.decide(None if void else action)
         self.total += reward
         return reward, self.time - before
 
     def decide(self, action):
         self.decisions += 1
-        place, kind = divmod(action, len(self.kinds()))
+        reward = 0.0 if action is None else self.give(*divmod(action, len(self.kinds())))
+        if self.decision_seconds > 0:
+            reward += self.cost(self.time + self.decision_seconds)
+            self.time += self.decision_seconds
+        return reward
+
+    def give(self, place, kind):
         rows, reward = self.rows(), 0.0
         if place >= len(rows):
             reward = -self.p1
@@ -161,9 +168,6 @@ class Chic:
                     reward -= self.p2
                 elif 0 in had and job.w and job.p:
                     reward += self.p2
-        if self.decision_seconds > 0:
-            reward += self.cost(self.time + self.decision_seconds)
-            self.time += self.decision_seconds
         return reward
 
     def cost(self, end):

@@ -50,6 +50,11 @@ SETTINGS = (
         {"decision_seconds": 30.0, "max_time": 6000.0},
     ),
     Setting({"window": 4, "max_decisions": 20}, {"max_time": 9000.0, "stall_seconds": 2500.0}),
+    Setting({"void_outside": "inert", "max_decisions": 8}),
+    Setting(
+        {"void_outside": "inert", "pair": True, "capacity": (4, 26, 130), "max_decisions": 30},
+        {"decision_seconds": 3.0},
+    ),
 )
 RULES = (
     ("round_robin", 0),

@@ -68,7 +68,7 @@ def test_published_statistics(stream, shipped):
 def test_jobs_arrive_by_day(stream):
     """On the clock before scaling, the hours around 15 h have most submissions."""
     from jaxsched.envs.das.workload import BRANCH, _submissions
-    from jaxsched.traces.draws import generator
+    from jaxsched.jobs.draws import generator
 
     times, session = _submissions(generator(0, BRANCH, 0, 0), 20_000)
     starts = times[np.flatnonzero(np.diff(session, prepend=-1))]

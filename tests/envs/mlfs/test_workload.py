@@ -25,8 +25,8 @@ from jaxsched.envs.mlfs.workload import (
 )
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import digest_tables, validate
+from jaxsched.jobs.draws import generator
 from jaxsched.traces import describe_tables, get, load_tables, plot_tables, write_tables
-from jaxsched.traces.draws import generator
 
 NUM_JOBS = 20_000
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs import Integers
+from jaxsched.jobs.columns import Integers
 
 MODEL_SHARES = (0.025, 0.025, 0.025, 0.025, 0.30, 0.60)
 """Share of each model id: computer vision 10 % (ids 0-3), speech 30 % (4), language 60 % (5).
