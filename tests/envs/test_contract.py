@@ -6,6 +6,8 @@ random numbers: nothing here assumes that two keys lead to the same transition.
 
 from dataclasses import fields, replace
 from functools import cache, partial
+from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import jax
@@ -14,7 +16,7 @@ import numpy as np
 import pytest
 
 from jaxsched import traces
-from jaxsched.core.environment import start, step_and_reset
+from jaxsched.core.environment import Current, step_and_reset
 from jaxsched.systems import registry
 from jaxsched.types import ArraySpec, DiscreteSpec, TimeStep
 from tests.instances import INSTANCES, Instance
@@ -24,6 +26,9 @@ FEW_STATE_BYTES = 1024
 COPIES = 8  # environments played side by side, of each episode
 JUNK = (-1, -(2**31), 2**31 - 1, 10**6)
 JUNK_REALS = (float("nan"), float("inf"), float("-inf"), 1e38)
+NO_LIMIT, SHORT = 2**30, 3  # of time, steps; no episode is as short as the latter
+SPARE = 64  # steps beyond the longest episode's bound: every lane is reset at least twice
+EAGER = ("sched2-paper", "dl2-paper", "chic-paper", "das-paper")  # others are slow
 
 
 NAMES = [f"{name}-{kind}" for name in registry.names() for kind in INSTANCES.get(name, {})]
@@ -36,8 +41,13 @@ def build(name: str) -> Instance:
 
 
 @pytest.fixture(params=NAMES)
-def case(request: pytest.FixtureRequest) -> Instance:
-    return build(request.param)
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def case(name: str) -> Instance:
+    return build(name)
 
 
 def test_every_system_is_tested():
@@ -105,44 +115,158 @@ class Play(NamedTuple):
     state: Any  # before each step
     action: Any
     key: Any  # of each step
+    seen: Any  # what ``observe`` says of the state before it
     timestep: TimeStep  # of each step
-    observed: Any  # what ``observe`` says of the state after it
     records: Any  # after each step
 
 
-@partial(jax.jit, static_argnames=("system", "env"))
-def play(system, env, params, key, illegal_share):
-    num_episodes = env.num_episodes(params)
-    recorder = system.recorder(env)
-    specs = action_leaves(env, params)
+class Driven(NamedTuple):
+    """Random legal steps with automatic reset; leaves ``[T, lanes, ...]``."""
 
-    def one(episode, key):
-        reset_key, loop_key = jax.random.split(key)
-        state, timestep = env.reset(reset_key, params, episode)
+    steps: Any  # so far, before each step
+    seen: Any  # before each step
+    timestep: TimeStep  # of each step
 
-        def step(carry, key):
-            state, mask, records = carry
-            act_key, step_key = jax.random.split(key)
-            action = draw_action(specs, mask, act_key, illegal_share)
-            after, timestep = env.step(step_key, state, action, params)
-            records = recorder.update(records, timestep, True)
-            observed = env.observe(after, params)
-            row = Play(state, action, jax.random.key_data(step_key), timestep, observed, records)
-            return (after, timestep.action_mask, records), row
 
-        carry = (state, timestep.action_mask, recorder.init(params))
-        keys = jax.random.split(loop_key, env.max_steps(params) + 3)
-        return jax.lax.scan(step, carry, keys)[1]
+class Programs(NamedTuple):
+    """What is compiled of an environment; ``traced`` grows by a name with each compilation."""
 
-    episodes = jnp.tile(jnp.arange(num_episodes), COPIES)
-    return jax.vmap(one, out_axes=1)(episodes, jax.random.split(key, len(episodes)))
+    reset: Any  # (key, params, episode)
+    step: Any  # (key, state, action, params)
+    play: Any  # see ``play_of``
+    traced: list[str]
 
 
 @cache
-def played(name: str, illegal_share: float) -> Play:
+def programs(name: str) -> Programs:
+    """Compiled once for all tests: compiling is what they would spend their time on."""
+    case, traced = build(name), []
+
+    def compiled_once(function, label):
+        def run(*arguments):
+            traced.append(label)
+            return function(*arguments)
+
+        return jax.jit(run)
+
+    reset, step = compiled_once(case.env.reset, "reset"), compiled_once(case.env.step, "step")
+    return Programs(reset, step, jax.jit(play_of(case)), traced)
+
+
+def play_of(case):
+    """``play(params, starts, key, illegal_share, limit)``: one step that serves three plays.
+
+    It returns ``free``, a :class:`Play` that is never reset; ``chosen``, each lane :class:`Driven`
+    and reset to an episode of its own, with no time limit but in two further lanes of episode 0,
+    which have ``SHORT`` and ``limit``; and ``drawn``, reset to whichever episode is drawn.
+    ``starts`` are the states of the episodes after their resets.
+    """
+    env, recorder = case.env, case.system.recorder(case.env)
+
+    def reset_where_done(outcome, key, current, params, **options):
+        """Automatic reset after a step that was taken already."""
+        taken = SimpleNamespace(
+            reset=env.reset, step=lambda *_: outcome, large_state=env.large_state
+        )
+        return step_and_reset(taken, key, current, None, params, **options)[:2]
+
+    def play(params, starts, key, illegal_share, limit):
+        num_episodes, bound = env.num_episodes(params), env.max_steps(params)
+        num_free = COPIES * num_episodes
+        own = jnp.array([*range(num_episodes), 0, 0])
+        limits = jnp.array([NO_LIMIT] * num_episodes + [SHORT, limit])
+        ends = num_free, num_free + len(own)
+        first = jnp.concatenate([jnp.arange(num_free) % num_episodes, own, jnp.zeros_like(own)])
+        shares = jnp.where(jnp.arange(len(first)) < num_free, illegal_share, 0.0)
+        specs = action_leaves(env, params)
+
+        def apart(tree):
+            """The lanes of each play."""
+            bounds = [0, *ends, len(first)]
+            return [jax.tree.map(lambda x: x[a:b], tree) for a, b in pairwise(bounds)]  # noqa: B023
+
+        def step(carry, key):
+            current, records = carry
+            keys = jax.random.split(key, (len(first), 3))
+            keys = keys.at[ends[0] + num_episodes : ends[1]].set(keys[ends[0]])  # as episode 0
+            act_keys, step_keys, reset_keys = keys[:, 0], keys[:, 1], keys[:, 2]
+            seen = jax.vmap(env.observe, (0, None))(current.state, params)
+            action = jax.vmap(partial(draw_action, specs))(seen[1], act_keys, shares)
+            outcome = jax.vmap(env.step, (0, 0, 0, None))(step_keys, current.state, action, params)
+            free, chosen, drawn = apart((outcome, reset_keys, current))
+            (state, timestep), _, before = free
+            records = jax.vmap(recorder.update, (0, 0, None))(records, timestep, True)
+            row = Play(
+                before.state,
+                *apart((action, jax.random.key_data(step_keys), seen))[0],
+                timestep,
+                records,
+            )
+            after_chosen, chosen_timestep = jax.vmap(
+                lambda part, limit, episode: reset_where_done(
+                    *part, params, time_limit=limit, episode=episode
+                )
+            )(chosen, limits, own)
+            after_drawn, drawn_timestep = jax.vmap(lambda part: reset_where_done(*part, params))(
+                drawn
+            )
+            following = jax.tree.map(
+                lambda *parts: jnp.concatenate(parts),
+                Current(state, before.steps + 1),
+                after_chosen,
+                after_drawn,
+            )
+            _, chosen_before, drawn_before = apart((current.steps, seen))
+            rows = (
+                row,
+                Driven(*chosen_before, chosen_timestep),
+                Driven(*drawn_before, drawn_timestep),
+            )
+            return (following, records), rows
+
+        current = Current(at(starts, first), jnp.zeros(len(first), jnp.int32))
+        records = jax.tree.map(
+            lambda x: jnp.broadcast_to(x, (num_free, *jnp.shape(x))), recorder.init(params)
+        )
+        keys = jax.random.split(key, bound + SPARE)
+        free, chosen, drawn = jax.lax.scan(step, (current, records), keys)[1]
+        return at(free, slice(bound + 3)), chosen, drawn
+
+    return play
+
+
+@cache
+def played(name: str, illegal_share: float, limit: int) -> tuple[Play, Driven, Driven]:
+    """Played by the compiled program, as NumPy arrays; see ``play_of``."""
     case = build(name)
-    rows = play(case.system, case.env, case.params, jax.random.key(3), illegal_share)
+    fresh = [state for state, _ in resets(name)]
+    starts = jax.tree.map(lambda *leaves: jnp.stack(leaves), *fresh)
+    key = jax.random.key(3)
+    rows = programs(name).play(case.params, starts, key, illegal_share, jnp.int32(limit))
     return jax.tree.map(plain, rows)
+
+
+@cache
+def resets(name: str) -> list[Any]:
+    """State and time step of each episode after its reset."""
+    case, reset = build(name), programs(name).reset
+    episodes = range(case.env.num_episodes(case.params))
+    return [reset(jax.random.key(0), case.params, jnp.int32(episode)) for episode in episodes]
+
+
+def driven(name: str) -> Driven:
+    """Lanes reset to the episode of their number, the first ``E`` without limit."""
+    return played(name, 0.0, NO_LIMIT)[1]
+
+
+def first_end(name: str) -> int:
+    """Steps of the first episode of lane 0 of ``driven``."""
+    return int(np.flatnonzero(driven(name).timestep.done[:, 0])[0]) + 1
+
+
+def limited(name: str) -> tuple[Play, Driven, Driven]:
+    """Half illegal free play; the last ``chosen`` lane's limit is where it would end anyway."""
+    return played(name, 0.5, first_end(name))
 
 
 def plain(leaf):
@@ -152,9 +276,8 @@ def plain(leaf):
     return np.asarray(leaf)
 
 
-def state_of(env, params, leaves):
-    """A state from the NumPy arrays of its leaves."""
-    like, _ = jax.eval_shape(env.reset, jax.random.key(0), params)
+def state_of(like, leaves):
+    """A state like another one from the NumPy arrays of its leaves."""
 
     def restore(like, leaf):
         if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
@@ -167,7 +290,7 @@ def state_of(env, params, leaves):
 @pytest.fixture(params=[(name, share) for name in NAMES for share in (0.0, 0.5)], ids=str)
 def rows(request: pytest.FixtureRequest) -> tuple[Instance, Play]:
     name, share = request.param
-    return build(name), played(name, share)
+    return build(name), (limited(name) if share else played(name, share, NO_LIMIT))[0]
 
 
 def spec_leaves(spec):
@@ -296,7 +419,8 @@ def test_episodes_end_within_their_bound(rows):
 
 def test_observe_agrees_with_step(rows):
     _, played = rows
-    assert_same(played.observed, (played.timestep.observation, played.timestep.action_mask))
+    reported = played.timestep.observation, played.timestep.action_mask
+    assert_same(at(played.seen, slice(1, None)), at(reported, slice(-1)))
 
 
 def test_a_finished_episode_absorbs(rows):
@@ -319,54 +443,48 @@ def test_a_finished_episode_absorbs(rows):
 
 @pytest.mark.parametrize("kind", INSTANCES["sched2"])
 def test_sched2_starts_nothing_after_the_end(kind):
-    timestep = played(f"sched2-{kind}", 0.5).timestep
+    timestep = limited(f"sched2-{kind}")[0].timestep
     ended = timestep.terminated[:-1]
     assert not timestep.metrics.start.started[1:][ended].any()
     assert not timestep.metrics.invalid[1:][ended].any()
     assert timestep.metrics.start.started[0].any()
 
 
-def test_reset_reports_a_fresh_episode(case):
-    reset = jax.jit(case.env.reset)
-    for episode in range(case.env.num_episodes(case.params)):
-        state, timestep = reset(jax.random.key(0), case.params, jnp.int32(episode))
+def test_reset_reports_a_fresh_episode(name):
+    seen = played(name, 0.0, NO_LIMIT)[0].seen
+    for episode, (_, timestep) in enumerate(resets(name)):
         assert not timestep.done
         assert timestep.reward == timestep.elapsed == 0
-        seen = timestep.observation, timestep.action_mask
-        assert_same(jax.jit(case.env.observe)(state, case.params), seen)
+        assert_same(at(seen, 0, episode), (timestep.observation, timestep.action_mask))
 
 
 # Purity
 
 
-@pytest.mark.parametrize("name", NAMES)
 def test_same_key_same_bits(name):
-    first = played(name, 0.5)
-    again = played.__wrapped__(name, 0.5)
+    first = limited(name)
+    again = played.__wrapped__(name, 0.5, first_end(name))
     assert again is not first
     assert_same(again, first)
 
 
-def test_reset_draws_every_episode(case):
-    keys = jax.random.split(jax.random.key(0), 64)
-    _, timestep = jax.jit(jax.vmap(case.env.reset, (0, None)))(keys, case.params)
-    drawn = {flat(at(timestep.observation, i)) for i in range(len(keys))}
-    reset = jax.jit(case.env.reset)
-    named = {
-        flat(reset(keys[0], case.params, jnp.int32(episode))[1].observation)
-        for episode in range(case.env.num_episodes(case.params))
-    }
+def test_reset_draws_every_episode(name):
+    _, _, drawn = limited(name)
+    starts = [t for t in np.argwhere(drawn.timestep.done[:-1])]
+    found = {flat(at(drawn.seen[0], t + 1, lane)) for t, lane in starts}
+    named = {flat(timestep.observation) for _, timestep in resets(name)}
     assert len(named) > 1
-    assert drawn == named
+    assert found == named
 
 
-def test_vmap_is_a_loop(rows):
+def test_vmap_is_a_loop(rows, request):
     """Bit for bit: the steps of a batched scan, one at a time."""
     case, played = rows
-    step = jax.jit(case.env.step)
+    name, _ = request.node.callspec.params["rows"]
+    step, (like, _) = programs(name).step, resets(name)[0]
     for t, b in [(0, 0), (1, 1), (2, 2), (3, 3), (5, 4), (8, 0), (-1, 0)]:
         key = jax.random.wrap_key_data(jnp.asarray(at(played.key, t, b)))
-        state = state_of(case.env, case.params, at(played.state, t, b))
+        state = state_of(like, at(played.state, t, b))
         action = jax.tree.map(jnp.asarray, at(played.action, t, b))
         after, timestep = step(key, state, action, case.params)
         assert_same(timestep, at(played.timestep, t, b))
@@ -374,33 +492,25 @@ def test_vmap_is_a_loop(rows):
             assert_same(after, at(played.state, t + 1, b))
 
 
-def test_jit_changes_nothing(case):
+@pytest.mark.parametrize(
+    "name", [n if n in EAGER else pytest.param(n, marks=pytest.mark.slow) for n in NAMES]
+)
+def test_jit_changes_nothing(name):
     """Eager and compiled steps agree (XLA may fuse floating-point operations)."""
+    case, compiled = build(name), programs(name)
     key, episode = jax.random.key(1), jnp.int32(0)
-    step, eager, compiled = jax.jit(case.env.step), case.env.reset, jax.jit(case.env.reset)
-    state, timestep = eager(key, case.params, episode)
-    assert_same((state, timestep), compiled(key, case.params, episode), rtol=1e-6)
+    state, timestep = case.env.reset(key, case.params, episode)
+    assert_same((state, timestep), compiled.reset(key, case.params, episode), rtol=1e-6)
     for value in (0, -1, 0):
         action = constant_action(case.env, case.params, value)
-        expected = step(key, state, action, case.params)
+        expected = compiled.step(key, state, action, case.params)
         state, timestep = case.env.step(key, state, action, case.params)
         assert_same((state, timestep), expected, rtol=1e-6)
 
 
-def test_compiled_once(case):
+def test_compiled_once(name):
     """New states, actions, episodes and parameter values compile nothing."""
-    traced = []
-
-    @jax.jit
-    def step(key, state, action, params):
-        traced.append("step")
-        return case.env.step(key, state, action, params)
-
-    @jax.jit
-    def reset(key, params, episode):
-        traced.append("reset")
-        return case.env.reset(key, params, episode)
-
+    case, (reset, step, _, traced) = build(name), programs(name)
     for seed, params in enumerate((case.params, case.other_params)):
         for episode in range(case.env.num_episodes(params)):
             key = jax.random.key(seed)
@@ -415,59 +525,27 @@ def test_compiled_once(case):
 # Automatic reset
 
 
-@partial(jax.jit, static_argnames=("env", "steps", "respect"))
-def drive(env, params, key, episode, time_limit, steps, respect):
-    """Random legal steps with automatic reset; ``respect`` episode and limit, or pass neither."""
-    chosen = episode if respect else None
-    limit = time_limit if respect else None
-    start_key, loop_key = jax.random.split(key)
-    current = start(env, start_key, params, chosen)
-
-    def step(current, key):
-        act_key, step_key = jax.random.split(key)
-        _, mask = env.observe(current.state, params)
-        action = draw_action(action_leaves(env, params), mask, act_key, 0.0)
-        following, timestep = step_and_reset(
-            env, step_key, current, action, params, time_limit=limit, episode=chosen
-        )
-        row = (current.steps, env.observe(current.state, params), timestep)
-        return following, row
-
-    return jax.lax.scan(step, current, jax.random.split(loop_key, steps))[1]
-
-
-def driven(case, episode=0, time_limit=2**30, respect=True):
-    """Steps so far and what was seen before each step, and its time step."""
-    steps = 3 * case.env.max_steps(case.params) + 2
-    which = jnp.int32(episode), jnp.int32(time_limit)
-    rows = drive(case.env, case.params, jax.random.key(5), *which, steps, respect)
-    return jax.tree.map(np.asarray, rows)
-
-
-def test_auto_reset_starts_the_chosen_episode(case):
-    reset = jax.jit(case.env.reset)
-    for episode in range(case.env.num_episodes(case.params)):
-        steps, seen, timestep = driven(case, episode)
-        ends = np.flatnonzero(timestep.done)[:-1]
+def test_auto_reset_starts_the_chosen_episode(name):
+    steps, seen, timestep = driven(name)
+    for episode, (_, fresh) in enumerate(resets(name)):
+        ends = np.flatnonzero(timestep.done[:-1, episode])
         assert ends.size >= 2
-        _, fresh = reset(jax.random.key(0), case.params, jnp.int32(episode))
         for end in ends:
-            assert_same(at(seen, end + 1), (fresh.observation, fresh.action_mask))
-            assert steps[end + 1] == 0
+            assert_same(at(seen, end + 1, episode), (fresh.observation, fresh.action_mask))
+            assert steps[end + 1, episode] == 0
 
 
-def test_auto_reset_counts_steps(case):
-    steps, _, timestep = driven(case)
-    done = timestep.done
-    expected = np.where(done[:-1], 0, steps[:-1] + 1)
+def test_auto_reset_counts_steps(name):
+    steps, _, timestep = driven(name)
+    expected = np.where(timestep.done[:-1], 0, steps[:-1] + 1)
     np.testing.assert_array_equal(steps[1:], expected)
-    assert steps[0] == 0
+    assert (steps[0] == 0).all()
 
 
-def test_auto_reset_reports_the_state_before_the_reset(case):
+def test_auto_reset_reports_the_state_before_the_reset(name):
     """The time step is that of a plain step, whatever follows."""
-    _, seen, timestep = driven(case)
-    end = int(np.flatnonzero(timestep.done)[0])
+    _, seen, timestep = at(driven(name), slice(None), 0)
+    end = first_end(name) - 1
     final = timestep.observation, timestep.action_mask
     assert timestep.terminated[end]
     assert not timestep.truncated[end]
@@ -477,26 +555,24 @@ def test_auto_reset_reports_the_state_before_the_reset(case):
         np.testing.assert_array_equal(leaf[going], following[going + 1])
 
 
-def test_auto_reset_draws_episodes(case):
-    _, seen, timestep = driven(case, respect=False)
-    firsts = [0, *(np.flatnonzero(timestep.done)[:-1] + 1)]
+def test_auto_reset_draws_episodes(name):
+    _, seen, timestep = at(played(name, 0.0, NO_LIMIT)[2], slice(None), 0)
+    firsts = [0, *(np.flatnonzero(timestep.done[:-1]) + 1)]
     assert len({flat(at(seen[0], t)) for t in firsts}) > 1
 
 
-def test_time_limit_truncates(case):
+def test_time_limit_truncates(name):
     """Cut, not ended; the next step is in a new episode."""
-    limit = 3
-    steps, seen, timestep = driven(case, time_limit=limit)
-    np.testing.assert_array_equal(timestep.truncated, steps == limit - 1)
-    assert not timestep.terminated.any()  # no episode is as short as that
-    assert steps.max() == limit - 1
-    _, fresh = jax.jit(case.env.reset)(jax.random.key(0), case.params, jnp.int32(0))
-    assert_same(at(seen, limit), (fresh.observation, fresh.action_mask))
+    steps, seen, timestep = at(driven(name), slice(None), -2)
+    np.testing.assert_array_equal(timestep.truncated, steps == SHORT - 1)
+    assert not timestep.terminated.any()
+    assert steps.max() == SHORT - 1
+    _, fresh = resets(name)[0]
+    assert_same(at(seen, SHORT), (fresh.observation, fresh.action_mask))
 
 
-def test_an_end_at_the_time_limit_is_an_end(case):
-    steps, _, timestep = driven(case)
-    end = int(np.flatnonzero(timestep.done)[0])
-    _, _, limited = driven(case, time_limit=int(steps[end]) + 1)
-    assert limited.terminated[end]
-    assert not limited.truncated[end]
+def test_an_end_at_the_time_limit_is_an_end(name):
+    limit = first_end(name)
+    _, _, timestep = at(limited(name)[1], slice(None), -1)
+    assert timestep.terminated[limit - 1]
+    assert not timestep.truncated[limit - 1]
