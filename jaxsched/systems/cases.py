@@ -1,11 +1,19 @@
-"""Checks on what a golden case holds, shared by the systems that run it."""
+"""What the systems that run golden cases share: checks on a case, and programs kept in memory."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial, wraps
+from typing import Any, TypeVar, cast
+
+import jax
+import numpy as np
 
 from jaxsched.errors import JaxschedError
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 INT32_END = 2**31
+MOST_PROGRAMS = 2
+"""Compiled programs of a function that are kept; cases that share one come one after the other."""
 
 
 def keyed(value: Any, name: str, known: Sequence[str]) -> Mapping[str, Any]:
@@ -50,3 +58,32 @@ def actions_of(case: Mapping[str, Any], *, end: int | None = INT32_END) -> list[
         if not whole or (end is not None and abs(action) >= end):
             raise JaxschedError(f"actions: entry {index} must be a whole number, not {action!r}")
     return actions
+
+
+def bounded_programs(
+    num_static: int = 1, most: int = MOST_PROGRAMS
+) -> Callable[[Function], Function]:
+    """``jax.jit`` for runners of cases: only the last few programs of a function stay in memory.
+
+    Args:
+      num_static: so many of the function's first arguments are static (and hashable), such as the
+        environment; all others are trees of arrays. All are given by position.
+      most: programs that are kept. Other static arguments, shapes or dtypes are another program.
+    """
+
+    def decorate(function: Function) -> Function:
+        @lru_cache(maxsize=most)
+        def compiled(static: tuple[Any, ...], layout: Any) -> Callable[..., Any]:
+            del layout
+            return jax.jit(partial(function, *static))
+
+        @wraps(function)
+        def call(*arguments: Any) -> Any:
+            static, traced = arguments[:num_static], arguments[num_static:]
+            leaves, structure = jax.tree.flatten(traced)
+            shapes = tuple((np.shape(leaf), jax.dtypes.result_type(leaf)) for leaf in leaves)
+            return compiled(static, (structure, shapes))(*traced)
+
+        return cast(Function, call)
+
+    return decorate
