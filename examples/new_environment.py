@@ -34,8 +34,9 @@ from jaxsched.traces.draws import generator
 from jaxsched.traces.named import NamedTrace
 from jaxsched.types import ArraySpec, DiscreteSpec, TimeStep
 
-SCALE_S = 600.0  # of times in observations and rewards
-FEATURES = ("waits", "duration", "weight", "urgency")  # of each slot; 0 in empty ones
+SCALE_S = 600.0  # of times in observations
+COST_SCALE = 30_000.0  # weighted seconds
+FEATURES = ("waits", "duration", "weight")  # of each slot; 0 in empty ones
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,14 @@ class WeightedJobs(Environment):
         if episode is None:
             episode = jax.random.randint(key, (), 0, self.num_episodes(params))
         state = game.first_state(params, jnp.int32(episode), self.num_gpus)
-        nothing = game.Start(jnp.int32(-1), *(jnp.int32(0) for _ in range(4)))
+        nothing = game.Start(jnp.int32(-1), *(jnp.int32(0) for _ in range(5)))
         return state, self._timestep(params, state, nothing, jnp.int32(0))
 
     def step(self, key: Any, state: Any, action: Any, params: game.Jobs) -> tuple[Any, TimeStep]:
-        """Start the job of slot ``action``; the reward is minus its weighted completion time."""
+        """Start the job of slot ``action``; the reward is minus what the others wait, weighted.
+
+        Summed it is the weighted completion time but for the run times, which are given.
+        """
         following, start = game.start_job(params, state, action, self.window)
         return following, self._timestep(params, following, start, following.clock - state.clock)
 
@@ -69,10 +73,10 @@ class WeightedJobs(Environment):
         """``FEATURES`` of each slot, then when each GPU is free, soonest first."""
         rows, occupied = game.window(params, state, self.window)
         submit, duration, weight = (column[state.episode, rows] for column in params)
-        parts = (state.clock - submit, duration, weight * SCALE_S, weight * SCALE_S**2 / duration)
+        parts = ((state.clock - submit) / SCALE_S, duration / SCALE_S, weight / 10)
         slots = jnp.where(occupied[:, None], jnp.stack(parts, axis=-1), 0.0)
-        gpus = jnp.sort(jnp.maximum(state.free_at - state.clock, 0))
-        seen = jnp.concatenate([slots.ravel(), gpus]) / SCALE_S
+        gpus = jnp.sort(jnp.maximum(state.free_at - state.clock, 0)) / SCALE_S
+        seen = jnp.concatenate([slots.ravel(), gpus])
         return seen.astype(jnp.float32), occupied.at[0].set(True)
 
     def _timestep(self, params: game.Jobs, state: Any, start: Any, elapsed: Any) -> TimeStep:
@@ -87,7 +91,7 @@ class WeightedJobs(Environment):
         )
         ended, never = game.ended(state), jnp.bool_(False)
         seen, mask = self.observe(state, params)
-        reward, elapsed = -cost / SCALE_S, jnp.float32(elapsed)
+        reward, elapsed = -start.waited / COST_SCALE, jnp.float32(elapsed)
         return TimeStep(seen, mask, reward, ended, never, elapsed, events)
 
     def num_episodes(self, params: game.Jobs) -> int:
@@ -150,8 +154,12 @@ def fifo(env: WeightedJobs) -> Policy:
 
 def smith(env: WeightedJobs) -> Policy:
     """The largest weight per second of run time (Smith, 1956)."""
-    last = slice(FEATURES.index("urgency"), env.window * len(FEATURES), len(FEATURES))
-    return greedy_scores("smith", lambda weights, seen: seen[last])
+
+    def score(weights: Any, seen: Any) -> Any:
+        slots = seen[: env.window * len(FEATURES)].reshape(env.window, len(FEATURES))
+        return slots[:, 2] / jnp.maximum(slots[:, 1], 1e-6)
+
+    return greedy_scores("smith", score)
 
 
 class WeightedSystem(System[WeightedJobs, game.Jobs, Any]):

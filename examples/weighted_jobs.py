@@ -36,13 +36,14 @@ class State(NamedTuple):
 
 
 class Start(NamedTuple):
-    """A job that started; row -1 where the episode had ended before."""
+    """A job that started, and what the others wait; row -1 where the episode had ended before."""
 
     job: Array  # int32
     submit: Array  # int32
     start: Array  # int32
     finish: Array  # int32
     weight: Array  # int32
+    waited: Array  # int32, seconds that jobs wait until the next decision, times their weights
 
 
 def first_state(jobs: Jobs, episode: Array, num_gpus: int) -> State:
@@ -81,10 +82,14 @@ def start_job(jobs: Jobs, state: State, slot: Array, num_slots: int) -> tuple[St
     next_job = jnp.min(jnp.where(started, NO_SUBMISSION, jobs.submit[state.episode]))
     ready = jnp.maximum(jnp.min(free_at), next_job)
     clock = jnp.where(jnp.all(started), state.clock, jnp.maximum(state.clock, ready))
+    since = jnp.maximum(jobs.submit[state.episode], state.clock)
+    waits = jnp.where(started, 0, jnp.maximum(clock - since, 0))
+    waited = jnp.sum(waits * jobs.weight[state.episode])
     following = State(
         state.episode,
         jnp.where(over, state.clock, clock),
         jnp.where(over, state.free_at, free_at),
         jnp.where(over, state.started, started),
     )
-    return following, Start(jnp.where(over, -1, job), submit, state.clock, finish, weight)
+    row = jnp.where(over, -1, job)
+    return following, Start(row, submit, state.clock, finish, weight, waited)

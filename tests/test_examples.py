@@ -80,19 +80,22 @@ def test_dynamics_follow_a_plain_loop(example, num_gpus, seed):
     actions = rng.integers(0, 3, len(jobs)).tolist()
     finish, widths = played_by_hand(jobs, num_gpus, 3, actions)
     state, timestep = env.reset(jax.random.key(0), params, jnp.int32(0))
-    step, ends, rewards, seconds = jax.jit(env.step), {}, [], 0.0
+    step, ends, costs, rewards, seconds = jax.jit(env.step), {}, [], [], 0.0
     for index, action in enumerate(actions):
-        slots = np.asarray(timestep.observation[: 3 * 4]).reshape(3, 4)
+        slots = np.asarray(timestep.observation[: 3 * 3]).reshape(3, 3)
         assert np.count_nonzero(slots[:, 1]) == np.sum(timestep.action_mask) == widths[index]
         state, timestep = step(jax.random.key(1), state, jnp.int32(action), params)
         ends[int(timestep.metrics.finished[0])] = int(timestep.metrics.finish[0])
         rewards.append(float(timestep.reward))
+        costs.append(float(timestep.metrics.amounts["weighted_jct"]))
         seconds += float(timestep.elapsed)
         assert bool(timestep.terminated) == (index == len(jobs) - 1)
     assert [ends[job] for job in range(len(jobs))] == finish
-    weights = np.array([weight for _, _, weight in jobs])
-    jct = np.array(finish) - np.array([submit for submit, _, _ in jobs])
-    assert -600 * sum(rewards) == pytest.approx(np.sum(weights * jct) / weights.sum(), rel=1e-5)
+    submit, duration, weight = np.array(jobs).T
+    jct = np.array(finish) - submit
+    assert sum(costs) == pytest.approx(np.sum(weight * jct) / weight.sum(), rel=1e-5)
+    waited = np.sum(weight * (jct - duration))
+    assert -example.COST_SCALE * sum(rewards) == pytest.approx(waited, rel=1e-5)
     assert jobs[0][0] + seconds == int(state.clock)
     after, again = step(jax.random.key(2), state, jnp.int32(1), params)  # absorbs
     jax.tree.map(np.testing.assert_array_equal, after, state)
@@ -162,7 +165,7 @@ def test_its_export_is_read_without_jax(run, tmp_path, capsys):
     manifest = json.loads((tmp_path / "policy" / "manifest.json").read_text())
     assert manifest["actions"]["names"] == [f"action{index}" for index in range(6)]
     assert {group["pattern"] for group in manifest["observation"]["groups"]} >= {
-        *("slot*.waits", "slot*.urgency", "gpu*.free_in"),
+        *("slot*.waits", "slot*.weight", "gpu*.free_in"),
     }
 
 
@@ -174,11 +177,11 @@ def test_its_traces_are_known_everywhere(example, tmp_path):
     assert read[0].schema == example.JOBS
     assert [table.digest() for table in read] == [table.digest() for table in tables]
     assert describe_tables(read)["demand"] == {"1": 18}
-    rigid = JobTable(
-        {"submit_time": [0, 5], "num_gpus": [8, 1], "duration": [60, 9], "model": [0, 0]}
-    )
+    columns = {"submit_time": [0, 5], "num_gpus": [8, 1], "duration": [60, 9], "model": [0, 0]}
+    rigid = JobTable(columns)
     (weighted,) = example.SYSTEM.adapt([rigid])
-    assert rigid.schema == RIGID_JOBS and weighted["weight"].tolist() == [8, 1]
+    assert rigid.schema == RIGID_JOBS
+    assert weighted["weight"].tolist() == [8, 1]
 
 
 def test_the_file_is_a_program():
