@@ -25,12 +25,12 @@ from jaxsched.core.environment import Environment
 from jaxsched.core.policies import Policy, greedy_scores, uniform_legal
 from jaxsched.core.recorder import JobEvents
 from jaxsched.jobs import NO_SUBMISSION, RIGID_JOBS, Column, JobTable, stack_tables
+from jaxsched.jobs.draws import generator
 from jaxsched.jobs.kinds import JobKind
 from jaxsched.jobs.metrics import STANDARD, Metric
 from jaxsched.systems import registry
 from jaxsched.systems.base import PolicyInfo, System
 from jaxsched.systems.workload import Workload
-from jaxsched.traces.draws import generator
 from jaxsched.traces.named import NamedTrace
 from jaxsched.types import ArraySpec, DiscreteSpec, TimeStep
 
@@ -83,10 +83,11 @@ class WeightedJobs(Environment):
         real = params.submit[state.episode] < NO_SUBMISSION
         total = jnp.sum(jnp.where(real, params.weight[state.episode], 0))
         cost = jnp.where(start.job >= 0, start.weight * (start.finish - start.submit), 0) / total
-        one = start.job[None]
         events = JobEvents(
-            *(one, start.start[None], one, start.finish[None]),
-            of_started={"submit": start.submit[None]},
+            started=start.job,
+            finished=start.job,  # its end is known
+            of_started={"start": start.start, "submit": start.submit},
+            of_finished={"finish": start.finish},
             amounts={"weighted_jct": cost},
         )
         ended, never = game.ended(state), jnp.bool_(False)

@@ -85,9 +85,10 @@ def test_dynamics_follow_a_plain_loop(example, num_gpus, seed):
         slots = np.asarray(timestep.observation[: 3 * 3]).reshape(3, 3)
         assert np.count_nonzero(slots[:, 1]) == np.sum(timestep.action_mask) == widths[index]
         state, timestep = step(jax.random.key(1), state, jnp.int32(action), params)
-        ends[int(timestep.metrics.finished[0])] = int(timestep.metrics.finish[0])
+        events = timestep.metrics
+        ends[int(events.finished)] = int(events.of_finished["finish"])
         rewards.append(float(timestep.reward))
-        costs.append(float(timestep.metrics.amounts["weighted_jct"]))
+        costs.append(float(events.amounts["weighted_jct"]))
         seconds += float(timestep.elapsed)
         assert bool(timestep.terminated) == (index == len(jobs) - 1)
     assert [ends[job] for job in range(len(jobs))] == finish
