@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxsched.cli.options import TraceOptions
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs import JobTable
+from jaxsched.jobs import JobTable, first_of
 from jaxsched.systems.base import System
 from jaxsched.traces import ImportSummary, Trace, clusters, import_trace, load, registry
 from jaxsched.traces.formats import Loaded
@@ -49,25 +49,20 @@ class Episodes(NamedTuple):
             )
         if not self.fixed:
             return self
-        tables, notes = self.tables, []
+        tables = first_of(
+            self.tables,
+            options.num_traces,
+            options.num_jobs,
+            source=self.source,
+            options=("--num-traces", "--num-jobs"),
+        )
+        notes = []
         if options.num_traces is not None:
-            self._check("--num-traces", options.num_traces, len(tables), "tables")
-            tables = tables[: options.num_traces]
             notes.append(f"first {len(tables)} of {len(self.tables)} tables")
         if options.num_jobs is not None:
-            fewest = min(map(len, tables))
-            self._check("--num-jobs", options.num_jobs, fewest, "jobs in one of the tables")
-            start = slice(0, options.num_jobs)
-            tables = [table.take(start, name=table.name) for table in tables]
             notes.append(f"first {options.num_jobs} jobs of each")
         source = f"{self.source} ({', '.join(notes)})" if notes else self.source
         return self._replace(tables=tables, source=source)
-
-    def _check(self, option: str, wanted: int, there: int, what: str) -> None:
-        if wanted > there:
-            raise JaxschedError(
-                f"{self.source}: has {there} {what}; accepted: {option} up to {there}"
-            )
 
 
 def resolve(

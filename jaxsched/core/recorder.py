@@ -1,8 +1,8 @@
-"""The standard record of an episode: which jobs started and finished when, and sums over steps.
+"""The one recorder: gathers an episode's job events into a record per job and sums over steps.
 
-An environment whose ``timestep.metrics`` is a ``JobEvents`` needs no recorder of its own; others
-say how their metrics read as one. Axes: ``n`` jobs of a table, ``k`` starts and ``m`` finishes that
-one step can report.
+An environment whose ``timestep.metrics`` is a ``JobEvents`` needs nothing of its own
+(``job_recorder``); others say how their metrics read as one (``gather``). Axes: ``n`` jobs of a
+table, ``k`` starts and ``m`` finishes that one step can report.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,98 +13,101 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.core.evaluation import Recorder
-from jaxsched.types import Array, TimeStep
+from jaxsched.types import Array, PyTree, TimeStep
 
 NEVER = -1
+NOBODY = -1  # in place of a job's row
 
 
 class JobEvents(NamedTuple):
-    """What one step did to the jobs of the episode's table; rows of -1 (or beyond it) are none.
+    """What one step did to the jobs of the episode's table.
 
     Attributes:
-      started: int32 ``[k]``, rows of jobs that started.
-      start: ``[k]``, when (s).
-      finished: int32 ``[m]``, rows of jobs that finished.
-      finish: ``[m]``, when (s).
-      of_started: name -> ``[k, ...]``, what is noted of a job at its start.
+      started: int32 ``[k]`` (or a scalar), rows of jobs that started; ``NOBODY`` elsewhere.
+      finished: int32 ``[m]``, rows of jobs that finished, likewise.
+      of_started: name -> ``[k, ...]`` or a scalar for all, what is recorded of jobs that started.
+      of_finished: name -> ``[m, ...]`` likewise.
       amounts: name -> scalar, summed over the episode.
     """
 
     started: Array
-    start: Array
     finished: Array
-    finish: Array
-    of_started: Mapping[str, Array] = {}
+    of_started: Mapping[str, Array]
+    of_finished: Mapping[str, Array]
     amounts: Mapping[str, Array] = {}
 
 
-class JobLog(NamedTuple):
-    """One episode, as ``job_recorder`` gathers it.
+def gather(
+    init: Callable[[Any], PyTree], events: Callable[[PyTree, TimeStep], JobEvents]
+) -> Recorder:
+    """A recorder whose records have a field for each name in the events.
 
-    Attributes:
-      start: ``[n]`` in table order, s; -1 before.
-      finish: ``[n]``, s; -1 before.
-      noted: name -> ``[n, ...]``, 0 before the start.
-      amounts: name -> scalar.
-      total_reward: float32 scalar.
-      steps: int32 scalar, steps that were decisions.
+    Args:
+      init: ``init(params) -> records``, a named tuple or a dictionary, at the start: ``[n, ...]``
+        for what is recorded of jobs, scalars for sums.
+      events: ``events(records, timestep)``, what a step did; ``records`` are those before it.
     """
 
-    start: Array
-    finish: Array
-    noted: Mapping[str, Array]
-    amounts: Mapping[str, Array]
-    total_reward: Array
-    steps: Array
+    def update(records: PyTree, timestep: TimeStep, playing: Array) -> PyTree:
+        before = records if isinstance(records, dict) else records._asdict()
+        step = events(records, timestep)
+        changes = {
+            **_noted(before, step.of_started, step.started, playing),
+            **_noted(before, step.of_finished, step.finished, playing),
+        }
+        for name, amount in step.amounts.items():
+            changes[name] = before[name] + jnp.where(playing, amount, 0)
+        if isinstance(records, dict):
+            return {**records, **changes}
+        return records._replace(**changes)
+
+    return Recorder(init, update)
 
 
-def events_in_metrics(timestep: TimeStep) -> JobEvents:
-    """The events of an environment whose metrics are just these."""
-    events: JobEvents = timestep.metrics
-    return events
+def _noted(
+    records: Mapping[str, Array], values: Mapping[str, Array], rows: Array, playing: Array
+) -> dict[str, Array]:
+    """The columns of ``values`` with these rows set."""
+    noted = {}
+    for name, value in values.items():
+        column = records[name]
+        kept = jnp.where((rows >= 0) & playing, rows, column.shape[0])  # out of range: dropped
+        noted[name] = column.at[kept].set(value, mode="drop")
+    return noted
 
 
 @cache
-def job_recorder(env: Any, events: Callable[[TimeStep], JobEvents] = events_in_metrics) -> Recorder:
-    """Gathers a ``JobLog`` from the steps of one episode.
+def job_recorder(env: Any) -> Recorder:
+    """The recorder of an environment whose ``timestep.metrics`` is a ``JobEvents``.
 
-    The same object for equal arguments: it is a static argument of the evaluation.
+    Its records are a dictionary of what the events name, ``start`` and ``finish`` (s) of each job
+    being -1 before; with ``total_reward`` and ``steps``. The same object for equal environments: it
+    is a static argument of the evaluation.
 
     Args:
       env: the environment; its ``max_jobs(params)`` are the jobs of the longest table.
-      events: how its time steps read as events.
     """
 
-    def init(params: Any) -> JobLog:
+    def init(params: Any) -> dict[str, Array]:
         jobs = env.max_jobs(params)
-        like = jax.eval_shape(lambda p: events(env.reset(jax.random.key(0), p)[1]), params)
-        noted = {k: jnp.zeros((jobs, *v.shape[1:]), v.dtype) for k, v in like.of_started.items()}
-        return JobLog(
-            start=jnp.full(jobs, NEVER, like.start.dtype),
-            finish=jnp.full(jobs, NEVER, like.finish.dtype),
-            noted=noted,
-            amounts={name: jnp.zeros((), v.dtype) for name, v in like.amounts.items()},
-            total_reward=jnp.float32(0),
-            steps=jnp.int32(0),
+        like = jax.eval_shape(lambda given: env.reset(jax.random.key(0), given)[1], params)
+        step = events({}, like)
+        columns = [(step.started, step.of_started), (step.finished, step.of_finished)]
+        records = {
+            name: jnp.zeros(total.shape, total.dtype) for name, total in step.amounts.items()
+        }
+        for rows, values in columns:
+            for name, value in values.items():
+                empty = NEVER if name in ("start", "finish") else 0
+                shape = (jobs, *value.shape[len(rows.shape) :])
+                records[name] = jnp.full(shape, empty, value.dtype)
+        return records
+
+    def events(records: PyTree, timestep: TimeStep) -> JobEvents:
+        del records
+        step: JobEvents = timestep.metrics
+        return step._replace(
+            amounts={**step.amounts, "total_reward": timestep.reward, "steps": jnp.int32(1)}
         )
 
-    def update(log: JobLog, timestep: TimeStep, playing: Array) -> JobLog:
-        step, nobody = events(timestep), log.start.shape[0]  # out of range: dropped
-        started = jnp.where((step.started >= 0) & playing, step.started, nobody)
-        finished = jnp.where((step.finished >= 0) & playing, step.finished, nobody)
-        return JobLog(
-            start=log.start.at[started].set(step.start, mode="drop"),
-            finish=log.finish.at[finished].set(step.finish, mode="drop"),
-            noted={
-                name: column.at[started].set(step.of_started[name], mode="drop")
-                for name, column in log.noted.items()
-            },
-            amounts={
-                name: total + jnp.where(playing, step.amounts[name], 0).astype(total.dtype)
-                for name, total in log.amounts.items()
-            },
-            total_reward=log.total_reward + jnp.where(playing, timestep.reward, 0.0),
-            steps=log.steps + playing,
-        )
-
-    return Recorder(init, update)
+    return gather(init, events)

@@ -1,14 +1,23 @@
 """From a trained run to the hand-over folder of ``jaxsched.export.hand_over``."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import jax
 
 from jaxsched.errors import JaxschedError
-from jaxsched.export.hand_over import PLANNED_FORMATS, ExportFacts, export_policy, golden_rows
+from jaxsched.export.hand_over import (
+    PLANNED_FORMATS,
+    ExportFacts,
+    Feature,
+    export_policy,
+    golden_rows,
+)
 from jaxsched.runs import checkpoints, saved_policies
 from jaxsched.systems import registry
 from jaxsched.traces import registry as traces
+from jaxsched.types import ArraySpec
 
 GOLDEN_ROWS = 16
 
@@ -65,11 +74,12 @@ def export_saved(
         preset=chosen.meta.get("preset"),
         variants=chosen.meta.get("variants", ()),
     )
+    spec = _named(env.observation_spec(params))
     return export_policy(
         directory,
         facts=facts,
-        observation_spec=env.observation_spec(params),
-        features=system.features(env),
+        observation_spec=spec,
+        features={**_by_name(spec), **system.features(env)},
         actions=system.action_names(env),
         network=network.describe(),
         params=chosen.weights,
@@ -77,3 +87,18 @@ def export_saved(
         format=format,
         overwrite=overwrite,
     )
+
+
+def _named(spec: ArraySpec) -> ArraySpec:
+    """A flat observation's spec with a name for each entry: its own, or its number."""
+    return (
+        spec if spec.names else replace(spec, names=tuple(f"entry{i}" for i in range(*spec.shape)))
+    )
+
+
+def _by_name(spec: ArraySpec) -> dict[str, Feature]:
+    """Entries that say no more than their names do."""
+    patterns = (re.sub(r"\d+", "*", name) for name in spec.names)
+    return {
+        pattern: Feature("as its name says", "as the environment gives it") for pattern in patterns
+    }

@@ -6,7 +6,7 @@ Axes: ``...`` episodes, ``n`` jobs. A job counts once it has been started.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -122,26 +122,26 @@ def common(records: JobRecords, total_gpus: int) -> dict[str, Values]:
     }
 
 
-def of_log(log: Any) -> dict[str, Values]:
-    """The metrics of standard records (``jaxsched.core.recorder.JobLog``), float64 ``[E]`` each.
+def of_log(log: Mapping[str, Values]) -> dict[str, Values]:
+    """The metrics of standard records (``jaxsched.core.recorder.job_recorder``), float64 ``[E]``.
 
-    ``STANDARD``, and the amounts under their own names. Jobs that did not finish do not count.
+    ``STANDARD``, and what was summed over the episode under its own name. Jobs that did not finish
+    do not count.
 
     Args:
-      log: leaves ``[E, ...]``; ``noted`` must have ``submit`` (s).
+      log: ``start``, ``finish`` and ``submit`` (s) ``[E, n]``; ``total_reward``, ``steps`` and
+        further sums ``[E]``.
     """
-    done = (log.start >= 0) & (log.finish >= 0)
-    start, finish, submit = (
-        np.asarray(times, np.float64) for times in (log.start, log.finish, log.noted["submit"])
-    )
+    start, finish, submit = (np.asarray(log[k], np.float64) for k in ("start", "finish", "submit"))
+    done = (start >= 0) & (finish >= 0)
+    sums = {name: value for name, value in log.items() if np.ndim(value) == 1}
     result = {
         "avg_jct": masked_mean(finish - submit, done),
         "makespan": np.max(np.where(done, finish, 0.0), axis=-1),
         "avg_wait": masked_mean(start - submit, done),
         "avg_run": masked_mean(finish - start, done),
-        "return": log.total_reward,
-        "steps": log.steps,
+        "return": sums.pop("total_reward"),
         "finished": np.sum(done, axis=-1),
-        **log.amounts,
+        **sums,
     }
     return {name: np.asarray(value, np.float64) for name, value in result.items()}

@@ -352,6 +352,37 @@ def _padding(column: Column, parts: Sequence[Values], longest: int) -> Values:
     return np.full(shape, value, np.int32 if column.kind == "whole" else np.float64)
 
 
+def first_of(
+    tables: Sequence[JobTable],
+    num_tables: int | None,
+    num_jobs: int | None,
+    *,
+    source: str,
+    options: tuple[str, str],
+) -> list[JobTable]:
+    """The first tables, and of each the first jobs; all of them where a number is None.
+
+    Args:
+      tables: the tables.
+      num_tables: how many.
+      num_jobs: jobs of each.
+      source: what messages call the tables.
+      options: what messages call the two numbers.
+
+    Raises:
+      JaxschedError: there are not so many.
+    """
+    chosen = list(tables[:num_tables])
+    fewest = min(map(len, chosen))
+    for option, wanted, there, what in (
+        (options[0], num_tables, len(tables), "tables"),
+        (options[1], num_jobs, fewest, "jobs in one of the tables"),
+    ):
+        if wanted is not None and wanted > there:
+            raise JaxschedError(f"{source}: has {there} {what}; accepted: {option} up to {there}")
+    return chosen if num_jobs is None else [t.take(slice(0, num_jobs)) for t in chosen]
+
+
 def rescale_arrivals(table: JobTable, scale: float) -> JobTable:
     """Multiply submission times by ``scale`` (> 0) and round half up; the order is kept.
 

@@ -1,12 +1,12 @@
 """An environment and its parameters in one call."""
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any
 
 from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError
-from jaxsched.files import PathLike
-from jaxsched.jobs import JobTable
+from jaxsched.jobs import JobTable, first_of
 from jaxsched.systems import registry
 from jaxsched.traces import registry as traces
 
@@ -14,7 +14,7 @@ from jaxsched.traces import registry as traces
 def make(
     name: str,
     *,
-    trace: PathLike | Sequence[JobTable] | None = None,
+    trace: str | PathLike[str] | Sequence[JobTable] | None = None,
     seed: int = 0,
     num_traces: int | None = None,
     num_jobs: int | None = None,
@@ -45,7 +45,7 @@ def make(
 
 
 def _tables(
-    trace: PathLike | Sequence[JobTable],
+    trace: str | PathLike[str] | Sequence[JobTable],
     seed: int,
     num_traces: int | None,
     num_jobs: int | None,
@@ -54,18 +54,9 @@ def _tables(
     for option, value in (("num_traces", num_traces), ("num_jobs", num_jobs)):
         if value is not None and value < 1:
             raise JaxschedError(f"{option} is {value}; accepted: a whole number from 1 on")
-    if isinstance(trace, list | tuple):
-        tables = list(trace)
+    if isinstance(trace, str | PathLike):
+        tables = traces.resolve(trace, seed=seed, num_traces=num_traces, num_jobs=num_jobs)
     else:
-        tables = traces.resolve(trace, seed=seed, num_traces=num_traces, num_jobs=num_jobs)  # type: ignore[arg-type]
-    if num_traces is not None and len(tables) < num_traces:
-        raise JaxschedError(f"num_traces is {num_traces}; accepted: 1 to {len(tables)}, all tables")
-    tables = tables[:num_traces]
-    if num_jobs is None:
-        return tables
-    shortest = min(len(table) for table in tables)
-    if shortest < num_jobs:
-        raise JaxschedError(
-            f"num_jobs is {num_jobs}; accepted: 1 to {shortest}, the shortest table"
-        )
-    return [table.take(slice(0, num_jobs)) for table in tables]
+        tables = list(trace)
+    source = str(trace) if isinstance(trace, str | PathLike) else "the job tables"
+    return first_of(tables, num_traces, num_jobs, source=source, options=("num_traces", "num_jobs"))

@@ -29,7 +29,14 @@ class PlainRecipe:
     env: Environment
     loop: LoopConfig = LoopConfig(num_envs=64, rollout_length=8, num_updates=UPDATES)
     learner: DQNConfig = DQNConfig(
-        UPDATES, capacity=100_000, learning_starts=5000, gamma=1.0, target_rate=0.005
+        UPDATES,
+        gradient_steps=4,
+        capacity=100_000,
+        learning_starts=5000,
+        learning_rate=1e-3,
+        final_learning_rate=1e-4,
+        gamma=0.95,
+        target_rate=0.005,
     )
     network: str = "mlp-64-64"
     evaluate_every: int = 250

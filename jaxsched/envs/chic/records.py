@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.core.evaluation import Recorder
+from jaxsched.core.recorder import NOBODY, JobEvents, gather
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.intervals import OptimusIntervals
 from jaxsched.envs.chic.tables import Params, unpack
@@ -49,43 +50,60 @@ def recorder(env: Chic | OptimusIntervals) -> Recorder:
     def init(params: Params) -> Records:
         return _nothing(env.max_jobs(params))
 
-    return Recorder(init, _after_interval if isinstance(env, OptimusIntervals) else _after_step)
+    if isinstance(env, OptimusIntervals):
+        return Recorder(init, _after_interval)
+    of_jobs = gather(init, _events)
+
+    def update(records: Records, timestep: TimeStep, playing: Array) -> Records:
+        step = timestep.metrics
+        moved = jnp.where(step.trains & playing, step.job, records.start.shape[0])  # or dropped
+        following: Records = of_jobs.update(records, timestep, playing)
+        made = step.progress.astype(records.progress.dtype)
+        return following._replace(progress=records.progress.at[moved].add(made, mode="drop"))
+
+    return Recorder(init, update)
 
 
-def _counted(records: Records, timestep: TimeStep, playing: Array) -> Records:
+def _amounts(timestep: TimeStep) -> dict[str, Array]:
+    """What both views sum over an episode."""
     step = timestep.metrics
-    return records._replace(
-        gpu_seconds=records.gpu_seconds + jnp.where(playing, step.gpu_seconds, 0.0),
-        total_reward=records.total_reward + jnp.where(playing, timestep.reward, 0.0),
-        phases=records.phases + (step.phase & playing),
-    )
+    return {
+        "gpu_seconds": step.gpu_seconds,
+        "total_reward": timestep.reward,
+        "phases": step.phase,
+    }
 
 
-def _after_step(records: Records, timestep: TimeStep, playing: Array) -> Records:
-    step, nobody = timestep.metrics, records.start.shape[0]  # out of range: dropped
-    first = step.trains & (records.start.at[step.job].get(mode="clip") < 0) & playing
-    started = jnp.where(first, step.job, nobody)
-    ended = jnp.where(step.finishes & playing, step.job, nobody)
-    moved = jnp.where(step.trains & playing, step.job, nobody)
-    return _counted(records, timestep, playing)._replace(
-        start=records.start.at[started].set(step.began, mode="drop"),
-        finish=records.finish.at[ended].set(step.ended, mode="drop"),
-        progress=records.progress.at[moved].add(
-            step.progress.astype(records.progress.dtype), mode="drop"
-        ),
-        steps=records.steps + ((step.decides | step.phase) & playing),
-        missed=records.missed + (step.missed & playing),
-        blocked=records.blocked + (step.blocked & playing),
+def _events(records: Records, timestep: TimeStep) -> JobEvents:
+    """A workload starts when it first trains."""
+    step = timestep.metrics
+    first = step.trains & (records.start.at[step.job].get(mode="clip") < 0)
+    return JobEvents(
+        started=jnp.where(first, step.job, NOBODY),
+        finished=jnp.where(step.finishes, step.job, NOBODY),
+        of_started={"start": step.began},
+        of_finished={"finish": step.ended},
+        amounts={
+            **_amounts(timestep),
+            "steps": step.decides | step.phase,
+            "missed": step.missed,
+            "blocked": step.blocked,
+        },
     )
 
 
 def _after_interval(records: Records, timestep: TimeStep, playing: Array) -> Records:
+    """Intervals report every workload of the table: a select is cheaper than a scatter."""
     step = timestep.metrics
     first = step.trains & (records.start < 0) & playing
-    return _counted(records, timestep, playing)._replace(
+    sums = {
+        name: getattr(records, name) + jnp.where(playing, amount, 0)
+        for name, amount in {**_amounts(timestep), "steps": step.phase}.items()
+    }
+    return records._replace(
+        **sums,
         start=jnp.where(first, step.began, records.start),
         finish=jnp.where(step.finishes & playing, step.finish, records.finish),
-        steps=records.steps + (step.phase & playing),
         progress=records.progress + jnp.where(playing, step.progress, 0.0),
     )
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxsched.core.evaluation import Recorder, run_episodes
 from jaxsched.core.policies import Policy
+from jaxsched.core.recorder import NOBODY, JobEvents, gather
 from jaxsched.envs.das.environment import DAS, StepMetrics
 from jaxsched.envs.das.simulator.tables import DURATION, NUM_GPUS, SUBMIT, Params
 from jaxsched.jobs.metrics import Metric
@@ -72,23 +73,18 @@ def recorder(env: DAS, *, machines: bool = False) -> Recorder:
         counts = jnp.zeros((jobs, env.num_servers), jnp.int8) if machines else None
         return Records(never, never, jnp.float32(0), jnp.int32(0), counts)
 
-    return Recorder(init, _after_step)
+    return gather(init, _events)
 
 
-def _after_step(records: Records, timestep: TimeStep, playing: Array) -> Records:
+def _events(records: Records, timestep: TimeStep) -> JobEvents:
     step: StepMetrics = timestep.metrics
-    nobody = records.start.shape[0]  # out of range: dropped
-    started = jnp.where(step.placed & playing, step.window, nobody)
-    ended = jnp.where((step.finish >= 0) & playing, step.running, nobody)
-    machines = records.machines
-    if machines is not None:
-        machines = machines.at[started].set(step.counts, mode="drop")
-    return Records(
-        start=records.start.at[started].set(step.time, mode="drop"),
-        finish=records.finish.at[ended].set(step.finish, mode="drop"),
-        total_reward=records.total_reward + jnp.where(playing, timestep.reward, 0.0),
-        decisions=records.decisions + (step.decides & playing),
-        machines=machines,
+    machines = {} if records.machines is None else {"machines": step.counts}
+    return JobEvents(
+        started=jnp.where(step.placed, step.window, NOBODY),
+        finished=jnp.where(step.finish >= 0, step.running, NOBODY),
+        of_started={"start": step.time, **machines},
+        of_finished={"finish": step.finish},
+        amounts={"total_reward": timestep.reward, "decisions": step.decides},
     )
 
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.core.evaluation import Recorder
+from jaxsched.core.recorder import JobEvents, gather
 from jaxsched.envs.mlfs.environment import MLFS, StepMetrics
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params, unpack
 from jaxsched.jobs.metrics import Metric
@@ -73,28 +74,32 @@ def recorder(env: MLFS) -> Recorder:
         counters = {name: zero for name in Records._fields[7:]}
         return Records(never, never, never, jobs, jobs, jobs, sent, **counters)
 
-    return Recorder(init, _after_step)
+    told = gather(init, _events)
+
+    def update(records: Records, timestep: TimeStep, playing: Array) -> Records:
+        step: StepMetrics = timestep.metrics
+        low = records.sent[1] + jnp.where(playing, step.sent_mb, 0)
+        following: Records = told.update(records, timestep, playing)
+        return following._replace(
+            sent=jnp.stack([records.sent[0] + low // WORD_MB, low % WORD_MB]),
+            slots=jnp.where(playing, step.after, records.slots),
+        )
+
+    return Recorder(init, update)
 
 
-def _after_step(records: Records, timestep: TimeStep, playing: Array) -> Records:
+def _events(records: Records, timestep: TimeStep) -> JobEvents:
+    """Jobs are told of once, when they finish or the episode is cut."""
+    del records
     step: StepMetrics = timestep.metrics
-    nobody = records.start.shape[0]  # out of range: dropped
-    told = jnp.where((step.job != NEVER) & playing, step.job, nobody)
-    low = records.sent[1] + jnp.where(playing, step.sent_mb, 0)
-    by_job = {
-        name: getattr(records, name).at[told].set(getattr(step, name), mode="drop")
-        for name in ("start", "finish", "home", "iterations", "by_deadline", "run_slots")
-    }
-    counted = {
-        name: getattr(records, name) + jnp.where(playing, getattr(step, name), 0)
-        for name in ("overloads", "evictions", "migrations", "completed")
-    }
-    return records._replace(
-        **by_job,
-        **counted,
-        sent=jnp.stack([records.sent[0] + low // WORD_MB, low % WORD_MB]),
-        decisions=records.decisions + (step.decides & playing),
-        slots=jnp.where(playing, step.after, records.slots),
+    names = ("start", "finish", "home", "iterations", "by_deadline", "run_slots")
+    counted = ("overloads", "evictions", "migrations", "completed")
+    return JobEvents(
+        started=step.job,
+        finished=step.job,
+        of_started={},
+        of_finished={name: getattr(step, name) for name in names},
+        amounts={name: getattr(step, name) for name in counted} | {"decisions": step.decides},
     )
 
 

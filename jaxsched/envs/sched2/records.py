@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.core.evaluation import Recorder
+from jaxsched.core.recorder import NOBODY, JobEvents, gather
 from jaxsched.envs.sched2.environment import Params, Sched2, StepMetrics
 from jaxsched.envs.sched2.slowdown import SENSITIVE
 from jaxsched.envs.sched2.tables import NEVER
@@ -70,30 +71,44 @@ def recorder(env: Sched2) -> Recorder:
             invalid_actions=jnp.int32(0),
         )
 
+    of_jobs = gather(init, _events)
+
     def update(records: Records, timestep: TimeStep, playing: Array) -> Records:
         step: StepMetrics = timestep.metrics
-        start, n = step.start, records.start.shape[0]
-        started = start.started & playing
-        job = jnp.where(started, start.job, n)  # n is out of range: dropped
-        nth = jnp.where(started, records.num_started, n)
+        started = step.start.started & playing
+        nth = jnp.where(started, records.num_started, records.order.shape[0])  # or dropped
 
-        def at(array: Array, index: Array, value: Array) -> Array:
-            return array.at[index].set(value, mode="drop")
+        def at(array: Array, value: Array) -> Array:
+            return array.at[nth].set(value, mode="drop")
 
-        return Records(
-            start=at(records.start, job, step.time),
-            finish=at(records.finish, job, step.time + start.run),
-            level=at(records.level, job, start.level),
-            gpus=at(records.gpus, job, start.gpus),
-            reused=at(records.reused, job, start.reused),
-            order=at(records.order, nth, start.job),
-            fragmentation_curve=at(records.fragmentation_curve, nth, step.fragmentation),
-            queue_gpus_curve=at(records.queue_gpus_curve, nth, step.queue_gpus),
-            num_started=records.num_started + started,
-            invalid_actions=records.invalid_actions + (step.invalid & playing),
+        following: Records = of_jobs.update(records, timestep, playing)
+        return following._replace(
+            order=at(records.order, step.start.job),
+            fragmentation_curve=at(records.fragmentation_curve, step.fragmentation),
+            queue_gpus_curve=at(records.queue_gpus_curve, step.queue_gpus),
         )
 
     return Recorder(init, update)
+
+
+def _events(records: Records, timestep: TimeStep) -> JobEvents:
+    """A job that starts: when it finishes is known then."""
+    del records
+    step: StepMetrics = timestep.metrics
+    start = step.start
+    row = jnp.where(start.started, start.job, NOBODY)
+    return JobEvents(
+        started=row,
+        finished=row,
+        of_started={
+            "start": step.time,
+            "level": start.level,
+            "gpus": start.gpus,
+            "reused": start.reused,
+        },
+        of_finished={"finish": step.time + start.run},
+        amounts={"num_started": start.started, "invalid_actions": step.invalid},
+    )
 
 
 def summarise(

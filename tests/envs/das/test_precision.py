@@ -81,7 +81,7 @@ def test_states_and_time_steps_keep_their_types(kind, x64):
 @pytest.mark.parametrize("name", [*PLAIN, *(n for n in SYSTEM.policies if n not in NAMES)])
 def test_heuristics_give_single_precision(name, x64):
     _, env, params, *_ = INSTANCES["das"]["paper"]()
-    policy = baseline(name, env) if name in NAMES else SYSTEM.rule(name, env, 7, {}).policy
+    policy = baseline(name, env) if name in NAMES else SYSTEM.heuristic(name, env, 7, {}).policy
     action, _, _ = decided(env, params, policy)
     assert_reals(env, action)
 

@@ -1,0 +1,202 @@
+"""A scheduling problem of your own, in the ordinary commands: weighted jobs on identical GPUs.
+
+The rules of the game are in ``weighted_jobs.py`` and know nothing of learning. This file makes them
+an environment and a system, registers it, and hands over to the command line:
+
+    python examples/new_environment.py train weighted --num-seeds 3
+    python examples/new_environment.py compare weighted --checkpoint runs/weighted-quick
+    python examples/new_environment.py export runs/weighted-quick
+
+A package would offer ``SYSTEM`` as an entry point of the group ``jaxsched.systems`` instead, and
+``jaxsched`` itself would know it.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import weighted_jobs as game
+
+from jaxsched.core.environment import Environment
+from jaxsched.core.policies import Policy, greedy_scores, uniform_legal
+from jaxsched.core.recorder import JobEvents
+from jaxsched.jobs import NO_SUBMISSION, RIGID_JOBS, Column, JobTable, stack_tables
+from jaxsched.jobs.draws import generator
+from jaxsched.jobs.kinds import JobKind
+from jaxsched.jobs.metrics import STANDARD, Metric
+from jaxsched.systems import registry
+from jaxsched.systems.base import PolicyInfo, System
+from jaxsched.systems.workload import Workload
+from jaxsched.traces.named import NamedTrace
+from jaxsched.types import ArraySpec, DiscreteSpec, TimeStep
+
+SCALE_S = 600.0  # of times in observations
+COST_SCALE = 30_000.0  # weighted seconds
+FEATURES = ("waits", "duration", "weight")  # of each slot; 0 in empty ones
+
+
+@dataclass(frozen=True)
+class WeightedJobs(Environment):
+    """Which of the oldest waiting jobs starts next, on ``num_gpus`` GPUs."""
+
+    num_gpus: int = 2
+    window: int = 6
+    name = "weighted"
+    behaviour_version = 1
+
+    def params(self, tables: Sequence[JobTable]) -> game.Jobs:
+        """Parameters: one episode per job table."""
+        columns = stack_tables(tables, schema=JOBS).columns
+        return game.Jobs(*(jnp.asarray(columns[column.name]) for column in JOBS))
+
+    def reset(self, key: Any, params: game.Jobs, episode: Any = None) -> tuple[Any, TimeStep]:
+        """Start an episode: the one asked for, or any."""
+        if episode is None:
+            episode = jax.random.randint(key, (), 0, self.num_episodes(params))
+        state = game.first_state(params, jnp.int32(episode), self.num_gpus)
+        nothing = game.Start(jnp.int32(-1), *(jnp.int32(0) for _ in range(5)))
+        return state, self._timestep(params, state, nothing, jnp.int32(0))
+
+    def step(self, key: Any, state: Any, action: Any, params: game.Jobs) -> tuple[Any, TimeStep]:
+        """Start the job of slot ``action``; the reward is minus what the others wait, weighted.
+
+        Summed it is the weighted completion time but for the run times, which are given.
+        """
+        following, start = game.start_job(params, state, action, self.window)
+        return following, self._timestep(params, following, start, following.clock - state.clock)
+
+    def observe(self, state: Any, params: game.Jobs) -> tuple[Any, Any]:
+        """``FEATURES`` of each slot, then when each GPU is free, soonest first."""
+        rows, occupied = game.window(params, state, self.window)
+        submit, duration, weight = (column[state.episode, rows] for column in params)
+        parts = ((state.clock - submit) / SCALE_S, duration / SCALE_S, weight / 10)
+        slots = jnp.where(occupied[:, None], jnp.stack(parts, axis=-1), 0.0)
+        gpus = jnp.sort(jnp.maximum(state.free_at - state.clock, 0)) / SCALE_S
+        seen = jnp.concatenate([slots.ravel(), gpus])
+        return seen.astype(jnp.float32), occupied.at[0].set(True)
+
+    def _timestep(self, params: game.Jobs, state: Any, start: Any, elapsed: Any) -> TimeStep:
+        real = params.submit[state.episode] < NO_SUBMISSION
+        total = jnp.sum(jnp.where(real, params.weight[state.episode], 0))
+        cost = jnp.where(start.job >= 0, start.weight * (start.finish - start.submit), 0) / total
+        events = JobEvents(
+            started=start.job,
+            finished=start.job,  # its end is known
+            of_started={"start": start.start, "submit": start.submit},
+            of_finished={"finish": start.finish},
+            amounts={"weighted_jct": cost},
+        )
+        ended, never = game.ended(state), jnp.bool_(False)
+        seen, mask = self.observe(state, params)
+        reward, elapsed = -start.waited / COST_SCALE, jnp.float32(elapsed)
+        return TimeStep(seen, mask, reward, ended, never, elapsed, events)
+
+    def num_episodes(self, params: game.Jobs) -> int:
+        """Job tables."""
+        return params.submit.shape[0]
+
+    def max_jobs(self, params: game.Jobs) -> int:
+        """Jobs of the longest table."""
+        return params.submit.shape[1]
+
+    def max_steps(self, params: game.Jobs) -> int:
+        """Each step starts a job."""
+        return self.max_jobs(params)
+
+    def observation_spec(self, params: Any) -> ArraySpec:
+        """A flat vector."""
+        slots = [f"slot{slot}.{name}" for slot in range(self.window) for name in FEATURES]
+        names = (*slots, *(f"gpu{gpu}.free_in" for gpu in range(self.num_gpus)))
+        return ArraySpec((len(names),), minimum=0.0, names=names)
+
+    def action_spec(self, params: Any) -> DiscreteSpec:
+        """One of the slots."""
+        return DiscreteSpec(self.window)
+
+
+JOBS = (
+    Column("submit_time", 0, NO_SUBMISSION - 1, "s", "submission"),
+    Column("duration", 1, 2**20, "s", "run time"),
+    Column("weight", 1, 2**10, "", "what a second of waiting costs"),
+)
+
+
+def drawn(seed: int, num_tables: int, num_jobs: int) -> list[JobTable]:
+    """Poisson arrivals at nine tenths of what two GPUs can serve, log-normal run times."""
+    tables = []
+    for index in range(num_tables):
+        draw = generator(seed, index)
+        duration = np.clip(np.rint(SCALE_S * np.exp(draw.standard_normal(num_jobs))), 30, 7200)
+        gaps = draw.exponential(duration.mean() / 2 / 0.9, num_jobs)
+        columns = {
+            "submit_time": np.rint(np.cumsum(gaps) - gaps[0]),
+            "duration": duration,
+            "weight": draw.integers(1, 11, num_jobs),
+        }
+        tables.append(JobTable(columns, f"weighted-{seed}-{index}", schema=JOBS))
+    return tables
+
+
+def as_rigid(table: JobTable) -> JobTable:
+    """Jobs on one GPU each, as statistics of traces want them."""
+    whole = {"num_gpus": np.ones(len(table), int), "model": np.zeros(len(table), int)}
+    columns = {name: table[name] for name in ("submit_time", "duration")}
+    return JobTable({**columns, **whole}, table.name)
+
+
+def fifo(env: WeightedJobs) -> Policy:
+    """The oldest job, which is in the first slot."""
+    return greedy_scores("fifo", lambda weights, seen: -jnp.arange(env.window))
+
+
+def smith(env: WeightedJobs) -> Policy:
+    """The largest weight per second of run time (Smith, 1956)."""
+
+    def score(weights: Any, seen: Any) -> Any:
+        slots = seen[: env.window * len(FEATURES)].reshape(env.window, len(FEATURES))
+        return slots[:, 2] / jnp.maximum(slots[:, 1], 1e-6)
+
+    return greedy_scores("smith", score)
+
+
+class WeightedSystem(System[WeightedJobs, game.Jobs, Any]):
+    """What the commands need to know."""
+
+    name = "weighted"
+    title = "Weighted jobs on identical GPUs"
+    environment_type = WeightedJobs
+    primary_metric = "weighted_jct"
+    metrics = ("weighted_jct", *STANDARD)
+    own_metrics = {
+        "weighted_jct": Metric("weighted JCT", "s", "lower", 1, "sum of w JCT / sum of w"),
+    }
+    policies = {
+        "fifo": PolicyInfo("baseline", "oldest job first", make=fifo),
+        "smith": PolicyInfo("baseline", "largest weight per second of run time", make=smith),
+        "random": PolicyInfo("reference", "any job", make=lambda env: uniform_legal()),
+    }
+    workload = Workload(
+        jobs=(JobKind(JOBS, as_rigid),),
+        traces=(NamedTrace("weighted", "weighted jobs, load 0.9 of two GPUs", True, drawn, 60),),
+    )
+
+    def adapt(self, tables: Sequence[JobTable]) -> list[JobTable]:
+        """A rigid job runs on one GPU here, its number of GPUs is its weight."""
+        return [self._weighted(t) if t.schema == RIGID_JOBS else t for t in tables]
+
+    def _weighted(self, table: JobTable) -> JobTable:
+        columns = {name: table[name] for name in ("submit_time", "duration")}
+        return JobTable({**columns, "weight": table["num_gpus"]}, table.name, schema=JOBS)
+
+
+SYSTEM = WeightedSystem()
+
+if __name__ == "__main__":
+    from jaxsched.cli.main import main
+
+    registry.register(SYSTEM)
+    sys.exit(main())
