@@ -6,19 +6,28 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+LARGEST = 2**31 - 1  # of what is counted: programs count with 32 bits
+LARGEST_SEED = 2**32 - 1  # a random key is made of so many bits
+
 System = Annotated[str, typer.Argument(help="Name of the system.")]
 Trace = Annotated[
     str | None,
     typer.Option(help="Named trace, job table file, or published trace; the test set by default."),
 ]
-TraceSeed = Annotated[int, typer.Option("--trace-seed", help="Seed of drawn traces.")]
+TraceSeed = Annotated[
+    int, typer.Option("--trace-seed", min=0, max=LARGEST_SEED, help="Seed of drawn traces.")
+]
 NumTraces = Annotated[
     int | None,
-    typer.Option(min=1, help="Traces to draw, or the first of job tables; the preset's number."),
+    typer.Option(
+        min=1, max=LARGEST, help="Traces to draw, or the first of job tables; the preset's number."
+    ),
 ]
 NumJobs = Annotated[
     int | None,
-    typer.Option(min=1, help="Jobs per trace, of job tables the first; the trace's number."),
+    typer.Option(
+        min=1, max=LARGEST, help="Jobs per trace, of job tables the first; the trace's number."
+    ),
 ]
 Cut = Annotated[bool, typer.Option("--cut", help="Cut a real trace into pieces, do not resample.")]
 MeanGap = Annotated[float | None, typer.Option(help="Rescale a real trace to this mean gap (s).")]
@@ -33,7 +42,9 @@ Part = Annotated[
 ]
 Window = Annotated[
     int | None,
-    typer.Option(min=0, help="Slots that rules see (0: whole queue); the agent's if absent."),
+    typer.Option(
+        min=0, max=LARGEST, help="Slots that rules see (0: whole queue); the agent's if absent."
+    ),
 ]
 Mode = Annotated[str | None, typer.Option(help="A job that does not fit: skip it, or block on it.")]
 RuleOption = Annotated[

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from jaxsched.cli.options import (
+    LARGEST,
+    LARGEST_SEED,
     Cut,
     Format,
     Load,
@@ -42,8 +44,10 @@ def train(
     context: typer.Context,
     system: System,
     preset: Annotated[str, typer.Option(help="Recipe; 'jaxsched list' names them.")] = "quick",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the run.")] = 0,
-    num_seeds: Annotated[int, typer.Option(min=1, help="Seeds trained side by side.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the run.")] = 0,
+    num_seeds: Annotated[
+        int, typer.Option(min=1, max=LARGEST, help="Seeds trained side by side.")
+    ] = 1,
     out: Annotated[Path | None, typer.Option(help="Run directory; runs/SYSTEM-PRESET.")] = None,
     resume: Annotated[bool, typer.Option(help="Go on from the newest checkpoint.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace the run that is there.")] = False,
@@ -66,6 +70,8 @@ def train(
     format: Format = None,
 ) -> int:
     """Train a policy with a live display, then compare it with every baseline."""
+    if seed + num_seeds - 1 > LARGEST_SEED:
+        raise JaxschedError(f"the last of {num_seeds} seeds is beyond {LARGEST_SEED}")
     from jaxsched.jobs import digest_tables
     from jaxsched.runs import trainer
     from jaxsched.runs.directory import RunDirectory

@@ -1,6 +1,7 @@
 """The command line in the hands of a clumsy user: strange names, and options without a meaning."""
 
 import io
+import json
 import os
 import sys
 
@@ -117,3 +118,60 @@ def test_training_sets_from_job_tables(tmp_path):
                   TraceOptions(num_traces=2, num_jobs=7))  # fmt: skip
     assert [len(table) for table in apart.train.tables] == [7, 7]
     assert [len(table) for table in apart.test.tables] == [2]
+
+
+HUGE = "9" * 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["train", "sched2", "--seed", HUGE], "--seed"),
+        (["train", "sched2", "--seed", "4294967295", "--num-seeds", "2"], "beyond 4294967295"),
+        (["train", "sched2", "--num-seeds", HUGE], "--num-seeds"),
+        (["train", "sched2", "--trace-seed", HUGE], "--trace-seed"),
+        (["train", "sched2", "--trace-seed", "-1"], "--trace-seed"),
+        (["train", "sched2", "--set", f"loop.num_envs={HUGE}"], "is not a whole number from"),
+        (["train", "sched2", "--set", f"loop.num_envs={HUGE * 300}"], "is not a whole number"),
+        (["train", "sched2", "--set", f"learner.learning_rate={HUGE * 20}"], "is not a number"),
+        (["evaluate", "sched2", "--policy", "fifo", "--num-jobs", HUGE], "--num-jobs"),
+        (["evaluate", "sched2", "--policy", "fifo", "--window", HUGE], "--window"),
+        (["evaluate", "sched2", "--policy", "fifo", f"--option=window={HUGE * 20}"], "too large"),
+        (["export", "/", "--seed", HUGE], "--seed"),
+        (["bench", "throughput", "--batch", HUGE], "--batch"),
+        (["traces", "generate", "sched2-68", "--out", "x.csv", "--seed", HUGE], "--seed"),
+        (["traces", "generate", "sched2-68", "--out", "x.csv", "--num-traces", HUGE], "--num-t"),
+        (["traces", "describe", "philly-sample", "--servers", HUGE], "--servers"),
+    ],
+)  # fmt: skip
+def test_numbers_too_large_for_a_program_are_refused_in_one_line(
+    arguments, says, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    line = refused(capsys, *arguments)
+    assert says in line and len(line) < 250
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("digits", [400, 6000])
+@pytest.mark.parametrize("key", ["jobs", "config"])
+def test_numbers_of_many_digits_in_a_case(key, digits, tmp_path, capsys):
+    job = {"submit_time": 0, "num_gpus": 1, "duration": 1, "model": 0}
+    case = {"system": "sched2", "policy": "fifo", "jobs": [job], "config": {"time_scale": 1}}
+    whole = json.dumps(case)
+    old = '"duration": 1' if key == "jobs" else '"time_scale": 1'
+    path = tmp_path / "case.json"
+    path.write_text(whole.replace(old, old + "0" * digits))
+    assert path.read_text() != whole
+    line = refused(capsys, "simulate", path)
+    assert f"a number has {digits + 1} digits; accepted: up to 300" in line
+
+
+def test_what_overflows_all_the_same_is_one_line(monkeypatch, capsys):
+    from jaxsched.systems import registry
+
+    def overflow():
+        raise OverflowError("int too large to convert to float")
+
+    monkeypatch.setattr(registry, "names", overflow)
+    assert "a number is too large: int too large" in refused(capsys, "list")

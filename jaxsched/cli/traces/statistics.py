@@ -7,6 +7,7 @@ import typer
 
 from jaxsched.cli.options import (
     GENERATED_JOBS,
+    LARGEST,
     Cut,
     Format,
     JsonFile,
@@ -33,10 +34,11 @@ def describe(
         str | None, typer.Option(help="Describe the job tables of this system instead.")
     ] = None,
     servers: Annotated[
-        int | None, typer.Option(min=1, help="Servers that the load refers to.")
+        int | None, typer.Option(min=1, max=LARGEST, help="Servers that the load refers to.")
     ] = None,
     gpus_per_server: Annotated[
-        int | None, typer.Option(min=1, help="GPUs of each; 8, or those of the system.")
+        int | None,
+        typer.Option(min=1, max=LARGEST, help="GPUs of each; 8, or those of the system."),
     ] = None,
     daily: Annotated[
         bool, typer.Option("--daily", help="Hours of the day even if they count from any origin.")
