@@ -41,6 +41,48 @@ def test_outputs_may_lie_in_new_folders(jobs, tmp_path):
     assert not os.path.isfile(os.devnull)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["traces", "generate", "sched2-68", "--num-traces", "1", "--num-jobs", "3", "--out"],
+        ["traces", "generate", "philly-like", "--num-jobs", "50", "--out"],
+        ["traces", "import", "{jobs}", "--out"],
+        ["traces", "convert", "philly-sample", "--system", "sched2", "--num-traces", "1",
+         "--num-jobs", "3", "--out"],
+        ["traces", "describe", "{jobs}", "--json"],
+        ["simulate", "{case}", "--json"],
+    ],
+    ids=lambda arguments: " ".join(arguments[:3]),
+)  # fmt: skip
+def test_every_command_makes_missing_folders(arguments, jobs, tmp_path):
+    case = tmp_path / "case.json"
+    case.write_text('{"system": "sched2", "reject": []}')
+    words = [word.format(jobs=jobs, case=case) for word in arguments]
+    out = tmp_path / "a" / "b" / "out.csv"
+    assert main([*words, str(out)]) == 0
+    assert out.stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("ending", "magic"),
+    [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF"), (".PNG", b"\x89PNG")],
+)
+def test_figures_have_the_format_of_their_ending(ending, magic, jobs, tmp_path):
+    written = []
+    for name in ("a", "b"):
+        plot = tmp_path / f"{name}{ending}"
+        assert main(["traces", "describe", str(jobs), "--plot", str(plot)]) == 0
+        written.append(plot.read_bytes())
+    assert written[0].startswith(magic) and written[0] == written[1]
+
+
+def test_figures_of_other_endings_are_refused(jobs, tmp_path, capsys):
+    for name in ("x.xyz", "x", "x.jpg"):
+        line = refused(capsys, "traces", "describe", jobs, "--plot", tmp_path / name)
+        assert line.endswith(f"{name}: expected a name that ends in .png or .svg or .pdf")
+        assert not (tmp_path / name).exists()
+
+
 def test_letters_that_a_terminal_cannot_show(tmp_path, monkeypatch):
     path = tmp_path / "日本.csv"
     path.write_text(JOBS)

@@ -49,13 +49,19 @@ def describe(
     cut: Cut = False,
     mean_gap: MeanGap = None,
     load: Load = None,
-    plot: Annotated[Path | None, typer.Option(help="Write a figure (PNG) here.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write a figure here (.png, .svg, .pdf).")
+    ] = None,
     json_file: JsonFile = None,
 ) -> None:
     """Demand, run times, arrivals and offered load of a trace."""
     for path in (plot, json_file):
         if path is not None:
             check_writable(path)
+    if plot is not None:
+        from jaxsched.traces.trace_plots import check_figure
+
+        check_figure(plot)
     options = TraceOptions(seed, num_traces, num_jobs, cut, mean_gap, load, format)
     out = console()
     as_it_is = None if system else _published(trace, options)
