@@ -1,6 +1,8 @@
 """Options that several commands share, and what they mean together."""
 
 import shlex
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -53,6 +55,30 @@ RuleOption = Annotated[
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write all values here.")]
 
 GENERATED_JOBS = 10_000  # of a workload like a cluster's that is not cut into episodes
+
+RENAMED: dict[str, dict[str, str]] = {"policy": {}, "option": {}, "setting": {}}
+"""Old spellings on the command line and the present ones: names of policies, of options before the
+``=`` of ``--option``, and dotted paths before that of ``--set``."""
+
+
+def present_name(kind: str, name: str) -> str:
+    """A name as it is spelt today; an old spelling is said on standard error, in one line.
+
+    Args:
+      kind: a key of ``RENAMED``.
+      name: as it was typed.
+    """
+    present = RENAMED[kind].get(name)
+    if present is None:
+        return name
+    print(f"jaxsched: the {kind} {name!r} is now spelt {present!r}", file=sys.stderr)
+    return present
+
+
+def present_assignments(kind: str, assignments: Iterable[str] | None) -> list[str]:
+    """``name=value`` each, the names as they are spelt today; see ``present_name``."""
+    parts = (assignment.partition("=") for assignment in assignments or ())
+    return [f"{present_name(kind, name)}{sign}{value}" for name, sign, value in parts]
 
 
 class TraceOptions(NamedTuple):
@@ -108,7 +134,11 @@ def rule_options(
     """
     from jaxsched.runs.overrides import read_options
 
-    given = {"window": window, "mode": mode, **read_options(assignments or ())}
+    given = {
+        "window": window,
+        "mode": mode,
+        **read_options(present_assignments("option", assignments)),
+    }
     return {name: value for name, value in given.items() if value is not None}
 
 

@@ -21,6 +21,7 @@ from jaxsched.cli.options import (
     TraceOptions,
     TraceSeed,
     as_typed,
+    present_assignments,
 )
 from jaxsched.cli.output import STOPPED, console, write_json
 from jaxsched.errors import JaxschedError
@@ -79,7 +80,8 @@ def train(
     from jaxsched.systems import registry
 
     chosen = registry.get(system)
-    recipe = override(chosen.preset(preset), settings or [])
+    overrides = present_assignments("setting", settings)
+    recipe = override(chosen.preset(preset), overrides)
     options = TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format)
     sets = _sets(chosen, recipe, trace, test_trace, options)
     stages = chosen.training(recipe, sets.train.tables)
@@ -89,7 +91,7 @@ def train(
     config = {
         "system": system,
         "preset": preset,
-        "overrides": list(settings or []),
+        "overrides": overrides,
         "seed": seed,
         "num_seeds": num_seeds,
         "start": start,

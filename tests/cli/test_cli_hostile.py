@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from jaxsched.cli import main
+from jaxsched.cli.options import RENAMED
 from tests.command_line import refused
 
 JOBS = "submit_time,num_gpus,duration,user\n0,1,100,[/b]\n10,2,200,:smile:\n40,4,90,[red]x\n"
@@ -217,3 +218,24 @@ def test_what_overflows_all_the_same_is_one_line(monkeypatch, capsys):
 
     monkeypatch.setattr(registry, "names", overflow)
     assert "a number is too large: int too large" in refused(capsys, "list")
+
+
+def test_old_spellings_are_understood_and_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(RENAMED["policy"], "first", "fifo")
+    monkeypatch.setitem(RENAMED["option"], "slots", "window")
+    monkeypatch.setitem(RENAMED["setting"], "loop.pace", "loop.speed")
+    table = tmp_path / "table.csv"
+    table.write_text(TABLE)
+    values = tmp_path / "v.json"
+    where = ["--trace", str(table), "--json", str(values)]
+    for command in (["evaluate", "sched2", "--policy"], ["compare", "sched2", "--policies"]):
+        assert main([*command, "first", "--option", "slots=3", *where]) == 0
+        assert capsys.readouterr().err.splitlines() == [
+            "jaxsched: the policy 'first' is now spelt 'fifo'",
+            "jaxsched: the option 'slots' is now spelt 'window'",
+        ]
+        assert [p["name"] for p in json.loads(values.read_text())["policies"]] == ["fifo"]
+    assert main(["train", "sched2", "--set", "loop.pace=3"]) == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "jaxsched: the setting 'loop.pace' is now spelt 'loop.speed'"
+    assert "no field 'speed'" in second
