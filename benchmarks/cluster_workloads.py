@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="workloads; all by default")
     parser.add_argument("--num-jobs", type=int, default=100_000)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--plot", type=Path, help="write a figure (PNG) here")
+    parser.add_argument("--plot", type=Path, help="write a figure here")
     parser.add_argument("--json", type=Path, help="write all values here")
     arguments = parser.parse_args()
     if arguments.seeds < 1:
@@ -100,6 +100,8 @@ def plot(names: list[str], num_jobs: int, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    from jaxsched.traces.trace_plots import save_figure
+
     figure = Figure(figsize=(12, 2.6 * len(names)), dpi=100, layout="constrained")
     FigureCanvasAgg(figure)
     rows = figure.subplots(len(names), 3, squeeze=False)
@@ -120,7 +122,7 @@ def plot(names: list[str], num_jobs: int, path: Path) -> None:
         else:
             profile.set_axis_off()
         durations.legend(frameon=False, fontsize="small")
-    figure.savefig(path, format="png")
+    save_figure(figure, path)
 
 
 def published_points(published: Mapping[str, Any]) -> tuple[list[float], list[float]]:

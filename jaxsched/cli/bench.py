@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from jaxsched.cli.options import LARGEST, present_assignments
 from jaxsched.cli.output import check_writable, console, write_json
 from jaxsched.errors import JaxschedError
 
@@ -22,12 +23,15 @@ def bench(
     quick: Annotated[
         bool, typer.Option("--quick", help="Three batch sizes, within a minute.")
     ] = False,
-    batch: Annotated[list[int] | None, typer.Option(min=1, help="Batch size (repeat).")] = None,
+    batch: Annotated[
+        list[int] | None, typer.Option(min=1, max=LARGEST, help="Batch size (repeat).")
+    ] = None,
     figure: Annotated[
         list[str] | None, typer.Option(help="environment, policy (repeat); both.")
     ] = None,
     repeats: Annotated[
-        int | None, typer.Option(min=1, help="Timed repeats of each row; 10, or 3 if quick.")
+        int | None,
+        typer.Option(min=1, max=LARGEST, help="Timed repeats of each row; 10, or 3 if quick."),
     ] = None,
     budget: Annotated[
         float | None, typer.Option(min=0, help="Seconds that a row of throughput may take; 120.")
@@ -38,9 +42,14 @@ def bench(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Change the recipe: path=value (repeat).")
     ] = None,
-    updates: Annotated[int, typer.Option(min=1, help="Updates of each training repeat.")] = 20,
+    updates: Annotated[
+        int, typer.Option(min=1, max=LARGEST, help="Updates of each training repeat.")
+    ] = 20,
     warm_up: Annotated[
-        int, typer.Option(min=0, help="Updates before the first repeat; two repeats' at least.")
+        int,
+        typer.Option(
+            min=0, max=LARGEST, help="Updates before the first repeat; two repeats' at least."
+        ),
     ] = 20,
     peers: Annotated[bool, typer.Option("--peers", help="Measure jumanji as well.")] = False,
     peer_python: Annotated[
@@ -67,7 +76,7 @@ def bench(
         result = training_speed(
             system,
             preset=preset or "paper",
-            overrides=tuple(settings or ()),
+            overrides=tuple(present_assignments("setting", settings)),
             repeats=repeats or REPEATS,
             updates_per_repeat=updates,
             warm_up_updates=warm_up,
@@ -81,7 +90,7 @@ def bench(
             system,
             preset=preset,
             figures=figure or FIGURES,
-            options=read_options(option or []),
+            options=read_options(present_assignments("option", option)),
             peers=peers or peer_python is not None,
             peer_python=None if peer_python is None else str(peer_python),
             budget=Budget(budget or ROW_S, QUICK_S if quick else math.inf),

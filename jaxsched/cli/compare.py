@@ -23,6 +23,7 @@ from jaxsched.cli.options import (
     Window,
     as_typed,
     heuristic_options,
+    present_name,
     read_part,
 )
 from jaxsched.cli.output import check_writable, console, write_json
@@ -73,6 +74,7 @@ def evaluate(
     options = TraceOptions(
         trace_seed, num_traces, num_jobs, cut, mean_gap, load, format, read_part(part)
     )
+    policy = present_name("policy", policy)
     players = Players([policy], [])
     if policy == "all":
         players = Players(None, [])
@@ -119,7 +121,11 @@ def compare(
     options = TraceOptions(
         trace_seed, num_traces, num_jobs, cut, mean_gap, load, format, read_part(part)
     )
-    names = None if policies is None else [name.strip() for name in policies.split(",")]
+    names = (
+        None
+        if policies is None
+        else [present_name("policy", name.strip()) for name in policies.split(",")]
+    )
     players = Players([] if policies == "none" else names, checkpoint or [])
     rules, files = heuristic_options(window, mode, option), Files(json_file, html)
     _run(context, system, preset, players, trace, options, rules, files)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from jaxsched.cli.options import LARGEST_SEED
 from jaxsched.cli.output import console
 
 
@@ -12,7 +13,9 @@ def export(
     checkpoint: Annotated[Path, typer.Argument(help="Run directory or policies/seedN folder.")],
     format: Annotated[str, typer.Option(help="safetensors.")] = "safetensors",
     out: Annotated[Path | None, typer.Option(help="Folder to write; CHECKPOINT/export.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Which seed's policy; the best one.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=LARGEST_SEED, help="Which seed's policy; the best one.")
+    ] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace an export that is there.")] = False,
 ) -> None:
     """Write a trained policy for programs that know no JAX."""

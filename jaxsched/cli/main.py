@@ -45,6 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OverflowError as error:
+        return _fail(f"a number is too large: {error}")
+    except MemoryError as error:
+        return _fail(f"more memory is needed than there is: {error}")
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}")

@@ -1,24 +1,35 @@
 """Options that several commands share, and what they mean together."""
 
 import shlex
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
+
+LARGEST = 2**31 - 1  # of what is counted: programs count with 32 bits
+LARGEST_SEED = 2**32 - 1  # a random key is made of so many bits
 
 System = Annotated[str, typer.Argument(help="Name of the system.")]
 Trace = Annotated[
     str | None,
     typer.Option(help="Named trace, job table file, or published trace; the test set by default."),
 ]
-TraceSeed = Annotated[int, typer.Option("--trace-seed", help="Seed of drawn traces.")]
+TraceSeed = Annotated[
+    int, typer.Option("--trace-seed", min=0, max=LARGEST_SEED, help="Seed of drawn traces.")
+]
 NumTraces = Annotated[
     int | None,
-    typer.Option(min=1, help="Traces to draw, or the first of job tables; the preset's number."),
+    typer.Option(
+        min=1, max=LARGEST, help="Traces to draw, or the first of job tables; the preset's number."
+    ),
 ]
 NumJobs = Annotated[
     int | None,
-    typer.Option(min=1, help="Jobs per trace, of job tables the first; the trace's number."),
+    typer.Option(
+        min=1, max=LARGEST, help="Jobs per trace, of job tables the first; the trace's number."
+    ),
 ]
 Cut = Annotated[bool, typer.Option("--cut", help="Cut a real trace into pieces, do not resample.")]
 MeanGap = Annotated[float | None, typer.Option(help="Rescale a real trace to this mean gap (s).")]
@@ -33,7 +44,9 @@ Part = Annotated[
 ]
 Window = Annotated[
     int | None,
-    typer.Option(min=0, help="Slots that rules see (0: whole queue); the agent's if absent."),
+    typer.Option(
+        min=0, max=LARGEST, help="Slots that rules see (0: whole queue); the agent's if absent."
+    ),
 ]
 Mode = Annotated[str | None, typer.Option(help="A job that does not fit: skip it, or block on it.")]
 HeuristicOption = Annotated[
@@ -43,6 +56,30 @@ HeuristicOption = Annotated[
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write all values here.")]
 
 GENERATED_JOBS = 10_000  # of a workload like a cluster's that is not cut into episodes
+
+RENAMED: dict[str, dict[str, str]] = {"policy": {}, "option": {}, "setting": {}}
+"""Old spellings on the command line and the present ones: names of policies, of options before the
+``=`` of ``--option``, and dotted paths before that of ``--set``."""
+
+
+def present_name(kind: str, name: str) -> str:
+    """A name as it is spelt today; an old spelling is said on standard error, in one line.
+
+    Args:
+      kind: a key of ``RENAMED``.
+      name: as it was typed.
+    """
+    present = RENAMED[kind].get(name)
+    if present is None:
+        return name
+    print(f"jaxsched: the {kind} {name!r} is now spelt {present!r}", file=sys.stderr)
+    return present
+
+
+def present_assignments(kind: str, assignments: Iterable[str] | None) -> list[str]:
+    """``name=value`` each, the names as they are spelt today; see ``present_name``."""
+    parts = (assignment.partition("=") for assignment in assignments or ())
+    return [f"{present_name(kind, name)}{sign}{value}" for name, sign, value in parts]
 
 
 class TraceOptions(NamedTuple):
@@ -98,7 +135,11 @@ def heuristic_options(
     """
     from jaxsched.runs.overrides import read_options
 
-    given = {"window": window, "mode": mode, **read_options(assignments or ())}
+    given = {
+        "window": window,
+        "mode": mode,
+        **read_options(present_assignments("option", assignments)),
+    }
     return {name: value for name, value in given.items() if value is not None}
 
 

@@ -14,6 +14,7 @@ BAD_INPUT, STOPPED = 2, 130
 """Exit statuses; 0 is done."""
 
 MIN_TABLE_WIDTH = 120
+MOST_DIGITS = 300  # of a whole number in a file; a float holds so many
 
 
 def console() -> Console:
@@ -66,8 +67,15 @@ def check_writable(path: str | Path) -> None:
 def read_json(path: str | Path) -> Any:
     """Read a JSON file; one clear line if that is impossible."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
+        return json.loads(text, parse_int=_whole_number)
     except OSError as error:
         raise JaxschedError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise JaxschedError(f"{path}: is not JSON: {error}") from error
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise ValueError(f"a number has {len(digits)} digits; accepted: up to {MOST_DIGITS}")
+    return int(digits)

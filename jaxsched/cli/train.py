@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from jaxsched.cli.options import (
+    LARGEST,
+    LARGEST_SEED,
     Cut,
     Format,
     Load,
@@ -19,6 +21,7 @@ from jaxsched.cli.options import (
     TraceOptions,
     TraceSeed,
     as_typed,
+    present_assignments,
 )
 from jaxsched.cli.output import STOPPED, console, write_json
 from jaxsched.errors import JaxschedError
@@ -42,8 +45,10 @@ def train(
     context: typer.Context,
     system: System,
     preset: Annotated[str, typer.Option(help="Recipe; 'jaxsched list' names them.")] = "quick",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the run.")] = 0,
-    num_seeds: Annotated[int, typer.Option(min=1, help="Seeds trained side by side.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the run.")] = 0,
+    num_seeds: Annotated[
+        int, typer.Option(min=1, max=LARGEST, help="Seeds trained side by side.")
+    ] = 1,
     out: Annotated[Path | None, typer.Option(help="Run directory; runs/SYSTEM-PRESET.")] = None,
     resume: Annotated[bool, typer.Option(help="Go on from the newest checkpoint.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace the run that is there.")] = False,
@@ -66,6 +71,8 @@ def train(
     format: Format = None,
 ) -> int:
     """Train a policy with a live display, then compare it with every baseline."""
+    if seed + num_seeds - 1 > LARGEST_SEED:
+        raise JaxschedError(f"the last of {num_seeds} seeds is beyond {LARGEST_SEED}")
     from jaxsched.jobs import digest_tables
     from jaxsched.runs import trainer
     from jaxsched.runs.directory import RunDirectory
@@ -73,7 +80,8 @@ def train(
     from jaxsched.systems import registry
 
     chosen = registry.get(system)
-    recipe = override(chosen.preset(preset), settings or [])
+    overrides = present_assignments("setting", settings)
+    recipe = override(chosen.preset(preset), overrides)
     options = TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format)
     sets = _sets(chosen, recipe, trace, test_trace, options)
     stages = chosen.training(recipe, sets.train.tables)
@@ -83,7 +91,7 @@ def train(
     config = {
         "system": system,
         "preset": preset,
-        "overrides": list(settings or []),
+        "overrides": overrides,
         "seed": seed,
         "num_seeds": num_seeds,
         "start": start,

@@ -12,7 +12,6 @@ back from the target's own structure. Typed random keys are stored as their key 
 import json
 import shutil
 import warnings
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,17 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from jaxsched.errors import JaxschedError
+from jaxsched.runs.leaves import (
+    checksum,
+    describe,
+    dtype_name,
+    dtype_named,
+    flatten,
+    like_target,
+    on_this_host,
+    restorable,
+    stored_name,
+)
 from jaxsched.types import PyTree
 
 FORMAT_VERSION = 1
@@ -78,13 +88,13 @@ class CheckpointWriter:
         Raises:
           JaxschedError: the directory cannot be written, or ``meta`` is not JSON.
         """
-        paths, leaves = _flatten(carry)
-        stored = {_name(i): self._own(leaf) for i, leaf in enumerate(leaves) if np.size(leaf)}
+        paths, leaves = flatten(carry)
+        stored = {stored_name(i): self._own(leaf) for i, leaf in enumerate(leaves) if np.size(leaf)}
         facts = {
             "format_version": FORMAT_VERSION,
             "step": int(step),
             "score": None if score is None or not np.isfinite(score) else float(score),
-            "leaves": _describe(paths, leaves, stored),
+            "leaves": describe(paths, leaves, stored),
             "meta": _as_json(meta),
         }
         items = {
@@ -127,7 +137,7 @@ class CheckpointWriter:
 
     def _own(self, leaf: Any) -> Any:
         """The leaf itself, or a host copy that a later donation of the leaf cannot touch."""
-        if self.background and _on_this_host(leaf):
+        if self.background and on_this_host(leaf):
             return np.array(leaf)
         return leaf
 
@@ -246,21 +256,21 @@ def _remove(path: Path) -> None:
 def _load(directory: str | Path, step: int, facts: dict[str, Any], target: PyTree) -> PyTree:
     """Read the leaves of one checkpoint and put them into the structure of ``target``."""
     targets, treedef = jax.tree.flatten(target)
-    paths, abstract = _flatten(target)
+    paths, abstract = flatten(target)
     saved = facts["leaves"]
     _check_leaves(f"{directory}: checkpoint {step}", saved, paths, abstract)
     wanted = {
-        _name(i): _restorable(leaf)
+        stored_name(i): restorable(leaf)
         for i, (leaf, fact) in enumerate(zip(abstract, saved, strict=True))
         if 0 not in fact["shape"]
     }
     loaded = _read_arrays(Path(directory).absolute() / str(step) / _CARRY, wanted)
     leaves = []
     for i, (like, fact) in enumerate(zip(targets, saved, strict=True)):
-        value = loaded.get(_name(i), np.zeros(fact["shape"], _dtype(fact["dtype"])))
-        if fact["crc32"] is not None and _on_this_host(value) and _crc32(value) != fact["crc32"]:
+        value = loaded.get(stored_name(i), np.zeros(fact["shape"], dtype_named(fact["dtype"])))
+        if fact["crc32"] is not None and on_this_host(value) and checksum(value) != fact["crc32"]:
             raise _CorruptError(f"leaf {fact['path']} differs from what was saved")
-        leaves.append(_like(value, like))
+        leaves.append(like_target(value, like))
     return jax.tree.unflatten(treedef, leaves)
 
 
@@ -305,7 +315,7 @@ def _check_leaves(
 ) -> None:
     """Refuse a checkpoint whose leaves are not those of the target; name the first to differ."""
     found = {fact["path"]: (tuple(fact["shape"]), fact["dtype"]) for fact in saved}
-    wanted = {p: (np.shape(x), _dtype_name(x)) for p, x in zip(paths, leaves, strict=True)}
+    wanted = {p: (np.shape(x), dtype_name(x)) for p, x in zip(paths, leaves, strict=True)}
     for path in [*wanted, *found]:
         if found.get(path) != wanted.get(path):
             raise JaxschedError(
@@ -329,87 +339,6 @@ def _candidates(directory: str | Path, step: int | None) -> list[int]:
     if step not in present:
         raise JaxschedError(f"{directory}: no checkpoint of step {step}, there are {present}")
     return [step]
-
-
-def _flatten(tree: PyTree) -> tuple[list[str], list[Any]]:
-    """Paths and leaves, typed keys replaced by their key data (abstract ones likewise)."""
-    with_path, _ = jax.tree_util.tree_flatten_with_path(tree)
-    paths = [jax.tree_util.keystr(path) for path, _ in with_path]
-    return paths, [_key_data(leaf) if _is_key(leaf) else leaf for _, leaf in with_path]
-
-
-def _is_key(leaf: Any) -> bool:
-    dtype = getattr(leaf, "dtype", None)
-    return dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
-
-
-def _key_data(leaf: Any) -> Any:
-    if isinstance(leaf, jax.Array):
-        return jax.random.key_data(leaf)
-    data = jax.eval_shape(jax.random.key_data, leaf)
-    return jax.ShapeDtypeStruct(data.shape, data.dtype, sharding=getattr(leaf, "sharding", None))
-
-
-def _restorable(leaf: Any) -> Any:
-    """The leaf as orbax wants to see it in a target."""
-    if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct):
-        sharding = leaf.sharding or jax.sharding.SingleDeviceSharding(jax.devices()[0])
-        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
-    return np.asarray(leaf)
-
-
-def _like(value: Any, like: Any) -> Any:
-    """A restored value as the kind of leaf that the target has."""
-    if _is_key(like):
-        return jax.random.wrap_key_data(value, impl=_key_impl(like))
-    if isinstance(like, bool | int | float):
-        return type(like)(value)
-    if isinstance(like, np.ndarray | np.generic):
-        return np.asarray(value)[()] if isinstance(like, np.generic) else np.asarray(value)
-    return value if isinstance(value, jax.Array) else jax.numpy.asarray(value)
-
-
-def _key_impl(like: Any) -> Any:
-    if isinstance(like, jax.Array):
-        return jax.random.key_impl(like)
-    return jax.random.key_impl(jax.numpy.empty((), like.dtype))
-
-
-def _describe(paths: list[str], leaves: list[Any], stored: dict[str, Any]) -> list[dict[str, Any]]:
-    rows = []
-    for i, (path, leaf) in enumerate(zip(paths, leaves, strict=True)):
-        value = stored.get(_name(i))
-        rows.append(
-            {
-                "path": path,
-                "shape": list(np.shape(leaf)),
-                "dtype": _dtype_name(leaf),
-                "crc32": _crc32(value) if value is not None and _on_this_host(value) else None,
-            }
-        )
-    return rows
-
-
-def _name(index: int) -> str:
-    return f"leaf{index:05d}"
-
-
-def _dtype_name(leaf: Any) -> str:
-    return str(leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype)
-
-
-def _dtype(name: str) -> Any:
-    return jax.numpy.dtype(name)
-
-
-def _on_this_host(leaf: Any) -> bool:
-    return not isinstance(leaf, jax.Array) or leaf.is_fully_addressable
-
-
-def _crc32(leaf: Any) -> int:
-    """Checksum of the raw bytes, so that damage between saving and loading is noticed."""
-    array = np.ascontiguousarray(np.asarray(leaf))
-    return zlib.crc32(array.reshape(-1).view(np.uint8).data)
 
 
 def _as_json(meta: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ import numpy as np
 import jaxsched
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_whole
+from jaxsched.runs.lock import FolderLock
 
 _FORMAT = "jaxsched-run/1"
 _LIBRARIES = ("jax", "jaxlib", "flax", "optax", "chex", "orbax-checkpoint", "numpy")
@@ -46,9 +47,10 @@ class RunDirectory:
       config: what the caller asked for (``config.json`` less the recorded environment).
     """
 
-    def __init__(self, path: Path, config: dict[str, Any]) -> None:
+    def __init__(self, path: Path, config: dict[str, Any], lock: FolderLock | None = None) -> None:
         self.path = path
         self.config = config
+        self._lock = lock
         self._lines: Any = None
         self._events: Any = None
         self._purge_step: int | None = None
@@ -64,6 +66,8 @@ class RunDirectory:
     ) -> "RunDirectory":
         """Start a run in a new or empty folder, or continue or replace one that is there.
 
+        Until ``close`` or the end of the process no other one can do so.
+
         Args:
           path: the folder; parents are created.
           config: what the run is: ``system``, ``preset``, ``overrides``, ``seed``,
@@ -72,26 +76,29 @@ class RunDirectory:
           overwrite: delete the run there first; only ever a folder that holds a run.
 
         Raises:
-          JaxschedError: the folder holds something else, the config differs, or it cannot be
-            written.
+          JaxschedError: the folder holds something else, the config differs, another process
+            works in it, or it cannot be written.
         """
         path = Path(path)
         plain = to_plain(dict(config))
         if resume:
-            run = cls.open(path)
-            _check_same(path, run.config, plain)
+            _check_same(path, cls.open(path).config, plain)
+            lock = _lock(path)
             document = _read_config(path)
             document["sessions"].append(facts())
             _write_config(path, document)
-            return run
+            return cls(path, document["config"], lock)
         try:
-            if path.exists() and (not path.is_dir() or any(path.iterdir())):
-                _clear(path, overwrite)
+            if path.exists() and not path.is_dir():
+                raise JaxschedError(f"{path}: not a directory; choose another output directory")
             path.mkdir(parents=True, exist_ok=True)
+            lock = _lock(path)
+            if any(path.iterdir()):
+                _clear(path, overwrite)
         except OSError as error:
             raise _cannot_write(path, error) from error
         _write_config(path, {"format": _FORMAT, "config": plain, "sessions": [facts()]})
-        return cls(path, plain)
+        return cls(path, plain, lock)
 
     @classmethod
     def open(cls, path: str | Path) -> "RunDirectory":
@@ -134,7 +141,7 @@ class RunDirectory:
 
     def rewind(self, step: int) -> None:
         """Forget what was logged after ``step``, from which the run continues."""
-        self.close()
+        self._close_files()
         path = self.path / "metrics.jsonl"
         kept = [text for text, line in _complete_lines(path) if line["step"] <= step]
         write_whole(path, "".join(kept).encode())
@@ -146,7 +153,12 @@ class RunDirectory:
         return self.path / name
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the files and let other processes work in the folder."""
+        self._close_files()
+        if self._lock is not None:
+            self._lock.release()
+
+    def _close_files(self) -> None:
         for file in (self._lines, self._events):
             if file is not None:
                 file.close()
@@ -276,9 +288,10 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 def _clear(path: Path, overwrite: bool) -> None:
     """Empty a folder that holds a run; refuse any other, and any without leave."""
-    if not (path.is_dir() and _is_run(path)):
-        what = "not empty and not a run directory" if path.is_dir() else "not a directory"
-        raise JaxschedError(f"{path}: {what}; choose another output directory")
+    if not _is_run(path):
+        raise JaxschedError(
+            f"{path}: not empty and not a run directory; choose another output directory"
+        )
     if not overwrite:
         raise JaxschedError(
             f"{path}: there is a run already; resume it, ask to overwrite it, or choose another"
@@ -289,6 +302,13 @@ def _clear(path: Path, overwrite: bool) -> None:
             shutil.rmtree(entry)
         else:
             entry.unlink()
+
+
+def _lock(path: Path) -> FolderLock:
+    try:
+        return FolderLock(path)
+    except OSError as error:
+        raise _cannot_write(path, error) from error
 
 
 def _is_run(path: Path) -> bool:

@@ -2,14 +2,18 @@
 
 import dataclasses
 import json
+import sys
 import types
 import typing
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from jaxsched.errors import JaxschedError
+from jaxsched.jobs.columns import describe_value
 
 Recipe = TypeVar("Recipe")
+
+LARGEST_WHOLE = 2**31 - 1  # programs count with 32 bits
 
 
 def override(recipe: Recipe, assignments: Sequence[str]) -> Recipe:
@@ -43,10 +47,9 @@ def read_options(assignments: Sequence[str]) -> dict[str, Any]:
         name, separator, text = assignment.partition("=")
         if not separator or not name:
             raise JaxschedError(f"--option {assignment}: expected name=value")
-        try:
-            options[name] = json.loads(text)
-        except json.JSONDecodeError:
-            options[name] = text
+        options[name] = value = _value(text)
+        if _is_number(value) and not _fits(value, float):
+            raise JaxschedError(f"--option {name}: {describe_value(text)} is too large")
     return options
 
 
@@ -86,15 +89,24 @@ def _replace(node: Any, changes: dict[str, Any]) -> Any:
 
 
 def _parse(text: str, accepted: Any, whole: str) -> Any:
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError:
-        value = text
+    value = _value(text)
     if _fits(value, accepted):
         if typing.get_origin(accepted) is tuple:
             return tuple(value)
         return float(value) if accepted is float else value
-    raise JaxschedError(f"--set {whole}: {text!r} is not {_describe(accepted)}")
+    raise JaxschedError(f"--set {whole}: {describe_value(text)} is not {_describe(accepted)}")
+
+
+def _value(text: str) -> Any:
+    """What the text says in JSON; the text itself where that is nothing."""
+    try:
+        return json.loads(text)
+    except ValueError:  # no JSON, or a number with too many digits
+        return text
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _fits(value: Any, accepted: Any) -> bool:
@@ -106,10 +118,9 @@ def _fits(value: Any, accepted: Any) -> bool:
         member = typing.get_args(accepted)[0]
         return isinstance(value, list) and all(_fits(entry, member) for entry in value)
     if accepted is float:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        return number and value == value and abs(value) != float("inf")
+        return _is_number(value) and abs(value) <= sys.float_info.max  # NaN is not
     if accepted is int:
-        return isinstance(value, int) and not isinstance(value, bool)
+        return _is_number(value) and isinstance(value, int) and abs(value) <= LARGEST_WHOLE
     return accepted in (str, bool, type(None)) and isinstance(value, accepted)
 
 
@@ -120,5 +131,10 @@ def _describe(accepted: Any) -> str:
         return " or ".join(_describe(option) for option in typing.get_args(accepted))
     if typing.get_origin(accepted) is tuple:
         return f"a list as [1, 2], each {_describe(typing.get_args(accepted)[0])}"
-    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+    words = {
+        int: f"a whole number from {-LARGEST_WHOLE} to {LARGEST_WHOLE}",
+        float: "a number",
+        bool: "true or false",
+        str: "a word",
+    }
     return words.get(accepted, "null")

@@ -82,7 +82,7 @@ def plot_tables(
     gpus_per_server: int = 8,
     title: str | None = None,
 ) -> None:
-    """Draw demand histogram, run-time and gap distributions and load over time into a PNG.
+    """Draw demand histogram, run-time and gap distributions and load over time.
 
     The load over time is the share of the cluster's GPUs that jobs would hold if each ran from its
     submission at the best locality; above 1 jobs must wait.

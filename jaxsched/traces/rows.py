@@ -15,7 +15,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
 from jaxsched.jobs import Integers
 from jaxsched.jobs.columns import describe_value
-from jaxsched.traces.text import open_text, read_head
+from jaxsched.traces.text import LONGEST_TEXT, open_text, read_head, too_long
 
 BATCH_ROWS = 65536
 
@@ -56,7 +56,17 @@ class Rows:
     def texts(self, name: str) -> npt.NDArray[np.str_]:
         """A column of texts without blanks around them; what stands for nothing gives ''."""
         cells = (cell.strip() for cell in self.column(name))
-        return np.array(["" if cell.lower() in ABSENT else cell for cell in cells], np.str_)
+        return self._as_texts(name, ["" if cell.lower() in ABSENT else cell for cell in cells])
+
+    def plain_texts(self, name: str) -> npt.NDArray[np.str_]:
+        """A column of texts, each to the letter."""
+        return self._as_texts(name, self.column(name))
+
+    def _as_texts(self, name: str, cells: list[str]) -> npt.NDArray[np.str_]:
+        for row, cell in enumerate(cells):
+            if len(cell) > LONGEST_TEXT:
+                self.fail(row, f"{name} is {describe_value(cell)}; {too_long(cell)}")
+        return np.array(cells, np.str_)
 
     def stamps(self, name: str, *, absent: float | None = None) -> npt.NDArray[np.float64]:
         """A column of ``YYYY-MM-DD HH:MM:SS`` as naive seconds from 1970; zones are dropped.

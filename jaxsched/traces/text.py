@@ -13,6 +13,13 @@ from typing import BinaryIO, TextIO, cast
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
 
+LONGEST_LINE = 2**20
+"""Letters; a longer line is refused, since reading holds whole lines."""
+
+LONGEST_TEXT = 256
+"""Letters of a cell that is a text; longer ones are refused, since an array of texts takes as much
+memory for each row as for the longest."""
+
 _GZIP_MAGIC = b"\x1f\x8b"
 _HEAD_BYTES = 65536
 
@@ -21,7 +28,8 @@ _HEAD_BYTES = 65536
 def open_text(path: PathLike) -> Iterator[TextIO]:
     """Open a UTF-8 file, plain or compressed with gzip (told by its content), for streaming.
 
-    Errors of reading that happen inside the ``with`` block are translated as well.
+    Lines are refused beyond ``LONGEST_LINE`` letters, before more of them is held. Errors of
+    reading that happen inside the ``with`` block are translated as well.
 
     Raises:
       JaxschedError: one line if the file is missing, unreadable, damaged or not text.
@@ -30,7 +38,7 @@ def open_text(path: PathLike) -> Iterator[TextIO]:
         with _opened(path) as file:
             is_gzip = file.peek(2)[:2] == _GZIP_MAGIC
             stream = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_gzip else file
-            yield io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+            yield _Lines(path, stream)
     except FileNotFoundError:
         raise JaxschedError(f"{path}: there is no such file") from None
     except IsADirectoryError:
@@ -43,6 +51,38 @@ def open_text(path: PathLike) -> Iterator[TextIO]:
         raise _not_text(path) from None
     except OSError as error:
         raise JaxschedError(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+class _Lines(io.TextIOWrapper):
+    """Text whose lines have a longest length."""
+
+    def __init__(self, path: PathLike, stream: BinaryIO) -> None:
+        super().__init__(stream, encoding="utf-8-sig", newline="")
+        self._path, self._line = path, 0
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
+        """The next line, of which ``size`` letters are wanted at most."""
+        if size >= 0:
+            return super().readline(size)
+        self._line += 1
+        line = super().readline(LONGEST_LINE + 1)
+        if len(line) > LONGEST_LINE:
+            raise JaxschedError(
+                f"{self._path}, line {self._line}: has more than {LONGEST_LINE:,} letters; "
+                "accepted: shorter lines"
+            )
+        return line
+
+    def __next__(self) -> str:  # type: ignore[override]
+        line = self.readline()
+        if not line:
+            raise StopIteration
+        return line
+
+    def seek(self, *where: int) -> int:  # type: ignore[override]
+        """As of any file; lines are counted anew from the beginning."""
+        self._line = 0
+        return super().seek(*where)
 
 
 def read_head(path: PathLike) -> str:
@@ -58,6 +98,11 @@ def read_head(path: PathLike) -> str:
     if not head.strip():
         raise JaxschedError(f"{path}: is empty; accepted: a header line and one row per job")
     return head
+
+
+def too_long(text: str) -> str:
+    """What is wrong with a text beyond ``LONGEST_TEXT``, for messages."""
+    return f"it has {len(text):,} letters; accepted: up to {LONGEST_TEXT}"
 
 
 def stem(path: PathLike) -> str:

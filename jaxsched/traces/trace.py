@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import check_lengths, describe_value, named_column
+from jaxsched.traces.text import LONGEST_TEXT
 
 Values = npt.NDArray[Any]  # float64 or str_
 
@@ -79,6 +80,7 @@ TRACE_COLUMNS: tuple[TraceColumn, ...] = (
     TraceColumn("requested_time", "real", "s", "run time as its user estimated it"),
 )
 
+_SHORT = f"texts of up to {LONGEST_TEXT} letters"
 _BY_NAME = {column.name: column for column in TRACE_COLUMNS}
 REQUIRED = tuple(column.name for column in TRACE_COLUMNS if column.required)
 
@@ -197,6 +199,7 @@ def _checked(values: Any, column: TraceColumn, trace: str) -> Values:
         if column.from_zero:
             _refuse(array < 0, array, column.name, trace, "numbers from 0 on")
     else:
+        _refuse(np.char.str_len(array) > LONGEST_TEXT, array, column.name, trace, _SHORT)
         array = np.array(array, array.dtype.newbyteorder("="))
         letters = array.view(np.uint32) if array.size else np.zeros(0, np.uint32)
         if np.any((letters >= 0xD800) & (letters < 0xE000)):

@@ -20,7 +20,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike, write_whole
 from jaxsched.jobs.columns import describe_value
 from jaxsched.traces.rows import Rows, join_columns, split_rows
-from jaxsched.traces.text import open_text, stem
+from jaxsched.traces.text import LONGEST_TEXT, open_text, stem, too_long
 from jaxsched.traces.trace import REQUIRED, TRACE_COLUMNS, Trace, Values
 
 NAME = "trace"
@@ -133,7 +133,7 @@ def _from_parquet(path: PathLike) -> tuple[dict[str, Values], dict[str, Any]]:
         for name in table.column_names:
             if _KINDS.get(name) == "text":
                 texts = table.column(name).cast(pa.string()).to_pylist()
-                columns[name] = np.array(["" if text is None else text for text in texts], np.str_)
+                columns[name] = _texts(path, name, ["" if text is None else text for text in texts])
             else:
                 if pa.types.is_boolean(table.schema.field(name).type):
                     raise pa.ArrowInvalid(f"{name} is of type bool")
@@ -148,6 +148,16 @@ def _from_parquet(path: PathLike) -> tuple[dict[str, Values], dict[str, Any]]:
     if not table.num_rows:
         raise JaxschedError(f"{path}: has no jobs; accepted: one row per job")
     return columns, facts
+
+
+def _texts(path: PathLike, name: str, texts: list[str]) -> Values:
+    """A column of texts, if none of them is too long."""
+    for job, text in enumerate(texts):
+        if len(text) > LONGEST_TEXT:
+            raise JaxschedError(
+                f"{path}, job {job}: {name} is {describe_value(text)}; {too_long(text)}"
+            )
+    return np.array(texts, np.str_)
 
 
 def _to_csv(trace: Trace) -> bytes:
@@ -194,7 +204,7 @@ def _from_csv(path: PathLike) -> tuple[dict[str, Values], dict[str, Any]]:
 
 def _columns(rows: Rows) -> Mapping[str, Values]:
     return {
-        name: np.array(rows.column(name), np.str_)
+        name: rows.plain_texts(name)
         if _KINDS[name] == "text"
         else rows.numbers(name, absent=float("nan"))
         for name in rows.header

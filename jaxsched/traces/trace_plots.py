@@ -3,6 +3,7 @@
 import io
 import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FIGURE_ENDINGS = (".png", ".svg", ".pdf")
 COLOURS = ("#2a6f97", "#e07a1f")
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _SHORT = {"cpu_only": "CPU"}
@@ -47,14 +49,14 @@ def plot_trace(
     gpus_per_server: int = 8,
     daily: bool = False,
 ) -> None:
-    """Draw demand, run times, gaps, submissions, the calendar and GPUs in use into a PNG.
+    """Draw demand, run times, gaps, submissions, the calendar and GPUs in use.
 
     The GPUs in use are those of jobs that all run from their submission. Hours of the day and
     weekdays are drawn where the trace's clock gives them a meaning, or if ``daily`` says so.
 
     Args:
       trace: the trace.
-      path: the file.
+      path: the file; its ending (``FIGURE_ENDINGS``) chooses the format.
       num_servers: servers of the cluster, whose size the GPUs in use are compared with.
       gpus_per_server: GPUs of each.
       daily: as in ``describe_trace``.
@@ -107,16 +109,36 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def save_figure(figure: "Figure", path: PathLike) -> None:
-    """Write a figure as PNG; letters that no font has become boxes.
+    """Write a figure in the format of the name's ending; letters that no font has become boxes.
+
+    The same figure gives the same bytes.
 
     Raises:
-      JaxschedError: a file that cannot be written.
+      JaxschedError: another ending than ``FIGURE_ENDINGS``, or a file that cannot be written.
     """
+    import matplotlib
+
+    ending = check_figure(path)
     buffer = io.BytesIO()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), matplotlib.rc_context({"svg.hashsalt": "jaxsched"}):
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-        figure.savefig(buffer, format="png")
+        dated = {".svg": "Date", ".pdf": "CreationDate"}.get(ending)
+        metadata = {dated: None} if dated else None
+        figure.savefig(buffer, format=ending.removeprefix("."), metadata=metadata)
     write_whole(path, buffer.getvalue())
+
+
+def check_figure(path: PathLike) -> str:
+    """The ending of a figure's name.
+
+    Raises:
+      JaxschedError: it is none of ``FIGURE_ENDINGS``.
+    """
+    ending = Path(path).suffix.lower()
+    if ending not in FIGURE_ENDINGS:
+        accepted = " or ".join(FIGURE_ENDINGS)
+        raise JaxschedError(f"{path}: expected a name that ends in {accepted}")
+    return ending
 
 
 def draw_bars(axes: "Axes", series: Mapping[str, Mapping[str, float]]) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from jaxsched.cli import main
+from jaxsched.systems import registry
 from tests.command_line import refused
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sched2"
@@ -46,6 +47,12 @@ def run(tmp_path_factory, trace) -> Path:
     path = tmp_path_factory.mktemp("runs") / "tiny"
     assert train(path, trace) == 0
     return path
+
+
+@pytest.fixture
+def few_rivals(monkeypatch):
+    """Two rules beside the trained policy, where the comparison is not what is tested."""
+    monkeypatch.setattr(type(registry.get("sched2")), "usual_policies", lambda _: ["fifo", "sif"])
 
 
 def train(path: Path, trace: Path, *more: str) -> int:
@@ -224,14 +231,14 @@ def test_a_policy_of_another_version_or_system_is_refused(run, tmp_path, capsys)
         assert str(value) in refused(capsys, "evaluate", "sched2", "--policy", str(copy))
 
 
-def test_several_seeds_train_side_by_side(trace, tmp_path):
+def test_several_seeds_train_side_by_side(trace, tmp_path, few_rivals):
     assert train(tmp_path / "seeds", trace, "--num-seeds", "2", "--seed", "3") == 0
     comparison = json.loads((tmp_path / "seeds" / "comparison.json").read_text())
     assert len(comparison["policies"][-1]["metrics"]["avg_jct"]) == 2
     assert [series["seed"] for series in comparison["learning_curve"]["series"]] == [3, 4]
 
 
-def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_bits(run, trace, tmp_path):
+def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_bits(run, trace, tmp_path, few_rivals):
     path = tmp_path / "stopped"
     code = "import sys; from jaxsched.cli import main; sys.exit(main(sys.argv[1:]))"
     traces = ["--trace", str(trace), "--test-trace", str(trace)]

@@ -1,12 +1,14 @@
 """The command line in the hands of a clumsy user: strange names, and options without a meaning."""
 
 import io
+import json
 import os
 import sys
 
 import pytest
 
 from jaxsched.cli import main
+from jaxsched.cli.options import RENAMED
 from tests.command_line import refused
 
 JOBS = "submit_time,num_gpus,duration,user\n0,1,100,[/b]\n10,2,200,:smile:\n40,4,90,[red]x\n"
@@ -38,6 +40,48 @@ def test_outputs_may_lie_in_new_folders(jobs, tmp_path):
     assert plot.stat().st_size > 10_000 and figures.stat().st_size > 100
     assert main([*arguments[:3], "--json", os.devnull]) == 0
     assert not os.path.isfile(os.devnull)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["traces", "generate", "sched2-68", "--num-traces", "1", "--num-jobs", "3", "--out"],
+        ["traces", "generate", "philly-like", "--num-jobs", "50", "--out"],
+        ["traces", "import", "{jobs}", "--out"],
+        ["traces", "convert", "philly-sample", "--system", "sched2", "--num-traces", "1",
+         "--num-jobs", "3", "--out"],
+        ["traces", "describe", "{jobs}", "--json"],
+        ["simulate", "{case}", "--json"],
+    ],
+    ids=lambda arguments: " ".join(arguments[:3]),
+)  # fmt: skip
+def test_every_command_makes_missing_folders(arguments, jobs, tmp_path):
+    case = tmp_path / "case.json"
+    case.write_text('{"system": "sched2", "reject": []}')
+    words = [word.format(jobs=jobs, case=case) for word in arguments]
+    out = tmp_path / "a" / "b" / "out.csv"
+    assert main([*words, str(out)]) == 0
+    assert out.stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("ending", "magic"),
+    [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF"), (".PNG", b"\x89PNG")],
+)
+def test_figures_have_the_format_of_their_ending(ending, magic, jobs, tmp_path):
+    written = []
+    for name in ("a", "b"):
+        plot = tmp_path / f"{name}{ending}"
+        assert main(["traces", "describe", str(jobs), "--plot", str(plot)]) == 0
+        written.append(plot.read_bytes())
+    assert written[0].startswith(magic) and written[0] == written[1]
+
+
+def test_figures_of_other_endings_are_refused(jobs, tmp_path, capsys):
+    for name in ("x.xyz", "x", "x.jpg"):
+        line = refused(capsys, "traces", "describe", jobs, "--plot", tmp_path / name)
+        assert line.endswith(f"{name}: expected a name that ends in .png or .svg or .pdf")
+        assert not (tmp_path / name).exists()
 
 
 def test_letters_that_a_terminal_cannot_show(tmp_path, monkeypatch):
@@ -117,3 +161,81 @@ def test_training_sets_from_job_tables(tmp_path):
                   TraceOptions(num_traces=2, num_jobs=7))  # fmt: skip
     assert [len(table) for table in apart.train.tables] == [7, 7]
     assert [len(table) for table in apart.test.tables] == [2]
+
+
+HUGE = "9" * 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["train", "sched2", "--seed", HUGE], "--seed"),
+        (["train", "sched2", "--seed", "4294967295", "--num-seeds", "2"], "beyond 4294967295"),
+        (["train", "sched2", "--num-seeds", HUGE], "--num-seeds"),
+        (["train", "sched2", "--trace-seed", HUGE], "--trace-seed"),
+        (["train", "sched2", "--trace-seed", "-1"], "--trace-seed"),
+        (["train", "sched2", "--set", f"loop.num_envs={HUGE}"], "is not a whole number from"),
+        (["train", "sched2", "--set", f"loop.num_envs={HUGE * 300}"], "is not a whole number"),
+        (["train", "sched2", "--set", f"learner.learning_rate={HUGE * 20}"], "is not a number"),
+        (["evaluate", "sched2", "--policy", "fifo", "--num-jobs", HUGE], "--num-jobs"),
+        (["evaluate", "sched2", "--policy", "fifo", "--window", HUGE], "--window"),
+        (["evaluate", "sched2", "--policy", "fifo", f"--option=window={HUGE * 20}"], "too large"),
+        (["export", "/", "--seed", HUGE], "--seed"),
+        (["bench", "throughput", "--batch", HUGE], "--batch"),
+        (["traces", "generate", "sched2-68", "--out", "x.csv", "--seed", HUGE], "--seed"),
+        (["traces", "generate", "sched2-68", "--out", "x.csv", "--num-traces", HUGE], "--num-t"),
+        (["traces", "describe", "philly-sample", "--servers", HUGE], "--servers"),
+    ],
+)  # fmt: skip
+def test_numbers_too_large_for_a_program_are_refused_in_one_line(
+    arguments, says, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    line = refused(capsys, *arguments)
+    assert says in line and len(line) < 250
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("digits", [400, 6000])
+@pytest.mark.parametrize("key", ["jobs", "config"])
+def test_numbers_of_many_digits_in_a_case(key, digits, tmp_path, capsys):
+    job = {"submit_time": 0, "num_gpus": 1, "duration": 1, "model": 0}
+    case = {"system": "sched2", "policy": "fifo", "jobs": [job], "config": {"time_scale": 1}}
+    whole = json.dumps(case)
+    old = '"duration": 1' if key == "jobs" else '"time_scale": 1'
+    path = tmp_path / "case.json"
+    path.write_text(whole.replace(old, old + "0" * digits))
+    assert path.read_text() != whole
+    line = refused(capsys, "simulate", path)
+    assert f"a number has {digits + 1} digits; accepted: up to 300" in line
+
+
+def test_what_overflows_all_the_same_is_one_line(monkeypatch, capsys):
+    from jaxsched.systems import registry
+
+    def overflow():
+        raise OverflowError("int too large to convert to float")
+
+    monkeypatch.setattr(registry, "names", overflow)
+    assert "a number is too large: int too large" in refused(capsys, "list")
+
+
+def test_old_spellings_are_understood_and_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(RENAMED["policy"], "first", "fifo")
+    monkeypatch.setitem(RENAMED["option"], "slots", "window")
+    monkeypatch.setitem(RENAMED["setting"], "loop.pace", "loop.speed")
+    table = tmp_path / "table.csv"
+    table.write_text(TABLE)
+    values = tmp_path / "v.json"
+    where = ["--trace", str(table), "--json", str(values)]
+    for command in (["evaluate", "sched2", "--policy"], ["compare", "sched2", "--policies"]):
+        assert main([*command, "first", "--option", "slots=3", *where]) == 0
+        assert capsys.readouterr().err.splitlines() == [
+            "jaxsched: the policy 'first' is now spelt 'fifo'",
+            "jaxsched: the option 'slots' is now spelt 'window'",
+        ]
+        assert [p["name"] for p in json.loads(values.read_text())["policies"]] == ["fifo"]
+    assert main(["train", "sched2", "--set", "loop.pace=3"]) == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "jaxsched: the setting 'loop.pace' is now spelt 'loop.speed'"
+    assert "no field 'speed'" in second

@@ -216,7 +216,7 @@ def test_what_is_not_there_or_cannot_be_written(tmp_path):
 SAVE_FOREVER = """
 import itertools, sys
 import numpy as np
-from jaxsched import checkpoints
+from jaxsched.runs import checkpoints
 
 with checkpoints.CheckpointWriter(sys.argv[1], keep=2, background=sys.argv[2] == "True") as writer:
     for step in itertools.count(1):

@@ -1,6 +1,9 @@
 """The run directory: recorded facts, consistent logs, clear refusals."""
 
+import errno
+import fcntl
 import json
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -108,6 +111,47 @@ def test_an_existing_run_is_replaced_only_when_asked(tmp_path):
     run = RunDirectory.create(tmp_path, {**CONFIG, "seed": 4}, overwrite=True)
     assert run.config["seed"] == 4
     assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+
+
+HOLD = (
+    "import sys; from jaxsched.runs.lock import FolderLock; from pathlib import Path\n"
+    "lock = FolderLock(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()\n"
+)
+
+
+@pytest.mark.parametrize("how", [{"resume": True}, {"overwrite": True}, {}])
+def test_one_process_works_in_a_run_directory_at_a_time(tmp_path, how):
+    RunDirectory.create(tmp_path, CONFIG).close()
+    config = (tmp_path / "config.json").read_text()
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=root,
+    ) as other:  # fmt: skip
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(JaxschedError) as caught:
+            RunDirectory.create(tmp_path, CONFIG, **how)
+        said = re.search(r"another process(?: \((\d+)\))? works in this run", str(caught.value))
+        assert said and said[1] in (None, str(other.pid))  # not every system tells which one
+        assert "\n" not in str(caught.value)
+        assert (tmp_path / "config.json").read_text() == config
+        assert RunDirectory.open(tmp_path).metrics() == []  # reading is free
+        other.kill()  # as the kernel does: nothing is cleaned up
+        other.wait()
+        with RunDirectory.create(tmp_path, CONFIG, resume=True) as run:
+            run.rewind(0)  # keeps the lock
+            with pytest.raises(JaxschedError, match="another process"):
+                RunDirectory.create(tmp_path, CONFIG, resume=True)
+        RunDirectory.create(tmp_path, CONFIG, overwrite=True).close()
+
+
+def test_file_systems_without_locks_are_used_without(tmp_path, monkeypatch):
+    def refuse(descriptor, operation):
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with RunDirectory.create(tmp_path, CONFIG), RunDirectory.create(tmp_path, CONFIG, resume=True):
+        pass
 
 
 @pytest.mark.parametrize("content", [{"notes.txt": ""}, {"config.json": "{}"}])

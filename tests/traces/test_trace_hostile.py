@@ -1,5 +1,6 @@
 """Files and values that nobody should have, and the single line that each of them gets."""
 
+import gzip
 import os
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from jaxsched.traces.describe_trace import describe_trace
 from jaxsched.traces.download import fetch_file
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.traces.readers import pai_simulator
-from jaxsched.traces.text import stem
+from jaxsched.traces.text import LONGEST_TEXT, stem
 from jaxsched.traces.trace_plots import plot_trace
 
 JOBS = "submit_time,num_gpus,duration\n0,1,100\n10,2,200\n"
@@ -79,6 +80,59 @@ def test_parquet_of_a_damaged_schema(tmp_path):
     write_trace(path, trace(user=["a", "b"]))
     path.write_bytes(path.read_bytes().replace(b"duration", b"dura\xff\xfeon"))
     assert "is not a usable Parquet file" in refusal(load, path)
+
+
+def bounded_load(path, megabytes=600):
+    """What ``load`` says of a file in a process that may not have more memory than that."""
+    code = (
+        "import resource, sys; from jaxsched.errors import JaxschedError;"
+        "from jaxsched.traces import load;"
+        f"resource.setrlimit(resource.RLIMIT_AS, ({megabytes} << 20,) * 2)\n"
+        "try: load(sys.argv[1])\nexcept JaxschedError as error: print(error)"
+    )
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, path], capture_output=True, text=True, timeout=300,
+        check=False, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 0 and done.stdout.count("\n") == 1, done.stderr[-400:]
+    return done.stdout.strip()
+
+
+def test_one_long_text_takes_no_gigabytes(tmp_path):
+    path = tmp_path / "t.csv"
+    rows = [f"{k},1,100,u{k}" for k in range(20_000)]
+    rows[7] = "7,1,100," + "a" * 100_000
+    path.write_text("submit_time,num_gpus,duration,user\n" + "\n".join(rows) + "\n")
+    message = bounded_load(path)
+    assert message.startswith(f"{path}, line 9: user is 'aaa")
+    assert message.endswith("it has 100,000 letters; accepted: up to 256") and len(message) < 200
+
+
+def test_one_long_line_of_a_gzip_file_is_not_held(tmp_path):
+    path = tmp_path / "t.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b"submit_time,num_gpus,duration,user\n0,1,100,b\n0,1,100,")
+        for _ in range(600):
+            file.write(b"a" * 2**20)
+    message = bounded_load(path)
+    assert message == f"{path}, line 3: has more than 1,048,576 letters; accepted: shorter lines"
+
+
+def test_long_texts_are_refused_wherever_they_come_from(tmp_path):
+    long, short = "x" * (LONGEST_TEXT + 1), "x" * LONGEST_TEXT
+    assert "job 1: user is 'xxx" in refusal(lambda: trace(user=["a", long]))
+    path = tmp_path / "t.parquet"
+    write_trace(path, trace(user=["a", short]))
+    assert read_trace(path)["user"].tolist() == ["a", short]
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {"submit_time": [0.0, 1.0], "num_gpus": [1.0, 2.0], "duration": [3.0, 4.0]}
+    pq.write_table(pa.table({**columns, "user": ["a", long]}), path)
+    assert f"{path}, job 1: user is 'xxx" in refusal(load, path)
+    log = tmp_path / "log.json"
+    log.write_text(f'[{{"jobid": "{long}", "submitted_time": "2020-01-01 00:00:00",'
+                   ' "attempts": [], "status": "Pass", "vc": "v", "user": "u"}]')  # fmt: skip
+    assert "jobid is 'xxx" in refusal(load, log)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

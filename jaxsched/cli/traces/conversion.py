@@ -10,6 +10,7 @@ import typer
 
 from jaxsched.cli.options import (
     GENERATED_JOBS,
+    LARGEST,
     Cut,
     Format,
     Load,
@@ -89,7 +90,8 @@ def generate(
         float | None, typer.Option(help="Offered load of a workload like that of a cluster.")
     ] = None,
     gpus: Annotated[
-        int | None, typer.Option(min=1, help="GPUs that --load refers to; the cluster's own.")
+        int | None,
+        typer.Option(min=1, max=LARGEST, help="GPUs that --load refers to; the cluster's own."),
     ] = None,
 ) -> None:
     """Write synthetic traces; the same seed gives the same file."""

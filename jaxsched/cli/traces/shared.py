@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jaxsched.cli.options import LARGEST_SEED
 from jaxsched.errors import JaxschedError
 
 if TYPE_CHECKING:
     from jaxsched.traces.trace import Trace
 
-Seed = Annotated[int, typer.Option(min=0, help="Seed.")]
+Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed.")]
 
 
 def check_ending(path: Path, endings: Sequence[str]) -> None:

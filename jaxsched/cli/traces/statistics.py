@@ -7,6 +7,7 @@ import typer
 
 from jaxsched.cli.options import (
     GENERATED_JOBS,
+    LARGEST,
     Cut,
     Format,
     JsonFile,
@@ -31,10 +32,11 @@ def describe(
         str | None, typer.Option(help="Describe the job tables of this system instead.")
     ] = None,
     servers: Annotated[
-        int | None, typer.Option(min=1, help="Servers that the load refers to.")
+        int | None, typer.Option(min=1, max=LARGEST, help="Servers that the load refers to.")
     ] = None,
     gpus_per_server: Annotated[
-        int | None, typer.Option(min=1, help="GPUs of each; 8, or those of the system.")
+        int | None,
+        typer.Option(min=1, max=LARGEST, help="GPUs of each; 8, or those of the system."),
     ] = None,
     daily: Annotated[
         bool, typer.Option("--daily", help="Hours of the day even if they count from any origin.")
@@ -45,13 +47,19 @@ def describe(
     cut: Cut = False,
     mean_gap: MeanGap = None,
     load: Load = None,
-    plot: Annotated[Path | None, typer.Option(help="Write a figure (PNG) here.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write a figure here (.png, .svg, .pdf).")
+    ] = None,
     json_file: JsonFile = None,
 ) -> None:
     """Demand, run times, arrivals and offered load of a trace."""
     for path in (plot, json_file):
         if path is not None:
             check_writable(path)
+    if plot is not None:
+        from jaxsched.traces.trace_plots import check_figure
+
+        check_figure(plot)
     options = TraceOptions(seed, num_traces, num_jobs, cut, mean_gap, load, format)
     out = console()
     as_it_is = None if system else _published(trace, options)

@@ -22,7 +22,7 @@ from jaxsched.files import PathLike
 from jaxsched.jobs.columns import describe_value
 from jaxsched.traces.readers.head import Head
 from jaxsched.traces.rows import ABSENT, STAMP
-from jaxsched.traces.text import open_text, read_head, stem
+from jaxsched.traces.text import LONGEST_TEXT, open_text, read_head, stem, too_long
 from jaxsched.traces.trace import Trace
 
 NAME = "philly-json"
@@ -298,6 +298,8 @@ def _text(record: dict[str, Any], name: str, fail: Fail) -> str:
         fail(f"{name} is {describe_value(text)}; accepted: a text")
     if not text.isascii() and any("\ud800" <= letter < "\ue000" for letter in text):
         fail(f"{name} is {describe_value(text)}, with half of a character; accepted: a text")
+    if len(text) > LONGEST_TEXT:
+        fail(f"{name} is {describe_value(text)}; {too_long(text)}")
     return text
 
 
