@@ -144,7 +144,9 @@ IDS = [(SETTINGS.index(setting), events) for setting, events in CASES]
 every_case = pytest.mark.parametrize(
     ("setting", "events"),
     [
-        pytest.param(*case, id="%d-%d" % name, marks=[pytest.mark.slow] * (name in LEFT_OUT))
+        pytest.param(
+            *case, id=f"{name[0]}-{name[1]}", marks=[pytest.mark.slow] * (name in LEFT_OUT)
+        )
         for name, case in zip(IDS, CASES, strict=True)
     ],
 )
