@@ -141,6 +141,12 @@ EVENTS = ((0, 1, 3), (0, 1), (0, 3), (2,), (1,), (0,))
 CASES = [(s, k) for s, events in zip(SETTINGS, EVENTS, strict=True) for k in events]
 LEFT_OUT = {(0, 3), (1, 1)}  # slow: others take as many events a step
 IDS = [(SETTINGS.index(setting), events) for setting, events in CASES]
+
+
+def marks_of(name):
+    return [pytest.mark.slow] if name in LEFT_OUT else []
+
+
 every_case = pytest.mark.parametrize(
     ("setting", "events"),
     [
