@@ -17,7 +17,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # Most of the suite's time is compiling, and XLA compiles twice as fast when it optimises less.
-# Modules marked ``optimised`` compile as users' programs do; so does all of ``make test-all``.
+# Modules marked ``optimised`` are optimised as users' programs are; so is all in ``make test-all``.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 # XLA's newer code generator for fusions takes three times as long as the one before it.
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")

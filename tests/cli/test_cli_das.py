@@ -14,6 +14,8 @@ TINY = [
     "--set=env.num_servers=8",
     "--set=env.window=4",
     "--set=network.variant=DA",
+    "--set=network.extra_features=false",
+    "--set=critic=action",
     "--set=network.width=8",
     "--set=network.heads=2",
     "--set=imitation.teacher=tetris",

@@ -219,7 +219,7 @@ class DAS(Environment):
     def observation_spec(self, params: Params) -> Any:
         """Specs of the parts of an observation; of a job's entries its age can be the largest."""
         del params
-        largest_age = tables.NEVER / obs.DAY_S
+        largest_age = (tables.NEVER + 1) / obs.DAY_S  # in float32 NEVER rounds up
         parts: dict[str, Any] = dict(
             jobs=ArraySpec(
                 (self.window, len(obs.JOB_NAMES)), jnp.float32, minimum=0.0, maximum=largest_age

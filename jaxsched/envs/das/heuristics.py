@@ -7,7 +7,7 @@ Axes: ``N`` slots, ``M`` machines; free resources are in whole numbers.
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from math import lcm
 
 import jax
@@ -59,6 +59,13 @@ def baseline(name: str, env: DAS) -> Policy:
         )
     if name == "tetris":
         _check_tetris(env.cluster)
+    return _policy(name, env)
+
+
+@cache
+def _policy(name: str, env: DAS) -> Policy:
+    """The same object for the same heuristic and environment: programs are compiled once."""
+    if name == "tetris":
         decide: Callable[[State], Action] = partial(tetris, env)
     else:
         order, placing = RULES[name]

@@ -9,8 +9,8 @@ from jaxsched.envs.das import DAS, cases
 from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.cases import simulate
 from jaxsched.envs.das.heuristics import baseline
+from jaxsched.envs.das.traces import das_stream
 from jaxsched.errors import JaxschedError
-from jaxsched.traces.registry import das_stream
 
 
 def test_hash_values():

@@ -1,6 +1,7 @@
 """What decisions say taken by width, against the same of all slots."""
 
 from functools import partial
+from itertools import product
 
 import jax
 import jax.numpy as jnp
@@ -48,7 +49,10 @@ def decisions(seed=0):
     return Observation(*map(jnp.asarray, seen)), jnp.asarray(rng.normal(size=(*lead, N, M)), "f4")
 
 
-@pytest.mark.parametrize("variant", ["DA+MC", "DAS"])
+slow = pytest.mark.slow  # the other variant, and ``test_widths`` for every way of calling
+
+
+@pytest.mark.parametrize("variant", [pytest.param("DA+MC", marks=slow), "DAS"])
 def test_narrow_decisions_say_the_same(variant, monkeypatch):
     """Of two copies of the weights, one of which meets no wide decision."""
     monkeypatch.setattr(widths, "CHUNK_SLOTS", 4)
@@ -82,8 +86,22 @@ def test_narrow_decisions_say_the_same(variant, monkeypatch):
         np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("variant", ["DA+MC", "DAS"])
-def test_choices_alone_and_side_by_side(variant, monkeypatch):
+@pytest.mark.parametrize(
+    ("variant", "way"),
+    [
+        ("DA+MC", "alone"),
+        ("DAS", "side by side"),
+        *(
+            pytest.param(variant, way, marks=slow)
+            for variant, way in [
+                ("DA+MC", "side by side"),
+                ("DAS", "alone"),
+                *product(("DA+MC", "DAS"), ("weights of their own", "each weights side by side")),
+            ]
+        ),
+    ],
+)
+def test_choices_alone_and_side_by_side(variant, way, monkeypatch):
     """Of one decision, of many, and of many with other weights each, as of whole windows."""
     monkeypatch.setattr(widths, "CHUNK_SLOTS", 4)
     options = DASNetwork(variant, width=8, heads=2, walk_length=4, extra_features=True)
@@ -98,27 +116,27 @@ def test_choices_alone_and_side_by_side(variant, monkeypatch):
     narrow, given = partial(players.choices, trunk), (seen, known)
     play = partial(widths.play_by_width, narrow)
     several = jax.tree.map(lambda x: jnp.stack([x] * size), params)
-    many = jax.vmap(jax.vmap(play, (None, 0, 0)), (0, None, None))
-    found = {
-        "alone": [
-            jit(play)(params, jax.tree.map(lambda x, i=i: x[i], given), seen.real[i])
-            for i in range(size)
-        ],
-        "side by side": jit(jax.vmap(play, (None, 0, 0)))(params, given, seen.real),
-        "weights of their own": jit(jax.vmap(play))(several, given, seen.real),
-        "side by side with each weights": jax.tree.map(
-            lambda x: x[-1], jit(many)(several, given, seen.real)
-        ),
-    }
-    found["alone"] = jax.tree.map(lambda *x: jnp.stack(x), *found["alone"])
+    together = jax.vmap(play, (None, 0, 0))
+    if way == "alone":
+        one = jit(play)
+        rows = [
+            one(params, jax.tree.map(lambda x, i=i: x[i], given), seen.real[i]) for i in range(size)
+        ]
+        found = jax.tree.map(lambda *x: jnp.stack(x), *rows)
+    elif way == "side by side":
+        found = jit(together)(params, given, seen.real)
+    elif way == "weights of their own":
+        found = jit(jax.vmap(play))(several, given, seen.real)
+    else:
+        many = jit(jax.vmap(together, (0, None, None)))(several, given, seen.real)
+        found = jax.tree.map(lambda x: x[-1], many)
     whole = jit(partial(narrow, N))(params, given)
     real = np.asarray(seen.real)
     assert len(jax.tree.leaves(whole)) == (4 if options.remembers else 2)
-    for words, choice in found.items():
-        for a, b in zip(*map(jax.tree.leaves, (choice, whole)), strict=True):
-            assert a.shape == b.shape
-            a, b = np.asarray(a)[real], np.asarray(b)[real]
-            np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-5, err_msg=words)
+    for a, b in zip(*map(jax.tree.leaves, (found, whole)), strict=True):
+        assert a.shape == b.shape
+        a, b = np.asarray(a)[real], np.asarray(b)[real]
+        np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-5)
 
 
 def test_policies_at_play_cannot_be_differentiated():
@@ -159,11 +177,12 @@ def test_derived_features_of_pairs():
     machines[:, 1] = np.array([7, 4, 2]) / 8
     machines[:, 2] = 1
     seen = Observation(jnp.asarray(jobs), jnp.asarray(machines), jnp.arange(N) < 2)
-    pairs = np.asarray(derived_features(ENV, seen).pairs)
+    derived = jit(partial(derived_features, ENV))
+    pairs = np.asarray(derived(seen).pairs)
     first = [[1, 1, 1 / 8, 72 / 96], [1 / 3, 0, 2 / 8, 2 / 96], [1 / 3, 0, 0, 0]]
     second = [[1, 1, 1 / 8, 6 / 96], [0, 0, 4 / 8, 10 / 96], [0, 0, 2 / 8, 8 / 96]]
     np.testing.assert_allclose(pairs[:2, :, :4], [first, second], rtol=1e-5, atol=1e-7)
     np.testing.assert_array_equal(pairs[:2, :, 4:], pairs[:2, :, :4])
     narrow = seen._replace(machines=seen.machines.at[0, 1].set(4 / 8))
-    alone = np.asarray(derived_features(ENV, narrow).pairs)
+    alone = np.asarray(derived(narrow).pairs)
     assert np.all(alone[:2, :, 4:] == 0) and np.any(alone[:2, :, :4] != 0)

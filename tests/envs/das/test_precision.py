@@ -122,6 +122,6 @@ def test_features_are_those_of_single_precision():
 
 def test_schedules_are_those_of_single_precision():
     _, env, params, *_ = INSTANCES["das"]["random"]()
-    policy = baseline("drf_loadbalance", env)
+    policy = baseline("fifo_firstfit", env)
     single, double = single_and_double(lambda: rec.play(env, policy, params))
     jax.tree.map(np.testing.assert_array_equal, single, double)

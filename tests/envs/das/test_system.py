@@ -21,9 +21,11 @@ from jaxsched.envs.das.learning.recipe import relative_params
 from jaxsched.envs.das.observation import Observation
 from jaxsched.envs.das.paper import HEURISTICS, paper_rows
 from jaxsched.envs.das.simulator.placement import inverse_of, rank_of
+from jaxsched.envs.das.simulator.tables import NEVER
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import registry
 from jaxsched.systems.base import Played
+from jaxsched.types import ArraySpec
 from jaxsched.wrappers.history import Remembered
 from tests.envs.das.tables import ENV, params_of, random_table
 
@@ -313,6 +315,21 @@ def test_names_go_with_what_they_name():
     kinds_of_entries = {name.split(".")[0] for name in SYSTEM.features(ENV)}
     assert kinds_of_entries == {"slot*", "machine*"}
     assert SYSTEM.facts(ENV, {})["cluster"] == "3 machines of 8 GPUs, 96 CPUs, 384 GB"
+
+
+def test_spaces_are_bounded():
+    """Random play stays inside; that observations do is in the contract of all environments."""
+    specs = ENV.specs(PARAMS)
+    for spec in jax.tree.leaves(specs, is_leaf=lambda spec: isinstance(spec, ArraySpec)):
+        assert np.isfinite([spec.minimum, spec.maximum]).all()
+    latest = np.float32(NEVER - 1) / np.float32(86400)
+    assert specs.observation.jobs.maximum >= latest >= ENV.num_servers * ENV.gpus_per_server / 64
+    act = SYSTEM.rule("random", ENV, 10, {}).policy.act
+    drawn = jax.vmap(lambda key: act((), (), None, key)[0])(jax.random.split(KEY, 500))
+    for name, spec in specs.action.items():
+        assert (spec.minimum, spec.maximum) == (-1.0, 1.0)
+        assert drawn[name].shape == (500, *spec.shape)
+        assert spec.minimum <= drawn[name].min() < -0.9 < 0.9 < drawn[name].max() <= spec.maximum
 
 
 def test_scores_weigh_one_per_cent_of_fee_like_three_of_completion_time():
