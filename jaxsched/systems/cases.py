@@ -83,6 +83,14 @@ def with_table(case: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
     raise JaxschedError(f"table: neither {name!r} nor {other!r} lies beside the case")
 
 
+def shared_length(num_jobs: int) -> int:
+    """Length to pad a table to, so that few lengths serve all: 64, 256, 1024, ... jobs."""
+    length = 64
+    while length < num_jobs:
+        length *= 4
+    return length
+
+
 def bounded_programs(
     num_static: int = 1, most: int = MOST_PROGRAMS
 ) -> Callable[[Function], Function]:

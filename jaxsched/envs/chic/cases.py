@@ -1,7 +1,6 @@
 """Golden cases of Chic: a workload table with a list of actions, or Optimus (section 14)."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import jax
@@ -16,7 +15,7 @@ from jaxsched.envs.chic.intervals import IntervalState, OptimusIntervals, alloca
 from jaxsched.envs.chic.tables import SCALARS, Params
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
-from jaxsched.systems.cases import actions_of, keyed, list_of
+from jaxsched.systems.cases import actions_of, bounded_programs, keyed, list_of, shared_length
 from jaxsched.types import Array, TimeStep
 
 STATIC = {
@@ -34,6 +33,7 @@ ACTION_METRICS = (*METRICS, "total_reward", "steps", "phases")
 OPTIMUS_METRICS = (*METRICS, "min_jct", "median_jct")
 WHOLE = ("finished", "steps", "phases")
 LISTED_DECISIONS = 12
+PROGRAMS = 4  # kept of each kind
 
 
 def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,9 +73,9 @@ def _run_actions(config: Mapping[str, Any], table: JobTable, actions: list[int])
         config, STATIC, tuple(name for name in SCALARS if name != "interval")
     )
     env = Chic(**options, max_stalls=UNLIMITED)
-    params = env.params([table], **scalars)
-    state, timestep = _reset(env, params)
-    records, trajectory = rec.recorder(env).init(params), []
+    params = env.params([table], length=shared_length(len(table)), **scalars)
+    state, timestep, records = _reset(env, params)
+    trajectory = []
     for index, action in enumerate(actions):
         row = {
             "step": index,
@@ -85,17 +85,19 @@ def _run_actions(config: Mapping[str, Any], table: JobTable, actions: list[int])
             "action": action,
         }
         row["terminal"], state, timestep, records = _step(
-            env, state, jnp.int32(min(max(action, -1), env.void)), params, records
+            env, state, np.int32(min(max(action, -1), env.void)), params, records
         )
         row["terminal"] = bool(row["terminal"])
         row |= {"reward": float(timestep.reward), "done": bool(timestep.done)}
         if timestep.metrics.phase:
             row["time_after"] = float(state.time)
-            row["remaining"] = rec.remaining(params, 0, records).astype(int).tolist()
+            row["remaining"] = _remaining(params, records, table)
         trajectory.append(row)
     jobs = [
-        {**times, "remaining": int(left)}
-        for times, left in zip(_times(records), rec.remaining(params, 0, records), strict=True)
+        {**times, "remaining": left}
+        for times, left in zip(
+            _times(records, table), _remaining(params, records, table), strict=True
+        )
     ]
     metrics = _metrics(env, params, records, ACTION_METRICS)
     return {"metrics": metrics, "jobs": jobs, "trajectory": trajectory}
@@ -104,27 +106,26 @@ def _run_actions(config: Mapping[str, Any], table: JobTable, actions: list[int])
 def _run_optimus(config: Mapping[str, Any], table: JobTable) -> dict[str, Any]:
     options, scalars = _options(config, OPTIMUS_STATIC, ("interval", "max_time"))
     env = OptimusIntervals(**options, max_instants=UNLIMITED)
-    params = env.params([table], **scalars)
-    state, timestep = _reset(env, params)
-    records = rec.recorder(env).init(params)
+    params = env.params([table], length=shared_length(len(table)), **scalars)
+    state, timestep, records = _reset(env, params)
     decisions: list[dict[str, Any]] = []
     while not timestep.done:
-        time = float(env.time(state, params))
-        units, state, timestep, records = _decide(env, state, params, records)
+        time, units, state, timestep, records = _decide(env, state, params, records)
         if len(decisions) < LISTED_DECISIONS:
             given = {str(job): row for job, row in enumerate(units.tolist()) if any(row)}
-            decisions.append({"time": time, "alloc": given})
+            decisions.append({"time": float(time), "alloc": given})
     metrics = _metrics(env, params, records, OPTIMUS_METRICS)
     metrics["decisions"] = int(records.phases)
-    return {"metrics": metrics, "jobs": _times(records), "decisions": decisions}
+    return {"metrics": metrics, "jobs": _times(records, table), "decisions": decisions}
 
 
-@partial(jax.jit, static_argnames="env")
-def _reset(env: Chic | OptimusIntervals, params: Params) -> tuple[Any, TimeStep]:
-    return env.reset(jax.random.key(0), params, jnp.int32(0))
+@bounded_programs(most=PROGRAMS)
+def _reset(env: Chic | OptimusIntervals, params: Params) -> tuple[Any, TimeStep, rec.Records]:
+    state, timestep = env.reset(jax.random.key(0), params, jnp.int32(0))
+    return state, timestep, rec.recorder(env).init(params)
 
 
-@partial(jax.jit, static_argnames="env")
+@bounded_programs(most=PROGRAMS)
 def _step(
     env: Chic, state: State, action: Array, params: Params, records: rec.Records
 ) -> tuple[Array, State, TimeStep, rec.Records]:
@@ -134,15 +135,15 @@ def _step(
     return env.terminal(state, params), after, timestep, records
 
 
-@partial(jax.jit, static_argnames="env")
+@bounded_programs(most=PROGRAMS)
 def _decide(
     env: OptimusIntervals, state: IntervalState, params: Params, records: rec.Records
-) -> tuple[Array, IntervalState, TimeStep, rec.Records]:
-    """Optimus' allocation and what follows it."""
+) -> tuple[Array, Array, IntervalState, TimeStep, rec.Records]:
+    """The instant, Optimus' allocation and what follows it."""
     units = allocate(env, state, params)
     after, timestep = env.step(jax.random.key(0), state, units, params)
     records = rec.recorder(env).update(records, timestep, jnp.bool_(True))
-    return units, after, timestep, records
+    return env.time(state, params), units, after, timestep, records
 
 
 def _metrics(
@@ -155,7 +156,12 @@ def _metrics(
     }
 
 
-def _times(records: rec.Records) -> list[dict[str, float]]:
+def _times(records: rec.Records, table: JobTable) -> list[dict[str, float]]:
     """Start and finish of each workload, -1 before."""
     times = np.stack([np.asarray(records.start), np.asarray(records.finish)], axis=-1)
-    return [{"start": start, "finish": finish} for start, finish in times.tolist()]
+    return [{"start": start, "finish": finish} for start, finish in times[: len(table)].tolist()]
+
+
+def _remaining(params: Params, records: rec.Records, table: JobTable) -> list[int]:
+    """Iterations that each workload still has."""
+    return rec.remaining(params, 0, records)[: len(table)].astype(int).tolist()

@@ -12,7 +12,7 @@ from jaxsched.core.environment import Environment
 from jaxsched.elastic.models import CHIC_COEFFICIENTS, RESOURCES
 from jaxsched.envs.chic import dynamics
 from jaxsched.envs.chic.dynamics import Cluster, Row, State, can_train, exists
-from jaxsched.envs.chic.observation import observation_names, observe
+from jaxsched.envs.chic.observation import largest_entry, observation_names, observe
 from jaxsched.envs.chic.tables import WORKERS, Params, build_params
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
@@ -128,6 +128,7 @@ class Chic(Environment):
         tables: Sequence[JobTable],
         *,
         coefficients: npt.ArrayLike = CHIC_COEFFICIENTS,
+        length: int = 0,
         **scalars: float,
     ) -> Params:
         """Parameters for these workload tables.
@@ -135,6 +136,8 @@ class Chic(Environment):
         Args:
           tables: of the schema ``CHIC_JOBS``; sorted by submission here.
           coefficients: of the iteration time, ``[3, 5]`` (``elastic.speed.seconds``).
+          length: pad the tables to at least this many workloads, so that other tables share what
+            is compiled for these.
           **scalars: values for some of ``tables.SCALARS``.
 
         Raises:
@@ -142,7 +145,12 @@ class Chic(Environment):
             ``max_stalls``.
         """
         params = build_params(
-            tables, self.capacity, pair=self.pair, coefficients=coefficients, scalars=scalars
+            tables,
+            self.capacity,
+            pair=self.pair,
+            coefficients=coefficients,
+            scalars=scalars,
+            length=length,
         )
         stalls = float(params.max_time / params.stall_seconds)
         if stalls > self.max_stalls:
@@ -167,9 +175,8 @@ class Chic(Environment):
 
     def observation_spec(self, params: Params) -> ArraySpec:
         """Flat float32 vector, named entry by entry."""
-        del params
         names = observation_names(self.window, self.pair)
-        return ArraySpec((len(names),), jnp.float32, minimum=0.0, names=names)
+        return ArraySpec((len(names),), jnp.float32, 0.0, largest_entry(params), names)
 
     def action_spec(self, params: Params) -> DiscreteSpec:
         """The units of each row, then void."""

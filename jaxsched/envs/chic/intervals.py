@@ -21,6 +21,7 @@ from jaxsched.envs.chic.gain import LEAST_GAIN_S, gains
 from jaxsched.envs.chic.tables import SERVERS, WORKERS, Params, build_params, unpack
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.ops.bounds import known_largest
 from jaxsched.types import Array, ArraySpec, PRNGKey, PyTree, TimeStep
 
 OnBlock = Literal["stop", "skip"]
@@ -103,6 +104,7 @@ class OptimusIntervals(Environment):
         tables: Sequence[JobTable],
         *,
         coefficients: npt.ArrayLike = CHIC_COEFFICIENTS,
+        length: int = 0,
         **scalars: float,
     ) -> Params:
         """Parameters as ``Chic.params`` makes them, which serve as well.
@@ -112,7 +114,12 @@ class OptimusIntervals(Environment):
             ``max_instants`` decisions.
         """
         params = build_params(
-            tables, self.capacity, pair=False, coefficients=coefficients, scalars=scalars
+            tables,
+            self.capacity,
+            pair=False,
+            coefficients=coefficients,
+            scalars=scalars,
+            length=length,
         )
         instants = float(params.max_time / self.seconds_between(params))
         if instants + 1 > self.max_instants:
@@ -137,11 +144,14 @@ class OptimusIntervals(Environment):
 
     def observation_spec(self, params: Params) -> ArraySpec:
         """Remaining iterations per workload."""
-        return ArraySpec((self.max_jobs(params),), jnp.float32, minimum=0.0)
+        _, iterations = unpack(params.jobs.workload)
+        most = known_largest(iterations / params.iter_scale)
+        return ArraySpec((self.max_jobs(params),), jnp.float32, 0.0, most)
 
     def action_spec(self, params: Params) -> ArraySpec:
         """Workers and PS per workload."""
-        return ArraySpec((self.max_jobs(params), 2), jnp.int32, minimum=0.0)
+        most = max(params.seconds.shape[1:]) - 2  # that the cluster holds
+        return ArraySpec((self.max_jobs(params), 2), jnp.int32, 0, most)
 
     def seconds_between(self, params: Params) -> Array:
         """Seconds from one instant to the next, float."""

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 
 from jaxsched.elastic.models import NAMES
 from jaxsched.envs.chic.dynamics import State, exists
-from jaxsched.envs.chic.tables import NUM_MODELS, Params
+from jaxsched.envs.chic.tables import NUM_MODELS, Params, unpack
+from jaxsched.ops.bounds import known_largest
 from jaxsched.types import Array
 
 
@@ -16,6 +17,18 @@ def observation_names(window: int, pair: bool) -> tuple[str, ...]:
     """A readable name for each entry, in order."""
     fields = [*NAMES[:NUM_MODELS], "remaining", "workers"] + ([] if pair else ["servers"])
     return (*(f"row{row}.{field}" for row in range(window) for field in fields), "backlog")
+
+
+def largest_entry(params: Params) -> float:
+    """A bound of every entry: of a type's flag, iterations, units and waiting workloads."""
+    _, iterations = unpack(params.jobs.workload)
+    units = max(params.seconds.shape[1:])
+    return known_largest(
+        1.0,
+        iterations / params.iter_scale,
+        units / params.alloc_scale,
+        params.jobs.num_jobs / params.backlog_scale,
+    )
 
 
 def observe(state: State, params: Params, pair: bool) -> Array:

@@ -130,6 +130,7 @@ def build_params(
     pair: bool,
     coefficients: npt.ArrayLike,
     scalars: dict[str, float],
+    length: int = 0,
 ) -> Params:
     """Validate tables and values, and lay them out for the device.
 
@@ -139,6 +140,7 @@ def build_params(
       pair: condition 2 is about pairs of a worker and a PS.
       coefficients: ``[M, 5]`` of ``speed.seconds``.
       scalars: values for some of ``SCALARS``.
+      length: pad the tables to at least this many workloads.
 
     Raises:
       JaxschedError: a table breaks a rule or holds a workload that can never train, or a value is
@@ -155,7 +157,7 @@ def build_params(
         if not (number and 0 <= value < float("inf") and (value or name in MAY_BE_ZERO)):
             accepted = "a number from 0 on" if name in MAY_BE_ZERO else "a number above 0"
             raise JaxschedError(f"chic: {name} is {value!r}; accepted: {accepted}")
-    jobs = build_tables(tables, capacity)
+    jobs = build_tables(tables, capacity, length)
     first = float(np.max(np.asarray(jobs.submit_time)[:, 0]))
     if first >= values["max_time"]:
         raise JaxschedError(
@@ -183,10 +185,12 @@ def find_settled(seconds: npt.NDArray[np.float64], pair: bool) -> npt.NDArray[np
     return np.isfinite(now) & (more >= now - NO_GAIN_S)
 
 
-def build_tables(tables: Sequence[JobTable], capacity: tuple[int, ...]) -> JobTables:
+def build_tables(
+    tables: Sequence[JobTable], capacity: tuple[int, ...], length: int = 0
+) -> JobTables:
     """Sort, validate, pad and stack workload tables; see ``build_params``."""
     checked = [_checked(table, capacity) for table in tables]
-    stack = stack_tables(checked, schema=CHIC_JOBS, from_zero=False)
+    stack = stack_tables(checked, schema=CHIC_JOBS, from_zero=False, length=length)
     columns = {name: np.pad(values, ((0, 0), (0, 1))) for name, values in stack.columns.items()}
     real = np.arange(columns["model"].shape[1]) < stack.num_jobs[:, None]
     workload = (columns["iterations"] << MODEL_BITS) | columns["model"]

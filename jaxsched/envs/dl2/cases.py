@@ -1,6 +1,7 @@
 """Golden cases of DL2: a job table with a list of actions or a policy (section 14)."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -9,14 +10,16 @@ import numpy as np
 
 from jaxsched.elastic.jobs import DL2_JOBS
 from jaxsched.envs.dl2 import records as rec
-from jaxsched.envs.dl2.dynamics import is_active
+from jaxsched.envs.dl2.dynamics import ClusterState, is_active
 from jaxsched.envs.dl2.environment import DL2
 from jaxsched.envs.dl2.heuristics import POLICY_OPTIONS, plan_rule
+from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.plans import Plan
-from jaxsched.envs.dl2.slotwise import Allocation, DL2Slots
+from jaxsched.envs.dl2.slotwise import Allocation, DL2Slots, SlotsState
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
-from jaxsched.systems.cases import actions_of, keyed, list_of
+from jaxsched.systems.cases import actions_of, bounded_programs, keyed, list_of
+from jaxsched.types import Array, PyTree, TimeStep
 
 STATIC = {
     "num_servers": "num_servers",
@@ -35,6 +38,18 @@ STATIC = {
 """Static options by their name in a case."""
 SCALARS = ("overlap", "contention", "d_scale", "e_scale")
 OTHERS = ("speed_mode",)
+
+
+PROGRAMS = 4  # kept of each kind
+GROUPS = (("drf", "fifo", "srtf", "tetris"), ("optimus_oracle", "optimus_fill"))
+"""Policies that are compiled as one program."""
+
+
+class Rules(NamedTuple):
+    """Policies and their options."""
+
+    names: tuple[str, ...]
+    options: tuple[tuple[str, Any], ...]
 
 
 class Config(NamedTuple):
@@ -80,32 +95,54 @@ def _run_policy(
     config: Config, table: JobTable, name: str, options: Mapping[str, Any]
 ) -> dict[str, Any]:
     env = DL2Slots(**config.static)
-    rule = plan_rule(name, env, log=True, **options)
+    plan_rule(name, env, **options)  # is there such a policy?
+    group = next((group for group in GROUPS if name in group), (name,))
+    rules, number = Rules(group, tuple(options.items())), np.int32(group.index(name))
     params = env.params([table], **config.params)
-    recorder, key = rec.recorder(env), jax.random.key(0)
-
-    @jax.jit
-    def slot(state: Any, memory: Any, records: Any) -> tuple:
-        plan, memory = rule.plan(memory, state, params)
-        state, timestep = env.step(key, state, Allocation(plan.workers, plan.ps), params)
-        return state, memory, recorder.update(records, timestep, jnp.bool_(True)), plan, timestep
-
-    state, timestep = jax.jit(env.reset)(key, params, jnp.int32(0))
-    memory, records, slots = rule.init(params), recorder.init(params), []
-    done = bool(timestep.done)
+    state, timestep, records, memory = _reset_slots(env, rules, params)
+    slots, done = [], bool(timestep.done)
     while not done:
-        number, active = int(state.cluster.slot), np.asarray(is_active(state.cluster))
-        state, memory, records, plan, timestep = slot(state, memory, records)
+        slot, before = int(state.cluster.slot), state
+        state, memory, records, active, plan, timestep = _slot(
+            env, rules, before, number, memory, params, records
+        )
         done = bool(timestep.done)
         slots.append(
             {
-                "slot": number,
-                "time": number * env.slot_seconds,
-                "alloc": _allocations(active, jax.tree.map(np.asarray, plan)),
+                "slot": slot,
+                "time": slot * env.slot_seconds,
+                "alloc": _allocations(np.asarray(active), jax.tree.map(np.asarray, plan)),
                 "reward": float(timestep.reward),
             }
         )
     return {"slots": slots, **_summary(env, params, records)}
+
+
+@bounded_programs(num_static=2, most=PROGRAMS)
+def _reset_slots(env: DL2Slots, rules: Rules, params: Params) -> tuple:
+    state, timestep = env.reset(jax.random.key(0), params, jnp.int32(0))
+    memory = plan_rule(rules.names[0], env, **dict(rules.options)).init(params)
+    return state, timestep, rec.recorder(env).init(params), memory
+
+
+@bounded_programs(num_static=2, most=PROGRAMS)
+def _slot(
+    env: DL2Slots,
+    rules: Rules,
+    state: SlotsState,
+    number: Array,
+    memory: PyTree,
+    params: Params,
+    records: rec.Records,
+) -> tuple:
+    """One slot by the policy of that number among ``rules``."""
+    plans = [plan_rule(name, env, log=True, **dict(rules.options)).plan for name in rules.names]
+    branches = [partial(plan, memory, state, params) for plan in plans]
+    plan, memory = jax.lax.switch(number, branches)
+    allocation = Allocation(plan.workers, plan.ps)
+    after, timestep = env.step(jax.random.key(0), state, allocation, params)
+    records = rec.recorder(env).update(records, timestep, jnp.bool_(True))
+    return after, memory, records, is_active(state.cluster), plan, timestep
 
 
 def _allocations(active: np.ndarray, plan: Plan) -> list[dict[str, Any]]:
@@ -130,10 +167,8 @@ def _allocations(active: np.ndarray, plan: Plan) -> list[dict[str, Any]]:
 def _run_actions(config: Config, table: JobTable, actions: list[int]) -> dict[str, Any]:
     env = DL2(**config.static)
     params = env.params([table], **config.params)
-    recorder, key = rec.recorder(env), jax.random.key(0)
-    step, update = jax.jit(env.step), jax.jit(recorder.update)
-    state, timestep = jax.jit(env.reset)(key, params, jnp.int32(0))
-    records, trajectory = recorder.init(params), []
+    state, timestep, records = _reset(env, params)
+    trajectory = []
     for index, action in enumerate(actions):
         row = {
             "step": index,
@@ -144,13 +179,26 @@ def _run_actions(config: Config, table: JobTable, actions: list[int]) -> dict[st
             "mask": np.asarray(timestep.action_mask).astype(int).tolist(),
             "obs": np.asarray(timestep.observation).tolist(),
         }
-        state, timestep = step(key, state, jnp.int32(action), params)
-        records = update(records, timestep, jnp.bool_(True))
+        state, timestep, records = _step(env, state, np.int32(action), params, records)
         row |= {"reward": float(timestep.reward), "done": bool(timestep.done)}
         trajectory.append(row)
         if row["done"]:
             break
     return {"trajectory": trajectory, **_summary(env, params, records)}
+
+
+@bounded_programs(most=PROGRAMS)
+def _reset(env: DL2, params: Params) -> tuple[ClusterState, TimeStep, rec.Records]:
+    state, timestep = env.reset(jax.random.key(0), params, jnp.int32(0))
+    return state, timestep, rec.recorder(env).init(params)
+
+
+@bounded_programs(most=PROGRAMS)
+def _step(
+    env: DL2, state: ClusterState, action: Array, params: Params, records: rec.Records
+) -> tuple[ClusterState, TimeStep, rec.Records]:
+    state, timestep = env.step(jax.random.key(0), state, action, params)
+    return state, timestep, rec.recorder(env).update(records, timestep, jnp.bool_(True))
 
 
 def _summary(env: DL2, params: Any, records: Any) -> dict[str, Any]:

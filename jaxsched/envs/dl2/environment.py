@@ -183,11 +183,11 @@ class DL2(Environment):
         return self.max_slots * (tasks + -(-jobs // self.window))
 
     def observation_spec(self, params: Params) -> ArraySpec:
-        """Flat float32 vector, named entry by entry."""
-        del params
+        """Flat vector of JAX's default type (float32), named entry by entry."""
         names = obs.observation_names(self.window)
         size = self.window * (NUM_MODELS + len(obs.FIELDS))
-        return ArraySpec((size,), jnp.float32, minimum=0.0, names=names)
+        most = obs.largest_entry(params, self.max_slots)
+        return ArraySpec((size,), params.d_scale.dtype, 0.0, most, names)
 
     def action_spec(self, params: Params) -> DiscreteSpec:
         """Worker, PS, bundle of row 0, of row 1, ..., then void."""

@@ -17,7 +17,9 @@ from jaxsched.envs.dl2.dynamics import (
     parameter_servers,
     workers,
 )
+from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.tables import NUM_MODELS, JobTables, lookup
+from jaxsched.ops.bounds import known_largest
 from jaxsched.types import Array
 
 FIELDS = ("slots", "remaining", "share", "workers", "ps")
@@ -33,6 +35,11 @@ def observation_names(window: int) -> tuple[str, ...]:
 def action_names(window: int) -> tuple[str, ...]:
     """A name for each action, in order."""
     return (*(f"row{r}.{kind}" for r in range(window) for kind in KIND_NAMES), "void")
+
+
+def largest_entry(params: Params, max_slots: int) -> float:
+    """A bound of every entry: of flags and shares, epochs, and slots since the arrival."""
+    return known_largest(1.0, params.jobs.epochs / params.e_scale, (max_slots + 1) / params.d_scale)
 
 
 def observe(

@@ -7,18 +7,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.core.evaluation import run_episodes
+from jaxsched.core.evaluation import Outcome, run_episodes
 from jaxsched.envs.sched2 import records as rec
+from jaxsched.envs.sched2.dynamics import ClusterState
 from jaxsched.envs.sched2.environment import Params, Sched2
-from jaxsched.envs.sched2.heuristics import MODES, baseline
+from jaxsched.envs.sched2.heuristics import MODES, any_baseline, numbered
 from jaxsched.envs.sched2.slowdown import NUM_LEVELS
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
-from jaxsched.systems.cases import actions_of, keyed, list_of
+from jaxsched.systems.cases import actions_of, bounded_programs, keyed, list_of, shared_length
+from jaxsched.types import Array, TimeStep
 
 STATIC = ("num_servers", "gpus_per_server", "window", "profile", "auto_advance", "reward", "extras")
 SCALARS = {"time_scale": 3600.0, "invalid_penalty": 0.0}
 BASELINE = {"baseline_mode": "skip", "baseline_window": 10}
+PROGRAMS = 4  # kept of each kind
 
 
 class Config(NamedTuple):
@@ -74,10 +77,8 @@ def read_config(config: Any) -> Config:
 def _run_baseline(config: Config, table: JobTable, name: str) -> dict[str, Any]:
     window = config.baseline_window or max(len(table), 1)
     env = Sched2(**{**config.static, "window": window})
-    params = env.params([table], **config.scalars)
-    policy = baseline(name, config.mode)  # type: ignore[arg-type]
-    episodes = jnp.zeros(1, jnp.int32)
-    outcome = run_episodes(env, policy, rec.recorder(env), params, episodes, jax.random.key(0))
+    params = env.params([table], **config.scalars, length=shared_length(len(table)))
+    outcome = _play(env, params, np.int32(numbered(name, config.mode)))  # type: ignore[arg-type]
     if not bool(outcome.finished[0]):
         raise JaxschedError("the episode did not end within its step bound")
     records = jax.tree.map(np.asarray, outcome.records)
@@ -87,11 +88,9 @@ def _run_baseline(config: Config, table: JobTable, name: str) -> dict[str, Any]:
 
 def _run_actions(config: Config, table: JobTable, actions: list[int]) -> dict[str, Any]:
     env = Sched2(**config.static)
-    params = env.params([table], **config.scalars)
-    recorder, key = rec.recorder(env), jax.random.key(0)
-    step, update = jax.jit(env.step), jax.jit(recorder.update)
-    state, timestep = jax.jit(env.reset)(key, params, jnp.int32(0))
-    records, trajectory = recorder.init(params), []
+    params = env.params([table], **config.scalars, length=shared_length(len(table)))
+    state, timestep, records = _reset(env, params)
+    trajectory = []
     for index, action in enumerate(actions):
         row = {
             "step": index,
@@ -100,8 +99,7 @@ def _run_actions(config: Config, table: JobTable, actions: list[int]) -> dict[st
             "action": action,
             "obs": np.asarray(timestep.observation).tolist(),
         }
-        state, timestep = step(key, state, jnp.int32(action), params)
-        records = update(records, timestep, jnp.bool_(True))
+        state, timestep, records = _step(env, state, np.int32(action), params, records)
         row |= {
             "reward": float(timestep.reward),
             "done": bool(timestep.terminated),
@@ -118,6 +116,27 @@ def _run_actions(config: Config, table: JobTable, actions: list[int]) -> dict[st
     }
 
 
+@bounded_programs(most=PROGRAMS)
+def _play(env: Sched2, params: Params, number: Array) -> Outcome:
+    """The baseline of that number on the only table."""
+    episodes, key = jnp.zeros(1, jnp.int32), jax.random.key(0)
+    return run_episodes(env, any_baseline(), rec.recorder(env), params, episodes, key, number)
+
+
+@bounded_programs(most=PROGRAMS)
+def _reset(env: Sched2, params: Params) -> tuple[ClusterState, TimeStep, rec.Records]:
+    state, timestep = env.reset(jax.random.key(0), params, jnp.int32(0))
+    return state, timestep, rec.recorder(env).init(params)
+
+
+@bounded_programs(most=PROGRAMS)
+def _step(
+    env: Sched2, state: ClusterState, action: Array, params: Params, records: rec.Records
+) -> tuple[ClusterState, TimeStep, rec.Records]:
+    state, timestep = env.step(jax.random.key(0), state, action, params)
+    return state, timestep, rec.recorder(env).update(records, timestep, jnp.bool_(True))
+
+
 def _summary(env: Sched2, params: Params, records: Any) -> dict[str, Any]:
     """Metrics, jobs and curves of the single episode in ``records`` (leaves ``[1, ...]``)."""
     metrics = rec.summarise(env, params, np.zeros(1, int), records)
@@ -127,7 +146,7 @@ def _summary(env: Sched2, params: Params, records: Any) -> dict[str, Any]:
     values["makespan"] = int(values["makespan"])
     return {
         "metrics": values,
-        "jobs": [_job(records, job) for job in range(records.start.shape[1])],
+        "jobs": [_job(records, job) for job in range(int(params.jobs.num_jobs[0]))],
         "fragmentation_curve": records.fragmentation_curve[0][:count].tolist(),
         "queue_gpus_curve": records.queue_gpus_curve[0][:count].tolist(),
     }

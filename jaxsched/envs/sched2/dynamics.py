@@ -94,7 +94,7 @@ def slot_rows(state: ClusterState, jobs: JobTables) -> Array:
 
 def fits_now(state: ClusterState, num_gpus: Array) -> Array:
     """Which of the gang sizes fit the free GPUs; 0 GPUs, no job, does not count as one."""
-    free = jnp.sum(placement.count_bits(free_bits(state)))
+    free = jnp.sum(placement.count_bits(free_bits(state)), dtype=jnp.int32)
     return (num_gpus > 0) & (num_gpus <= free)
 
 
@@ -127,7 +127,7 @@ def next_instant(state: ClusterState, jobs: JobTables) -> Array:
 
 def fill_window(state: ClusterState, jobs: JobTables) -> ClusterState:
     """Let the next waiting jobs into the empty slots at the end of the window."""
-    slot = jnp.arange(state.window.shape[0])
+    slot = jnp.arange(state.window.shape[0], dtype=jnp.int32)
     candidate = state.head + slot - state.in_window
     entering = (slot >= state.in_window) & (candidate < state.arrived)
     head = jnp.minimum(state.head + state.window.shape[0] - state.in_window, state.arrived)
@@ -157,7 +157,8 @@ def place(state: ClusterState, jobs: JobTables, job: Array) -> tuple[ClusterStat
     free_count = placement.count_bits(bits)
     packing = placement.pack(free_count, placement.cumulative_free(free_count), num_gpus)
     level = level_of(packing.num_servers - fewest_servers(num_gpus, gpus_per_server))
-    run = jnp.sum(jnp.where(jnp.arange(by_level.shape[0]) == level, by_level, 0))
+    chosen = jnp.arange(by_level.shape[0]) == level
+    run = jnp.sum(jnp.where(chosen, by_level, 0), dtype=jnp.int32)
     taken = placement.taken_gpus(packing, is_free(state), bits)
     packed = (num_gpus > 1) & (level == 0)
     start = Start(

@@ -10,10 +10,11 @@ from jaxsched.core.environment import Environment
 from jaxsched.envs.sched2 import dynamics, reward
 from jaxsched.envs.sched2 import observation as obs
 from jaxsched.envs.sched2.dynamics import ClusterState, Start
-from jaxsched.envs.sched2.slowdown import NUM_LEVELS
-from jaxsched.envs.sched2.tables import JobTables, build_tables
+from jaxsched.envs.sched2.slowdown import NUM_LEVELS, SLOWDOWN_TENTHS
+from jaxsched.envs.sched2.tables import NEVER, JobTables, build_tables
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.ops.bounds import known_largest
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
 
 RewardKind = Literal["literal", "dense"]
@@ -116,6 +117,7 @@ class Sched2(Environment):
         *,
         time_scale: float = TIME_SCALE_S,
         invalid_penalty: float = 0.0,
+        length: int = 0,
     ) -> Params:
         """Parameters for these job tables.
 
@@ -123,6 +125,8 @@ class Sched2(Environment):
           tables: job tables, validated for this cluster.
           time_scale: seconds that count as 1 in the observation.
           invalid_penalty: subtracted from the reward of an invalid action.
+          length: pad the tables to at least this many jobs, so that other tables share what is
+            compiled for these.
 
         Raises:
           JaxschedError: a table breaks a rule (section 2), or a value is out of range.
@@ -131,7 +135,7 @@ class Sched2(Environment):
             raise JaxschedError(f"sched2: time_scale must be a positive number, not {time_scale!r}")
         if not abs(invalid_penalty) < float("inf"):
             raise JaxschedError(f"sched2: invalid_penalty must be finite, not {invalid_penalty!r}")
-        jobs = build_tables(tables, self.num_servers, self.gpus_per_server)
+        jobs = build_tables(tables, self.num_servers, self.gpus_per_server, length=length)
         return Params(
             jobs=jobs,
             draw=jnp.array([0, len(tables)], jnp.int32),
@@ -154,14 +158,19 @@ class Sched2(Environment):
 
     def observation_spec(self, params: Params) -> ArraySpec:
         """Flat float32 vector, named entry by entry."""
-        del params
         names = obs.observation_names(
             self.num_servers, self.gpus_per_server, self.window, self.extras
         )
         size = self.num_servers * self.gpus_per_server
         size += (NUM_LEVELS + 2) * self.window + obs.NUM_STATISTICS
         size += 2 * self.window if self.extras else 0
-        return ArraySpec((size,), jnp.float32, minimum=0.0, names=names)
+        most = known_largest(
+            NEVER / params.time_scale,  # times
+            params.jobs.empty_row / self.window,  # jobs beyond the window
+            float(self.num_servers),  # demand
+            SLOWDOWN_TENTHS.max() / 10.0,
+        )
+        return ArraySpec((size,), jnp.float32, 0.0, most, names)
 
     def action_spec(self, params: Params) -> DiscreteSpec:
         """Slots 0..J-1, then void."""

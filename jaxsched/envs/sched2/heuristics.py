@@ -7,9 +7,10 @@ mode ``block`` the first job in rank waits until it fits.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Literal, NamedTuple
 
+import jax
 import jax.numpy as jnp
 
 from jaxsched.core.policies import Policy, View, no_memory
@@ -80,6 +81,31 @@ def baseline(name: str, mode: Mode = "skip") -> Policy:
     if name == "dsif":
         return Policy(name, _no_delays, _delayed(mode), privileged=True)
     return Policy(name, no_memory, _ranked(KEYS[name], mode), privileged=True)
+
+
+def numbered(name: str, mode: Mode = "skip") -> int:
+    """Number of a policy as ``any_baseline`` counts them."""
+    return (BASELINES + YARDSTICKS).index(baseline(name, mode).name) * len(MODES) + MODES.index(
+        mode
+    )
+
+
+@cache
+def any_baseline() -> Policy:
+    """All policies in all modes as one, whose weights are a number: compiled once for all."""
+    policies = [baseline(name, mode) for name in BASELINES + YARDSTICKS for mode in MODES]  # type: ignore[arg-type]
+
+    def init(params: Params) -> PyTree:
+        return tuple(policy.init(params) for policy in policies)
+
+    def act(number: Array, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
+        def play(place: int) -> tuple[Array, PyTree]:
+            action, after = policies[place].act((), memory[place], view, key)
+            return action, (*memory[:place], after, *memory[place + 1 :])
+
+        return jax.lax.switch(number, [partial(play, place) for place in range(len(policies))])
+
+    return Policy("any", init, act, privileged=True)
 
 
 def _void(state: ClusterState) -> Array:

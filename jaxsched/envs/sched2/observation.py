@@ -75,7 +75,7 @@ def observe(
     ]
     if extras:
         parts.append(start_now(state, jobs).reshape(-1))
-    return jnp.concatenate(parts)
+    return jnp.concatenate(parts).astype(jnp.float32)
 
 
 def slot_features(
@@ -129,7 +129,7 @@ def beyond_window(state: ClusterState, jobs: JobTables, time_scale: Array) -> Ar
 def queue_gpus(state: ClusterState, jobs: JobTables) -> Array:
     """GPUs demanded by all waiting jobs, int32 (Fig. 9, solid line)."""
     ends = lookup(jobs.sums, state.episode, jnp.stack([state.head, state.arrived]))
-    return jnp.sum(window_gpus(state, jobs)) + ends[1, 0] - ends[0, 0]
+    return jnp.sum(window_gpus(state, jobs), dtype=jnp.int32) + ends[1, 0] - ends[0, 0]
 
 
 def placement_now(state: ClusterState, jobs: JobTables) -> tuple[Array, Array]:
@@ -143,7 +143,7 @@ def placement_now(state: ClusterState, jobs: JobTables) -> tuple[Array, Array]:
     level = level_of(servers - fewest_servers(gpus, state.last_job.shape[-1]))
     by_level = lookup(jobs.run_time, state.episode, state.window)
     chosen = jnp.arange(NUM_LEVELS) == level[:, None]
-    return level, jnp.sum(jnp.where(chosen, by_level, 0), axis=-1)
+    return level, jnp.sum(jnp.where(chosen, by_level, 0), axis=-1, dtype=jnp.int32)
 
 
 def start_now(state: ClusterState, jobs: JobTables) -> Array:

@@ -53,9 +53,9 @@ def beyond_window_cost(time: Array, after: ClusterState, jobs: JobTables) -> Arr
 
     def add(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         first, cost = carry
-        index = first + jnp.arange(BLOCK)
+        index = first + jnp.arange(BLOCK, dtype=jnp.int32)
         waits = index < after.arrived
         each = _waiting_cost(time, after, jobs, jnp.where(waits, index, jobs.empty_row))
-        return first + BLOCK, cost + jnp.sum(jnp.where(waits, each, 0.0))
+        return first + BLOCK, cost + jnp.sum(jnp.where(waits, each, 0.0), dtype=jnp.float32)
 
     return jax.lax.while_loop(more, add, (after.head, jnp.float32(0)))[1]

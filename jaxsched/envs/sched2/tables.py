@@ -89,7 +89,9 @@ def _check_bounds(table: JobTable) -> None:
         )
 
 
-def build_tables(tables: list[JobTable], num_servers: int, gpus_per_server: int) -> JobTables:
+def build_tables(
+    tables: list[JobTable], num_servers: int, gpus_per_server: int, *, length: int = 0
+) -> JobTables:
     """Validate tables and lay them out for the device.
 
     Args:
@@ -97,6 +99,7 @@ def build_tables(tables: list[JobTable], num_servers: int, gpus_per_server: int)
         ``model`` 0..5), sorted by submission, the first at 0.
       num_servers: S.
       gpus_per_server: G.
+      length: pad the tables to at least this many jobs.
 
     Raises:
       JaxschedError: a table breaks a rule of section 2; the message names table, job and value.
@@ -104,7 +107,7 @@ def build_tables(tables: list[JobTable], num_servers: int, gpus_per_server: int)
     for table in tables:
         validate(table, max_gpus=num_servers * gpus_per_server, num_models=len(MODELS))
         _check_bounds(table)
-    stack = stack_tables(tables)
+    stack = stack_tables(tables, length=length)
     num_jobs, most = stack.num_jobs, stack.columns["submit_time"].shape[1]
     real = np.arange(most + 1) < num_jobs[:, None]
 

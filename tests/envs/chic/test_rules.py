@@ -12,8 +12,12 @@ from jaxsched.elastic.models import CHIC_COEFFICIENTS
 from jaxsched.envs.chic import CHIC_JOBS, Chic, OptimusIntervals
 from jaxsched.envs.chic import records as rec
 from jaxsched.envs.chic.heuristics import baseline
+from jaxsched.envs.chic.presets import PRESETS
+from jaxsched.envs.chic.recipe import training_env, variants
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.runs.overrides import override
+from jaxsched.systems import registry
 
 KEY = jax.random.key(0)
 RESNET, VGG, RESNEXT = range(3)
@@ -98,6 +102,39 @@ def test_the_most_decisions_of_a_phase():
     assert [bool(s.metrics.phase) for s in seen] == [False, False, False, True]
     assert [bool(s.metrics.missed) for s in seen] == [False, True, True, False]
     np.testing.assert_allclose(rewards(seen), [-5, -5, -1.0], rtol=1e-6)
+
+
+def test_void_outside_its_phase():
+    """It ends the phase with what is allocated, or is a decision without effect."""
+    actions, rows = [0, 6, 1, 9, 6, 6], (0, RESNET, 100)
+    seen, _, _ = play(Chic(), actions, rows)
+    assert [bool(s.metrics.phase) for s in seen[1:]] == [False, True, False, True, True, True]
+    seen, records, _ = play(Chic(void_outside="inert", max_decisions=5), actions, rows)
+    assert [bool(s.metrics.phase) for s in seen[1:]] == [False] * 5 + [True]
+    assert [bool(s.metrics.decides) for s in seen[1:]] == [True] * 5 + [False]
+    assert rewards(seen)[:5] == [-1.0, 0.0, 1.0, 0.0, 0.0]
+    np.testing.assert_array_equal(seen[4].observation, seen[3].observation)
+    assert seen[5].action_mask.tolist() == [False] * 6 + [True]
+    seconds = 100 * (23.0 + 1.9 + 1.3 + 0.2 + 0.42)
+    np.testing.assert_allclose(records.finish[0], seconds, rtol=1e-6)
+
+
+def test_recipes_make_room_for_inert_void():
+    inert = override(PRESETS["paper"], ["env.void_outside=inert"])
+    assert inert.loop.rollout_length == 6144 > PRESETS["paper"].loop.rollout_length
+    assert training_env(inert).length == inert.loop.rollout_length
+    short = override(PRESETS["paper"], ["env.void_outside=inert", "loop.rollout_length=64"])
+    assert short.loop.rollout_length == 64
+    assert any("void" in line for line in variants(inert))
+    with pytest.raises(JaxschedError, match="one of ends, inert"):
+        override(PRESETS["paper"], ["env.void_outside=waits"])
+
+
+def test_rules_end_their_phases_in_any_environment():
+    """Their void comes once the allocation is complete, so that it may end the phase."""
+    env = Chic(void_outside="inert")
+    for name in ("random", "round_robin", "optimus_event", "search"):
+        assert registry.get("chic").rule(name, env, 3, {}).env == Chic()
 
 
 def test_a_unit_that_does_not_fit():
@@ -195,6 +232,7 @@ def test_coefficients_may_be_given():
         (lambda: Chic(window=0), "window is 0; accepted: a whole number from 1 to 32"),
         (lambda: Chic(max_decisions=-1), "max_decisions is -1"),
         (lambda: Chic(free_choice=1), "free_choice is 1; accepted: true or false"),
+        (lambda: Chic(void_outside="x"), "void_outside is 'x'; accepted: ends, inert"),
         (lambda: Chic(capacity=(1, 2)), "accepted: three whole numbers (gpus, cpus, memory_gb)"),
         (lambda: Chic(capacity=(0, 0, 0)), "capacity"),
         (lambda: Chic(capacity=(2**11, 2**11, 2**11)), "bits"),

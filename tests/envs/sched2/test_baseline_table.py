@@ -9,8 +9,10 @@ import pytest
 
 from jaxsched import traces
 from jaxsched.core.evaluation import run_episodes
-from jaxsched.envs.sched2.heuristics import baseline
+from jaxsched.envs.sched2.heuristics import any_baseline, numbered
 from jaxsched.systems import registry
+
+pytestmark = pytest.mark.optimised  # loops of thousands of steps
 
 SYSTEM = registry.get("sched2")
 WHOLE_QUEUE = 1000  # the traces' length
@@ -39,13 +41,24 @@ TABLE = {
 
 
 @cache
+def env_and_params(window):
+    env = SYSTEM.environment(window=window)
+    return env, SYSTEM.params(env, traces.get("sched2-test-68"))
+
+
+@cache
 def means(name, mode, window):
     """Means over the test traces, and over the traces the curve of fragmentation."""
-    env = SYSTEM.environment(window=window)
-    params = SYSTEM.params(env, traces.get("sched2-test-68"))
+    env, params = env_and_params(window)
     episodes = jnp.arange(env.num_episodes(params))
     outcome = run_episodes(
-        env, baseline(name, mode), SYSTEM.recorder(env), params, episodes, jax.random.key(0)
+        env,
+        any_baseline(),
+        SYSTEM.recorder(env),
+        params,
+        episodes,
+        jax.random.key(0),
+        jnp.int32(numbered(name, mode)),
     )
     assert outcome.finished.all()
     played = SYSTEM.played(env, params, np.asarray(episodes), outcome.records, ())

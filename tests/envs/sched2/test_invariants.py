@@ -10,8 +10,10 @@ import pytest
 from jaxsched import traces
 from jaxsched.systems import registry
 
+pytestmark = pytest.mark.optimised  # loops of thousands of steps
+
 SYSTEM = registry.get("sched2")
-EPISODES = 6
+EPISODES = 3
 TABLES = traces.get("sched2-test-68")[:EPISODES]
 SERVERS, GPUS, WINDOW, LEVELS = 15, 8, 10, 4
 TIME_SCALE = 3600.0

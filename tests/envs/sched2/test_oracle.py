@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from jaxsched.core.evaluation import run_episodes
-from jaxsched.core.policies import Policy
-from jaxsched.envs.sched2.heuristics import baseline
+from jaxsched.envs.sched2.heuristics import any_baseline, numbered
 from jaxsched.jobs import JobTable
 from jaxsched.systems import registry
 from tests.envs.sched2.oracle import Cluster, play_baseline
@@ -267,23 +266,6 @@ BASELINES = ("fifo", "sif", "dsif", "saf", "lrf", "spf", "strict")
 RULES = [(name, mode) for name in BASELINES for mode in ("skip", "block")]
 
 
-def any_rule():
-    """All baselines as one policy whose weights are an index into ``RULES``: compiled once."""
-    policies = [baseline(name, mode) for name, mode in RULES]
-
-    def act(index, memory, view, key):
-        def branch(i):
-            action, mine = policies[i].act((), memory[i], view, key)
-            return action, (*memory[:i], mine, *memory[i + 1 :])
-
-        return jax.lax.switch(index, [partial(branch, i) for i in range(len(policies))])
-
-    return Policy("any", lambda params: tuple(p.init(params) for p in policies), act, True)
-
-
-ANY_RULE = any_rule()
-
-
 @pytest.mark.parametrize("seen", BASELINE_SETTINGS)
 @pytest.mark.parametrize("mode", ["skip", "block"])
 @pytest.mark.parametrize("name", BASELINES)
@@ -292,12 +274,12 @@ def test_baseline(name, mode, seen):
     env, params = env_and_params(setting)
     outcome = run_episodes(
         env,
-        ANY_RULE,
+        any_baseline(),
         SYSTEM.recorder(env),
         params,
         jnp.arange(NUM_TABLES),
         jax.random.key(0),
-        jnp.int32(RULES.index((name, mode))),
+        jnp.int32(numbered(name, mode)),
     )
     assert outcome.finished.all()
     records = jax.tree.map(np.asarray, outcome.records)
