@@ -82,6 +82,16 @@ class DiscreteSpec:
 
     num_actions: int
 
+    @property
+    def minimum(self) -> int:
+        """The first action."""
+        return 0
+
+    @property
+    def maximum(self) -> int:
+        """The last action."""
+        return self.num_actions - 1
+
 
 class Specs(NamedTuple):
     """What a learner knows of an environment: pytrees of ``ArraySpec`` and ``DiscreteSpec``."""

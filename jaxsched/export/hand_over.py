@@ -27,7 +27,14 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from jaxsched.core.environment import Environment, start, step_and_reset
+from jaxsched.core.environment import (
+    Current,
+    Environment,
+    Seen,
+    look,
+    start,
+    step_and_look,
+)
 from jaxsched.errors import JaxschedError
 from jaxsched.networks import description as nd
 from jaxsched.runs import directory as runs
@@ -282,15 +289,17 @@ def _random_states(
     """Observations and masks met in random legal play, ``[num_steps * num_envs, ...]``."""
 
     def play(key: PRNGKey) -> tuple[Array, Array]:
-        def step(current: Any, key: PRNGKey) -> tuple[Any, tuple[Array, Array]]:
+        def step(carry: tuple[Current, Seen], key: PRNGKey) -> tuple[tuple[Current, Seen], Seen]:
             act_key, step_key = jax.random.split(key)
-            observation, mask = env.observe(current.state, params)
-            action = jax.random.categorical(act_key, jnp.where(mask, 0.0, -jnp.inf))
-            after, _ = step_and_reset(env, step_key, current, action.astype(jnp.int32), params)
-            return after, (observation, mask)
+            current, seen = carry
+            action = jax.random.categorical(act_key, jnp.where(seen.mask, 0.0, -jnp.inf))
+            action = action.astype(jnp.int32)
+            current, following, _ = step_and_look(env, step_key, current, action, params)
+            return (current, following), seen
 
         start_key, loop_key = jax.random.split(key)
-        first = start(env, start_key, params)
+        current = start(env, start_key, params)
+        first = current, look(env, current, params)
         return jax.lax.scan(step, first, jax.random.split(loop_key, num_steps))[1]
 
     observation, mask = jax.vmap(play)(jax.random.split(key, num_envs))
