@@ -90,17 +90,17 @@ def actor_critic(
     """
     parts = Parts(policy, value, config, explore, clipped_adam(config.max_gradient_norm))
     functions = partial(_init, parts), partial(_act, parts), partial(_update, parts)
+    return Learner(*functions, lambda state: state.params.policy, _needs(config))
+
+
+def _needs(config: ActorCriticConfig) -> Needs:
+    """Equal clusters, and rollouts that their replays can hold."""
     clusters, held = config.num_clusters, config.num_clusters * config.capacity
-    sizes = [Size("num_envs", "a multiple of", clusters, f"{clusters} equal num_clusters")]
-    if config.capacity:
-        sizes.append(
-            Size("decisions", "at most", held, f"{clusters} capacity of {config.capacity}")
-        )
-    return Learner(
-        *functions,
-        policy_params=lambda state: state.params.policy,
-        needs=Needs(sizes=tuple(sizes)),
-    )
+    equal = Size("num_envs", "a multiple of", clusters, f"{clusters} num_clusters")
+    if not config.capacity:
+        return Needs(sizes=(equal,))
+    because = f"{clusters} num_clusters x capacity {config.capacity}"
+    return Needs(sizes=(equal, Size("decisions", "at most", held, because)))
 
 
 def _init(
