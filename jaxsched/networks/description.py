@@ -30,7 +30,7 @@ OPERATIONS = {
     "log1p": "output = log1p(multiply * input) / divide, elementwise",
     "slice": "output = input[..., start:stop]; a stop of null means to the end",
     "reshape": "output = input in the given shape, row-major (the last axis varies fastest)",
-    "dense": "output = activation(input @ kernel + bias) over the last axis, kernel [in, out], "
+    "dense": "output = activation(input @ kernel + bias) over the last axis, kernel [in, size], "
     "the same weights for every leading index; activation relu is max(0, y), linear is y",
     "concat": "output = inputs one after the other along the last axis",
     "repeat": "output = count copies of input along a new first axis",
