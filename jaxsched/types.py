@@ -82,9 +82,27 @@ class DiscreteSpec:
 
     num_actions: int
 
+    @property
+    def minimum(self) -> int:
+        """The first action."""
+        return 0
+
+    @property
+    def maximum(self) -> int:
+        """The last action."""
+        return self.num_actions - 1
+
 
 class Specs(NamedTuple):
     """What a learner knows of an environment: pytrees of ``ArraySpec`` and ``DiscreteSpec``."""
 
     observation: PyTree
     action: PyTree
+
+
+class Feature(NamedTuple):
+    """What the entries of one kind mean: ``quantity = entry * divisor``, in ``unit``."""
+
+    meaning: str
+    unit: str
+    divisor: float = 1.0

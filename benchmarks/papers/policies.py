@@ -79,11 +79,10 @@ class Policies:
     def last_weights(self) -> list[PyTree]:
         """The policies as training ended, chosen by nothing."""
         setup = self.setup
-        start: Any = training.init
         keys = jax.random.key(self.seeds[0])
         if len(self.seeds) > 1:
-            start, keys = training.init_seeds, jax.vmap(jax.random.key)(jnp.array(self.seeds))
-        carry = start(setup.env, setup.learner, setup.loop, keys, setup.params_at(0.0))
+            keys = jax.vmap(jax.random.key)(jnp.array(self.seeds))
+        carry = training.init(setup.env, setup.learner, setup.loop, keys, setup.params_at(0.0))
         carry, _ = checkpoints.restore(self.path / "checkpoints", carry)
         weights = setup.learner.policy_params(carry.learner_state)
         if len(self.seeds) == 1:

@@ -1,20 +1,23 @@
-"""Settings of the actor-critic: the configuration, and its floats as traced numbers."""
+"""Settings of the actor-critic."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from math import inf
 
-import jax.numpy as jnp
-
-from jaxsched.algorithms.softmax import check_positive
+from jaxsched.algorithms.settings import check_positive, traced
 from jaxsched.errors import JaxschedError
-from jaxsched.types import Array
 
 BASELINES = ("value", "ema")
 
 
+def _final_value_rate(config: "ActorCriticConfig") -> str:
+    """Which rate the value's stays at or moves to where its final one is absent."""
+    shared = config.value_learning_rate is None
+    return "final_learning_rate" if shared else "value_learning_rate"
+
+
 @dataclass(frozen=True)
 class ActorCriticConfig:
-    """Settings; the integers and options are static, the floats become a traced ``Hyper``.
+    """Settings; what is not declared ``traced`` is static (:mod:`jaxsched.algorithms.settings`).
 
     Attributes:
       total_updates: calls of ``update`` over which learning rates and entropy weight move.
@@ -52,20 +55,20 @@ class ActorCriticConfig:
     baseline: str = "value"
     normalise_advantages: bool = False
     max_gradient_norm: float | None = None
-    learning_rate: float = 1e-4
-    final_learning_rate: float | None = None
-    value_learning_rate: float | None = None
-    final_value_learning_rate: float | None = None
-    gamma: float = 0.9
-    horizon_s: float | None = None
-    lambda_: float = 0.0
-    entropy_start: float = 0.1
-    entropy_end: float = 0.1
-    alpha: float = 0.9
-    beta_start: float = 0.1
-    beta_growth: float = 1e-4
-    priority_floor: float = 0.01
-    baseline_decay: float = 0.99
+    learning_rate: float = traced(1e-4)
+    final_learning_rate: float | None = traced(None, absent="learning_rate")
+    value_learning_rate: float | None = traced(None, absent="learning_rate")
+    final_value_learning_rate: float | None = traced(None, absent=_final_value_rate)
+    gamma: float = traced(0.9)
+    horizon_s: float | None = traced(None, absent=inf)
+    lambda_: float = traced(0.0)
+    entropy_start: float = traced(0.1)
+    entropy_end: float = traced(0.1)
+    alpha: float = traced(0.9)
+    beta_start: float = traced(0.1)
+    beta_growth: float = traced(1e-4)
+    priority_floor: float = traced(0.01)
+    baseline_decay: float = traced(0.99)
 
     def __post_init__(self) -> None:
         """Check that the settings are possible and fit together."""
@@ -98,38 +101,3 @@ class ActorCriticConfig:
             raise JaxschedError(
                 f"ActorCriticConfig.priority_floor is {self.priority_floor}; it must be above 0"
             )
-
-
-class Hyper(NamedTuple):
-    """The floats of ``ActorCriticConfig`` as float32 scalars in the state."""
-
-    learning_rate: Array
-    final_learning_rate: Array
-    value_learning_rate: Array
-    final_value_learning_rate: Array
-    gamma: Array
-    horizon_s: Array  # infinite where groups are discounted by gamma
-    lambda_: Array
-    entropy_start: Array
-    entropy_end: Array
-    alpha: Array
-    beta_start: Array
-    beta_growth: Array
-    priority_floor: Array
-    baseline_decay: Array
-
-
-def hyper_of(config: ActorCriticConfig) -> Hyper:
-    """The traced floats of a configuration."""
-    values = {name: getattr(config, name) for name in Hyper._fields}
-    if config.final_learning_rate is None:
-        values["final_learning_rate"] = config.learning_rate
-    if config.value_learning_rate is None:
-        values["value_learning_rate"] = config.learning_rate
-    if config.final_value_learning_rate is None:
-        shared = config.value_learning_rate is None
-        end = values["final_learning_rate"] if shared else config.value_learning_rate
-        values["final_value_learning_rate"] = end
-    if config.horizon_s is None:
-        values["horizon_s"] = float("inf")
-    return Hyper(**{name: jnp.asarray(value, jnp.float32) for name, value in values.items()})

@@ -16,15 +16,15 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.algorithms import gaussian
-from jaxsched.algorithms.dqn import best_legal
 from jaxsched.algorithms.softmax import (
+    best_legal,
     entropy,
     flatten_time,
     init_params,
     log_probabilities,
     taken,
 )
-from jaxsched.errors import JaxschedError
+from jaxsched.core.learner import Size
 from jaxsched.types import Array, PRNGKey, PyTree, Specs
 
 ByAgent = dict[str, Array]
@@ -102,24 +102,26 @@ def parts_of(agents: Agents, action: PyTree) -> ByAgent:
     return action if agents.parts is None else agents.parts(action)
 
 
-def sequences(tree: PyTree, length: int) -> PyTree:
+def sequences(tree: PyTree, length: int | None) -> PyTree:
     """Cut leaves ``[T, B, ...]`` into ``[S, C, ...]``: ``C = T / S * B``, ``S`` steps each.
 
-    Raises:
-      JaxschedError: ``length`` does not divide T.
+    ``length`` is S, 1 if absent; it divides T (:func:`sequence_needs`).
     """
+    length = length or 1
 
     def cut(x: Array) -> Array:
         num_steps, batch, *rest = x.shape
-        if num_steps % length:
-            raise JaxschedError(
-                f"a rollout of {num_steps} steps does not split into sequences of {length} "
-                "(sequence_length)"
-            )
         chunks = x.reshape(num_steps // length, length, batch, *rest)
         return jnp.swapaxes(chunks, 0, 1).reshape(length, -1, *rest)
 
     return jax.tree.map(cut, tree)
+
+
+def sequence_needs(length: int | None) -> tuple[Size, ...]:
+    """What the training loop has to give to a learner of sequences of so many steps."""
+    if length is None:
+        return ()
+    return (Size("rollout_length", "a multiple of", length, "sequence_length"),)
 
 
 def unit_mean(values: ByAgent, active: ByAgent) -> Array:

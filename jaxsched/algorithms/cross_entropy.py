@@ -26,9 +26,9 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxsched.algorithms.dqn import best_legal
+from jaxsched.algorithms.settings import check_positive, traced, traced_values
 from jaxsched.algorithms.softmax import (
-    check_positive,
+    best_legal,
     descend,
     flatten_time,
     has_choice,
@@ -36,7 +36,7 @@ from jaxsched.algorithms.softmax import (
     log_probabilities,
     taken,
 )
-from jaxsched.core.learner import Learner, Metrics
+from jaxsched.core.learner import Learner, Metrics, Needs, Size
 from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import select
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
@@ -44,7 +44,7 @@ from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
 @dataclass(frozen=True)
 class CrossEntropyConfig:
-    """Settings; ``learning_rate`` and ``alpha`` become a traced ``Hyper``, the rest is static.
+    """Settings; what is not declared ``traced`` is static (:mod:`jaxsched.algorithms.settings`).
 
     Attributes:
       num_trajectories: trajectories of the policy per update.
@@ -67,8 +67,8 @@ class CrossEntropyConfig:
     inner_steps: int = 1
     dropout: bool = False
     decisions_per_pass: int = 4096
-    learning_rate: float = 0.01
-    alpha: float = 1.0
+    learning_rate: float = traced(0.01)
+    alpha: float = traced(1.0)
 
     def __post_init__(self) -> None:
         """Check sizes and shares."""
@@ -100,19 +100,12 @@ class CrossEntropyConfig:
         return max(math.floor(exact + 1e-9), 1)  # 1e-9: rounding of products such as 0.7 * 30
 
 
-class Hyper(NamedTuple):
-    """The traced floats of ``CrossEntropyConfig`` as float32 scalars in the state."""
-
-    learning_rate: Array
-    alpha: Array
-
-
 class CrossEntropyState(NamedTuple):
     """Everything that the learner remembers."""
 
     params: PyTree
     optimiser: optax.OptState
-    hyper: Hyper
+    hyper: Any  # the traced floats of the settings
     updates: Array  # int32, calls of ``update``
 
 
@@ -152,8 +145,8 @@ def cross_entropy(network: nn.Module, config: CrossEntropyConfig) -> Learner:
     def init(key: PRNGKey, specs: Specs, params: PyTree | None = None) -> CrossEntropyState:
         if params is None:
             params = init_params(network, key, specs.observation)
-        hyper = Hyper(jnp.float32(config.learning_rate), jnp.float32(config.alpha))
-        return CrossEntropyState(params, optimiser.init(params), hyper, jnp.int32(0))
+        moments = optimiser.init(params)
+        return CrossEntropyState(params, moments, traced_values(config), jnp.int32(0))
 
     def act(
         state: CrossEntropyState, observation: PyTree, mask: Array, key: PRNGKey, greedy: bool
@@ -161,11 +154,6 @@ def cross_entropy(network: nn.Module, config: CrossEntropyConfig) -> Learner:
         logits = cast(Array, network.apply(state.params, observation))
         if greedy:
             return best_legal(logits, mask), ()
-        if mask.shape[0] != config.batch:
-            raise JaxschedError(
-                f"cross-entropy got {mask.shape[0]} environments; it needs {config.batch} "
-                f"({config.num_trajectories} num_trajectories + {config.num_uniform} num_uniform)"
-            )
         uniform = jnp.arange(config.batch) < config.num_uniform
         logits = jnp.where(uniform[:, None], 0.0, logits)
         action = jax.random.categorical(key, log_probabilities(logits, mask))
@@ -228,7 +216,9 @@ def cross_entropy(network: nn.Module, config: CrossEntropyConfig) -> Learner:
         total = jax.lax.fori_loop(0, -(-count // size), add, zeros)
         return jax.tree.map(lambda x: x / jnp.maximum(count, 1), total)
 
-    return Learner(init, act, update, policy_params=lambda state: state.params)
+    trajectories = f"{config.num_trajectories} num_trajectories + {config.num_uniform} num_uniform"
+    needs = Needs(True, (Size("num_envs", "equal to", config.batch, trajectories),))
+    return Learner(init, act, update, lambda state: state.params, needs)
 
 
 def _rows_of(chosen: Array, size: int) -> Array:

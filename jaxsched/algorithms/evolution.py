@@ -13,8 +13,8 @@ vectors, for policies of some tens of parameters. One call of ``update`` is
 
 Each column of the rollout must be one whole episode
 (:class:`~jaxsched.wrappers.fixed_length.FixedLength`), and columns ``e, e + E, e + 2 E, ...`` the
-same one (``LoopConfig.num_streams`` = E), so that members are told apart by what they did, not by
-what arrived.
+same one (``LoopConfig.num_random_streams`` = E), so that members are told apart by what they did,
+not by what arrived.
 
 Axes: ``T`` time, ``B = K * E`` columns, member-major: ``K`` members, ``E`` episodes each; ``D``
 parameters.
@@ -22,14 +22,14 @@ parameters.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from jaxsched.algorithms.softmax import check_positive
-from jaxsched.core.learner import Learner, Metrics
+from jaxsched.algorithms.settings import check_positive, traced, traced_values
+from jaxsched.core.learner import Learner, Metrics, Needs, Size
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
@@ -38,7 +38,7 @@ Decide = Callable[[PyTree, PyTree, PyTree], PyTree]
 
 @dataclass(frozen=True)
 class EvolutionConfig:
-    """Settings; the integers are static, the floats become a traced ``Hyper``.
+    """Settings; what is not declared ``traced`` is static (:mod:`jaxsched.algorithms.settings`).
 
     Attributes:
       members: parameter vectors per update; every other one mirrors the one before.
@@ -53,8 +53,8 @@ class EvolutionConfig:
     episodes: int = 8
     elite_share: float = 0.25
     initial_std: float = 0.5
-    min_std: float = 0.02
-    smoothing: float = 0.5
+    min_std: float = traced(0.02)
+    smoothing: float = traced(0.5)
 
     def __post_init__(self) -> None:
         """Check sizes and shares."""
@@ -78,20 +78,13 @@ class EvolutionConfig:
         return self.members * self.episodes
 
 
-class Hyper(NamedTuple):
-    """The floats of ``EvolutionConfig`` as float32 scalars in the state."""
-
-    min_std: Array
-    smoothing: Array
-
-
 class EvolutionState(NamedTuple):
     """Everything that the learner remembers."""
 
     mean: PyTree
     std: Array  # float32 [D]
     members: Array  # float32 [K, D], who plays now
-    hyper: Hyper
+    hyper: Any  # the traced floats of the settings
     updates: Array  # int32, calls of ``update``
 
 
@@ -121,8 +114,8 @@ def evolution(
             params = init_params(params_key, specs)
         flat, _ = ravel_pytree(params)
         std = jnp.full_like(flat, config.initial_std)
-        hyper = Hyper(jnp.float32(config.min_std), jnp.float32(config.smoothing))
-        return EvolutionState(params, std, draw(key, params, std), hyper, jnp.int32(0))
+        members = draw(key, params, std)
+        return EvolutionState(params, std, members, traced_values(config), jnp.int32(0))
 
     def act(
         state: EvolutionState, observation: PyTree, mask: PyTree, key: PRNGKey, greedy: bool
@@ -132,12 +125,6 @@ def evolution(
         if greedy:
             return one(state.mean, observation, mask), ()
         _, unravel = ravel_pytree(state.mean)
-        batch = jax.tree.leaves(mask)[0].shape[0]
-        if batch != config.batch:
-            raise JaxschedError(
-                f"evolution got {batch} environments; it needs {config.batch} "
-                f"({config.members} members x {config.episodes} episodes)"
-            )
 
         def grouped(x: Array) -> Array:
             return x.reshape(config.members, config.episodes, *x.shape[1:])
@@ -171,7 +158,9 @@ def evolution(
         members = draw(key, mean, std)
         return EvolutionState(mean, std, members, state.hyper, state.updates + 1), metrics
 
-    return Learner(init, act, update, policy_params=lambda state: state.mean)
+    columns = f"{config.members} members x {config.episodes} episodes"
+    needs = Needs(True, (Size("num_envs", "equal to", config.batch, columns),))
+    return Learner(init, act, update, lambda state: state.mean, needs)
 
 
 def fitness(episode_return: Array) -> Array:

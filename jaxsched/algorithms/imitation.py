@@ -17,17 +17,17 @@ Axes: ``T`` time, ``B`` batch, ``N`` decisions, ``A`` actions.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import optax
 
-from jaxsched.algorithms.dqn import best_legal, linear
+from jaxsched.algorithms.settings import check_positive, linear, traced, traced_values
 from jaxsched.algorithms.softmax import (
     as_float32,
-    check_positive,
+    best_legal,
     descend,
     flatten_time,
     has_choice,
@@ -49,7 +49,7 @@ LOSSES = ("cross_entropy", "squared", "absolute")
 
 @dataclass(frozen=True)
 class ImitationConfig:
-    """Settings; the integers and options are static, the floats become a traced ``Hyper``.
+    """Settings; what is not declared ``traced`` is static (:mod:`jaxsched.algorithms.settings`).
 
     Attributes:
       total_updates: calls of ``update`` over which the learning rate moves.
@@ -67,9 +67,9 @@ class ImitationConfig:
     gradient_steps: int = 1
     batch_size: int = 256
     loss: str = "cross_entropy"
-    learning_rate: float = 5e-3
-    final_learning_rate: float | None = None
-    student_share: float = 0.0
+    learning_rate: float = traced(5e-3)
+    final_learning_rate: float | None = traced(None, absent="learning_rate")
+    student_share: float = traced(0.0)
 
     def __post_init__(self) -> None:
         """Check sizes and options."""
@@ -84,20 +84,12 @@ class ImitationConfig:
             )
 
 
-class Hyper(NamedTuple):
-    """The floats of ``ImitationConfig`` as float32 scalars in the state."""
-
-    learning_rate: Array
-    final_learning_rate: Array
-    student_share: Array
-
-
 class ImitationState(NamedTuple):
     """Everything that the learner remembers."""
 
     params: PyTree
     optimiser: optax.OptState
-    hyper: Hyper
+    hyper: Any  # the traced floats of the settings
     updates: Array  # int32, calls of ``update``
 
 
@@ -126,15 +118,8 @@ def imitation(
     def init(key: PRNGKey, specs: Specs, params: PyTree | None = None) -> ImitationState:
         if params is None:
             params = init_params(network, key, specs.observation.observation)
-        final = config.learning_rate
-        if config.final_learning_rate is not None:
-            final = config.final_learning_rate
-        hyper = Hyper(
-            learning_rate=jnp.float32(config.learning_rate),
-            final_learning_rate=jnp.float32(final),
-            student_share=jnp.float32(config.student_share),
-        )
-        return ImitationState(params, optimiser.init(params), hyper, jnp.int32(0))
+        moments = optimiser.init(params)
+        return ImitationState(params, moments, traced_values(config), jnp.int32(0))
 
     def act(
         state: ImitationState, observation: Taught, mask: Array, key: PRNGKey, greedy: bool

@@ -18,6 +18,7 @@ Axes: ``T`` time, ``B`` batch of environments, ``U`` units of an agent, ``S`` st
 ``C`` sequences (single decisions are sequences of one step).
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -31,13 +32,14 @@ from jaxsched.algorithms.agents import (
     ByAgent,
     any_active,
     over_time,
+    sequence_needs,
     sequences,
     softmax_agents,
     unit_mean,
 )
 from jaxsched.algorithms.critics import Critic, state_value
-from jaxsched.algorithms.dqn import linear
-from jaxsched.algorithms.ppo_settings import Hyper, PPOConfig, hyper_of
+from jaxsched.algorithms.ppo_settings import PPOConfig
+from jaxsched.algorithms.settings import linear, traced_values
 from jaxsched.algorithms.softmax import (
     Networks,
     clipped_adam,
@@ -45,7 +47,7 @@ from jaxsched.algorithms.softmax import (
     minibatches,
     weighted_mean,
 )
-from jaxsched.core.learner import Learner, Metrics
+from jaxsched.core.learner import Learner, Metrics, Needs, Size
 from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import select
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
@@ -82,7 +84,7 @@ class PPOState(NamedTuple):
 
     params: Networks
     optimiser: Networks
-    hyper: Hyper
+    hyper: Any  # the traced floats of the settings
     updates: Array  # int32, calls of ``update``
     copies: Any = ()  # Networks that values are computed with; () of critics without copies
 
@@ -93,6 +95,15 @@ class _Learning(NamedTuple):
     params: Networks
     optimiser: Networks
     stopped: Array  # bool, the rest of the update is left out
+
+
+class _Parts(NamedTuple):
+    """What a learner is made of."""
+
+    agents: Agents
+    critic: Critic
+    config: PPOConfig
+    optimiser: optax.GradientTransformation
 
 
 def ppo(policy: nn.Module, value: nn.Module, config: PPOConfig) -> Learner:
@@ -115,8 +126,8 @@ def mappo(agents: Agents, critic: Critic, config: PPOConfig) -> Learner:
     Args:
       agents: the policy.
       critic: what advantages are measured against, and what learns to tell them.
-      config: settings. ``state.hyper`` holds the floats and may be replaced, also by batched
-        leaves under vmap.
+      config: settings. ``state.hyper`` holds the traced floats and may be replaced, also by
+        batched leaves under vmap.
 
     Returns:
       The learner. ``init`` takes parameters of the policy; ``act`` samples and returns
@@ -136,175 +147,189 @@ def mappo(agents: Agents, critic: Critic, config: PPOConfig) -> Learner:
         raise JaxschedError(
             f"PPOConfig.window_s is {config.window_s}; it must be None for an action value"
         )
-    optimiser = clipped_adam(config.max_gradient_norm)
-    length = config.sequence_length or 1
+    parts = _Parts(agents, critic, config, clipped_adam(config.max_gradient_norm))
+    functions = partial(_init, parts), partial(_act, parts), partial(_update, parts)
+    length, num_parts = config.sequence_length, config.num_minibatches
+    because = f"{num_parts} num_minibatches" + (f" of sequences of {length}" if length else "")
+    equal_parts = Size("decisions", "a multiple of", num_parts * (length or 1), because)
+    needs = Needs(sizes=(*sequence_needs(length), equal_parts))
+    return Learner(*functions, lambda state: state.params.policy, needs)
 
-    def init(key: PRNGKey, specs: Specs, params: PyTree | None = None) -> PPOState:
-        policy_key, critic_key = jax.random.split(key)
-        if params is None:
-            params = agents.init(policy_key, specs)
-        networks = Networks(params, critic.init(critic_key, specs))
-        moments = Networks(*map(optimiser.init, networks))
-        copies = networks if critic.copy_every else ()
-        return PPOState(networks, moments, hyper_of(config), jnp.int32(0), copies)
 
-    def act(
-        state: PPOState, observation: PyTree, mask: PyTree, key: PRNGKey, greedy: bool
-    ) -> tuple[PyTree, PyTree]:
-        if greedy:
-            return agents.greedy(state.params.policy, observation, mask), ()
-        action, log_prob = agents.sample(state.params.policy, observation, mask, key)
-        value = () if critic.copy_every else critic.value(state.params, observation, mask)
-        return action, Extras(log_prob, value)
+def _init(parts: _Parts, key: PRNGKey, specs: Specs, params: PyTree | None = None) -> PPOState:
+    policy_key, critic_key = jax.random.split(key)
+    if params is None:
+        params = parts.agents.init(policy_key, specs)
+    networks = Networks(params, parts.critic.init(critic_key, specs))
+    moments = Networks(*map(parts.optimiser.init, networks))
+    copies = networks if parts.critic.copy_every else ()
+    return PPOState(networks, moments, traced_values(parts.config), jnp.int32(0), copies)
 
-    def update(state: PPOState, rollout: Rollout, key: PRNGKey) -> tuple[PPOState, Metrics]:
-        hyper, progress = state.hyper, state.updates / config.total_updates
-        batch = sequences(batch_of(state, rollout), length)
-        num_parts, num_sequences = config.num_minibatches, batch.target.shape[1]
-        if num_sequences % num_parts:
-            kind = "decisions" if length == 1 else f"sequences of {length} steps"
-            raise JaxschedError(
-                f"a rollout of {num_sequences} {kind} does not split into "
-                f"{num_parts} equal minibatches (PPOConfig.num_minibatches)"
-            )
-        columns = minibatches(
-            key, num_sequences, config.epochs * num_parts, num_sequences // num_parts
+
+def _act(
+    parts: _Parts, state: PPOState, observation: PyTree, mask: PyTree, key: PRNGKey, greedy: bool
+) -> tuple[PyTree, PyTree]:
+    agents, critic = parts.agents, parts.critic
+    if greedy:
+        return agents.greedy(state.params.policy, observation, mask), ()
+    action, log_prob = agents.sample(state.params.policy, observation, mask, key)
+    value = () if critic.copy_every else critic.value(state.params, observation, mask)
+    return action, Extras(log_prob, value)
+
+
+def _update(
+    parts: _Parts, state: PPOState, rollout: Rollout, key: PRNGKey
+) -> tuple[PPOState, Metrics]:
+    config, critic, hyper = parts.config, parts.critic, state.hyper
+    batch = sequences(_with_targets(parts, state, rollout), config.sequence_length)
+    num_parts, num_sequences = config.num_minibatches, batch.target.shape[1]
+    columns = minibatches(key, num_sequences, config.epochs * num_parts, num_sequences // num_parts)
+    progress = state.updates / config.total_updates
+    rates = (
+        linear(hyper.learning_rate, hyper.final_learning_rate, progress),
+        linear(hyper.value_learning_rate, hyper.final_value_learning_rate, progress),
+    )
+    entropy_weight = linear(hyper.entropy_start, hyper.entropy_end, progress)
+
+    def step(learning: _Learning, columns: Array) -> tuple[_Learning, Metrics]:
+        part = jax.tree.map(lambda x: x[:, columns], batch)
+        gradient, metrics = _gradients(parts, learning.params, part, hyper.clip, entropy_weight)
+        params, moments = descend_both(
+            parts.optimiser, learning.params, learning.optimiser, gradient, rates
         )
-        rates = (
-            linear(hyper.learning_rate, hyper.final_learning_rate, progress),
-            linear(hyper.value_learning_rate, hyper.final_value_learning_rate, progress),
+        following = _Learning(params, moments, learning.stopped)
+        if config.stop_kl is None:
+            return following, metrics
+        stopped = learning.stopped | (metrics["approx_kl"] > hyper.stop_kl)
+        metrics["left_out_share"] = stopped.astype(jnp.float32)
+        return select(stopped, learning, following)._replace(stopped=stopped), metrics
+
+    learning = _Learning(state.params, state.optimiser, jnp.bool_(False))
+    learning, metrics = jax.lax.scan(step, learning, columns)
+    unexplained = jnp.var(batch.target - batch.value)
+    unexplained = unexplained / jnp.maximum(jnp.var(batch.target), 1e-8)
+    metrics = jax.tree.map(jnp.mean, metrics) | {
+        "explained_variance": 1 - unexplained,
+        "target_mean": jnp.mean(batch.target),
+        "learning_rate": rates[0],
+        "entropy_weight": entropy_weight,
+    }
+    updates, copies = state.updates + 1, state.copies
+    if critic.copy_every:
+        copies = select(updates % critic.copy_every == 0, learning.params, copies)
+    return PPOState(learning.params, learning.optimiser, hyper, updates, copies), metrics
+
+
+def _with_targets(parts: _Parts, state: PPOState, rollout: Rollout) -> Batch:
+    """The rollout with its values and targets, leaves ``[T, B, ...]``."""
+    config, critic, hyper = parts.config, parts.critic, state.hyper
+    networks = state.copies if critic.copy_every else state.params
+
+    def values_of(observation: PyTree, mask: PyTree) -> Array:
+        return over_time(lambda o, m: critic.value(networks, o, m), observation, mask)
+
+    rollout = rollout._replace(reward=rollout.reward * hyper.reward_scale)
+    grouped = _regrouped(parts, rollout)
+    if config.horizon_s is None:
+        discount = returns.step_discounts(grouped, hyper.gamma)
+    else:
+        discount = returns.step_discounts(rollout, hyper.gamma, hyper.horizon_s)
+    following = values_of(rollout.next_observation, rollout.next_mask)
+    if config.window_s is None:
+        target = returns.lambda_returns(
+            grouped, discount, following, hyper.lambda_, hyper.step_lambda
         )
-        entropy_weight = linear(hyper.entropy_start, hyper.entropy_end, progress)
+    else:
+        target = returns.windowed_returns(rollout, discount, following, hyper.window_s)
+    value = rollout.extras.value
+    if critic.copy_every:
+        value = values_of(rollout.observation, rollout.mask)
+    return Batch(
+        rollout.observation,
+        rollout.mask,
+        rollout.action,
+        rollout.extras.log_prob,
+        value,
+        target,
+        rollout.reward + discount * following if critic.one_step else target,
+    )
 
-        def step(learning: _Learning, columns: Array) -> tuple[_Learning, Metrics]:
-            part = jax.tree.map(lambda x: x[:, columns], batch)
-            gradient, metrics = gradients(learning.params, part, hyper.clip, entropy_weight)
-            params, moments = descend_both(
-                optimiser, learning.params, learning.optimiser, gradient, rates
-            )
-            following = _Learning(params, moments, learning.stopped)
-            if config.stop_kl is None:
-                return following, metrics
-            stopped = learning.stopped | (metrics["approx_kl"] > hyper.stop_kl)
-            metrics["left_out_share"] = stopped.astype(jnp.float32)
-            return select(stopped, learning, following)._replace(stopped=stopped), metrics
 
-        learning = _Learning(state.params, state.optimiser, jnp.bool_(False))
-        learning, metrics = jax.lax.scan(step, learning, columns)
-        unexplained = jnp.var(batch.target - batch.value)
-        unexplained = unexplained / jnp.maximum(jnp.var(batch.target), 1e-8)
-        metrics = jax.tree.map(jnp.mean, metrics) | {
-            "explained_variance": 1 - unexplained,
-            "target_mean": jnp.mean(batch.target),
-            "learning_rate": rates[0],
-            "entropy_weight": entropy_weight,
-        }
-        updates, copies = state.updates + 1, state.copies
-        if critic.copy_every:
-            copies = select(updates % critic.copy_every == 0, learning.params, copies)
-        return PPOState(learning.params, learning.optimiser, hyper, updates, copies), metrics
+def _regrouped(parts: _Parts, rollout: Rollout) -> Rollout:
+    """The rollout with time moving where what ``gamma_per`` names ends."""
+    if parts.config.gamma_per == "step":
+        return rollout._replace(elapsed=jnp.ones_like(rollout.elapsed))
+    if parts.config.gamma_per == "decision" and parts.agents.due is not None:
+        due = parts.agents.due(rollout.next_observation, rollout.next_mask)
+        return rollout._replace(elapsed=due.astype(jnp.float32))
+    return rollout
 
-    def batch_of(state: PPOState, rollout: Rollout) -> Batch:
-        """The rollout with its values and targets, leaves ``[T, B, ...]``."""
-        hyper = state.hyper
-        networks = state.copies if critic.copy_every else state.params
 
-        def values_of(observation: PyTree, mask: PyTree) -> Array:
-            return over_time(lambda o, m: critic.value(networks, o, m), observation, mask)
+def _gradients(
+    parts: _Parts, params: Networks, batch: Batch, clip: Array, entropy_weight: Array
+) -> tuple[Networks, Metrics]:
+    policy_loss = jax.grad(partial(_policy_loss, parts), has_aux=True)
+    policy_gradient, metrics = policy_loss(params.policy, batch, clip, entropy_weight)
+    critic_loss_of = jax.value_and_grad(partial(_critic_loss, parts))
+    critic_loss, critic_gradient = critic_loss_of(params.value, batch, clip)
+    metrics |= {
+        "value_loss": critic_loss,
+        "gradient_norm": optax.global_norm(policy_gradient),
+        "value_gradient_norm": optax.global_norm(critic_gradient),
+    }
+    return Networks(policy_gradient, critic_gradient), metrics
 
-        rollout = rollout._replace(reward=rollout.reward * hyper.reward_scale)
-        grouped = regrouped(rollout)
-        if config.horizon_s is None:
-            discount = returns.step_discounts(grouped, hyper.gamma)
-        else:
-            discount = returns.step_discounts(rollout, hyper.gamma, hyper.horizon_s)
-        following = values_of(rollout.next_observation, rollout.next_mask)
-        if config.window_s is None:
-            target = returns.lambda_returns(
-                grouped, discount, following, hyper.lambda_, hyper.step_lambda
-            )
-        else:
-            target = returns.windowed_returns(rollout, discount, following, hyper.window_s)
-        value = rollout.extras.value
-        if critic.copy_every:
-            value = values_of(rollout.observation, rollout.mask)
-        return Batch(
-            rollout.observation,
-            rollout.mask,
-            rollout.action,
-            rollout.extras.log_prob,
-            value,
-            target,
-            rollout.reward + discount * following if critic.one_step else target,
-        )
 
-    def regrouped(rollout: Rollout) -> Rollout:
-        """The rollout with time moving where what ``gamma_per`` names ends."""
-        if config.gamma_per == "step":
-            return rollout._replace(elapsed=jnp.ones_like(rollout.elapsed))
-        if config.gamma_per == "decision" and agents.due is not None:
-            due = agents.due(rollout.next_observation, rollout.next_mask)
-            return rollout._replace(elapsed=due.astype(jnp.float32))
-        return rollout
+def _policy_loss(
+    parts: _Parts, params: PyTree, batch: Batch, clip: Array, entropy_weight: Array
+) -> tuple[Array, Metrics]:
+    """Minus the clipped gain and the weighted entropy."""
+    likelihood = parts.agents.evaluate(params, batch.observation, batch.mask, batch.action)
+    weight = any_active(likelihood.active).astype(jnp.float32)
+    advantage = batch.target - batch.value
+    if parts.config.normalise_advantages:
+        centred = advantage - weighted_mean(advantage, weight)
+        advantage = centred / (jnp.sqrt(weighted_mean(centred**2, weight)) + 1e-8)
 
-    def gradients(
-        params: Networks, batch: Batch, clip: Array, entropy_weight: Array
-    ) -> tuple[Networks, Metrics]:
-        def policy_loss_of(policy_params: PyTree) -> tuple[Array, Metrics]:
-            likelihood = agents.evaluate(policy_params, batch.observation, batch.mask, batch.action)
-            weight = any_active(likelihood.active).astype(jnp.float32)
-            advantage = batch.target - batch.value
-            if config.normalise_advantages:
-                centred = advantage - weighted_mean(advantage, weight)
-                advantage = centred / (jnp.sqrt(weighted_mean(centred**2, weight)) + 1e-8)
+    def average(values: ByAgent, active: ByAgent) -> Array:
+        return weighted_mean(unit_mean(values, active), weight)
 
-            def average(values: ByAgent, active: ByAgent) -> Array:
-                return weighted_mean(unit_mean(values, active), weight)
+    change, active = _log_ratios(parts, likelihood.log_prob, batch.log_prob, likelihood.active)
+    ratio = jax.tree.map(jnp.exp, change)
+    gain = jax.tree.map(lambda r: clipped_gain(r, advantage[..., None], clip), ratio)
+    outside = jax.tree.map(lambda r: (jnp.abs(r - 1) > clip).astype(jnp.float32), ratio)
+    divergence = jax.tree.map(lambda r, c: r - 1 - c, ratio, change)
+    loss = -average(gain, active)
+    spread = average(likelihood.entropy, likelihood.active)
+    return loss - entropy_weight * spread, {
+        "policy_loss": loss,
+        "entropy": spread,
+        "approx_kl": average(divergence, active),
+        "clip_share": average(outside, active),
+    }
 
-            change, active = log_ratios(likelihood.log_prob, batch.log_prob, likelihood.active)
-            ratio = jax.tree.map(jnp.exp, change)
-            gain = jax.tree.map(lambda r: clipped_gain(r, advantage[..., None], clip), ratio)
-            outside = jax.tree.map(lambda r: (jnp.abs(r - 1) > clip).astype(jnp.float32), ratio)
-            divergence = jax.tree.map(lambda r, c: r - 1 - c, ratio, change)
-            loss = -average(gain, active)
-            spread = average(likelihood.entropy, likelihood.active)
-            return loss - entropy_weight * spread, {
-                "policy_loss": loss,
-                "entropy": spread,
-                "approx_kl": average(divergence, active),
-                "clip_share": average(outside, active),
-            }
 
-        def critic_loss_of(critic_params: PyTree) -> Array:
-            predicted = over_time(
-                lambda o, a: critic.predict(critic_params, o, a), batch.observation, batch.action
-            )
-            error = (batch.critic_target - predicted) ** 2
-            if config.clip_value:
-                limited = batch.value + jnp.clip(predicted - batch.value, -clip, clip)
-                error = jnp.maximum(error, (batch.critic_target - limited) ** 2)
-            return jnp.mean(error)
+def _critic_loss(parts: _Parts, params: PyTree, batch: Batch, clip: Array) -> Array:
+    """Mean squared error of the critic's predictions."""
+    predicted = over_time(
+        lambda o, a: parts.critic.predict(params, o, a), batch.observation, batch.action
+    )
+    error = (batch.critic_target - predicted) ** 2
+    if parts.config.clip_value:
+        limited = batch.value + jnp.clip(predicted - batch.value, -clip, clip)
+        error = jnp.maximum(error, (batch.critic_target - limited) ** 2)
+    return jnp.mean(error)
 
-        policy_gradient, metrics = jax.grad(policy_loss_of, has_aux=True)(params.policy)
-        critic_loss, critic_gradient = jax.value_and_grad(critic_loss_of)(params.value)
-        metrics |= {
-            "value_loss": critic_loss,
-            "gradient_norm": optax.global_norm(policy_gradient),
-            "value_gradient_norm": optax.global_norm(critic_gradient),
-        }
-        return Networks(policy_gradient, critic_gradient), metrics
 
-    def log_ratios(new: ByAgent, old: ByAgent, active: ByAgent) -> tuple[ByAgent, ByAgent]:
-        """Logarithms of the ratios and which count, ``[..., U]``; ``[..., 1]`` if joint."""
-        change = {name: jnp.where(active[name], new[name] - old[name], 0.0) for name in active}
-        if config.joint:
-            change = {name: jnp.sum(x, axis=-1, keepdims=True) for name, x in change.items()}
-            active = {name: jnp.any(x, axis=-1, keepdims=True) for name, x in active.items()}
-        return {
-            name: jnp.clip(x, -MAX_LOG_RATIO, MAX_LOG_RATIO) for name, x in change.items()
-        }, active
-
-    return Learner(init, act, update, policy_params=lambda state: state.params.policy)
+def _log_ratios(
+    parts: _Parts, new: ByAgent, old: ByAgent, active: ByAgent
+) -> tuple[ByAgent, ByAgent]:
+    """Logarithms of the ratios and which count, ``[..., U]``; ``[..., 1]`` if joint."""
+    change = {name: jnp.where(active[name], new[name] - old[name], 0.0) for name in active}
+    if parts.config.joint:
+        change = {name: jnp.sum(x, axis=-1, keepdims=True) for name, x in change.items()}
+        active = {name: jnp.any(x, axis=-1, keepdims=True) for name, x in active.items()}
+    return {name: jnp.clip(x, -MAX_LOG_RATIO, MAX_LOG_RATIO) for name, x in change.items()}, active
 
 
 def clipped_gain(ratio: Array, advantage: Array, clip: Array) -> Array:

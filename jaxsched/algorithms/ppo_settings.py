@@ -1,20 +1,18 @@
 """Settings of proximal policy optimisation."""
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from math import inf
+from typing import Literal, get_args
 
-import jax.numpy as jnp
-
-from jaxsched.algorithms.softmax import check_positive
+from jaxsched.algorithms.settings import check_positive, traced
 from jaxsched.errors import JaxschedError
-from jaxsched.types import Array
 
 GammaPer = Literal["group", "step", "decision"]
 
 
 @dataclass(frozen=True)
 class PPOConfig:
-    """Settings; the integers and options are static, the floats become a traced ``Hyper``.
+    """Settings; what is not declared ``traced`` is static (:mod:`jaxsched.algorithms.settings`).
 
     Attributes:
       total_updates: calls of ``update`` over which learning rates and entropy weight move.
@@ -56,21 +54,21 @@ class PPOConfig:
     clip_value: bool = False
     joint: bool = False
     gamma_per: GammaPer = "group"
-    stop_kl: float | None = None
+    stop_kl: float | None = traced(None, absent=inf)
     max_gradient_norm: float | None = 0.5
-    learning_rate: float = 3e-4
-    final_learning_rate: float = 0.0
-    value_learning_rate: float | None = None
-    final_value_learning_rate: float | None = None
-    gamma: float = 0.99
-    horizon_s: float | None = None
-    lambda_: float = 0.95
-    step_lambda: float = 1.0
-    window_s: float | None = None
-    clip: float = 0.2
-    entropy_start: float = 0.01
-    entropy_end: float = 0.01
-    reward_scale: float = 1.0
+    learning_rate: float = traced(3e-4)
+    final_learning_rate: float = traced(0.0)
+    value_learning_rate: float | None = traced(None, absent="learning_rate")
+    final_value_learning_rate: float | None = traced(None, absent="final_learning_rate")
+    gamma: float = traced(0.99)
+    horizon_s: float | None = traced(None, absent=inf)
+    lambda_: float = traced(0.95)
+    step_lambda: float = traced(1.0)
+    window_s: float | None = traced(None, absent=inf)
+    clip: float = traced(0.2)
+    entropy_start: float = traced(0.01)
+    entropy_end: float = traced(0.01)
+    reward_scale: float = traced(1.0)
 
     def __post_init__(self) -> None:
         """Check that the settings are possible."""
@@ -91,34 +89,3 @@ class PPOConfig:
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise JaxschedError(f"PPOConfig.{name} is {value}; it must be above 0")
-
-
-class Hyper(NamedTuple):
-    """The floats of ``PPOConfig`` as float32 scalars in the state, so that a sweep is a vmap."""
-
-    learning_rate: Array
-    final_learning_rate: Array
-    value_learning_rate: Array
-    final_value_learning_rate: Array
-    gamma: Array
-    horizon_s: Array  # infinite where groups are discounted by gamma
-    lambda_: Array
-    step_lambda: Array
-    window_s: Array  # infinite where targets are lambda returns
-    clip: Array
-    entropy_start: Array
-    entropy_end: Array
-    reward_scale: Array
-    stop_kl: Array  # infinite where updates are never cut short
-
-
-def hyper_of(config: PPOConfig) -> Hyper:
-    """The traced floats of a configuration."""
-    values = {name: getattr(config, name) for name in Hyper._fields}
-    for name in ("value_learning_rate", "final_value_learning_rate"):
-        if values[name] is None:
-            values[name] = values[name.replace("value_", "")]
-    for name in ("horizon_s", "window_s", "stop_kl"):
-        if values[name] is None:
-            values[name] = float("inf")
-    return Hyper(**{name: jnp.asarray(value, jnp.float32) for name, value in values.items()})

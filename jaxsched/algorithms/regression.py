@@ -16,7 +16,7 @@ Axes: ``T`` time, ``B`` batch of environments, ``U`` units of an agent, ``D`` nu
 """
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -27,19 +27,19 @@ from jaxsched.algorithms.agents import (
     any_active,
     parts_of,
     sequence_means,
+    sequence_needs,
     sequences,
     unit_mean,
 )
-from jaxsched.algorithms.dqn import linear
 from jaxsched.algorithms.ranking import ranking
+from jaxsched.algorithms.settings import check_positive, linear, traced, traced_values
 from jaxsched.algorithms.softmax import (
-    check_positive,
     clipped_adam,
     descend,
     minibatches,
     weighted_mean,
 )
-from jaxsched.core.learner import Learner, Metrics
+from jaxsched.core.learner import Learner, Metrics, Needs
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 from jaxsched.wrappers.teacher import Taught
@@ -73,7 +73,7 @@ class AgentLoss:
 
 @dataclass(frozen=True)
 class RegressionConfig:
-    """Settings; the integers and options are static, the floats become a traced ``Hyper``.
+    """Settings; what is not declared ``traced`` is static (:mod:`jaxsched.algorithms.settings`).
 
     Attributes:
       total_updates: calls of ``update`` over which the learning rate moves.
@@ -97,10 +97,10 @@ class RegressionConfig:
     batch_size: int = 256
     sequence_length: int | None = None
     max_gradient_norm: float | None = None
-    learning_rate: float = 1e-3
-    final_learning_rate: float | None = None
-    student_share: float = 0.0
-    ranking_scale: float = 1.0
+    learning_rate: float = traced(1e-3)
+    final_learning_rate: float | None = traced(None, absent="learning_rate")
+    student_share: float = traced(0.0)
+    ranking_scale: float = traced(1.0)
 
     def __post_init__(self) -> None:
         """Check sizes and options."""
@@ -123,21 +123,12 @@ class RegressionConfig:
             )
 
 
-class Hyper(NamedTuple):
-    """The floats of ``RegressionConfig`` as float32 scalars in the state."""
-
-    learning_rate: Array
-    final_learning_rate: Array
-    student_share: Array
-    ranking_scale: Array
-
-
 class RegressionState(NamedTuple):
     """Everything that the learner remembers."""
 
     params: PyTree
     optimiser: optax.OptState
-    hyper: Hyper
+    hyper: Any  # the traced floats of the settings
     updates: Array  # int32, calls of ``update``
 
 
@@ -157,16 +148,8 @@ def regression(agents: Agents, config: RegressionConfig) -> Learner:
     def init(key: PRNGKey, specs: Specs, params: PyTree | None = None) -> RegressionState:
         if params is None:
             params = agents.init(key, specs._replace(observation=specs.observation.observation))
-        final = config.learning_rate
-        if config.final_learning_rate is not None:
-            final = config.final_learning_rate
-        hyper = Hyper(
-            learning_rate=jnp.float32(config.learning_rate),
-            final_learning_rate=jnp.float32(final),
-            student_share=jnp.float32(config.student_share),
-            ranking_scale=jnp.float32(config.ranking_scale),
-        )
-        return RegressionState(params, optimiser.init(params), hyper, jnp.int32(0))
+        moments = optimiser.init(params)
+        return RegressionState(params, moments, traced_values(config), jnp.int32(0))
 
     def act(
         state: RegressionState, observation: Taught, mask: PyTree, key: PRNGKey, greedy: bool
@@ -190,7 +173,7 @@ def regression(agents: Agents, config: RegressionConfig) -> Learner:
         state: RegressionState, rollout: Rollout, key: PRNGKey
     ) -> tuple[RegressionState, Metrics]:
         steps = (rollout.observation, rollout.mask, rollout.action)
-        batch = sequences(steps, config.sequence_length or 1)
+        batch = sequences(steps, config.sequence_length)
         columns = minibatches(
             key,
             rollout.reward.size // (config.sequence_length or 1),
@@ -244,7 +227,8 @@ def regression(agents: Agents, config: RegressionConfig) -> Learner:
             total = total + choice.weight * loss
         return total, metrics | {"loss": total}
 
-    return Learner(init, act, update, policy_params=lambda state: state.params)
+    needs = Needs(sizes=sequence_needs(config.sequence_length))
+    return Learner(init, act, update, lambda state: state.params, needs)
 
 
 def unit_error(found: Array, wanted: Array, active: Array) -> Array:

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree
 
 ILLEGAL = -1e9  # logit of an infeasible action
@@ -23,14 +22,6 @@ class Networks(NamedTuple):
     value: PyTree
 
 
-def check_positive(config: object, *names: str) -> None:
-    """Refuse settings below 1 by name."""
-    for name in names:
-        value = getattr(config, name)
-        if value < 1:
-            raise JaxschedError(f"{type(config).__name__}.{name} is {value}; it must be at least 1")
-
-
 def init_params(network: nn.Module, key: PRNGKey, observation_spec: PyTree) -> PyTree:
     """Parameters drawn for a batch of one observation of the given specs."""
     zeros = jax.tree.map(lambda spec: as_float32(spec.zeros()[None]), observation_spec)
@@ -40,6 +31,11 @@ def init_params(network: nn.Module, key: PRNGKey, observation_spec: PyTree) -> P
 def log_probabilities(logits: Array, mask: Array) -> Array:
     """Log-softmax over the legal actions, about -1e9 at the others; ``[..., A]``."""
     return jax.nn.log_softmax(jnp.where(mask, logits, ILLEGAL), axis=-1)
+
+
+def best_legal(values: Array, mask: Array) -> Array:
+    """The legal action of largest value, int32 ``[B]`` from ``[B, A]``."""
+    return jnp.argmax(jnp.where(mask, values, -jnp.inf), axis=-1).astype(jnp.int32)
 
 
 def taken(scores: Array, action: Array) -> Array:

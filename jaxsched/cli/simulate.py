@@ -1,6 +1,5 @@
 """``jaxsched simulate``: golden cases of any kind."""
 
-import gc
 import json
 import sys
 from collections.abc import Mapping
@@ -15,9 +14,6 @@ from jaxsched.systems.cases import with_table
 
 if TYPE_CHECKING:
     from jaxsched.systems.base import System
-
-MOST_KINDS = 4
-"""Of cases, whose compiled programs are kept in memory: an MLFS case takes about 0.1 GB."""
 
 
 def simulate(
@@ -47,10 +43,9 @@ def simulate(
                 f"two cases are called {twice}; --out would write one over the other"
             )
     status = 0
-    programs = Programs()
     for path in cases:
         try:
-            result, refusals = _run(path, programs)
+            result, refusals = _run(path)
         except JaxschedError as error:
             result, refusals = None, [str(error).removeprefix(f"{path}: ")]
         for line in refusals:
@@ -73,32 +68,7 @@ def _deliver(
         print()
 
 
-class Programs:
-    """Keeps few compiled programs in memory: those of the last ``MOST_KINDS`` kinds of cases.
-
-    Cases of one kind (system, configuration and number of jobs) share their programs.
-    """
-
-    def __init__(self) -> None:
-        self._kinds: set[str] = set()
-
-    def make_room(self, case: Mapping[str, Any]) -> None:
-        """Forget all programs before a case of one more kind than are kept."""
-        kind = json.dumps([case.get("system"), case.get("config"), _size(case.get("jobs"))])
-        if kind not in self._kinds and len(self._kinds) == MOST_KINDS:
-            import jax
-
-            jax.clear_caches()
-            gc.collect()
-            self._kinds.clear()
-        self._kinds.add(kind)
-
-
-def _size(jobs: Any) -> int | None:
-    return len(jobs) if isinstance(jobs, list) else None
-
-
-def _run(path: Path, programs: Programs) -> tuple[dict[str, Any] | None, list[str]]:
+def _run(path: Path) -> tuple[dict[str, Any] | None, list[str]]:
     """The result of one case file, and the lines that say which tables were refused."""
     from jaxsched.systems import registry
 
@@ -108,13 +78,12 @@ def _run(path: Path, programs: Programs) -> tuple[dict[str, Any] | None, list[st
     system = registry.get(case["system"])
     for key in ("cases", "reject"):
         if key in case:
-            return _run_each(system, case[key], key, path.parent, programs)
-    programs.make_room(case)
+            return _run_each(system, case[key], key, path.parent)
     return in_layout(system.simulate(with_table(case, path.parent)), case.get("expect")), []
 
 
 def _run_each(
-    system: "System", entries: Any, key: str, folder: Path, programs: Programs
+    system: "System", entries: Any, key: str, folder: Path
 ) -> tuple[dict[str, Any], list[str]]:
     """The same of a file that lists cases, or tables that must be refused, under ``key``."""
     if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
@@ -124,7 +93,6 @@ def _run_each(
     refusals = []
     for index, entry in enumerate(entries):
         actions: dict[str, Any] = {} if "policy" in entry else {"actions": []}
-        programs.make_room({"system": system.name, **entry})
         try:
             result = system.simulate(with_table({**actions, **entry}, folder))
         except JaxschedError as error:

@@ -24,9 +24,9 @@ class Environment(ABC):
 
     name: str
     behaviour_version: int
-    large_state: ClassVar[bool] = False
+    reset_on_demand: ClassVar[bool] = False
     """Automatic resets are left out of the steps at which no copy needs one, which pays for states
-    that take longer to make or to copy than a step does."""
+    that take longer to make or to copy than a step takes."""
 
     @abstractmethod
     def reset(
@@ -84,6 +84,18 @@ class Current(NamedTuple):
     steps: Array  # int32, steps since the last reset
 
 
+class Seen(NamedTuple):
+    """What a policy sees of where an environment stands."""
+
+    observation: PyTree
+    mask: PyTree
+
+
+def look(env: Environment, current: Current, params: Any) -> Seen:
+    """What the next action is to be chosen from."""
+    return Seen(*env.observe(current.state, params))
+
+
 def start(env: Environment, key: PRNGKey, params: Any, episode: Array | None = None) -> Current:
     """Reset into a ``Current``."""
     state, _ = env.reset(key, params, episode)
@@ -121,7 +133,7 @@ def step_and_reset(
     if time_limit is not None:
         cut = (steps >= time_limit) & ~timestep.terminated
         timestep = timestep._replace(truncated=timestep.truncated | cut)
-    if env.large_state:
+    if env.reset_on_demand:
 
         def reset(_: PyTree, given: tuple) -> PyTree:
             return env.reset(*given)[0]
@@ -131,3 +143,24 @@ def step_and_reset(
         fresh_state, _ = env.reset(reset_key, params, episode)
         state = select(timestep.done, fresh_state, state)
     return Current(state, jnp.where(timestep.done, 0, steps)), timestep
+
+
+def step_and_look(
+    env: Environment,
+    key: PRNGKey,
+    current: Current,
+    action: PyTree,
+    params: Any,
+    *,
+    time_limit: int | Array | None = None,
+    episode: Array | None = None,
+) -> tuple[Current, Seen, TimeStep]:
+    """:func:`step_and_reset`, and what is seen afterwards, of the new episode after a reset.
+
+    For loops that act on what the last step returned, as clients' do. One inside a scan is faster
+    if it calls :func:`look` at the start of the next step, see :class:`Current`.
+    """
+    current, timestep = step_and_reset(
+        env, key, current, action, params, time_limit=time_limit, episode=episode
+    )
+    return current, look(env, current, params), timestep

@@ -5,7 +5,7 @@ Every algorithm is a function from its settings to a ``Learner``; the training l
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
@@ -37,6 +37,41 @@ class UpdateFn(Protocol):
         """Returns the new state and float32 scalars with the same names at each call."""
 
 
+class Size(NamedTuple):
+    """What a learner needs of one size of the training loop.
+
+    Attributes:
+      of: ``"num_envs"``, ``"rollout_length"``, or ``"decisions"``: their product.
+      rule: how it relates to ``number``.
+      number: see ``rule``.
+      because: the settings that this follows from, for the message.
+    """
+
+    of: Literal["num_envs", "rollout_length", "decisions"]
+    rule: Literal["equal to", "a multiple of", "at most"]
+    number: int
+    because: str
+
+    def holds(self, size: int) -> bool:
+        """Whether a size is as needed."""
+        if self.rule == "a multiple of":
+            return size % self.number == 0
+        return size == self.number if self.rule == "equal to" else size <= self.number
+
+
+class Needs(NamedTuple):
+    """What a learner needs of the training loop, which checks it before anything is compiled.
+
+    Attributes:
+      whole_episodes: each environment plays one whole episode per rollout
+        (:class:`~jaxsched.wrappers.fixed_length.FixedLength` of the rollout's length).
+      sizes: of the loop.
+    """
+
+    whole_episodes: bool = False
+    sizes: tuple[Size, ...] = ()
+
+
 class Learner(NamedTuple):
     """A learning algorithm as pure functions.
 
@@ -48,9 +83,11 @@ class Learner(NamedTuple):
         ``[T, B, ...]`` rollout and a dictionary of float32 scalars.
       policy_params: ``(learner_state) -> params``, the network parameters that evaluators and
         exporters use.
+      needs: what the rollouts have to be like.
     """
 
     init: InitFn
     act: ActFn
     update: UpdateFn
     policy_params: Callable[[Any], PyTree]
+    needs: Needs = Needs()

@@ -31,13 +31,14 @@ class EpisodeSums(NamedTuple):
 
 
 def start_batch(
-    env: Environment, key: PRNGKey, params: Any, batch: int, num_streams: int | None = None
+    env: Environment, key: PRNGKey, params: Any, batch: int, num_random_streams: int | None = None
 ) -> tuple[Current, Running]:
     """Reset ``batch`` environments, each into an episode drawn with ``key``.
 
-    With ``num_streams`` environments ``i`` and ``i + num_streams`` draw the same numbers.
+    With ``num_random_streams`` environments ``i`` and ``i + num_random_streams`` draw the same
+    numbers.
     """
-    current = jax.vmap(lambda k: start(env, k, params))(_keys(key, batch, num_streams))
+    current = jax.vmap(lambda k: start(env, k, params))(_keys(key, batch, num_random_streams))
     return current, Running(jnp.zeros(batch, jnp.float32), jnp.zeros(batch, jnp.int32))
 
 
@@ -51,7 +52,7 @@ def unroll(
     *,
     length: int,
     time_limit: int | Array | None = None,
-    num_streams: int | None = None,
+    num_random_streams: int | None = None,
 ) -> tuple[Current, Running, Rollout, EpisodeSums]:
     """Step every environment ``length`` times, with automatic reset.
 
@@ -64,8 +65,8 @@ def unroll(
       params: environment parameters, shared by all.
       length: ``T``.
       time_limit: cut episodes after this many steps; none by default.
-      num_streams: environments ``i`` and ``i + num_streams`` draw the same numbers in steps and
-        resets; all draw their own by default.
+      num_random_streams: environments ``i`` and ``i + num_random_streams`` draw the same numbers
+        in steps and resets; all draw their own by default.
 
     Returns:
       The next ``current`` and ``running``, the ``Rollout`` (leaves ``[T, B, ...]``) and the
@@ -82,7 +83,7 @@ def unroll(
         action, extras = policy(observation, mask, act_key)
         following, timestep = jax.vmap(
             lambda k, c, a: step_and_reset(env, k, c, a, params, time_limit=time_limit)
-        )(_keys(step_key, batch, num_streams), current, action)
+        )(_keys(step_key, batch, num_random_streams), current, action)
         experience = Rollout(
             observation=observation,
             mask=mask,
@@ -104,11 +105,11 @@ def unroll(
     return current, running, rollout, jax.tree.map(jnp.sum, sums)
 
 
-def _keys(key: PRNGKey, batch: int, num_streams: int | None) -> PRNGKey:
-    """A key for each environment, repeating after ``num_streams``."""
-    if num_streams is None:
+def _keys(key: PRNGKey, batch: int, num_random_streams: int | None) -> PRNGKey:
+    """A key for each environment, repeating after ``num_random_streams``."""
+    if num_random_streams is None:
         return jax.random.split(key, batch)
-    return jnp.tile(jax.random.split(key, num_streams), batch // num_streams)
+    return jnp.tile(jax.random.split(key, num_random_streams), batch // num_random_streams)
 
 
 def _count(running: Running, reward: Array, done: Array) -> tuple[Running, EpisodeSums]:

@@ -32,25 +32,25 @@ class LoopConfig:
       rollout_length: steps of each environment between two updates, ``T``.
       num_updates: updates of the whole training; for the host loop, which cuts it into chunks.
       time_limit: cut (truncate) episodes after this many steps; ``None`` for no limit.
-      num_streams: environments ``i`` and ``i + num_streams`` draw the same random numbers in steps
-        and resets (common random numbers); ``None``: each its own.
+      num_random_streams: environments ``i`` and ``i + num_random_streams`` draw the same random
+        numbers in steps and resets (common random numbers); ``None``: each its own.
     """
 
     num_envs: int
     rollout_length: int
     num_updates: int
     time_limit: int | None = None
-    num_streams: int | None = None
+    num_random_streams: int | None = None
 
     def __post_init__(self) -> None:
         """Check that every size is a positive number."""
-        for name in ("num_envs", "rollout_length", "num_updates", "time_limit", "num_streams"):
-            value = getattr(self, name)
+        for name, value in vars(self).items():
             if value is not None and value < 1:
                 raise JaxschedError(f"LoopConfig.{name} is {value}; it must be at least 1")
-        if self.num_streams is not None and self.num_envs % self.num_streams:
+        streams = self.num_random_streams
+        if streams is not None and self.num_envs % streams:
             raise JaxschedError(
-                f"LoopConfig.num_streams is {self.num_streams}; it must divide num_envs, "
+                f"LoopConfig.num_random_streams is {streams}; it must divide num_envs, "
                 f"{self.num_envs}"
             )
 
@@ -70,7 +70,6 @@ class Carry(NamedTuple):
     update: Array  # int32 scalar, updates done
 
 
-@partial(jax.jit, static_argnames=("env", "learner", "config"))
 def init(
     env: Environment,
     learner: Learner,
@@ -85,28 +84,43 @@ def init(
       env: the environment.
       learner: the algorithm.
       config: sizes of the loop.
-      key: typed key (``jax.random.key``); the whole run is a function of it.
-      params: environment parameters.
-      network_params: network parameters to start from (a warm start); drawn if absent.
+      key: typed key (``jax.random.key``); the whole run is a function of it. With keys ``[N]``
+        every leaf of the carry gets a leading axis of N seeds.
+      params: environment parameters, shared by the seeds.
+      network_params: network parameters to start from (a warm start), with the axis of seeds if
+        there is one; drawn if absent.
+
+    Raises:
+      JaxschedError: the sizes are not what the learner needs.
     """
-    return _init(env, learner, config, key, params, network_params)
+    check_needs(env, learner, config, params)
+    return _start(env, learner, config, key, params, network_params)
 
 
-@partial(jax.jit, static_argnames=("env", "learner", "config"))
-def init_seeds(
-    env: Environment,
-    learner: Learner,
-    config: LoopConfig,
-    keys: PRNGKey,
-    params: Any,
-    network_params: PyTree | None = None,
-) -> Carry:
-    """Start one run per key; every leaf of the carry gets a leading seed axis.
+def check_needs(env: Environment, learner: Learner, config: LoopConfig, params: Any) -> None:
+    """Refuse sizes that the learner cannot learn from (:class:`~jaxsched.core.learner.Needs`).
 
-    ``network_params``, if given, have that axis too.
+    Raises:
+      JaxschedError: one line that says what was found and what is needed.
     """
-    start_run = partial(_init, env, learner, config)
-    return jax.vmap(start_run, in_axes=(0, None, 0))(keys, params, network_params)
+    sizes = {
+        "num_envs": config.num_envs,
+        "rollout_length": config.rollout_length,
+        "decisions": config.steps_per_update,
+    }
+    for need in learner.needs.sizes:
+        if not need.holds(sizes[need.of]):
+            what = "num_envs * rollout_length" if need.of == "decisions" else need.of
+            raise JaxschedError(
+                f"LoopConfig: {what} is {sizes[need.of]}; the learner needs it to be {need.rule} "
+                f"{need.number} ({need.because})"
+            )
+    bound = env.max_steps(params)
+    if learner.needs.whole_episodes and bound != config.rollout_length:
+        raise JaxschedError(
+            f"LoopConfig: rollout_length is {config.rollout_length}; the learner needs whole "
+            f"episodes, whose length here is {bound} (wrappers.FixedLength sets it)"
+        )
 
 
 @partial(
@@ -132,41 +146,27 @@ def chunk(
       env: the environment.
       learner: the algorithm.
       config: sizes of the loop.
-      carry: from :func:`init` or the chunk before; its buffers are reused.
-      params: environment parameters; other values may be passed in each chunk.
+      carry: from :func:`init` or the chunk before; its buffers are reused. One of several seeds is
+        advanced for all of them side by side.
+      params: environment parameters, shared by the seeds; other values may be passed in each
+        chunk.
       num_updates: static length of the chunk.
 
     Returns:
-      The next carry, and metrics of float32 ``[num_updates]``: those of the learner, and
-      ``episodes``, ``episode_return_sum``, ``episode_length_sum`` over the episodes that ended
-      during the update's rollout, ``reward_mean`` over its steps.
+      The next carry, and metrics of float32 ``[num_updates]`` (``[num_seeds, num_updates]``):
+      those of the learner, and ``episodes``, ``episode_return_sum``, ``episode_length_sum`` over
+      the episodes that ended during the update's rollout, ``reward_mean`` over its steps.
     """
-    return _chunk(env, learner, config, num_updates, carry, params)
+
+    def run(carry: Carry) -> tuple[Carry, Metrics]:
+        step = partial(_update, env, learner, config, params)
+        return jax.lax.scan(step, carry, length=num_updates)
+
+    return run(carry) if carry.update.ndim == 0 else jax.vmap(run)(carry)
 
 
-@partial(
-    jax.jit,
-    static_argnames=("env", "learner", "config", "num_updates"),
-    donate_argnames="carry",
-)
-def chunk_seeds(
-    env: Environment,
-    learner: Learner,
-    config: LoopConfig,
-    carry: Carry,
-    params: Any,
-    *,
-    num_updates: int,
-) -> tuple[Carry, Metrics]:
-    """:func:`chunk` over a leading seed axis, as :func:`init_seeds` makes it.
-
-    ``params`` are shared by the seeds; metrics are ``[num_seeds, num_updates]``.
-    """
-    run = partial(_chunk, env, learner, config, num_updates)
-    return jax.vmap(run, in_axes=(0, None))(carry, params)
-
-
-def _init(
+@partial(jax.jit, static_argnames=("env", "learner", "config"))
+def _start(
     env: Environment,
     learner: Learner,
     config: LoopConfig,
@@ -174,24 +174,17 @@ def _init(
     params: Any,
     network_params: PyTree | None,
 ) -> Carry:
-    learner_key, env_key, run_key = jax.random.split(key, 3)
-    current, running = start_batch(env, env_key, params, config.num_envs, config.num_streams)
-    learner_state = learner.init(learner_key, env.specs(params), network_params)
-    carry = Carry(learner_state, current, running, run_key, jnp.int32(0))
-    # Copied, so that no leaf shares memory with ``params`` when the carry is donated.
-    return jax.tree.map(jnp.copy, carry)
+    def one(key: PRNGKey, network_params: PyTree | None) -> Carry:
+        learner_key, env_key, run_key = jax.random.split(key, 3)
+        current, running = start_batch(
+            env, env_key, params, config.num_envs, config.num_random_streams
+        )
+        learner_state = learner.init(learner_key, env.specs(params), network_params)
+        carry = Carry(learner_state, current, running, run_key, jnp.int32(0))
+        # Copied, so that no leaf shares memory with ``params`` when the carry is donated.
+        return jax.tree.map(jnp.copy, carry)
 
-
-def _chunk(
-    env: Environment,
-    learner: Learner,
-    config: LoopConfig,
-    num_updates: int,
-    carry: Carry,
-    params: Any,
-) -> tuple[Carry, Metrics]:
-    step = partial(_update, env, learner, config, params)
-    return jax.lax.scan(step, carry, length=num_updates)
+    return one(key, network_params) if key.ndim == 0 else jax.vmap(one)(key, network_params)
 
 
 def _update(
@@ -210,7 +203,7 @@ def _update(
         params,
         length=config.rollout_length,
         time_limit=config.time_limit,
-        num_streams=config.num_streams,
+        num_random_streams=config.num_random_streams,
     )
     learner_state, metrics = learner.update(carry.learner_state, rollout, learn_key)
     metrics = {

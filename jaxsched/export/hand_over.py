@@ -10,85 +10,37 @@ it is written: following its own description has to give the golden rows.
 """
 
 import hashlib
-import json
 import os
-import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import flax.traverse_util
 import jax
-import jax.numpy as jnp
 import numpy as np
 import safetensors
 import safetensors.numpy
 
-from jaxsched.core.environment import Environment, start, step_and_reset
 from jaxsched.errors import JaxschedError
+from jaxsched.export.manifest import (
+    MANIFEST,
+    WEIGHTS,
+    ExportFacts,
+    check_parts,
+    manifest_of,
+    read_manifest,
+    reason_of,
+    to_json,
+)
 from jaxsched.networks import description as nd
 from jaxsched.runs import directory as runs
-from jaxsched.types import Array, ArraySpec, PRNGKey, PyTree
-
-FORMAT = "jaxsched-policy"
-FORMAT_VERSION = 1
-MANIFEST = "manifest.json"
-WEIGHTS = "policy.safetensors"
+from jaxsched.types import ArraySpec, Feature, PyTree
 
 FILE_FORMATS = ("safetensors",)
 PLANNED_FORMATS = ("onnx", "stablehlo")
 
-MIN_GOLDEN_ROWS = 8
-
 _CHECKED = ("system", "behaviour_version", "environment")
-_PROVENANCE = ("date", "code", "python", "versions", "device")
-
-_GROUPS = (
-    "each asterisk of a pattern stands for a number i, j, ... counted from 0; that entry is at "
-    "first + i * strides[0] + j * strides[1] + ...; quantity = entry * divisor, in the unit given"
-)
-_MASK = (
-    "mask[i] is true where action i is legal; at least one is. Scores of illegal actions mean "
-    "nothing."
-)
-_CHOICE = "the legal action of the highest score; of equal ones the lowest index"
-_ORIENTATION = "y = x @ W + b: W is [inputs, outputs], row-major, b is [outputs]"
-
-
-@dataclass(frozen=True)
-class ExportFacts:
-    """Where a policy comes from and what it was made for; anything here has to fit into JSON.
-
-    Attributes:
-      system: name of the system.
-      behaviour_version: of the environment that it was trained in.
-      environment: static options of that environment.
-      seed: of the training run.
-      trace_digests: trace name -> digest, of the job tables it was trained on.
-      metrics: evaluation results by name, as the caller structures them.
-      preset: name of the recipe, if it had one.
-      variants: what differs from the paper's recipe, one line each.
-    """
-
-    system: str
-    behaviour_version: int
-    environment: Mapping[str, Any]
-    seed: int
-    trace_digests: Mapping[str, str]
-    metrics: Mapping[str, Any]
-    preset: str | None = None
-    variants: Sequence[str] = ()
-
-
-class Feature(NamedTuple):
-    """What the entries of one kind mean: ``quantity = entry * divisor``, in ``unit``."""
-
-    meaning: str
-    unit: str
-    divisor: float = 1.0
 
 
 class Export(NamedTuple):
@@ -137,46 +89,21 @@ def export_policy(
     path = Path(directory).absolute()
     _check_free(path, overwrite)
     weights = _named_weights(params)
-    _check_parts(observation_spec, actions, network, weights, golden)
+    check_parts(observation_spec, actions, network, weights, golden)
     tolerance = nd.check_parity(network, weights, golden)
     data = safetensors.numpy.save(weights)
-    manifest = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        **{name: getattr(facts, name) for name in facts.__dataclass_fields__},
-        "provenance": {name: fact for name, fact in runs.facts().items() if name in _PROVENANCE},
-        "observation": {
-            "dtype": "float32",
-            "shape": observation_spec.shape,
-            "layout": _GROUPS,
-            "groups": feature_groups(observation_spec.names, features),
-            "names": observation_spec.names,
-        },
-        "actions": {"names": list(actions), "mask": _MASK, "choice": _CHOICE},
-        "network": {
-            "input": nd.OBSERVATION,
-            "output": nd.SCORES,
-            "dtype": "float32",
-            "orientation": _ORIENTATION,
-            "operations": nd.OPERATIONS,
-            "steps": list(network),
-        },
-        "weights": {
-            "file": WEIGHTS,
-            "sha256": hashlib.sha256(data).hexdigest(),
-            "tensors": {
-                name: {"shape": w.shape, "dtype": str(w.dtype)} for name, w in weights.items()
-            },
-        },
-        "golden": {
-            "tolerance": tolerance,
-            "rows": [
-                dict(zip(nd.GoldenRows._fields, row, strict=True))
-                for row in zip(*golden, strict=True)
-            ],
-        },
-    }
-    _write_folder(path, {WEIGHTS: data, MANIFEST: _to_json(manifest).encode()})
+    manifest = manifest_of(
+        facts=facts,
+        observation_spec=observation_spec,
+        features=features,
+        actions=actions,
+        network=network,
+        weights=weights,
+        digest=hashlib.sha256(data).hexdigest(),
+        golden=golden,
+        tolerance=tolerance,
+    )
+    _write_folder(path, {WEIGHTS: data, MANIFEST: to_json(manifest).encode()})
     return path
 
 
@@ -196,7 +123,7 @@ def load_export(directory: str | Path, *, expected: Mapping[str, Any] | None = N
         behaviour version or environment.
     """
     path = Path(directory)
-    manifest = _read_manifest(path)
+    manifest = read_manifest(path)
     for name in _CHECKED:
         if expected and name in expected:
             found, wanted = manifest.get(name), runs.to_plain(expected[name])
@@ -208,7 +135,7 @@ def load_export(directory: str | Path, *, expected: Mapping[str, Any] | None = N
     try:
         data = (path / WEIGHTS).read_bytes()
     except OSError as error:
-        raise JaxschedError(f"{path / WEIGHTS}: cannot be read: {_reason(error)}") from error
+        raise JaxschedError(f"{path / WEIGHTS}: cannot be read: {reason_of(error)}") from error
     try:
         if hashlib.sha256(data).hexdigest() != manifest["weights"]["sha256"]:
             raise JaxschedError(f"{path / WEIGHTS}: damaged: its SHA-256 is not the manifest's")
@@ -216,130 +143,6 @@ def load_export(directory: str | Path, *, expected: Mapping[str, Any] | None = N
     except (KeyError, TypeError, safetensors.SafetensorError) as error:
         raise JaxschedError(f"{path}: not a complete export: {error!r}") from error
     return Export(manifest, {"params": flax.traverse_util.unflatten_dict(weights, sep=".")})
-
-
-def golden_rows(
-    env: Environment,
-    params: Any,
-    score_fn: Callable[[PyTree, Array], Array],
-    weights: PyTree,
-    key: PRNGKey,
-    count: int = MIN_GOLDEN_ROWS,
-) -> nd.GoldenRows:
-    """States met in random legal play, with as many different masks as there are.
-
-    States in which the two best legal scores are nearly equal are avoided, since another order of
-    summation could change the action there.
-
-    Args:
-      env: an environment with a flat observation and one discrete action.
-      params: its parameters.
-      score_fn: ``score_fn(weights, observation) -> scores [A]``.
-      weights: the policy's parameters.
-      key: for episodes and actions.
-      count: number of rows.
-
-    Raises:
-      JaxschedError: fewer than ``count`` different states were met.
-    """
-    seen = _random_states(env, params, key)
-    with jax.default_matmul_precision("highest"):  # accelerators round inputs by default
-        scored = jax.jit(jax.vmap(score_fn, (None, 0)))(weights, seen[0])
-    observation, mask, scores = (np.asarray(leaf) for leaf in (*seen, scored))
-    rows = _varied(observation, mask, scores, count)
-    return nd.GoldenRows(
-        observation[rows], mask[rows], scores[rows], nd.greedy(scores[rows], mask[rows])
-    )
-
-
-def feature_groups(names: Sequence[str], features: Mapping[str, Feature]) -> list[dict[str, Any]]:
-    """The observation layout in short: one group per pattern of names.
-
-    Raises:
-      JaxschedError: a pattern that ``features`` does not describe.
-    """
-    found: dict[str, list[tuple[list[int], int]]] = {}
-    for position, name in enumerate(names):
-        # A last word that is described as it is, such as ``resnet50``, holds no index.
-        owner, dot, last = name.rpartition(".")
-        word = dot + last if re.sub(r"\d+", "*", owner) + dot + last in features else ""
-        indexed = name.removesuffix(word)
-        numbers = [int(digits) for digits in re.findall(r"\d+", indexed)]
-        found.setdefault(re.sub(r"\d+", "*", indexed) + word, []).append((numbers, position))
-    groups = []
-    for pattern, entries in found.items():
-        if pattern not in features:
-            raise JaxschedError(f"the observation entries {pattern!r} are not described")
-        place = _lattice(*(np.array(part, int) for part in zip(*entries, strict=True)))
-        groups.append({"pattern": pattern, **features[pattern]._asdict(), **place})
-    return groups
-
-
-@partial(jax.jit, static_argnames=("env", "num_envs", "num_steps"))
-def _random_states(
-    env: Environment, params: Any, key: PRNGKey, num_envs: int = 16, num_steps: int = 256
-) -> tuple[Array, Array]:
-    """Observations and masks met in random legal play, ``[num_steps * num_envs, ...]``."""
-
-    def play(key: PRNGKey) -> tuple[Array, Array]:
-        def step(current: Any, key: PRNGKey) -> tuple[Any, tuple[Array, Array]]:
-            act_key, step_key = jax.random.split(key)
-            observation, mask = env.observe(current.state, params)
-            action = jax.random.categorical(act_key, jnp.where(mask, 0.0, -jnp.inf))
-            after, _ = step_and_reset(env, step_key, current, action.astype(jnp.int32), params)
-            return after, (observation, mask)
-
-        start_key, loop_key = jax.random.split(key)
-        first = start(env, start_key, params)
-        return jax.lax.scan(step, first, jax.random.split(loop_key, num_steps))[1]
-
-    observation, mask = jax.vmap(play)(jax.random.split(key, num_envs))
-    return observation.reshape(-1, observation.shape[-1]), mask.reshape(-1, mask.shape[-1])
-
-
-def _varied(
-    observation: np.ndarray, mask: np.ndarray, scores: np.ndarray, count: int
-) -> np.ndarray:
-    """Indices of ``count`` different states, clear ones of different masks first."""
-    rows = np.sort(np.unique(observation, axis=0, return_index=True)[1])
-    if len(rows) < count:
-        raise JaxschedError(
-            f"random play met {len(rows)} different states, too few for {count} golden rows"
-        )
-    legal = np.sort(np.where(mask, scores, -np.inf), axis=1)
-    margin = legal[:, -1] - legal[:, -2] if legal.shape[1] > 1 else np.full(len(legal), np.inf)
-    clear = margin > 2 * nd.TOLERANCE * np.maximum(1, np.abs(scores).max(axis=1))
-    rows = rows[np.argsort(~clear[rows], kind="stable")]
-    distinct = rows[np.unique(mask[rows], axis=0, return_index=True)[1]]
-    distinct = distinct[clear[distinct]]
-    distinct = distinct[np.argsort(mask[distinct].sum(axis=1), kind="stable")]
-    chosen = _spread(distinct, min(count, len(distinct)))
-    rest = rows[~np.isin(rows, chosen)]
-    if clear[rest].sum() >= count - len(chosen):
-        rest = rest[clear[rest]]
-    return np.concatenate([chosen, _spread(rest, count - len(chosen))])
-
-
-def _spread(rows: np.ndarray, count: int) -> np.ndarray:
-    """``count`` of the rows, at even distances."""
-    return rows[np.linspace(0, len(rows) - 1, count).astype(int)]
-
-
-def _lattice(numbers: np.ndarray, positions: np.ndarray) -> dict[str, Any]:
-    """``first``, ``shape`` and ``strides`` where positions are linear in the numbers of a name."""
-    shape = numbers.max(axis=0) + 1
-    single = (numbers == 0).sum(axis=1) >= numbers.shape[1] - 1  # at most one number is not 0
-    at = {
-        tuple(row): place
-        for row, place in zip(numbers[single].tolist(), positions[single], strict=True)
-    }
-    first = at.get((0,) * len(shape), positions[0])
-    unit = np.eye(len(shape), dtype=int).tolist()
-    strides = np.array([at.get(tuple(row), first) - first for row in unit], int)
-    regular = np.array_equal(first + numbers @ strides, positions)
-    if not regular or len(positions) != shape.prod():
-        return {"positions": positions}
-    return {"first": first, "shape": shape, "strides": strides}
 
 
 def _named_weights(params: PyTree) -> dict[str, nd.Floats]:
@@ -372,68 +175,9 @@ def _check_free(path: Path, overwrite: bool) -> None:
         raise JaxschedError(f"{path}: exists already; choose another folder or ask to overwrite it")
     if not path.is_dir() or any(path.iterdir()):
         try:
-            _read_manifest(path)
+            read_manifest(path)
         except JaxschedError as error:
             raise JaxschedError(f"{path}: not an export, so it is not overwritten") from error
-
-
-def _check_parts(
-    spec: ArraySpec,
-    actions: Sequence[str],
-    network: Sequence[nd.Step],
-    weights: Mapping[str, nd.Floats],
-    golden: nd.GoldenRows,
-) -> None:
-    if spec.shape != (len(spec.names),) or len(set(spec.names)) != len(spec.names):
-        raise JaxschedError("an export takes a flat observation with a different name per entry")
-    described = set(nd.weight_names(network))
-    if described != set(weights):
-        raise JaxschedError(
-            "the network description and the weights differ in "
-            f"{', '.join(sorted(described ^ set(weights)))}"
-        )
-    num_rows, num_actions = len(golden.action), len(actions)
-    if num_rows < MIN_GOLDEN_ROWS:
-        raise JaxschedError(f"{num_rows} golden rows; an export takes {MIN_GOLDEN_ROWS} or more")
-    shapes = [spec.shape, (num_actions,), (num_actions,), ()]
-    for name, value, shape in zip(nd.GoldenRows._fields, golden, shapes, strict=True):
-        if value.shape != (num_rows, *shape):
-            raise JaxschedError(
-                f"golden rows: {name} is {list(value.shape)}, expected {[num_rows, *shape]}"
-            )
-    if not golden.mask.any(axis=1).all():
-        raise JaxschedError("golden rows: a mask without a legal action")
-
-
-def _read_manifest(path: Path) -> dict[str, Any]:
-    if not path.is_dir():
-        raise JaxschedError(f"{path}: no such export folder")
-    file = path / MANIFEST
-    try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        manifest = None
-    except (OSError, ValueError) as error:
-        raise JaxschedError(f"{file}: cannot be read: {_reason(error)}") from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise JaxschedError(f"{path}: not an exported policy (no {MANIFEST} of {FORMAT})")
-    if manifest.get("format_version") != FORMAT_VERSION:
-        raise JaxschedError(
-            f"{path}: export format version {manifest.get('format_version')}, "
-            f"this version of jaxsched reads {FORMAT_VERSION}"
-        )
-    return manifest
-
-
-def _to_json(document: Any) -> str:
-    """JSON with each list of plain values on one line."""
-    text = json.dumps(runs.to_plain(document), indent=2, allow_nan=False)
-    # Strings hold no raw line break, so this only ever touches the space between values.
-    return re.sub(r"\[\n *([^][{}]*)\n *\]", _on_one_line, text) + "\n"
-
-
-def _on_one_line(match: re.Match[str]) -> str:
-    return "[" + re.sub(r"\n *", " ", match[1]) + "]"
 
 
 def _write_folder(path: Path, files: Mapping[str, bytes]) -> None:
@@ -453,11 +197,7 @@ def _write_folder(path: Path, files: Mapping[str, bytes]) -> None:
     except OSError as error:
         if replaced.exists() and not path.exists():
             replaced.rename(path)
-        raise JaxschedError(f"{path}: cannot be written: {_reason(error)}") from error
+        raise JaxschedError(f"{path}: cannot be written: {reason_of(error)}") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(replaced, ignore_errors=True)
-
-
-def _reason(error: Exception) -> str:
-    return str(getattr(error, "strerror", None) or error)

@@ -7,17 +7,13 @@ from pathlib import Path
 import jax
 
 from jaxsched.errors import JaxschedError
-from jaxsched.export.hand_over import (
-    PLANNED_FORMATS,
-    ExportFacts,
-    Feature,
-    export_policy,
-    golden_rows,
-)
+from jaxsched.export.golden import golden_rows
+from jaxsched.export.hand_over import PLANNED_FORMATS, export_policy
+from jaxsched.export.manifest import ExportFacts
 from jaxsched.runs import checkpoints, saved_policies
 from jaxsched.systems import registry
 from jaxsched.traces import registry as traces
-from jaxsched.types import ArraySpec
+from jaxsched.types import ArraySpec, Feature
 
 GOLDEN_ROWS = 16
 

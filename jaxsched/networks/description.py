@@ -9,7 +9,7 @@ Golden rows are states of the system with what the policy makes of them; followi
 has to give the same.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -30,7 +30,7 @@ OPERATIONS = {
     "log1p": "output = log1p(multiply * input) / divide, elementwise",
     "slice": "output = input[..., start:stop]; a stop of null means to the end",
     "reshape": "output = input in the given shape, row-major (the last axis varies fastest)",
-    "dense": "output = activation(input @ kernel + bias) over the last axis, kernel [in, out], "
+    "dense": "output = activation(input @ kernel + bias) over the last axis, kernel [in, size], "
     "the same weights for every leading index; activation relu is max(0, y), linear is y",
     "concat": "output = inputs one after the other along the last axis",
     "repeat": "output = count copies of input along a new first axis",
@@ -70,22 +70,43 @@ def reshape(source: str, output: str, shape: Sequence[int]) -> Step:
 
 
 def dense(
-    source: str, layer: str, *, activation: Activation = "relu", output: str | None = None
+    source: str,
+    layer: str,
+    size: int,
+    *,
+    activation: Activation = "relu",
+    output: str | None = None,
 ) -> Step:
-    """``activation(x @ kernel + bias)``; the output is called as the layer by default."""
+    """``activation(x @ kernel + bias)``, ``size`` numbers; called as the layer by default."""
     return {
         "op": "dense",
         "input": source,
         "output": output or layer,
         "kernel": f"{layer}.kernel",
         "bias": f"{layer}.bias",
+        "size": size,
         "activation": activation,
     }
 
 
-def dense_stack(source: str, layers: Sequence[str]) -> list[Step]:
-    """Dense layers with ReLU, one after the other."""
-    return [dense(before, layer) for before, layer in pairwise([source, *layers])]
+def layer_of(step: Step) -> str:
+    """The layer whose weights a dense step reads."""
+    layer: str = step["kernel"].removesuffix(".kernel")
+    return layer
+
+
+def dense_stack(source: str, name: str, sizes: Sequence[int]) -> list[Step]:
+    """Dense layers ``name_0``, ``name_1``, ... with ReLU, one after the other."""
+    names = [source, *(f"{name}_{i}" for i in range(len(sizes)))]
+    return [
+        dense(before, layer, size)
+        for (before, layer), size in zip(pairwise(names), sizes, strict=True)
+    ]
+
+
+def last_of(source: str, name: str, sizes: Sequence[int]) -> str:
+    """The output of ``dense_stack``."""
+    return f"{name}_{len(sizes) - 1}" if sizes else source
 
 
 def concat(sources: Sequence[str], output: str) -> Step:
@@ -129,10 +150,41 @@ def evaluate(
     Raises:
       JaxschedError: a step that is unknown, or that does not fit the weights or its input.
     """
-    values = {OBSERVATION: np.asarray(observation, np.float32)}
+
+    def dense(step: Step, x: Floats) -> Floats:
+        y = x @ weights[step["kernel"]] + weights[step["bias"]]
+        return np.maximum(y, 0) if step["activation"] == "relu" else y
+
+    scores: Floats = follow(steps, np.asarray(observation, np.float32), dense, np)
+    return scores
+
+
+def follow(
+    steps: Sequence[Step],
+    observation: Any,
+    dense: Callable[[Step, Any], Any],
+    arrays: Any,
+    lead: int = 0,
+) -> Any:
+    """Follow the steps.
+
+    Args:
+      steps: the description.
+      observation: float32 ``[..., D]``.
+      dense: ``(step, input) -> output``, a dense step.
+      arrays: the module whose functions compute: NumPy's or JAX's.
+      lead: number of axes before D, which no step knows of.
+
+    Returns:
+      The scores, float32 ``[..., A]``.
+
+    Raises:
+      JaxschedError: a step that is unknown, or that does not fit the weights or its input.
+    """
+    values = {OBSERVATION: observation}
     for number, step in enumerate(steps):
         try:
-            values[step["output"]] = _apply(step, values, weights)
+            values[step["output"]] = _apply(step, values, dense, arrays, lead)
         except KeyError as error:
             raise JaxschedError(f"network step {number} needs {error}, which is absent") from error
         except ValueError as error:
@@ -179,25 +231,31 @@ def check_parity(
 _WEIGHTS = ("kernel", "bias")
 
 
-def _apply(step: Step, values: Mapping[str, Floats], weights: Mapping[str, Floats]) -> Floats:
+def _apply(
+    step: Step,
+    values: Mapping[str, Any],
+    dense: Callable[[Step, Any], Any],
+    arrays: Any,
+    lead: int,
+) -> Any:
     op = step["op"]
     if op not in OPERATIONS:
         raise JaxschedError(f"unknown operation {op!r}; known are {', '.join(OPERATIONS)}")
     if op == "concat":
-        return np.concatenate([values[name] for name in step["inputs"]], axis=-1)
+        return arrays.concatenate([values[name] for name in step["inputs"]], axis=-1)
     if op == "add":
         first, second = (values[name] for name in step["inputs"])
         return first + second
     x = values[step["input"]]
+    batch, rest = x.shape[:lead], x.shape[lead:]
     if op == "repeat":
-        return np.broadcast_to(x, (step["count"], *x.shape))
+        return arrays.broadcast_to(arrays.expand_dims(x, lead), (*batch, step["count"], *rest))
     if op == "mean":
-        return x.mean(axis=0)
+        return arrays.mean(x, axis=lead)
     if op == "log1p":
-        return np.log1p(np.float32(step["multiply"]) * x) / np.float32(step["divide"])
+        return arrays.log1p(np.float32(step["multiply"]) * x) / np.float32(step["divide"])
     if op == "slice":
         return x[..., step["start"] : step["stop"]]
     if op == "reshape":
-        return x.reshape(step["shape"])
-    y = x @ weights[step["kernel"]] + weights[step["bias"]]
-    return np.maximum(y, 0) if step["activation"] == "relu" else y
+        return x.reshape(*batch, *step["shape"])
+    return dense(step, x)

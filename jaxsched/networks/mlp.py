@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 import flax.linen as nn
-from jax import numpy as jnp
 
 from jaxsched.errors import JaxschedError
 from jaxsched.networks import description as nd
+from jaxsched.networks.described import Described
 from jaxsched.types import Array
 
 
@@ -15,11 +15,6 @@ def mlp(x: Array, name: str, sizes: Sequence[int]) -> Array:
     for i, size in enumerate(sizes):
         x = nn.relu(nn.Dense(size, name=f"{name}_{i}")(x))
     return x
-
-
-def layers(name: str, sizes: Sequence[int]) -> list[str]:
-    """Names that ``mlp`` gives its layers."""
-    return [f"{name}_{i}" for i in range(len(sizes))]
 
 
 def sizes_of(kind: str) -> tuple[int, ...]:
@@ -36,7 +31,7 @@ def sizes_of(kind: str) -> tuple[int, ...]:
     return tuple(map(int, sizes))
 
 
-class MLP(nn.Module):
+class MLP(Described):
     """A fully connected network from a flat observation to one score per action.
 
     Attributes:
@@ -50,34 +45,31 @@ class MLP(nn.Module):
     hidden: tuple[int, ...]
     dropout: float = 0.0
 
-    @nn.compact
-    def __call__(self, observation: Array, train: bool = False) -> Array:
-        """Observation float32 ``[..., D]`` to scores float32 ``[..., A]``."""
-        x = observation
-        for i, size in enumerate(self.hidden):
-            x = nn.relu(nn.Dense(size, name=f"hidden_{i}")(x))
-            if i == 0 and self.dropout:
-                x = nn.Dropout(self.dropout, deterministic=not train)(x)
-        return nn.Dense(self.num_outputs, name="head")(x)
-
     def describe(self) -> list[nd.Step]:
-        """The network as steps that can be followed without JAX; layers named as its weights."""
-        hidden = layers("hidden", self.hidden)
-        last = [nd.OBSERVATION, *hidden][-1]
-        head = nd.dense(last, "head", activation="linear", output=nd.SCORES)
-        return [*nd.dense_stack(nd.OBSERVATION, hidden), head]
+        """The hidden layers, and one without ReLU."""
+        last = nd.last_of(nd.OBSERVATION, "hidden", self.hidden)
+        return [
+            *nd.dense_stack(nd.OBSERVATION, "hidden", self.hidden),
+            nd.dense(last, "head", self.num_outputs, activation="linear", output=nd.SCORES),
+        ]
+
+    def regularise(self, layer: str, outputs: Array, train: bool) -> Array:
+        """Drop outputs of the first hidden layer."""
+        if layer == "hidden_0" and self.dropout:
+            return nn.Dropout(self.dropout, deterministic=not train)(outputs)
+        return outputs
 
 
-class ValueMLP(nn.Module):
+class ValueMLP(Described):
     """A fully connected network from a flat observation to one value.
 
     Attributes:
       hidden: widths of the hidden layers, each with ReLU.
     """
 
+    single = True
     hidden: tuple[int, ...]
 
-    @nn.compact
-    def __call__(self, observation: Array) -> Array:
-        """Observation float32 ``[..., D]`` to values float32 ``[...]``."""
-        return jnp.squeeze(nn.Dense(1, name="head")(mlp(observation, "hidden", self.hidden)), -1)
+    def describe(self) -> list[nd.Step]:
+        """As :class:`MLP` of one output."""
+        return MLP(1, self.hidden).describe()

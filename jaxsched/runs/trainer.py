@@ -128,13 +128,12 @@ def _train(host: "_Host", resume: bool, warm: Sequence[PyTree] | None) -> Traine
         description=f"{setup.name}, {len(seeds)} seed{'s' if len(seeds) > 1 else ''}",
         start_steps=host.update * loop.steps_per_update * len(seeds),
     )
-    advance = training.chunk if len(seeds) == 1 else training.chunk_seeds
     with _interrupt_flag() as interrupted, progress:
         if warm is not None and not any(host.curves):
             host.evaluate(carry)  # what a stage starts from is among what it may choose
         while host.update < loop.num_updates:
             params = setup.params_at(host.update / loop.num_updates)
-            carry, metrics = advance(
+            carry, metrics = training.chunk(
                 setup.env, setup.learner, loop, carry, params, num_updates=chunk
             )
             host.count(metrics, chunk)
@@ -176,15 +175,14 @@ class _Host:
     def begin(self, resume: bool, warm: Sequence[PyTree] | None) -> training.Carry:
         """The carry to start from: fresh (with ``warm`` policies, if any), or the newest one."""
         setup, params = self.setup, self.setup.params_at(0.0)
-        start, keys, weights = training.init, jax.random.key(self.seeds[0]), None
+        keys, weights = jax.random.key(self.seeds[0]), None
         if warm is not None:
             weights = warm[0]
         if len(self.seeds) > 1:
-            start = training.init_seeds
             keys = jax.vmap(jax.random.key)(jnp.array(self.seeds))
             if warm is not None:
                 weights = jax.tree.map(lambda *leaves: jnp.stack(leaves), *warm)
-        carry = start(setup.env, setup.learner, setup.loop, keys, params, weights)
+        carry = training.init(setup.env, setup.learner, setup.loop, keys, params, weights)
         if not (resume and checkpoints.steps(self.run.checkpoints)):
             return carry
         carry, meta = checkpoints.restore(self.run.checkpoints, carry, expected=self.meta)

@@ -225,7 +225,7 @@ class System(ABC, Generic[E, P, R]):
         raise JaxschedError(f"{self.name}: runs no cases")
 
     def features(self, env: E) -> Mapping[str, Any]:
-        """What the observation's entries mean: ``jaxsched.export.hand_over.Feature`` by name.
+        """What the observation's entries mean: ``jaxsched.export.layout.Feature`` by name.
 
         Entries that are left out are handed over by their names alone.
         """

@@ -4,14 +4,14 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial, wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
 
 from jaxsched.errors import JaxschedError
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Result = TypeVar("Result")
 
 INT32_END = 2**31
 MOST_PROGRAMS = 2
@@ -93,7 +93,7 @@ def shared_length(num_jobs: int) -> int:
 
 def bounded_programs(
     num_static: int = 1, most: int = MOST_PROGRAMS
-) -> Callable[[Function], Function]:
+) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
     """``jax.jit`` for runners of cases: only the last few programs of a function stay in memory.
 
     Args:
@@ -102,19 +102,20 @@ def bounded_programs(
       most: programs that are kept. Other static arguments, shapes or dtypes are another program.
     """
 
-    def decorate(function: Function) -> Function:
+    def decorate(function: Callable[..., Result]) -> Callable[..., Result]:
         @lru_cache(maxsize=most)
         def compiled(static: tuple[Any, ...], layout: Any) -> Callable[..., Any]:
             del layout
             return jax.jit(partial(function, *static))
 
         @wraps(function)
-        def call(*arguments: Any) -> Any:
+        def call(*arguments: Any) -> Result:
             static, traced = arguments[:num_static], arguments[num_static:]
             leaves, structure = jax.tree.flatten(traced)
             shapes = tuple((np.shape(leaf), jax.dtypes.result_type(leaf)) for leaf in leaves)
-            return compiled(static, (structure, shapes))(*traced)
+            result: Result = compiled(static, (structure, shapes))(*traced)
+            return result
 
-        return cast(Function, call)
+        return call
 
     return decorate

@@ -148,13 +148,13 @@ def test_replay_memory_is_not_copied_by_an_update(num_clusters):
 def test_seeds_under_vmap(changes):
     learner, params = learner_of(**changes), probes.grouped_pay()
     keys = jax.random.split(jax.random.key(0), 2)
-    carry = training.init_seeds(Grouped(), learner, LOOP, keys, params)
+    carry = training.init(Grouped(), learner, LOOP, keys, params)
     before = np.asarray(carry.learner_state.params.policy["params"]["kernel"])
     rates = jnp.array([0.0, 0.1])
     state = carry.learner_state
     hyper = state.hyper._replace(learning_rate=rates, final_learning_rate=jnp.copy(rates))
     carry = carry._replace(learner_state=state._replace(hyper=hyper))
-    carry, _ = training.chunk_seeds(Grouped(), learner, LOOP, carry, params, num_updates=3)
+    carry, _ = training.chunk(Grouped(), learner, LOOP, carry, params, num_updates=3)
     after = np.asarray(carry.learner_state.params.policy["params"]["kernel"])
     np.testing.assert_array_equal(before[0], after[0])
     assert np.abs(before[1] - after[1]).max() > 0.05
@@ -404,9 +404,12 @@ def test_impossible_settings_are_refused(changes):
 
 
 def test_sizes_that_do_not_fit_the_rollout_are_refused():
-    learner = learner_of(**ON_POLICY | {"num_clusters": 3})
-    with pytest.raises(JaxschedError, match="4 environments do not split into 3"):
-        learner.update(begin(learner), rollout_of(0), jax.random.key(0))
-    learner = learner_of(capacity=11, batch_size=8)
-    with pytest.raises(JaxschedError, match="12 decisions per cluster"):
-        learner.update(begin(learner), rollout_of(0), jax.random.key(0))
+    loop = training.LoopConfig(num_envs=4, rollout_length=3, num_updates=1)
+    for changes, words in (
+        (ON_POLICY | {"num_clusters": 3}, "num_envs is 4; .* a multiple of 3 .3 num_clusters"),
+        ({"capacity": 11, "batch_size": 8}, "is 12; .* at most 11 .1 num_clusters x capacity 11"),
+    ):
+        with pytest.raises(JaxschedError, match=words):
+            training.init(
+                Grouped(), learner_of(**changes), loop, jax.random.key(0), probes.grouped_pay()
+            )

@@ -1,5 +1,6 @@
 """Elites are those of the paper's rule, only they teach, and they teach what they did."""
 
+from dataclasses import replace
 from functools import cache
 
 import flax.linen as nn
@@ -215,8 +216,8 @@ def test_chunks_give_the_same_bits():
 def test_seeds_under_vmap():
     learner = learner_of(learning_rate=0.1)
     keys = jnp.stack([jax.random.key(0), jax.random.key(1)])
-    carry = training.init_seeds(ENV, learner, LOOP, keys, PAY)
-    carry, metrics = training.chunk_seeds(ENV, learner, LOOP, carry, PAY, num_updates=5)
+    carry = training.init(ENV, learner, LOOP, keys, PAY)
+    carry, metrics = training.chunk(ENV, learner, LOOP, carry, PAY, num_updates=5)
     for seed in range(2):
         alone, expected = train(5, seed=seed)
         kernel = carry.learner_state.params["params"]["kernel"][seed]
@@ -253,8 +254,12 @@ def test_impossible_settings_are_refused(name, value):
 
 
 def test_another_number_of_environments_is_refused():
-    learner = learner_of()
-    with pytest.raises(JaxschedError, match="got 8 environments; it needs 36"):
-        learner.act(
-            begin(learner), jnp.ones((8, 3)), jnp.ones((8, 3), bool), jax.random.key(0), False
-        )
+    loop = replace(LOOP, num_envs=8)
+    with pytest.raises(JaxschedError, match="num_envs is 8; .* equal to 36 .35 num_trajectories"):
+        training.init(ENV, learner_of(), loop, jax.random.key(0), PAY)
+
+
+def test_parts_of_episodes_are_refused():
+    loop = replace(LOOP, rollout_length=LOOP.rollout_length - 1)
+    with pytest.raises(JaxschedError, match="rollout_length is .*; the learner needs whole episo"):
+        training.init(ENV, learner_of(), loop, jax.random.key(0), PAY)

@@ -177,13 +177,13 @@ def test_nothing_is_learnt_before_learning_starts():
 def test_learning_rates_vmap():
     params, learner = probes.ending(), learner_of(learning_starts=1)
     keys = jnp.stack([jax.random.key(0)] * 2)
-    carry = training.init_seeds(ENV, learner, LOOP, keys, params)
+    carry = training.init(ENV, learner, LOOP, keys, params)
     rates = jnp.array([0.0, 0.1])
     state = carry.learner_state
     hyper = state.hyper._replace(learning_rate=rates, final_learning_rate=jnp.copy(rates))
     carry = carry._replace(learner_state=state._replace(hyper=hyper))
     before = np.asarray(state.params["params"]["kernel"])
-    carry, _ = training.chunk_seeds(ENV, learner, LOOP, carry, params, num_updates=4)
+    carry, _ = training.chunk(ENV, learner, LOOP, carry, params, num_updates=4)
     after = np.asarray(carry.learner_state.params["params"]["kernel"])
     np.testing.assert_array_equal(before[0], after[0])
     assert np.abs(before[1] - after[1]).max() > 0.1

@@ -18,7 +18,7 @@ from tests.probes import Grouped
 ENV = FixedLength(Grouped(), 8)
 PAY = probes.grouped_pay()
 SIZES = EvolutionConfig(members=16, episodes=2)
-LOOP = training.LoopConfig(num_envs=32, rollout_length=8, num_updates=25, num_streams=2)
+LOOP = training.LoopConfig(num_envs=32, rollout_length=8, num_updates=25, num_random_streams=2)
 
 
 def zeros(key, specs):
@@ -107,8 +107,8 @@ def test_refuses_what_does_not_fit():
         EvolutionConfig(members=5)
     with pytest.raises(JaxschedError, match="elite_share"):
         EvolutionConfig(members=4, elite_share=0.25)
-    with pytest.raises(JaxschedError, match="num_streams is 3"):
-        training.LoopConfig(num_envs=32, rollout_length=8, num_updates=1, num_streams=3)
-    with pytest.raises(JaxschedError, match="needs 32"):
-        state = learner().init(jax.random.key(0), ENV.specs(PAY))
-        learner().act(state, jnp.zeros((4, 3)), jnp.ones((4, 3), bool), jax.random.key(0), False)
+    with pytest.raises(JaxschedError, match="num_random_streams is 3"):
+        training.LoopConfig(num_envs=32, rollout_length=8, num_updates=1, num_random_streams=3)
+    with pytest.raises(JaxschedError, match="num_envs is 4; .* equal to 32 .16 members x 2 episo"):
+        loop = training.LoopConfig(num_envs=4, rollout_length=8, num_updates=1)
+        training.init(ENV, learner(), loop, jax.random.key(0), PAY)

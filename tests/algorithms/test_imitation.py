@@ -14,7 +14,8 @@ from jaxsched.core import training
 from jaxsched.core.policies import Policy, no_memory
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Rollout
-from jaxsched.wrappers.teacher import Recorded, RecordedParams, Taught, TaughtEnvironment
+from jaxsched.wrappers.recorded import Recorded, RecordedParams
+from jaxsched.wrappers.teacher import Taught, TaughtEnvironment
 from tests import probes
 from tests.probes import Probe
 
@@ -82,13 +83,13 @@ def test_chunks_give_the_same_bits_and_rates_decay():
 def test_seeds_under_vmap():
     learner = learner_of()
     keys = jax.random.split(jax.random.key(0), 2)
-    carry = training.init_seeds(Recorded(), learner, LOOP, keys, DATA)
+    carry = training.init(Recorded(), learner, LOOP, keys, DATA)
     rates = jnp.array([0.0, 0.1])
     state = carry.learner_state
     hyper = state.hyper._replace(learning_rate=rates, final_learning_rate=jnp.copy(rates))
     before = np.asarray(state.params["params"]["kernel"])
     carry = carry._replace(learner_state=state._replace(hyper=hyper))
-    carry, metrics = training.chunk_seeds(Recorded(), learner, LOOP, carry, DATA, num_updates=30)
+    carry, metrics = training.chunk(Recorded(), learner, LOOP, carry, DATA, num_updates=30)
     after = np.asarray(carry.learner_state.params["params"]["kernel"])
     np.testing.assert_array_equal(before[0], after[0])
     assert metrics["agreement"][1, -1] > 0.95

@@ -168,12 +168,12 @@ def test_chunks_give_the_same_bits(kind):
 def test_seeds_under_vmap():
     learner, params = learner_of("action"), dials()
     keys = jax.random.split(jax.random.key(0), 2)
-    carry = training.init_seeds(ENV, learner, LOOP, keys, params)
+    carry = training.init(ENV, learner, LOOP, keys, params)
     before = jax.device_get(carry.learner_state.params.policy["params"]["left"]["kernel"])
     state, rates = carry.learner_state, jnp.array([0.0, 0.05])
     hyper = state.hyper._replace(learning_rate=rates, final_learning_rate=jnp.copy(rates))
     carry = carry._replace(learner_state=state._replace(hyper=hyper))
-    carry, _ = training.chunk_seeds(ENV, learner, LOOP, carry, params, num_updates=1)
+    carry, _ = training.chunk(ENV, learner, LOOP, carry, params, num_updates=1)
     after = jax.device_get(carry.learner_state.params.policy["params"]["left"]["kernel"])
     np.testing.assert_array_equal(before[0], after[0])
     assert np.abs(before[1] - after[1]).max() > 0.04
@@ -348,10 +348,9 @@ def test_what_cannot_be_is_refused():
         action_value(Value(), AGENTS, copy_every=0)
     params = dials()
     for changes, words in (
-        ({"sequence_length": 3}, "4 steps does not split into sequences of 3"),
-        ({"sequence_length": 2, "num_minibatches": 4}, "6 sequences of 2 steps does not split"),
+        ({"sequence_length": 3}, "rollout_length is 4; .* a multiple of 3 .sequence_length"),
+        ({"sequence_length": 2, "num_minibatches": 4}, "is 12; .* 8 .4 num_minibatches of seq"),
     ):
-        learner = learner_of(**changes)
-        state = learner.init(jax.random.key(0), ENV.specs(params))
+        loop = training.LoopConfig(num_envs=3, rollout_length=4, num_updates=1)
         with pytest.raises(JaxschedError, match=words):
-            learner.update(state, rollout_of(learner, state, params), jax.random.key(0))
+            training.init(ENV, learner_of(**changes), loop, jax.random.key(0), params)

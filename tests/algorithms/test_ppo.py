@@ -122,13 +122,13 @@ def test_chunks_give_the_same_bits():
 def test_seeds_under_vmap():
     learner, params, env = learner_of(), probes.grouped_pay(), Grouped()
     keys = jax.random.split(jax.random.key(0), 2)
-    carry = training.init_seeds(env, learner, LOOP, keys, params)
+    carry = training.init(env, learner, LOOP, keys, params)
     before = np.asarray(carry.learner_state.params.policy["params"]["kernel"])
     rates = jnp.array([0.0, 0.1])
     state = carry.learner_state
     hyper = state.hyper._replace(learning_rate=rates, final_learning_rate=jnp.copy(rates))
     carry = carry._replace(learner_state=state._replace(hyper=hyper))
-    carry, _ = training.chunk_seeds(env, learner, LOOP, carry, params, num_updates=3)
+    carry, _ = training.chunk(env, learner, LOOP, carry, params, num_updates=3)
     after = np.asarray(carry.learner_state.params.policy["params"]["kernel"])
     np.testing.assert_array_equal(before[0], after[0])
     assert np.abs(before[1] - after[1]).max() > 0.05
@@ -257,9 +257,9 @@ def test_impossible_settings_are_refused(changes):
 
 def test_minibatches_must_divide_the_rollout():
     learner = learner_of(**ONE_STEP | {"num_minibatches": 3})
-    rollout = rollout_of(np.zeros(4), np.zeros(4))
-    with pytest.raises(JaxschedError, match="4 decisions does not split into 3"):
-        learner.update(begin(learner), rollout, jax.random.key(0))
+    loop = training.LoopConfig(num_envs=2, rollout_length=2, num_updates=1)
+    with pytest.raises(JaxschedError, match="is 4; .* a multiple of 3 .3 num_minibatches"):
+        training.init(Probe(), learner, loop, jax.random.key(0), probes.ending())
 
 
 def test_a_window_takes_a_state_value():

@@ -198,12 +198,12 @@ def test_chunks_give_the_same_bits():
 
 def test_seeds_under_vmap():
     learner, params = learner_of(), dials(length=4)
-    carry = training.init_seeds(ENV, learner, LOOP, jax.random.split(jax.random.key(0), 2), params)
+    carry = training.init(ENV, learner, LOOP, jax.random.split(jax.random.key(0), 2), params)
     before = jax.device_get(carry.learner_state.params["params"]["left"]["kernel"])
     state, rates = carry.learner_state, jnp.array([0.0, 0.1])
     hyper = state.hyper._replace(learning_rate=rates, final_learning_rate=jnp.copy(rates))
     carry = carry._replace(learner_state=state._replace(hyper=hyper))
-    carry, _ = training.chunk_seeds(ENV, learner, LOOP, carry, params, num_updates=1)
+    carry, _ = training.chunk(ENV, learner, LOOP, carry, params, num_updates=1)
     after = jax.device_get(carry.learner_state.params["params"]["left"]["kernel"])
     np.testing.assert_array_equal(before[0], after[0])
     assert np.abs(before[1] - after[1]).max() > 0.1

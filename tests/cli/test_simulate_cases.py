@@ -2,11 +2,11 @@
 
 import json
 
-import jax
 import pytest
 
 from jaxsched.cli import main
-from jaxsched.cli.simulate import MOST_KINDS, Programs, in_layout
+from jaxsched.cli.simulate import in_layout
+from jaxsched.systems.cases import MOST_PROGRAMS
 
 JOB = {"submit_time": 0, "num_gpus": 1, "duration": 5, "model": 0}
 GOOD = {"jobs": [JOB], "policy": "fifo", "config": {}, "expect": {"metrics": {}}}
@@ -64,28 +64,7 @@ def test_entries_without_a_step_are_chosen_by_slot():
     assert unnamed["snapshots"] == found[:1]
 
 
-def test_few_compiled_programs_are_kept(monkeypatch):
-    cleared = []
-    monkeypatch.setattr(jax, "clear_caches", lambda: cleared.append(True))
-    programs = Programs()
-    case = {"system": "sched2", "config": {"window": 3}, "jobs": [JOB]}
-    for _ in range(3 * MOST_KINDS):  # of one kind: nothing is compiled twice
-        programs.make_room({**case, "policy": "fifo"})
-    others = [{**case, "config": {"window": k}} for k in range(4, 3 + MOST_KINDS)]
-    for other in others:
-        programs.make_room(other)
-    assert not cleared
-    programs.make_room({**case, "jobs": [JOB, JOB]})
-    assert len(cleared) == 1
-    programs.make_room({**case, "jobs": [JOB, JOB]})
-    for other in others[: MOST_KINDS - 1]:
-        programs.make_room(other)
-    assert len(cleared) == 1
-    programs.make_room({**case, "system": "das"})
-    assert len(cleared) == 2
-
-
 def test_results_do_not_depend_on_what_is_kept(tmp_path):
-    entries = [{**GOOD, "config": {"window": k}} for k in range(1, MOST_KINDS + 2)]
+    entries = [{**GOOD, "config": {"window": k}} for k in range(1, MOST_PROGRAMS + 2)]
     status, together = run(tmp_path, {"cases": [*entries, entries[0]]})
     assert status == 0 and together["cases"][0] == together["cases"][-1]

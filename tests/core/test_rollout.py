@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxsched.core.environment import look, start, step_and_look
 from jaxsched.core.rollout import start_batch, unroll
 from tests import probes
 from tests.probes import CONSTANT, END, STEPS, Probe
@@ -91,6 +92,19 @@ def test_episodes_are_drawn_anew():
     assert rollout.terminated.all()
 
 
+def test_what_is_seen_after_a_reset_is_the_new_episode():
+    params = probes.process()
+    current = start(ENV, jax.random.key(0), params)
+    for state in (1, 2, 0, 1):
+        current, seen, timestep = step_and_look(
+            ENV, jax.random.key(0), current, jnp.int32(0), params
+        )
+        assert timestep.observation[END if state == 0 else state] == 1
+        np.testing.assert_array_equal(seen.observation, STEPS[state])
+        np.testing.assert_array_equal(seen.mask, params.mask[state])
+        np.testing.assert_array_equal(look(ENV, current, params).observation, seen.observation)
+
+
 def test_nothing_ended_gives_zeros():
     _, running, _, ended = run(probes.ending(), 2)
     assert [float(x) for x in ended] == [0, 0, 0]
@@ -102,7 +116,14 @@ def test_environments_of_one_stream_draw_the_same():
     for streams, differing in ((2, 2), (None, 3)):
         current, running = start_batch(ENV, jax.random.key(1), params, 64, streams)
         _, _, rollout, _ = unroll(
-            ENV, legal, jax.random.key(2), current, running, params, length=9, num_streams=streams
+            ENV,
+            legal,
+            jax.random.key(2),
+            current,
+            running,
+            params,
+            length=9,
+            num_random_streams=streams,
         )
         columns = {column.tobytes() for column in np.asarray(rollout.observation).swapaxes(0, 1)}
         assert len(columns) <= differing if streams else len(columns) > differing

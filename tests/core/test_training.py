@@ -145,8 +145,8 @@ def test_replay_memory_is_not_copied_by_an_update():
 def test_seeds_under_vmap_are_close_to_separate_runs(whole):
     params = probes.ending()
     keys = jnp.stack([jax.random.key(0), jax.random.key(1)])
-    carry = training.init_seeds(ENV, LEARNER, LOOP, keys, params)
-    carry, metrics = training.chunk_seeds(ENV, LEARNER, LOOP, carry, params, num_updates=6)
+    carry = training.init(ENV, LEARNER, LOOP, keys, params)
+    carry, metrics = training.chunk(ENV, LEARNER, LOOP, carry, params, num_updates=6)
     for seed, (one, values) in enumerate((whole, go(begin(seed=1), 6))):
         for a, b in zip(raw(carry), raw(one), strict=True):
             np.testing.assert_allclose(a[seed], b, rtol=1e-4, atol=1e-5)

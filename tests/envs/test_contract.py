@@ -28,10 +28,16 @@ JUNK = (-1, -(2**31), 2**31 - 1, 10**6)
 JUNK_REALS = (float("nan"), float("inf"), float("-inf"), 1e38)
 NO_LIMIT, SHORT = 2**30, 3  # of time, steps; no episode is as short as the latter
 SPARE = 64  # steps beyond the longest episode's bound: every lane is reset at least twice
-EAGER = ("sched2-paper", "dl2-paper", "chic-paper", "das-paper")  # others are slow
+EAGER = ("sched2-paper", "chic-paper")  # the others compile an operation at a time for long
+SLOW = ("mlfs-paced",)  # its own rules are compared with the oracle's
 
 
 NAMES = [f"{name}-{kind}" for name in registry.names() for kind in INSTANCES.get(name, {})]
+
+
+def by_name(names, slow):
+    """Parameters of a test, those in ``slow`` marked."""
+    return [pytest.param(n, marks=pytest.mark.slow) if n in slow else n for n in names]
 
 
 @cache
@@ -40,7 +46,7 @@ def build(name: str) -> Instance:
     return INSTANCES[system][kind]()
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=by_name(NAMES, SLOW))
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
@@ -166,7 +172,7 @@ def play_of(case):
     def reset_where_done(outcome, key, current, params, **options):
         """Automatic reset after a step that was taken already."""
         taken = SimpleNamespace(
-            reset=env.reset, step=lambda *_: outcome, large_state=env.large_state
+            reset=env.reset, step=lambda *_: outcome, reset_on_demand=env.reset_on_demand
         )
         return step_and_reset(taken, key, current, None, params, **options)[:2]
 
@@ -287,9 +293,9 @@ def state_of(like, leaves):
     return jax.tree.map(restore, like, leaves)
 
 
-@pytest.fixture(params=[(name, share) for name in NAMES for share in (0.0, 0.5)], ids=str)
-def rows(request: pytest.FixtureRequest) -> tuple[Instance, Play]:
-    name, share = request.param
+@pytest.fixture(params=(0.0, 0.5))
+def rows(name: str, request: pytest.FixtureRequest) -> tuple[Instance, Play]:
+    share = request.param
     return build(name), (limited(name) if share else played(name, share, NO_LIMIT))[0]
 
 
@@ -477,10 +483,9 @@ def test_reset_draws_every_episode(name):
     assert found == named
 
 
-def test_vmap_is_a_loop(rows, request):
+def test_vmap_is_a_loop(name, rows):
     """Bit for bit: the steps of a batched scan, one at a time."""
     case, played = rows
-    name, _ = request.node.callspec.params["rows"]
     step, (like, _) = programs(name).step, resets(name)[0]
     for t, b in [(0, 0), (1, 1), (2, 2), (3, 3), (5, 4), (8, 0), (-1, 0)]:
         key = jax.random.wrap_key_data(jnp.asarray(at(played.key, t, b)))
@@ -492,9 +497,7 @@ def test_vmap_is_a_loop(rows, request):
             assert_same(after, at(played.state, t + 1, b))
 
 
-@pytest.mark.parametrize(
-    "name", [n if n in EAGER else pytest.param(n, marks=pytest.mark.slow) for n in NAMES]
-)
+@pytest.mark.parametrize("name", by_name(NAMES, set(NAMES) - set(EAGER)))
 def test_jit_changes_nothing(name):
     """Eager and compiled steps agree (XLA may fuse floating-point operations)."""
     case, compiled = build(name), programs(name)

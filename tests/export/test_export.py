@@ -17,17 +17,13 @@ from jaxsched.envs.sched2.environment import Sched2
 from jaxsched.envs.sched2.networks import QNetwork, SlotQNetwork
 from jaxsched.envs.sched2.workload import SCHED2_WORKLOAD
 from jaxsched.errors import JaxschedError
-from jaxsched.export.hand_over import (
-    ExportFacts,
-    Feature,
-    export_policy,
-    feature_groups,
-    golden_rows,
-    load_export,
-)
+from jaxsched.export.golden import golden_rows
+from jaxsched.export.hand_over import export_policy, load_export
+from jaxsched.export.layout import feature_groups
+from jaxsched.export.manifest import ExportFacts
 from jaxsched.networks import description as nd
 from jaxsched.traces import generate
-from jaxsched.types import ArraySpec
+from jaxsched.types import ArraySpec, Feature
 
 READER = Path(__file__).parents[2] / "examples" / "read_policy.py"
 TINY = Sched2(num_servers=2, gpus_per_server=4, window=3, auto_advance=True)

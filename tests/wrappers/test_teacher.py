@@ -6,7 +6,8 @@ import numpy as np
 
 from jaxsched.core.evaluation import Recorder, run_episodes
 from jaxsched.core.policies import Policy, greedy_scores
-from jaxsched.wrappers.teacher import Recorded, RecordedParams, TaughtEnvironment
+from jaxsched.wrappers.recorded import Recorded, RecordedParams
+from jaxsched.wrappers.teacher import TaughtEnvironment
 from tests import probes
 from tests.probes import NUM_ACTIONS, Probe
 

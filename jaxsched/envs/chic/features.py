@@ -3,7 +3,7 @@
 from jaxsched.elastic.models import NAMES
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.tables import NUM_MODELS, SCALARS
-from jaxsched.export.hand_over import Feature
+from jaxsched.types import Feature
 
 
 def features_of(env: Chic) -> dict[str, Feature]:

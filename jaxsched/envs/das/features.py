@@ -2,7 +2,7 @@
 
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.observation import DAY_S, INSTANCE_SCALE
-from jaxsched.export.hand_over import Feature
+from jaxsched.types import Feature
 
 
 def features_of(env: DAS) -> dict[str, Feature]:

@@ -2,7 +2,7 @@
 
 from jaxsched.elastic.models import NAMES
 from jaxsched.envs.dl2.environment import DL2
-from jaxsched.export.hand_over import Feature
+from jaxsched.types import Feature
 
 D_SCALE, E_SCALE = 50.0, 100.0  # of ``DL2.params``
 

@@ -4,12 +4,11 @@ Specification, section 10. Rows of the observation are jobs; their order carries
 the variant reads every row with the same weights and adds what all rows have in common.
 """
 
-import flax.linen as nn
 import jax.numpy as jnp
 
 from jaxsched.elastic.models import MODELS
 from jaxsched.networks import description as nd
-from jaxsched.networks.mlp import layers, mlp
+from jaxsched.networks.described import Described
 from jaxsched.types import Array
 
 NUM_TYPES = len(MODELS)
@@ -34,20 +33,29 @@ def join_rows(rows: Array) -> Array:
     return jnp.concatenate([types, scalars], axis=-1)
 
 
-def read_rows(
-    observation: Array, num_rows: int, row_sizes: tuple[int, ...], context_sizes: tuple[int, ...]
-) -> tuple[Array, Array]:
-    """Every row through the same layers, and what their mean says of the cluster.
+def _row_steps(network: "RowPolicy | RowValue") -> list[nd.Step]:
+    """Every row through the same layers, and what their mean says of the cluster."""
+    num_rows, size = network.num_rows, network.num_rows * NUM_TYPES
+    scalars = []
+    for i in range(SCALARS):
+        start = size + i * num_rows
+        scalars += [
+            nd.take("squashed", f"flat_{i}", start=start, stop=start + num_rows),
+            nd.reshape(f"flat_{i}", f"scalar_{i}", (num_rows, 1)),
+        ]
+    return [
+        nd.log1p(nd.OBSERVATION, "squashed", multiply=SQUASH_MULTIPLY, divide=SQUASH_DIVIDE),
+        nd.take("squashed", "flat_types", stop=size),
+        nd.reshape("flat_types", "types", (num_rows, NUM_TYPES)),
+        *scalars,
+        nd.concat(("types", *(f"scalar_{i}" for i in range(SCALARS))), "rows"),
+        *nd.dense_stack("rows", "row", network.row_sizes),
+        nd.mean(nd.last_of("rows", "row", network.row_sizes), "mean_row"),
+        *nd.dense_stack("mean_row", "context", network.context_sizes),
+    ]
 
-    Returns:
-      Rows ``[..., J, row_sizes[-1]]`` and context ``[..., context_sizes[-1]]``.
-    """
-    squashed = jnp.log1p(SQUASH_MULTIPLY * observation) / SQUASH_DIVIDE
-    rows = mlp(split_rows(squashed, num_rows), "row", row_sizes)
-    return rows, mlp(jnp.mean(rows, axis=-2), "context", context_sizes)
 
-
-class RowPolicy(nn.Module):
+class RowPolicy(Described):
     """A variant: what is learnt about a job holds in every row.
 
     Attributes:
@@ -62,49 +70,23 @@ class RowPolicy(nn.Module):
     context_sizes: tuple[int, ...] = (32,)
     score_size: int = 32
 
-    @nn.compact
-    def __call__(self, observation: Array) -> Array:
-        """Observation float32 ``[..., D]`` to logits float32 ``[..., 3 * J + 1]``."""
-        rows, context = read_rows(observation, self.num_rows, self.row_sizes, self.context_sizes)
-        everywhere = (*rows.shape[:-1], context.shape[-1])
-        contexts = jnp.broadcast_to(context[..., None, :], everywhere)
-        scored = mlp(jnp.concatenate([rows, contexts], axis=-1), "score", (self.score_size,))
-        tasks = nn.Dense(KINDS, name="tasks")(scored)
-        void = nn.Dense(1, name="void")(context)
-        return jnp.concatenate([tasks.reshape(*void.shape[:-1], -1), void], axis=-1)
-
     def describe(self) -> list[nd.Step]:
-        """The network as steps that can be followed without JAX; layers named as its weights."""
-        size, num_rows = self.num_rows * NUM_TYPES, self.num_rows
-        row_layers = layers("row", self.row_sizes)
-        context_layers = layers("context", self.context_sizes)
-        scalars = []
-        for i in range(SCALARS):
-            start = size + i * num_rows
-            scalars += [
-                nd.take("squashed", f"flat_{i}", start=start, stop=start + num_rows),
-                nd.reshape(f"flat_{i}", f"scalar_{i}", (num_rows, 1)),
-            ]
+        """Rows in their context to ``3 * J + 1`` logits."""
+        row = nd.last_of("rows", "row", self.row_sizes)
+        context = nd.last_of("mean_row", "context", self.context_sizes)
         return [
-            nd.log1p(nd.OBSERVATION, "squashed", multiply=SQUASH_MULTIPLY, divide=SQUASH_DIVIDE),
-            nd.take("squashed", "flat_types", stop=size),
-            nd.reshape("flat_types", "types", (num_rows, NUM_TYPES)),
-            *scalars,
-            nd.concat(("types", *(f"scalar_{i}" for i in range(SCALARS))), "rows"),
-            *nd.dense_stack("rows", row_layers),
-            nd.mean(row_layers[-1], "mean_row"),
-            *nd.dense_stack("mean_row", context_layers),
-            nd.repeat(context_layers[-1], "contexts", num_rows),
-            nd.concat((row_layers[-1], "contexts"), "rows_in_context"),
-            nd.dense("rows_in_context", "score_0"),
-            nd.dense("score_0", "tasks", activation="linear"),
-            nd.reshape("tasks", "flat_tasks", (KINDS * num_rows,)),
-            nd.dense(context_layers[-1], "void", activation="linear"),
+            *_row_steps(self),
+            nd.repeat(context, "contexts", self.num_rows),
+            nd.concat((row, "contexts"), "rows_in_context"),
+            nd.dense("rows_in_context", "score_0", self.score_size),
+            nd.dense("score_0", "tasks", KINDS, activation="linear"),
+            nd.reshape("tasks", "flat_tasks", (KINDS * self.num_rows,)),
+            nd.dense(context, "void", 1, activation="linear"),
             nd.concat(("flat_tasks", "void"), nd.SCORES),
         ]
 
 
-class RowValue(nn.Module):
+class RowValue(Described):
     """The value network of the same make.
 
     Attributes:
@@ -113,12 +95,13 @@ class RowValue(nn.Module):
       context_sizes: widths of the layers that read the mean over rows.
     """
 
+    single = True
     num_rows: int
     row_sizes: tuple[int, ...] = (32, 32)
     context_sizes: tuple[int, ...] = (64,)
 
-    @nn.compact
-    def __call__(self, observation: Array) -> Array:
-        """Observation float32 ``[..., D]`` to values float32 ``[...]``."""
-        _, context = read_rows(observation, self.num_rows, self.row_sizes, self.context_sizes)
-        return jnp.squeeze(nn.Dense(1, name="head")(context), -1)
+    def describe(self) -> list[nd.Step]:
+        """The context to one value."""
+        context = nd.last_of("mean_row", "context", self.context_sizes)
+        head = nd.dense(context, "head", 1, activation="linear", output=nd.SCORES)
+        return [*_row_steps(self), head]

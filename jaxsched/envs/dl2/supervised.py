@@ -34,7 +34,7 @@ from jaxsched.envs.dl2.plans import Plan
 from jaxsched.envs.dl2.slotwise import DL2Slots, LastSlot, SlotsState
 from jaxsched.ops.batching import select
 from jaxsched.types import Array, PyTree
-from jaxsched.wrappers.teacher import RecordedParams
+from jaxsched.wrappers.recorded import RecordedParams
 
 INFERENCES = 64  # played between two looks at whether all slots have ended
 

@@ -48,7 +48,7 @@ from jaxsched.systems.base import (
     TrainingSetup,
 )
 from jaxsched.traces.mapping import MappingConfig
-from jaxsched.wrappers.teacher import Recorded
+from jaxsched.wrappers.recorded import Recorded
 
 MEAN_GAP_S = 1400.0  # of the simulated cluster's workload
 SUPERVISED_ENVS = 256

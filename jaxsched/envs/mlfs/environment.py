@@ -169,7 +169,7 @@ class MLFS(Environment):
 
     name = "mlfs"
     behaviour_version = 1
-    large_state = True
+    reset_on_demand = True
 
     def __post_init__(self) -> None:
         if isinstance(self.gpus, list):

@@ -3,7 +3,7 @@
 from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.jobs import MODELS
 from jaxsched.envs.mlfs.observation import DAY_MIN
-from jaxsched.export.hand_over import Feature
+from jaxsched.types import Feature
 
 PM = 1000.0
 DAY = float(DAY_MIN)

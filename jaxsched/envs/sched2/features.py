@@ -1,7 +1,7 @@
 """The observation's entries in words, for the hand-over to other programs (section 4)."""
 
 from jaxsched.envs.sched2.environment import TIME_SCALE_S, Sched2
-from jaxsched.export.hand_over import Feature
+from jaxsched.types import Feature
 
 
 def features_of(env: Sched2) -> dict[str, Feature]:

@@ -85,7 +85,7 @@ def baseline(name: str, mode: Mode = "skip") -> Policy:
 
 def numbered(name: str, mode: Mode = "skip") -> int:
     """Number of a policy as ``any_baseline`` counts them."""
-    return (BASELINES + YARDSTICKS).index(baseline(name, mode).name) * len(MODES) + MODES.index(
+    return (BASELINES + REFERENCES).index(baseline(name, mode).name) * len(MODES) + MODES.index(
         mode
     )
 
@@ -93,7 +93,7 @@ def numbered(name: str, mode: Mode = "skip") -> int:
 @cache
 def any_baseline() -> Policy:
     """All policies in all modes as one, whose weights are a number: compiled once for all."""
-    policies = [baseline(name, mode) for name in BASELINES + YARDSTICKS for mode in MODES]  # type: ignore[arg-type]
+    policies = [baseline(name, mode) for name in BASELINES + REFERENCES for mode in MODES]  # type: ignore[arg-type]
 
     def init(params: Params) -> PyTree:
         return tuple(policy.init(params) for policy in policies)

@@ -84,7 +84,7 @@ RECIPES = {
         TINY,
         policy="linear",
         search=Search(
-            loop=LoopConfig(num_envs=8, rollout_length=18, num_updates=2, num_streams=2),
+            loop=LoopConfig(num_envs=8, rollout_length=18, num_updates=2, num_random_streams=2),
             learner=EvolutionConfig(members=4, episodes=2, elite_share=0.5),
         ),
     ),

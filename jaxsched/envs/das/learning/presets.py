@@ -112,7 +112,7 @@ SEARCH = Recipe(
     policy="linear",
     traces=TRACES,
     search=Search(
-        loop=LoopConfig(num_envs=1024, rollout_length=1400, num_updates=40, num_streams=16),
+        loop=LoopConfig(num_envs=1024, rollout_length=1400, num_updates=40, num_random_streams=16),
         learner=EvolutionConfig(members=64, episodes=16, initial_std=0.3),
     ),
     evaluate_every=4,

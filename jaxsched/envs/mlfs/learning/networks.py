@@ -9,35 +9,21 @@ Axes: ``...`` any leading axes, ``S`` servers, ``I`` entries of cluster and task
 ``H`` width of the last hidden layer.
 """
 
-from typing import NamedTuple
-
 import flax.linen as nn
-import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.envs.mlfs.observation import NUM_GLOBAL, NUM_SERVER, NUM_TASK, TASK_NAMES
 from jaxsched.errors import JaxschedError
 from jaxsched.networks import description as nd
-from jaxsched.networks.mlp import layers, mlp
+from jaxsched.networks.described import Described
 from jaxsched.types import Array
 
 HIDDEN_FROM_RL = ("urgency", "loss_share", "size", "time_left", "priority")
 """Entries of the task that the baseline ``rl`` does not see (specification, section 9)."""
 
 NUM_COMMON = NUM_GLOBAL + NUM_TASK
+HEADS = ("server_logit", "queue_logit", "value")
 SMALL = nn.initializers.normal(0.01)  # of the heads: a new policy is near uniform, a value near 0
-
-
-class Reading(NamedTuple):
-    """What the layers before the heads make of an observation; float32.
-
-    Attributes:
-      servers: ``[..., S, H]``, one embedding per server.
-      queue: ``[..., H]``, of the cluster, the task and the servers' mean.
-    """
-
-    servers: Array
-    queue: Array
 
 
 def seen_runs(hidden_inputs: tuple[str, ...]) -> list[tuple[int, int]]:
@@ -59,7 +45,7 @@ def seen_runs(hidden_inputs: tuple[str, ...]) -> list[tuple[int, int]]:
     return [(int(start), int(stop)) for start, stop in edges.reshape(-1, 2)]
 
 
-class ServerNetwork(nn.Module):
+class ServerNetwork(Described):
     """What the policy and the value have in common.
 
     Attributes:
@@ -87,46 +73,28 @@ class ServerNetwork(nn.Module):
         seen_runs(self.hidden_inputs)
         super().__post_init__()
 
-    def read(self, observation: Array) -> Reading:
-        """The layers before the heads, of float32 ``[..., 8 + 26 + 10 S]``.
+    def initialiser(self, layer: str) -> nn.initializers.Initializer:
+        """Small for the heads."""
+        return SMALL if layer in HEADS else super().initialiser(layer)
+
+    def check(self, observation: Array) -> None:
+        """Refuse observations of another number of servers.
 
         Raises:
-          JaxschedError: the observation is of another number of servers.
+          JaxschedError: the observation is not float32 ``[..., 8 + 26 + 10 S]``.
         """
-        lead, size = observation.shape[:-1], observation.shape[-1]
-        expected = NUM_COMMON + NUM_SERVER * self.num_servers
+        size, expected = observation.shape[-1], NUM_COMMON + NUM_SERVER * self.num_servers
         if size != expected:
             raise JaxschedError(
                 f"an observation of {size} entries; that of {self.num_servers} servers has "
                 f"{expected}"
             )
-        runs = seen_runs(self.hidden_inputs)
-        common = jnp.concatenate([observation[..., a:b] for a, b in runs], axis=-1)
-        everywhere = (*lead, self.num_servers, common.shape[-1])
-        commons = jnp.broadcast_to(common[..., None, :], everywhere)
-        servers = observation[..., NUM_COMMON:].reshape(*lead, self.num_servers, NUM_SERVER)
-        servers = mlp(jnp.concatenate([commons, servers], axis=-1), "server", self.hidden)
-        mean = jnp.mean(servers, axis=-2)
-        queue = mlp(jnp.concatenate([common, mean], axis=-1), "queue", self.hidden)
-        return Reading(servers, queue)
 
-
-class ServerPolicy(ServerNetwork):
-    """Logits of the servers and of the queue."""
-
-    @nn.compact
-    def __call__(self, observation: Array) -> Array:
-        """Observation float32 ``[..., 8 + 26 + 10 S]`` to logits float32 ``[..., S + 1]``."""
-        reading = self.read(observation)
-        servers = nn.Dense(1, kernel_init=SMALL, name="server_logit")(reading.servers)
-        queue = nn.Dense(1, kernel_init=SMALL, name="queue_logit")(reading.queue)
-        return jnp.concatenate([servers[..., 0], queue], axis=-1)
-
-    def describe(self) -> list[nd.Step]:
-        """The network as steps that can be followed without JAX; layers named as its weights."""
+    def read(self) -> list[nd.Step]:
+        """The steps before the heads: ``server_*`` ``[S, H]`` and ``queue_*`` ``[H]``."""
         runs = seen_runs(self.hidden_inputs)
         parts = [f"seen_{i}" for i in range(len(runs))]
-        server_layers, queue_layers = layers("server", self.hidden), layers("queue", self.hidden)
+        server = nd.last_of("servers_in_context", "server", self.hidden)
         return [
             *(
                 nd.take(nd.OBSERVATION, part, start=start, stop=stop)
@@ -137,26 +105,40 @@ class ServerPolicy(ServerNetwork):
             nd.take(nd.OBSERVATION, "flat_servers", start=NUM_COMMON),
             nd.reshape("flat_servers", "servers", (self.num_servers, NUM_SERVER)),
             nd.concat(("commons", "servers"), "servers_in_context"),
-            *nd.dense_stack("servers_in_context", server_layers),
-            nd.dense(server_layers[-1], "server_logit", activation="linear"),
-            nd.reshape("server_logit", "server_logits", (self.num_servers,)),
-            nd.mean(server_layers[-1], "mean_server"),
+            *nd.dense_stack("servers_in_context", "server", self.hidden),
+            nd.mean(server, "mean_server"),
             nd.concat(("common", "mean_server"), "queue"),
-            *nd.dense_stack("queue", queue_layers),
-            nd.dense(queue_layers[-1], "queue_logit", activation="linear"),
+            *nd.dense_stack("queue", "queue", self.hidden),
+        ]
+
+
+class ServerPolicy(ServerNetwork):
+    """Logits of the servers and of the queue, ``[..., S + 1]``."""
+
+    def describe(self) -> list[nd.Step]:
+        """A head for every server, and one for the queue."""
+        server = nd.last_of("servers_in_context", "server", self.hidden)
+        queue = nd.last_of("queue", "queue", self.hidden)
+        return [
+            *self.read(),
+            nd.dense(server, "server_logit", 1, activation="linear"),
+            nd.reshape("server_logit", "server_logits", (self.num_servers,)),
+            nd.dense(queue, "queue_logit", 1, activation="linear"),
             nd.concat(("server_logits", "queue_logit"), nd.SCORES),
         ]
 
 
 class ServerValue(ServerNetwork):
-    """The value of an observation.
+    """The value of an observation, ``[...]``.
 
     The specification lets the queue's logit and the value share their layers. PPO here takes two
     networks, so this is the same make with weights of its own.
     """
 
-    @nn.compact
-    def __call__(self, observation: Array) -> Array:
-        """Observation float32 ``[..., 8 + 26 + 10 S]`` to values float32 ``[...]``."""
-        reading = self.read(observation)
-        return nn.Dense(1, kernel_init=SMALL, name="value")(reading.queue)[..., 0]
+    single = True
+
+    def describe(self) -> list[nd.Step]:
+        """A head for the queue."""
+        queue = nd.last_of("queue", "queue", self.hidden)
+        value = nd.dense(queue, "value", 1, activation="linear", output=nd.SCORES)
+        return [*self.read(), value]

@@ -1,0 +1,190 @@
+"""The manifest of a hand-over folder: what a policy sees, chooses and computes, and its origin."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jaxsched.errors import JaxschedError
+from jaxsched.export.golden import MIN_GOLDEN_ROWS
+from jaxsched.export.layout import GROUPS, feature_groups
+from jaxsched.networks import description as nd
+from jaxsched.runs import directory as runs
+from jaxsched.types import ArraySpec, Feature
+
+FORMAT = "jaxsched-policy"
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+WEIGHTS = "policy.safetensors"
+
+_PROVENANCE = ("date", "code", "python", "versions", "device")
+_MASK = (
+    "mask[i] is true where action i is legal; at least one is. Scores of illegal actions mean "
+    "nothing."
+)
+_CHOICE = "the legal action of the highest score; of equal ones the lowest index"
+_ORIENTATION = "y = x @ W + b: W is [inputs, outputs], row-major, b is [outputs]"
+
+
+@dataclass(frozen=True)
+class ExportFacts:
+    """Where a policy comes from and what it was made for; anything here has to fit into JSON.
+
+    Attributes:
+      system: name of the system.
+      behaviour_version: of the environment that it was trained in.
+      environment: static options of that environment.
+      seed: of the training run.
+      trace_digests: trace name -> digest, of the job tables it was trained on.
+      metrics: evaluation results by name, as the caller structures them.
+      preset: name of the recipe, if it had one.
+      variants: what differs from the paper's recipe, one line each.
+    """
+
+    system: str
+    behaviour_version: int
+    environment: Mapping[str, Any]
+    seed: int
+    trace_digests: Mapping[str, str]
+    metrics: Mapping[str, Any]
+    preset: str | None = None
+    variants: Sequence[str] = ()
+
+
+def manifest_of(
+    *,
+    facts: ExportFacts,
+    observation_spec: ArraySpec,
+    features: Mapping[str, Feature],
+    actions: Sequence[str],
+    network: Sequence[nd.Step],
+    weights: Mapping[str, nd.Floats],
+    digest: str,
+    golden: nd.GoldenRows,
+    tolerance: float,
+) -> dict[str, Any]:
+    """The manifest as a document, before it is JSON.
+
+    Args:
+      facts: where the policy comes from.
+      observation_spec: a flat vector with a name for each entry.
+      features: what the entries mean, by pattern.
+      actions: a name for each action.
+      network: the steps from observation to scores.
+      weights: by name.
+      digest: SHA-256 of the file of weights.
+      golden: rows to check a re-implementation with.
+      tolerance: of their scores.
+    """
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        **{name: getattr(facts, name) for name in facts.__dataclass_fields__},
+        "provenance": {name: fact for name, fact in runs.facts().items() if name in _PROVENANCE},
+        "observation": {
+            "dtype": "float32",
+            "shape": observation_spec.shape,
+            "layout": GROUPS,
+            "groups": feature_groups(observation_spec.names, features),
+            "names": observation_spec.names,
+        },
+        "actions": {"names": list(actions), "mask": _MASK, "choice": _CHOICE},
+        "network": {
+            "input": nd.OBSERVATION,
+            "output": nd.SCORES,
+            "dtype": "float32",
+            "orientation": _ORIENTATION,
+            "operations": nd.OPERATIONS,
+            "steps": list(network),
+        },
+        "weights": {
+            "file": WEIGHTS,
+            "sha256": digest,
+            "tensors": {
+                name: {"shape": w.shape, "dtype": str(w.dtype)} for name, w in weights.items()
+            },
+        },
+        "golden": {
+            "tolerance": tolerance,
+            "rows": [
+                dict(zip(nd.GoldenRows._fields, row, strict=True))
+                for row in zip(*golden, strict=True)
+            ],
+        },
+    }
+
+
+def check_parts(
+    spec: ArraySpec,
+    actions: Sequence[str],
+    network: Sequence[nd.Step],
+    weights: Mapping[str, nd.Floats],
+    golden: nd.GoldenRows,
+) -> None:
+    """Refuse parts that do not fit together.
+
+    Raises:
+      JaxschedError: observation, actions, network, weights or golden rows do not fit.
+    """
+    if spec.shape != (len(spec.names),) or len(set(spec.names)) != len(spec.names):
+        raise JaxschedError("an export takes a flat observation with a different name per entry")
+    described = set(nd.weight_names(network))
+    if described != set(weights):
+        raise JaxschedError(
+            "the network description and the weights differ in "
+            f"{', '.join(sorted(described ^ set(weights)))}"
+        )
+    num_rows, num_actions = len(golden.action), len(actions)
+    if num_rows < MIN_GOLDEN_ROWS:
+        raise JaxschedError(f"{num_rows} golden rows; an export takes {MIN_GOLDEN_ROWS} or more")
+    shapes = [spec.shape, (num_actions,), (num_actions,), ()]
+    for name, value, shape in zip(nd.GoldenRows._fields, golden, shapes, strict=True):
+        if value.shape != (num_rows, *shape):
+            raise JaxschedError(
+                f"golden rows: {name} is {list(value.shape)}, expected {[num_rows, *shape]}"
+            )
+    if not golden.mask.any(axis=1).all():
+        raise JaxschedError("golden rows: a mask without a legal action")
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The manifest in an export folder.
+
+    Raises:
+      JaxschedError: there is none, it is damaged, or of another format.
+    """
+    if not path.is_dir():
+        raise JaxschedError(f"{path}: no such export folder")
+    file = path / MANIFEST
+    try:
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        manifest = None
+    except (OSError, ValueError) as error:
+        raise JaxschedError(f"{file}: cannot be read: {reason_of(error)}") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise JaxschedError(f"{path}: not an exported policy (no {MANIFEST} of {FORMAT})")
+    if manifest.get("format_version") != FORMAT_VERSION:
+        raise JaxschedError(
+            f"{path}: export format version {manifest.get('format_version')}, "
+            f"this version of jaxsched reads {FORMAT_VERSION}"
+        )
+    return manifest
+
+
+def to_json(document: Any) -> str:
+    """JSON with each list of plain values on one line."""
+    text = json.dumps(runs.to_plain(document), indent=2, allow_nan=False)
+    # Strings hold no raw line break, so this only ever touches the space between values.
+    return re.sub(r"\[\n *([^][{}]*)\n *\]", _on_one_line, text) + "\n"
+
+
+def _on_one_line(match: re.Match[str]) -> str:
+    return "[" + re.sub(r"\n *", " ", match[1]) + "]"
+
+
+def reason_of(error: Exception) -> str:
+    """What the operating system says, or the error itself."""
+    return str(getattr(error, "strerror", None) or error)
