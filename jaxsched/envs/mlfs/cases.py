@@ -160,7 +160,7 @@ def _step(
     action = jnp.where(is_listed, listed, HOSTS[env.order](env, params, state, offer))
     row = Row(state.slot, offer, mask, action, observation)
     state, timestep = env.step(jax.random.key(0), state, action, params)
-    return row, state, timestep, rec.recorder(common).update(records, timestep, jnp.bool_(True))
+    return row, state, timestep, rec.after_step(records, timestep, jnp.bool_(True))
 
 
 def _row(step: int, row: Row) -> dict[str, Any]:

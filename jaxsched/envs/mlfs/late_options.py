@@ -68,10 +68,11 @@ def padded(params: Params, num_jobs: int, max_running: int) -> Params:
 
     Args:
       params: of some tables.
-      num_jobs: jobs of all tables, and of the longest, at least; T and J.
+      num_jobs: jobs of each table at least; J.
       max_running: tasks that can run at once, at least; R.
     """
-    rows = max(num_jobs + 1, params.rows.shape[0])
+    num_jobs = max(num_jobs, params.max_jobs)
+    rows = params.offset.shape[0] * num_jobs + 1
 
     def longer(values: Array, count: int) -> Array:
         more = max(count - values.shape[0], 0)
@@ -81,6 +82,6 @@ def padded(params: Params, num_jobs: int, max_running: int) -> Params:
         rows=longer(params.rows, rows),
         acc_max=longer(params.acc_max, rows),
         submit_s=longer(params.submit_s, rows),
-        places=jnp.arange(max(num_jobs, params.max_jobs), dtype=jnp.int32),
+        places=jnp.arange(num_jobs, dtype=jnp.int32),
         running=jnp.arange(max(max_running, params.max_running), dtype=jnp.int32),
     )

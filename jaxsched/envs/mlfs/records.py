@@ -50,10 +50,11 @@ def recorder(env: MLFS) -> Recorder:
         counters = {name: zero for name in Records._fields[7:]}
         return Records(never, never, never, jobs, jobs, jobs, sent, **counters)
 
-    return Recorder(init, _after_step)
+    return Recorder(init, after_step)
 
 
-def _after_step(records: Records, timestep: TimeStep, playing: Array) -> Records:
+def after_step(records: Records, timestep: TimeStep, playing: Array) -> Records:
+    """Records with a step more, where the episode was being played."""
     step: StepMetrics = timestep.metrics
     nobody = records.start.shape[0]  # out of range: dropped
     told = jnp.where((step.job != NEVER) & playing, step.job, nobody)
