@@ -6,7 +6,7 @@ table, ``k`` starts and ``m`` finishes that one step can report.
 """
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -47,21 +47,27 @@ def gather(
         for what is recorded of jobs, scalars for sums.
       events: ``events(records, timestep)``, what a step did; ``records`` are those before it.
     """
+    return Recorder(init, partial(note_events, events))
 
-    def update(records: PyTree, timestep: TimeStep, playing: Array) -> PyTree:
-        before = records if isinstance(records, dict) else records._asdict()
-        step = events(records, timestep)
-        changes = {
-            **_noted(before, step.of_started, step.started, playing),
-            **_noted(before, step.of_finished, step.finished, playing),
-        }
-        for name, amount in step.amounts.items():
-            changes[name] = before[name] + jnp.where(playing, amount, 0)
-        if isinstance(records, dict):
-            return {**records, **changes}
-        return records._replace(**changes)
 
-    return Recorder(init, update)
+def note_events(
+    events: Callable[[PyTree, TimeStep], JobEvents],
+    records: PyTree,
+    timestep: TimeStep,
+    playing: Array,
+) -> PyTree:
+    """The records after a step, as ``gather`` keeps them."""
+    before = records if isinstance(records, dict) else records._asdict()
+    step = events(records, timestep)
+    changes = {
+        **_noted(before, step.of_started, step.started, playing),
+        **_noted(before, step.of_finished, step.finished, playing),
+    }
+    for name, amount in step.amounts.items():
+        changes[name] = before[name] + jnp.where(playing, amount, 0)
+    if isinstance(records, dict):
+        return {**records, **changes}
+    return records._replace(**changes)
 
 
 def _noted(

@@ -8,28 +8,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.core.policies import Policy, View
 from jaxsched.envs.mlfs import records as rec
 from jaxsched.envs.mlfs.environment import MLFS
-from jaxsched.envs.mlfs.heuristics import HOSTS, heuristic
+from jaxsched.envs.mlfs.heuristics import HOSTS
 from jaxsched.envs.mlfs.jobs import MAX_TASKS, TASK_JOBS
+from jaxsched.envs.mlfs.late_options import Options, padded, shared, with_options
+from jaxsched.envs.mlfs.simulator.dynamics import before_first
 from jaxsched.envs.mlfs.simulator.placing import Offered, offered
 from jaxsched.envs.mlfs.simulator.rules import MLF
 from jaxsched.envs.mlfs.simulator.state import (
-    ABSENT,
-    DONE,
     MIGRANT,
     NOBODY,
-    NOT_READY,
     RUNNING,
     WAITING,
     State,
     number_of,
 )
-from jaxsched.envs.mlfs.simulator.tables import SLOT_S, WEIGHTS, Params, jobs_at
+from jaxsched.envs.mlfs.simulator.tables import SLOT_S, WEIGHTS, Params, as_columns, unpack
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
-from jaxsched.systems.cases import actions_of, keyed, list_of
+from jaxsched.systems.cases import actions_of, bounded_programs, keyed, list_of
 from jaxsched.types import Array, TimeStep
 
 STATIC = (
@@ -45,6 +43,9 @@ WHOLE = (
 MLF_POLICIES = {"mlf_h": {}, "mlfs": {"use_mlfc": True}}
 """Policies of the MLF order, and what they switch."""
 BY_POLICY, BY_SWITCH = "expect_by_policy", "expect_by_switch_off"
+JOBS, RUNNERS, GPUS = 64, 128, 8
+"""Sizes of programs are multiples of these."""
+MOST_PROGRAMS = 8  # the seven baselines' and MLF's
 SHOWN = {WAITING: 1, RUNNING: 2, MIGRANT: 2}
 
 
@@ -94,16 +95,20 @@ def _episode(
 ) -> dict[str, Any]:
     env = environment_of(config, policy)
     params = env.params([table])
-    state, timestep = _reset(env, params)
-    records = rec.recorder(env).init(params)
+    room = (_in_steps(params.max_jobs, JOBS), _in_steps(params.max_running, RUNNERS))
+    params = padded(params, *room)
+    common, options = shared(env, _in_steps(max(env.gpus), GPUS))
+    state = before_first(common.rules, params, jnp.int32(0))
+    step = partial(_step, common, options, params)
+    nothing, records = (jnp.int32(0), jnp.bool_(False)), rec.recorder(common).init(params)
+    _, state, timestep, records = step(state, *nothing, records)
     trajectory: list[dict[str, Any]] = []
     snapshots = [_snapshot(params, state)]
     while not timestep.done:
         count, before = len(trajectory), int(state.slot)
         listed = jnp.int32(actions[count] if count < len(actions) else 0)
-        row, state, timestep, records = _step(
-            env, heuristic(env), state, listed, jnp.bool_(count < len(actions)), params, records
-        )
+        is_listed = jnp.bool_(count < len(actions))
+        row, state, timestep, records = step(state, listed, is_listed, records)
         if timestep.metrics.decides:
             trajectory.append(_row(count, row))
         trajectory[-1]["reward"] += float(timestep.reward)
@@ -114,7 +119,7 @@ def _episode(
     found = rec.summarise(env, params, np.zeros(1, int), batched)
     return {
         "metrics": {n: int(v[0]) if n in WHOLE else float(v[0]) for n, v in found.items()},
-        "jobs": _jobs(records),
+        "jobs": _jobs(records)[: len(table)],
         "slots": int(records.slots),
         "decisions": int(records.decisions),
         "trajectory": trajectory,
@@ -123,9 +128,9 @@ def _episode(
     }
 
 
-@partial(jax.jit, static_argnames="env")
-def _reset(env: MLFS, params: Params) -> tuple[State, TimeStep]:
-    return env.reset(jax.random.key(0), params, jnp.int32(0))
+def _in_steps(number: int, step: int) -> int:
+    """The next multiple, so that cases have few different sizes."""
+    return -(-number // step) * step
 
 
 class Row(NamedTuple):
@@ -138,24 +143,24 @@ class Row(NamedTuple):
     observation: Array
 
 
-@partial(jax.jit, static_argnames=("env", "policy"))
+@bounded_programs(most=MOST_PROGRAMS)
 def _step(
-    env: MLFS,
-    policy: Policy,
+    common: MLFS,
+    options: Options,
+    params: Params,
     state: State,
     listed: Array,
     is_listed: Array,
-    params: Params,
     records: rec.Records,
 ) -> tuple[Row, State, TimeStep, rec.Records]:
-    """One step by the listed action, or by the policy where none is."""
+    """One step by the listed action, or by the order's heuristic where none is."""
+    env = with_options(common, options)
     observation, mask = env.observe(state, params)
-    key = jax.random.key(0)
-    chosen, _ = policy.act((), (), View(observation, mask, state, params), key)
-    action = jnp.where(is_listed, listed, chosen)
-    row = Row(state.slot, offered(env.rules, params, state), mask, action, observation)
-    state, timestep = env.step(key, state, action, params)
-    return row, state, timestep, rec.recorder(env).update(records, timestep, jnp.bool_(True))
+    offer = offered(env.rules, params, state)
+    action = jnp.where(is_listed, listed, HOSTS[env.order](env, params, state, offer))
+    row = Row(state.slot, offer, mask, action, observation)
+    state, timestep = env.step(jax.random.key(0), state, action, params)
+    return row, state, timestep, rec.after_step(records, timestep, jnp.bool_(True))
 
 
 def _row(step: int, row: Row) -> dict[str, Any]:
@@ -178,19 +183,16 @@ def _row(step: int, row: Row) -> dict[str, Any]:
 def _snapshot(params: Params, state: State) -> dict[str, Any]:
     """Migrants and priorities at the beginning of a slot."""
     active = np.asarray(state.active.job)
-    jobs = jax.tree.map(np.asarray, jobs_at(params, state.episode, state.active.job))
+    jobs = unpack(np.asarray(params.rows)[active])  # a case is the first episode
+    numbers = np.asarray(number_of(as_columns(jobs), np.arange(MAX_TASKS)))
     phase, priority = np.asarray(state.tasks.state), np.asarray(state.tasks.priority)
     turn = np.asarray(state.tasks.since)
+    shown = (active != NOBODY)[:, None] & np.isin(phase, list(SHOWN))
     rows, migrants = [], []
     for place in np.argsort(active):
-        if active[place] == NOBODY:
-            continue
-        job = jax.tree.map(lambda x, at=place: x[at], jobs)
-        for task in range(MAX_TASKS):
+        for task in np.flatnonzero(shown[place]):
             kind = int(phase[place, task])
-            if kind in (ABSENT, NOT_READY, DONE):
-                continue
-            name = [int(active[place]), int(number_of(job, jnp.int32(task)))]
+            name = [int(active[place]), int(numbers[place, task])]
             rows.append([*name, SHOWN[kind], int(priority[place, task])])
             if kind == MIGRANT:
                 migrants.append((int(turn[place, task]), name))

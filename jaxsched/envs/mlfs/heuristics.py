@@ -12,12 +12,12 @@ import numpy as np
 
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.envs.mlfs.environment import MLFS
-from jaxsched.envs.mlfs.jobs import MAX_TASKS, MODELS
+from jaxsched.envs.mlfs.jobs import MODELS
 from jaxsched.envs.mlfs.simulator import cluster as cl
 from jaxsched.envs.mlfs.simulator.cluster import FULL, div
 from jaxsched.envs.mlfs.simulator.placing import Offered, offered
 from jaxsched.envs.mlfs.simulator.selection import LATE, first_least
-from jaxsched.envs.mlfs.simulator.state import NOBODY, State
+from jaxsched.envs.mlfs.simulator.state import NOBODY, State, split
 from jaxsched.envs.mlfs.simulator.tables import Params, jobs_at
 from jaxsched.types import Array, PRNGKey, PyTree
 
@@ -36,9 +36,9 @@ def mlf_host(env: MLFS, params: Params, state: State, offer: Offered) -> Array:
     usable = ~cl.overloaded(cluster, servers)
     ideal = jnp.min(jnp.where(usable[:, None], used, LATE), axis=0)
     distance = jnp.sum((used - ideal) ** 2, axis=-1)
-    if env.use_bw:
-        share = offer.talk.local_share
-        distance += (share - jnp.max(jnp.where(usable, share, 0))) ** 2
+    share = offer.talk.local_share
+    less = share - jnp.max(jnp.where(usable, share, 0))
+    distance += jnp.where(env.use_bw, less**2, 0)
     delay = div(FULL * env.move_work, jnp.maximum(offer.work + env.move_work, 1))
     distance += jnp.where(offer.moves, delay, 0) ** 2
     return first_least(offer.valid, distance)
@@ -53,7 +53,7 @@ def least_loaded(env: MLFS, params: Params, state: State, offer: Offered) -> Arr
 def tiresias_host(env: MLFS, params: Params, state: State, offer: Offered) -> Array:
     """AlexNet and MLP go where most of the job runs already, then to the least loaded."""
     del params
-    of_job = state.running.task // MAX_TASKS == offer.place
+    of_job = split(state.running.task)[0] == offer.place
     count = _by_server(env, state, of_job)
     together = jnp.any(offer.job.model == np.array(SPREAD))
     most = jnp.max(jnp.where(offer.valid, count, -1))
@@ -64,7 +64,7 @@ def tiresias_host(env: MLFS, params: Params, state: State, offer: Offered) -> Ar
 def gandiva_host(env: MLFS, params: Params, state: State, offer: Offered) -> Array:
     """Servers that run jobs of the same size come first."""
     sizes = jobs_at(params, state.episode, state.active.job).num_gpus
-    alike = sizes[state.running.task // MAX_TASKS] == offer.job.num_gpus
+    alike = sizes[split(state.running.task)[0]] == offer.job.num_gpus
     hosts = offer.valid & (_by_server(env, state, alike) > 0)
     among = jnp.where(jnp.any(hosts), hosts, offer.valid)
     return first_least(among, _load(env, state))

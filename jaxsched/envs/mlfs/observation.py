@@ -5,13 +5,13 @@ Axes: ``S`` servers.
 
 import jax.numpy as jnp
 
-from jaxsched.envs.mlfs.jobs import MAX_PARTITIONS, MODELS
+from jaxsched.envs.mlfs.jobs import MODELS
 from jaxsched.envs.mlfs.simulator import cluster as cl
 from jaxsched.envs.mlfs.simulator.cluster import FULL, div
 from jaxsched.envs.mlfs.simulator.placing import Offered
 from jaxsched.envs.mlfs.simulator.priority import progress_of, slots_left
 from jaxsched.envs.mlfs.simulator.rules import Rules
-from jaxsched.envs.mlfs.simulator.state import NOBODY, State
+from jaxsched.envs.mlfs.simulator.state import NOBODY, State, part_of
 from jaxsched.types import Array
 
 DAY_MIN = 1440
@@ -110,7 +110,7 @@ def task_features(rules: Rules, state: State, offer: Offered) -> Array:
     job, place = offer.job, offer.place
     limit, iterations = state.active.limit[place], state.active.iterations[place]
     progress = progress_of(job, iterations, limit)
-    part = offer.task % MAX_PARTITIONS
+    part = part_of(offer.task)
     below = offer.talk.layers - 1 - offer.talk.layer
     since = state.tasks.since[place, offer.task]
     left = slots_left(job, progress.after, job.tail[part], state.slot)

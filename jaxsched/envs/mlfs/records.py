@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.core.evaluation import Recorder
-from jaxsched.core.recorder import JobEvents, gather
+from jaxsched.core.recorder import JobEvents, note_events
 from jaxsched.envs.mlfs.environment import MLFS, StepMetrics
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params, unpack
 from jaxsched.jobs.metrics import Metric
@@ -74,18 +74,18 @@ def recorder(env: MLFS) -> Recorder:
         counters = {name: zero for name in Records._fields[7:]}
         return Records(never, never, never, jobs, jobs, jobs, sent, **counters)
 
-    told = gather(init, _events)
+    return Recorder(init, after_step)
 
-    def update(records: Records, timestep: TimeStep, playing: Array) -> Records:
-        step: StepMetrics = timestep.metrics
-        low = records.sent[1] + jnp.where(playing, step.sent_mb, 0)
-        following: Records = told.update(records, timestep, playing)
-        return following._replace(
-            sent=jnp.stack([records.sent[0] + low // WORD_MB, low % WORD_MB]),
-            slots=jnp.where(playing, step.after, records.slots),
-        )
 
-    return Recorder(init, update)
+def after_step(records: Records, timestep: TimeStep, playing: Array) -> Records:
+    """Records with a step more, where the episode was being played."""
+    step: StepMetrics = timestep.metrics
+    low = records.sent[1] + jnp.where(playing, step.sent_mb, 0)
+    following: Records = note_events(_events, records, timestep, playing)
+    return following._replace(
+        sent=jnp.stack([records.sent[0] + low // WORD_MB, low % WORD_MB]),
+        slots=jnp.where(playing, step.after, records.slots),
+    )
 
 
 def _events(records: Records, timestep: TimeStep) -> JobEvents:

@@ -13,10 +13,11 @@ import pytest
 from jaxsched.core.policies import View
 from jaxsched.envs.mlfs import MLFS
 from jaxsched.envs.mlfs import records as rec
-from jaxsched.envs.mlfs.heuristics import heuristic
+from jaxsched.envs.mlfs.heuristics import HOSTS, heuristic
 from jaxsched.envs.mlfs.jobs import TASK_JOBS
+from jaxsched.envs.mlfs.late_options import padded, shared, with_options
+from jaxsched.envs.mlfs.simulator.dynamics import before_first
 from jaxsched.envs.mlfs.simulator.placing import offered
-from jaxsched.envs.mlfs.simulator.state import empty_state
 from jaxsched.jobs import from_records
 from tests.envs.mlfs import oracle_rules as rules
 from tests.envs.mlfs.oracle import BASELINES, Simulator
@@ -26,7 +27,9 @@ NUM_JOBS = 8
 CHUNK = 128
 MOST_DECISIONS = 2048
 JUNK = (-1, -(2**31), 2**31 - 1)
-QUICK = {"xla_backend_optimization_level": 0}  # compiles fast
+QUICK = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+"""Compiles fast: without the second, a program takes twice as long."""
+MAX_GPUS, MAX_RUNNING = 4, 96  # of the programs that settings share
 COUNTERS = ("finished", "bandwidth_mb", "overloads", "migrations", "evictions", "iterations")
 
 SMALL = {
@@ -47,7 +50,7 @@ TIGHT = {
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     "mixed": {**SMALL, "gpus": (4, 1, 2), "bw_per_server": 20_000},
-    "tight": {**TIGHT, "gpus": (2, 3), "use_mlfc": True, "h_s": 300, "move_mb": 0},
+    "tight": {**TIGHT, "use_mlfc": True, "h_s": 300, "move_mb": 0},
     "window": {**TIGHT, "cpus_per_server": 16, "max_active": 2, "max_offers": 2, "p_s": 60},
     "no_terms": {**TIGHT, "use_urgency": False, "use_deadline": False, "h_r": 1000},
     "no_moves": {
@@ -55,7 +58,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         **{"move_work": 700, "g_d": 300, "alpha": 70, "gamma": 107, "comm_rounds": 174},
     },
     "rl": {
-        **{**TIGHT, "order": "fifo", "reward_mode": "backlog"},
+        **{**TIGHT, "gpus": (2, 3), "order": "fifo", "reward_mode": "backlog"},
         **{"max_offers": 3, "max_slots": 150},
     },
 }
@@ -108,13 +111,15 @@ class Seen(NamedTuple):
     after: Any  # observation after the step
 
 
-def before_first(env, params):
-    """An empty slot before the first: its end is what a reset does, compiled once."""
-    episodes = jnp.arange(env.num_episodes(params))
-    start = empty_state(
-        env.cluster, env.max_active, len(env.rules.classes), params.max_running, jnp.int32(0)
-    )
-    start = start._replace(slot=jnp.int32(-1), pace=jnp.int32(max(env.slot_every - 1, 0)))
+def start_of(env, params, episode=0):
+    """An empty slot before the first, which the next step ends."""
+    start = before_first(env.rules, params, jnp.int32(episode))
+    return start._replace(pace=jnp.int32(max(env.slot_every - 1, 0)))
+
+
+def starts_of(env, params):
+    """Every episode before its first slot; with observation, mask and records."""
+    episodes, start = jnp.arange(env.num_episodes(params)), start_of(env, params)
     seen = jnp.zeros(env.observation_spec().shape, jnp.float32)
     mask = jnp.zeros(env.num_servers + 1, bool)
     carry = start, seen, mask, rec.recorder(env).init(params)
@@ -123,8 +128,9 @@ def before_first(env, params):
 
 
 @partial(jax.jit, static_argnames="env", compiler_options=QUICK)
-def go_on(env, params, carry, choices):
+def go_on(env, options, params, carry, choices):
     """``CHUNK`` steps of every episode; the k-th decision of an episode takes its k-th choice."""
+    env = with_options(env, options) if options else env
     steps = jax.vmap(
         lambda *given: jax.lax.scan(one_step(env, params, *given[1:]), given[0], None, CHUNK)
     )
@@ -132,8 +138,6 @@ def go_on(env, params, carry, choices):
 
 
 def one_step(env, params, rank, instead):
-    policy = heuristic(env)
-
     def step(carry, _):
         state, observation, mask, records = carry
         offer = offered(env.rules, params, state)
@@ -141,10 +145,10 @@ def one_step(env, params, rank, instead):
         turn = rank[which] % jnp.maximum(jnp.sum(offer.valid), 1)
         legal = jnp.argmax(jnp.cumsum(offer.valid) > turn)
         action = jnp.where(instead[which] == LEGAL, legal, instead[which])
-        best, _ = policy.act((), (), View(observation, mask, state, params), jax.random.key(0))
+        best = HOSTS[env.order](env, params, state, offer)
         action = jnp.where(instead[which] == HEURISTIC, best, action)
         after, timestep = env.step(jax.random.key(0), state, action, params)
-        records = rec.recorder(env).update(records, timestep, jnp.bool_(True))
+        records = rec.after_step(records, timestep, jnp.bool_(True))
         seen = Seen(
             timestep.metrics.decides,
             state.slot,
@@ -166,10 +170,16 @@ def one_step(env, params, rank, instead):
 
 
 def played(env, params, choices):
-    """All steps of all episodes and at least one more, and the records."""
-    carry, parts = before_first(env, params), []
+    """All steps of all episodes and at least one more, and the records.
+
+    From offer to offer settings of one size share a program; at a pace it is the setting's own, as
+    users compile it.
+    """
+    env, options = (env, {}) if env.slot_every else shared(env, MAX_GPUS)
+    params = params if env.slot_every else padded(params, params.max_jobs, MAX_RUNNING)
+    carry, parts = starts_of(env, params), []
     while not parts or not parts[-1].done[:, -2].all():
-        carry, seen = go_on(env, params, carry, choices)
+        carry, seen = go_on(env, options, params, carry, choices)
         parts.append(jax.tree.map(np.asarray, seen))
         assert len(parts) < 100
     records = jax.tree.map(np.asarray, carry[-1])
@@ -396,7 +406,7 @@ def play_heuristic(env, params):
             records = recorder.update(records, timestep, jnp.bool_(True))
             return state, records, timestep.done
 
-        state, _ = env.reset(jax.random.key(0), params, episode)
+        state = start_of(env, params)._replace(episode=episode)
         carry = state, recorder.init(params), jnp.bool_(False)
         return jax.lax.while_loop(lambda carry: ~carry[-1], step, carry)[1]
 

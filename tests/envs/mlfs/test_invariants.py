@@ -31,9 +31,9 @@ from tests.envs.mlfs.oracle import Job
 from tests.envs.mlfs.test_env_oracle import (
     QUICK,
     TIGHT,
-    before_first,
     config_of,
     random_tables,
+    starts_of,
     to_params,
 )
 
@@ -103,7 +103,7 @@ def play(name):
     env = MLFS(**SETTINGS[name], slot_every=1)
     tables = tables_of(name, env)
     params = to_params(env, tables)
-    carry, parts, rng = before_first(env, params), [], np.random.default_rng(len(name))
+    carry, parts, rng = starts_of(env, params), [], np.random.default_rng(len(name))
     while not parts or not (parts[-1].terminated | parts[-1].truncated)[:, -9].all():
         ranks = jnp.asarray(rng.integers(0, 2**20, (NUM_TABLES, CHUNK)), jnp.int32)
         carry, part = go_on(env, params, carry, ranks)

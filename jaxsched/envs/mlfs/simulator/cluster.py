@@ -19,7 +19,9 @@ MOST_UTILISATION = 23000  # pm; beyond it counts as this much: four squares fit 
 
 
 class Cluster(NamedTuple):
-    """Servers and thresholds (specification, section 2); static.
+    """Servers and thresholds (specification, section 2).
+
+    All is static, or (``late_options``) arrays but for ``gpus``, from which shapes follow.
 
     Attributes:
       gpus: GPUs of each server.
@@ -29,6 +31,7 @@ class Cluster(NamedTuple):
       flow_rate: MB per minute of one task's communication.
       overload: h_r, pm of any resource above which a server is overloaded.
       busy: h_s, pm; above it on average the cluster is.
+      some_gpus: GPUs of each server, int32 ``[S]``, if these are no more than ``gpus``.
     """
 
     gpus: tuple[int, ...] = (4,) * 5
@@ -38,6 +41,7 @@ class Cluster(NamedTuple):
     flow_rate: int = 10000
     overload: int = 900
     busy: int = 900
+    some_gpus: Array | None = None
 
     @property
     def num_servers(self) -> int:
@@ -50,9 +54,9 @@ class Cluster(NamedTuple):
         return max(self.gpus)
 
     @property
-    def num_gpus(self) -> np.ndarray:
+    def num_gpus(self) -> Any:
         """GPUs of each server, int32 ``[S]``."""
-        return np.array(self.gpus, np.int32)
+        return np.array(self.gpus, np.int32) if self.some_gpus is None else self.some_gpus
 
 
 class Loads(NamedTuple):

@@ -37,9 +37,20 @@ from jaxsched.types import Array
 
 def first_slot(rules: Rules, params: Params, episode: Array) -> State:
     """The idle cluster at the first submission, offers open."""
+    return begin_slot(rules, params, _idle(rules, params, episode))
+
+
+def before_first(rules: Rules, params: Params, episode: Array) -> State:
+    """An empty slot before the first: its end begins the first, as ``first_slot`` does.
+
+    Who steps an environment anyway compiles no second program for the beginning.
+    """
+    return _idle(rules, params, episode)._replace(slot=jnp.int32(-1))
+
+
+def _idle(rules: Rules, params: Params, episode: Array) -> State:
     classes = len(rules.classes)
-    state = empty_state(rules.cluster, rules.window, classes, params.max_running, episode)
-    return begin_slot(rules, params, state)
+    return empty_state(rules.cluster, rules.window, classes, params.max_running, episode)
 
 
 def begin_slot(rules: Rules, params: Params, state: State) -> State:
@@ -88,7 +99,7 @@ def admit(rules: Rules, params: Params, state: State) -> State:
     job = state.admitted + rank
     enters = free & (job < submitted)
     jobs = jobs_at(params, state.episode, jnp.where(enters, job, NOBODY))
-    limit = stop_limit(jobs, jnp.bool_(False)) if rules.use_mlfc else jobs.iterations
+    limit = jnp.where(rules.use_mlfc, stop_limit(jobs, jnp.bool_(False)), jobs.iterations)
     old = state.active
 
     def new(values: Array | int, before: Array) -> Array:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from jaxsched.envs.mlfs.jobs import MAX_PARTITIONS, MAX_TASKS
+from jaxsched.envs.mlfs.jobs import MAX_TASKS
 from jaxsched.envs.mlfs.simulator import cluster as cl
 from jaxsched.envs.mlfs.simulator import graph
 from jaxsched.envs.mlfs.simulator.cluster import FULL, Loads, div
@@ -23,7 +23,9 @@ from jaxsched.envs.mlfs.simulator.state import (
     Active,
     State,
     Tasks,
+    part_of,
     running_tasks,
+    split,
 )
 from jaxsched.envs.mlfs.simulator.tables import Job
 from jaxsched.types import Array
@@ -88,7 +90,7 @@ def run_slot(rules: Rules, jobs: Job, state: State) -> tuple[State, Ended]:
     )
     slot = state.slot + 1
     ended = jnp.where(finished, running.task, rules.window * MAX_TASKS)
-    place = running.task // MAX_TASKS
+    place, inside = split(running.task)
     phase = phase.reshape(-1).at[ended].set(DONE, mode="drop").reshape(phase.shape)
     done = phase == DONE
     woken = (phase == NOT_READY) & graph.ready(jobs, done)
@@ -122,7 +124,7 @@ def run_slot(rules: Rules, jobs: Job, state: State) -> tuple[State, Ended]:
         completed=complete.astype(jnp.int32),
         work=jnp.zeros(rules.window, jnp.int32)
         .at[jnp.where(finished, place, rules.window)]
-        .add(jobs.work[place, running.task % MAX_PARTITIONS], mode="drop"),
+        .add(jobs.work[place, part_of(inside)], mode="drop"),
     )
     state = state._replace(
         slot=slot,

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.envs.mlfs.jobs import MAX_PARTITIONS, MAX_TASKS
+from jaxsched.envs.mlfs.jobs import MAX_TASKS
 from jaxsched.envs.mlfs.simulator import cluster as cl
 from jaxsched.envs.mlfs.simulator.cluster import FULL, Demand, Loads, div, per_mille
 from jaxsched.envs.mlfs.simulator.placing import communication, demand_of, link_load
@@ -24,6 +24,8 @@ from jaxsched.envs.mlfs.simulator.state import (
     State,
     Tasks,
     number_of,
+    part_of,
+    split,
     wave,
 )
 from jaxsched.envs.mlfs.simulator.tables import Job, scalars_at
@@ -51,7 +53,7 @@ class Rows(NamedTuple):
 def rows_of(jobs: Job, active: Active, running: Running, slot: Array) -> Rows:
     """Demands of the running tasks in a slot, zero in free rows."""
     busy = running.task != NOBODY
-    place, task = running.task // MAX_TASKS, running.task % MAX_TASKS
+    place, task = split(running.task)
     job = scalars_at(jobs, place)
     index = active.job[place]
     pm = wave(slot, index, number_of(job, task))
@@ -122,7 +124,7 @@ def leave_overload(rules: Rules, state: State, rows: Rows, loads: Loads) -> tupl
         running, tasks, loads, server, count = at
         row = _migrant(rules, running, rows, priority, loads, server)
         task = running.task[row]
-        place, inside = task // MAX_TASKS, task % MAX_TASKS
+        place, inside = split(task)
         tasks = tasks._replace(
             state=tasks.state.at[place, inside].set(MIGRANT),
             left=tasks.left.at[place, inside].set(running.left[row]),
@@ -238,10 +240,10 @@ def gandiva_moves(
             & (room | ~moved)
         )
         task = running.task[row]
-        place, inside = task // MAX_TASKS, task % MAX_TASKS
+        place, inside = split(task)
         job = jax.tree.map(lambda field: field[place], jobs)
         talk = communication(rules, at.state, job, place, inside)
-        work = job.work[inside % MAX_PARTITIONS]
+        work = job.work[part_of(inside)]
         bandwidth = link_load(rules, work, talk.total_mb - talk.local_mb[to])
         changes = goes & moved
         link = jnp.where(changes, bandwidth, running.bandwidth[row])

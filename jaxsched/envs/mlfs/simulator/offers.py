@@ -27,6 +27,7 @@ from jaxsched.envs.mlfs.simulator.state import (
     Tasks,
     layer_of,
     number_of,
+    split,
     wave,
 )
 from jaxsched.envs.mlfs.simulator.tables import Job, as_columns
@@ -132,6 +133,6 @@ def next_offer(
     )
     on_offer = ((state == WAITING) | (state == MIGRANT)) & room & (priority == highest)
     turn = index + (MAX_TASKS * layer_of(job, index) if rules.order == "graphene" else 0)
-    task = jnp.min(jnp.where(on_offer, turn, LATE)) % MAX_TASKS
+    task = split(jnp.min(jnp.where(on_offer, turn, LATE)))[1]
     there = (highest > NONE) & (offers.made < rules.max_offers)
     return offers._replace(place=jnp.where(there, place, NOBODY), task=jnp.where(there, task, 0))

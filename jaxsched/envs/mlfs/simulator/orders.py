@@ -57,7 +57,7 @@ def graphene(cluster: Cluster, jobs: Job, active: Active, demand: Array) -> Arra
         jobs.gpu_demand,
         jnp.maximum(div(FULL * jobs.cpus, cluster.cpus), div(FULL * jobs.mem, cluster.mem)),
     )
-    share = div(20 * FULL * demand, FULL * int(cluster.num_gpus.sum()))
+    share = div(20 * FULL * demand, FULL * cluster.num_gpus.sum())
     return div(10_000, 10 + hours) + packing + FULL - jnp.minimum(FULL, share)
 
 

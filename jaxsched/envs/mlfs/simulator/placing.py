@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.envs.mlfs.jobs import MAX_PARTITIONS, MAX_TASKS, MAX_WIDTH
+from jaxsched.envs.mlfs.jobs import MAX_TASKS, MAX_WIDTH
 from jaxsched.envs.mlfs.simulator import cluster as cl
 from jaxsched.envs.mlfs.simulator import offers as off
 from jaxsched.envs.mlfs.simulator.cluster import FULL, Demand, div
@@ -26,6 +26,8 @@ from jaxsched.envs.mlfs.simulator.state import (
     layer_of,
     num_layers,
     number_of,
+    part_of,
+    split,
     wave,
 )
 from jaxsched.envs.mlfs.simulator.tables import Job, Params, jobs_at
@@ -87,7 +89,7 @@ class Offered(NamedTuple):
     @property
     def work(self) -> Array:
         """Mmin of one instance at full speed."""
-        return self.job.work[self.task % MAX_PARTITIONS]
+        return self.job.work[part_of(self.task)]
 
     @property
     def moves(self) -> Array:
@@ -142,9 +144,9 @@ def communication(rules: Rules, state: State, job: Job, place: Array, task: Arra
     layers = num_layers(job)
     root, sink = layer == 0, layer == layers - 1
     ends_mb = job.server_mb * (root.astype(jnp.int32) + sink)
-    parents = task - task % MAX_PARTITIONS + (layer - 1) * job.width + np.arange(MAX_WIDTH)
+    parents = task - part_of(task) + (layer - 1) * job.width + np.arange(MAX_WIDTH)
     real = (np.arange(MAX_WIDTH) < job.width) & ~root
-    ran_on = jnp.where(real, state.tasks.server[place][parents % MAX_TASKS], NOBODY)
+    ran_on = jnp.where(real, state.tasks.server[place][split(parents)[1]], NOBODY)
     servers = np.arange(rules.cluster.num_servers)
     there_too = jnp.sum(ran_on == servers[:, None], axis=-1, dtype=jnp.int32)
     home = state.active.home[place]

@@ -5,7 +5,9 @@ Axes: ``A`` jobs, ``K`` = 32 places for tasks, two replicas of ``P`` = 16 partit
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxsched.envs.mlfs.jobs import MAX_PARTITIONS, MAX_TASKS, SVM
 from jaxsched.envs.mlfs.simulator.cluster import FULL, div
@@ -80,15 +82,13 @@ def mlf_priority(
       use_deadline: deadlines count.
     """
     progress = progress_of(jobs, active.iterations, active.limit)
-    urgency: Any = jobs.urgency if use_urgency else 1
+    urgency = jnp.where(use_urgency, jobs.urgency, 1)
     worth = (urgency * progress.ratio)[:, None] * jobs.size
     worth = div(div(worth, jnp.maximum(progress.iteration, 1)[:, None]), FULL)
     left = slots_left(as_columns(jobs), progress.after[:, None], jobs.tail, slot)
-    pressing = jnp.where(left > 0, div(HOUR * FULL, jnp.maximum(left, 1)), 0)
+    pressing = jnp.where((left > 0) & use_deadline, div(HOUR * FULL, jnp.maximum(left, 1)), 0)
     short = div(RESIDUAL_UNIT, jnp.maximum(progress.residual, LEAST_RESIDUAL))
     waited = jnp.where(tasks.state == WAITING, div((slot - tasks.since) * FULL, HOUR), 0)
-    if not use_deadline:
-        pressing = jnp.zeros_like(pressing)
     by_partition = params.g_r * short[:, None] + params.g_d * pressing
     svm = jobs.model == SVM
 
@@ -100,9 +100,9 @@ def mlf_priority(
     enough = div(100 * CAP, jnp.maximum(params.g_w, 1)) + 1  # of a wait for the cap below
     waited = jnp.minimum(waited, enough)
     own = div(spread(by_partition) + params.g_w * waited, 100)
-    worth = over_children(worth[:, None, :], jobs, params.gamma)[:, 0]
     urgent = own.reshape(-1, MAX_TASKS // MAX_PARTITIONS, MAX_PARTITIONS)
-    urgent = over_children(urgent, jobs, params.gamma).reshape(-1, MAX_TASKS)
+    both = over_children(jnp.concatenate([worth[:, None], urgent], axis=1), jobs, params.gamma)
+    worth, urgent = both[:, 0], both[:, 1:].reshape(-1, MAX_TASKS)
     return div(params.alpha * spread(worth) + (100 - params.alpha) * urgent, 100)
 
 
@@ -114,22 +114,22 @@ def over_children(own: Array, jobs: Job, gamma: Array) -> Array:
       jobs: ``[A]``; tasks of SVM have no children.
       gamma: per cent.
     """
-    width = jobs.width[:, None]
-    last = num_layers(jobs) - 1
+    place = np.arange(MAX_PARTITIONS)
+    width = jnp.maximum(jobs.width, 1)[:, None]
+    inner = div(place, width) < num_layers(jobs)[:, None] - 1
+    last_of_layer = place % width == width - 1
+
+    def one(sums: tuple[Array, Array], given: tuple[Array, Array, Array]) -> Any:
+        """From a partition to the one before; sums over its layer so far, and over the next."""
+        layer, children = sums
+        own, inner, begins = given
+        begins = begins[:, None]
+        children = jnp.where(begins, layer, children)
+        total = own + jnp.where(inner[:, None], div(gamma * children, 100), 0)
+        found = jnp.minimum(total, CAP)
+        return (jnp.where(begins, 0, layer) + found, children), found
+
     none = jnp.zeros(own.shape[:-1], jnp.int32)
-    found: list[Array] = [none] * (2 * MAX_PARTITIONS)
-    for place in reversed(range(MAX_PARTITIONS)):
-        pair, four = 2 * (place // 2 + 1), 4 * (place // 4 + 1)
-        children = jnp.where(
-            width == 1,
-            found[place + 1],
-            jnp.where(
-                width == 2,
-                found[pair] + found[pair + 1],
-                found[four] + found[four + 1] + found[four + 2] + found[four + 3],
-            ),
-        )
-        inner = div(jnp.int32(place), jnp.maximum(jobs.width, 1)) < last
-        total = own[..., place] + jnp.where(inner[:, None], div(gamma * children, 100), 0)
-        found[place] = jnp.minimum(total, CAP)
-    return jnp.stack(found[:MAX_PARTITIONS], axis=-1)
+    partitions = jnp.moveaxis(own, -1, 0), inner.T, last_of_layer.T
+    _, found = jax.lax.scan(one, (none, none), partitions, reverse=True)
+    return jnp.moveaxis(found, 0, -1)
