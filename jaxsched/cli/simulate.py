@@ -10,7 +10,6 @@ import typer
 
 from jaxsched.cli.output import BAD_INPUT, check_writable, read_json, write_json
 from jaxsched.errors import JaxschedError
-from jaxsched.systems.cases import with_table
 
 if TYPE_CHECKING:
     from jaxsched.systems.base import System
@@ -71,6 +70,7 @@ def _deliver(
 def _run(path: Path) -> tuple[dict[str, Any] | None, list[str]]:
     """The result of one case file, and the lines that say which tables were refused."""
     from jaxsched.systems import registry
+    from jaxsched.systems.cases import with_table
 
     case = read_json(path)
     if not isinstance(case, Mapping) or not isinstance(case.get("system"), str):
@@ -86,6 +86,8 @@ def _run_each(
     system: "System", entries: Any, key: str, folder: Path
 ) -> tuple[dict[str, Any], list[str]]:
     """The same of a file that lists cases, or tables that must be refused, under ``key``."""
+    from jaxsched.systems.cases import with_table
+
     if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
         raise JaxschedError(f"{key!r} must be a list of objects")
     verdict = "refused" if key == "reject" else "reject"
