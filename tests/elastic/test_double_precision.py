@@ -56,7 +56,7 @@ def describe(leaf):
 def test_heuristics_play(name, policy):
     with jax.enable_x64(True):
         system, env = system_and_env(name)
-        rule = system.rule(policy, env, 5, {})
+        rule = system.heuristic(policy, env, 5, {})
         params = small_params(system, rule.env)
         recorder = system.recorder(rule.env)
         outcome = jax.eval_shape(

@@ -85,7 +85,7 @@ def _run_actions(config: Mapping[str, Any], table: JobTable, actions: list[int])
             "action": action,
         }
         row["terminal"], state, timestep, records = _step(
-            env, state, np.int32(min(max(action, -1), env.void)), params, records
+            env, state, jnp.int32(min(max(action, -1), env.void)), params, records
         )
         row["terminal"] = bool(row["terminal"])
         row |= {"reward": float(timestep.reward), "done": bool(timestep.done)}

@@ -97,7 +97,7 @@ def _run_policy(
     env = DL2Slots(**config.static)
     plan_rule(name, env, **options)  # is there such a policy?
     group = next((group for group in GROUPS if name in group), (name,))
-    rules, number = Rules(group, tuple(options.items())), np.int32(group.index(name))
+    rules, number = Rules(group, tuple(options.items())), jnp.int32(group.index(name))
     params = env.params([table], **config.params)
     state, timestep, records, memory = _reset_slots(env, rules, params)
     slots, done = [], bool(timestep.done)
@@ -179,7 +179,7 @@ def _run_actions(config: Config, table: JobTable, actions: list[int]) -> dict[st
             "mask": np.asarray(timestep.action_mask).astype(int).tolist(),
             "obs": np.asarray(timestep.observation).tolist(),
         }
-        state, timestep, records = _step(env, state, np.int32(action), params, records)
+        state, timestep, records = _step(env, state, jnp.int32(action), params, records)
         row |= {"reward": float(timestep.reward), "done": bool(timestep.done)}
         trajectory.append(row)
         if row["done"]:

@@ -78,7 +78,7 @@ def _run_baseline(config: Config, table: JobTable, name: str) -> dict[str, Any]:
     window = config.baseline_window or max(len(table), 1)
     env = Sched2(**{**config.static, "window": window})
     params = env.params([table], **config.scalars, length=shared_length(len(table)))
-    outcome = _play(env, params, np.int32(numbered(name, config.mode)))  # type: ignore[arg-type]
+    outcome = _play(env, params, jnp.int32(numbered(name, config.mode)))  # type: ignore[arg-type]
     if not bool(outcome.finished[0]):
         raise JaxschedError("the episode did not end within its step bound")
     records = jax.tree.map(np.asarray, outcome.records)
@@ -99,7 +99,7 @@ def _run_actions(config: Config, table: JobTable, actions: list[int]) -> dict[st
             "action": action,
             "obs": np.asarray(timestep.observation).tolist(),
         }
-        state, timestep, records = _step(env, state, np.int32(action), params, records)
+        state, timestep, records = _step(env, state, jnp.int32(action), params, records)
         row |= {
             "reward": float(timestep.reward),
             "done": bool(timestep.terminated),

@@ -8,7 +8,7 @@ mode ``block`` the first job in rank waits until it fits.
 
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree
 
 Mode = Literal["skip", "block"]
-MODES = ("skip", "block")
+MODES = get_args(Mode)
 MAX_DELAYS = 3  # DSIF delays a job at most this often
 LAST = jnp.iinfo(jnp.int32).max
 
@@ -85,15 +85,15 @@ def baseline(name: str, mode: Mode = "skip") -> Policy:
 
 def numbered(name: str, mode: Mode = "skip") -> int:
     """Number of a policy as ``any_baseline`` counts them."""
-    return (BASELINES + REFERENCES).index(baseline(name, mode).name) * len(MODES) + MODES.index(
-        mode
-    )
+    names = BASELINES + REFERENCES
+    return names.index(baseline(name, mode).name) * len(MODES) + MODES.index(mode)
 
 
 @cache
 def any_baseline() -> Policy:
     """All policies in all modes as one, whose weights are a number: compiled once for all."""
-    policies = [baseline(name, mode) for name in BASELINES + REFERENCES for mode in MODES]  # type: ignore[arg-type]
+    names = BASELINES + REFERENCES
+    policies = [baseline(name, mode) for name in names for mode in get_args(Mode)]
 
     def init(params: Params) -> PyTree:
         return tuple(policy.init(params) for policy in policies)

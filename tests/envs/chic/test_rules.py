@@ -134,7 +134,7 @@ def test_rules_end_their_phases_in_any_environment():
     """Their void comes once the allocation is complete, so that it may end the phase."""
     env = Chic(void_outside="inert")
     for name in ("random", "round_robin", "optimus_event", "search"):
-        assert registry.get("chic").rule(name, env, 3, {}).env == Chic()
+        assert registry.get("chic").heuristic(name, env, 3, {}).env == Chic()
 
 
 def test_a_unit_that_does_not_fit():
