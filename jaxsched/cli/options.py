@@ -33,7 +33,7 @@ Part = Annotated[
 ]
 Window = Annotated[
     int | None,
-    typer.Option(min=0, help="Slots that rules see (0: whole queue); the agent's if absent."),
+    typer.Option(min=0, help="Slots that heuristics see (0: whole queue); the agent's."),
 ]
 Mode = Annotated[str | None, typer.Option(help="A job that does not fit: skip it, or block on it.")]
 HeuristicOption = Annotated[
