@@ -1,6 +1,6 @@
 """Metrics of one policy on the test tables, and statistics of two of them.
 
-Axes: ``S`` seeds (one for rules), ``E`` job tables, the same for all policies of a row.
+Axes: ``S`` seeds (one for heuristics), ``E`` job tables, the same for all policies of a row.
 """
 
 from collections.abc import Sequence

@@ -45,9 +45,9 @@ class Files(NamedTuple):
 
 
 class Players(NamedTuple):
-    """Who plays: rules by name (None: all of them) and folders of trained policies."""
+    """Who plays: heuristics by name (None: all of them) and folders of trained policies."""
 
-    rules: list[str] | None
+    heuristics: list[str] | None
     checkpoints: list[Path]
 
 
@@ -70,7 +70,7 @@ def evaluate(
     option: HeuristicOption = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Metrics of one policy (or of all rule-based ones)."""
+    """Metrics of one policy (or of all heuristics)."""
     options = TraceOptions(
         trace_seed, num_traces, num_jobs, cut, mean_gap, load, format, read_part(part)
     )
@@ -96,7 +96,8 @@ def compare(
     context: typer.Context,
     system: System,
     policies: Annotated[
-        str | None, typer.Option(help="Comma-separated rules; all by default, 'none' for none.")
+        str | None,
+        typer.Option(help="Comma-separated heuristics; all by default, or 'none'."),
     ] = None,
     checkpoint: Annotated[
         list[Path] | None, typer.Option(help="Folder of a trained policy (repeat for several).")
@@ -127,19 +128,19 @@ def compare(
         else [present_name("policy", name.strip()) for name in policies.split(",")]
     )
     players = Players([] if policies == "none" else names, checkpoint or [])
-    rules, files = heuristic_options(window, mode, option), Files(json_file, html)
-    _run(context, system, preset, players, trace, options, rules, files)
+    chosen, files = heuristic_options(window, mode, option), Files(json_file, html)
+    _run(context, system, preset, players, trace, options, chosen, files)
 
 
 def _is_path(policy: str, system: str) -> bool:
     from jaxsched.systems import registry
 
-    rules = registry.get(system).policies
-    if policy in rules:
+    known = registry.get(system).policies
+    if policy in known:
         return False
     if not Path(policy).exists():
         raise JaxschedError(
-            f"{system}: unknown policy {policy!r}; known are {', '.join(rules)}, all, or the "
+            f"{system}: unknown policy {policy!r}; known are {', '.join(known)}, all, or the "
             "folder of a trained policy"
         )
     return True
@@ -152,7 +153,7 @@ def _run(
     players: Players,
     trace: str | None,
     options: TraceOptions,
-    rules: dict[str, Any],
+    chosen: dict[str, Any],
     files: Files,
 ) -> None:
     from jaxsched.cli.episodes import resolve
@@ -169,9 +170,9 @@ def _run(
     if preset is not None:
         recipe = system.preset(preset)
         environment, traces = recipe.env, system.recipe_traces(recipe)
-    names = system.usual_policies() if players.rules is None else players.rules
+    names = system.usual_policies() if players.heuristics is None else players.heuristics
     for name in names:
-        system.heuristic(name, environment, 1, rules)  # refuse bad names before any work
+        system.heuristic(name, environment, 1, chosen)  # refuse bad names before any work
     usual = options
     if trace is None and options.num_traces is None:
         usual = options._replace(num_traces=traces.num_test)
@@ -179,7 +180,7 @@ def _run(
     learned = []
     for path in players.checkpoints:
         learned.append(saved_policies.load(path, system)[0])
-    clusters = {system.facts(policy.env, rules)["cluster"] for policy in learned}
+    clusters = {system.facts(policy.env, chosen)["cluster"] for policy in learned}
     if len(clusters) > 1:
         raise JaxschedError("the trained policies are for clusters of different sizes")
     environment = learned[0].env if learned else environment
@@ -187,8 +188,8 @@ def _run(
         system,
         episodes.tables,
         episodes.source,
-        options=rules,
-        facts=facts_of(system, environment, episodes, rules),
+        options=chosen,
+        facts=facts_of(system, environment, episodes, chosen),
         command=as_typed(context, without=("json_file", "html")),
     )
     out = console()
@@ -210,14 +211,14 @@ def _run(
 
 
 def facts_of(
-    system: Any, environment: Any, episodes: "Episodes", rules: dict[str, Any]
+    system: Any, environment: Any, episodes: "Episodes", chosen: dict[str, Any]
 ) -> dict[str, Any]:
     """What the table and the report say about the set-up."""
     from jaxsched.jobs import digest_tables
     from jaxsched.runs.directory import facts
 
     here = facts()
-    own = system.facts(environment, rules)
+    own = system.facts(environment, chosen)
     return {
         "cluster": own.pop("cluster"),
         "test traces": episodes.source,

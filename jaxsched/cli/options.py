@@ -45,7 +45,9 @@ Part = Annotated[
 Window = Annotated[
     int | None,
     typer.Option(
-        min=0, max=LARGEST, help="Slots that rules see (0: whole queue); the agent's if absent."
+        min=0,
+        max=LARGEST,
+        help="Slots that heuristics see (0: whole queue); the agent's if absent.",
     ),
 ]
 Mode = Annotated[str | None, typer.Option(help="A job that does not fit: skip it, or block on it.")]

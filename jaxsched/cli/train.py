@@ -209,7 +209,7 @@ def _test(
     config: dict[str, Any],
     command: str,
 ) -> dict[str, Any]:
-    """Compare the best policy of each seed with every rule on the test traces."""
+    """Compare the best policy of each seed with every heuristic on the test traces."""
     from jaxsched.cli.compare import facts_of
     from jaxsched.results import comparison
 

@@ -63,7 +63,7 @@ class Series(TypedDict):
 class LearningCurve(TypedDict):
     """Evaluation during training; ``metric`` names the metric that ``y`` measures.
 
-    ``levels`` maps rule-based policies to their value on the traces of the evaluations; without it
+    ``levels`` maps heuristics to their value on the traces of the evaluations; without it
     their means over the comparison's episodes are drawn.
     """
 

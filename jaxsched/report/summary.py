@@ -186,8 +186,8 @@ class Summary:
             return Verdict("There is nothing to compare here: no baseline was run.", "", None)
         lead = f"Best baseline in {label}: {baselines[0]['name']}, {self._with_unit(baselines[0])}."
         detail = "No learned policy is part of this comparison."
-        for rule in references:
-            detail += f" The reference policy {rule['name']} reaches {self._with_unit(rule)}."
+        for policy in references:
+            detail += f" The reference policy {policy['name']} reaches {self._with_unit(policy)}."
         return Verdict(lead, detail, None)
 
     def _verdict_against(
@@ -225,9 +225,9 @@ class Summary:
     def _against_references(self, best: Policy, references: list[Policy]) -> str:
         sentences = []
         digits = self.metrics[self.primary]["digits"]
-        for rule in references:
-            lead = self.advantage(best, rule, self.primary)
-            name = f"the reference policy {rule['name']} ({self._with_unit(rule)})"
+        for policy in references:
+            lead = self.advantage(best, policy, self.primary)
+            name = f"the reference policy {policy['name']} ({self._with_unit(policy)})"
             if not lead.excludes(0.0):
                 sentences.append(f"It is not clearly different from {name}.")
                 continue

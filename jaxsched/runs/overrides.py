@@ -37,7 +37,7 @@ def override(recipe: Recipe, assignments: Sequence[str]) -> Recipe:
 
 
 def read_options(assignments: Sequence[str]) -> dict[str, Any]:
-    """Options of an environment or of rules from ``name=value`` each; values as in JSON, or words.
+    """Options of an environment or of heuristics, ``name=value`` each; values as in JSON, or words.
 
     Raises:
       JaxschedError: one is not of that form.

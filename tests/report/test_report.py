@@ -361,3 +361,29 @@ def test_ticks_are_round():
 def test_smoothing_keeps_length_and_means():
     assert smooth([1.0, 4.0, 1.0, 4.0], 3).tolist() == [2.5, 2.0, 3.0, 2.5]
     assert smooth([1.0, 2.0], 1).tolist() == [1.0, 2.0]
+
+
+def test_stored_comparisons_with_former_words_are_read():
+    path = Path(__file__).parents[2] / "benchmarks" / "results" / "sched2_quick_cpu2.json"
+    stored = json.loads(path.read_text())
+    kinds = {policy["name"]: policy["kind"] for policy in stored["policies"]}
+    assert kinds["strict"] == "yardstick"
+    read = check(stored)
+    assert [p["name"] for p in Summary(read, resamples=50).of_kind("reference")] == ["strict"]
+    assert kinds == {policy["name"]: policy["kind"] for policy in stored["policies"]}
+    assert 'class="reference c-reference0"' in render_html(stored)
+
+
+def test_own_figures_are_checked():
+    words = {"queue": {"title": "Q", "note": ""}}
+    group = {"title": "Times", "note": "", "metrics": ["avg_jct", "makespan"]}
+    good = {**SMALL, "figures": {"curves": words, "groups": [group]}}
+    assert check(good) is good
+    assert "<h2>Times</h2>" in render_html(good)
+    for figures, message in (
+        ({"groups": [{"title": "Times", "metrics": []}]}, "groups.0.: 'note' is missing"),
+        ({"curves": {"queue": "long"}}, "figures.curves.'queue'.: found str"),
+        ([], "figures: found list"),
+    ):
+        with pytest.raises(JaxschedError, match=message):
+            check({**SMALL, "figures": figures})

@@ -132,7 +132,7 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
         return chosen
 
     def facts(self, env: MLFS, options: Mapping[str, Any]) -> dict[str, str]:
-        """The cluster, what a slot can see and decide, and whether rules play with MLF-C."""
+        """The cluster, what a slot can see and decide, and whether heuristics play with MLF-C."""
         chosen = self.checked_options(options)
         alike = [f"{count} servers of {gpus} GPUs" for gpus, count in Counter(env.gpus).items()]
         return {
@@ -140,7 +140,7 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
             f"{env.mem_per_server} GB",
             "window": f"{env.max_active} jobs",
             "slot": f"{SLOT_S} s, at most {env.max_offers} decisions",
-            "MLF-C": "with every rule" if chosen["mlfc"] else "with mlf_hc only",
+            "MLF-C": "with every heuristic" if chosen["mlfc"] else "with mlf_hc only",
         }
 
     def gantt_cluster(self, env: MLFS) -> None:

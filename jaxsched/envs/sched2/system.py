@@ -90,13 +90,13 @@ class Sched2System(System[Sched2, Params, Recipe]):
         return Heuristic(replace(env, window=window), baseline(name, chosen["mode"]))
 
     def facts(self, env: Sched2, options: Mapping[str, Any]) -> dict[str, str]:
-        """Cluster, slots that rules see, and what a job that does not fit does."""
+        """Cluster, slots that heuristics see, and what a job that does not fit does."""
         chosen = self.checked_options(options)
         window = env.window if chosen["window"] is None else chosen["window"]
         skips = chosen["mode"] == "skip"
         return {
             "cluster": f"{env.num_servers} servers x {env.gpus_per_server} GPUs",
-            "rules choose from": f"{window} oldest jobs" if window else "the whole queue",
+            "heuristics choose from": f"{window} oldest jobs" if window else "the whole queue",
             "a job that does not fit": "is skipped" if skips else "blocks the queue",
         }
 

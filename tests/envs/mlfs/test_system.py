@@ -183,7 +183,7 @@ def test_facts_tell_cluster_and_control():
     large = SYSTEM.environment(**CLUSTERS["large"])
     assert "321 servers of 2 GPUs and 229 servers of 8 GPUs" in SYSTEM.facts(large, {})["cluster"]
     told = [SYSTEM.facts(SMALL, {"mlfc": on})["MLF-C"] for on in (False, True)]
-    assert told == ["with mlf_hc only", "with every rule"]
+    assert told == ["with mlf_hc only", "with every heuristic"]
 
 
 def test_clusters_have_the_papers_gpus():
