@@ -184,7 +184,7 @@ def _snapshot(params: Params, state: State) -> dict[str, Any]:
     """Migrants and priorities at the beginning of a slot."""
     active = np.asarray(state.active.job)
     jobs = unpack(np.asarray(params.rows)[active])  # a case is the first episode
-    numbers = np.asarray(number_of(as_columns(jobs), np.arange(MAX_TASKS)))
+    numbers = np.asarray(number_of(as_columns(jobs), jnp.arange(MAX_TASKS)))
     phase, priority = np.asarray(state.tasks.state), np.asarray(state.tasks.priority)
     turn = np.asarray(state.tasks.since)
     shown = (active != NOBODY)[:, None] & np.isin(phase, list(SHOWN))

@@ -7,6 +7,7 @@ these, as arrays, back into it. Axes: ``S`` servers, ``G`` GPUs of a server.
 """
 
 from dataclasses import fields
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,7 +26,7 @@ LATE = tuple(
 )
 """Options that a program can read; the weights and ``comm_rounds`` act through ``Params`` only."""
 
-Options = dict[str, Array]
+Options = dict[str, Any]
 """Values of ``LATE``, and under "gpus" the GPUs of each server, int32 ``[S]``."""
 
 
