@@ -324,7 +324,7 @@ def test_spaces_are_bounded():
         assert np.isfinite([spec.minimum, spec.maximum]).all()
     latest = np.float32(NEVER - 1) / np.float32(86400)
     assert specs.observation.jobs.maximum >= latest >= ENV.num_servers * ENV.gpus_per_server / 64
-    act = SYSTEM.rule("random", ENV, 10, {}).policy.act
+    act = SYSTEM.heuristic("random", ENV, 10, {}).policy.act
     drawn = jax.vmap(lambda key: act((), (), None, key)[0])(jax.random.split(KEY, 500))
     for name, spec in specs.action.items():
         assert (spec.minimum, spec.maximum) == (-1.0, 1.0)
