@@ -87,7 +87,7 @@ class MadeUpLab(Lab):
     def load_factor(self, tables):
         return 0.5 if "das-2" in tables[0].name else 1.0
 
-    def rule(self, name, env, tables, *, params=()):
+    def heuristic(self, name, env, tables, *, params=()):
         return made_up({"random": 2.0, "lazy": 3.0}.get(name, 1.0), 1.0, episodes=len(tables))
 
 

@@ -64,14 +64,14 @@ def cost_of(state, action):
 
 
 def starts(states):
-    return jax.vmap(lambda state: first_candidate(ENV, real_slots(state)))(states)
+    return jax.jit(jax.vmap(lambda state: first_candidate(ENV, real_slots(state))))(states)
 
 
 def test_the_start_is_first_come_first_served_first_fit(states):
     rule = baseline("fifo_firstfit", ENV)
     act = jax.vmap(lambda state: rule.act((), (), View(None, None, state, PARAMS), None)[0])
     start = starts(states)
-    np.testing.assert_array_equal(cost_of(states, start), cost_of(states, act(states)))
+    np.testing.assert_array_equal(cost_of(states, start), cost_of(states, jax.jit(act)(states)))
     assert all(part.min() >= -4 and part.max() <= 0 for part in jax.tree.leaves(start))
     real = np.asarray(jax.vmap(real_slots)(states))
     assert (np.asarray(start["priority"])[real] > -1).all()
@@ -124,8 +124,9 @@ def test_policies_read_the_state(states):
     state = jax.tree.map(lambda x: x[1], states)
     key = jax.random.key(5)
     policy = searcher("mosa", ENV)
-    action, memory = policy.act((), (), View(None, None, state, PARAMS), key)
-    jax.tree.map(np.testing.assert_array_equal, action, mosa(ENV, state, PARAMS, key))
+    action, memory = jax.jit(policy.act)((), (), View(None, None, state, PARAMS), key)
+    expected = jax.jit(partial(mosa, ENV))(state, PARAMS, key)
+    jax.tree.map(np.testing.assert_array_equal, action, expected)
     assert policy.privileged and memory == ()
 
 

@@ -35,6 +35,7 @@ TABLES = 4
 PARAMS = params_of(ENV, TABLES, jobs=16)
 SMALL = DASNetwork(width=8, heads=2, history=2, walk_length=4)
 KEY = jax.random.key(0)
+reset = jax.jit(ENV.reset)
 
 
 # Kinds
@@ -83,11 +84,11 @@ def test_unknown_kinds_are_refused(kind, says):
 
 @pytest.mark.parametrize("kind", ["linear", "dl2", "das:variant=DA,width=8,heads=2"])
 def test_policies_play_the_plain_environment(kind):
-    weights = SYSTEM.init_weights(ENV, kind, PARAMS)
+    weights = jax.jit(lambda: SYSTEM.init_weights(ENV, kind, PARAMS))()
     policy = SYSTEM.network_policy(ENV, kind, "mine", "greedy")
-    state, seen = ENV.reset(KEY, PARAMS, jnp.int32(0))
+    state, seen = reset(KEY, PARAMS, jnp.int32(0))
     view = View(seen.observation, seen.action_mask, state, PARAMS)
-    action, _ = policy.act(weights, policy.init(PARAMS), view, KEY)
+    action, _ = jax.jit(policy.act)(weights, policy.init(PARAMS), view, KEY)
     assert policy.name == "mine" and not policy.privileged
     assert {name: part.shape for name, part in action.items()} == {
         "priority": (N,),
@@ -149,7 +150,7 @@ def test_labels_are_what_the_rule_does(rule, remembers):
 
 def test_jobs_that_can_be_placed():
     """Free GPUs are (3, 1, 0, ...): the first job fits on two machines, the second one nowhere."""
-    state, seen = ENV.reset(KEY, PARAMS, jnp.int32(1))
+    state, seen = reset(KEY, PARAMS, jnp.int32(1))
     observation = seen.observation
     size, machines = observation.real.size, observation.machines.shape[0]
     rows = np.zeros((size, 5), "f4")
@@ -165,12 +166,12 @@ def test_jobs_that_can_be_placed():
 
 
 def test_teachers_of_first_come_first_served_give_the_papers_priorities():
-    state, seen = ENV.reset(KEY, PARAMS, jnp.int32(1))
+    state, seen = reset(KEY, PARAMS, jnp.int32(1))
     view = View(seen.observation, seen.action_mask, state, PARAMS)
     for rule, expected in (("fifo_firstfit", -np.arange(N) / N), ("drf_firstfit", None)):
         teacher = teacher_of(rule, "dl2", ENV, DASNetwork())
-        action, _ = teacher.act((), (), view, KEY)
-        plain, _ = baseline(rule, ENV).act((), (), view, KEY)
+        action, _ = jax.jit(teacher.act)((), (), view, KEY)
+        plain, _ = jax.jit(baseline(rule, ENV).act)((), (), view, KEY)
         wanted = squeezed(plain, seen.observation.real)
         np.testing.assert_array_equal(action["affinity"], wanted["affinity"])
         wanted = wanted["priority"] if expected is None else expected
@@ -237,7 +238,7 @@ def test_critics_are_blind_to_dummies(junk):
         (StateValue(ENV), seen, remembered(dirty)),
     )
     for network, one, other in critics:
-        weights = network.init(KEY, one)
+        weights = jax.jit(network.init)(KEY, one)
         value = jax.jit(jax.value_and_grad(lambda w, x, n=network: jnp.sum(n.apply(w, x) ** 2)))
         (a, gradient), (b, same) = value(weights, one), value(weights, other)
         assert a == b and np.isfinite(a)
@@ -324,7 +325,7 @@ def test_spaces_are_bounded():
         assert np.isfinite([spec.minimum, spec.maximum]).all()
     latest = np.float32(NEVER - 1) / np.float32(86400)
     assert specs.observation.jobs.maximum >= latest >= ENV.num_servers * ENV.gpus_per_server / 64
-    act = SYSTEM.rule("random", ENV, 10, {}).policy.act
+    act = SYSTEM.heuristic("random", ENV, 10, {}).policy.act
     drawn = jax.vmap(lambda key: act((), (), None, key)[0])(jax.random.split(KEY, 500))
     for name, spec in specs.action.items():
         assert (spec.minimum, spec.maximum) == (-1.0, 1.0)

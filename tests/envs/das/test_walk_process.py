@@ -206,16 +206,19 @@ def test_golden_in_float32(path):
         graph = wp.machine_graph(jobs, machines, config["rho"], config["product"])
         return wp.kernel_features(graph, config["beta"], 16, "centred", "node")
 
-    past = features_of(given["shat_hist"], given["sc_hist"]) * given["valid"][..., None, None]
-    residual = (given["Y"] - given["mean_hist"]) * given["valid"][..., None]
-    seen = jax.tree.map(lambda x: jnp.sum(x, axis=0), wp.evidence(past, residual))
-    weights = wp.posterior(seen, jnp.float32(config["sigma2"]))
-    features = features_of(given["shat"], given["sc"])
-    mean = wp.predict(weights, features, given["mean_now"])
-    log_prob, entropy = wp.log_density(weights, features, mean, given["action"])
-    got = {"mean": mean, "log_prob": log_prob, "entropy": entropy}
-    got["cov"] = wp.latent_covariance(weights, features)
-    for name, value in got.items():
+    @jax.jit
+    def predicted(given):
+        past = features_of(given["shat_hist"], given["sc_hist"]) * given["valid"][..., None, None]
+        residual = (given["Y"] - given["mean_hist"]) * given["valid"][..., None]
+        seen = jax.tree.map(lambda x: jnp.sum(x, axis=0), wp.evidence(past, residual))
+        weights = wp.posterior(seen, jnp.float32(config["sigma2"]))
+        features = features_of(given["shat"], given["sc"])
+        mean = wp.predict(weights, features, given["mean_now"])
+        log_prob, entropy = wp.log_density(weights, features, mean, given["action"])
+        covariance = wp.latent_covariance(weights, features)
+        return {"mean": mean, "log_prob": log_prob, "entropy": entropy, "cov": covariance}
+
+    for name, value in predicted(given).items():
         np.testing.assert_allclose(value, case["expect"][name], atol=5e-4, err_msg=name)
 
 
