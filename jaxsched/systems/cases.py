@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import jax
-import numpy as np
 
 from jaxsched.errors import JaxschedError
 
@@ -112,7 +111,7 @@ def bounded_programs(
         def call(*arguments: Any) -> Result:
             static, traced = arguments[:num_static], arguments[num_static:]
             leaves, structure = jax.tree.flatten(traced)
-            shapes = tuple((np.shape(leaf), jax.dtypes.result_type(leaf)) for leaf in leaves)
+            shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
             result: Result = compiled(static, (structure, shapes))(*traced)
             return result
 

@@ -100,20 +100,22 @@ def _episode(
     common, options = shared(env, _in_steps(max(env.gpus), GPUS))
     state = before_first(common.rules, params, jnp.int32(0))
     step = partial(_step, common, options, params)
-    nothing, records = (jnp.int32(0), jnp.bool_(False)), rec.recorder(common).init(params)
+    nothing, records = (np.int32(0), np.bool_(False)), rec.recorder(common).init(params)
     _, state, timestep, records = step(state, *nothing, records)
     trajectory: list[dict[str, Any]] = []
     snapshots = [_snapshot(params, state)]
-    while not timestep.done:
+    done = bool(timestep.done)
+    while not done:
         count, before = len(trajectory), int(state.slot)
-        listed = jnp.int32(actions[count] if count < len(actions) else 0)
-        is_listed = jnp.bool_(count < len(actions))
+        listed = np.int32(actions[count] if count < len(actions) else 0)
+        is_listed = np.bool_(count < len(actions))
         row, state, timestep, records = step(state, listed, is_listed, records)
+        done = bool(timestep.terminated) or bool(timestep.truncated)
         if timestep.metrics.decides:
             trajectory.append(_row(count, row))
         trajectory[-1]["reward"] += float(timestep.reward)
-        trajectory[-1]["done"] = bool(timestep.done)
-        if int(state.slot) != before and not timestep.done:
+        trajectory[-1]["done"] = done
+        if int(state.slot) != before and not done:
             snapshots.append(_snapshot(params, state))
     batched = jax.tree.map(lambda x: np.asarray(x)[None], records)
     found = rec.summarise(env, params, np.zeros(1, int), batched)
