@@ -177,11 +177,14 @@ def test_a_finished_run_is_not_trained_again(run, trace):
     assert json.loads((run / "comparison.json").read_text())["policies"] == before
 
 
-def test_throughput_is_measured(tmp_path):
+@pytest.mark.parametrize("figure", ["environment", pytest.param("policy", marks=pytest.mark.slow)])
+def test_throughput_is_measured(figure, tmp_path):
     values = tmp_path / "values.json"
     assert main(["bench", "throughput", "--system", "das", "--batch", "2", "--repeats", "1",
+                 "--figure", figure, "--option", "window=4", "--budget", "4",
                  "--json", str(values)]) == 0  # fmt: skip
-    assert json.loads(values.read_text())
+    rows = json.loads(values.read_text())["rows"]
+    assert {row["figure"] for row in rows} == {figure}
 
 
 def test_there_is_nothing_to_hand_over(run, tmp_path, capsys):
