@@ -181,7 +181,7 @@ def test_a_finished_run_is_not_trained_again(run, trace):
 def test_throughput_is_measured(figure, tmp_path):
     values = tmp_path / "values.json"
     assert main(["bench", "throughput", "--system", "das", "--batch", "2", "--repeats", "1",
-                 "--figure", figure, "--option", "window=4", "--budget", "4",
+                 "--figure", figure, "--option", "window=4", "--budget", "60",
                  "--json", str(values)]) == 0  # fmt: skip
     rows = json.loads(values.read_text())["rows"]
     assert {row["figure"] for row in rows} == {figure}
