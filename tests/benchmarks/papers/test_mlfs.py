@@ -427,6 +427,7 @@ def test_scheduler_time(tmp_path, monkeypatch, fifo):
     drawn(tmp_path, outcome)
 
 
+@pytest.mark.slow
 def test_environment_speed(tmp_path, monkeypatch, fifo):
     monkeypatch.setattr(speed, "QUICK_BATCHES", (2,))
     monkeypatch.setattr(speed, "QUICK_STEPS", 16)

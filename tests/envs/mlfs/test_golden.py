@@ -32,9 +32,9 @@ def result(name):
     return simulate(CASES[name])
 
 
-ALWAYS = ("mlf_h", "gandiva", "tiresias", "use_migration")
+ALWAYS = ("mlf_h",)
 """Each run compiles an environment of its own. The other policies and switches are compared with
-the oracle (``test_mlfs_env_oracle.py``), which reproduces all cases (``test_mlfs_oracle.py``)."""
+the oracle (``test_env_oracle.py``), which reproduces all cases (``test_oracle.py``)."""
 
 
 def test_every_kind_is_there():
