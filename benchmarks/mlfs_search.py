@@ -23,11 +23,11 @@ from benchmarks.scripts import exit_status
 LOADS = (1, 2, 3)
 SEED = 300
 CHOICES = {
-    "alpha": (0, 10, 20, 30, 60, 90),
-    "gamma": (0, 0, 5, 10, 80),
-    "g_d": (0, 1, 3, 10, 30),
-    "g_r": (30, 300, 1000),
-    "g_w": (0, 1, 3, 10, 35),
+    "importance_share": (0, 10, 20, 30, 60, 90),
+    "children_share": (0, 0, 5, 10, 80),
+    "deadline_weight": (0, 1, 3, 10, 30),
+    "remaining_weight": (30, 300, 1000),
+    "waiting_weight": (0, 1, 3, 10, 35),
 }
 METRICS = ("avg_jct", "return", "deadline_ratio")
 CLOSE = 0.001

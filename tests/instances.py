@@ -169,7 +169,7 @@ def mlfs(**options: Any) -> Instance:
     cluster = {"gpus": (2, 1), "cpus_per_server": 8, "mem_per_server": 64, "max_active": 3}
     env = system.environment(**cluster, max_offers=4, max_slots=90, **options)
     params = env.params(mlfs_tables(0))
-    other = env.params(mlfs_tables(1), g_d=300, alpha=50, b3=0.5)
+    other = env.params(mlfs_tables(1), deadline_weight=300, importance_share=50, traffic_cost=0.5)
     return Instance(system, env, params, other, replace(env, max_active=4))
 
 
@@ -187,7 +187,7 @@ INSTANCES: dict[str, dict[str, Callable[[], Instance]]] = {
     },
     "das": {
         "paper": das,
-        "events": partial(das, events_per_step=1, reward_mode="dense"),
+        "events": partial(das, events_per_step=1, reward="dense"),
         "random": partial(das, sampling="random", on_no_fit="block"),
     },
     "chic": {"paper": chic, "pair": partial(chic, pair=True, free_choice=True)},

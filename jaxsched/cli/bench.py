@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jaxsched.cli.options import LARGEST, present_assignments
+from jaxsched.cli.options import LARGEST, present_assignments, present_settings
 from jaxsched.cli.output import check_writable, console, write_json
 from jaxsched.errors import JaxschedError
 
@@ -71,12 +71,12 @@ def bench(
     from jaxsched.runs.overrides import read_options
     from jaxsched.systems import registry
 
-    registry.get(system)
+    renamed = registry.get(system).renamed_options
     if kind == "training":
         result = training_speed(
             system,
             preset=preset or "paper",
-            overrides=tuple(present_assignments("setting", settings)),
+            overrides=tuple(present_settings(settings, renamed)),
             repeats=repeats or REPEATS,
             updates_per_repeat=updates,
             warm_up_updates=warm_up,
@@ -90,7 +90,7 @@ def bench(
             system,
             preset=preset,
             figures=figure or FIGURES,
-            options=read_options(present_assignments("option", option)),
+            options=read_options(present_assignments("option", option, renamed)),
             peers=peers or peer_python is not None,
             peer_python=None if peer_python is None else str(peer_python),
             budget=Budget(budget or ROW_S, QUICK_S if quick else math.inf),

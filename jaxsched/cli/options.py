@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -61,27 +61,42 @@ GENERATED_JOBS = 10_000  # of a workload like a cluster's that is not cut into e
 
 RENAMED: dict[str, dict[str, str]] = {"policy": {}, "option": {}, "setting": {}}
 """Old spellings on the command line and the present ones: names of policies, of options before the
-``=`` of ``--option``, and dotted paths before that of ``--set``."""
+``=`` of ``--option``, and dotted paths before that of ``--set``. Old names of environment options
+are the systems' own: ``System.renamed_options``."""
 
 
-def present_name(kind: str, name: str) -> str:
+def present_name(kind: str, name: str, renamed: Mapping[str, str] | None = None) -> str:
     """A name as it is spelt today; an old spelling is said on standard error, in one line.
 
     Args:
       kind: a key of ``RENAMED``.
       name: as it was typed.
+      renamed: old spellings of a system's own and the present ones.
     """
-    present = RENAMED[kind].get(name)
+    present = (RENAMED[kind] | dict(renamed or {})).get(name)
     if present is None:
         return name
     print(f"jaxsched: the {kind} {name!r} is now spelt {present!r}", file=sys.stderr)
     return present
 
 
-def present_assignments(kind: str, assignments: Iterable[str] | None) -> list[str]:
+def present_assignments(
+    kind: str, assignments: Iterable[str] | None, renamed: Mapping[str, str] | None = None
+) -> list[str]:
     """``name=value`` each, the names as they are spelt today; see ``present_name``."""
     parts = (assignment.partition("=") for assignment in assignments or ())
-    return [f"{present_name(kind, name)}{sign}{value}" for name, sign, value in parts]
+    return [f"{present_name(kind, name, renamed)}{sign}{value}" for name, sign, value in parts]
+
+
+def present_settings(assignments: Iterable[str] | None, options: Mapping[str, str]) -> list[str]:
+    """What was given with ``--set``, as it is spelt today.
+
+    Args:
+      assignments: ``path=value`` each.
+      options: of the system's environment, old names and present ones.
+    """
+    paths = {f"env.{old}": f"env.{present}" for old, present in options.items()}
+    return present_assignments("setting", assignments, paths)
 
 
 class TraceOptions(NamedTuple):

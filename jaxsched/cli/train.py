@@ -21,7 +21,7 @@ from jaxsched.cli.options import (
     TraceOptions,
     TraceSeed,
     as_typed,
-    present_assignments,
+    present_settings,
 )
 from jaxsched.cli.output import STOPPED, console, write_json
 from jaxsched.errors import JaxschedError
@@ -80,7 +80,7 @@ def train(
     from jaxsched.systems import registry
 
     chosen = registry.get(system)
-    overrides = present_assignments("setting", settings)
+    overrides = present_settings(settings, chosen.renamed_options)
     recipe = override(chosen.preset(preset), overrides)
     options = TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format)
     sets = _sets(chosen, recipe, trace, test_trace, options)

@@ -66,6 +66,7 @@ class System(ABC, Generic[E, P, R]):
       environment_type: a frozen dataclass that is an ``Environment``; its fields are the options.
       primary_metric: what policies are chosen and judged by, one of ``metrics``.
       policies: heuristics by name, in the order of tables.
+      renamed_options: environment options of before -> as they are spelt today.
       title: one line.
       source: the paper.
       metrics: names of metrics, in the order of tables.
@@ -82,6 +83,7 @@ class System(ABC, Generic[E, P, R]):
     primary_metric: str
     policies: Mapping[str, PolicyInfo]
 
+    renamed_options: Mapping[str, str] = {}
     title: str = ""
     source: str = ""
     metrics: tuple[str, ...] = STANDARD
@@ -128,6 +130,15 @@ class System(ABC, Generic[E, P, R]):
                     f"{', '.join(known)}"
                 )
         return self.environment_type(**options)
+
+    def saved_environment(self, options: Mapping[str, Any]) -> E:
+        """An environment with options as they were saved, also under names of before.
+
+        Raises:
+          JaxschedError: no such option, or a bad value.
+        """
+        present = {self.renamed_options.get(name, name): options[name] for name in options}
+        return self.environment(**present)
 
     def environment_options(self, env: Environment) -> dict[str, Any]:
         """The static options of an environment, JSON-able."""

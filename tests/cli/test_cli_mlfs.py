@@ -96,3 +96,21 @@ def test_bad_input_is_refused_in_one_line(arguments, says, capsys):
     assert main(arguments) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1 and says in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "old", "present"),
+    [
+        (["train", "mlfs", "--set", "env.h_r=0"], "env.h_r", "env.overload_threshold"),
+        (["train", "das", "--set", "env.reward_mode=0"], "env.reward_mode", "env.reward"),
+        (["bench", "throughput", "--system", "mlfs", "--option", "h_r=0"], "h_r",
+         "overload_threshold"),
+        (["bench", "training", "--system", "mlfs", "--set", "env.h_r=0"], "env.h_r",
+         "env.overload_threshold"),
+    ],
+)  # fmt: skip
+def test_old_names_of_options_are_understood_and_said(arguments, old, present, capsys):
+    assert main(arguments) == 2
+    first, second = capsys.readouterr().err.strip().splitlines()
+    assert f"{old!r} is now spelt {present!r}" in first
+    assert present.removeprefix("env.") in second

@@ -57,8 +57,8 @@ def priority_terms(lab: Lab) -> Outcome:
     env = cluster_env(lab)
     players, pairs = [], []
     for weight in DEADLINE_WEIGHTS:
-        weighted = replace(env, g_d=weight)
-        usual = MLF_H if weight == env.g_d else f"{MLF_H}, g_d {weight}"
+        weighted = replace(env, deadline_weight=weight)
+        usual = MLF_H if weight == env.deadline_weight else f"{MLF_H}, deadline_weight {weight}"
         variants = {
             usual: weighted,
             f"{usual}, urgency {OFF}": replace(weighted, use_urgency=False),
@@ -86,7 +86,7 @@ def priority_terms(lab: Lab) -> Outcome:
 
 def bandwidth_term(lab: Lab) -> Outcome:
     """E5, Fig. 7: communication in the choice of hosts and migrants."""
-    on, off = _switched(lab, "use_bw", "bandwidth term")
+    on, off = _switched(lab, "use_bandwidth", "bandwidth term")
     plays = _played(lab, [on, off], LOADS)
     metrics = (JCT, BANDWIDTH)
     table = switch_table(

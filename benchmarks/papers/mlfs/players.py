@@ -24,8 +24,8 @@ RULES = (*BASELINES, MLF_H, MLF_HC)
 PRESETS = {MLF_RL: "quick", RL: "rl"}
 """What is trained where no run is given."""
 
-SWITCHES = ("use_urgency", "use_deadline", "use_bw", "use_migration")
-LEARNT_WITH = (*WEIGHTS, *SWITCHES, "order", "reward_mode")
+SWITCHES = ("use_urgency", "use_deadline", "use_bandwidth", "use_migration")
+LEARNT_WITH = (*WEIGHTS, *SWITCHES, "order", "reward")
 """Options that a policy takes along to another cluster: they decide what it is offered."""
 
 NO_WEIGHTS: Sequence[PyTree] = ((),)

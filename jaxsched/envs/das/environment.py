@@ -40,7 +40,7 @@ LIMITS = {
 }
 CHOICES = {
     "on_no_fit": ("skip", "block"),
-    "reward_mode": ("paper", "dense"),
+    "reward": ("paper", "dense"),
     "sampling": ("first", "random"),
     "lazy": (False, True),
 }
@@ -93,7 +93,7 @@ class DAS(Environment):
       net_pct: slow-down (percent) per network-active GPU of other jobs on the machine.
       cpu_pct: slow-down (percent) where other jobs use all CPUs of the machine.
       on_no_fit: a job that does not fit is passed over ("skip") or ends the decision ("block").
-      reward_mode: "paper" or "dense" (``reward.py``).
+      reward: "paper" or "dense" (``reward.py``).
       sampling: with more than N pending jobs the window holds the "first" or "random" ones.
       lazy: jobs start in an idle cluster only, one at a time (appendix A).
       events_per_step: K; 0: a step goes from one decision to the next. Otherwise a step takes a
@@ -114,7 +114,7 @@ class DAS(Environment):
     net_pct: int = 8
     cpu_pct: int = 16
     on_no_fit: Literal["skip", "block"] = "skip"
-    reward_mode: Literal["paper", "dense"] = "paper"
+    reward: Literal["paper", "dense"] = "paper"
     sampling: Literal["first", "random"] = "first"
     lazy: bool = False
     events_per_step: int = 0
@@ -312,7 +312,7 @@ class DAS(Environment):
         started = dynamics.apply(self.rules, state, params, decision)
         after, since = self._advance(started, params)
         num_jobs = pick(params.num_jobs, state.episode)
-        if self.reward_mode == "dense":
+        if self.reward == "dense":
             reward, submitted = dense_reward(params, state, after, since, num_jobs)
             after = after._replace(submitted=submitted)
         else:

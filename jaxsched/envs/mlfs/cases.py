@@ -24,7 +24,7 @@ from jaxsched.envs.mlfs.simulator.state import (
     State,
     number_of,
 )
-from jaxsched.envs.mlfs.simulator.tables import SLOT_S, WEIGHTS, Params, as_columns, unpack
+from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params, as_columns, unpack
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
 from jaxsched.systems.cases import actions_of, bounded_programs, keyed, list_of
@@ -34,8 +34,23 @@ STATIC = (
     *("gpus", "cpus_per_server", "mem_per_server", "bw_per_server", "flow_rate", "comm_rounds"),
     *("move_work", "move_mb", "max_active", "max_offers", "max_slots", "h_r", "h_s", "p_s"),
     *("use_urgency", "use_deadline", "use_bw", "use_migration", "use_mlfc"),
-    *("tiresias_threshold", *WEIGHTS),
+    *("tiresias_threshold", "alpha", "gamma", "g_d", "g_r", "g_w"),
 )
+"""Keys of a case's configuration."""
+
+OPTION_OF = {
+    "bw_per_server": "bandwidth_per_server",
+    "h_r": "overload_threshold",
+    "h_s": "busy_threshold",
+    "p_s": "migrant_share",
+    "use_bw": "use_bandwidth",
+    "alpha": "importance_share",
+    "gamma": "children_share",
+    "g_d": "deadline_weight",
+    "g_r": "remaining_weight",
+    "g_w": "waiting_weight",
+}
+"""Keys whose option has another name: words here, the paper's symbols there."""
 WHOLE = (
     *("finished", "makespan", "bandwidth_mb", "overloads", "migrations", "evictions"),
     *("iterations", "steps", "slots"),
@@ -81,7 +96,7 @@ def environment_of(config: Mapping[str, Any], policy: Any) -> MLFS:
     Raises:
       JaxschedError: no such policy, or a bad option.
     """
-    options = {name: config[name] for name in STATIC if name in config}
+    options = {OPTION_OF.get(key, key): config[key] for key in STATIC if key in config}
     if policy in MLF_POLICIES:
         return MLFS(**{**options, **MLF_POLICIES[policy]}, slot_every=1)
     known = (*MLF_POLICIES, *(order for order in HOSTS if order != MLF))

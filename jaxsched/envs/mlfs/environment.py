@@ -25,7 +25,7 @@ from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
 LIMITS = {
     "cpus_per_server": (1, 2**12),
     "mem_per_server": (1, 2**14),
-    "bw_per_server": (1, 2**20),
+    "bandwidth_per_server": (1, 2**20),
     "flow_rate": (1, 2**20),
     "comm_rounds": (0, 2**12),
     "move_work": (0, 2**20),
@@ -33,18 +33,18 @@ LIMITS = {
     "max_active": (1, 2**14),
     "max_offers": (1, 2**14),
     "max_slots": (1, 2**20),
-    "h_r": (1, 1000),
-    "h_s": (0, 4000),
-    "p_s": (0, 100),
+    "overload_threshold": (1, 1000),
+    "busy_threshold": (0, 4000),
+    "migrant_share": (0, 100),
     "tiresias_threshold": (0, 2**30),
     **{name: (0, most) for name, most in tables.MOST_WEIGHT.items()},
     "slot_every": (0, 2**14),
 }
 CHOICES: dict[str, tuple[Any, ...]] = {
     "order": ORDERS,
-    "reward_mode": get_args(RewardMode),
+    "reward": get_args(RewardMode),
     **dict.fromkeys(
-        ("use_urgency", "use_deadline", "use_bw", "use_migration", "use_mlfc"), (False, True)
+        ("use_urgency", "use_deadline", "use_bandwidth", "use_migration", "use_mlfc"), (False, True)
     ),
 }
 MOST_SERVERS, MOST_GPUS = 2**12, 64
@@ -109,7 +109,7 @@ class MLFS(Environment):
       gpus: GPUs of each of the S servers.
       cpus_per_server: of each server.
       mem_per_server: GB of each server.
-      bw_per_server: MB per minute of each server's link.
+      bandwidth_per_server: MB per minute of each server's link.
       flow_rate: MB per minute of one task's communication.
       comm_rounds: communications of an iteration.
       move_work: mmin lost by a task that runs on another server than the last time.
@@ -117,22 +117,23 @@ class MLFS(Environment):
       max_active: A, jobs in the window.
       max_offers: decisions of a slot.
       max_slots: the episode is cut after so many.
-      h_r: pm above which a server is overloaded.
-      h_s: pm above which the cluster is busy.
-      p_s: per cent of the tasks of overloaded GPUs that may migrate at once.
+      overload_threshold: pm above which a server is overloaded (h_r).
+      busy_threshold: pm above which the cluster is busy (h_s).
+      migrant_share: per cent of the tasks of overloaded GPUs that may migrate at once (p_s).
       use_urgency: urgency counts in priorities.
       use_deadline: deadlines count in priorities.
-      use_bw: communication counts in the choice of migrants and hosts.
+      use_bandwidth: communication counts in the choice of migrants and hosts.
       use_migration: tasks leave overloaded servers.
       use_mlfc: jobs end early where the cluster is busy (MLF-C).
       tiresias_threshold: attained GPU-seconds after which tiresias puts a job last.
-      alpha: per cent of importance in a priority; the rest is urgency in time (Eq. 6).
-      gamma: per cent of the children's priority in their parents'.
-      g_d: per cent of the deadline term.
-      g_r: per cent of the remaining-time term.
-      g_w: per cent of the waiting term.
+      importance_share: per cent of importance in a priority; the rest is urgency in time (alpha in
+        Eq. 6).
+      children_share: per cent of the children's priority in their parents' (gamma).
+      deadline_weight: per cent of the deadline term (g_d).
+      remaining_weight: per cent of the remaining-time term (g_r).
+      waiting_weight: per cent of the waiting term (g_w).
       order: in which order tasks are offered: ``mlf``, or as a baseline of section 9 does.
-      reward_mode: ``mlfs`` (section 6), ``backlog`` (RL of section 9), or ``progress``, ours.
+      reward: ``mlfs`` (section 6), ``backlog`` (RL of section 9), or ``progress``, ours.
       slot_every: K; 0: a step goes from one offer to the next. Otherwise slots end at multiples of
         K steps only, so that many copies end them at the same steps, and a step between an offer
         and the end of its slot does nothing. Schedules and rewards are the same.
@@ -141,7 +142,7 @@ class MLFS(Environment):
     gpus: tuple[int, ...] = (4,) * 5
     cpus_per_server: int = 32
     mem_per_server: int = 244
-    bw_per_server: int = 75000
+    bandwidth_per_server: int = 75000
     flow_rate: int = 10000
     comm_rounds: int = 40
     move_work: int = 250
@@ -149,22 +150,22 @@ class MLFS(Environment):
     max_active: int = 64
     max_offers: int = 32
     max_slots: int = 40000
-    h_r: int = 900
-    h_s: int = 900
-    p_s: int = 10
+    overload_threshold: int = 900
+    busy_threshold: int = 900
+    migrant_share: int = 10
     use_urgency: bool = True
     use_deadline: bool = True
-    use_bw: bool = True
+    use_bandwidth: bool = True
     use_migration: bool = True
     use_mlfc: bool = False
     tiresias_threshold: int = 30000
-    alpha: int = tables.WEIGHTS["alpha"]
-    gamma: int = tables.WEIGHTS["gamma"]
-    g_d: int = tables.WEIGHTS["g_d"]
-    g_r: int = tables.WEIGHTS["g_r"]
-    g_w: int = tables.WEIGHTS["g_w"]
+    importance_share: int = tables.WEIGHTS["importance_share"]
+    children_share: int = tables.WEIGHTS["children_share"]
+    deadline_weight: int = tables.WEIGHTS["deadline_weight"]
+    remaining_weight: int = tables.WEIGHTS["remaining_weight"]
+    waiting_weight: int = tables.WEIGHTS["waiting_weight"]
     order: Order = "mlf"
-    reward_mode: RewardMode = "mlfs"
+    reward: RewardMode = "mlfs"
     slot_every: int = 0
 
     name = "mlfs"
@@ -204,10 +205,10 @@ class MLFS(Environment):
             gpus=self.gpus,
             cpus=self.cpus_per_server,
             mem=self.mem_per_server,
-            bandwidth=self.bw_per_server,
+            bandwidth=self.bandwidth_per_server,
             flow_rate=self.flow_rate,
-            overload=self.h_r,
-            busy=self.h_s,
+            overload=self.overload_threshold,
+            busy=self.busy_threshold,
         )
 
     @property
@@ -220,10 +221,10 @@ class MLFS(Environment):
             order=self.order,
             move_work=self.move_work,
             move_mb=self.move_mb,
-            migrate_share=self.p_s,
+            migrant_share=self.migrant_share,
             use_urgency=self.use_urgency,
             use_deadline=self.use_deadline,
-            use_bw=self.use_bw,
+            use_bandwidth=self.use_bandwidth,
             use_migration=self.use_migration,
             use_mlfc=self.use_mlfc,
             tiresias_threshold=self.tiresias_threshold,
@@ -235,7 +236,7 @@ class MLFS(Environment):
         Args:
           job_tables: of the schema ``TASK_JOBS``, in order of submission.
           **scalars: values for some of ``tables.WEIGHTS``, in place of the environment's own, and
-            of ``tables.BETAS``.
+            of ``tables.REWARD_WEIGHTS``.
 
         Raises:
           JaxschedError: a table or a value is refused.
@@ -337,9 +338,9 @@ class MLFS(Environment):
         """The end of a slot and the beginning of the next, up to its first offer."""
         state, since = carry
         after, ended, jobs = dynamics.end_slot(self.rules, params, state)
-        if self.reward_mode == "mlfs":
+        if self.reward == "mlfs":
             gain = reward.slot_reward(params, state.episode, jobs, ended, after.slot)
-        elif self.reward_mode == "progress":
+        elif self.reward == "progress":
             limit = state.active.limit
             gain = reward.progress_reward(params, state.episode, jobs, ended, limit)
         else:

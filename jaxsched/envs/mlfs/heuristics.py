@@ -38,7 +38,7 @@ def mlf_host(env: MLFS, params: Params, state: State, offer: Offered) -> Array:
     distance = jnp.sum((used - ideal) ** 2, axis=-1)
     share = offer.talk.local_share
     less = share - jnp.max(jnp.where(usable, share, 0))
-    distance += jnp.where(env.use_bw, less**2, 0)
+    distance += jnp.where(env.use_bandwidth, less**2, 0)
     delay = div(FULL * env.move_work, jnp.maximum(offer.work + env.move_work, 1))
     distance += jnp.where(offer.moves, delay, 0) ** 2
     return first_least(offer.valid, distance)

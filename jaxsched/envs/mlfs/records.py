@@ -142,9 +142,16 @@ def summarise(env: MLFS, params: Params, episodes: Any, records: Any) -> dict[st
         return np.where(among, values, 0.0).sum(axis=-1) / count
 
     sent = records.sent[:, 0].astype(np.float64) * WORD_MB + records.sent[:, 1]
-    b1, b2, b3, b4, b5 = np.asarray(params.betas, np.float64)
+    completion_reward, deadline_reward, traffic_cost, target_reward, accuracy_reward = np.asarray(
+        params.reward_weights, np.float64
+    )
     minutes = np.maximum(records.finish - jobs.submit_min, 1)
-    worth = b1 * np.minimum(1.0, 60.0 / minutes) + b2 * in_time + b4 * reached + b5 * accuracy
+    worth = (
+        completion_reward * np.minimum(1.0, 60.0 / minutes)
+        + deadline_reward * in_time
+        + target_reward * reached
+        + accuracy_reward * accuracy
+    )
     total = np.where(done, worth, 0.0).sum(axis=-1) / np.asarray(params.num_jobs)[episodes]
     last = np.where(done, finish, 0.0).max(axis=-1)
     first = submit[:, 0]
@@ -165,7 +172,7 @@ def summarise(env: MLFS, params: Params, episodes: Any, records: Any) -> dict[st
         "migrations": records.migrations,
         "evictions": records.evictions,
         "iterations": np.where(done, records.iterations, 0).sum(axis=-1),
-        "return": total - b3 * sent / np.asarray(params.traffic_mb, np.float64)[episodes],
+        "return": total - traffic_cost * sent / np.asarray(params.traffic_mb, np.float64)[episodes],
         "steps": records.decisions,
         "slots": records.slots,
     }

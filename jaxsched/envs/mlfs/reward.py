@@ -25,19 +25,21 @@ def slot_reward(params: Params, episode: Array, jobs: Job, ended: Ended, slot: A
       ended: what the slot brought.
       slot: that begins now.
     """
-    b1, b2, b3, b4, b5 = params.betas
+    completion_reward, deadline_reward, traffic_cost, target_reward, accuracy_reward = (
+        params.reward_weights
+    )
     count = params.num_jobs.at[episode].get(mode="promise_in_bounds")
     completion = jnp.maximum(slot - jobs.submit_min, 1).astype(jnp.float32)
     by_deadline = ended.active.by_deadline
     worth = (
-        b1 * jnp.minimum(1.0, HOUR_MIN / completion)
-        + b2 * (slot <= jobs.deadline_min)
-        + b4 * (by_deadline >= jobs.req_iter)
-        + b5 * accuracy(params, episode, jobs, ended.active.job, by_deadline)
+        completion_reward * jnp.minimum(1.0, HOUR_MIN / completion)
+        + deadline_reward * (slot <= jobs.deadline_min)
+        + target_reward * (by_deadline >= jobs.req_iter)
+        + accuracy_reward * accuracy(params, episode, jobs, ended.active.job, by_deadline)
     )
     total = jnp.sum(jnp.where(ended.over, worth, 0.0)) / count
     bound = params.traffic_mb.at[episode].get(mode="promise_in_bounds")
-    return total - b3 * ended.sent / bound
+    return total - traffic_cost * ended.sent / bound
 
 
 def accuracy(params: Params, episode: Array, jobs: Job, index: Array, iterations: Array) -> Array:

@@ -56,6 +56,7 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
     title = "MLFS: tasks with deadlines, migration and load control"
     source = "Wang, Liu, Shen: Job Scheduling for Large-Scale Machine Learning Clusters, CoNEXT '20"
     environment_type = MLFS
+    renamed_options: Mapping[str, str] = {**cases.OPTION_OF, "reward_mode": "reward"}
     primary_metric = "avg_jct"
     metrics = (
         "avg_jct",

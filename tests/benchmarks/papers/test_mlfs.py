@@ -203,7 +203,14 @@ def test_figures_show_the_papers_policies():
 @pytest.fixture
 def lab(tmp_path, monkeypatch):
     """A lab with learned policies of drawn weights, priorities by the remaining time."""
-    learner = replace(SYSTEM.environment(slot_every=1), alpha=0, gamma=0, g_d=0, g_r=100, g_w=0)
+    learner = replace(
+        SYSTEM.environment(slot_every=1),
+        importance_share=0,
+        children_share=0,
+        deadline_weight=0,
+        remaining_weight=100,
+        waiting_weight=0,
+    )
     trained = {
         name: SimpleNamespace(env=env, network="rl", play="greedy", weights=[{}])
         for name, env in ((MLF_RL, learner), (RL, replace(learner, order="fifo")))
@@ -286,14 +293,21 @@ def test_ablation_rows(lab, tmp_path, monkeypatch, row, variants, loads):
     changed = {
         name
         for p in seen
-        for name in ("use_urgency", "use_deadline", "use_bw", "use_migration", "use_mlfc", "g_d")
+        for name in (
+            "use_urgency",
+            "use_deadline",
+            "use_bandwidth",
+            "use_migration",
+            "use_mlfc",
+            "deadline_weight",
+        )
         if getattr(p.env, name) != getattr(seen[0].env, name)
     }
     assert (
         changed
         == {
-            "priority_terms": {"use_urgency", "use_deadline", "g_d"},
-            "bandwidth_term": {"use_bw"},
+            "priority_terms": {"use_urgency", "use_deadline", "deadline_weight"},
+            "bandwidth_term": {"use_bandwidth"},
             "migration": {"use_migration"},
             "load_control": {"use_mlfc"},
         }[row.__name__]
@@ -314,14 +328,21 @@ def test_load_control_with_a_run(lab, tmp_path, monkeypatch):
 
 
 def test_a_policy_takes_its_options_along():
-    learner = replace(SYSTEM.environment(), alpha=5, g_w=7, use_urgency=False, order="fifo")
+    learner = replace(
+        SYSTEM.environment(), importance_share=5, waiting_weight=7, use_urgency=False, order="fifo"
+    )
     real = players.on_cluster(learner, SYSTEM.environment(**CLUSTERS["real"], slot_every=1))
-    assert (real.alpha, real.g_w, real.use_urgency, real.order) == (5, 7, False, "fifo")
+    assert (real.importance_share, real.waiting_weight, real.use_urgency, real.order) == (
+        5,
+        7,
+        False,
+        "fifo",
+    )
     assert (real.num_servers, real.max_active, real.slot_every) == (20, 256, 1)
 
 
-def save_run(path, seeds, **changes):
-    """A run folder as training leaves it, with drawn weights."""
+def save_run(path, seeds, before=False, **changes):
+    """A run folder as training leaves it (or left it ``before`` options were renamed)."""
     env = replace(SYSTEM.environment(slot_every=1), **changes)
     params = SYSTEM.params(env, mlfs_tables(0))
     weights = SYSTEM.init_weights(env, "rl", params)
@@ -331,20 +352,26 @@ def save_run(path, seeds, **changes):
         "environment": SYSTEM.environment_options(env),
         "network": "rl",
     }
+    if before:
+        old = {new: old for old, new in SYSTEM.renamed_options.items()}
+        options = {old.get(name, name): x for name, x in facts["environment"].items()}
+        assert {"h_r", "g_d", "reward_mode"} < options.keys()
+        facts["environment"] = options
     for seed in seeds:
         seeded = jax.tree.map(lambda x, seed=seed: x + seed, weights)
         checkpoints.save(path / "policies" / f"seed{seed}", 1, seeded, {**facts, "seed": seed})
 
 
 def test_runs(tmp_path, monkeypatch):
-    save_run(tmp_path / "a", (0, 1), g_d=7)
-    save_run(tmp_path / "b", (2,), g_d=7)
-    save_run(tmp_path / "c", (3,), g_d=8)
+    save_run(tmp_path / "a", (0, 1), deadline_weight=7)
+    save_run(tmp_path / "b", (2,), before=True, deadline_weight=7)
+    save_run(tmp_path / "c", (3,), deadline_weight=8)
     lab = lab_of(tmp_path, runs=(tmp_path / "a", tmp_path / "b"))
     found = players.trained_policies(lab)
-    assert list(found) == [RL] and len(found[RL].weights) == 3 and found[RL].env.g_d == 7
+    assert list(found) == [RL] and len(found[RL].weights) == 3
+    assert found[RL].env.deadline_weight == 7
     (player,) = players.learned_players(lab, ENV)
-    assert player.env == replace(ENV, g_d=7) and len(player.weights) == 3
+    assert player.env == replace(ENV, deadline_weight=7) and len(player.weights) == 3
     assert players.heuristic(lab, MLF_H, player.env).env == player.env
     monkeypatch.setattr(players, "RL", MLF_RL)  # the same files as those of MLF-RL
     names = [p.name for p in players.learned_players(lab, ENV)]

@@ -5,7 +5,7 @@ import numpy as np
 from jaxsched.envs.das import DAS, GANG_JOBS
 from jaxsched.jobs import JobTable
 
-ENV = DAS(num_servers=3, window=4, reward_mode="dense")
+ENV = DAS(num_servers=3, window=4, reward="dense")
 
 
 def random_table(seed, jobs=12, gap=40, longest=300):

@@ -11,6 +11,7 @@ import pytest
 
 from jaxsched.envs.das import DAS, GANG_JOBS
 from jaxsched.envs.das import records as rec
+from jaxsched.envs.das.cases import OPTION_OF
 from jaxsched.jobs import JobTable
 from tests.envs.das.oracle import Simulator
 
@@ -32,9 +33,9 @@ TINY = {"num_servers": 2, "gpus_per_server": 4, "cpus_per_server": 16, "mem_per_
 SETTINGS = (
     Setting({**TINY, "window": 3}),
     Setting({"num_servers": 3, "window": 5, "on_no_fit": "block"}, {"alpha": 0.3}),
-    Setting({**TINY, "window": 2, "reward_mode": "dense", "on_no_fit": "block"}),
-    Setting({"num_servers": 3, "window": 4, "reward_mode": "dense"}, {"dense_scale": 7.0}),
-    Setting({**TINY, "window": 4, "lazy": True, "reward_mode": "dense"}),
+    Setting({**TINY, "window": 2, "reward": "dense", "on_no_fit": "block"}),
+    Setting({"num_servers": 3, "window": 4, "reward": "dense"}, {"dense_scale": 7.0}),
+    Setting({**TINY, "window": 4, "lazy": True, "reward": "dense"}),
     Setting({"num_servers": 5, "window": 40, "spread_pct": 9, "net_pct": 20, "spread_cap": 2}),
 )
 
@@ -126,9 +127,11 @@ def both(setting, events):
     params = env.params(to_tables(tables_of(setting)), **setting.scalars)
     actions = actions_for(env, 3 * MAX_JOBS + 2)
     records, rows = jax.tree.map(np.asarray, play(env, params, tuple(map(jnp.asarray, actions))))
+    case_key = {option: key for key, option in OPTION_OF.items()}
+    static = {case_key.get(name, name): value for name, value in setting.static.items()}
     played = []
     for table in tables_of(setting):
-        sim, trajectory = Simulator(table, **setting.static, **setting.scalars), []
+        sim, trajectory = Simulator(table, **static, **setting.scalars), []
         while not sim.done():
             seen = sim.observation()
             row = sim.decide(actions[0][sim.decisions], actions[1][sim.decisions])

@@ -69,7 +69,7 @@ RECIPES = {
     "DA": replace(
         TINY,
         network=replace(SMALL, variant="DA"),
-        env=replace(ENV, sampling="random", reward_mode="paper"),
+        env=replace(ENV, sampling="random", reward="paper"),
         relative_to=None,
         critic="action",
     ),
@@ -157,7 +157,7 @@ def test_the_stages_of_a_recipe(name, stages):
     assert list(found) == stages
     recipe = RECIPES[name]
     for stage in found.values():
-        assert stage.play_env == DAS(num_servers=3, window=4, reward_mode=recipe.env.reward_mode)
+        assert stage.play_env == DAS(num_servers=3, window=4, reward=recipe.env.reward)
         assert stage.network == ("das:" + stage.network[4:] if recipe.policy == "das" else name)
         assert stage.variants == variants(recipe)
     # Later stages go on from the parameters of earlier ones, and the policy plays them.
@@ -255,7 +255,7 @@ def test_presets_say_what_is_not_the_papers(name):
     if recipe.search is not None:
         assert "search" in text
         return
-    assert ("dense reward" in text) == (recipe.env.reward_mode == "dense")
+    assert ("dense reward" in text) == (recipe.env.reward == "dense")
     assert ("warm start from" in text) == (recipe.imitation is not None)
     assert ("relative to" in text) == (recipe.relative_to is not None)
     assert ("critic of states" in text) == (recipe.critic == "state")

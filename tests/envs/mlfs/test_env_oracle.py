@@ -13,6 +13,7 @@ import pytest
 from jaxsched.core.policies import View
 from jaxsched.envs.mlfs import MLFS
 from jaxsched.envs.mlfs import records as rec
+from jaxsched.envs.mlfs.cases import OPTION_OF
 from jaxsched.envs.mlfs.heuristics import HOSTS, heuristic
 from jaxsched.envs.mlfs.jobs import TASK_JOBS
 from jaxsched.envs.mlfs.late_options import padded, shared, with_options
@@ -36,7 +37,7 @@ SMALL = {
     "gpus": (2, 1, 3),
     "cpus_per_server": 32,
     "mem_per_server": 244,
-    "bw_per_server": 80_000,
+    "bandwidth_per_server": 80_000,
     "flow_rate": 10_000,
     "max_active": 5,
     "max_offers": 6,
@@ -46,19 +47,31 @@ TIGHT = {
     "cpus_per_server": 6,
     "mem_per_server": 32,
     "flow_rate": 1000,
-    "bw_per_server": 2000,
+    "bandwidth_per_server": 2000,
 }
 SETTINGS: dict[str, dict[str, Any]] = {
-    "mixed": {**SMALL, "gpus": (4, 1, 2), "bw_per_server": 20_000},
-    "tight": {**TIGHT, "use_mlfc": True, "h_s": 300, "move_mb": 0},
-    "window": {**TIGHT, "cpus_per_server": 16, "max_active": 2, "max_offers": 2, "p_s": 60},
-    "no_terms": {**TIGHT, "use_urgency": False, "use_deadline": False, "h_r": 1000},
+    "mixed": {**SMALL, "gpus": (4, 1, 2), "bandwidth_per_server": 20_000},
+    "tight": {**TIGHT, "use_mlfc": True, "busy_threshold": 300, "move_mb": 0},
+    "window": {
+        **TIGHT,
+        "cpus_per_server": 16,
+        "max_active": 2,
+        "max_offers": 2,
+        "migrant_share": 60,
+    },
+    "no_terms": {**TIGHT, "use_urgency": False, "use_deadline": False, "overload_threshold": 1000},
     "no_moves": {
-        **{**SMALL, "use_bw": False, "use_migration": False, "max_slots": 45},
-        **{"move_work": 700, "g_d": 300, "alpha": 70, "gamma": 107, "comm_rounds": 174},
+        **{**SMALL, "use_bandwidth": False, "use_migration": False, "max_slots": 45},
+        **{
+            "move_work": 700,
+            "deadline_weight": 300,
+            "importance_share": 70,
+            "children_share": 107,
+            "comm_rounds": 174,
+        },
     },
     "rl": {
-        **{**TIGHT, "gpus": (2, 3), "order": "fifo", "reward_mode": "backlog"},
+        **{**TIGHT, "gpus": (2, 3), "order": "fifo", "reward": "backlog"},
         **{"max_offers": 3, "max_slots": 150},
     },
 }
@@ -66,10 +79,18 @@ PACED = (("tight", 5), ("rl", 16))
 LEGAL, HEURISTIC = -2, -3  # in place of actions
 
 
+CASE_KEY = {option: key for key, option in OPTION_OF.items()}
+
+
+def in_cases(options):
+    """Options under the names that cases, and with them the simulator, have for them."""
+    return {CASE_KEY.get(name, name): value for name, value in options.items()}
+
+
 def config_of(env):
-    """The environment's options as the simulator reads them."""
-    names = set(MLFS.__dataclass_fields__) - {"order", "reward_mode", "slot_every"}
-    return {name: getattr(env, name) for name in names}
+    """The environment's options as the simulator reads them, under its names."""
+    names = set(MLFS.__dataclass_fields__) - {"order", "reward", "slot_every"}
+    return in_cases({name: getattr(env, name) for name in names})
 
 
 def random_tables(seed, env, count=NUM_TABLES, sizes=rules.SIZES, iterations=3):
@@ -447,7 +468,7 @@ def changed(name, how="random", **config):
     """Tables of a setting whose decisions another value of an option changes."""
     count = 0
     for sim in oracle(name, how):
-        other = Simulator({**sim.config, **config}, sim.rows, sim.policy, sim.order, ())
+        other = Simulator({**sim.config, **in_cases(config)}, sim.rows, sim.policy, sim.order, ())
         actions = [row["action"] for row in sim.trajectory]
         other.run(actions if how == "random" else ())
         count += told(other)[:2] != told(sim)[:2]
@@ -457,22 +478,22 @@ def changed(name, how="random", **config):
 @pytest.mark.parametrize(
     ("name", "option"),
     [
-        ("window", {"p_s": 1}),
-        ("window", {"p_s": 100}),
-        ("tight", {"h_s": 4000}),
+        ("window", {"migrant_share": 1}),
+        ("window", {"migrant_share": 100}),
+        ("tight", {"busy_threshold": 4000}),
         ("tight", {"move_mb": 1}),
-        ("mixed", {"use_bw": False}),
+        ("mixed", {"use_bandwidth": False}),
         ("mixed", {"use_migration": False}),
         ("mixed", {"use_urgency": False}),
         ("mixed", {"use_deadline": False}),
         ("tight", {"use_mlfc": False}),
-        ("no_moves", {"use_bw": True}),
-        ("no_terms", {"h_r": 999}),
+        ("no_moves", {"use_bandwidth": True}),
+        ("no_terms", {"overload_threshold": 999}),
     ],
     ids=str,
 )
 def test_options_matter(name, option):
-    how = "heuristic" if "use_bw" in option else "random"
+    how = "heuristic" if "use_bandwidth" in option else "random"
     if option == {"use_mlfc": False}:
         sims = oracle(name)
         assert sum(any(j.it < j.row["iterations"] for j in s.all_jobs) for s in sims) >= 3

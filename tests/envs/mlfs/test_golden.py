@@ -116,8 +116,8 @@ def test_tables_are_refused(tmp_path, capsys):
     [
         ({"config": {"speed": 2}}, "unknown key 'speed'"),
         ({"config": {"gpus": []}}, "accepted: for each of 1 to"),
-        ({"config": {"h_r": 0}}, "h_r is 0; accepted"),
-        ({"config": {"gamma": 108}}, "gamma is 108; accepted"),
+        ({"config": {"h_r": 0}}, "overload_threshold is 0; accepted"),
+        ({"config": {"gamma": 108}}, "children_share is 108; accepted"),
         ({"policy": "sjf"}, "policy is 'sjf'; accepted: mlf_h, mlfs, fair"),
         ({"policy": None}, "'actions' must be a list"),
         ({"policy": None, "actions": [0.5]}, "entry 0 must be a whole number"),

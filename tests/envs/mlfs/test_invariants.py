@@ -41,9 +41,21 @@ K = 32
 NUM_TABLES = 4
 CHUNK = 256
 SETTINGS: dict[str, dict[str, Any]] = {
-    "mlf": {**TIGHT, "max_active": 2, "bw_per_server": 8000, "p_s": 60, "gpus": (1, 4, 2)},
+    "mlf": {
+        **TIGHT,
+        "max_active": 2,
+        "bandwidth_per_server": 8000,
+        "migrant_share": 60,
+        "gpus": (1, 4, 2),
+    },
     "gandiva": {**TIGHT, "cpus_per_server": 16, "mem_per_server": 64, "order": "gandiva"},
-    "tiny": {**TIGHT, "max_active": 9, "max_offers": 64, "bw_per_server": 60_000, "use_mlfc": True},
+    "tiny": {
+        **TIGHT,
+        "max_active": 9,
+        "max_offers": 64,
+        "bandwidth_per_server": 60_000,
+        "use_mlfc": True,
+    },
 }
 
 
@@ -185,10 +197,12 @@ def overloaded(env, loads):
             gpu.sum(axis=1) // np.array(env.gpus),
             cpu // env.cpus_per_server,
             1000 * mem // env.mem_per_server,
-            1000 * bandwidth // env.bw_per_server,
+            1000 * bandwidth // env.bandwidth_per_server,
         ]
     )
-    return used, (used.max(axis=0) > env.h_r) | (gpu.max(axis=1) > env.h_r)
+    return used, (used.max(axis=0) > env.overload_threshold) | (
+        gpu.max(axis=1) > env.overload_threshold
+    )
 
 
 def fitting(env, loads, demand):
@@ -201,9 +215,9 @@ def fitting(env, loads, demand):
         return fits & (mem + demand[2] <= env.mem_per_server)
     return (
         ~overloaded(env, loads)[1]
-        & (least + demand[0] <= env.h_r)
-        & ((cpu + demand[1]) // env.cpus_per_server <= env.h_r)
-        & (1000 * (mem + demand[2]) // env.mem_per_server <= env.h_r)
+        & (least + demand[0] <= env.overload_threshold)
+        & ((cpu + demand[1]) // env.cpus_per_server <= env.overload_threshold)
+        & (1000 * (mem + demand[2]) // env.mem_per_server <= env.overload_threshold)
     )
 
 
@@ -373,7 +387,7 @@ def test_slots(name):
             for row in view.rows:
                 server, gpu = before.running.server[row], before.running.gpu[row]
                 worst = max(loads[0][server, gpu], *used[1:, server])
-                quotient = min(1000, 1000 * env.h_r // worst) if worst else 1000
+                quotient = min(1000, 1000 * env.overload_threshold // worst) if worst else 1000
                 rate = quotient * quotient // 1000 * quotient // 1000
                 works.reshape(-1)[before.running.task[row]] = before.running.left[row] - rate
             now = View(env, params, graphs, after)

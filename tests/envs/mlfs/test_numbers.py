@@ -70,8 +70,20 @@ def extreme_rows():
 ROWS = extreme_rows()
 WEIGHTS = (
     {},
-    {"alpha": 0, "gamma": 107, "g_d": 1000, "g_r": 1000, "g_w": 1000},
-    {"alpha": 100, "gamma": 107, "g_d": 0, "g_r": 0, "g_w": 0},
+    {
+        "importance_share": 0,
+        "children_share": 107,
+        "deadline_weight": 1000,
+        "remaining_weight": 1000,
+        "waiting_weight": 1000,
+    },
+    {
+        "importance_share": 100,
+        "children_share": 107,
+        "deadline_weight": 0,
+        "remaining_weight": 0,
+        "waiting_weight": 0,
+    },
 )
 
 
@@ -371,11 +383,17 @@ def test_the_longest_table():
     [
         ({}, {"gpu_demand": 300}),
         ({}, {"gpu_demand": 1, "cpus": 1, "mem": 1}),
-        ({"h_r": 1000, "mem_per_server": 1001}, {"gpu_demand": 1, "cpus": 0, "mem": 1}),
-        ({"h_r": 1000, "cpus_per_server": 2000}, {"gpu_demand": 1, "cpus": 1, "mem": 0}),
-        ({"h_r": 1000}, {"gpu_demand": 3, "cpus": 0, "mem": 0}),
-        ({"h_r": 30}, {"gpu_demand": 2, "cpus": 0, "mem": 5}),
-        ({"order": "fifo", "h_r": 30}, {"gpu_demand": 2, "cpus": 0, "mem": 5}),
+        (
+            {"overload_threshold": 1000, "mem_per_server": 1001},
+            {"gpu_demand": 1, "cpus": 0, "mem": 1},
+        ),
+        (
+            {"overload_threshold": 1000, "cpus_per_server": 2000},
+            {"gpu_demand": 1, "cpus": 1, "mem": 0},
+        ),
+        ({"overload_threshold": 1000}, {"gpu_demand": 3, "cpus": 0, "mem": 0}),
+        ({"overload_threshold": 30}, {"gpu_demand": 2, "cpus": 0, "mem": 5}),
+        ({"order": "fifo", "overload_threshold": 30}, {"gpu_demand": 2, "cpus": 0, "mem": 5}),
     ],
     ids=str,
 )
@@ -403,7 +421,7 @@ def fits_one_more(env, gpus, count, row, capacities):
         return gpu and (count + 1) * cpu <= capacities[0] and (count + 1) * mem <= capacities[1]
     low = 800 * row["gpu_demand"] // 1000
     return (
-        count // gpus * low + row["gpu_demand"] <= env.h_r
-        and (count * 800 * row["cpus"] + cpu) // env.cpus_per_server <= env.h_r
-        and 1000 * (count + 1) * mem // env.mem_per_server <= env.h_r
+        count // gpus * low + row["gpu_demand"] <= env.overload_threshold
+        and (count * 800 * row["cpus"] + cpu) // env.cpus_per_server <= env.overload_threshold
+        and 1000 * (count + 1) * mem // env.mem_per_server <= env.overload_threshold
     )

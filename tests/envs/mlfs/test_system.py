@@ -48,10 +48,12 @@ def test_rules_play_in_their_own_environment(name):
     assert SYSTEM.heuristic(name, replace(ENV), 9, {"mlfc": False}) is heuristic
     controlled = SYSTEM.heuristic(name, ENV, 5, {"mlfc": True})
     assert controlled.env == replace(heuristic.env, use_mlfc=True)
-    learners = replace(ENV, use_mlfc=True, use_bw=False, g_r=100)
-    assert SYSTEM.heuristic(name, learners, 5, {}).env == replace(heuristic.env, use_bw=False)
+    learners = replace(ENV, use_mlfc=True, use_bandwidth=False, remaining_weight=100)
+    assert SYSTEM.heuristic(name, learners, 5, {}).env == replace(
+        heuristic.env, use_bandwidth=False
+    )
     own = SYSTEM.heuristic(name, learners, 5, {"weights": "own"})
-    assert own.env == replace(heuristic.env, use_bw=False, g_r=100)
+    assert own.env == replace(heuristic.env, use_bandwidth=False, remaining_weight=100)
 
 
 def test_every_order_is_a_rule():

@@ -25,7 +25,7 @@ TRACES = TraceSet("das-mixed", "das-test", validation="das-mixed", num_train=160
 PAPER = Recipe()
 
 QUICK = Recipe(
-    env=DAS(reward_mode="dense"),
+    env=DAS(reward="dense"),
     relative_to="fifo_loadbalance",
     fee_weight=3.0,
     network=DASNetwork(history=4, walk_length=8, extra_features=True),
@@ -106,7 +106,7 @@ RIFLING = replace(RIVAL, policy="rifling", imitation=warm_start("rifling", 40, 1
 DL2 = replace(RIVAL, policy="dl2", imitation=warm_start("dl2", 125))
 
 SEARCH = Recipe(
-    env=DAS(reward_mode="dense"),
+    env=DAS(reward="dense"),
     relative_to="fifo_loadbalance",
     fee_weight=3.0,
     policy="linear",

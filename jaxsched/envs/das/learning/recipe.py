@@ -145,10 +145,9 @@ class Recipe:
             check_heuristic("imitation.teacher", self.imitation.teacher, (*NAMES, "linear"))
         if self.relative_to is not None:
             check_heuristic("relative_to", self.relative_to, NAMES)
-            if self.env.reward_mode != "dense":
+            if self.env.reward != "dense":
                 raise JaxschedError(
-                    f"das: relative_to needs the dense reward; env.reward_mode is "
-                    f"{self.env.reward_mode!r}"
+                    f"das: relative_to needs the dense reward; env.reward is {self.env.reward!r}"
                 )
 
     @property
@@ -329,7 +328,7 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
             if value != getattr(paper.network, name)
         ]
         lines.append(f"network: {', '.join(changed)}")
-    if recipe.env.reward_mode != paper.env.reward_mode:
+    if recipe.env.reward != paper.env.reward:
         lines.append("dense reward")
     if recipe.relative_to is not None:
         lines.append(f"reward relative to {recipe.relative_to}, fee weighted {recipe.fee_weight:g}")

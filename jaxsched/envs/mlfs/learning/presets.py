@@ -8,7 +8,13 @@ from jaxsched.core.training import LoopConfig
 from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.learning.recipe import SLOT_EVERY, Imitation, Recipe
 
-TUNED: dict[str, Any] = dict(alpha=20, gamma=0, g_d=3, g_r=1000, g_w=10)
+TUNED: dict[str, Any] = dict(
+    importance_share=20,
+    children_share=0,
+    deadline_weight=3,
+    remaining_weight=1000,
+    waiting_weight=10,
+)
 """Weights of priorities that do better than the paper's, found on training workloads
 (``benchmarks/mlfs_search.py``): nearly the shortest remaining job first."""
 
@@ -19,7 +25,7 @@ PAPER = Recipe()
 # minutes.
 QUICK = replace(
     PAPER,
-    env=replace(PAPER.env, **TUNED, reward_mode="progress"),
+    env=replace(PAPER.env, **TUNED, reward="progress"),
     imitation=Imitation(teacher="linear"),
     loop=LoopConfig(64, 256, 120),
     learner=PPOConfig(
@@ -39,7 +45,7 @@ QUICK = replace(
 )
 RL = replace(
     PAPER,
-    env=MLFS(order="fifo", reward_mode="backlog", slot_every=SLOT_EVERY),
+    env=MLFS(order="fifo", reward="backlog", slot_every=SLOT_EVERY),
     network="rl",
 )
 

@@ -185,7 +185,7 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
         lines.append("no imitation of MLF-H")
     elif recipe.imitation.teacher == "linear":
         lines.append("imitates a linear rule found by search in place of MLF-H's choice of servers")
-    if recipe.env.reward_mode == "progress":
+    if recipe.env.reward == "progress":
         lines.append("reward: work of ended instances over the remaining work of their jobs")
     if not recipe.reinforcement:
         lines.append("imitation only")

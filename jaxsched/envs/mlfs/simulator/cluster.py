@@ -29,8 +29,8 @@ class Cluster(NamedTuple):
       mem: GB of a server.
       bandwidth: MB per minute of a server's link.
       flow_rate: MB per minute of one task's communication.
-      overload: h_r, pm of any resource above which a server is overloaded.
-      busy: h_s, pm; above it on average the cluster is.
+      overload: pm of any resource above which a server is overloaded (h_r).
+      busy: pm; above it on average the cluster is (h_s).
       some_gpus: GPUs of each server, int32 ``[S]``, if these are no more than ``gpus``.
     """
 

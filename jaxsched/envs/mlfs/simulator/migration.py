@@ -159,7 +159,7 @@ def _migrant(
     )
     strain = cl.utilisation(cluster, view)[0] > cluster.overload
     strain = strain.at[0].set(strain[0] | jnp.any(hot))
-    distance: Array = jnp.int32(rules.use_bw) * running.local * running.local
+    distance: Array = jnp.int32(rules.use_bandwidth) * running.local * running.local
     for resource, part in enumerate(parts):
         most = jnp.max(jnp.where(here, part, 0))
         least = jnp.min(jnp.where(here, part, LATE))
@@ -169,9 +169,9 @@ def _migrant(
 
 
 def _first_share(rules: Rules, among: Array, priority: Array, key: Array) -> Array:
-    """Rows of the tasks of lowest priority among some, ``migrate_share`` per cent and one."""
+    """Rows of the tasks of lowest priority among some, ``migrant_share`` per cent and one."""
     count = jnp.sum(among, dtype=jnp.int32)
-    share = jnp.maximum(1, div(rules.migrate_share * count + 99, 100))
+    share = jnp.maximum(1, div(rules.migrant_share * count + 99, 100))
 
     def take(_: Array, taken: Array) -> Array:
         return taken.at[first_least(among & ~taken, priority, key)].set(True)

@@ -89,7 +89,7 @@ def mlf_priority(
     pressing = jnp.where((left > 0) & use_deadline, div(HOUR * FULL, jnp.maximum(left, 1)), 0)
     short = div(RESIDUAL_UNIT, jnp.maximum(progress.residual, LEAST_RESIDUAL))
     waited = jnp.where(tasks.state == WAITING, div((slot - tasks.since) * FULL, HOUR), 0)
-    by_partition = params.g_r * short[:, None] + params.g_d * pressing
+    by_partition = params.remaining_weight * short[:, None] + params.deadline_weight * pressing
     svm = jobs.model == SVM
 
     def spread(values: Array) -> Array:
@@ -97,22 +97,24 @@ def mlf_priority(
         tiled = jnp.concatenate([values, values], axis=-1)
         return jnp.where(svm[:, None], values[:, :1], tiled)
 
-    enough = div(100 * CAP, jnp.maximum(params.g_w, 1)) + 1  # of a wait for the cap below
+    enough = div(100 * CAP, jnp.maximum(params.waiting_weight, 1)) + 1  # waited for the cap below
     waited = jnp.minimum(waited, enough)
-    own = div(spread(by_partition) + params.g_w * waited, 100)
+    own = div(spread(by_partition) + params.waiting_weight * waited, 100)
     urgent = own.reshape(-1, MAX_TASKS // MAX_PARTITIONS, MAX_PARTITIONS)
-    both = over_children(jnp.concatenate([worth[:, None], urgent], axis=1), jobs, params.gamma)
+    own = jnp.concatenate([worth[:, None], urgent], axis=1)
+    both = over_children(own, jobs, params.children_share)
     worth, urgent = both[:, 0], both[:, 1:].reshape(-1, MAX_TASKS)
-    return div(params.alpha * spread(worth) + (100 - params.alpha) * urgent, 100)
+    share = params.importance_share
+    return div(share * spread(worth) + (100 - share) * urgent, 100)
 
 
-def over_children(own: Array, jobs: Job, gamma: Array) -> Array:
-    """``min(own + gamma * sum over the children // 100, CAP)`` from the last layer up.
+def over_children(own: Array, jobs: Job, share: Array) -> Array:
+    """``min(own + share * sum over the children // 100, CAP)`` from the last layer up.
 
     Args:
       own: of partitions, ``[A, D, P]``.
       jobs: ``[A]``; tasks of SVM have no children.
-      gamma: per cent.
+      share: per cent (gamma).
     """
     place = np.arange(MAX_PARTITIONS)
     width = jnp.maximum(jobs.width, 1)[:, None]
@@ -125,7 +127,7 @@ def over_children(own: Array, jobs: Job, gamma: Array) -> Array:
         own, inner, begins = given
         begins = begins[:, None]
         children = jnp.where(begins, layer, children)
-        total = own + jnp.where(inner[:, None], div(gamma * children, 100), 0)
+        total = own + jnp.where(inner[:, None], div(share * children, 100), 0)
         found = jnp.minimum(total, CAP)
         return (jnp.where(begins, 0, layer) + found, children), found
 

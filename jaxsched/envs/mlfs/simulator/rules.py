@@ -22,10 +22,10 @@ class Rules(NamedTuple):
       order: one of ``ORDERS``; all but ``mlf`` go by nominal demand.
       move_work: mmin that a task loses by moving to another server.
       move_mb: MB that it sends.
-      migrate_share: p_s, per cent of the tasks of overloaded GPUs that may leave.
+      migrant_share: per cent of the tasks of overloaded GPUs that may leave (p_s).
       use_urgency: urgency counts in priorities.
       use_deadline: deadlines count in priorities.
-      use_bw: communication counts in the choice of hosts and of migrants.
+      use_bandwidth: communication counts in the choice of hosts and of migrants.
       use_migration: tasks leave overloaded servers.
       use_mlfc: jobs end early where the cluster is busy (MLF-C).
       tiresias_threshold: attained GPU-seconds after which a job yields.
@@ -37,10 +37,10 @@ class Rules(NamedTuple):
     order: Order = MLF
     move_work: int = 250
     move_mb: int = 500
-    migrate_share: int = 10
+    migrant_share: int = 10
     use_urgency: bool = True
     use_deadline: bool = True
-    use_bw: bool = True
+    use_bandwidth: bool = True
     use_migration: bool = True
     use_mlfc: bool = False
     tiresias_threshold: int = 30000

@@ -25,12 +25,30 @@ NEVER = 2**30
 LEAST_WAVE, MOST_WAVE = 800, 1200  # pm, of the measured demand
 CAP = 5_000_000  # of a priority's parts
 
-WEIGHTS = {"alpha": 30, "gamma": 80, "g_d": 30, "g_r": 30, "g_w": 35}
-"""Of the priorities, in per cent (section 3.1)."""
-MOST_WEIGHT = {"alpha": 100, "gamma": 107, "g_d": 1000, "g_r": 1000, "g_w": 1000}
-"""Accepted at most; gamma times four capped children fits in int32."""
-BETAS = {"b1": 0.5, "b2": 0.55, "b3": 0.25, "b4": 0.15, "b5": 0.15}
-"""Of the reward (section 6)."""
+WEIGHTS = {
+    "importance_share": 30,
+    "children_share": 80,
+    "deadline_weight": 30,
+    "remaining_weight": 30,
+    "waiting_weight": 35,
+}
+"""Of the priorities, in per cent: alpha, gamma, g_d, g_r and g_w of section 3.1."""
+MOST_WEIGHT = {
+    "importance_share": 100,
+    "children_share": 107,
+    "deadline_weight": 1000,
+    "remaining_weight": 1000,
+    "waiting_weight": 1000,
+}
+"""Accepted at most; children_share times four capped children fits in int32."""
+REWARD_WEIGHTS = {
+    "completion_reward": 0.5,
+    "deadline_reward": 0.55,
+    "traffic_cost": 0.25,
+    "target_reward": 0.15,
+    "accuracy_reward": 0.15,
+}
+"""Of the reward: b1 to b5 of section 6, betas of Eq. 7."""
 
 
 class Job(NamedTuple):
@@ -105,12 +123,13 @@ class Params(NamedTuple):
       traffic_mb: float32 ``[E]``, B_max of the reward, MB.
       places: int32 ``[J]``; its length is what counts.
       running: int32 ``[R]``; its length is what counts.
-      alpha: int32, per cent of importance in a priority; the rest is urgency in time.
-      gamma: int32, per cent of the children's priority.
-      g_d: int32, per cent of the deadline term.
-      g_r: int32, per cent of the remaining-time term.
-      g_w: int32, per cent of the waiting term.
-      betas: float32 ``[5]``, of the reward.
+      importance_share: int32, per cent of importance in a priority (alpha); the rest is urgency in
+        time.
+      children_share: int32, per cent of the children's priority (gamma).
+      deadline_weight: int32, per cent of the deadline term (g_d).
+      remaining_weight: int32, per cent of the remaining-time term (g_r).
+      waiting_weight: int32, per cent of the waiting term (g_w).
+      reward_weights: float32 ``[5]``, in the order of ``REWARD_WEIGHTS``.
     """
 
     rows: Array
@@ -121,12 +140,12 @@ class Params(NamedTuple):
     traffic_mb: Array
     places: Array
     running: Array
-    alpha: Array
-    gamma: Array
-    g_d: Array
-    g_r: Array
-    g_w: Array
-    betas: Array
+    importance_share: Array
+    children_share: Array
+    deadline_weight: Array
+    remaining_weight: Array
+    waiting_weight: Array
+    reward_weights: Array
 
     @property
     def max_jobs(self) -> int:
@@ -156,7 +175,7 @@ def build_params(
       comm_rounds: communications of an iteration.
       window: jobs that can be active.
       slot_offers: tasks that can be placed in a slot.
-      scalars: values for some of ``WEIGHTS`` and ``BETAS``.
+      scalars: values for some of ``WEIGHTS`` and ``REWARD_WEIGHTS``.
 
     Raises:
       JaxschedError: no tables, a table that the cluster cannot run or whose numbers would not
@@ -181,7 +200,7 @@ def build_params(
         traffic_mb=jnp.asarray(traffic, jnp.float32),
         places=jnp.arange(int(counts.max()), dtype=jnp.int32),
         running=jnp.arange(at_once, dtype=jnp.int32),
-        betas=jnp.asarray([values[name] for name in BETAS], jnp.float32),
+        reward_weights=jnp.asarray([values[name] for name in REWARD_WEIGHTS], jnp.float32),
         **{name: jnp.int32(values[name]) for name in WEIGHTS},
     )
 
@@ -237,13 +256,13 @@ def _row(params: Params, episode: Array, job: Array, there: Array) -> Array:
 
 
 def _checked_scalars(scalars: dict[str, float]) -> dict[str, float]:
-    known = {**WEIGHTS, **BETAS}
+    known = {**WEIGHTS, **REWARD_WEIGHTS}
     for name, value in scalars.items():
         if name not in known:
             raise JaxschedError(
                 f"mlfs: there is no parameter {name!r}; accepted: {', '.join(known)}"
             )
-        if name in BETAS:
+        if name in REWARD_WEIGHTS:
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not (number and 0 <= value < float("inf")):
                 raise JaxschedError(f"mlfs: {name} is {value!r}; accepted: a number from 0 on")
