@@ -53,6 +53,7 @@ def test_a_file_plays_like_the_trace_it_was_made_of(compared, tmp_path):
     assert entry["metrics"] == before["metrics"]
 
 
+@pytest.mark.slow
 def test_results_have_the_layout_of_expect(tmp_path):
     paths = [GOLDEN / f"{name}.json" for name in ("02_chain_worked", "03_simultaneous")]
     assert main(["simulate", *map(str, paths), "--out", str(tmp_path)]) == 0
@@ -71,6 +72,7 @@ def test_real_traces_become_tasks(capsys):
     assert "philly-sample on 5 x 4 GPUs" in text
 
 
+@pytest.mark.slow
 def test_throughput_is_measured():
     options = {"gpus": [2, 1], "max_active": 3, "max_offers": 4, "slot_every": 16}
     result = throughput("mlfs", batches=[2], repeats=1, options=options, tables=mlfs_tables(0),

@@ -63,7 +63,13 @@ def test_the_check_notices():
         assert differences(expect, got)
 
 
-@pytest.mark.parametrize("cluster", cases.CLUSTERS)
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        pytest.param(name, marks=() if name == "small" else pytest.mark.slow)
+        for name in cases.CLUSTERS
+    ],
+)
 def test_reference_heuristics(cluster):
     """One 1000-job test episode of the standard workload per cluster, one or two heuristics."""
     case = load(SEGMENTS)

@@ -369,7 +369,9 @@ def check_same_decisions(expect, seen):
     return complete
 
 
-@pytest.mark.parametrize(("name", "slot_every"), PACED)
+@pytest.mark.parametrize(
+    ("name", "slot_every"), [pytest.param(*PACED[0], marks=pytest.mark.slow), PACED[1]]
+)
 def test_pace(name, slot_every):
     """Steps that end slots at certain times only: the same decisions, rewards and records."""
     case, paced = library(name), library(name, slot_every)

@@ -221,7 +221,13 @@ def fitting(env, loads, demand):
     )
 
 
-every_setting = pytest.mark.parametrize("name", SETTINGS)
+SLOW = ("mlf", "gandiva")
+"""``tiny`` has the order of the first; the oracle's tests play gandiva exactly."""
+
+every_setting = pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in SETTINGS],
+)
 
 
 @every_setting
