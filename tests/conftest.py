@@ -17,6 +17,9 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Lines of source in compiled programs: nobody reads them here, and gathering them takes time.
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
+os.environ.setdefault("JAX_INCLUDE_FULL_TRACEBACKS_IN_LOCATIONS", "0")
 # Most of the suite's time is compiling, and XLA compiles twice as fast when it optimises less.
 # Modules marked ``optimised`` are optimised as users' programs are; so is all in ``make test-all``.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
@@ -24,6 +27,8 @@ os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 # is the last to have.
 if version("jaxlib").startswith("0.10.") and os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] == "1":
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
+# Tracing makes millions of small objects; looking for cycles among them every 700 takes 5 %.
+gc.set_threshold(100_000, 20, 100)
 
 
 def find_chromium() -> str | None:

@@ -18,6 +18,7 @@ from jaxsched.core.policies import Play, Policy
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.runs.overrides import override
 from jaxsched.systems.base import System, TrainingSetup
+from jaxsched.systems.parts import compiled_together
 from jaxsched.types import PyTree
 
 
@@ -139,19 +140,22 @@ class Lab:
         chosen = trained.weights if weights is None else weights
         return sample_of([system.play(setup.play_env, policy, given, w) for w in chosen])
 
-    def heuristic(
+    def heuristics(
         self,
-        name: str,
-        env: Environment,
+        chosen: Mapping[str, tuple[str, Environment]],
         tables: Sequence[JobTable],
         *,
         params: tuple[tuple[str, Any], ...] = (),
-    ) -> Sample:
-        """A heuristic on test tables."""
-        system = self.variant(params)
-        chosen = system.heuristic(name, env, max(len(table) for table in tables), {})
-        params = system.params(chosen.env, tables)
-        return sample_of([system.play(chosen.env, chosen.policy, params)])
+    ) -> dict[str, Sample]:
+        """Heuristics on test tables, label -> name and cluster."""
+        system, most = self.variant(params), max(len(table) for table in tables)
+        players = [system.heuristic(name, env, most, {}) for name, env in chosen.values()]
+        samples = {}
+        for label, (env, policy, weights) in zip(chosen, compiled_together(players), strict=True):
+            self.say(f"playing {label}")
+            given = system.params(env, tables)
+            samples[label] = sample_of([system.play(env, policy, given, weights)])
+        return samples
 
     def variant(self, params: tuple[tuple[str, Any], ...]) -> System:
         """The system, with some options of its environments' parameters changed."""

@@ -1,6 +1,7 @@
 """What chooses actions in an evaluation: heuristics and trained networks alike."""
 
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -45,6 +46,31 @@ def no_memory(params: Any) -> tuple[()]:
     """``init`` of a policy that remembers nothing."""
     del params
     return ()
+
+
+@cache
+def one_of(policies: tuple[Policy, ...]) -> Policy:
+    """Policies without weights as one, whose weights are the index of the one that plays, int32.
+
+    What plays it is compiled once for all of them; each is played as it would be alone. The same
+    object at each call. Actions must have one structure and shape; dtypes are the first one's.
+    """
+
+    def init(params: Any) -> PyTree:
+        return tuple(policy.init(params) for policy in policies)
+
+    def act(index: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
+        like, _ = jax.eval_shape(policies[0].act, (), memory[0], view, key)
+
+        def play(place: int) -> tuple[PyTree, PyTree]:
+            action, after = policies[place].act((), memory[place], view, key)
+            action = jax.tree.map(lambda x, first: jnp.asarray(x, first.dtype), action, like)
+            return action, (*memory[:place], after, *memory[place + 1 :])
+
+        return jax.lax.switch(index, [partial(play, place) for place in range(len(policies))])
+
+    name = " or ".join(policy.name for policy in policies)
+    return Policy(name, init, act, privileged=any(policy.privileged for policy in policies))
 
 
 def uniform_legal(name: str = "random") -> Policy:

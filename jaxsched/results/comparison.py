@@ -1,8 +1,9 @@
 """Runs several policies on the same episodes and gathers what tables, figures and reports show."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from jaxsched.jobs import JobTable
 from jaxsched.jobs.metrics import Metric
 from jaxsched.systems.base import Played, System
 from jaxsched.systems.figures import Figures
+from jaxsched.systems.parts import compiled_together
 from jaxsched.types import PyTree
 
 
@@ -74,10 +76,10 @@ def compare(
     system = contest.system
     base = environment if environment is not None else system.environment()
     entries, panels = [], {}
-    for name in names:
+    for name, play in _heuristics(contest, base, names):
         on_policy(name)
         info = system.policies[name]
-        played = _play_heuristic(contest, base, name)
+        played = play()
         panels[name] = played.schedule
         entries.append(_entry(system, name, info.kind, info.description, [played]))
     for policy in learned:
@@ -125,15 +127,19 @@ def heuristic_scores(
       environment: their cluster.
     """
     return {
-        name: contest.system.score(_play_heuristic(contest, environment, name), contest.tables)
-        for name in names
+        name: contest.system.score(play(), contest.tables)
+        for name, play in _heuristics(contest, environment, names)
     }
 
 
-def _play_heuristic(contest: Contest, base: Environment, name: str) -> Played:
+def _heuristics(
+    contest: Contest, base: Environment, names: Sequence[str]
+) -> Iterator[tuple[str, Callable[[], Played]]]:
+    """Each heuristic with what plays it; those of one environment are compiled as one."""
     system, most = contest.system, max(len(table) for table in contest.tables)
-    heuristic = system.heuristic(name, base, most, contest.options)
-    return _play(contest, heuristic.env, heuristic.policy, ())
+    heuristics = [system.heuristic(name, base, most, contest.options) for name in names]
+    for name, heuristic in zip(names, compiled_together(heuristics), strict=True):
+        yield name, partial(_play, contest, *heuristic)
 
 
 def _play_learned(contest: Contest, learned: Learned) -> list[Played]:

@@ -3,10 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
+import jax.numpy as jnp
+
 from jaxsched.core.environment import Environment
 from jaxsched.core.learner import Learner
-from jaxsched.core.policies import Play, Policy
+from jaxsched.core.policies import Play, Policy, one_of
 from jaxsched.core.training import LoopConfig
+from jaxsched.types import PyTree
 
 Kind = Literal["baseline", "reference"]
 
@@ -52,6 +55,19 @@ class Heuristic(NamedTuple):
 
     env: Environment
     policy: Policy
+    weights: PyTree = ()
+
+
+def compiled_together(heuristics: Sequence[Heuristic]) -> list[Heuristic]:
+    """The same, but those of one environment share a policy: what plays it is compiled once."""
+    shared = []
+    for env, policy, weights in heuristics:
+        group = tuple(dict.fromkeys(other.policy for other in heuristics if other.env == env))
+        if len(group) == 1:
+            shared.append(Heuristic(env, policy, weights))
+        else:
+            shared.append(Heuristic(env, one_of(group), jnp.int32(group.index(policy))))
+    return shared
 
 
 class TrainingSetup(NamedTuple):

@@ -283,12 +283,12 @@ def advantages(state, items):
 
 
 def test_priorities_and_importance_exponent_move_as_the_paper_says():
-    learner = learner_of(gradient_steps=3, batch_size=4, capacity=16)
+    learner = learner_of(gradient_steps=3, batch_size=4, capacity=16, beta_growth=2e-4)
     state, rollout = quiet(learner, 3)
     state, metrics = learner.update(state, rollout, jax.random.key(1))
-    np.testing.assert_allclose(metrics["beta"], 0.1 + 1e-4, rtol=1e-6)  # mean of 0.1 .. 0.1002
+    np.testing.assert_allclose(metrics["beta"], 0.1 + 2e-4, rtol=1e-6)  # mean of 0.1 .. 0.1004
     _, metrics = learner.update(state, rollout, jax.random.key(1))
-    np.testing.assert_allclose(metrics["beta"], 0.1 + 4e-4, rtol=1e-6)
+    np.testing.assert_allclose(metrics["beta"], 0.1 + 8e-4, rtol=1e-6)
     late = state._replace(gradient_steps=jnp.int32(10_000))
     _, metrics = learner.update(late, rollout, jax.random.key(1))
     assert float(metrics["beta"]) == 1
@@ -323,12 +323,13 @@ def test_importance_weights_enter_the_loss():
 
 
 def test_moving_average_baseline():
-    learner = learner_of(**ON_POLICY | {"gradient_steps": 1, "baseline": "ema"})
+    changes = {"gradient_steps": 1, "baseline": "ema", "baseline_decay": 0.9}
+    learner = learner_of(**ON_POLICY | changes)
     rollout, state = rollout_of(6), begin(learner)
     after, metrics = learner.update(state, rollout, jax.random.key(1))
     group = np.asarray(rollout.reward[0] + rollout.reward[1])
     np.testing.assert_allclose(metrics["baseline"], np.mean(group), rtol=1e-4)
-    np.testing.assert_allclose(after.average.weight, 1 - 0.99**4, rtol=1e-4)
+    np.testing.assert_allclose(after.average.weight, 1 - 0.9**4, rtol=1e-4)
     # Targets are rewards alone; the last row's group is not over, so it teaches nothing.
     target = np.stack([group, np.asarray(rollout.reward[1])])
     np.testing.assert_allclose(metrics["target_mean"], np.mean(target), rtol=1e-4)

@@ -147,7 +147,8 @@ def test_injected_exploration_replaces_the_uniform_draw():
 
 def test_nothing_is_learnt_before_learning_starts():
     params = probes.ending()
-    learner = learner_of(learning_starts=96, total_updates=8, gradient_steps=3, target_period=6)
+    sizes = {"learning_starts": 96, "total_updates": 8, "gradient_steps": 3, "target_period": 6}
+    learner = learner_of(**sizes, epsilon_fraction=0.75)
     carry = start(learner, params)
     before = jax.tree.map(np.asarray, learner.policy_params(carry.learner_state))
     for _ in range(2):
@@ -167,6 +168,8 @@ def test_nothing_is_learnt_before_learning_starts():
         assert int(state.gradient_steps) == 3 * update
         same = jax.tree.map(np.array_equal, state.params, state.target_params)
         assert all(jax.tree.leaves(same)) == (update % 2 == 0)
+        explored = min((update + 2) / (0.75 * 8), 1)  # these updates come after two others
+        np.testing.assert_allclose(metrics["epsilon"], 1 - 0.8 * explored, rtol=1e-5)
 
     # The last of eight updates was made at progress 7/8, epsilon is that of the next action.
     np.testing.assert_allclose(metrics["learning_rate"], 0.1 - 0.099 * 7 / 8, rtol=1e-5)

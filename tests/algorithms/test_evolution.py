@@ -1,5 +1,6 @@
 """Members are told apart by what they did on the same episodes, and the best ones are followed."""
 
+from dataclasses import replace
 from functools import cache
 
 import jax
@@ -67,6 +68,14 @@ def test_follows_the_elites_only():
     expected = 0.5 * (weight / weight.sum()) @ elites
     np.testing.assert_allclose(moved, expected, rtol=1e-5)
     assert metrics["incomplete"] == 0
+
+
+def test_the_noise_has_a_floor():
+    floored = evolution(zeros, decide, replace(SIZES, min_std=0.45))
+    state = floored.init(jax.random.key(0), ENV.specs(PAY))
+    state = state._replace(members=jnp.zeros_like(state.members))  # no spread among the elites
+    after, _ = floored.update(state, rollout_of(np.zeros(32), [True] * 32), jax.random.key(1))
+    np.testing.assert_allclose(after.std, 0.45)  # half of 0.5 would be less
 
 
 def test_members_that_did_not_finish_are_never_elite():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxsched.core.evaluation import Recorder, run_episodes
-from jaxsched.core.policies import Policy, greedy_scores, no_memory, uniform_legal
+from jaxsched.core.policies import Policy, greedy_scores, no_memory, one_of, uniform_legal
 from tests.probes import NUM_ACTIONS, Probe, process
 
 ENV = Probe()
@@ -161,3 +161,15 @@ def test_new_episodes_weights_and_keys_compile_nothing():
         for seed in range(2):
             evaluate(policy, episodes, seed, weights=jnp.full((4, 3), float(seed)))
     assert run_episodes._cache_size() == before + 1
+
+
+def test_policies_as_one_play_as_they_do_alone():
+    policies = (COUNTING, *ALWAYS, RANDOM)
+    before = run_episodes._cache_size()
+    for index, policy in enumerate(policies):
+        together = evaluate(one_of(policies), range(4), key=3, weights=jnp.int32(index))
+        assert run_episodes._cache_size() <= before + 1 + index  # one for all, one for each alone
+        jax.tree.map(np.testing.assert_array_equal, together, evaluate(policy, range(4), key=3))
+    assert one_of(policies) is one_of(policies)
+    assert not one_of(policies).privileged
+    assert one_of((RANDOM, RANDOM._replace(privileged=True))).privileged

@@ -64,5 +64,4 @@ def rivals(lab: Lab, tables: Any, *, names: tuple[str, ...] = ()) -> dict[str, S
         "search": ("search", env),
         "search, pair": ("search", pair),
     }
-    chosen = names or tuple(everyone)
-    return {name: lab.heuristic(everyone[name][0], everyone[name][1], tables) for name in chosen}
+    return lab.heuristics({name: everyone[name] for name in names or everyone}, tables)

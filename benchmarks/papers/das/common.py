@@ -140,11 +140,8 @@ def heuristics_on(
 ) -> dict[str, Sample]:
     """Heuristics on test episodes."""
     env = cluster_env(lab, cluster)
-    samples = {}
-    for name in names:
-        lab.say(f"playing {name} on the {cluster} cluster")
-        samples[name] = lab.heuristic(name, env, tables)
-    return samples
+    lab.say(f"heuristics on the {cluster} cluster")
+    return lab.heuristics({name: (name, env) for name in names}, tables)
 
 
 def first_episodes(sample: Sample, count: int) -> Sample:

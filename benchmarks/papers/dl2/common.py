@@ -64,11 +64,7 @@ def rules(
     params: tuple[tuple[str, Any], ...] = (),
 ) -> dict[str, Sample]:
     """Heuristics on test tables."""
-    samples = {}
-    for name in names:
-        lab.say(f"playing {name}")
-        samples[name] = lab.heuristic(name, env, tables, params=params)
-    return samples
+    return lab.heuristics({name: (name, env) for name in names}, tables, params=params)
 
 
 def comparison(title: str, samples: Mapping[str, Sample], bases: Sequence[str]) -> Table:

@@ -1,5 +1,6 @@
 """Golden cases of MLFS (specification, section 14)."""
 
+import operator
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -24,11 +25,11 @@ from jaxsched.envs.mlfs.simulator.state import (
     State,
     number_of,
 )
-from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params, as_columns, unpack
+from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params, as_columns, jobs_at
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
-from jaxsched.systems.cases import actions_of, bounded_programs, keyed, list_of
-from jaxsched.types import Array, TimeStep
+from jaxsched.systems.cases import actions_of, bounded_programs, keyed, list_of, shared_length
+from jaxsched.types import Array
 
 STATIC = (
     *("gpus", "cpus_per_server", "mem_per_server", "bw_per_server", "flow_rate", "comm_rounds"),
@@ -58,8 +59,9 @@ WHOLE = (
 MLF_POLICIES = {"mlf_h": {}, "mlfs": {"use_mlfc": True}}
 """Policies of the MLF order, and what they switch."""
 BY_POLICY, BY_SWITCH = "expect_by_policy", "expect_by_switch_off"
-JOBS, RUNNERS, GPUS = 64, 128, 8
-"""Sizes of programs are multiples of these."""
+JOBS, RUNNERS, GPUS, ACTIONS = 64, 128, 8, 1024
+"""Sizes of programs are multiples of these; of lists of actions, at least."""
+CHUNK = 64  # steps of one call
 MOST_PROGRAMS = 8  # the seven baselines' and MLF's
 SHOWN = {WAITING: 1, RUNNING: 2, MIGRANT: 2}
 
@@ -113,25 +115,29 @@ def _episode(
     room = (_in_steps(params.max_jobs, JOBS), _in_steps(params.max_running, RUNNERS))
     params = padded(params, *room)
     common, options = shared(env, _in_steps(max(env.gpus), GPUS))
+    listed = np.zeros(shared_length(max(len(actions), ACTIONS)), np.int32)
+    listed[: len(actions)] = actions
+    play = partial(_steps, common, options, params, listed, np.int32(len(actions)))
     state = before_first(common.rules, params, jnp.int32(0))
-    step = partial(_step, common, options, params)
-    nothing, records = (np.int32(0), np.bool_(False)), rec.recorder(common).init(params)
-    _, state, timestep, records = step(state, *nothing, records)
+    records = rec.recorder(common).init(params)
     trajectory: list[dict[str, Any]] = []
-    snapshots = [_snapshot(params, state)]
-    done = bool(timestep.done)
+    snapshots: list[dict[str, Any]] = []
+    done = False
     while not done:
-        count, before = len(trajectory), int(state.slot)
-        listed = np.int32(actions[count] if count < len(actions) else 0)
-        is_listed = np.bool_(count < len(actions))
-        row, state, timestep, records = step(state, listed, is_listed, records)
-        done = bool(timestep.terminated) or bool(timestep.truncated)
-        if timestep.metrics.decides:
-            trajectory.append(_row(count, row))
-        trajectory[-1]["reward"] += float(timestep.reward)
-        trajectory[-1]["done"] = done
-        if int(state.slot) != before and not done:
-            snapshots.append(_snapshot(params, state))
+        (state, records), steps = play(state, records)
+        steps = jax.tree.map(np.asarray, steps)
+        for index in range(CHUNK):
+            step: Step = jax.tree.map(operator.itemgetter(index), steps)
+            if step.decides:
+                trajectory.append(_row(len(trajectory), step.row))
+            done = bool(step.done)
+            if trajectory:  # the first step only ends the slot before the first
+                trajectory[-1]["reward"] += float(step.reward)
+                trajectory[-1]["done"] = done
+            if done:
+                break
+            if not snapshots or snapshots[-1]["slot"] != step.after.slot:
+                snapshots.append(_snapshot(step.after))
     batched = jax.tree.map(lambda x: np.asarray(x)[None], records)
     found = rec.summarise(env, params, np.zeros(1, int), batched)
     return {
@@ -160,24 +166,64 @@ class Row(NamedTuple):
     observation: Array
 
 
+class Moment(NamedTuple):
+    """The tasks ``[A, K]`` of the active jobs ``[A]`` after a step."""
+
+    slot: Array
+    active: Array
+    number: Array
+    phase: Array
+    priority: Array
+    since: Array
+
+
+class Step(NamedTuple):
+    """What is told of a step."""
+
+    row: Row
+    decides: Array
+    reward: Array
+    done: Array
+    after: Moment
+
+
 @bounded_programs(most=MOST_PROGRAMS)
-def _step(
+def _steps(
     common: MLFS,
     options: Options,
     params: Params,
-    state: State,
     listed: Array,
-    is_listed: Array,
+    num_listed: Array,
+    state: State,
     records: rec.Records,
-) -> tuple[Row, State, TimeStep, rec.Records]:
-    """One step by the listed action, or by the order's heuristic where none is."""
+) -> tuple[tuple[State, rec.Records], Step]:
+    """``CHUNK`` steps by the listed actions, then by the order's heuristic; leaves of ``Step`` [T].
+
+    Steps beyond the end change nothing.
+    """
     env = with_options(common, options)
-    observation, mask = env.observe(state, params)
-    offer = offered(env.rules, params, state)
-    action = jnp.where(is_listed, listed, HOSTS[env.order](env, params, state, offer))
-    row = Row(state.slot, offer, mask, action, observation)
-    state, timestep = env.step(jax.random.key(0), state, action, params)
-    return row, state, timestep, rec.after_step(records, timestep, jnp.bool_(True))
+
+    def step(carry: tuple[State, rec.Records], _: None) -> tuple[tuple[State, rec.Records], Step]:
+        state, records = carry
+        observation, mask = env.observe(state, params)
+        offer = offered(env.rules, params, state)
+        best = HOSTS[env.order](env, params, state, offer)
+        action = jnp.where(records.decisions < num_listed, listed[records.decisions], best)
+        row = Row(state.slot, offer, mask, action, observation)
+        state, timestep = env.step(jax.random.key(0), state, action, params)
+        records = rec.after_step(records, timestep, jnp.bool_(True))
+        done = timestep.terminated | timestep.truncated
+        told = Step(row, timestep.metrics.decides, timestep.reward, done, _moment(params, state))
+        return (state, records), told
+
+    return jax.lax.scan(step, (state, records), None, CHUNK)
+
+
+def _moment(params: Params, state: State) -> Moment:
+    tasks, active = state.tasks, state.active.job
+    jobs = as_columns(jobs_at(params, state.episode, active))
+    number = number_of(jobs, jnp.arange(MAX_TASKS))
+    return Moment(state.slot, active, number, tasks.state, tasks.priority, tasks.since)
 
 
 def _row(step: int, row: Row) -> dict[str, Any]:
@@ -197,25 +243,21 @@ def _row(step: int, row: Row) -> dict[str, Any]:
     }
 
 
-def _snapshot(params: Params, state: State) -> dict[str, Any]:
+def _snapshot(moment: Moment) -> dict[str, Any]:
     """Migrants and priorities at the beginning of a slot."""
-    active = np.asarray(state.active.job)
-    jobs = unpack(np.asarray(params.rows)[active])  # a case is the first episode
-    numbers = np.asarray(number_of(as_columns(jobs), jnp.arange(MAX_TASKS)))
-    phase, priority = np.asarray(state.tasks.state), np.asarray(state.tasks.priority)
-    turn = np.asarray(state.tasks.since)
+    active, phase = moment.active, moment.phase
     shown = (active != NOBODY)[:, None] & np.isin(phase, list(SHOWN))
     rows, migrants = [], []
     for place in np.argsort(active):
         for task in np.flatnonzero(shown[place]):
             kind = int(phase[place, task])
-            name = [int(active[place]), int(numbers[place, task])]
-            rows.append([*name, SHOWN[kind], int(priority[place, task])])
+            name = [int(active[place]), int(moment.number[place, task])]
+            rows.append([*name, SHOWN[kind], int(moment.priority[place, task])])
             if kind == MIGRANT:
-                migrants.append((int(turn[place, task]), name))
+                migrants.append((int(moment.since[place, task]), name))
     migrants.sort()
     return {
-        "slot": int(state.slot),
+        "slot": int(moment.slot),
         "migrants": [name for _, name in migrants],
         "priority": rows,
     }

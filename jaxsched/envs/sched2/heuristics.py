@@ -7,13 +7,12 @@ mode ``block`` the first job in rank waits until it fits.
 """
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import Literal, NamedTuple, get_args
 
-import jax
 import jax.numpy as jnp
 
-from jaxsched.core.policies import Policy, View, no_memory
+from jaxsched.core.policies import Policy, View, no_memory, one_of
 from jaxsched.envs.sched2.dynamics import ClusterState, legal_slots, window_gpus
 from jaxsched.envs.sched2.environment import Params
 from jaxsched.envs.sched2.observation import placement_now
@@ -93,19 +92,7 @@ def numbered(name: str, mode: Mode = "skip") -> int:
 def any_baseline() -> Policy:
     """All policies in all modes as one, whose weights are a number: compiled once for all."""
     names = BASELINES + REFERENCES
-    policies = [baseline(name, mode) for name in names for mode in get_args(Mode)]
-
-    def init(params: Params) -> PyTree:
-        return tuple(policy.init(params) for policy in policies)
-
-    def act(number: Array, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
-        def play(place: int) -> tuple[Array, PyTree]:
-            action, after = policies[place].act((), memory[place], view, key)
-            return action, (*memory[:place], after, *memory[place + 1 :])
-
-        return jax.lax.switch(number, [partial(play, place) for place in range(len(policies))])
-
-    return Policy("any", init, act, privileged=True)
+    return one_of(tuple(baseline(name, mode) for name in names for mode in MODES))
 
 
 def _void(state: ClusterState) -> Array:

@@ -13,8 +13,6 @@ from jaxsched.envs.das.traces import das_stream
 from jaxsched.errors import JaxschedError
 from tests.golden_check import differences, golden_files, load
 
-pytestmark = pytest.mark.optimised
-
 FILES = golden_files("das")
 KIND = {path: load(path)["kind"] for path in FILES}
 PLAYED = [path for path in FILES if KIND[path] in ("episode", "surrogate")]

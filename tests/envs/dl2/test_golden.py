@@ -15,8 +15,6 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
 from tests.golden_check import differences, golden_files, load
 
-pytestmark = pytest.mark.optimised
-
 FILES = golden_files("dl2")
 CASES = [path for path in FILES if "error" not in load(path)["expect"]]
 REJECTS = [path for path in FILES if "error" in load(path)["expect"]]

@@ -23,7 +23,7 @@ from jaxsched.jobs import from_records
 from tests.envs.mlfs import oracle_rules as rules
 from tests.envs.mlfs.oracle import BASELINES, Simulator
 
-NUM_TABLES = 15
+NUM_TABLES = 12
 NUM_JOBS = 8
 CHUNK = 128
 MOST_DECISIONS = 2048

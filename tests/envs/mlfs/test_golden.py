@@ -12,8 +12,6 @@ from jaxsched.envs.mlfs.cases import BY_POLICY, BY_SWITCH, simulate
 from jaxsched.errors import JaxschedError
 from tests.golden_check import differences, golden_files, load
 
-pytestmark = pytest.mark.optimised
-
 FILES = golden_files("mlfs")
 CASES = {path.stem: load(path) for path in FILES}
 REFUSED = [path for path in FILES if "cases" in CASES[path.stem]]

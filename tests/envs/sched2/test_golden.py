@@ -8,8 +8,6 @@ from jaxsched.errors import JaxschedError
 from jaxsched.systems import registry
 from tests.golden_check import differences, golden_files, load
 
-pytestmark = pytest.mark.optimised
-
 FILES = golden_files("sched2")
 CASES = [path for path in FILES if "expect" in load(path)]
 REJECTS = [
