@@ -52,6 +52,20 @@ def test_every_folder_with_code_is_a_package():
     assert (PACKAGE / "py.typed").exists()
 
 
+def test_every_data_file_goes_into_the_wheel():
+    packaged = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    found = {
+        file
+        for package, patterns in packaged["package-data"].items()
+        for init in PACKAGE.rglob("__init__.py")
+        if package in ("*", ".".join(init.parent.relative_to(ROOT).parts))
+        for pattern in patterns
+        for file in init.parent.glob(pattern)
+    }
+    data = {f for f in PACKAGE.rglob("*") if f.is_file() and "__pycache__" not in f.parts}
+    assert {f for f in data if f.suffix != ".py"} - found == set()
+
+
 def test_constraints_pin_every_dependency():
     extras = project()["optional-dependencies"]
     for file in (ROOT / "constraints").glob("*.txt"):

@@ -1,6 +1,6 @@
 """The charts of a report: bars with intervals, curves over started jobs, learning curves."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,11 +16,6 @@ NARROW = 365.0  # pages below 640 px show this layout
 _ROW = 25.0
 _BAR = 14.0
 _MAX_POINTS = 240  # of a drawn curve
-
-
-def both_widths(draw: Callable[[float], str], wide: float = WIDE, narrow: float = NARROW) -> str:
-    """The same drawing laid out twice, so that text keeps its size on a phone."""
-    return f'<div class="wide">{draw(wide)}</div><div class="narrow">{draw(narrow)}</div>'
 
 
 def bars(summary: Summary, metric: str, *, width: float) -> str:

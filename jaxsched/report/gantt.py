@@ -91,21 +91,15 @@ def runs(gpus: Sequence[int], per_server: int) -> list[tuple[int, int]]:
     return found
 
 
-def legend(panels: Sequence[GanttPanel]) -> str:
-    """Key to the colours that occur."""
+def legend(panels: Sequence[GanttPanel]) -> dict[str, str]:
+    """Key to the colours that occur: their CSS classes and what they stand for."""
     present = {job_class(job) for p in panels for job in p["jobs"]}
     names = {
         "single": "one-GPU job",
         "level0": "best locality",
         **{f"level{i}": f"locality level {i}" for i in range(1, LEVELS)},
     }
-    items = "".join(
-        f'<li><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="{name}" width="10" '
-        f'height="10" rx="1.5"/></svg>{text}</li>'
-        for name, text in names.items()
-        if name in present
-    )
-    return f'<ul class="legend">{items}</ul>'
+    return {name: text for name, text in names.items() if name in present}
 
 
 def _gpu_time(job: GanttJob) -> float:
