@@ -30,7 +30,7 @@ import optax
 from jaxsched.algorithms import replay as memory
 from jaxsched.algorithms.replay import Replay, Transition
 from jaxsched.algorithms.settings import check_positive, linear, traced, traced_values
-from jaxsched.algorithms.softmax import as_float32, best_legal, descend
+from jaxsched.algorithms.softmax import as_float32, best_legal, clipped_adam, descend
 from jaxsched.core.learner import Learner, Metrics
 from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import select
@@ -162,10 +162,7 @@ def dqn(network: nn.Module, config: DQNConfig, explore: Explore = explore_unifor
     Returns:
       The learner; its ``act`` returns no extras.
     """
-    optimiser = optax.chain(
-        optax.clip_by_global_norm(config.max_gradient_norm), optax.scale_by_adam()
-    )
-    parts = _Parts(network, config, explore, optimiser)
+    parts = _Parts(network, config, explore, clipped_adam(config.max_gradient_norm))
     functions = partial(_init, parts), partial(_act, parts), partial(_update, parts)
     return Learner(*functions, lambda state: state.params)
 

@@ -83,7 +83,12 @@ def descend(
     gradient: PyTree,
     rate: Array,
 ) -> tuple[PyTree, optax.OptState]:
-    """One step of a traced learning rate along the optimiser's direction."""
+    """One step of a traced learning rate along the optimiser's direction.
+
+    Not ``optax.inject_hyperparams``: bits, program and time of 1,000 steps are the same (vmapped
+    over rates too), but the rate would stand a second time in the optimiser's state, to be set at
+    each step and stored in checkpoints, where those of before would not fit.
+    """
     direction, state = optimiser.update(gradient, state)
     return jax.tree.map(lambda p, d: p - rate * d, params, direction), state
 
