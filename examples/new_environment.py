@@ -36,7 +36,7 @@ from jaxsched.types import ArraySpec, DiscreteSpec, TimeStep
 
 SCALE_S = 600.0  # of times in observations
 COST_SCALE = 30_000.0  # weighted seconds
-FEATURES = ("waits", "duration", "weight")  # of each slot; 0 in empty ones
+FEATURES = ("waits", "duration", "weight")  # of each position; 0 in empty ones
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class WeightedJobs(Environment):
         return state, self._timestep(params, state, nothing, jnp.int32(0))
 
     def step(self, key: Any, state: Any, action: Any, params: game.Jobs) -> tuple[Any, TimeStep]:
-        """Start the job of slot ``action``; the reward is minus what the others wait, weighted.
+        """Start the job at position ``action``; the reward is minus what the others wait, weighted.
 
         Summed it is the weighted completion time but for the run times, which are given.
         """
@@ -70,13 +70,13 @@ class WeightedJobs(Environment):
         return following, self._timestep(params, following, start, following.clock - state.clock)
 
     def observe(self, state: Any, params: game.Jobs) -> tuple[Any, Any]:
-        """``FEATURES`` of each slot, then when each GPU is free, soonest first."""
+        """``FEATURES`` of each position, then when each GPU is free, soonest first."""
         rows, occupied = game.window(params, state, self.window)
         submit, duration, weight = (column[state.episode, rows] for column in params)
         parts = ((state.clock - submit) / SCALE_S, duration / SCALE_S, weight / 10)
-        slots = jnp.where(occupied[:, None], jnp.stack(parts, axis=-1), 0.0)
+        positions = jnp.where(occupied[:, None], jnp.stack(parts, axis=-1), 0.0)
         gpus = jnp.sort(jnp.maximum(state.free_at - state.clock, 0)) / SCALE_S
-        seen = jnp.concatenate([slots.ravel(), gpus])
+        seen = jnp.concatenate([positions.ravel(), gpus])
         return seen.astype(jnp.float32), occupied.at[0].set(True)
 
     def _timestep(self, params: game.Jobs, state: Any, start: Any, elapsed: Any) -> TimeStep:
@@ -109,12 +109,12 @@ class WeightedJobs(Environment):
 
     def observation_spec(self, params: Any) -> ArraySpec:
         """A flat vector."""
-        slots = [f"slot{slot}.{name}" for slot in range(self.window) for name in FEATURES]
-        names = (*slots, *(f"gpu{gpu}.free_in" for gpu in range(self.num_gpus)))
+        positions = [f"position{q}.{name}" for q in range(self.window) for name in FEATURES]
+        names = (*positions, *(f"gpu{gpu}.free_in" for gpu in range(self.num_gpus)))
         return ArraySpec((len(names),), minimum=0.0, names=names)
 
     def action_spec(self, params: Any) -> DiscreteSpec:
-        """One of the slots."""
+        """One of the positions."""
         return DiscreteSpec(self.window)
 
 
@@ -149,7 +149,7 @@ def as_rigid(table: JobTable) -> JobTable:
 
 
 def fifo(env: WeightedJobs) -> Policy:
-    """The oldest job, which is in the first slot."""
+    """The oldest job, which is in the first position."""
     return greedy_scores("fifo", lambda weights, seen: -jnp.arange(env.window))
 
 
@@ -157,8 +157,8 @@ def smith(env: WeightedJobs) -> Policy:
     """The largest weight per second of run time (Smith, 1956)."""
 
     def score(weights: Any, seen: Any) -> Any:
-        slots = seen[: env.window * len(FEATURES)].reshape(env.window, len(FEATURES))
-        return slots[:, 2] / jnp.maximum(slots[:, 1], 1e-6)
+        positions = seen[: env.window * len(FEATURES)].reshape(env.window, len(FEATURES))
+        return positions[:, 2] / jnp.maximum(positions[:, 1], 1e-6)
 
     return greedy_scores("smith", score)
 

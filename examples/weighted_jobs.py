@@ -6,8 +6,8 @@ the weighted completion time, the sum of w_j (C_j - r_j): in the three-field not
 al. (1979) this is P | r_j, online | sum of w_j F_j. On one GPU, with all jobs there at time 0,
 starting the largest w_j / p_j first is optimal (Smith, 1956).
 
-Axes: ``K`` tables, ``n`` jobs of the longest, ``M`` GPUs, ``J`` window slots. Times are whole
-seconds, int32.
+Axes: ``K`` tables, ``n`` jobs of the longest, ``M`` GPUs, ``J`` positions in the window. Times are
+whole seconds, int32.
 """
 
 from typing import NamedTuple
@@ -58,22 +58,22 @@ def ended(state: State) -> Array:
     return jnp.all(state.started)
 
 
-def window(jobs: Jobs, state: State, num_slots: int) -> tuple[Array, Array]:
-    """Rows of the oldest waiting jobs, int32 ``[J]``, and which slots have one, bool ``[J]``."""
+def window(jobs: Jobs, state: State, num_positions: int) -> tuple[Array, Array]:
+    """Rows of the oldest waiting jobs, int32 ``[J]``, and whether there is one, bool ``[J]``."""
     waiting = ~state.started & (jobs.submit[state.episode] <= state.clock)
     rank = jnp.cumsum(waiting) - 1
-    here = waiting & (rank == jnp.arange(num_slots)[:, None])  # [J, n]
+    here = waiting & (rank == jnp.arange(num_positions)[:, None])  # [J, n]
     return jnp.argmax(here, axis=-1).astype(jnp.int32), jnp.any(here, axis=-1)
 
 
-def start_job(jobs: Jobs, state: State, slot: Array, num_slots: int) -> tuple[State, Start]:
-    """Start the job of a slot on the GPU that is free first; an empty slot stands for the oldest.
+def start_job(jobs: Jobs, state: State, position: Array, num_positions: int) -> tuple[State, Start]:
+    """Start the job at a position on the GPU that is free first; where none is, the oldest job.
 
     Then the clock goes to the next moment at which a GPU is free and a job waits.
     """
-    rows, occupied = window(jobs, state, num_slots)
-    slot = jnp.clip(slot, 0, num_slots - 1)
-    job = rows[jnp.where(occupied[slot], slot, 0)]
+    rows, occupied = window(jobs, state, num_positions)
+    position = jnp.clip(position, 0, num_positions - 1)
+    job = rows[jnp.where(occupied[position], position, 0)]
     over = ended(state)
     submit, duration, weight = (column[state.episode, job] for column in jobs)
     finish = state.clock + duration

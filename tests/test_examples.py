@@ -54,12 +54,12 @@ def run(example, tmp_path_factory):
 # The rules
 
 
-def played_by_hand(jobs, num_gpus, num_slots, actions):
-    """Finish of each job and the slots that were occupied, by a plain loop."""
+def played_by_hand(jobs, num_gpus, num_positions, actions):
+    """Finish of each job and the positions that were occupied, by a plain loop."""
     free_at, clock, left = [0] * num_gpus, jobs[0][0], list(range(len(jobs)))
     finish, widths = {}, []
     for action in actions:
-        waiting = [job for job in left if jobs[job][0] <= clock][:num_slots]
+        waiting = [job for job in left if jobs[job][0] <= clock][:num_positions]
         widths.append(len(waiting))
         job = waiting[action if action < len(waiting) else 0]
         left.remove(job)
@@ -82,8 +82,8 @@ def test_dynamics_follow_a_plain_loop(example, num_gpus, seed):
     state, timestep = env.reset(jax.random.key(0), params, jnp.int32(0))
     step, ends, costs, rewards, seconds = jax.jit(env.step), {}, [], [], 0.0
     for index, action in enumerate(actions):
-        slots = np.asarray(timestep.observation[: 3 * 3]).reshape(3, 3)
-        assert np.count_nonzero(slots[:, 1]) == np.sum(timestep.action_mask) == widths[index]
+        positions = np.asarray(timestep.observation[: 3 * 3]).reshape(3, 3)
+        assert np.count_nonzero(positions[:, 1]) == np.sum(timestep.action_mask) == widths[index]
         state, timestep = step(jax.random.key(1), state, jnp.int32(action), params)
         events = timestep.metrics
         ends[int(events.finished)] = int(events.of_finished["finish"])
@@ -166,7 +166,7 @@ def test_its_export_is_read_without_jax(run, tmp_path, capsys):
     manifest = json.loads((tmp_path / "policy" / "manifest.json").read_text())
     assert manifest["actions"]["names"] == [f"action{index}" for index in range(6)]
     assert {group["pattern"] for group in manifest["observation"]["groups"]} >= {
-        *("slot*.waits", "slot*.weight", "gpu*.free_in"),
+        *("position*.waits", "position*.weight", "gpu*.free_in"),
     }
 
 

@@ -1,6 +1,6 @@
 """Policies of several agents over structured actions, as learners see them.
 
-An action is a pytree; each *agent* owns a part of it and draws it in *units* (slots of a queue,
+An action is a pytree; each *agent* owns a part of it and draws it in *units* (positions in a queue,
 machines, ...) that are independent given the observation. A single discrete choice is one agent
 with one unit.
 

@@ -186,7 +186,7 @@ def priority_of(replay: Replay, index: Array) -> Array:
 
 
 def priorities(replay: Replay) -> Array:
-    """Priority of each slot, float32 ``[capacity]``; 0 where nothing is held."""
+    """Priority of each entry, float32 ``[capacity]``; 0 where nothing is held."""
     return replay.tree[0].reshape(-1)[: _capacity(replay)]
 
 

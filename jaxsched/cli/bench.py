@@ -71,12 +71,13 @@ def bench(
     from jaxsched.runs.overrides import read_options
     from jaxsched.systems import registry
 
-    renamed = registry.get(system).renamed_options
+    chosen = registry.get(system)
+    renamed = chosen.renamed_options
     if kind == "training":
         result = training_speed(
             system,
             preset=preset or "paper",
-            overrides=tuple(present_settings(settings, renamed)),
+            overrides=tuple(present_settings(settings, renamed, chosen.renamed_networks)),
             repeats=repeats or REPEATS,
             updates_per_repeat=updates,
             warm_up_updates=warm_up,

@@ -47,7 +47,7 @@ Window = Annotated[
     typer.Option(
         min=0,
         max=LARGEST,
-        help="Slots that heuristics see (0: whole queue); the agent's if absent.",
+        help="Positions that heuristics see (0: whole queue); the agent's if absent.",
     ),
 ]
 Mode = Annotated[str | None, typer.Option(help="A job that does not fit: skip it, or block on it.")]
@@ -59,10 +59,11 @@ JsonFile = Annotated[Path | None, typer.Option("--json", help="Write all values 
 
 GENERATED_JOBS = 10_000  # of a workload like a cluster's that is not cut into episodes
 
-RENAMED: dict[str, dict[str, str]] = {"policy": {}, "option": {}, "setting": {}}
+RENAMED: dict[str, dict[str, str]] = {"policy": {}, "option": {}, "setting": {}, "network": {}}
 """Old spellings on the command line and the present ones: names of policies, of options before the
-``=`` of ``--option``, and dotted paths before that of ``--set``. Old names of environment options
-are the systems' own: ``System.renamed_options``."""
+``=`` of ``--option``, dotted paths before that of ``--set``, and kinds of networks. Old names of
+environment options and networks are the systems' own: ``System.renamed_options`` and
+``System.renamed_networks``."""
 
 
 def present_name(kind: str, name: str, renamed: Mapping[str, str] | None = None) -> str:
@@ -88,15 +89,26 @@ def present_assignments(
     return [f"{present_name(kind, name, renamed)}{sign}{value}" for name, sign, value in parts]
 
 
-def present_settings(assignments: Iterable[str] | None, options: Mapping[str, str]) -> list[str]:
+def present_settings(
+    assignments: Iterable[str] | None, options: Mapping[str, str], networks: Mapping[str, str]
+) -> list[str]:
     """What was given with ``--set``, as it is spelt today.
 
     Args:
       assignments: ``path=value`` each.
       options: of the system's environment, old names and present ones.
+      networks: kinds of the system's networks, old names and present ones.
     """
     paths = {f"env.{old}": f"env.{present}" for old, present in options.items()}
-    return present_assignments("setting", assignments, paths)
+    present = present_assignments("setting", assignments, paths)
+    return [_present_network(assignment, networks) for assignment in present]
+
+
+def _present_network(assignment: str, networks: Mapping[str, str]) -> str:
+    path, sign, kind = assignment.partition("=")
+    if path.strip() != "network":
+        return assignment
+    return f"{path}{sign}{present_name('network', kind.strip(), networks)}"
 
 
 class TraceOptions(NamedTuple):

@@ -80,7 +80,7 @@ def train(
     from jaxsched.systems import registry
 
     chosen = registry.get(system)
-    overrides = present_settings(settings, chosen.renamed_options)
+    overrides = present_settings(settings, chosen.renamed_options, chosen.renamed_networks)
     recipe = override(chosen.preset(preset), overrides)
     options = TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format)
     sets = _sets(chosen, recipe, trace, test_trace, options)

@@ -70,7 +70,7 @@ def export_policy(
       facts: where the policy comes from.
       observation_spec: a flat vector with a name for each entry.
       features: what the entries mean, by name with every number replaced by an asterisk
-        (``slot*.demand``); more than needed is fine.
+        (``position*.demand``); more than needed is fine.
       actions: a name for each action, in order.
       network: the steps from observation to scores.
       params: flax variables, float32: ``{"params": {layer: {"kernel": ..., "bias": ...}}}``.

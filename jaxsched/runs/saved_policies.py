@@ -49,7 +49,7 @@ def load(path: str | Path, system: System, name: str | None = None) -> tuple[Lea
         if missing := {"environment", "network", "seed"} - meta.keys():
             raise JaxschedError(f"{folder}: is no trained policy: lacks {min(missing)!r}")
         env = system.saved_environment(meta["environment"])
-        network, play = str(meta["network"]), str(meta.get("play", "greedy"))
+        network, play = system.saved_network(str(meta["network"])), str(meta.get("play", "greedy"))
         target = system.init_weights(env, network, system.params(env, _small_tables(system)))
         weights, meta = checkpoints.restore(folder, target, expected=expected)
         saved.append(Saved(weights, meta))

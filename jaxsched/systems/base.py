@@ -67,6 +67,7 @@ class System(ABC, Generic[E, P, R]):
       primary_metric: what policies are chosen and judged by, one of ``metrics``.
       policies: heuristics by name, in the order of tables.
       renamed_options: environment options of before -> as they are spelt today.
+      renamed_networks: the same of kinds of networks.
       title: one line.
       source: the paper.
       metrics: names of metrics, in the order of tables.
@@ -84,6 +85,7 @@ class System(ABC, Generic[E, P, R]):
     policies: Mapping[str, PolicyInfo]
 
     renamed_options: Mapping[str, str] = {}
+    renamed_networks: Mapping[str, str] = {}
     title: str = ""
     source: str = ""
     metrics: tuple[str, ...] = STANDARD
@@ -139,6 +141,10 @@ class System(ABC, Generic[E, P, R]):
         """
         present = {self.renamed_options.get(name, name): options[name] for name in options}
         return self.environment(**present)
+
+    def saved_network(self, kind: str) -> str:
+        """A kind of network as it was saved, as it is spelt today."""
+        return self.renamed_networks.get(kind, kind)
 
     def environment_options(self, env: Environment) -> dict[str, Any]:
         """The static options of an environment, JSON-able."""

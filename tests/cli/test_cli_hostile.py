@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from jaxsched.cli import main
-from jaxsched.cli.options import RENAMED
+from jaxsched.cli.options import RENAMED, present_settings
+from jaxsched.systems import registry
 from tests.command_line import refused
 
 JOBS = "submit_time,num_gpus,duration,user\n0,1,100,[/b]\n10,2,200,:smile:\n40,4,90,[red]x\n"
@@ -150,7 +151,6 @@ def test_numbers_take_the_first_of_shipped_tables(capsys):
 def test_training_sets_from_job_tables(tmp_path):
     from jaxsched.cli.options import TraceOptions
     from jaxsched.cli.train import _sets
-    from jaxsched.systems import registry
 
     path = tmp_path / "table.csv"
     path.write_text(TABLE)
@@ -211,8 +211,6 @@ def test_numbers_of_many_digits_in_a_case(key, digits, tmp_path, capsys):
 
 
 def test_what_overflows_all_the_same_is_one_line(monkeypatch, capsys):
-    from jaxsched.systems import registry
-
     def overflow():
         raise OverflowError("int too large to convert to float")
 
@@ -239,3 +237,15 @@ def test_old_spellings_are_understood_and_said(tmp_path, monkeypatch, capsys):
     first, second = capsys.readouterr().err.splitlines()
     assert first == "jaxsched: the setting 'loop.pace' is now spelt 'loop.speed'"
     assert "no field 'speed'" in second
+
+
+@pytest.mark.parametrize("command", [["train", "sched2"], ["bench", "training"]], ids=" ".join)
+def test_an_old_kind_of_network_is_understood_and_said(command, capsys):
+    settings = ["--set", "network=slots", "--set", "loop.num_envs=0.5"]
+    assert main([*command, *settings]) == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "jaxsched: the network 'slots' is now spelt 'positions'"
+    assert "loop.num_envs" in second and "is not a whole number" in second
+    kinds = registry.get("sched2").renamed_networks
+    assert present_settings(["network=slots"], {}, kinds) == ["network=positions"]
+    assert present_settings(["loop.network=slots"], {}, kinds) == ["loop.network=slots"]

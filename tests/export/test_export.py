@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from jaxsched.envs.sched2.environment import Sched2
-from jaxsched.envs.sched2.networks import QNetwork, SlotQNetwork
+from jaxsched.envs.sched2.networks import PositionQNetwork, QNetwork
 from jaxsched.envs.sched2.workload import SCHED2_WORKLOAD
 from jaxsched.errors import JaxschedError
 from jaxsched.export.golden import golden_rows
@@ -56,15 +56,15 @@ def features(env: Sched2, time_scale: float = 3600.0) -> dict[str, Feature]:
     profile = Feature("run time at each locality level", "s", time_scale)
     return {
         "server*.gpu*.remaining": Feature("time until the GPU is free", "s", time_scale),
-        "slot*.profile*": profile,
-        "slot*.demand": Feature("GPUs the job needs", "GPUs", float(env.gpus_per_server)),
-        "slot*.wait": Feature("time since submission", "s", time_scale),
+        "position*.profile*": profile,
+        "position*.demand": Feature("GPUs the job needs", "GPUs", float(env.gpus_per_server)),
+        "position*.wait": Feature("time since submission", "s", time_scale),
         "beyond.count": Feature("jobs beyond the window", "jobs", float(env.window)),
         "beyond.demand": Feature("their mean demand", "GPUs", float(env.gpus_per_server)),
         "beyond.duration": Feature("their mean ideal run time", "s", time_scale),
         "beyond.wait": Feature("their mean wait", "s", time_scale),
-        "slot*.level_now": Feature("locality level if started now", "level", 3.0),
-        "slot*.effectiveness_now": Feature("effectiveness if started now", "1"),
+        "position*.level_now": Feature("locality level if started now", "level", 3.0),
+        "position*.effectiveness_now": Feature("effectiveness if started now", "1"),
     }
 
 
@@ -88,7 +88,7 @@ def ready(env: Sched2) -> Ready:
         ),
         "observation_spec": spec,
         "features": features(env),
-        "actions": [*(f"slot{q}" for q in range(env.window)), "void"],
+        "actions": [*(f"position{q}" for q in range(env.window)), "void"],
         "network": network.describe(),
         "params": variables,
         "golden": golden,
@@ -167,7 +167,7 @@ def test_load_gives_the_same_bits_and_facts(folder):
     assert manifest["seed"] == 3 and manifest["preset"] == "quick"
     assert manifest["variants"] == ["extra [features]"]
     assert manifest["metrics"] == {"avg_effectiveness": 0.5, "avg_jct": None}
-    assert manifest["actions"]["names"] == ["slot0", "slot1", "slot2", "void"]
+    assert manifest["actions"]["names"] == ["position0", "position1", "position2", "void"]
     assert set(manifest["provenance"]) == {"date", "code", "python", "versions", "device"}
     assert manifest["weights"]["tensors"]["server_0.kernel"] == {
         "shape": [4, 32],
@@ -207,8 +207,14 @@ def test_an_irregular_layout_lists_positions():
     [
         (QNetwork(3, 2, 4, head_size=8, server_sizes=(), queue_sizes=()), 20),
         (QNetwork(3, 2, 4, head_size=8, server_sizes=(5,), queue_sizes=(7, 6, 5)), 20),
-        (SlotQNetwork(3, 2, 2, (4,), (6, 5), (7,), head_size=8, context_size=3), 3 * 2 + 2 * 6 + 4),
-        (SlotQNetwork(3, 2, 2, (4,), (6,), (7, 5), head_size=8, context_size=3), 3 * 2 + 2 * 8 + 4),
+        (
+            PositionQNetwork(3, 2, 2, (4,), (6, 5), (7,), head_size=8, context_size=3),
+            3 * 2 + 2 * 6 + 4,
+        ),
+        (
+            PositionQNetwork(3, 2, 2, (4,), (6,), (7, 5), head_size=8, context_size=3),
+            3 * 2 + 2 * 8 + 4,
+        ),
     ],
 )
 def test_the_description_follows_the_network(network, size):
@@ -300,7 +306,7 @@ def test_only_an_export_is_overwritten_and_only_when_asked(folder, tmp_path):
         ({"format": "onnx"}, "'onnx' is not there yet; accepted: safetensors"),
         ({"format": "stablehlo"}, "'stablehlo' is not there yet"),
         ({"format": "pickle"}, "unknown export format 'pickle'"),
-        ({"actions": ["slot0", "void"]}, r"mask is \[10, 4\], expected \[10, 2\]"),
+        ({"actions": ["position0", "void"]}, r"mask is \[10, 4\], expected \[10, 2\]"),
         ({"features": {}}, r"'server\*.gpu\*.remaining' are not described"),
         ({"observation_spec": ArraySpec((30,))}, "a different name per entry"),
         ({"params": {}}, "one collection 'params'"),

@@ -1,6 +1,6 @@
 """F6: what the trained policy gives in three scripted cluster states (Fig. 6).
 
-Axes: ``N`` slots, ``M`` machines.
+Axes: ``N`` positions, ``M`` machines.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class Scenes(NamedTuple):
     """What one policy gives in the three scenes.
 
     Attributes:
-      priorities: ``[N]`` of the crowded cluster's real slots, the job that cannot fit first.
+      priorities: ``[N]`` of the crowded cluster's real positions, the job that cannot fit first.
       preference: ``[NUM_STATES]``, affinity to the quiet machine less that to its twin.
       affinities: ``[4, M]``, of the job that arrives at each of four steps.
       chosen: ``[4]``, the machine that it is placed on.
@@ -75,7 +75,7 @@ def scripted_states(lab: Lab) -> Outcome:
     def draw(figure: Any) -> None:
         first, second, third = figure.subplots(1, 3)
         priorities = np.stack([scene.priorities for scene in scenes])
-        _heat_map(figure, first, priorities, "priority; slot 0 cannot fit", "slot", "seed")
+        _heat_map(figure, first, priorities, "priority; position 0 cannot fit", "position", "seed")
         preference = np.stack([np.sort(scene.preference) for scene in scenes])
         words = "affinity, quiet less network-heavy"
         _heat_map(figure, second, preference, words, "state, sorted", "seed", centred=True)
@@ -152,15 +152,15 @@ def observation_of(env: DAS, jobs: Sequence[Sequence[int]], machines: Any) -> Ob
       machines: ``[M, 4]``, free GPUs, CPUs, GB, and network-active GPUs.
     """
     cluster, jobs = env.cluster, jobs[: env.window]
-    slots = np.zeros((env.window, 5), np.float32)
+    jobs_seen = np.zeros((env.window, 5), np.float32)
     scale = (INSTANCE_SCALE, cluster.gpus, cluster.cpus, cluster.mem, DAY_S)
-    slots[: len(jobs)] = np.asarray(jobs) / np.asarray(scale)
+    jobs_seen[: len(jobs)] = np.asarray(jobs) / np.asarray(scale)
     gpus, cpus, mem, active = np.asarray(machines, np.float64).T
     idle = np.maximum(cluster.bandwidth - cluster.net_per_gpu * active, 0) / cluster.bandwidth
     share = gpus / cluster.gpus
     columns = [cpus / cluster.cpus, share, mem / cluster.mem, idle, 1 - share]
     real = np.arange(env.window) < len(jobs)
-    return Observation(slots, np.stack(columns, axis=-1).astype(np.float32), real)  # type: ignore[arg-type]
+    return Observation(jobs_seen, np.stack(columns, axis=-1).astype(np.float32), real)  # type: ignore[arg-type]
 
 
 def crowded_state(env: DAS) -> Observation:
@@ -238,7 +238,7 @@ def play_arrivals(env: DAS, policy: Policy, weights: PyTree) -> tuple[Floats, In
 
 
 def _rank(priorities: Floats) -> int:
-    """Place of the first slot, from 1; ties are won by lower slots."""
+    """Rank of the first position, from 1; ties are won by lower positions."""
     return 1 + int(np.sum(priorities > priorities[0]))
 
 

@@ -14,7 +14,7 @@ from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.environment import DAS, Action, surrogate
 from jaxsched.envs.das.heuristics import baseline
 from jaxsched.envs.das.jobs import GANG_JOBS
-from jaxsched.envs.das.simulator.dynamics import State, real_slots
+from jaxsched.envs.das.simulator.dynamics import State, real_positions
 from jaxsched.envs.das.simulator.tables import SCALARS, Params
 from jaxsched.envs.das.traces import das_stream
 from jaxsched.errors import JaxschedError
@@ -105,16 +105,16 @@ def hash_values(a: Any, b: Any, c: Any) -> np.ndarray:
 
 def hash_action(env: DAS, salt: int, step: int) -> Action:
     """The action of decision ``step`` (from 0) of a case with hash actions."""
-    k, slot = step + SALT_STEP * salt, np.arange(env.window)
-    affinity = hash_values(k, slot[:, None], 1 + np.arange(env.num_servers))
+    k, position = step + SALT_STEP * salt, np.arange(env.window)
+    affinity = hash_values(k, position[:, None], 1 + np.arange(env.num_servers))
     return {
-        "priority": jnp.asarray(hash_values(k, slot, 0), jnp.float32),
+        "priority": jnp.asarray(hash_values(k, position, 0), jnp.float32),
         "affinity": jnp.asarray(affinity, jnp.float32),
     }
 
 
 def listed_action(env: DAS, entry: Any, where: str) -> Action:
-    """An action as a case lists it, for some slots or all; null stands for NaN.
+    """An action as a case lists it, for some positions or all; null stands for NaN.
 
     Raises:
       JaxschedError: not an object of a list and a list of lists of these sizes.
@@ -274,7 +274,7 @@ def _surrogate(case: Mapping[str, Any]) -> dict[str, Any]:
         action = listed_action(env, inputs, f"candidates[{index}]")
         f1, f2, cost = (float(x) for x in _scores(env, state, params, action))
         candidates.append({**inputs, "f1": f1, "f2": f2, "cost": cost})
-    window = np.asarray(state.window.job)[np.asarray(real_slots(state))]
+    window = np.asarray(state.window.job)[np.asarray(real_positions(state))]
     return {"time": int(state.time), "window": window.tolist(), "candidates": candidates}
 
 

@@ -52,11 +52,11 @@ class StepMetrics(NamedTuple):
     Attributes:
       time: int32, s, before the step: that of the decision if there was one.
       decides: bool, a decision was due.
-      window: int32 ``[N]``, jobs (places in the episode) of the real slots, -1 in others.
-      order: int32 ``[N]``, slots in the order in which they were tried, real ones first.
-      placed: bool ``[N]``, by slot.
-      failed: bool ``[N]``, by slot.
-      counts: int8 ``[N, M]``, instances placed on each machine, by slot.
+      window: int32 ``[N]``, jobs (places in the episode) of the real positions, -1 in others.
+      order: int32 ``[N]``, positions in the order in which they were tried, real ones first.
+      placed: bool ``[N]``, by position.
+      failed: bool ``[N]``, by position.
+      counts: int8 ``[N, M]``, instances placed on each machine, by position.
       running: int32 ``[R]``, jobs that ran after the decision, -1 in empty rows.
       finish: int32 ``[R]``, when these finished in this step, -1 where they did not.
     """
@@ -76,9 +76,10 @@ class StepMetrics(NamedTuple):
 class DAS(Environment):
     """A cluster that runs gang jobs to completion, slowed down by spread and by neighbours.
 
-    Observation: ``observation.Observation``; its ``real`` slots are the mask (slot 0 is true where
-    there is none). Action: ``{"priority": [N], "affinity": [N, M]}``; slots that are not real may
-    hold anything, NaN counts as minus infinity. Terminates when every job has finished.
+    Observation: ``observation.Observation``; its ``real`` positions are the mask (position 0 is
+    true where there is none). Action: ``{"priority": [N], "affinity": [N, M]}``; positions that are
+    not real may hold anything, NaN counts as minus infinity. Terminates when every job has
+    finished.
 
     Attributes:
       num_servers: M, machines.
@@ -351,7 +352,7 @@ class DAS(Environment):
     def _metrics(
         self, state: State, action: Action, started: State, decision: Decision, since: Since
     ) -> StepMetrics:
-        real = dynamics.real_slots(state)
+        real = dynamics.real_positions(state)
         rank = placement.rank_of(action["priority"], real)
         return StepMetrics(
             time=state.time,
@@ -381,7 +382,7 @@ def surrogate(env: DAS, state: State, params: Params, action: Action) -> tuple[A
     """
     decision = dynamics.decide(env.rules, state, action["priority"], action["affinity"])
     after = dynamics.apply(env.rules, state, params, decision)
-    left = dynamics.real_slots(state) & ~decision.placed
+    left = dynamics.real_positions(state) & ~decision.placed
     gpus = state.window.rows[tables.NUM_GPUS]
     unplaced = jnp.sum(jnp.where(left, gpus, 0)).astype(jnp.float32)
     worst = execution.contention(env.cluster, after.running, after.used)

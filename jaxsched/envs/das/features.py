@@ -8,11 +8,11 @@ from jaxsched.types import Feature
 def features_of(env: DAS) -> dict[str, Feature]:
     """Meaning and unit of each kind of entry."""
     return {
-        "slot*.instances": Feature("instances of the job", "instances", INSTANCE_SCALE),
-        "slot*.gpus": Feature("of each instance", "GPUs", env.gpus_per_server),
-        "slot*.cpus": Feature("of each instance", "CPUs", env.cpus_per_server),
-        "slot*.memory": Feature("of each instance", "GB", env.mem_per_server),
-        "slot*.age": Feature("since submission", "s", DAY_S),
+        "position*.instances": Feature("instances of the job", "instances", INSTANCE_SCALE),
+        "position*.gpus": Feature("of each instance", "GPUs", env.gpus_per_server),
+        "position*.cpus": Feature("of each instance", "CPUs", env.cpus_per_server),
+        "position*.memory": Feature("of each instance", "GB", env.mem_per_server),
+        "position*.age": Feature("since submission", "s", DAY_S),
         "machine*.free_cpus": Feature("free", "CPUs", env.cpus_per_server),
         "machine*.free_gpus": Feature("free", "GPUs", env.gpus_per_server),
         "machine*.free_memory": Feature("free", "GB", env.mem_per_server),

@@ -3,7 +3,7 @@
 Those that look at free resources before each placement play the decision on a copy and return
 the affinities that they used (and, for Tetris, the order): the environment then does the same.
 
-Axes: ``N`` slots, ``M`` machines; free resources are in whole numbers.
+Axes: ``N`` positions, ``M`` machines; free resources are in whole numbers.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.envs.das.environment import DAS, Action
 from jaxsched.envs.das.simulator.cluster import Cluster
-from jaxsched.envs.das.simulator.dynamics import State, real_slots
+from jaxsched.envs.das.simulator.dynamics import State, real_positions
 from jaxsched.envs.das.simulator.placement import (
     Demand,
     Free,
@@ -79,7 +79,7 @@ def _policy(name: str, env: DAS) -> Policy:
 
 
 def fifo(env: DAS, state: State) -> Array:
-    """Priorities of the slots, earlier first, float32 ``[N]``."""
+    """Priorities of the positions, earlier first, float32 ``[N]``."""
     del state
     return -jnp.arange(env.window, dtype=jnp.float32)
 
@@ -116,7 +116,7 @@ PLACEMENTS: dict[str, Row] = {"firstfit": firstfit, "loadbalance": loadbalance}
 def in_order(env: DAS, order: Order, row: Row, state: State) -> Action:
     """A fixed order, and affinities of what is free right before each placement."""
     priority = order(env, state)
-    rank = rank_of(priority, real_slots(state))
+    rank = rank_of(priority, real_positions(state))
     affinity = rows_in_turn(env.cluster.free(state.used), _wanted(state), rank, row)
     return {"priority": priority, "affinity": affinity}
 
@@ -142,12 +142,12 @@ def tetris(env: DAS, state: State) -> Action:
         fit, value = fitting(free, demand), score(free)
         possible = waits & (jnp.sum(fit, axis=0) >= demand.instances)
         best = jnp.where(possible, jnp.max(jnp.where(fit >= 1, value, -1), axis=0), -1)
-        slot = jnp.argmax(best)
-        found = best[slot] >= 0
-        row = _by_whole_score(value[:, slot])
-        job = jax.tree.map(lambda x: jnp.where(found, x[slot], 0.0), demand)
+        position = jnp.argmax(best)
+        found = best[position] >= 0
+        row = _by_whole_score(value[:, position])
+        job = jax.tree.map(lambda x: jnp.where(found, x[position], 0.0), demand)
         free = take(free, job, place(free, job, row))
-        here = found & (index == slot)
+        here = found & (index == position)
         priority = jnp.where(here, -k.astype(jnp.float32), priority)
         return free, waits & ~here, priority, jnp.where(here[:, None], row, affinity)
 
@@ -168,9 +168,9 @@ def _by_whole_score(score: Array) -> Array:
 
 
 def _wanted(state: State) -> Demand:
-    """What the real slots ask for, leaves ``[N]``; nothing in others."""
+    """What the real positions ask for, leaves ``[N]``; nothing in others."""
     demand = state.window.demand
-    return demand._replace(instances=jnp.where(real_slots(state), demand.instances, 0.0))
+    return demand._replace(instances=jnp.where(real_positions(state), demand.instances, 0.0))
 
 
 def _check_tetris(cluster: Cluster) -> None:

@@ -1,6 +1,6 @@
 """What the two agents of DAS see (specification, section 4).
 
-Axes: ``N`` slots of the window, ``M`` machines.
+Axes: ``N`` positions of the window (the specification's slots), ``M`` machines.
 """
 
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from jaxsched.envs.das.simulator.cluster import Cluster
-from jaxsched.envs.das.simulator.dynamics import State, real_slots
+from jaxsched.envs.das.simulator.dynamics import State, real_positions
 from jaxsched.envs.das.simulator.tables import CPUS, GPUS, INSTANCES, MEM
 from jaxsched.types import Array
 
@@ -22,9 +22,9 @@ class Observation(NamedTuple):
     """One observation.
 
     Attributes:
-      jobs: float32 ``[N, 5]``, the entries of ``JOB_NAMES``; 0 in slots that are not real.
+      jobs: float32 ``[N, 5]``, the entries of ``JOB_NAMES``; 0 in positions that are not real.
       machines: float32 ``[M, 5]``, the entries of ``MACHINE_NAMES``, each a share.
-      real: bool ``[N]``, slots that hold a pending job; none where no decision is due.
+      real: bool ``[N]``, positions that hold a pending job; none where no decision is due.
     """
 
     jobs: Array
@@ -32,13 +32,13 @@ class Observation(NamedTuple):
     real: Array
 
     def narrowed(self, width: int) -> "Observation":
-        """Of the first slots alone; any batch axes."""
+        """Of the first positions alone; any batch axes."""
         return Observation(self.jobs[..., :width, :], self.machines, self.real[..., :width])
 
 
 def observe(cluster: Cluster, state: State) -> Observation:
     """The observation of a state."""
-    real, rows = real_slots(state), state.window.rows
+    real, rows = real_positions(state), state.window.rows
     columns = {INSTANCES: INSTANCE_SCALE, GPUS: cluster.gpus, CPUS: cluster.cpus, MEM: cluster.mem}
     shares = [rows[column].astype(jnp.float32) / scale for column, scale in columns.items()]
     age = (state.time - state.window.submit).astype(jnp.float32) / DAY_S

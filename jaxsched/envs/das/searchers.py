@@ -1,6 +1,6 @@
 """Meta-heuristics that search each decision by its surrogate: MOSA and MALO (section 9).
 
-Axes: ``N`` slots, ``M`` machines.
+Axes: ``N`` positions, ``M`` machines.
 """
 
 from functools import partial
@@ -13,7 +13,7 @@ from jaxsched.algorithms.annealing import anneal
 from jaxsched.algorithms.ant_lion import ant_lion
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.envs.das.environment import DAS, Action, surrogate
-from jaxsched.envs.das.simulator.dynamics import State, real_slots
+from jaxsched.envs.das.simulator.dynamics import State, real_positions
 from jaxsched.envs.das.simulator.tables import Params
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree
@@ -32,15 +32,15 @@ def first_candidate(env: DAS, real: Array) -> Action:
 
 
 def neighbour(real: Array, key: PRNGKey, candidate: Action) -> Action:
-    """Draw the priority or the affinities of one real slot anew."""
-    slot_key, coin_key, value_key, row_key = jax.random.split(key, 4)
-    chance = jax.random.gumbel(slot_key, real.shape, jnp.float32)
-    slot = jnp.argmax(jnp.where(real, chance, -jnp.inf))
+    """Draw the priority or the affinities of one real position anew."""
+    position_key, coin_key, value_key, row_key = jax.random.split(key, 4)
+    chance = jax.random.gumbel(position_key, real.shape, jnp.float32)
+    position = jnp.argmax(jnp.where(real, chance, -jnp.inf))
     priority, affinity = candidate["priority"], candidate["affinity"]
     orders = jax.random.bernoulli(coin_key, jnp.float32(0.5))
     value = jax.random.uniform(value_key, (), priority.dtype, -1.0, 1.0)
     row = jax.random.uniform(row_key, affinity.shape[1:], affinity.dtype, -1.0, 1.0)
-    here = jnp.arange(real.shape[0]) == slot
+    here = jnp.arange(real.shape[0]) == position
     return {
         "priority": jnp.where(here & orders, value, priority),
         "affinity": jnp.where((here & ~orders)[:, None], row, affinity),
@@ -51,7 +51,7 @@ def mosa(
     env: DAS, state: State, params: Params, key: PRNGKey, iterations: int = MOSA_ITERATIONS
 ) -> Action:
     """The best decision that multi-objective simulated annealing finds."""
-    real = real_slots(state)
+    real = real_positions(state)
     found = anneal(
         key,
         first_candidate(env, real),
@@ -72,7 +72,7 @@ def malo(
     population: int = MALO_POPULATION,
 ) -> Action:
     """The best decision that the modified ant lion optimiser finds."""
-    start, unravel = ravel_pytree(first_candidate(env, real_slots(state)))
+    start, unravel = ravel_pytree(first_candidate(env, real_positions(state)))
 
     def cost(candidate: Array) -> tuple[Array, Array]:
         return _priced(env, state, params, unravel(candidate))

@@ -180,9 +180,9 @@ class DASSystem(System[DAS, Params, Recipe]):
 
     def action_names(self, env: DAS) -> Sequence[str]:
         """The numbers that both agents give."""
-        slots, machines = range(env.window), range(env.num_servers)
-        names = [f"slot{slot}.priority" for slot in slots]
-        return names + [f"slot{slot}.machine{m}.affinity" for slot in slots for m in machines]
+        positions, machines = range(env.window), range(env.num_servers)
+        names = [f"position{q}.priority" for q in positions]
+        return names + [f"position{q}.machine{m}.affinity" for q in positions for m in machines]
 
     def mapping(self, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
         """The paper's offered load on the Small cluster unless asked otherwise."""

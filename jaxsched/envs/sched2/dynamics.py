@@ -1,6 +1,7 @@
 """The rules of the SCHED2 cluster (specification, section 3), with no word of learning in them.
 
-Axes: ``S`` servers, ``G`` GPUs per server, ``J`` window slots. Times are whole seconds (int32).
+Axes: ``S`` servers, ``G`` GPUs per server, ``J`` positions in the window. Times are whole seconds
+(int32).
 """
 
 from typing import NamedTuple
@@ -83,13 +84,13 @@ def earliest_finish(state: ClusterState) -> Array:
 
 
 def window_gpus(state: ClusterState, jobs: JobTables) -> Array:
-    """GPUs that each slot's job needs, int32 ``[J]``, 0 for an empty slot."""
-    return slot_rows(state, jobs)[:, NUM_LEVELS]
+    """GPUs that each position's job needs, int32 ``[J]``, 0 for an empty position."""
+    return position_rows(state, jobs)[:, NUM_LEVELS]
 
 
-def slot_rows(state: ClusterState, jobs: JobTables) -> Array:
-    """Per slot: run time at each level, GPUs, submit time; int32 ``[J, L + 2]``."""
-    return lookup(jobs.slot, state.episode, state.window)
+def position_rows(state: ClusterState, jobs: JobTables) -> Array:
+    """Per position: run time at each level, GPUs, submit time; int32 ``[J, L + 2]``."""
+    return lookup(jobs.shown, state.episode, state.window)
 
 
 def fits_now(state: ClusterState, num_gpus: Array) -> Array:
@@ -98,8 +99,8 @@ def fits_now(state: ClusterState, num_gpus: Array) -> Array:
     return (num_gpus > 0) & (num_gpus <= free)
 
 
-def legal_slots(state: ClusterState, jobs: JobTables) -> Array:
-    """Slots that hold a job which fits the free GPUs, bool ``[J]``."""
+def legal_positions(state: ClusterState, jobs: JobTables) -> Array:
+    """Positions that hold a job which fits the free GPUs, bool ``[J]``."""
     return fits_now(state, window_gpus(state, jobs))
 
 
@@ -109,9 +110,9 @@ def may_advance(state: ClusterState, jobs: JobTables) -> Array:
 
 
 def legal_actions(state: ClusterState, jobs: JobTables) -> Array:
-    """Legal slots, then void (also where nothing else is left to do); bool ``[J + 1]``."""
-    slots = legal_slots(state, jobs)
-    return jnp.append(slots, may_advance(state, jobs) | ~jnp.any(slots))
+    """Legal positions, then void (also where nothing else is left to do); bool ``[J + 1]``."""
+    positions = legal_positions(state, jobs)
+    return jnp.append(positions, may_advance(state, jobs) | ~jnp.any(positions))
 
 
 def all_started(state: ClusterState, jobs: JobTables) -> Array:
@@ -126,10 +127,10 @@ def next_instant(state: ClusterState, jobs: JobTables) -> Array:
 
 
 def fill_window(state: ClusterState, jobs: JobTables) -> ClusterState:
-    """Let the next waiting jobs into the empty slots at the end of the window."""
-    slot = jnp.arange(state.window.shape[0], dtype=jnp.int32)
-    candidate = state.head + slot - state.in_window
-    entering = (slot >= state.in_window) & (candidate < state.arrived)
+    """Let the next waiting jobs into the empty positions at the end of the window."""
+    position = jnp.arange(state.window.shape[0], dtype=jnp.int32)
+    candidate = state.head + position - state.in_window
+    entering = (position >= state.in_window) & (candidate < state.arrived)
     head = jnp.minimum(state.head + state.window.shape[0] - state.in_window, state.arrived)
     return state._replace(
         window=jnp.where(entering, candidate, state.window),
@@ -149,7 +150,7 @@ def admit_until(state: ClusterState, jobs: JobTables, time: Array) -> ClusterSta
 def place(state: ClusterState, jobs: JobTables, job: Array) -> tuple[ClusterState, Start]:
     """Start ``job`` where packing puts it; the empty row starts nothing."""
     num_servers, gpus_per_server = state.last_job.shape
-    row = lookup(jobs.slot, state.episode, job)
+    row = lookup(jobs.shown, state.episode, job)
     by_level, num_gpus, submit = row[:NUM_LEVELS], row[NUM_LEVELS], row[NUM_LEVELS + 1]
     started = job != jobs.empty_row
 
@@ -175,43 +176,43 @@ def place(state: ClusterState, jobs: JobTables, job: Array) -> tuple[ClusterStat
     return state._replace(last_job=jnp.where(taken, last_job, state.last_job)), start
 
 
-def remove_slot(window: Array, slot: Array, empty_row: int) -> Array:
-    """Close the gap that the job of ``slot`` leaves; an out-of-range slot changes nothing."""
+def close_gap(window: Array, position: Array, empty_row: int) -> Array:
+    """Close the gap that the job at ``position`` leaves; out of range nothing changes."""
     moved_up = jnp.append(window[1:], jnp.int32(empty_row))
-    return jnp.where(jnp.arange(window.shape[0]) >= slot, moved_up, window)
+    return jnp.where(jnp.arange(window.shape[0]) >= position, moved_up, window)
 
 
 def apply_action(
     state: ClusterState, action: Array, jobs: JobTables
 ) -> tuple[ClusterState, Start, Array]:
-    """Start the job of a slot, or move to the next instant for any other action value.
+    """Start the job at a position, or move to the next instant for any other action value.
 
     Args:
       state: a state that is not finished, or a finished one (which stays as it is).
-      action: int32, 0..J-1 starts that slot's job, anything else is void.
+      action: int32, 0..J-1 starts that position's job, anything else is void.
       jobs: job tables.
 
     Returns:
       The next state, what was started, and whether the action was invalid (section 3: an invalid
-      action counts as void, or as slot 0 where void is masked).
+      action counts as void, or as position 0 where void is masked).
     """
-    num_slots = state.window.shape[0]
+    num_positions = state.window.shape[0]
     instant = next_instant(state, jobs)
     void_legal = instant < NEVER
     oldest_fits = fits_now(state, lookup(jobs.num_gpus, state.episode, state.window[0]))
     finished = all_started(state, jobs) | ~(void_legal | oldest_fits)
-    asked = state.window[jnp.clip(action, 0, num_slots - 1)]
+    asked = state.window[jnp.clip(action, 0, num_positions - 1)]
     fits = fits_now(state, lookup(jobs.num_gpus, state.episode, asked))
-    starts = (action >= 0) & (action < num_slots) & fits
-    invalid = ~(starts | ((action == num_slots) & void_legal)) & ~finished
+    starts = (action >= 0) & (action < num_positions) & fits
+    invalid = ~(starts | ((action == num_positions) & void_legal)) & ~finished
     first = invalid & ~void_legal
-    slot = jnp.where(starts, action, jnp.where(first, 0, num_slots))
+    position = jnp.where(starts, action, jnp.where(first, 0, num_positions))
     job = jnp.where(starts, asked, jnp.where(first, state.window[0], jobs.empty_row))
     starts |= first
 
     placed, start = place(state, jobs, job)
     placed = placed._replace(
-        window=remove_slot(state.window, slot, jobs.empty_row),
+        window=close_gap(state.window, position, jobs.empty_row),
         in_window=state.in_window - starts,
     )
     time = jnp.where(starts | finished, state.time, instant)
@@ -224,16 +225,16 @@ def advance_to_choice(state: ClusterState, jobs: JobTables) -> ClusterState:
     Behind a full window submissions change nothing that can start, so the clock goes from finish
     to finish and the jobs that were submitted meanwhile are admitted in one go at the end.
     """
-    num_slots = state.window.shape[0]
+    num_positions = state.window.shape[0]
     names = ("window", "in_window", "time", "head", "arrived")  # the rest does not change
 
     def clock_of(now: ClusterState) -> tuple[Array, ...]:
-        blocked = ~all_started(now, jobs) & ~jnp.any(legal_slots(now, jobs))
+        blocked = ~all_started(now, jobs) & ~jnp.any(legal_positions(now, jobs))
         return (blocked, *(getattr(now, name) for name in names))
 
     def advance(clock: tuple[Array, ...]) -> tuple[Array, ...]:
         now = state._replace(**dict(zip(names, clock[1:], strict=True)))
-        full = now.in_window == num_slots
+        full = now.in_window == num_positions
         instant = jnp.where(full, earliest_finish(now), next_instant(now, jobs))
         after = admit_until(now, jobs, instant)
         arrived = jnp.where(full, now.arrived, after.arrived)

@@ -64,7 +64,7 @@ class StepMetrics(NamedTuple):
 class Sched2(Environment):
     """Cluster of identical servers; the agent picks jobs, packing picks GPUs.
 
-    Observation: float32 ``[S*G + (k+2)*J + 4]`` (see ``observation.py``). Actions: J + 1, slot
+    Observation: float32 ``[S*G + (k+2)*J + 4]`` (see ``observation.py``). Actions: J + 1, position
     0..J-1 or void (J). Reward: ``literal`` (effectiveness of the started job) or ``dense`` (minus
     the effectiveness lost). Terminates when the last job starts.
 
@@ -173,7 +173,7 @@ class Sched2(Environment):
         return ArraySpec((size,), jnp.float32, 0.0, most, names)
 
     def action_spec(self, params: Params) -> DiscreteSpec:
-        """Slots 0..J-1, then void."""
+        """Positions 0..J-1, then void."""
         del params
         return DiscreteSpec(self.window + 1)
 

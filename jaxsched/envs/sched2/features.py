@@ -15,17 +15,19 @@ def features_of(env: Sched2) -> dict[str, Feature]:
         "server*.gpu*.remaining": Feature(
             "remaining time of the job on the GPU, 0 if free", "s", time
         ),
-        "slot*.profile*": profile,
-        "slot*.demand": Feature("GPUs that the job needs, 0 for an empty slot", "GPUs", gpus),
-        "slot*.wait": Feature("time since the job was submitted", "s", time),
+        "position*.profile*": profile,
+        "position*.demand": Feature(
+            "GPUs that the job needs, 0 for an empty position", "GPUs", gpus
+        ),
+        "position*.wait": Feature("time since the job was submitted", "s", time),
         "beyond.count": Feature("waiting jobs beyond the window", "jobs", float(env.window)),
         "beyond.demand": Feature("their mean number of GPUs", "GPUs", gpus),
         "beyond.duration": Feature("their mean ideal run time", "s", time),
         "beyond.wait": Feature("their mean wait", "s", time),
-        "slot*.level_now": Feature(
+        "position*.level_now": Feature(
             "level that packing would give now, 0 if it does not fit", "1", 3.0
         ),
-        "slot*.effectiveness_now": Feature(
+        "position*.effectiveness_now": Feature(
             "effectiveness if started now, 0 if it does not fit", "1"
         ),
     }

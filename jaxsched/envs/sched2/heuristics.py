@@ -2,8 +2,8 @@
 
 All use packing and choose among the jobs of the environment's window: build the environment with
 the baseline's window (``window = n`` lets it see the whole queue). A rule ranks the jobs by a key
-(ties: lower slot, that is the older job); in mode ``skip`` jobs that do not fit are passed over, in
-mode ``block`` the first job in rank waits until it fits.
+(ties: lower position, that is the older job); in mode ``skip`` jobs that do not fit are passed
+over, in mode ``block`` the first job in rank waits until it fits.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, get_args
 import jax.numpy as jnp
 
 from jaxsched.core.policies import Policy, View, no_memory, one_of
-from jaxsched.envs.sched2.dynamics import ClusterState, legal_slots, window_gpus
+from jaxsched.envs.sched2.dynamics import ClusterState, legal_positions, window_gpus
 from jaxsched.envs.sched2.environment import Params
 from jaxsched.envs.sched2.observation import placement_now
 from jaxsched.envs.sched2.tables import JobTables, lookup
@@ -100,13 +100,13 @@ def _void(state: ClusterState) -> Array:
 
 
 def _first(key: Array, candidates: Array) -> tuple[Array, Array]:
-    """Slot of the smallest key among the candidates, and whether there is any candidate."""
-    slot = jnp.argmin(jnp.where(candidates, key, LAST)).astype(jnp.int32)
-    return slot, jnp.any(candidates)
+    """Position of the smallest key among the candidates, and whether there is any candidate."""
+    position = jnp.argmin(jnp.where(candidates, key, LAST)).astype(jnp.int32)
+    return position, jnp.any(candidates)
 
 
 def _candidates(state: ClusterState, jobs: JobTables, mode: Mode) -> Array:
-    return legal_slots(state, jobs) if mode == "skip" else state.window != jobs.empty_row
+    return legal_positions(state, jobs) if mode == "skip" else state.window != jobs.empty_row
 
 
 def _ranked(key_of: Callable[[ClusterState, JobTables], Array], mode: Mode) -> Callable:
@@ -116,9 +116,9 @@ def _ranked(key_of: Callable[[ClusterState, JobTables], Array], mode: Mode) -> C
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
         del weights, key
         state, jobs = view.state, view.params.jobs
-        slot, found = _first(key_of(state, jobs), _candidates(state, jobs, mode))
-        starts = found & legal_slots(state, jobs)[slot]
-        return jnp.where(starts, slot, _void(state)), memory
+        position, found = _first(key_of(state, jobs), _candidates(state, jobs, mode))
+        starts = found & legal_positions(state, jobs)[position]
+        return jnp.where(starts, position, _void(state)), memory
 
     return act
 
@@ -138,18 +138,18 @@ def _delayed(mode: Mode) -> Callable:
     def act(weights: PyTree, memory: Delays, view: View, key: PRNGKey) -> tuple[Array, Delays]:
         del weights, key
         state, jobs = view.state, view.params.jobs
-        fits, rank, job = legal_slots(state, jobs), _by_duration(state, jobs), state.window
+        fits, rank, job = legal_positions(state, jobs), _by_duration(state, jobs), state.window
         level, _ = placement_now(state, jobs)
         candidates = _candidates(state, jobs, mode) & (memory.held_at[job] != state.time)
         delayed = candidates & fits & (level > 0) & (memory.times[job] < MAX_DELAYS)
-        slot, found = _first(rank, candidates & ~delayed)
-        slots = jnp.arange(rank.shape[0])
-        before = (rank < rank[slot]) | ((rank == rank[slot]) & (slots < slot))
+        position, found = _first(rank, candidates & ~delayed)
+        positions = jnp.arange(rank.shape[0])
+        before = (rank < rank[position]) | ((rank == rank[position]) & (positions < position))
         held = delayed & (before | ~found)
-        starts = found & fits[slot]
+        starts = found & fits[position]
         times = memory.times.at[job].add(held.astype(jnp.int32))
         held_at = memory.held_at.at[job].max(jnp.where(held, state.time, -1))
-        return jnp.where(starts, slot, _void(state)), Delays(times, held_at)
+        return jnp.where(starts, position, _void(state)), Delays(times, held_at)
 
     return act
 
@@ -159,5 +159,5 @@ def _strict(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[
     del weights, key
     state, jobs = view.state, view.params.jobs
     level, _ = placement_now(state, jobs)
-    slot, found = _first(_by_age(state, jobs), legal_slots(state, jobs) & (level == 0))
-    return jnp.where(found, slot, _void(state)), memory
+    position, found = _first(_by_age(state, jobs), legal_positions(state, jobs) & (level == 0))
+    return jnp.where(found, position, _void(state)), memory

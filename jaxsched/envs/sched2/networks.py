@@ -1,4 +1,4 @@
-"""The Q networks of SCHED2: the paper's, and a variant that shares weights between slots.
+"""The Q networks of SCHED2: the paper's, and a variant that shares weights between positions.
 
 Specification, section 10; sizes where the paper is silent are ours.
 """
@@ -9,7 +9,10 @@ from jaxsched.networks import description as nd
 from jaxsched.networks.described import Described
 
 SQUASH_MULTIPLY, SQUASH_DIVIDE = 60.0, 4.0
-SLOT_FEATURES = NUM_LEVELS + 2
+POSITION_FEATURES = NUM_LEVELS + 2
+# What a layer is called decides what its weights are drawn as, and saved policies have the name: it
+# stays that of before, after the specification's word for a position.
+POSITION_LAYER = "slot"
 
 
 class QNetwork(Described):
@@ -46,49 +49,49 @@ class QNetwork(Described):
         ]
 
 
-class SlotQNetwork(Described):
-    """A variant: what is learnt about a job holds for every slot.
+class PositionQNetwork(Described):
+    """A variant: what is learnt about a job holds for every position.
 
-    As the paper's network, but one small network reads each slot, its outputs (in slot order) and
-    the statistics go into the paper's second network, and the Q value of a slot is a common value
-    plus a score that one further network computes from that slot and the whole state.
+    As the paper's network, but one small network reads each position, its outputs (in order) and
+    the statistics go into the paper's second network, and the Q value of a position is a common
+    value plus a score that one further network computes from that position and the whole state.
 
     Attributes:
       num_servers: S.
       gpus_per_server: G.
       window: J.
       server_sizes: widths of the layers shared by the servers.
-      slot_sizes: widths of the layers shared by the slots.
-      queue_sizes: widths of the layers that read all slots.
-      head_size: width of the layer that reads servers and slots.
-      context_size: width of the state's summary handed to each slot's score, and of its layer.
+      position_sizes: widths of the layers shared by the positions.
+      queue_sizes: widths of the layers that read all positions.
+      head_size: width of the layer that reads servers and positions.
+      context_size: width of the state's summary handed to each position's score, and of its layer.
     """
 
     num_servers: int
     gpus_per_server: int
     window: int
     server_sizes: tuple[int, ...] = (32, 16)
-    slot_sizes: tuple[int, ...] = (64, 32)
+    position_sizes: tuple[int, ...] = (64, 32)
     queue_sizes: tuple[int, ...] = (128, 64)
     head_size: int = 256
     context_size: int = 64
 
     def describe(self) -> list[nd.Step]:
-        """Slots, servers and queue, joined; scores of the slots in that context."""
-        size = self.window * SLOT_FEATURES
-        slot = nd.last_of("slots", "slot", self.slot_sizes)
+        """Positions, servers and queue, joined; scores of the positions in that context."""
+        size = self.window * POSITION_FEATURES
+        position = nd.last_of("positions", POSITION_LAYER, self.position_sizes)
         queue = nd.last_of("all_queue", "queue", self.queue_sizes)
         return [
             *_server_steps(self),
-            nd.take("queue", "flat_slots", stop=size),
-            nd.reshape("flat_slots", "plain_slots", (self.window, SLOT_FEATURES)),
+            nd.take("queue", "flat_positions", stop=size),
+            nd.reshape("flat_positions", "plain_positions", (self.window, POSITION_FEATURES)),
             nd.take("queue", "statistics", start=size, stop=size + NUM_STATISTICS),
             nd.take("queue", "flat_extras", start=size + NUM_STATISTICS),
             nd.reshape("flat_extras", "extras", (self.window, -1)),
-            nd.concat(("plain_slots", "extras"), "slots"),
-            *nd.dense_stack("slots", "slot", self.slot_sizes),
-            nd.reshape(slot, "all_slots", (self.window * self.slot_sizes[-1],)),
-            nd.concat(("all_slots", "statistics"), "all_queue"),
+            nd.concat(("plain_positions", "extras"), "positions"),
+            *nd.dense_stack("positions", POSITION_LAYER, self.position_sizes),
+            nd.reshape(position, "all_positions", (self.window * self.position_sizes[-1],)),
+            nd.concat(("all_positions", "statistics"), "all_queue"),
             *nd.dense_stack("all_queue", "queue", self.queue_sizes),
             nd.concat(("all_servers", queue), "joined"),
             nd.dense("joined", "head_0", self.head_size),
@@ -97,16 +100,16 @@ class SlotQNetwork(Described):
             nd.take("value", "void", start=1),
             nd.dense("head_0", "context", self.context_size),
             nd.repeat("context", "contexts", self.window),
-            nd.concat((slot, "contexts"), "slots_in_context"),
-            nd.dense("slots_in_context", "score_0", self.context_size),
+            nd.concat((position, "contexts"), "positions_in_context"),
+            nd.dense("positions_in_context", "score_0", self.context_size),
             nd.dense("score_0", "score_1", 1, activation="linear"),
-            nd.reshape("score_1", "slot_scores", (self.window,)),
-            nd.concat(("slot_scores", "void"), "advantages"),
+            nd.reshape("score_1", "position_scores", (self.window,)),
+            nd.concat(("position_scores", "void"), "advantages"),
             nd.add(("advantages", "common"), nd.SCORES),
         ]
 
 
-def _server_steps(network: QNetwork | SlotQNetwork) -> list[nd.Step]:
+def _server_steps(network: QNetwork | PositionQNetwork) -> list[nd.Step]:
     """Steps up to ``all_servers``, and ``queue``, the rest of the squashed observation.
 
     Squashed are about log-minutes: that tells 0 (free now) from "soon free" without large inputs.

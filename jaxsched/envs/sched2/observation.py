@@ -1,8 +1,9 @@
 """What the agent sees (SCHED2, section 4 of the specification).
 
 Layout of the flat vector, ``S*G + (k+2)*J + 4`` long (184 at the paper's size), plus ``2*J`` with
-extras: remaining time of each GPU; per slot the profile at the k levels, the demand and the wait;
-four statistics of the waiting jobs beyond the window; optional extras per slot.
+extras: remaining time of each GPU; per position in the window (position q is the specification's
+slot q) the profile at the k levels, the demand and the wait; four statistics of the waiting jobs
+beyond the window; optional extras per position.
 """
 
 from typing import Literal
@@ -14,8 +15,8 @@ from jaxsched.envs.sched2.dynamics import (
     ClusterState,
     finish_times,
     is_free,
-    legal_slots,
-    slot_rows,
+    legal_positions,
+    position_rows,
     window_gpus,
 )
 from jaxsched.envs.sched2.slowdown import (
@@ -41,12 +42,14 @@ def observation_names(
         f"server{s}.gpu{g}.remaining" for s in range(num_servers) for g in range(gpus_per_server)
     ]
     fields = [f"profile{level}" for level in range(NUM_LEVELS)] + ["demand", "wait"]
-    slots = [f"slot{q}.{field}" for q in range(window) for field in fields]
+    positions = [f"position{q}.{field}" for q in range(window) for field in fields]
     beyond = [f"beyond.{field}" for field in ("count", "demand", "duration", "wait")]
     more = [
-        f"slot{q}.{field}" for q in range(window) for field in ("level_now", "effectiveness_now")
+        f"position{q}.{field}"
+        for q in range(window)
+        for field in ("level_now", "effectiveness_now")
     ]
-    return tuple(gpus + slots + beyond + (more if extras else []))
+    return tuple(gpus + positions + beyond + (more if extras else []))
 
 
 def observe(
@@ -64,13 +67,13 @@ def observe(
       jobs: job tables.
       time_scale: seconds that count as 1 (the paper's size uses 3600).
       profile: run times at each level, or slowdowns.
-      extras: append per slot the level that packing would give now / 3 and the effectiveness if
+      extras: append per position the level that packing would give now / 3 and the effectiveness if
         started now (0 where the job does not fit). A result with extras is a variant.
     """
     remaining = jnp.maximum(finish_times(state).reshape(-1) - state.time, 0)
     parts = [
         remaining * (1.0 / time_scale),
-        slot_features(state, jobs, time_scale, profile),
+        position_features(state, jobs, time_scale, profile),
         beyond_window(state, jobs, time_scale),
     ]
     if extras:
@@ -78,17 +81,17 @@ def observe(
     return jnp.concatenate(parts).astype(jnp.float32)
 
 
-def slot_features(
+def position_features(
     state: ClusterState, jobs: JobTables, time_scale: Array, profile: Profile
 ) -> Array:
-    """Per slot: profile at each level, GPUs / G, wait / time_scale; float32 ``[J * (k + 2)]``."""
+    """Per position: profile by level, GPUs / G, wait / time_scale; float32 ``[J * (k + 2)]``."""
     num_servers, gpus_per_server = state.last_job.shape
-    rows = slot_rows(state, jobs)
-    num_slots, width = rows.shape
-    column = np.tile(np.arange(width), num_slots)
+    rows = position_rows(state, jobs)
+    num_positions, width = rows.shape
+    column = np.tile(np.arange(width), num_positions)
     scale = jnp.where(column == NUM_LEVELS, 1.0 / gpus_per_server, 1.0 / time_scale)
     values = rows.reshape(-1)
-    # Submission becomes the wait; that of an empty slot lies after every event, which gives 0.
+    # Submission becomes the wait; that of an empty position lies after every event, which gives 0.
     wait = jnp.maximum(state.time - values, 0)
     features = jnp.where(column == NUM_LEVELS + 1, wait, values) * scale
     if profile == "time":
@@ -100,13 +103,13 @@ def slot_features(
     model = lookup(jobs.model, state.episode, state.window)
     slowdown = jnp.asarray(SLOWDOWN_TENTHS)[model[:, None], level] / 10.0
     by_level = jnp.where(gpus[:, None] > 0, slowdown, 0.0)
-    features = features.reshape(num_slots, width)
+    features = features.reshape(num_positions, width)
     return features.at[:, :NUM_LEVELS].set(by_level).reshape(-1)
 
 
 def beyond_window(state: ClusterState, jobs: JobTables, time_scale: Array) -> Array:
     """Waiting jobs beyond the window: count / J, mean GPUs / G, mean duration and mean wait."""
-    num_slots, gpus_per_server = state.window.shape[0], state.last_job.shape[-1]
+    num_positions, gpus_per_server = state.window.shape[0], state.last_job.shape[-1]
     ends = lookup(jobs.sums, state.episode, jnp.stack([state.head, state.arrived]))
     gpus, long_high, long_low, submit_high, submit_low = ends[1] - ends[0]
     count = state.arrived - state.head
@@ -118,7 +121,7 @@ def beyond_window(state: ClusterState, jobs: JobTables, time_scale: Array) -> Ar
     each = 1.0 / jnp.maximum(count, 1)
     return jnp.stack(
         [
-            count / num_slots,
+            count / num_positions,
             gpus * each / gpus_per_server,
             duration * each / time_scale,
             wait * each / time_scale,
@@ -133,7 +136,7 @@ def queue_gpus(state: ClusterState, jobs: JobTables) -> Array:
 
 
 def placement_now(state: ClusterState, jobs: JobTables) -> tuple[Array, Array]:
-    """Level and run time (s) that packing would give each slot's job now, both int32 ``[J]``.
+    """Level and run time (s) that packing would give each position's job now, both int32 ``[J]``.
 
     Meaningful where the job fits.
     """
@@ -147,10 +150,10 @@ def placement_now(state: ClusterState, jobs: JobTables) -> tuple[Array, Array]:
 
 
 def start_now(state: ClusterState, jobs: JobTables) -> Array:
-    """Per slot: level now / 3 and effectiveness if started now, float32 ``[J, 2]``."""
+    """Per position: level now / 3 and effectiveness if started now, float32 ``[J, 2]``."""
     level, run = placement_now(state, jobs)
     wait = state.time - lookup(jobs.submit_time, state.episode, state.window)
     duration = lookup(jobs.run_time, state.episode, state.window)[:, 0]
     effectiveness = duration / jnp.maximum(wait + run, 1)
     features = jnp.stack([level / (NUM_LEVELS - 1), effectiveness], axis=-1)
-    return jnp.where(legal_slots(state, jobs)[:, None], features, 0.0)
+    return jnp.where(legal_positions(state, jobs)[:, None], features, 0.0)

@@ -28,7 +28,7 @@ PAPER = Recipe(
         target_rate=0.005,
         learning_starts=10_000,
     ),
-    network="slots",
+    network="positions",
     max_backlog=100,
     evaluate_every=250,
     checkpoint_every=2125,

@@ -11,13 +11,13 @@ from jaxsched.algorithms.dqn import DQNConfig, dqn
 from jaxsched.core.learner import Learner
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.sched2.environment import Params, Sched2
-from jaxsched.envs.sched2.networks import QNetwork, SlotQNetwork
+from jaxsched.envs.sched2.networks import PositionQNetwork, QNetwork
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
 from jaxsched.types import Array, PRNGKey, PyTree
 
 HORIZON_S = 7200.0  # time-based discount of the specification
-NetworkKind = Literal["paper", "slots"]
+NetworkKind = Literal["paper", "positions"]
 NETWORKS = get_args(NetworkKind)
 
 
@@ -59,7 +59,7 @@ class Recipe:
       loop: sizes of the loop.
       learner: settings of the DQN; its ``total_updates`` follows ``loop.num_updates``.
       curriculum: load over the training.
-      network: ``paper``, or ``slots`` (a variant that shares weights between the slots).
+      network: ``paper``, or ``positions`` (a variant that shares weights between the positions).
       max_backlog: restart an episode once more jobs than this wait beyond the window; 0 never.
       void_bias: added to the log-odds of void when exploring; 0 explores uniformly.
       evaluate_every: updates between greedy evaluations on the training traces.
@@ -79,7 +79,7 @@ class Recipe:
     checkpoint_every: int = 2000
 
 
-def network_of(env: Sched2, kind: NetworkKind = "paper") -> QNetwork | SlotQNetwork:
+def network_of(env: Sched2, kind: NetworkKind = "paper") -> QNetwork | PositionQNetwork:
     """A network for this cluster and window.
 
     Raises:
@@ -87,8 +87,8 @@ def network_of(env: Sched2, kind: NetworkKind = "paper") -> QNetwork | SlotQNetw
     """
     if kind == "paper":
         return QNetwork(env.num_servers, env.gpus_per_server, env.window + 1)
-    if kind == "slots":
-        return SlotQNetwork(env.num_servers, env.gpus_per_server, env.window)
+    if kind == "positions":
+        return PositionQNetwork(env.num_servers, env.gpus_per_server, env.window)
     raise JaxschedError(f"sched2: unknown network {kind!r}; known are {', '.join(NETWORKS)}")
 
 
@@ -131,9 +131,9 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
     """What differs from the paper's own recipe, one line each."""
     lines = []
     if recipe.env.extras:
-        lines.append("extra features: level and effectiveness if started now, per slot")
-    if recipe.network == "slots":
-        lines.append("network that shares weights between the slots")
+        lines.append("extra features: level and effectiveness if started now, per position")
+    if recipe.network == "positions":
+        lines.append("network that shares weights between the positions")
     if recipe.env.reward == "dense":
         lines.append("dense reward (same undiscounted objective as the paper's)")
     if recipe.env.profile != "time":

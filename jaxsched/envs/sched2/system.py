@@ -14,7 +14,7 @@ from jaxsched.envs.sched2.environment import Params, Sched2
 from jaxsched.envs.sched2.features import features_of
 from jaxsched.envs.sched2.figures import FIGURES
 from jaxsched.envs.sched2.heuristics import baseline
-from jaxsched.envs.sched2.networks import QNetwork, SlotQNetwork
+from jaxsched.envs.sched2.networks import PositionQNetwork, QNetwork
 from jaxsched.envs.sched2.paper import paper_rows
 from jaxsched.envs.sched2.presets import PRESETS
 from jaxsched.envs.sched2.recipe import (
@@ -73,6 +73,7 @@ class Sched2System(System[Sched2, Params, Recipe]):
         "spf": PolicyInfo("baseline", "smallest product of GPUs and time first"),
         "strict": PolicyInfo("reference", "oldest job that gets its best locality, else none"),
     }
+    renamed_networks: Mapping[str, str] = {"slots": "positions"}
     presets = PRESETS
     traces = TraceSet("sched2-train-68", "sched2-test-68")
     num_jobs = 1000
@@ -90,7 +91,7 @@ class Sched2System(System[Sched2, Params, Recipe]):
         return Heuristic(replace(env, window=window), baseline(name, chosen["mode"]))
 
     def facts(self, env: Sched2, options: Mapping[str, Any]) -> dict[str, str]:
-        """Cluster, slots that heuristics see, and what a job that does not fit does."""
+        """Cluster, positions that heuristics see, and what a job that does not fit does."""
         chosen = self.checked_options(options)
         window = env.window if chosen["window"] is None else chosen["window"]
         skips = chosen["mode"] == "skip"
@@ -104,8 +105,8 @@ class Sched2System(System[Sched2, Params, Recipe]):
         """Servers and GPUs of each."""
         return {"num_servers": env.num_servers, "gpus_per_server": env.gpus_per_server}
 
-    def network(self, env: Sched2, kind: str) -> QNetwork | SlotQNetwork:
-        """The paper's network, or the variant that shares weights between slots."""
+    def network(self, env: Sched2, kind: str) -> QNetwork | PositionQNetwork:
+        """The paper's network, or the variant that shares weights between positions."""
         return network_of(env, kind)  # type: ignore[arg-type]
 
     def recorder(self, env: Sched2) -> Recorder:
@@ -160,8 +161,8 @@ class Sched2System(System[Sched2, Params, Recipe]):
         return features_of(env)
 
     def action_names(self, env: Sched2) -> Sequence[str]:
-        """Slots, then void."""
-        return [f"slot{slot}" for slot in range(env.window)] + ["void"]
+        """Positions, then void."""
+        return [f"position{position}" for position in range(env.window)] + ["void"]
 
     def mapping(self, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
         """The paper's cluster, demands capped at its 120 GPUs."""

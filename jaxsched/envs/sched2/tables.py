@@ -33,8 +33,8 @@ class JobTables(NamedTuple):
       num_gpus: ``[K, n + 1]``.
       model: ``[K, n + 1]``.
       run_time: ``[K, n + 1, L]``, seconds at each level, clipped at the job's worst level.
-      slot: ``[K, n + 1, L + 2]``, run time at each level, ``num_gpus`` and ``submit_time`` side by
-        side, so that all that a window slot shows is one lookup.
+      shown: ``[K, n + 1, L + 2]``, run time at each level, ``num_gpus`` and ``submit_time`` side
+        by side, so that all that a position in the window shows is one lookup.
       batch_end: ``[K, n + 1]``, index of the first job submitted later than this one.
       sums: ``[K, n + 1, 5]``, sums over the jobs before: GPUs, then duration and submit time in
         two parts each, so that they stay exact for a hundred thousand jobs.
@@ -45,14 +45,14 @@ class JobTables(NamedTuple):
     num_gpus: Array
     model: Array
     run_time: Array
-    slot: Array
+    shown: Array
     batch_end: Array
     sums: Array
     num_jobs: Array
 
     @property
     def empty_row(self) -> int:
-        """Index of the row that stands for an empty slot."""
+        """Index of the row that stands for an empty position."""
         return self.submit_time.shape[-1] - 1
 
 
@@ -132,7 +132,7 @@ def build_tables(
         "num_gpus": gpus,
         "model": model,
         "run_time": times,
-        "slot": np.concatenate([times, gpus[..., None], submit[..., None]], axis=-1),
+        "shown": np.concatenate([times, gpus[..., None], submit[..., None]], axis=-1),
         "batch_end": np.minimum(batch_end, num_jobs[:, None]),
         "sums": sums,
         "num_jobs": num_jobs,

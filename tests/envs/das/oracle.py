@@ -76,7 +76,7 @@ class Simulator:
     def done(self):
         return self.finished == len(self.jobs)
 
-    def slots(self):
+    def positions(self):
         return self.pending[: self.window]
 
     def fit(self, job):
@@ -88,7 +88,7 @@ class Simulator:
     def triggers(self):
         if self.lazy and self.running:
             return False
-        return any(sum(self.fit(self.jobs[j])) >= self.jobs[j].instances for j in self.slots())
+        return any(sum(self.fit(self.jobs[j])) >= self.jobs[j].instances for j in self.positions())
 
     def network(self):
         net = [0] * self.num_servers
@@ -122,7 +122,7 @@ class Simulator:
 
     def observation(self):
         jobs = []
-        for j in self.slots():
+        for j in self.positions():
             job = self.jobs[j]
             jobs.append([
                 job.instances / 64, job.gpus / self.gpus_per_server,
@@ -140,18 +140,18 @@ class Simulator:
         return jobs, machines
 
     def decide(self, priority, affinity):
-        """Apply an action (lists; entries beyond the real slots are ignored); a trajectory row."""
-        slots = self.slots()
+        """Apply an action (lists; entries beyond real positions are ignored); a trajectory row."""
+        positions = self.positions()
 
         def worth(value):
             return -math.inf if math.isnan(value) else value
 
-        order = sorted(range(len(slots)), key=lambda i: (-worth(priority[i]), i))
+        order = sorted(range(len(positions)), key=lambda i: (-worth(priority[i]), i))
         if self.lazy:
             order = order[:1]
         placed, failed, start = [], [], self.time
         for i in order:
-            j = slots[i]
+            j = positions[i]
             job = self.jobs[j]
             fit = self.fit(job)
             if sum(fit) < job.instances or (failed and self.on_no_fit == "block"):
@@ -200,7 +200,7 @@ class Simulator:
                 self.set_speeds()
         return {
             "time": start,
-            "window": slots,
+            "window": positions,
             "placed": placed,
             "failed": failed,
             "finished": finished,

@@ -68,10 +68,10 @@ def test_recovered_numbers_are_those_of_the_state(states):
         np.testing.assert_array_equal(mine, np.where(real, theirs, 0))
     free = jax.jit(jax.vmap(ENV.cluster.free))(state.used)
     np.testing.assert_array_equal(np.moveaxis(got.free, -1, 0), jnp.stack(free))
-    for step, slot in np.argwhere(real):
-        requests = np.asarray(got.requests[step, slot])
+    for step, position in np.argwhere(real):
+        requests = np.asarray(got.requests[step, position])
         room = np.asarray(got.free[step])[:, requests > 0] // requests[requests > 0]
-        np.testing.assert_array_equal(got.fit[step, slot], room.min(axis=-1))
+        np.testing.assert_array_equal(got.fit[step, position], room.min(axis=-1))
     assert not np.asarray(got.fit)[~real].any()
     submitted = np.asarray(seen.jobs[..., 4], np.float64) * 86400
     np.testing.assert_allclose(np.where(real, got.wait_s, 0), submitted, atol=0.05)
@@ -118,7 +118,7 @@ def test_the_search_starts_from_fifo_loadbalance():
     assert len(np.unique(np.asarray(played[0].start))) > 10
 
 
-def test_the_start_orders_by_slot_and_prefers_free_machines(states):
+def test_the_start_orders_by_position_and_prefers_free_machines(states):
     _, seen = states
     action = decided(init_linear(jax.random.key(0), None), seen)
     assert (np.diff(action["priority"]) < 0).all()
@@ -153,7 +153,7 @@ def test_machines_may_come_in_any_order(states):
 
 
 @pytest.mark.parametrize("junk", [9.0, np.nan])
-def test_dummy_slots_do_not_matter(states, junk):
+def test_dummy_positions_do_not_matter(states, junk):
     _, seen = states
     dirty = seen._replace(jobs=jnp.where(seen.real[..., None], seen.jobs, junk))
     weights, real = random_weights(1), np.asarray(seen.real)

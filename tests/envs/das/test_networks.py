@@ -73,17 +73,17 @@ def params_of(name):
     return jax.tree.unflatten(structure, moved)
 
 
-def observations(seed, *lead, slots=N):
-    """Whole requests and free resources, some dummy slots at the end of each window."""
+def observations(seed, *lead, num_positions=N):
+    """Whole requests and free resources, some dummy positions at the end of each window."""
     random = np.random.default_rng(seed)
-    real = np.arange(slots) < random.integers(2, slots, size=(*lead, 1))
+    real = np.arange(num_positions) < random.integers(2, num_positions, size=(*lead, 1))
     jobs = np.stack(
         [
-            random.integers(1, 9, (*lead, slots)) / 64,
-            random.integers(1, 5, (*lead, slots)) / 8,
-            random.integers(1, 40, (*lead, slots)) / 96,
-            random.integers(1, 99, (*lead, slots)) / 384,
-            random.integers(1, 9000, (*lead, slots)) / 86400,
+            random.integers(1, 9, (*lead, num_positions)) / 64,
+            random.integers(1, 5, (*lead, num_positions)) / 8,
+            random.integers(1, 40, (*lead, num_positions)) / 96,
+            random.integers(1, 99, (*lead, num_positions)) / 384,
+            random.integers(1, 9000, (*lead, num_positions)) / 86400,
         ],
         axis=-1,
     )
@@ -157,7 +157,7 @@ def junk_in_dummies(observation, value):
 
 @pytest.mark.parametrize("name", [*NETWORKS, "dl2", "rifling"])
 @pytest.mark.parametrize("value", [7.0, jnp.nan])
-def test_dummy_slots_reach_nothing(name, value):
+def test_dummy_positions_reach_nothing(name, value):
     agents, params, seen = agents_of(name), params_of(name), seen_by(name)
     junk = seen
     if name in WALKS:
@@ -291,11 +291,11 @@ def test_load_balance_is_played_job_by_job():
 def test_groups_are_those_of_lloyd():
     grouped = jit(partial(job_groups, DAS(num_servers=M, window=6)))
     for seed in range(3):
-        seen = observations(seed, slots=6)
+        seen = observations(seed, num_positions=6)
         rows, real = np.asarray(seen.jobs), np.asarray(seen.real)
         count, groups = real.sum(), 2
         gpus = np.round(rows[:, 0] * 64) * np.round(rows[:, 1] * 8)
-        order = sorted(range(count), key=lambda slot: (gpus[slot], slot))
+        order = sorted(range(count), key=lambda position: (gpus[position], position))
         centroids = rows[[order[(2 * q + 1) * count // (2 * groups)] for q in range(groups)]]
         for _ in range(10):
             member = ((rows[:, None] - centroids) ** 2).sum(-1).argmin(-1)
@@ -319,8 +319,9 @@ def test_rivals_leave_the_other_part_to_the_rule():
     np.testing.assert_allclose(action["priority"], [-np.arange(N) / N] * B, rtol=1e-6)
     _, group = jit(partial(job_groups, ENV))(jax.tree.map(lambda x: x[0], seen))
     rows = np.asarray(action["affinity"][0])
-    for slot in range(N):
-        np.testing.assert_array_equal(rows[slot], rows[int(jnp.argmax(group == group[slot]))])
+    for position in range(N):
+        first = int(jnp.argmax(group == group[position]))
+        np.testing.assert_array_equal(rows[position], rows[first])
 
 
 @pytest.mark.parametrize("name", ["DA", "DAS"])

@@ -188,7 +188,7 @@ def test_decisions(setting, events):
             step = jax.tree.map(lambda x, index=index: x[index], steps["step"])
             real = steps["real"][index]
             count = len(row["window"])
-            assert real.tolist() == [slot < count for slot in range(len(real))]
+            assert real.tolist() == [position < count for position in range(len(real))]
             assert step.time == row["time"]
             assert step.window[:count].tolist() == row["window"]
             assert (step.window[count:] == -1).all()

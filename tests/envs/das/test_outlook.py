@@ -1,4 +1,4 @@
-"""What decisions say taken by width, against the same of all slots."""
+"""What decisions say taken by width, against the same of all positions."""
 
 from functools import partial
 from itertools import product
@@ -30,7 +30,7 @@ REAL = {
 
 
 def decisions(seed=0):
-    """One decision for each number of real slots, twice over, ``[2, D, ...]``, and affinities."""
+    """One decision per number of real positions, twice over, ``[2, D, ...]``, and affinities."""
     rng = np.random.default_rng(seed)
     real = np.stack([np.stack(list(REAL.values()))] * 2)
     lead = real.shape[:2]
@@ -55,7 +55,7 @@ slow = pytest.mark.slow  # the other variant, and ``test_widths`` for every way 
 @pytest.mark.parametrize("variant", [pytest.param("DA+MC", marks=slow), "DAS"])
 def test_narrow_decisions_say_the_same(variant, monkeypatch):
     """Of two copies of the weights, one of which meets no wide decision."""
-    monkeypatch.setattr(widths, "CHUNK_SLOTS", 4)
+    monkeypatch.setattr(widths, "CHUNK_POSITIONS", 4)
     monkeypatch.setattr(widths, "CHUNKS", 4)
     options = DASNetwork(variant, width=8, heads=2, walk_length=4, extra_features=True)
     trunk, (seen, affinity) = Trunk(ENV, options), decisions()
@@ -68,7 +68,7 @@ def test_narrow_decisions_say_the_same(variant, monkeypatch):
     seen = jax.tree.map(lambda *x: jnp.stack(x), seen, narrow)
 
     def looked(look, params, seen):
-        """Where slots are real; and a number that depends on all of it."""
+        """Where positions are real; and a number that depends on all of it."""
         executed = jnp.where(seen.real[..., None], affinity, 0.0) if options.remembers else None
         found = look(trunk, params, seen, executed)
         leaves = [
@@ -103,7 +103,7 @@ def test_narrow_decisions_say_the_same(variant, monkeypatch):
 )
 def test_choices_alone_and_side_by_side(variant, way, monkeypatch):
     """Of one decision, of many, and of many with other weights each, as of whole windows."""
-    monkeypatch.setattr(widths, "CHUNK_SLOTS", 4)
+    monkeypatch.setattr(widths, "CHUNK_POSITIONS", 4)
     options = DASNetwork(variant, width=8, heads=2, walk_length=4, extra_features=True)
     trunk, seen = Trunk(ENV, options), jax.tree.map(lambda x: x[0], decisions()[0])
     params = jit(trunk.init)(jax.random.key(0), jax.tree.map(lambda x: x[0], seen))
@@ -156,7 +156,7 @@ def test_policies_at_play_cannot_be_differentiated():
             jax.grad(total, argument)(2.0, seen)
 
 
-def test_dummy_slots_have_harmless_numbers():
+def test_dummy_positions_have_harmless_numbers():
     options = DASNetwork("DA", width=8, heads=2)
     trunk, (seen, _) = Trunk(ENV, options), decisions()
     params = jit(trunk.init)(jax.random.key(0), jax.tree.map(lambda x: x[0, 0], seen))

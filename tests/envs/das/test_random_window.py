@@ -70,7 +70,7 @@ def test_windows_are_uniform_sorted_subsets(params, pending):
 
 @pytest.mark.parametrize("events", [0, 1])
 def test_episodes_end_and_windows_hold_pending_jobs(params, events):
-    """With more jobs than slots; at each decision one that fits is placed."""
+    """With more jobs than positions; at each decision one that fits is placed."""
     env = DAS(num_servers=2, window=SIZE, sampling="random", events_per_step=events)
     action = {"priority": jnp.zeros(SIZE), "affinity": jnp.zeros((SIZE, 2))}
 

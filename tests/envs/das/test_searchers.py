@@ -1,4 +1,4 @@
-"""The meta-heuristics of DAS: never worse than where they start, and blind to dummy slots."""
+"""The meta-heuristics of DAS: never worse than where they start, and blind to dummy positions."""
 
 from functools import partial
 
@@ -18,7 +18,7 @@ from jaxsched.envs.das.searchers import (
     neighbour,
     searcher,
 )
-from jaxsched.envs.das.simulator.dynamics import real_slots
+from jaxsched.envs.das.simulator.dynamics import real_positions
 from jaxsched.errors import JaxschedError
 from tests.envs.das.tables import ENV, params_of
 
@@ -64,7 +64,7 @@ def cost_of(state, action):
 
 
 def starts(states):
-    return jax.jit(jax.vmap(lambda state: first_candidate(ENV, real_slots(state))))(states)
+    return jax.jit(jax.vmap(lambda state: first_candidate(ENV, real_positions(state))))(states)
 
 
 def test_the_start_is_first_come_first_served_first_fit(states):
@@ -73,7 +73,7 @@ def test_the_start_is_first_come_first_served_first_fit(states):
     start = starts(states)
     np.testing.assert_array_equal(cost_of(states, start), cost_of(states, jax.jit(act)(states)))
     assert all(part.min() >= -4 and part.max() <= 0 for part in jax.tree.leaves(start))
-    real = np.asarray(jax.vmap(real_slots)(states))
+    real = np.asarray(jax.vmap(real_positions)(states))
     assert (np.asarray(start["priority"])[real] > -1).all()
 
 
@@ -92,9 +92,9 @@ def test_searches_are_functions_of_the_key(searched):
         assert np.isfinite(part).all() and np.abs(part).max() <= N
 
 
-def test_only_real_slots_are_priced(searched, states):
-    """What a search leaves in dummy slots neither costs nor does anything."""
-    real = np.asarray(jax.vmap(real_slots)(states))
+def test_only_real_positions_are_priced(searched, states):
+    """What a search leaves in dummy positions neither costs nor does anything."""
+    real = np.asarray(jax.vmap(real_positions)(states))
     assert not real.all()
     action = searched(jax.random.key(3))
     junk = {
@@ -104,7 +104,7 @@ def test_only_real_slots_are_priced(searched, states):
     np.testing.assert_array_equal(cost_of(states, action), cost_of(states, junk))
 
 
-def test_a_neighbour_differs_in_one_real_slot():
+def test_a_neighbour_differs_in_one_real_position():
     real = jnp.array([True, True, True, False])
     start = first_candidate(ENV, real)
     keys = jax.random.split(jax.random.key(0), 400)

@@ -312,9 +312,9 @@ def test_names_go_with_what_they_name():
     specs = ENV.specs(PARAMS)
     leaves = [specs.action["priority"], specs.action["affinity"]]
     assert len(SYSTEM.action_names(ENV)) == sum(int(np.prod(leaf.shape)) for leaf in leaves)
-    assert SYSTEM.action_names(ENV)[N + 1] == "slot0.machine1.affinity"
+    assert SYSTEM.action_names(ENV)[N + 1] == "position0.machine1.affinity"
     kinds_of_entries = {name.split(".")[0] for name in SYSTEM.features(ENV)}
-    assert kinds_of_entries == {"slot*", "machine*"}
+    assert kinds_of_entries == {"position*", "machine*"}
     assert SYSTEM.facts(ENV, {})["cluster"] == "3 machines of 8 GPUs, 96 CPUs, 384 GB"
 
 

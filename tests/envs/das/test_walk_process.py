@@ -13,15 +13,15 @@ from jaxsched.envs.das.learning import walk_process as wp
 from tests.golden_check import golden_files, load
 
 FILES = [path for path in golden_files("das") if path.stem.startswith("rwgp")]
-SLOTS, MACHINES, WIDTH, STEPS = 2, 4, 3, 3
+POSITIONS, MACHINES, WIDTH, STEPS = 2, 4, 3, 3
 BETA, NOISE = 1.3, 0.04
 
 
 def embeddings(seed=0, dtype=float):
     random = np.random.default_rng(seed)
-    jobs = random.normal(size=(STEPS + 1, SLOTS, WIDTH))
+    jobs = random.normal(size=(STEPS + 1, POSITIONS, WIDTH))
     machines = random.normal(size=(STEPS + 1, MACHINES, WIDTH))
-    rows = random.normal(size=(STEPS + 1, SLOTS, MACHINES))
+    rows = random.normal(size=(STEPS + 1, POSITIONS, MACHINES))
     return tuple(jnp.asarray(x, dtype) for x in (jobs, machines, rows))
 
 
@@ -97,7 +97,7 @@ def test_the_default_length_is_enough(basis, float64):
 
 
 def dense_process(kernel):
-    """Posterior and density of slot 0 by the textbook: all data, no features."""
+    """Posterior and density of position 0 by the textbook: all data, no features."""
     jobs, machines, rows = embeddings()
     graphs = np.asarray(wp.machine_graph(jobs, machines, 1.7, "hadamard"))[:, 0]
     blocks = [[kernel_by_definition(a, b, BETA) for b in graphs] for a in graphs]
@@ -158,21 +158,21 @@ def test_golden(path):
         np.testing.assert_allclose(got[name], expected, rtol=1e-6, atol=1e-8, err_msg=name)
 
 
-def dense_graph_process(case, slot):
-    """Mean and latent covariance of a slot by the textbook, with one number per pair of graphs."""
+def dense_graph_process(case, position):
+    """Mean and latent covariance of a position by the textbook, one number per pair of graphs."""
     config, given = case["config"], {name: np.array(x) for name, x in case["inputs"].items()}
     jobs, machines = (
         np.concatenate([given[f"{name}_hist"], given[name][None]]) for name in ("shat", "sc")
     )
-    graphs = graphs_by_definition(jobs, machines, config["rho"], config["product"])[:, slot]
+    graphs = graphs_by_definition(jobs, machines, config["rho"], config["product"])[:, position]
     kernel = np.array(
         [[kernel_by_definition(a, b, config["beta"]).mean() for b in graphs] for a in graphs]
     )
-    seen = given["valid"][:, slot] > 0
+    seen = given["valid"][:, position] > 0
     now = kernel[-1, :-1][seen]
     noisy = kernel[:-1, :-1][np.ix_(seen, seen)] + config["sigma2"] * np.eye(seen.sum())
     gain = np.linalg.solve(noisy, now)
-    mean = given["mean_now"][slot] + gain @ (given["Y"] - given["mean_hist"])[seen, slot]
+    mean = given["mean_now"][position] + gain @ (given["Y"] - given["mean_hist"])[seen, position]
     return mean, (kernel[-1, -1] - gain @ now) * np.eye(len(mean))
 
 
@@ -182,14 +182,14 @@ def test_a_case_of_graphs_has_whole_covariances(path):
     case["config"] |= {"kernel": "graph"}
     got = wp.golden(case)
     assert np.shape(got["cov"]) == np.shape(case["expect"]["cov"])
-    for slot, action in enumerate(case["inputs"]["action"]):
-        mean, latent = dense_graph_process(case, slot)
-        np.testing.assert_allclose(got["mean"][slot], mean, rtol=1e-6, atol=1e-8)
-        np.testing.assert_allclose(got["cov"][slot], latent, rtol=1e-6, atol=1e-8)
+    for position, action in enumerate(case["inputs"]["action"]):
+        mean, latent = dense_graph_process(case, position)
+        np.testing.assert_allclose(got["mean"][position], mean, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(got["cov"][position], latent, rtol=1e-6, atol=1e-8)
         noise = case["config"]["sigma2"] * np.eye(len(mean))
         normal = scipy.stats.multivariate_normal(mean, latent + noise)
-        assert got["log_prob"][slot] == pytest.approx(normal.logpdf(action), rel=1e-6)
-        assert got["entropy"][slot] == pytest.approx(normal.entropy(), rel=1e-6)
+        assert got["log_prob"][position] == pytest.approx(normal.logpdf(action), rel=1e-6)
+        assert got["entropy"][position] == pytest.approx(normal.entropy(), rel=1e-6)
 
 
 def test_golden_files_are_there():

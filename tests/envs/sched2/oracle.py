@@ -128,8 +128,8 @@ class Cluster:
         return job.g <= sum(self.free_counts())
 
     def mask(self):
-        slots = [i < len(self.queue) and self.fits(self.queue[i]) for i in range(self.J)]
-        return [*slots, bool(self.running or self.coming)]
+        positions = [i < len(self.queue) and self.fits(self.queue[i]) for i in range(self.J)]
+        return [*positions, bool(self.running or self.coming)]
 
     @property
     def done(self):

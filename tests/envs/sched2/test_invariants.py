@@ -35,7 +35,7 @@ def play(env, params, key):
             logits = jnp.where(seen.action_mask, 0.0, -jnp.inf)
             action = jax.random.categorical(key, logits)
             state, timestep = env.step(key, state, action, params)
-            slots = seen.observation[SERVERS * GPUS :][: WINDOW * (LEVELS + 2)]
+            jobs = seen.observation[SERVERS * GPUS :][: WINDOW * (LEVELS + 2)]
             beyond = seen.observation[SERVERS * GPUS + WINDOW * (LEVELS + 2)] * WINDOW
             gpus = seen.observation[: SERVERS * GPUS]
             row = {
@@ -43,7 +43,7 @@ def play(env, params, key):
                 "any_legal": seen.action_mask.any(),
                 "busy": jnp.sum(gpus > 0),
                 "gpu_seconds_left": jnp.sum(gpus) * TIME_SCALE,
-                "waiting": jnp.sum(slots.reshape(WINDOW, -1)[:, LEVELS] > 0) + jnp.round(beyond),
+                "waiting": jnp.sum(jobs.reshape(WINDOW, -1)[:, LEVELS] > 0) + jnp.round(beyond),
                 "started": timestep.metrics.start.started,
                 "invalid": timestep.metrics.invalid,
                 "reward": timestep.reward,

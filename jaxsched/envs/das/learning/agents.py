@@ -6,8 +6,8 @@ Observations are ``Remembered`` where the network remembers
 alone, so it is computed once per decision of a sequence and added up by one matrix product,
 whichever decisions each posterior looks at.
 
-Axes: ``T`` time, ``B`` batch, ``N`` slots, ``M`` machines; ``S`` = tau + T decisions of a sequence,
-those remembered at its first step first.
+Axes: ``T`` time, ``B`` batch, ``N`` positions, ``M`` machines; ``S`` = tau + T decisions of a
+sequence, those remembered at its first step first.
 """
 
 from typing import NamedTuple
@@ -95,7 +95,7 @@ class Sequence(NamedTuple):
 
 
 def is_decision(observation: Observation) -> Array:
-    """Whether a decision is due (some slot is real), bool scalar."""
+    """Whether a decision is due (some position is real), bool scalar."""
     return jnp.any(observation.real)
 
 
@@ -112,7 +112,7 @@ def with_history(env: DAS, options: DASNetwork) -> DAS | WithHistory:
 
 
 def das_agents(env: DAS, options: DASNetwork | None = None) -> Agents:
-    """Ordering (units: slots, ``priority``) and placement (units: slots, rows of ``affinity``).
+    """Ordering (units: positions, ``priority``) and placement (the same, ``affinity``).
 
     ``sample`` and ``greedy`` take observations of leaves ``[B, ...]``, ``evaluate`` sequences
     ``[T, B, ...]`` in which each environment remembers every decision (episodes may end inside).
@@ -149,11 +149,11 @@ def das_agents(env: DAS, options: DASNetwork | None = None) -> Agents:
         priority = jnp.where(real, action["priority"], 0.0)
         affinity = jnp.where(real[..., None], action["affinity"], 0.0)
         rows, spread = prediction.rows.log_density(affinity)
-        slots = gaussian.log_density(priority, outlook.priority_mean, outlook.priority_std)
+        by_position = gaussian.log_density(priority, outlook.priority_mean, outlook.priority_std)
         entropy = gaussian.entropy(outlook.priority_std)
         return Likelihood(
             log_prob={
-                ORDERING: jnp.where(real, slots, 0.0),
+                ORDERING: jnp.where(real, by_position, 0.0),
                 PLACEMENT: jnp.where(real, rows, 0.0),
             },
             entropy={
@@ -228,10 +228,10 @@ def sequence_of(observation: Remembered, affinity: Array | None) -> Sequence:
     before = (
         jnp.cumsum(happened, axis=-1, dtype=jnp.int32) - happened
     )  # [B, S], decisions before each
-    position = jnp.arange(happened.shape[-1], dtype=jnp.int32)
+    index = jnp.arange(happened.shape[-1], dtype=jnp.int32)
     age = before[:, length:, None] - before[:, None, :]
     held = jnp.sum(batch_first(history.valid), axis=-1)[..., None]
-    earlier = position[None, :] < position[length:, None]
+    earlier = index[None, :] < index[length:, None]
     looks = happened[:, None, :] & earlier & (age <= held)
     return Sequence(joined, executed, looks.astype(jnp.float32))
 
@@ -244,7 +244,7 @@ def weighted_sum(weight: Array, values: Array) -> Array:
 
 
 def finite(observation: Observation, happened: Array | None = None) -> Observation:
-    """Zeros in rows of dummy slots, and everywhere where no decision ``happened``."""
+    """Zeros in rows of dummy positions, and everywhere where no decision ``happened``."""
     jobs, machines, real = observation
     if happened is not None:
         real = real & happened[..., None]
@@ -258,7 +258,7 @@ def current(observation: PyTree) -> Observation:
 
 
 def is_any(real: Array) -> Array:
-    """Whether any slot is real, bool ``[...]`` of ``[..., N]``."""
+    """Whether any position is real, bool ``[...]`` of ``[..., N]``."""
     return jnp.any(real, axis=-1)
 
 

@@ -1,6 +1,6 @@
 """Centralised critics of DAS (section 10.5).
 
-Axes: ``B`` decisions, ``N`` slots, ``M`` machines.
+Axes: ``B`` decisions, ``N`` positions, ``M`` machines.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ ACTION_LIMIT = 3.0
 
 
 def present(observation: Any) -> Observation:
-    """The observation of the decision to take, zero in dummy slots; without history."""
+    """The observation of the decision to take, zero in dummy positions; without history."""
     return finite(current(observation))
 
 
@@ -59,7 +59,7 @@ class StateValue(nn.Module):
 
     @nn.compact
     def __call__(self, observation: Any) -> Array:
-        """Mean and maximum over slots and machines of embeddings of both."""
+        """Mean and maximum over positions and machines of embeddings of both."""
         seen = present(observation)
         derived = derived_features(self.env, seen)
         jobs = jnp.concatenate([seen.jobs, derived.jobs], axis=-1)

@@ -2,7 +2,7 @@
 
 An extra of ours (off by default): an order that adapts to load needs to see it.
 
-Axes: ``...`` any batch axes, ``N`` slots, ``M`` machines.
+Axes: ``...`` any batch axes, ``N`` positions, ``M`` machines.
 """
 
 from functools import partial
@@ -17,7 +17,7 @@ from jaxsched.types import Array
 
 
 class Derived(NamedTuple):
-    """Derived features, about 0 to 1 each; rows of dummy slots are zero.
+    """Derived features, about 0 to 1 each; rows of dummy positions are zero.
 
     Attributes:
       jobs: float32 ``[..., N, 12]``: log2 of GPUs, GPUs, log of the wait, instances that fit,
@@ -48,7 +48,7 @@ def derived_features(env: DAS, observation: Observation) -> Derived:
 def load_features(env: DAS, known: Recovered) -> Array:
     """How much waits and how full the cluster is, float32 ``[6]``.
 
-    Share of slots in use; GPUs asked for and log2 of one more, relative to the cluster's; mean
+    Share of positions in use; GPUs asked for and log2 of one more, relative to the cluster's; mean
     wait (log); share of GPUs free; most free GPUs on a machine.
     """
     total = env.num_servers * env.gpus_per_server

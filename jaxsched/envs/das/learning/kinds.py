@@ -154,7 +154,7 @@ def fits_now(env: DAS, observation: Observation) -> Array:
 def squeezed(action: dict[str, Array], real: Array) -> dict[str, Array]:
     """Actions that order and place alike, within [-1, 1].
 
-    Priorities become evenly spaced by rank among the real slots, first to last from 1 to -1;
+    Priorities become evenly spaced by rank among the real positions, first to last from 1 to -1;
     affinities likewise among the machines of each row (ties share their mean). NaN comes last.
     """
     action = jax.tree.map(lambda x: jnp.where(jnp.isnan(x), -jnp.inf, x), action)
@@ -176,6 +176,6 @@ def parts(action: dict[str, Array]) -> dict[str, Array]:
 
 
 def decision_due(observation: Any, mask: Array) -> Array:
-    """Where some slot is real, bool ``[...]``."""
+    """Where some position is real, bool ``[...]``."""
     del mask
     return is_any(current(observation).real)

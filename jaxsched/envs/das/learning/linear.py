@@ -5,7 +5,7 @@ served in quiet times and prefer small jobs in a backlog, or the reverse. ``line
 those of three clusters and how each was found: most of them by search in parameter space
 (:mod:`jaxsched.algorithms.evolution`).
 
-Axes: ``N`` slots, ``M`` machines.
+Axes: ``N`` positions, ``M`` machines.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree, Specs
 
 JOB_FEATURES = (
-    "slot",
+    "position",
     "log2_gpus",
     "gpus",
     "log_wait",
@@ -60,7 +60,7 @@ class LinearParams(NamedTuple):
 
 
 StartOrder = Literal["fifo", "fewest_gpus"]
-SORTED_BY = {"fifo": "slot", "fewest_gpus": "gpus"}
+SORTED_BY = {"fifo": "position", "fewest_gpus": "gpus"}
 """The job feature that ascends in each order."""
 
 
@@ -132,7 +132,7 @@ def decide_linear(env: DAS, params: LinearParams, observation: Observation) -> d
 
 
 def load_features(env: DAS, seen: Recovered) -> list[Array]:
-    """One number each: constant, filled slots, GPUs asked for, GPUs in use."""
+    """One number each: constant, filled positions, GPUs asked for, GPUs in use."""
     total = float(env.num_servers * env.gpus_per_server)
     queue = jnp.mean(seen.real, dtype=jnp.float32)
     asked = jnp.tanh(jnp.sum(seen.num_gpus) / (4.0 * total))
@@ -141,10 +141,10 @@ def load_features(env: DAS, seen: Recovered) -> list[Array]:
 
 def job_features(env: DAS, seen: Recovered) -> list[Array]:
     """``[N]`` each, about the unit interval."""
-    slots = seen.real.shape[0]
+    num_positions = seen.real.shape[0]
     gpus, each = seen.num_gpus, jnp.maximum(seen.requests[:, 0], 1.0)
     return [
-        jnp.arange(slots, dtype=jnp.float32) / slots,
+        jnp.arange(num_positions, dtype=jnp.float32) / num_positions,
         jnp.log2(jnp.maximum(gpus, 1.0)) / 6.0,
         gpus / 64.0,
         jnp.log1p(seen.wait_s / 600.0) / 5.0,

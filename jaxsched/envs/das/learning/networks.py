@@ -3,7 +3,7 @@
 :class:`Trunk` turns one decision's observation into an :class:`Embedding`; what several decisions
 share (the walk process) is built from embeddings in ``outlook.py`` and ``agents.py``.
 
-Axes: ``...`` any batch axes, ``N`` slots, ``M`` machines, ``e`` width, ``h`` heads.
+Axes: ``...`` any batch axes, ``N`` positions, ``M`` machines, ``e`` width, ``h`` heads.
 """
 
 from dataclasses import dataclass, fields
@@ -38,7 +38,7 @@ class DASNetwork:
     Attributes:
       variant: DAS; DA has neither messages (MC) nor the walk process (RWGP).
       width: e.
-      heads: h, of the attention between slots.
+      heads: h, of the attention between positions.
       history: tau, earlier decisions that the walk process looks at.
       walk_length: L, of the longest walks.
       mean: prior mean of the walk process.
@@ -178,9 +178,9 @@ class Trunk(nn.Module):
         return gate * message + (1 - gate) * jobs
 
     def _attention(self, jobs: Array, real: Array) -> Array:
-        """One layer of attention between slots that knows their positions (10.2)."""
+        """One layer of attention between positions that knows their order (10.2)."""
         width, heads = self.options.width, self.options.heads
-        z = jobs + positions(jobs.shape[-2], width)
+        z = jobs + position_encoding(jobs.shape[-2], width)
         depth = width // heads
         joint = nn.Dense(3 * width, use_bias=False, name="query_key_value")(z)
         query, key, value = (
@@ -228,8 +228,9 @@ def read(
     return jobs, jnp.concatenate([machines, derived.machines], axis=-1), derived.pairs
 
 
-def positions(num_slots: int, width: int) -> np.ndarray:
-    """Sines and cosines of the slots' indices, float32 ``[N, e]``."""
+def position_encoding(num_positions: int, width: int) -> np.ndarray:
+    """Sines and cosines of the positions' indices, float32 ``[N, e]``."""
     rate = 10000.0 ** (-np.arange(0, width, 2) / width)
-    angle = np.arange(num_slots)[:, None] * rate
-    return np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(num_slots, width).astype("f4")
+    angle = np.arange(num_positions)[:, None] * rate
+    waves = np.stack([np.sin(angle), np.cos(angle)], axis=-1)
+    return waves.reshape(num_positions, width).astype("f4")

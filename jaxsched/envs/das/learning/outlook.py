@@ -1,6 +1,6 @@
 """What the networks make of single decisions.
 
-Axes: ``...`` any batch axes, ``D`` decisions, ``N`` slots, ``M`` machines, ``F`` features.
+Axes: ``...`` any batch axes, ``D`` decisions, ``N`` positions, ``M`` machines, ``F`` features.
 """
 
 import math
@@ -21,13 +21,13 @@ class Outlook(NamedTuple):
     """What follows from one decision's observation alone.
 
     Attributes:
-      priority_mean: ``[..., N]``; here and below any number in slots that are not real.
-      priority_std: ``[..., N]``; 1 in slots that are not real.
+      priority_mean: ``[..., N]``; here and below any number in positions that are not real.
+      priority_std: ``[..., N]``; 1 in positions that are not real.
       affinity_mean: ``[..., N, M]``, prior mean of the walk process or mean of the diagonal head.
-      affinity_std: ``[..., N, M]`` of the diagonal head, 1 in slots that are not real; zero in the
-        walk process.
-      features: of the walk process, an array ``[..., N, m, F]``, zero in slots that are not real;
-        ``()`` in networks without it.
+      affinity_std: ``[..., N, M]`` of the diagonal head, 1 in positions that are not real; zero
+        in the walk process.
+      features: of the walk process, an array ``[..., N, m, F]``, zero in positions that are not
+        real; ``()`` in networks without it.
       evidence: what the decision tells the walk process, of leaves ``[..., N, ...]``, where it is
         known what was executed; else ``()``.
     """
@@ -43,7 +43,7 @@ class Outlook(NamedTuple):
 def outlook_of(
     trunk: Trunk, params: PyTree, observation: Observation, executed: Array | None = None
 ) -> Outlook:
-    """The outlook of finite observations, all slots computed.
+    """The outlook of finite observations, all positions computed.
 
     Args:
       trunk: the networks.
@@ -59,9 +59,9 @@ def outlook_of(
 def outlook_by_width(
     trunk: Trunk, params: PyTree, observation: Observation, executed: Array | None = None
 ) -> Outlook:
-    """The same where slots are real, for many decisions; differentiable in ``params`` alone."""
-    lead, slots = observation.real.shape[:-1], observation.real.shape[-1]
-    if len(widths_of(slots)) == 1 or math.prod(lead) == 1:
+    """The same where positions are real, for many decisions; differentiable in ``params`` alone."""
+    lead, num_positions = observation.real.shape[:-1], observation.real.shape[-1]
+    if len(widths_of(num_positions)) == 1 or math.prod(lead) == 1:
         return outlook_of(trunk, params, observation, executed)
     flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(lead) :]), (observation, executed))
     found = by_width(partial(_narrow, trunk), params, flat, flat[0].real)
@@ -95,7 +95,7 @@ def _computed(
 
 
 def _settled(trunk: Trunk, outlook: Outlook, real: Array) -> Outlook:
-    """Standard deviations of 1 in slots that are not real."""
+    """Standard deviations of 1 in positions that are not real."""
     settled = outlook._replace(priority_std=jnp.where(real, outlook.priority_std, 1.0))
     if trunk.options.remembers:
         return settled
@@ -113,7 +113,7 @@ def noise_of(trunk: Trunk, params: PyTree, observation: Observation) -> Array:
 def _narrow(
     trunk: Trunk, width: int, params: PyTree, decisions: tuple[Observation, Array | None]
 ) -> Outlook:
-    """Outlooks of decisions ``[D, ...]``, of their first slots alone."""
+    """Outlooks of decisions ``[D, ...]``, of their first positions alone."""
     observation, executed = decisions
     seen = observation.narrowed(width)
     return _computed(trunk, params, seen, None if executed is None else executed[:, :width])

@@ -4,7 +4,7 @@ While a policy plays, its weights stay as they are, so what an earlier decision 
 process is computed once and kept, in place of the decision itself: a decision then costs one
 embedding, not one for each decision remembered.
 
-Axes: ``N`` slots, ``M`` machines, ``F`` features of the walk process.
+Axes: ``N`` positions, ``M`` machines, ``F`` features of the walk process.
 """
 
 from collections.abc import Callable
@@ -106,7 +106,7 @@ def _choose(
 def choices(
     trunk: Trunk, width: int, weights: PyTree, decisions: tuple[Observation, Any]
 ) -> Choice:
-    """Greedy choices of decisions ``[D, ...]``, observation and evidence, of their first slots."""
+    """Greedy choices of decisions ``[D, ...]``, view and evidence, of their first positions."""
     observation, known = decisions
     known = jax.tree.map(lambda x: x[:, :width], known)
     return _choose(trunk, weights, observation.narrowed(width), known)

@@ -2,7 +2,7 @@
 
 The entries of the observation are whole numbers divided by constants, so everything here is exact.
 
-Axes: ``N`` slots, ``M`` machines; further leading axes are not supported (use ``vmap``).
+Axes: ``N`` positions, ``M`` machines; further leading axes are not supported (use ``vmap``).
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from jaxsched.types import Array
 
 
 class Recovered(NamedTuple):
-    """Whole numbers as float32; rows of dummy slots are zero, and nothing fits for them.
+    """Whole numbers as float32; rows of dummy positions are zero, and nothing fits for them.
 
     Attributes:
       instances: ``[N]``, C.

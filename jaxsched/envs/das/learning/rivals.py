@@ -3,7 +3,7 @@
 Each learns one part of the action and leaves the other to a heuristic: DL2 places by load balance,
 RIFLING takes jobs first come first served. Both are one hidden layer of 64 to a Gaussian per unit.
 
-Axes: ``...`` any batch axes, ``N`` slots, ``M`` machines, ``K`` groups of RIFLING.
+Axes: ``...`` any batch axes, ``N`` positions, ``M`` machines, ``K`` groups of RIFLING.
 """
 
 from collections.abc import Callable
@@ -87,7 +87,7 @@ class GroupAffinity(nn.Module):
 
 
 def dl2_agents(env: DAS) -> Agents:
-    """DL2: the agent ``ordering`` (units: slots); placement is load balance.
+    """DL2: the agent ``ordering`` (units: positions); placement is load balance.
 
     Leaves of ``sample`` and ``greedy`` are ``[B, ...]``, of ``evaluate`` ``[T, B, ...]``.
     """
@@ -100,7 +100,7 @@ def dl2_agents(env: DAS) -> Agents:
 
 
 def rifling_agents(env: DAS) -> Agents:
-    """RIFLING: the agent ``placement`` (units: slots, rows of affinities); the order is FIFO.
+    """RIFLING: the agent ``placement`` (units: positions, rows of affinities); the order is FIFO.
 
     Leaves of ``sample`` and ``greedy`` are ``[B, ...]``, of ``evaluate`` ``[T, B, ...]``. A row's
     log density is of the whole row; its entropy is per machine.
@@ -143,14 +143,14 @@ def job_groups(env: DAS, observation: Observation) -> tuple[Array, Array]:
     """RIFLING's k-means of the real rows of jobs.
 
     The first centroids are the rows at the quantiles ``(2q + 1) / (2K)`` of the order by number of
-    GPUs; ties go to the lower slot and the lower group, an empty group keeps its centroid.
+    GPUs; ties go to the lower position and the lower group, an empty group keeps its centroid.
 
     Args:
       env: for the sizes; K = round(sqrt(N / 2)).
       observation: one observation (no batch axes).
 
     Returns:
-      Centroids float32 ``[K, 5]`` and the group of each slot, int32 ``[N]``.
+      Centroids float32 ``[K, 5]`` and the group of each position, int32 ``[N]``.
     """
     groups = max(1, round((env.window / 2) ** 0.5))
     real = observation.real

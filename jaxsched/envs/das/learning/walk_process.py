@@ -1,6 +1,6 @@
 """The random-walk Gaussian process over machines (specification, section 10.4).
 
-Each slot of the window has a graph over the machines at every decision. The kernel between two
+Each position of the window has a graph over the machines at every decision. The kernel between two
 graphs counts common walks; it is a Gram matrix of walk features, so the process is Bayesian linear
 regression on those features and everything below happens in their few dimensions: with features
 ``f`` of the past and ``f*`` of now, weights ``w ~ N(0, I)`` and noise ``s2``,
@@ -8,8 +8,9 @@ regression on those features and everything below happens in their few dimension
     precision = I + f' f / s2,  weights = precision^-1 f' residual / s2,
     mean = prior mean + f* weights,  latent covariance = f* precision^-1 f*'.
 
-Axes: ``...`` any batch axes (the last of them slots), ``N`` slots, ``M`` machines, ``e`` width of
-the embeddings, ``F`` features, ``m`` = M (kernel ``node``) or 1 (kernel ``graph``), ``k`` = M // m.
+Axes: ``...`` any batch axes (the last of them positions), ``N`` positions, ``M`` machines, ``e``
+width of the embeddings, ``F`` features, ``m`` = M (kernel ``node``) or 1 (kernel ``graph``),
+``k`` = M // m.
 """
 
 from collections.abc import Callable, Mapping
@@ -50,7 +51,7 @@ def _matern52_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array,
 
 
 def squared_distances(jobs: Array, machines: Array, product: Product) -> Array:
-    """Squared distances between machines' features as each slot sees them.
+    """Squared distances between machines' features as each position sees them.
 
     The features are products of a job's and a machine's embedding (section 10.3), by element
     (``hadamard``) or Kronecker's. The mean machine is taken off first, so that the squares that
@@ -200,7 +201,7 @@ def evidence(features: Array, residual: Array) -> Evidence:
     """Evidence of single decisions.
 
     Args:
-      features: ``[..., m, F]``; zero for slots that were empty.
+      features: ``[..., m, F]``; zero for positions that were empty.
       residual: ``[..., M]``, actions less the prior mean; finite.
     """
     parts = residual.reshape(*residual.shape[:-1], features.shape[-2], -1)
@@ -303,7 +304,7 @@ def golden(case: Mapping[str, Any]) -> dict[str, Any]:
 def _predicted(
     given: dict[str, Array], scalars: dict[str, Array], product: Product, kernel: Kernel
 ) -> dict[str, Array]:
-    """The process of a case: the graph of slot 0, mean and covariance, density and entropy."""
+    """The process of a case: the graph of position 0, mean and covariance, density and entropy."""
 
     def features_of(jobs: Array, machines: Array) -> tuple[Array, Array]:
         graph = machine_graph(jobs, machines, scalars["rho"], product)
@@ -322,7 +323,7 @@ def _predicted(
     if kernel == "graph":  # the same variance for each machine, apart from others
         covariance = covariance * jnp.eye(mean.shape[-1], dtype=mean.dtype)
     return {
-        "graph_now_slot0": graph[0],
+        "graph_now_slot0": graph[0],  # as the case files call it
         "mean": mean,
         "cov": covariance,
         "log_prob": log_prob,

@@ -1,9 +1,10 @@
-"""Functions of decisions at a cost that follows how many slots of the window are real.
+"""Functions of decisions at a cost that follows how many positions of the window are real.
 
-A window has room for many jobs and mostly holds a few. What is computed per slot, or per pair of
-slots, is left out behind a decision's last real slot: decisions are taken together by a few widths.
+A window has room for many jobs and mostly holds a few. What is computed per position, or per pair
+of positions, is left out behind a decision's last real position: decisions are taken together by a
+few widths.
 
-Axes: ``D`` decisions, ``N`` slots.
+Axes: ``D`` decisions, ``N`` positions.
 """
 
 from collections.abc import Callable
@@ -20,41 +21,43 @@ from jaxsched.types import Array, PyTree
 NarrowFunction = Callable[[int, PyTree, PyTree], PyTree]
 """``(width, shared, decisions) -> results``, leaves ``[D, ...]`` and ``[D, width, ...]``.
 
-Of the decisions' first ``width`` slots alone, as if there were no others.
+Of the decisions' first ``width`` positions alone, as if there were no others.
 """
 
 SPLIT_FROM = 16
-"""Slots from which on decisions are taken by width; fewer are all computed."""
+"""Positions from which on decisions are taken by width; fewer are all computed."""
 
-CHUNK_SLOTS, CHUNKS = 512, 16
-"""Slots that are computed at once, at least; and at most so many chunks of each width."""
+CHUNK_POSITIONS, CHUNKS = 512, 16
+"""Positions that are computed at once, at least; and at most so many chunks of each width."""
 
 
-def widths_of(slots: int) -> tuple[int, ...]:
+def widths_of(num_positions: int) -> tuple[int, ...]:
     """The widths, ascending; the last one is the whole window."""
-    return (slots,) if slots < SPLIT_FROM else (slots // 8, slots // 2, slots)
+    if num_positions < SPLIT_FROM:
+        return (num_positions,)
+    return (num_positions // 8, num_positions // 2, num_positions)
 
 
 def by_width(narrow: NarrowFunction, shared: PyTree, decisions: PyTree, real: Array) -> PyTree:
     """``narrow`` of many decisions; differentiable in ``shared`` alone.
 
     Args:
-      narrow: see there; its results are finite where the first slots are real.
+      narrow: see there; its results are finite where the first positions are real.
       shared: what all decisions share, such as weights.
       decisions: leaves ``[D, ...]``.
       real: bool ``[D, N]``.
 
     Returns:
-      Leaves ``[D, N, ...]``; zero, or any number, in slots that are not real.
+      Leaves ``[D, N, ...]``; zero, or any number, in positions that are not real.
     """
-    size, slots = real.shape
+    size, num_positions = real.shape
     needed = _needed(real)
     below, parts = 0, []
-    for width in widths_of(slots):
-        chunk = min(size, max(CHUNK_SLOTS // width, -(-size // CHUNKS)))
+    for width in widths_of(num_positions):
+        chunk = min(size, max(CHUNK_POSITIONS // width, -(-size // CHUNKS)))
         chosen = (needed > below) & (needed <= width)
         part = map_chosen(partial(narrow, width), shared, decisions, chosen, chunk)
-        parts.append(jax.tree.map(partial(_padded, slots - width), part))
+        parts.append(jax.tree.map(partial(_padded, num_positions - width), part))
         below = width
     return jax.tree.map(lambda *x: sum(x), *parts)
 
@@ -72,17 +75,17 @@ def play_by_width(narrow: NarrowFunction, shared: PyTree, decision: PyTree, real
       real: bool ``[N]``.
 
     Returns:
-      Leaves ``[N, ...]``; zero, or any number, in slots that are not real.
+      Leaves ``[N, ...]``; zero, or any number, in positions that are not real.
 
     Raises:
       JaxschedError: it is differentiated.
     """
-    slots = real.shape[0]
-    widths = widths_of(slots)
+    num_positions = real.shape[0]
+    widths = widths_of(num_positions)
 
     def of_one(width: int, shared: PyTree, decision: PyTree) -> PyTree:
         found = narrow(width, shared, jax.tree.map(lambda x: x[None], decision))
-        found = jax.tree.map(partial(_padded, slots - width), found)
+        found = jax.tree.map(partial(_padded, num_positions - width), found)
         return jax.tree.map(lambda x: x[0], found)
 
     @jax.custom_batching.custom_vmap
@@ -98,7 +101,9 @@ def play_by_width(narrow: NarrowFunction, shared: PyTree, decision: PyTree, real
         shared_in, *given_in = batched
         if any(jax.tree.leaves(shared_in)):
             axes = jax.tree.map(lambda known: 0 if known else None, (shared_in, given_in[0]))
-            results = jax.vmap(partial(of_one, slots), axes, axis_size=axis_size)(shared, decision)
+            results = jax.vmap(partial(of_one, num_positions), axes, axis_size=axis_size)(
+                shared, decision
+            )
         else:
             decision, real = jax.tree.map(
                 lambda known, x: x if known else jnp.broadcast_to(x, (axis_size, *jnp.shape(x))),
@@ -123,11 +128,11 @@ def _(primals: Any, tangents: Any) -> Any:
 
 
 def _needed(real: Array) -> Array:
-    """Slots up to the last real one, int32 ``[...]`` of bool ``[..., N]``."""
+    """Positions up to the last real one, int32 ``[...]`` of bool ``[..., N]``."""
     place = jnp.arange(1, real.shape[-1] + 1, dtype=jnp.int32)
     return jnp.max(jnp.where(real, place, 0), axis=-1)
 
 
 def _padded(behind: int, x: Array) -> Array:
-    """``[D, width, ...]`` with zeros in so many slots behind."""
+    """``[D, width, ...]`` with zeros in so many positions behind."""
     return jnp.pad(x, [(0, 0), (0, behind), *[(0, 0)] * (x.ndim - 2)])

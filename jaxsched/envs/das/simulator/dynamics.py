@@ -3,8 +3,8 @@
 Free resources change at finishes and decisions only. Between two finishes the window's jobs,
 pending or still to come, are therefore tested once: the next decision is at the first instant at
 which one that fits is pending, unless a job finishes before or at that instant. Arrivals take no
-steps of their own. Times are whole seconds (int32). Axes: ``N`` slots, ``M`` machines, ``R`` rows
-of the running table, ``P`` = N places of a decision's order.
+steps of their own. Times are whole seconds (int32). Axes: ``N`` positions, ``M`` machines, ``R``
+rows of the running table, ``P`` = N ranks of a decision's order.
 """
 
 from typing import NamedTuple
@@ -85,12 +85,12 @@ class Decision(NamedTuple):
     """What a decision did.
 
     Attributes:
-      order: int32 ``[P]``, slots in the order in which they are placed if they fit.
-      rank: int32 ``[N]``, the place of each slot in that order.
+      order: int32 ``[P]``, positions in the order in which they are placed if they fit.
+      rank: int32 ``[N]``, that of each position in this order.
       rows: int32 ``[8, P]``, the jobs' table rows in that order.
       counts: int8 ``[P, M]``, instances placed in that order, all 0 where none.
-      placed: bool ``[N]``, by slot.
-      failed: bool ``[N]``, by slot: tried in vain.
+      placed: bool ``[N]``, by position.
+      failed: bool ``[N]``, by position: tried in vain.
       failed_gpus: int32, GPUs that these ask for.
     """
 
@@ -122,8 +122,8 @@ def over(state: State, params: Params) -> Array:
     return state.finished >= pick(params.num_jobs, state.episode)
 
 
-def real_slots(state: State) -> Array:
-    """Slots that hold a pending job while a decision is due, bool ``[N]``."""
+def real_positions(state: State) -> Array:
+    """Positions that hold a pending job while a decision is due, bool ``[N]``."""
     return state.due & (state.window.submit <= state.time)
 
 
@@ -136,7 +136,7 @@ def decide(rules: Rules, state: State, priority: Array, affinity: Array) -> Deci
       priority: float ``[N]``.
       affinity: float ``[N, M]``.
     """
-    real = real_slots(state)
+    real = real_positions(state)
     tried, free = real, rules.cluster.free(state.used)
     if rules.lazy:
         tried = real & (placement.rank_of(priority, real) == 0)

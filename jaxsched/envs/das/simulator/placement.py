@@ -1,7 +1,7 @@
 """Ordering and placement of a decision (specification, section 3.4).
 
-Amounts are whole numbers in float32, exact below 2**20. Axes: ``N`` slots of the window, ``M``
-machines; ``P`` = N places of the order.
+Amounts are whole numbers in float32, exact below 2**20. Axes: ``N`` positions of the window, ``M``
+machines; ``P`` = N ranks of the order.
 """
 
 from collections.abc import Callable
@@ -82,13 +82,13 @@ def take(free: Free, demand: Demand, counts: Array) -> Free:
 
 
 def rank_of(priority: Array, member: Array) -> Array:
-    """Place of each slot in the order, int32 ``[N]``: members first, by priority descending.
+    """Rank of each position in the order, int32 ``[N]``: members first, by priority descending.
 
-    Ties go to the lower slot; NaN counts as minus infinity.
+    Ties go to the lower position; NaN counts as minus infinity.
 
     Args:
       priority: float ``[N]``.
-      member: bool ``[N]``; the others come last, by slot.
+      member: bool ``[N]``; the others come last, by position.
     """
     value = jnp.where(member & ~jnp.isnan(priority), priority, -jnp.inf)
     index = jnp.arange(value.shape[0], dtype=jnp.int32)
@@ -99,7 +99,7 @@ def rank_of(priority: Array, member: Array) -> Array:
 
 
 def inverse_of(rank: Array) -> Array:
-    """The slot at each place of the order, int32 ``[P]``, of the slots' places ``[N]``."""
+    """The position at each rank of the order, int32 ``[P]``, of the positions' ranks ``[N]``."""
     index = jnp.arange(rank.shape[0], dtype=jnp.int32)
     there = jnp.where(rank[None, :] == index[:, None], index[None, :], 0)
     return jnp.sum(there, axis=-1, dtype=jnp.int32)

@@ -4,7 +4,7 @@ With ``first`` sampling the window holds the first N jobs that have not started,
 to be submitted*: the pending ones come first, and nothing needs to be done when a job arrives.
 With ``random`` sampling it holds pending jobs only, drawn anew at every event.
 
-Axes: ``N`` slots, ``V`` words of 32 jobs.
+Axes: ``N`` positions, ``V`` words of 32 jobs.
 """
 
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class Window(NamedTuple):
 
     Attributes:
       job: int32 ``[N]``, place in the episode.
-      rows: int32 ``[8, N]``, their table rows; submission ``NEVER`` in slots without a job.
+      rows: int32 ``[8, N]``, their table rows; submission ``NEVER`` in positions without a job.
     """
 
     job: Array
@@ -37,7 +37,7 @@ class Window(NamedTuple):
 
     @property
     def demand(self) -> Demand:
-        """What the jobs ask for, leaves ``[N]``; nothing in slots without a job."""
+        """What the jobs ask for, leaves ``[N]``; nothing in positions without a job."""
         return demand_of(self.rows)
 
 
