@@ -1,15 +1,23 @@
-"""Cross-entropy search over the parameters of a policy.
-
-Mannor, Rubinstein and Gat, The Cross Entropy Method for Fast Policy Search, 2003; the floor under
-the noise as in Szita and Lorincz, Learning Tetris Using the Noisy Cross-Entropy Method, 2006.
+"""Search over the parameters of a policy by whole episodes.
 
 Where :mod:`jaxsched.algorithms.cross_entropy` samples actions, this samples whole parameter
-vectors, for policies of some tens of parameters. One call of ``update`` is
+vectors around a mean. One call of ``update`` is
 
     G[k, e] = sum of the rewards of member k on episode e
     fitness[k] = mean over e of (G[k, e] - mean of G[:, e]) / |mean of G[:, e]|
+
+and then, with ``follow="elites"``, for policies of some tens of parameters (Mannor, Rubinstein and
+Gat, The Cross Entropy Method for Fast Policy Search, 2003; the floor under the noise as in Szita
+and Lorincz, Learning Tetris Using the Noisy Cross-Entropy Method, 2006),
+
     elites = the best members by fitness, weighted by the logarithm of their rank
     mean, std = (1 - smoothing) * old + smoothing * those of the elites; std at least min_std
+
+or, with ``follow="gradient"``, for networks (Salimans et al., Evolution Strategies as a Scalable
+Alternative to Reinforcement Learning, 2017),
+
+    u[k] = rank of member k by fitness, from -1/2 for the worst to 1/2 for the best
+    mean = a step of Adam along the mean over k of u[k] (member[k] - mean) / std
 
 Each column of the rollout must be one whole episode
 (:class:`~jaxsched.wrappers.fixed_length.FixedLength`), and columns ``e, e + E, e + 2 E, ...`` the
@@ -22,18 +30,21 @@ parameters.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from jaxsched.algorithms.settings import check_positive, traced, traced_values
+from jaxsched.algorithms.softmax import clipped_adam, descend
 from jaxsched.core.learner import Learner, Metrics, Needs, Size
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
 Decide = Callable[[PyTree, PyTree, PyTree], PyTree]
+Follow = Literal["elites", "gradient"]
+_ADAM = clipped_adam(None)
 
 
 @dataclass(frozen=True)
@@ -47,6 +58,10 @@ class EvolutionConfig:
       initial_std: standard deviation of every parameter at the start.
       min_std: it never falls below this.
       smoothing: weight of the new distribution.
+      follow: what moves the mean; ``gradient`` leaves the standard deviation as it is.
+      learning_rate: of Adam, with ``gradient``.
+      averaging: the policy is a moving average of the mean that keeps this share of itself at each
+        update; 0 is the mean itself.
     """
 
     members: int = 128
@@ -55,10 +70,16 @@ class EvolutionConfig:
     initial_std: float = 0.5
     min_std: float = traced(0.02)
     smoothing: float = traced(0.5)
+    follow: Follow = "elites"
+    learning_rate: float = traced(0.03)
+    averaging: float = traced(0.0)
 
     def __post_init__(self) -> None:
         """Check sizes and shares."""
         check_positive(self, "members", "episodes")
+        if self.follow not in get_args(Follow):
+            known = ", ".join(get_args(Follow))
+            raise JaxschedError(f"EvolutionConfig.follow is {self.follow!r}; accepted: {known}")
         if self.members % 2:
             raise JaxschedError(f"EvolutionConfig.members is {self.members}; it must be even")
         if not 0 < self.elite_share <= 1 or self.num_elites < 2:
@@ -86,6 +107,8 @@ class EvolutionState(NamedTuple):
     members: Array  # float32 [K, D], who plays now
     hyper: Any  # the traced floats of the settings
     updates: Array  # int32, calls of ``update``
+    optimiser: PyTree  # of ``gradient``; empty otherwise
+    averaged: PyTree  # what plays
 
 
 def evolution(
@@ -115,7 +138,9 @@ def evolution(
         flat, _ = ravel_pytree(params)
         std = jnp.full_like(flat, config.initial_std)
         members = draw(key, params, std)
-        return EvolutionState(params, std, members, traced_values(config), jnp.int32(0))
+        optimiser = _ADAM.init(flat) if config.follow == "gradient" else ()
+        hyper = traced_values(config)
+        return EvolutionState(params, std, members, hyper, jnp.int32(0), optimiser, params)
 
     def act(
         state: EvolutionState, observation: PyTree, mask: PyTree, key: PRNGKey, greedy: bool
@@ -123,7 +148,7 @@ def evolution(
         del key
         one = jax.vmap(decide, in_axes=(None, 0, 0))
         if greedy:
-            return one(state.mean, observation, mask), ()
+            return one(state.averaged, observation, mask), ()
         _, unravel = ravel_pytree(state.mean)
 
         def grouped(x: Array) -> Array:
@@ -138,29 +163,53 @@ def evolution(
     ) -> tuple[EvolutionState, Metrics]:
         complete = jnp.all(rollout.terminated[-1].reshape(config.members, -1), axis=-1)
         score = fitness(jnp.sum(rollout.reward, axis=0).reshape(config.members, -1))
-        ranked = jnp.argsort(jnp.where(complete, -score, jnp.inf))[: config.num_elites]
-        weight = jnp.log(config.num_elites + 0.5) - jnp.log(1.0 + jnp.arange(config.num_elites))
-        weight /= jnp.sum(weight)
-        elites = state.members[ranked]
+        score = jnp.where(complete, score, -jnp.inf)
         old, unravel = ravel_pytree(state.mean)
-        smoothing = state.hyper.smoothing
-        new = weight @ elites
-        spread = jnp.sqrt(weight @ (elites - new) ** 2)
-        mean = unravel((1 - smoothing) * old + smoothing * new)
-        std = (1 - smoothing) * state.std + smoothing * spread
-        std = jnp.maximum(std, state.hyper.min_std)
+        if config.follow == "gradient":
+            new, optimiser = _ascended(state, old, score)
+            std = state.std
+        else:
+            new, std = _elites_followed(config, state, old, score)
+            optimiser = ()
+        mean, kept = unravel(new), state.hyper.averaging
+        averaged = jax.tree.map(lambda a, m: kept * a + (1 - kept) * m, state.averaged, mean)
         metrics = {
             "mean_return": jnp.mean(jnp.sum(rollout.reward, axis=0)),
-            "elite_fitness": weight @ score[ranked],
+            "best_fitness": jnp.max(score),
             "std": jnp.mean(std),
+            "moved": jnp.linalg.norm(new - old),
             "incomplete": jnp.mean(~complete, dtype=jnp.float32),
         }
-        members = draw(key, mean, std)
-        return EvolutionState(mean, std, members, state.hyper, state.updates + 1), metrics
+        members, count = draw(key, mean, std), state.updates + 1
+        following = EvolutionState(mean, std, members, state.hyper, count, optimiser, averaged)
+        return following, metrics
 
     columns = f"{config.members} members x {config.episodes} episodes"
     needs = Needs(True, (Size("num_envs", "equal to", config.batch, columns),))
-    return Learner(init, act, update, lambda state: state.mean, needs)
+    return Learner(init, act, update, lambda state: state.averaged, needs)
+
+
+def _elites_followed(
+    config: EvolutionConfig, state: EvolutionState, old: Array, score: Array
+) -> tuple[Array, Array]:
+    """Mean and standard deviation, moved towards those of the best members."""
+    ranked = jnp.argsort(-score)[: config.num_elites]
+    weight = jnp.log(config.num_elites + 0.5) - jnp.log(1.0 + jnp.arange(config.num_elites))
+    weight /= jnp.sum(weight)
+    elites, smoothing = state.members[ranked], state.hyper.smoothing
+    new = weight @ elites
+    spread = jnp.sqrt(weight @ (elites - new) ** 2)
+    mean = (1 - smoothing) * old + smoothing * new
+    std = (1 - smoothing) * state.std + smoothing * spread
+    return mean, jnp.maximum(std, state.hyper.min_std)
+
+
+def _ascended(state: EvolutionState, old: Array, score: Array) -> tuple[Array, PyTree]:
+    """The mean after a step along the estimated gradient, and the optimiser's state."""
+    rank = jnp.argsort(jnp.argsort(score))
+    weight = rank / (score.shape[0] - 1) - 0.5
+    ascent = weight @ ((state.members - old) / state.std) / score.shape[0]
+    return descend(_ADAM, old, state.optimiser, -ascent, state.hyper.learning_rate)
 
 
 def fitness(episode_return: Array) -> Array:

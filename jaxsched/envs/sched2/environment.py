@@ -1,7 +1,7 @@
 """SCHED2 as an environment: which waiting job starts next, or none."""
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +10,7 @@ from jaxsched.core.environment import Environment
 from jaxsched.envs.sched2 import dynamics, reward
 from jaxsched.envs.sched2 import observation as obs
 from jaxsched.envs.sched2.dynamics import ClusterState, Start
+from jaxsched.envs.sched2.outlook import outlook, outlook_names
 from jaxsched.envs.sched2.slowdown import NUM_LEVELS, SLOWDOWN_TENTHS
 from jaxsched.envs.sched2.tables import NEVER, JobTables, build_tables
 from jaxsched.errors import JaxschedError
@@ -17,7 +18,7 @@ from jaxsched.jobs import JobTable
 from jaxsched.ops.bounds import known_largest
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
 
-RewardKind = Literal["literal", "dense"]
+RewardKind = Literal["literal", "dense", "lost"]
 TIME_SCALE_S = 3600.0  # seconds that count as 1 in the observation
 MAX_GPUS_PER_SERVER = 32
 NO_BACKLOG_LIMIT = 2**30
@@ -31,6 +32,8 @@ class Params(NamedTuple):
       draw: int32 ``[2]``, resets draw among ``draw[1]`` episodes from ``draw[0]`` on.
       time_scale: float32, seconds that count as 1 in the observation.
       invalid_penalty: float32, subtracted from the reward of an invalid action.
+      delay_weight: float32, subtracted from the reward for each hour by which a started job's wait
+        and run time exceed its ideal run time (a training option, 0 by default).
       max_backlog: int32, truncate an episode once more jobs than this wait beyond the window
         ("restart episodes early"; a training option, no bound by default).
     """
@@ -39,6 +42,7 @@ class Params(NamedTuple):
     draw: Array
     time_scale: Array
     invalid_penalty: Array
+    delay_weight: Array
     max_backlog: Array
 
 
@@ -65,8 +69,9 @@ class Sched2(Environment):
     """Cluster of identical servers; the agent picks jobs, packing picks GPUs.
 
     Observation: float32 ``[S*G + (k+2)*J + 4]`` (see ``observation.py``). Actions: J + 1, position
-    0..J-1 or void (J). Reward: ``literal`` (effectiveness of the started job) or ``dense`` (minus
-    the effectiveness lost). Terminates when the last job starts.
+    0..J-1 or void (J). Reward: ``literal`` (effectiveness of the started job), ``lost`` (that less
+    1) or ``dense`` (minus the effectiveness lost, when it is lost). Terminates when the last job
+    starts.
 
     Attributes:
       num_servers: S.
@@ -76,6 +81,7 @@ class Sched2(Environment):
       auto_advance: skip the steps at which void is the only legal action.
       reward: which reward.
       extras: append "start now" features to the observation (a variant of the paper).
+      outlook: append what a planner would ask of each position (``outlook.py``; a variant).
     """
 
     num_servers: int = 15
@@ -85,6 +91,7 @@ class Sched2(Environment):
     auto_advance: bool = False
     reward: RewardKind = "literal"
     extras: bool = False
+    outlook: bool = False
 
     name = "sched2"
     behaviour_version = 1
@@ -103,7 +110,7 @@ class Sched2(Environment):
                 )
         for field, kinds in {
             "profile": ("time", "slowdown"),
-            "reward": ("literal", "dense"),
+            "reward": get_args(RewardKind),
         }.items():
             value = getattr(self, field)
             if value not in kinds:
@@ -117,6 +124,7 @@ class Sched2(Environment):
         *,
         time_scale: float = TIME_SCALE_S,
         invalid_penalty: float = 0.0,
+        delay_weight: float = 0.0,
         length: int = 0,
     ) -> Params:
         """Parameters for these job tables.
@@ -125,6 +133,8 @@ class Sched2(Environment):
           tables: job tables, validated for this cluster.
           time_scale: seconds that count as 1 in the observation.
           invalid_penalty: subtracted from the reward of an invalid action.
+          delay_weight: subtracted from the reward for each hour that a job's completion takes
+            longer than its ideal run time.
           length: pad the tables to at least this many jobs, so that other tables share what is
             compiled for these.
 
@@ -133,14 +143,16 @@ class Sched2(Environment):
         """
         if not 0 < time_scale < float("inf"):
             raise JaxschedError(f"sched2: time_scale must be a positive number, not {time_scale!r}")
-        if not abs(invalid_penalty) < float("inf"):
-            raise JaxschedError(f"sched2: invalid_penalty must be finite, not {invalid_penalty!r}")
+        for name, value in (("invalid_penalty", invalid_penalty), ("delay_weight", delay_weight)):
+            if not abs(value) < float("inf"):
+                raise JaxschedError(f"sched2: {name} must be finite, not {value!r}")
         jobs = build_tables(tables, self.num_servers, self.gpus_per_server, length=length)
         return Params(
             jobs=jobs,
             draw=jnp.array([0, len(tables)], jnp.int32),
             time_scale=jnp.float32(time_scale),
             invalid_penalty=jnp.float32(invalid_penalty),
+            delay_weight=jnp.float32(delay_weight),
             max_backlog=jnp.int32(NO_BACKLOG_LIMIT),
         )
 
@@ -164,6 +176,9 @@ class Sched2(Environment):
         size = self.num_servers * self.gpus_per_server
         size += (NUM_LEVELS + 2) * self.window + obs.NUM_STATISTICS
         size += 2 * self.window if self.extras else 0
+        if self.outlook:
+            names += tuple(outlook_names(self.window))
+            size = len(names)
         most = known_largest(
             NEVER / params.time_scale,  # times
             params.jobs.empty_row / self.window,  # jobs beyond the window
@@ -186,6 +201,9 @@ class Sched2(Environment):
             profile=self.profile,
             extras=self.extras,
         )
+        if self.outlook:
+            more = outlook(state, params.jobs, params.time_scale)
+            observation = jnp.concatenate([observation, more])
         return observation, dynamics.legal_actions(state, params.jobs)
 
     def reset(
@@ -212,11 +230,12 @@ class Sched2(Environment):
         jobs = params.jobs
         placed, start, invalid = dynamics.apply_action(state, action, jobs)
         after = dynamics.advance_to_choice(placed, jobs) if self.auto_advance else placed
-        if self.reward == "literal":
-            value = reward.effectiveness(start)
-        else:
+        if self.reward == "dense":
             value = reward.dense(state, start, after, jobs)
+        else:
+            value = reward.effectiveness(start) - (start.started & (self.reward == "lost"))
         value = value - jnp.where(invalid, params.invalid_penalty, 0.0)
+        value = value - params.delay_weight * reward.delay_hours(start)
         observation, mask = self.observe(after, params)
         timestep = TimeStep(
             observation=observation,

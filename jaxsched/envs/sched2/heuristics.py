@@ -1,4 +1,4 @@
-"""The six baselines of the SCHED2 paper and the ``strict`` reference policy (section 9).
+"""The six baselines of the SCHED2 paper and the ``strict`` reference policies (section 9).
 
 All use packing and choose among the jobs of the environment's window: build the environment with
 the baseline's window (``window = n`` lets it see the whole queue). A rule ranks the jobs by a key
@@ -53,7 +53,8 @@ KEYS: dict[str, Callable[[ClusterState, JobTables], Array]] = {
     "spf": _by_work,  # smallest product of GPUs and time first
 }
 BASELINES = tuple(KEYS)
-REFERENCES = ("strict",)
+STRICT_KEYS = {"strict": _by_age, "strict_sif": _by_duration}
+REFERENCES = tuple(STRICT_KEYS)
 
 
 class Delays(NamedTuple):
@@ -75,8 +76,8 @@ def baseline(name: str, mode: Mode = "skip") -> Policy:
         raise JaxschedError(f"sched2: unknown policy {name!r}; known are {known}")
     if mode not in MODES:
         raise JaxschedError(f"sched2: unknown baseline mode {mode!r}; known are {', '.join(MODES)}")
-    if name == "strict":
-        return Policy(name, no_memory, _strict, privileged=True)
+    if name in REFERENCES:
+        return Policy(name, no_memory, _strict(STRICT_KEYS[name]), privileged=True)
     if name == "dsif":
         return Policy(name, _no_delays, _delayed(mode), privileged=True)
     return Policy(name, no_memory, _ranked(KEYS[name], mode), privileged=True)
@@ -154,10 +155,15 @@ def _delayed(mode: Mode) -> Callable:
     return act
 
 
-def _strict(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
-    """The oldest job of the window whose placement now would have level 0, otherwise void."""
-    del weights, key
-    state, jobs = view.state, view.params.jobs
-    level, _ = placement_now(state, jobs)
-    position, found = _first(_by_age(state, jobs), legal_positions(state, jobs) & (level == 0))
-    return jnp.where(found, position, _void(state)), memory
+def _strict(key_of: Callable[[ClusterState, JobTables], Array]) -> Callable:
+    """The first by its key of the window's jobs that would start at level 0 now, otherwise void."""
+
+    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
+        del weights, key
+        state, jobs = view.state, view.params.jobs
+        level, _ = placement_now(state, jobs)
+        ready = legal_positions(state, jobs) & (level == 0)
+        position, found = _first(key_of(state, jobs), ready)
+        return jnp.where(found, position, _void(state)), memory
+
+    return act

@@ -2,22 +2,26 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
 
 from jaxsched.algorithms.dqn import DQNConfig, dqn
+from jaxsched.algorithms.evolution import EvolutionConfig, evolution
 from jaxsched.core.learner import Learner
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.sched2.environment import Params, Sched2
 from jaxsched.envs.sched2.networks import PositionQNetwork, QNetwork
+from jaxsched.envs.sched2.scoring import ScoringNetwork
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
-from jaxsched.types import Array, PRNGKey, PyTree
+from jaxsched.networks.described import Described
+from jaxsched.systems.parts import TraceSet
+from jaxsched.types import Array, PRNGKey, PyTree, Specs
 
 HORIZON_S = 7200.0  # time-based discount of the specification
-NetworkKind = Literal["paper", "positions"]
+NetworkKind = Literal["paper", "positions", "scoring"]
 NETWORKS = get_args(NetworkKind)
 
 
@@ -51,6 +55,20 @@ class Curriculum:
 
 
 @dataclass(frozen=True)
+class Search:
+    """Search over the parameters of the scoring network by whole episodes.
+
+    Attributes:
+      learner: settings of the search.
+      delay_weight: of an hour by which a job's completion exceeds its ideal run time, against the
+        effectiveness that it loses.
+    """
+
+    learner: EvolutionConfig = field(default_factory=EvolutionConfig)
+    delay_weight: float = 0.0
+
+
+@dataclass(frozen=True)
 class Recipe:
     """Everything that a training run of SCHED2 depends on besides its seed and job tables.
 
@@ -59,7 +77,10 @@ class Recipe:
       loop: sizes of the loop.
       learner: settings of the DQN; its ``total_updates`` follows ``loop.num_updates``.
       curriculum: load over the training.
-      network: ``paper``, or ``positions`` (a variant that shares weights between the positions).
+      network: ``paper``, ``positions`` (a variant that shares weights between the positions), or
+        ``scoring`` (a small one that starts as ``strict_sif``, see ``scoring.py``).
+      search: search in place of the DQN; ``loop`` then has its sizes.
+      traces: job tables that it learns from, is chosen on and is tested on.
       max_backlog: restart an episode once more jobs than this wait beyond the window; 0 never.
       void_bias: added to the log-odds of void when exploring; 0 explores uniformly.
       evaluate_every: updates between greedy evaluations on the training traces.
@@ -73,13 +94,15 @@ class Recipe:
     )
     curriculum: Curriculum = field(default_factory=Curriculum)
     network: NetworkKind = "paper"
+    search: Search | None = None
+    traces: TraceSet = TraceSet("sched2-train-68", "sched2-test-68")
     max_backlog: int = 0
     void_bias: float = 0.0
     evaluate_every: int = 500
     checkpoint_every: int = 2000
 
 
-def network_of(env: Sched2, kind: NetworkKind = "paper") -> QNetwork | PositionQNetwork:
+def network_of(env: Sched2, kind: NetworkKind = "paper") -> Described:
     """A network for this cluster and window.
 
     Raises:
@@ -89,12 +112,18 @@ def network_of(env: Sched2, kind: NetworkKind = "paper") -> QNetwork | PositionQ
         return QNetwork(env.num_servers, env.gpus_per_server, env.window + 1)
     if kind == "positions":
         return PositionQNetwork(env.num_servers, env.gpus_per_server, env.window)
+    if kind == "scoring":
+        if not env.outlook:
+            raise JaxschedError("sched2: the network 'scoring' reads the outlook; set env.outlook")
+        return ScoringNetwork(env.window)
     raise JaxschedError(f"sched2: unknown network {kind!r}; known are {', '.join(NETWORKS)}")
 
 
 def learner_of(recipe: Recipe) -> Learner:
-    """The DQN of a recipe."""
+    """The DQN or the search of a recipe."""
     network = network_of(recipe.env, recipe.network)
+    if recipe.search is not None:
+        return _searcher(network, recipe.search.learner)
     config = replace(recipe.learner, total_updates=recipe.loop.num_updates)
     if recipe.void_bias == 0.0:
         return dqn(network, config)
@@ -108,6 +137,17 @@ def learner_of(recipe: Recipe) -> Learner:
     return dqn(network, config, explore)
 
 
+def _searcher(network: Described, config: EvolutionConfig) -> Learner:
+    def init(key: PRNGKey, specs: Specs) -> PyTree:
+        return network.init(key, specs.observation.zeros()[None])
+
+    def decide(params: PyTree, observation: PyTree, mask: Array) -> Array:
+        scores: Any = network.apply(params, observation)
+        return jnp.argmax(jnp.where(mask, scores, -jnp.inf)).astype(jnp.int32)
+
+    return evolution(init, decide, config)
+
+
 def params_by_progress(recipe: Recipe, tables: Sequence[JobTable]) -> Callable[[float], Params]:
     """Function of the training progress that gives the environment's parameters.
 
@@ -117,6 +157,8 @@ def params_by_progress(recipe: Recipe, tables: Sequence[JobTable]) -> Callable[[
     curriculum = recipe.curriculum
     stack = [rescale_arrivals(t, scale) for scale in curriculum.scales for t in tables]
     params = recipe.env.params(stack)
+    if recipe.search is not None:
+        params = params._replace(delay_weight=jnp.float32(recipe.search.delay_weight))
     if recipe.max_backlog:
         params = params._replace(max_backlog=jnp.int32(recipe.max_backlog))
 
@@ -130,6 +172,12 @@ def params_by_progress(recipe: Recipe, tables: Sequence[JobTable]) -> Callable[[
 def variants(recipe: Recipe) -> tuple[str, ...]:
     """What differs from the paper's own recipe, one line each."""
     lines = []
+    if recipe.search is not None:
+        lines.append("search over whole episodes in place of the DQN, from strict_sif")
+        if recipe.search.delay_weight:
+            lines.append(f"an hour of delay costs {recipe.search.delay_weight:g} effectiveness")
+    if recipe.env.outlook:
+        lines.append("extra features: outlook of each position")
     if recipe.env.extras:
         lines.append("extra features: level and effectiveness if started now, per position")
     if recipe.network == "positions":

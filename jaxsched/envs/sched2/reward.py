@@ -20,6 +20,11 @@ def effectiveness(start: Start) -> Array:
     return jnp.where(start.started, start.duration / total, 0.0)
 
 
+def delay_hours(start: Start) -> Array:
+    """Hours that the started job's wait and run time exceed its ideal run time; 0 for none."""
+    return jnp.where(start.started, start.wait + start.run - start.duration, 0) / 3600.0
+
+
 def dense(before: ClusterState, start: Start, after: ClusterState, jobs: JobTables) -> Array:
     """Minus the effectiveness lost in one step: by waiting jobs, and by the started one's run."""
     d, wait = start.duration, start.wait

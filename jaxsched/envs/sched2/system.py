@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
 from jaxsched.envs.sched2 import cases
 from jaxsched.envs.sched2 import records as rec
@@ -14,7 +15,6 @@ from jaxsched.envs.sched2.environment import Params, Sched2
 from jaxsched.envs.sched2.features import features_of
 from jaxsched.envs.sched2.figures import FIGURES
 from jaxsched.envs.sched2.heuristics import baseline
-from jaxsched.envs.sched2.networks import PositionQNetwork, QNetwork
 from jaxsched.envs.sched2.paper import paper_rows
 from jaxsched.envs.sched2.presets import PRESETS
 from jaxsched.envs.sched2.recipe import (
@@ -26,6 +26,7 @@ from jaxsched.envs.sched2.recipe import (
 )
 from jaxsched.envs.sched2.traces import WORKLOAD
 from jaxsched.jobs import JobTable
+from jaxsched.networks.described import Described
 from jaxsched.systems.base import (
     Heuristic,
     Played,
@@ -35,6 +36,7 @@ from jaxsched.systems.base import (
     TrainingSetup,
 )
 from jaxsched.traces.mapping import MappingConfig
+from jaxsched.wrappers.fixed_length import FixedLength
 
 
 class Sched2System(System[Sched2, Params, Recipe]):
@@ -72,6 +74,7 @@ class Sched2System(System[Sched2, Params, Recipe]):
         "lrf": PolicyInfo("baseline", "least required GPUs first"),
         "spf": PolicyInfo("baseline", "smallest product of GPUs and time first"),
         "strict": PolicyInfo("reference", "oldest job that gets its best locality, else none"),
+        "strict_sif": PolicyInfo("reference", "shortest job that gets its best locality, if any"),
     }
     renamed_networks: Mapping[str, str] = {"slots": "positions"}
     presets = PRESETS
@@ -105,8 +108,8 @@ class Sched2System(System[Sched2, Params, Recipe]):
         """Servers and GPUs of each."""
         return {"num_servers": env.num_servers, "gpus_per_server": env.gpus_per_server}
 
-    def network(self, env: Sched2, kind: str) -> QNetwork | PositionQNetwork:
-        """The paper's network, or the variant that shares weights between positions."""
+    def network(self, env: Sched2, kind: str) -> Described:
+        """The paper's network or a variant (``recipe.NetworkKind``)."""
         return network_of(env, kind)  # type: ignore[arg-type]
 
     def recorder(self, env: Sched2) -> Recorder:
@@ -127,17 +130,22 @@ class Sched2System(System[Sched2, Params, Recipe]):
 
     def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
         """Environment, learner and loop of a recipe."""
+        searches = recipe.search is not None
+        name = "search" if searches else "dqn"
+        env: Environment = recipe.env
+        if searches:
+            env = FixedLength(recipe.env, recipe.loop.rollout_length)
         setup = TrainingSetup(
-            name="dqn",
-            env=recipe.env,
+            name=name,
+            env=env,
             play_env=recipe.env,
             learner=learner_of(recipe),
             loop=recipe.loop,
             params_at=params_by_progress(recipe, tables),
-            policy=self.network_policy(recipe.env, recipe.network, "dqn", "greedy"),
+            policy=self.network_policy(recipe.env, recipe.network, name, "greedy"),
             play="greedy",
             network=recipe.network,
-            gradient_steps=recipe.learner.gradient_steps,
+            gradient_steps=0 if searches else recipe.learner.gradient_steps,
             evaluate_every=recipe.evaluate_every,
             checkpoint_every=recipe.checkpoint_every,
             variants=variants(recipe),

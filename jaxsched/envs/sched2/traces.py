@@ -3,13 +3,18 @@
 from dataclasses import replace
 from importlib import resources
 
+import numpy as np
+
 from jaxsched.envs.sched2.workload import SAMPLE_LOAD, SCHED2_WORKLOAD
-from jaxsched.jobs import JobTable
+from jaxsched.jobs import JobTable, rescale_arrivals
 from jaxsched.systems.workload import Workload
 from jaxsched.traces.formats import load_trace
 from jaxsched.traces.mapping import MappingConfig, import_trace
 from jaxsched.traces.named import NamedTrace, data_file, shipped_tables
 from jaxsched.traces.synthetic import generate
+
+MIXED_LOADS = (0.6, 1.1)
+GOLDEN = (5**0.5 - 1) / 2  # its multiples spread evenly however many are taken
 
 
 def _shipped(part: str, words: str) -> NamedTrace:
@@ -34,6 +39,22 @@ def _generated(percent: int) -> NamedTrace:
     return NamedTrace(name, f"SCHED2 workload, {percent} % one-GPU jobs", True, make)
 
 
+def _mixed() -> NamedTrace:
+    low, high = MIXED_LOADS
+
+    def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+        config = replace(SCHED2_WORKLOAD, num_jobs=num_jobs)
+        tables = generate(seed, num_traces, config=config, name="sched2-mixed")
+        loads = low + (high - low) * (np.arange(num_traces) * GOLDEN % 1.0)
+        return [
+            rescale_arrivals(table, SAMPLE_LOAD / load)
+            for table, load in zip(tables, loads, strict=True)
+        ]
+
+    words = f"SCHED2 workload, 68 % one-GPU jobs, loads from {low:g} to {high:g}, evenly spread"
+    return NamedTrace("sched2-mixed", words, True, make)
+
+
 def _sampled(name: str, file: str, cluster: str) -> NamedTrace:
     def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
         with resources.as_file(data_file(file)) as path:
@@ -53,6 +74,7 @@ WORKLOAD = Workload(
         _shipped("train", "training"),
         _shipped("test", "test"),
         *(_generated(percent) for percent in (60, 68, 75)),
+        _mixed(),
         _sampled("itp-sample", "itp_cluster04_sample.csv.gz", "Microsoft's ITP cluster 4"),
         _sampled("philly-sample", "philly_sample.csv.gz", "Microsoft's Philly cluster"),
     )
