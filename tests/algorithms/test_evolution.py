@@ -103,9 +103,51 @@ def test_learns_the_better_action():
     assert float(metrics["std"][-1]) < SIZES.initial_std
 
 
+GRADIENT = replace(SIZES, follow="gradient", initial_std=0.2, learning_rate=0.1)
+
+
+def test_the_gradient_is_what_ranks_tell():
+    ascending = evolution(zeros, decide, GRADIENT)
+    state = ascending.init(jax.random.key(0), ENV.specs(PAY))
+    returns = np.arange(16)[:, None] - np.array([[20.0, 40.0]])
+    returns[3] = 5  # the best, but cut
+    complete = np.ones((16, 2), bool)
+    complete[3, 1] = False
+    rollout = rollout_of(returns.reshape(-1), complete.reshape(-1))
+    after, metrics = ascending.update(state, rollout, jax.random.key(1))
+    rank = np.array([1, 2, 3, 0, *range(4, 16)])
+    gradient = (rank / 15 - 0.5) @ np.asarray(state.members) / 0.2 / 16
+    # The first step of Adam is the sign of the gradient.
+    moved = np.asarray(after.mean["weights"]).reshape(-1)
+    np.testing.assert_allclose(moved, 0.1 * np.sign(gradient), rtol=1e-3)
+    np.testing.assert_array_equal(after.std, state.std)
+    assert float(metrics["incomplete"]) == 1 / 16
+
+
+def test_the_gradient_leads_to_the_better_action():
+    ascending = evolution(zeros, decide, GRADIENT)
+    carry = training.init(ENV, ascending, LOOP, jax.random.key(0), PAY)
+    carry, _ = training.chunk(ENV, ascending, LOOP, carry, PAY, num_updates=25)
+    mean = ascending.policy_params(carry.learner_state)
+    for state in range(3):
+        observation = jax.nn.one_hot(state, 3)
+        assert int(decide(mean, observation, jnp.array([True, True, False]))) == 1
+
+
+def test_what_plays_may_be_an_average():
+    averaging = evolution(zeros, decide, replace(GRADIENT, averaging=0.75))
+    state = averaging.init(jax.random.key(0), ENV.specs(PAY))
+    rollout = rollout_of(np.arange(32.0), [True] * 32)
+    first, _ = averaging.update(state, rollout, jax.random.key(1))
+    second, _ = averaging.update(first, rollout, jax.random.key(2))
+    mean = [np.asarray(s.mean["weights"]) for s in (first, second)]
+    expected = 0.75 * (0.25 * mean[0]) + 0.25 * mean[1]
+    np.testing.assert_allclose(averaging.policy_params(second)["weights"], expected, rtol=1e-5)
+
+
 def test_greedy_is_the_mean():
     state = learner().init(jax.random.key(0), ENV.specs(PAY))
-    state = state._replace(mean={"weights": jnp.eye(3)})
+    state = state._replace(averaged={"weights": jnp.eye(3)})
     observation, mask = jnp.eye(3), jnp.ones((3, 3), bool)
     action, _ = learner().act(state, observation, mask, jax.random.key(0), greedy=True)
     np.testing.assert_array_equal(action, [0, 1, 2])

@@ -30,4 +30,24 @@ def features_of(env: Sched2) -> dict[str, Feature]:
         "position*.effectiveness_now": Feature(
             "effectiveness if started now, 0 if it does not fit", "1"
         ),
+        **{f"position*.outlook.{name}": feature for name, feature in _outlook_of(env).items()},
+    }
+
+
+def _outlook_of(env: Sched2) -> dict[str, Feature]:
+    gpus = float(env.gpus_per_server)
+    return {
+        "duration": Feature("ideal run time", "s", TIME_SCALE_S),
+        "wait": Feature("time since the job was submitted", "s", TIME_SCALE_S),
+        "until": Feature(
+            "time until it could start at level 0 if nothing else started", "s", TIME_SCALE_S
+        ),
+        "lost": Feature("what starting now would add to its run time", "s", TIME_SCALE_S),
+        "fits": Feature("1 if it fits the free GPUs", "1"),
+        "level0": Feature("1 if it would start at level 0 now", "1"),
+        "split": Feature("1 if it fits, but not at level 0", "1"),
+        "demand": Feature("GPUs that the job needs", "GPUs", gpus),
+        "left_over": Feature("GPUs left free on the server that takes its rest", "GPUs", gpus),
+        "sensitivity": Feature("its slowdown at level 1, less 1", "1"),
+        "effectiveness": Feature("effectiveness if started now, 0 if it does not fit", "1"),
     }

@@ -10,9 +10,11 @@ A short horizon loses little here: a split placement is charged when the job sta
 from dataclasses import replace
 
 from jaxsched.algorithms.dqn import DQNConfig
+from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.sched2.environment import Sched2
-from jaxsched.envs.sched2.recipe import Recipe
+from jaxsched.envs.sched2.recipe import Recipe, Search
+from jaxsched.systems.parts import TraceSet
 
 PAPER_UPDATES = 8500  # of 512 steps: 2,400 episodes of 1,000 jobs, about 1,800 decisions each
 
@@ -43,4 +45,29 @@ QUICK = replace(
     checkpoint_every=1250,
 )
 
-PRESETS = {"quick": QUICK, "paper": PAPER}
+# Whole episodes of mixed load, from the strict_sif heuristic on. T covers 400 jobs at load 1.1.
+SEARCH_LENGTH = 1100
+SEARCH = Recipe(
+    env=Sched2(auto_advance=True, reward="lost", outlook=True),
+    loop=LoopConfig(
+        num_envs=512, rollout_length=SEARCH_LENGTH, num_updates=400, num_random_streams=16
+    ),
+    network="linear",
+    search=Search(
+        EvolutionConfig(
+            members=32,
+            episodes=16,
+            initial_std=0.1,
+            follow="gradient",
+            learning_rate=0.05,
+            averaging=0.9,
+        ),
+        delay_weight=0.1,
+        episode_jobs=400,
+    ),
+    traces=TraceSet("sched2-mixed", "sched2-test-68", "sched2-mixed", 1024, 60),
+    evaluate_every=20,
+    checkpoint_every=100,
+)
+
+PRESETS = {"quick": QUICK, "paper": PAPER, "search": SEARCH}

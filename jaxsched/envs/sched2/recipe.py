@@ -21,7 +21,7 @@ from jaxsched.systems.parts import TraceSet
 from jaxsched.types import Array, PRNGKey, PyTree, Specs
 
 HORIZON_S = 7200.0  # time-based discount of the specification
-NetworkKind = Literal["paper", "positions", "scoring"]
+NetworkKind = Literal["paper", "positions", "scoring", "linear"]
 NETWORKS = get_args(NetworkKind)
 
 
@@ -62,10 +62,12 @@ class Search:
       learner: settings of the search.
       delay_weight: of an hour by which a job's completion exceeds its ideal run time, against the
         effectiveness that it loses.
+      episode_jobs: consecutive jobs of a table that make an episode; 0 takes tables as they are.
     """
 
     learner: EvolutionConfig = field(default_factory=EvolutionConfig)
     delay_weight: float = 0.0
+    episode_jobs: int = 0
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ class Recipe:
       learner: settings of the DQN; its ``total_updates`` follows ``loop.num_updates``.
       curriculum: load over the training.
       network: ``paper``, ``positions`` (a variant that shares weights between the positions), or
-        ``scoring`` (a small one that starts as ``strict_sif``, see ``scoring.py``).
+        ``scoring`` (a small one that starts as ``strict_sif``, see ``scoring.py``; ``linear`` is
+        that without hidden layers).
       search: search in place of the DQN; ``loop`` then has its sizes.
       traces: job tables that it learns from, is chosen on and is tested on.
       max_backlog: restart an episode once more jobs than this wait beyond the window; 0 never.
@@ -112,10 +115,11 @@ def network_of(env: Sched2, kind: NetworkKind = "paper") -> Described:
         return QNetwork(env.num_servers, env.gpus_per_server, env.window + 1)
     if kind == "positions":
         return PositionQNetwork(env.num_servers, env.gpus_per_server, env.window)
-    if kind == "scoring":
+    if kind in ("scoring", "linear"):
         if not env.outlook:
-            raise JaxschedError("sched2: the network 'scoring' reads the outlook; set env.outlook")
-        return ScoringNetwork(env.window)
+            raise JaxschedError(f"sched2: the network {kind!r} reads the outlook; set env.outlook")
+        none: tuple[int, ...] = ()
+        return ScoringNetwork(env.window, *((none, none) if kind == "linear" else ()))
     raise JaxschedError(f"sched2: unknown network {kind!r}; known are {', '.join(NETWORKS)}")
 
 
@@ -155,6 +159,8 @@ def params_by_progress(recipe: Recipe, tables: Sequence[JobTable]) -> Callable[[
     next resets draw, so episodes under way keep theirs.
     """
     curriculum = recipe.curriculum
+    if recipe.search is not None and recipe.search.episode_jobs:
+        tables = _pieces(tables, recipe.search.episode_jobs)
     stack = [rescale_arrivals(t, scale) for scale in curriculum.scales for t in tables]
     params = recipe.env.params(stack)
     if recipe.search is not None:
@@ -167,6 +173,15 @@ def params_by_progress(recipe: Recipe, tables: Sequence[JobTable]) -> Callable[[
         return params._replace(draw=jnp.array([first, len(tables)], jnp.int32))
 
     return params_at
+
+
+def _pieces(tables: Sequence[JobTable], length: int) -> list[JobTable]:
+    """Each table in as many pieces of that many jobs as it has; short ones as they are."""
+    return [
+        table.window(first, length) if length <= len(table) else table
+        for table in tables
+        for first in range(0, max(len(table) - length, 0) + 1, length)
+    ]
 
 
 def variants(recipe: Recipe) -> tuple[str, ...]:

@@ -27,18 +27,19 @@ class ScoringNetwork(Described):
 
     Attributes:
       window: J.
-      hidden_sizes: widths of the layers that read a position.
-      void_size: width of the layer that reads the summary for void.
+      hidden_sizes: widths of the layers that read a position in its context.
+      void_sizes: widths of the layers that read the summary for void.
     """
 
     window: int
     hidden_sizes: tuple[int, ...] = (16, 16)
-    void_size: int = 8
+    void_sizes: tuple[int, ...] = (8,)
 
     def describe(self) -> list[nd.Step]:
         """Positions in context, a linear part beside them, and void."""
         num, times = len(OUTLOOK), len(TIMES)
         last = nd.last_of("joined", "hidden", self.hidden_sizes)
+        last_of_void = nd.last_of("summary", "void_hidden", self.void_sizes)
         return [
             nd.take(nd.OBSERVATION, "flat", start=-num * self.window),
             nd.reshape("flat", "raw", (self.window, num)),
@@ -62,8 +63,8 @@ class ScoringNetwork(Described):
             nd.dense("positions", "rule", 1, activation="linear"),
             nd.add(("score", "rule"), "each"),
             nd.reshape("each", "position_scores", (self.window,)),
-            nd.dense("summary", "void_hidden", self.void_size),
-            nd.dense("void_hidden", "void", 1, activation="linear"),
+            *nd.dense_stack("summary", "void_hidden", self.void_sizes),
+            nd.dense(last_of_void, "void", 1, activation="linear"),
             nd.concat(("position_scores", "void"), nd.SCORES),
         ]
 

@@ -320,11 +320,13 @@ def play_baseline(cluster, name, mode, baseline_window):
     def strict():
         seen = cluster.queue[: baseline_window or len(cluster.queue)]
         best = [job for job in seen if cluster.fits(job) and cluster.level_now(job) == 0]
+        if name == "strict_sif":
+            best.sort(key=lambda job: (job.d, job.index))
         return best[0] if best else None
 
     while not cluster.done:
         held = []
-        while (job := strict() if name == "strict" else choose(held)) is not None:
+        while (job := strict() if "strict" in name else choose(held)) is not None:
             cluster.start(job)
         if not cluster.done:
             cluster.advance()

@@ -73,6 +73,14 @@ def test_row(name):
         assert got[metric] == pytest.approx(printed, rel=0, abs=0.51 * digit), metric
 
 
+def test_the_shortest_at_level_0():
+    """As measured independently: a two-line rule that trained policies have to beat."""
+    got, _ = means("strict_sif", "skip", 10)
+    assert got["avg_effectiveness"] == pytest.approx(0.9677, abs=0.51e-4)
+    assert got["avg_jct"] == pytest.approx(5551, abs=0.51)
+    assert got["makespan"] == pytest.approx(197_818, abs=0.51)
+
+
 @pytest.mark.parametrize("name", ["fifo", "sif", "lrf"])
 def test_fragmentation_rises(name):
     """Fig. 4: the last 300 starts are at least twice as fragmented as the first 100."""

@@ -262,7 +262,7 @@ BASELINE_SETTINGS = {
     "window": Setting(3, 4, 3),
     "queue": Setting(4, 4, MAX_JOBS),
 }
-BASELINES = ("fifo", "sif", "dsif", "saf", "lrf", "spf", "strict")
+BASELINES = ("fifo", "sif", "dsif", "saf", "lrf", "spf", "strict", "strict_sif")
 RULES = [(name, mode) for name in BASELINES for mode in ("skip", "block")]
 
 
