@@ -9,18 +9,23 @@ from jaxsched.runtime import prepare_cpu
 BAD_INPUT, STOPPED = 2, 130
 
 
-def exit_status(main: Callable[[], object]) -> int:
+def exit_status(main: Callable[[], object], *, stopped: str = "stopped") -> int:
     """Run a script's ``main``, JAX being set up for CPUs, and return its exit status.
 
-    0 where it ends, 2 for bad input and 130 for Ctrl-C, each with one line on standard error.
+    0 where it ends, 2 for bad input and for files that cannot be read or written, and 130 for
+    Ctrl-C, each with one line on standard error.
+
+    Args:
+      main: the script's work.
+      stopped: the line for Ctrl-C.
     """
     prepare_cpu()
     try:
         main()
-    except JaxschedError as error:
+    except (JaxschedError, OSError) as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
+        print(stopped, file=sys.stderr)
         return STOPPED
     return 0

@@ -1,4 +1,7 @@
-"""The one exception type that users meet."""
+"""The one exception type that users meet, and the check that most often raises it."""
+
+from numbers import Integral
+from typing import Any
 
 
 class JaxschedError(ValueError):
@@ -7,3 +10,20 @@ class JaxschedError(ValueError):
     The command line prints the message alone and exits with status 2; scripts catch it like any
     ``ValueError``.
     """
+
+
+def check_counts(*, optional: bool = False, **counts: Any) -> None:
+    """Refuse counts that are not whole numbers from 1 on.
+
+    Args:
+      optional: None stands for a count that is not given, and is accepted.
+      **counts: by the names that messages call them.
+
+    Raises:
+      JaxschedError: one of them is not accepted.
+    """
+    for name, value in counts.items():
+        if optional and value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+            raise JaxschedError(f"{name} is {value!r}; accepted: a whole number from 1 on")

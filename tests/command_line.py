@@ -21,12 +21,15 @@ def refused(capsys, *arguments):
 
 
 @contextmanager
-def baselines_only(*names: str) -> Iterator[None]:
-    """Comparisons after a training leave reference policies out: each compiles a program."""
+def policies_only(name: str, *policies: str) -> Iterator[None]:
+    """Comparisons after a training have these heuristics only: each compiles a program.
+
+    Args:
+      name: of the system.
+      *policies: those that play; all baselines but no reference policy by default.
+    """
+    system = registry.get(name)
+    few = list(policies or system.policy_names("baseline"))
     with pytest.MonkeyPatch.context() as patch:
-        for name in names:
-            system = registry.get(name)
-            few = [policy for policy in system.usual_policies()
-                   if system.policies[policy].kind == "baseline"]  # fmt: skip
-            patch.setattr(type(system), "usual_policies", lambda _, few=few: few)
+        patch.setattr(type(system), "usual_policies", lambda _: few)
         yield

@@ -14,10 +14,11 @@ import argparse
 import json
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jaxsched.runtime import prepare_cpu
+from benchmarks.scripts import exit_status
 
 
 def main() -> int:
@@ -32,19 +33,7 @@ def main() -> int:
     parser.add_argument("--iterations", type=int, default=30, help="of the bounds from prices")
     parser.add_argument("--seed", type=int, default=0, help="of generated workloads")
     parser.add_argument("--out", type=Path, default=Path("runs/leaderboard"))
-    options = parser.parse_args()
-    prepare_cpu()
-    from jaxsched.errors import JaxschedError
-
-    try:
-        run(options)
-    except (JaxschedError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return 130
-    return 0
+    return exit_status(partial(run, parser.parse_args()))
 
 
 def run(options: argparse.Namespace) -> None:

@@ -10,17 +10,18 @@ What is finished is kept in DIR and not done again: stop with Ctrl-C and call it
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.papers.runner import Paper, run
 from benchmarks.papers.settings import Settings
+from benchmarks.scripts import BAD_INPUT, exit_status
 from jaxsched.errors import JaxschedError
 from jaxsched.runs.trainer import Interrupted
-from jaxsched.runtime import keep_compilations, prepare_cpu
+from jaxsched.runtime import keep_compilations
 
-BAD_INPUT, STOPPED = 2, 130
 NAMES = ("chic", "das", "dl2", "mlfs")
 """Papers; each is a package here with a ``PAPER``, and an ``options`` module if it has its own."""
 
@@ -78,27 +79,24 @@ def run_paper(argv: Sequence[str] | None = None) -> int:
     if words[:1] in ([], ["-h"], ["--help"]):
         print(f"{__doc__.strip()}\n\nNAME: {', '.join(NAMES)}")
         return 0 if words else BAD_INPUT
-    name = words[0]
+    stopped = "stopped; the same command goes on from here"
+    return exit_status(partial(_run_rows, words[0], words[1:]), stopped=stopped)
+
+
+def _run_rows(name: str, words: Sequence[str]) -> None:
     if name not in NAMES:
-        print(f"error: unknown paper {name!r}; known are {', '.join(NAMES)}", file=sys.stderr)
-        return BAD_INPUT
-    prepare_cpu()
+        raise JaxschedError(f"unknown paper {name!r}; known are {', '.join(NAMES)}")
     keep_compilations()
     package = f"{__package__}.{name}"
     own = import_module(f"{package}.options") if find_spec(f"{package}.options") else None
     parser = parser_of(name, __doc__)
     if own is not None:
         own.add_options(parser)
-    arguments = parser.parse_args(words[1:])
+    arguments = parser.parse_args(words)
     rows = arguments.rows.split(",") if arguments.rows else None
+    paper: Paper = import_module(package).PAPER
+    read = settings_of if own is None else own.settings_of
     try:
-        paper: Paper = import_module(package).PAPER
-        read = settings_of if own is None else own.settings_of
         run(paper, read(arguments, paper, name), rows)
-    except (Interrupted, KeyboardInterrupt):
-        print("stopped; the same command goes on from here", file=sys.stderr)
-        return STOPPED
-    except JaxschedError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return BAD_INPUT
-    return 0
+    except Interrupted as error:
+        raise KeyboardInterrupt from error

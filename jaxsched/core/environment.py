@@ -58,7 +58,11 @@ class Environment(ABC):
 
     @abstractmethod
     def max_steps(self, params: PyTree) -> int:
-        """A static bound on the number of steps of any episode in ``params``."""
+        """A static bound on the number of steps of any episode in ``params``.
+
+        The environment answers, not ``params``: every leaf of these is an array that a program may
+        be traced over, and the bound is an int that depends on the environment's options, too.
+        """
 
     @abstractmethod
     def observation_spec(self, params: PyTree) -> PyTree:

@@ -78,7 +78,7 @@ def uniform_legal(name: str = "random") -> Policy:
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
         del weights
-        return jax.random.categorical(key, jnp.where(view.mask, 0.0, -jnp.inf)), memory
+        return jax.random.categorical(key, jnp.where(view.mask, jnp.float32(0), -jnp.inf)), memory
 
     return Policy(name, no_memory, act)
 

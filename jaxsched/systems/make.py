@@ -5,7 +5,7 @@ from os import PathLike
 from typing import Any
 
 from jaxsched.core.environment import Environment
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import check_counts
 from jaxsched.jobs import JobTable, first_of
 from jaxsched.systems import registry
 from jaxsched.traces import registry as traces
@@ -51,9 +51,7 @@ def _tables(
     num_jobs: int | None,
 ) -> list[JobTable]:
     """So many tables of so many jobs, drawn anew or cut to size."""
-    for option, value in (("num_traces", num_traces), ("num_jobs", num_jobs)):
-        if value is not None and value < 1:
-            raise JaxschedError(f"{option} is {value}; accepted: a whole number from 1 on")
+    check_counts(optional=True, num_traces=num_traces, num_jobs=num_jobs)
     if isinstance(trace, str | PathLike):
         tables = traces.resolve(trace, seed=seed, num_traces=num_traces, num_jobs=num_jobs)
     else:

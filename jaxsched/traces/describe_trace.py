@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import JaxschedError, check_counts
 from jaxsched.traces.trace import LARGEST, REQUIRED, STATUSES, Trace, known
 
 Floats = npt.NDArray[np.float64]
@@ -88,9 +88,7 @@ def describe_trace(
         GPUs.
     """
     check_numbers(trace)
-    for name, value in (("num_servers", num_servers), ("gpus_per_server", gpus_per_server)):
-        if value is not None and value < 1:
-            raise JaxschedError(f"{name} is {value}; accepted: a whole number from 1 on")
+    check_counts(optional=True, num_servers=num_servers, gpus_per_server=gpus_per_server)
     jobs = gpu_jobs(trace)
     submit = np.sort(jobs["submit_time"])
     seconds = gpu_seconds(jobs)

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import JaxschedError, check_counts
 from jaxsched.jobs import Integers, JobTable, validate
 from jaxsched.jobs.draws import MODEL_SHARES, generator, pick
 from jaxsched.traces.describe import describe_tables
@@ -255,9 +255,7 @@ def sample_traces(
     """
     if len(stream) < 2:
         raise JaxschedError(f"{stream.name}: has {len(stream)} jobs; accepted: two or more")
-    for name, value in (("num_traces", num_traces), ("num_jobs", num_jobs)):
-        if value < 1:
-            raise JaxschedError(f"{name} is {value}; accepted: a whole number from 1 on")
+    check_counts(num_traces=num_traces, num_jobs=num_jobs)
     gaps = np.diff(stream["submit_time"])
     tables = []
     for k in range(num_traces):

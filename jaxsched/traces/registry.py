@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import JaxschedError, check_counts
 from jaxsched.files import PathLike
 from jaxsched.jobs import JobTable
 from jaxsched.traces.formats import load_tables
@@ -39,9 +39,7 @@ def get(
     Raises:
       JaxschedError: an unknown name, or numbers that cannot be used.
     """
-    for option, value in (("num_traces", num_traces), ("num_jobs", num_jobs)):
-        if value is not None and value < 1:
-            raise JaxschedError(f"{option} is {value}; accepted: a whole number from 1 on")
+    check_counts(optional=True, num_traces=num_traces, num_jobs=num_jobs)
     for entry in entries():
         if entry.name == name:
             return entry.make(seed, num_traces or NUM_TRACES, num_jobs or entry.num_jobs)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import JaxschedError, check_counts
 from jaxsched.jobs import JobTable, rescale_arrivals
 from jaxsched.jobs.draws import generator, pick
 
@@ -103,8 +103,7 @@ def generate(
     Raises:
       JaxschedError: an unusable seed, number or configuration.
     """
-    if num_traces < 1:
-        raise JaxschedError(f"num_traces is {num_traces}; accepted: a whole number from 1 on")
+    check_counts(num_traces=num_traces)
     return [_generate_one(generator(seed, k), config, f"{name}[{k}]") for k in range(num_traces)]
 
 

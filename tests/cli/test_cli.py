@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from jaxsched.cli import main
-from jaxsched.systems import registry
-from tests.command_line import refused
+from tests.command_line import policies_only, refused
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sched2"
 TINY = [
@@ -50,9 +49,10 @@ def run(tmp_path_factory, trace) -> Path:
 
 
 @pytest.fixture
-def few_rivals(monkeypatch):
-    """Two rules beside the trained policy, where the comparison is not what is tested."""
-    monkeypatch.setattr(type(registry.get("sched2")), "usual_policies", lambda _: ["fifo", "sif"])
+def few_rivals():
+    """Two heuristics beside the trained policy, where the comparison is not what is tested."""
+    with policies_only("sched2", "fifo", "sif"):
+        yield
 
 
 def train(path: Path, trace: Path, *more: str) -> int:

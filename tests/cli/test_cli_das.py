@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jaxsched.cli import main
-from tests.command_line import baselines_only
+from tests.command_line import policies_only
 from tests.golden_check import differences, load
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "das"
@@ -53,7 +53,7 @@ def train(trace, out, *more):
 def run(tmp_path_factory, trace):
     """A trained run, compared with the heuristics that the paper's claims are about."""
     out = tmp_path_factory.mktemp("runs") / "das"
-    with baselines_only("das"):
+    with policies_only("das"):
         assert train(trace, out) == 0
         yield out
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jaxsched.cli import main
-from tests.command_line import baselines_only
+from tests.command_line import policies_only
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 DL2 = [
@@ -47,7 +47,7 @@ def traces(tmp_path_factory):
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory, traces):
     folder = tmp_path_factory.mktemp("runs")
-    with baselines_only("dl2"):
+    with policies_only("dl2"):
         for system, settings in {"dl2": DL2, "chic": CHIC}.items():
             assert train(system, settings, traces, folder / system, "--num-seeds", "2") == 0
         yield folder

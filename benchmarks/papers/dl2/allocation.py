@@ -14,12 +14,12 @@ from benchmarks.papers.policies import Policies
 from jaxsched.core.evaluation import Recorder, run_episodes
 from jaxsched.elastic.models import NAMES
 from jaxsched.envs.dl2.cluster import PS, WORKER
+from jaxsched.envs.dl2.paper import WORKERS_PER_SERVER as PAPER
+from jaxsched.envs.dl2.paper import WORKERS_PER_SERVER_ACCEPTED as RANGE
 from jaxsched.types import Array, TimeStep
 
 MODEL = "seq2seq"
-RANGE = (1.5, 3.5)
 SLOTS = 400  # that are recorded
-PAPER = "about 2"
 
 
 class Holdings(NamedTuple):

@@ -8,11 +8,11 @@ from benchmarks.papers.lab import Lab, Study
 from benchmarks.papers.outcome import Outcome, Table, show
 from benchmarks.papers.samples import Sample, change, mean_of, plain, spread_of
 from benchmarks.papers.settings import Workload
+from jaxsched.envs.dl2.paper import JCT as JCT
 from jaxsched.envs.dl2.workload import dl2_tables
 from jaxsched.jobs import JobTable
 from jaxsched.results.statistics import Interval
 
-JCT = "avg_jct_slots"
 PRESETS = {"sim": "quick", "testbed": "testbed"}
 LEARNER = "paper"  # preset with the paper's own learner, for what is about that learner
 RULES = ("drf", "fifo", "srtf", "tetris", "optimus", "optimus_oracle")

@@ -21,14 +21,20 @@ from benchmarks.papers.lab import Lab, Study
 from benchmarks.papers.outcome import Check, Outcome, Table, at_least, at_most, not_judged, percent
 from benchmarks.papers.policies import Policies
 from benchmarks.papers.samples import change, first_at_most, mean_of, spread_of
+from jaxsched.envs.dl2.paper import (
+    FEDERATED_SPEED,
+    LEARNING_SPEED,
+    LEAST_BELOW_DRF,
+    MOST_LOST_BY_UNSEEN,
+    MOST_OFF_TEACHER,
+    MOST_SPREAD_OF_CLUSTERS,
+    NEAR_FINAL,
+)
 
-NEAR_TEACHER, BELOW_DRF = 0.10, 0.20
 TYPES = (4, 6, 8)
-NEAR_IDEAL = 0.10
 CLUSTERS = (1, 2, 4, 8)
 QUICK_CLUSTERS = (1, 4)
 ENVS_PER_CLUSTER = 4
-STABLE, NEAR_FINAL = 0.10, 1.1
 EVALUATIONS = 40  # of a curve
 Points = list[tuple[float, float]]
 
@@ -62,10 +68,12 @@ def learning_curves(lab: Lab) -> Outcome:
     table = Table("validation tables, means over the seeds", columns, rows, 2)
     gap = change(found["sl"], found[teacher], JCT)
     off = abs(gap.estimate)
-    checks = [at_most(f"SL off its teacher {teacher}", "close", off, NEAR_TEACHER, shown=percent)]
+    item = f"SL off its teacher {teacher}"
+    checks = [at_most(item, "close", off, MOST_OFF_TEACHER, shown=percent)]
     checks.append(_earlier(first["SL+RL"], first["RL"]))
     gain = 1 - ends["SL+RL"] / drf
-    checks.append(at_least("SL+RL below DRF at its best", "far", gain, BELOW_DRF, shown=percent))
+    item = "SL+RL below DRF at its best"
+    checks.append(at_least(item, "far", gain, LEAST_BELOW_DRF, shown=percent))
 
     def draw(figure: Any) -> None:
         left, right = figure.subplots(1, 2, sharey=True)
@@ -87,7 +95,7 @@ def learning_curves(lab: Lab) -> Outcome:
 
 
 def _earlier(both: float | None, alone: float | None) -> Check:
-    item, paper = "SL+RL reaches DRF earlier than RL alone (RL update)", "tens against hundreds"
+    item, paper = "SL+RL reaches DRF earlier than RL alone (RL update)", LEARNING_SPEED
     words = " against ".join("never" if x is None else f"{x:.0f}" for x in (both, alone))
     if both is None and alone is None:
         return not_judged(item, paper, "earlier", "neither reached it", words)
@@ -112,7 +120,7 @@ def unseen_types(lab: Lab) -> Outcome:
     found["4, 6, 8"] = lab.play(trained["dl2, types 4, 6, 8"], tables)
     loss = change(found["4, 6, 8"], found["ideal"], JCT)
     item = "types joining over all types from the start, less 1"
-    checks = [at_most(item, "converges", loss, NEAR_IDEAL, shown=percent)]
+    checks = [at_most(item, "converges", loss, MOST_LOST_BY_UNSEEN, shown=percent)]
     curves = {
         "all types from the start": _floats(trained["dl2, all types"].curve()),
         "4, then 6, then 8 types": _joined(trained["dl2, types 4, 6, 8"]),
@@ -177,9 +185,8 @@ def federated(lab: Lab) -> Outcome:
     table = Table("paper's learner over x clusters", columns, rows, 2)
     means = [float(samples[n][JCT].mean()) for n in counts]
     spread = max(means) / min(means) - 1
-    checks = [
-        at_most("largest mean over the smallest, less 1", "stable", spread, STABLE, shown=percent)
-    ]
+    item = "largest mean over the smallest, less 1"
+    checks = [at_most(item, "stable", spread, MOST_SPREAD_OF_CLUSTERS, shown=percent)]
     steps = [reached[n] for n in counts]
     words = ", ".join("never" if step is None else f"{step:.0f}" for step in steps)
     item, accept = "updates to 1.1 x final fall with x", "falling"
@@ -187,10 +194,10 @@ def federated(lab: Lab) -> Outcome:
     earliest = curves[f"x = {counts[0]}"][0][0]
     if len(set(known)) == 1 and known[0] <= earliest:
         why = "the supervised start is as good at the first evaluation"
-        checks.append(not_judged(item, "almost x times faster", accept, why, words))
+        checks.append(not_judged(item, FEDERATED_SPEED, accept, why, words))
     else:
         met = known == sorted(known, reverse=True) and known[0] > known[-1]
-        checks.append(Check(item, "almost x times faster", words, accept, met))
+        checks.append(Check(item, FEDERATED_SPEED, words, accept, met))
 
     def draw(figure: Any) -> None:
         figures.curves(

@@ -18,6 +18,15 @@ from benchmarks.papers.dl2.common import (
 from benchmarks.papers.lab import Lab
 from benchmarks.papers.outcome import Check, Outcome, Table, at_least, at_most, percent, reported
 from benchmarks.papers.samples import Sample, below, change, difference, mean_of, spread_of
+from jaxsched.envs.dl2.paper import (
+    BEST_LAYERS,
+    BEST_NEURONS,
+    BEST_WINDOW,
+    LOST_BY_OWN_REWARD,
+    LOST_WITHOUT,
+    MUST_BE_WORSE,
+    REDUCTION_BELOW_TEACHER,
+)
 
 TEACHERS = ("drf", "fifo", "srtf")
 WINDOWS, QUICK_WINDOWS = (5, 10, 20, 30), (5, 20)
@@ -26,13 +35,13 @@ LAYERS, QUICK_LAYERS = (1, 2, 3, 4), (1, 2)
 LAYER_WIDTH = 128
 LOSSES = ("squared", "absolute")
 FULL = "full"
-TABLE_2 = {
-    "no bundle": ("35.1 %", "env.bundle_action=false"),
-    "no actor-critic": ("21.1 %", "actor_critic.baseline=ema"),
-    "no exploration": ("28.8 %", "exploration=false"),
-    "no replay": ("39.6 %", "actor_critic.capacity=0"),
+WITHOUT = {
+    "no bundle": "env.bundle_action=false",
+    "no actor-critic": "actor_critic.baseline=ema",
+    "no exploration": "exploration=false",
+    "no replay": "actor_critic.capacity=0",
 }
-MUST_BE_WORSE = ("no bundle", "no actor-critic", "no replay")
+"""What leaves out the parts of Table 2."""
 
 
 def teachers(lab: Lab) -> Outcome:
@@ -49,7 +58,7 @@ def teachers(lab: Lab) -> Outcome:
         samples[f"{teacher}: SL"] = lab.play(policies, tables, weights=weights)
         samples[f"{teacher}: SL+RL"] = lab.play(policies, tables)
         gain = below(samples[f"{teacher}: SL+RL"], samples[teacher], JCT)
-        paper = "41.3 %" if teacher == "srtf" else "> 0"
+        paper = REDUCTION_BELOW_TEACHER[teacher]
         item = f"SL+RL below its teacher {teacher}"
         checks.append(at_least(item, paper, gain, 0.0, strict=True, shown=percent))
 
@@ -88,7 +97,7 @@ def sizes(lab: Lab) -> Outcome:
     gap = difference(samples["J"]["5"], samples["J"]["20"], JCT)
     checks = [at_least("J = 5 less J = 20 (slots)", "> 0", gap, 0.0, strict=True)]
     shown = []
-    for what, paper in zip(sweeps, ("J >= jobs", "128", "2"), strict=True):
+    for what, paper in zip(sweeps, (BEST_WINDOW, BEST_NEURONS, BEST_LAYERS), strict=True):
         found = samples[what]
         best = min(found, key=lambda n: found[n][JCT].mean())
         checks.append(reported(f"best {what}", paper, best))
@@ -107,8 +116,7 @@ def sizes(lab: Lab) -> Outcome:
 
 def ablations(lab: Lab) -> Outcome:
     """E11, Table 2: the paper's learner with one thing left out or changed."""
-    changes = {name: change_ for name, (_, change_) in TABLE_2.items()}
-    changes |= {f"SL loss {loss}": f"supervised.learner.loss={loss}" for loss in LOSSES}
+    changes = WITHOUT | {f"SL loss {loss}": f"supervised.learner.loss={loss}" for loss in LOSSES}
     recipe = lab.recipe(LEARNER)
     kinds = get_args(get_type_hints(type(recipe))["reward"])
     changes |= {f"reward {kind}": f"reward={kind}" for kind in kinds if kind != recipe.reward}
@@ -130,7 +138,7 @@ def ablations(lab: Lab) -> Outcome:
         values_of(samples),
         draw,
         f"rewards that the recipe knows: {', '.join(kinds)} (the paper's ablation pays each job's "
-        "own, 29.1 % worse); the deviation is over tables, of the full method",
+        f"own, {LOST_BY_OWN_REWARD} worse); the deviation is over tables, of the full method",
     )
 
 
@@ -150,9 +158,9 @@ def _ablation_checks(samples: dict[str, Sample], names: list[str]) -> list[Check
         loss = change(samples[name], full, JCT)
         item = f"{name}: worse than the full method by"
         if name in MUST_BE_WORSE:
-            paper = TABLE_2[name][0]
+            paper = LOST_WITHOUT[name]
             checks.append(at_least(item, paper, loss, 0.0, strict=True, shown=percent))
         else:
-            paper = TABLE_2[name][0] if name in TABLE_2 else "worse"
+            paper = LOST_WITHOUT.get(name, "worse")
             checks.append(reported(item, paper, percent(loss)))
     return checks

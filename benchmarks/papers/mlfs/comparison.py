@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.papers.lab import Lab
-from benchmarks.papers.mlfs import pictures, published
+from benchmarks.papers.mlfs import pictures
 from benchmarks.papers.mlfs.judging import Plays, by_load, checks_of, left_over, three
 from benchmarks.papers.mlfs.players import (
     RULES,
@@ -15,22 +15,24 @@ from benchmarks.papers.mlfs.players import (
     settings_of,
 )
 from benchmarks.papers.mlfs.plays import Play, play_all, samples_of, test_tables, values_of
-from benchmarks.papers.mlfs.published import (
+from benchmarks.papers.outcome import Cell, Outcome, Table, not_judged, reported
+from benchmarks.papers.samples import mean_of
+from jaxsched.envs.mlfs.paper import (
     ACCURACY,
     BANDWIDTH,
     COMPLETION,
     DEADLINES,
     JCT,
     MAKESPAN,
+    MAKESPAN_H,
     OVERLOADS,
     QUALITY,
     SHORT,
+    SHORT_SHARE,
     TARGETS,
     URGENT,
     WAIT,
 )
-from benchmarks.papers.outcome import Cell, Outcome, Table, not_judged, reported
-from benchmarks.papers.samples import mean_of
 
 LOADS = {"small": (1.0, 2.0, 3.0), "real": (0.25, 0.5, 1.0, 2.0, 3.0)}
 QUICK_LOADS = (1.0, 3.0)
@@ -55,13 +57,13 @@ def completion(lab: Lab) -> Outcome:
         all_metrics(highest, loads[-1]),
     ]
     checks = checks_of(samples, COMPLETION)
-    for name, paper in published.SHORT_SHARE.items():
+    for name, paper in SHORT_SHARE.items():
         item = f"share of the jobs under 100 minutes, {name}"
         if name not in samples:
             checks.append(not_judged(item, f"{paper:.2f}", "-", f"{name} did not play"))
             continue
         checks.append(reported(item, f"{paper:.2f}", three(mean_of(samples[name], SHORT))))
-    for name, (low, high) in published.MAKESPAN_H.items():
+    for name, (low, high) in MAKESPAN_H.items():
         if name in samples:
             ends = [
                 plays[load][name].sample[MAKESPAN].mean() / HOUR for load in (loads[0], loads[-1])

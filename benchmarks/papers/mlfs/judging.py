@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.papers.mlfs.plays import UNFINISHED, Play
-from benchmarks.papers.mlfs.published import Bound
 from benchmarks.papers.outcome import (
     Cell,
     Check,
@@ -18,6 +17,7 @@ from benchmarks.papers.outcome import (
     show,
 )
 from benchmarks.papers.samples import Sample, mean_of
+from jaxsched.envs.mlfs.paper import Claim
 from jaxsched.results.statistics import Interval, ratio_interval
 
 Samples = Mapping[str, Sample]
@@ -60,33 +60,33 @@ def left_over(samples: Samples, names: Sequence[str]) -> str:
     )
 
 
-def checks_of(samples: Samples, bounds: Sequence[Bound]) -> list[Check]:
-    """The bounds on policies that played and finished every job; the others are not judged.
+def checks_of(samples: Samples, claims: Sequence[Claim]) -> list[Check]:
+    """The claims about policies that played and finished every job; the others are not judged.
 
     Means are over finished jobs (section 7), so a policy that leaves some looks too good.
     """
-    return [_judged(samples, bound) for bound in bounds]
+    return [_judged(samples, claim) for claim in claims]
 
 
-def _judged(samples: Samples, bound: Bound) -> Check:
-    item = f"{bound.metric}: {bound.policy} over {bound.other}"
-    item += " (stretch)" if bound.stretch else ""
-    accept = _accepted(bound)
-    pair = (bound.policy, bound.other)
+def _judged(samples: Samples, claim: Claim) -> Check:
+    item = f"{claim.metric}: {claim.policy} over {claim.other}"
+    item += " (stretch)" if claim.stretch else ""
+    paper, accept = claim.paper_words, _accepted(claim)
+    pair = (claim.policy, claim.other)
     missing = [name for name in pair if name not in samples]
     if missing:
-        return not_judged(item, bound.paper, accept, f"{missing[0]} did not play")
-    found = ratio(samples[bound.policy], samples[bound.other], bound.metric)
+        return not_judged(item, paper, accept, f"{missing[0]} did not play")
+    found = ratio(samples[claim.policy], samples[claim.other], claim.metric)
     if found is None:
-        return not_judged(item, bound.paper, accept, f"{bound.other} has 0 on some table")
+        return not_judged(item, paper, accept, f"{claim.other} has 0 on some table")
     unfinished = left_over(samples, pair)
     if unfinished:
-        return not_judged(item, bound.paper, accept, unfinished, three(found))
-    if bound.most is not None:
-        return at_most(item, bound.paper, found, bound.most, shown=three, strict=bound.strict)
-    if bound.least is not None:
-        return at_least(item, bound.paper, found, bound.least, shown=three, strict=bound.strict)
-    return reported(item, bound.paper, three(found))
+        return not_judged(item, paper, accept, unfinished, three(found))
+    if claim.most is not None:
+        return at_most(item, paper, found, claim.most, shown=three, strict=claim.strict)
+    if claim.least is not None:
+        return at_least(item, paper, found, claim.least, shown=three, strict=claim.strict)
+    return reported(item, paper, three(found))
 
 
 def saving_check(
@@ -135,10 +135,10 @@ def series_of(plays: Plays, metric: str, unit: float = 1.0) -> dict[str, list[In
     }
 
 
-def _accepted(bound: Bound) -> str:
-    equal = "" if bound.strict else "="
-    if bound.most is not None:
-        return f"<{equal} {three(bound.most)}"
-    if bound.least is not None:
-        return f">{equal} {three(bound.least)}"
+def _accepted(claim: Claim) -> str:
+    equal = "" if claim.strict else "="
+    if claim.most is not None:
+        return f"<{equal} {three(claim.most)}"
+    if claim.least is not None:
+        return f">{equal} {three(claim.least)}"
     return "reported"

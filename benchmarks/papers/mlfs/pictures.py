@@ -5,11 +5,11 @@ from typing import Any
 
 from benchmarks.papers import figures
 from benchmarks.papers.mlfs.judging import Plays, series_of
-from benchmarks.papers.mlfs.players import MLF_H, MLF_HC, MLF_RL, MLFS_, RL
 from benchmarks.papers.mlfs.plays import SHARES, Play
+from jaxsched.envs.mlfs.paper import MLF_H, MLF_HC, MLF_RL, MLFS, RL
 
 SHOWN = (
-    MLFS_, MLF_RL, MLF_H, "graphene", "tiresias", "hypersched", RL, "gandiva", "fair", "slaq",
+    MLFS, MLF_RL, MLF_H, "graphene", "tiresias", "hypersched", RL, "gandiva", "fair", "slaq",
 )  # fmt: skip
 """Policies of Figure 4 in the order of its claim, best first; a figure has room for no others."""
 MINUTES = (3, 10, 30, 100, 300, 1000, 3000, 10000)
@@ -63,7 +63,7 @@ def shown(plays: Plays) -> dict[str, dict[str, Play]]:
 
 def _stands_in(name: str, plays: Mapping[str, Play]) -> bool:
     """MLF-H with MLF-C is shown where there is no MLFS."""
-    return name == MLF_HC and MLFS_ in plays
+    return name == MLF_HC and MLFS in plays
 
 
 def _no_legend(axes: Any) -> None:

@@ -10,6 +10,8 @@ from benchmarks.papers.settings import Workload
 from jaxsched.core.policies import Policy
 from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
 from jaxsched.envs.mlfs.environment import MLFS
+from jaxsched.envs.mlfs.paper import BASELINES, MLF_H, MLF_HC, MLF_RL, RL
+from jaxsched.envs.mlfs.paper import MLFS as MLFS_
 from jaxsched.envs.mlfs.simulator.tables import WEIGHTS
 from jaxsched.envs.mlfs.system import OWN
 from jaxsched.errors import JaxschedError
@@ -17,9 +19,6 @@ from jaxsched.results.comparison import Learned
 from jaxsched.runs import saved_policies
 from jaxsched.types import PyTree
 
-BASELINES = ("fair", "slaq", "tiresias", "gandiva", "graphene", "hypersched", "fifo")
-MLF_H, MLF_HC = "mlf_h", "mlf_hc"
-MLF_RL, MLFS_, RL = "MLF-RL", "MLFS", "RL"
 RULES = (*BASELINES, MLF_H, MLF_HC)
 PRESETS = {MLF_RL: "quick", RL: "rl"}
 """What is trained where no run is given."""

@@ -11,10 +11,10 @@ from benchmarks.papers.lab import Lab
 from benchmarks.papers.mlfs.comparison import everybody, load_name
 from benchmarks.papers.mlfs.players import cluster_env, settings_of
 from benchmarks.papers.mlfs.plays import test_tables
-from benchmarks.papers.mlfs.published import SCHEDULER_MS
 from benchmarks.papers.mlfs.slot_time import Sizes, SlotTime, time_slots
 from benchmarks.papers.outcome import Outcome, Table, reported
 from benchmarks.papers.throughput import environment_row
+from jaxsched.envs.mlfs.paper import SCHEDULER_MS
 
 LOAD = 3.0
 SIZES = Sizes(steps=2**13, warm_ups=8, repeats=5)

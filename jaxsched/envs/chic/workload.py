@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxsched.elastic.jobs import CHIC_JOBS
 from jaxsched.elastic.models import CHIC_COEFFICIENTS
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import JaxschedError, check_counts
 from jaxsched.jobs import JobTable, validate
 from jaxsched.jobs.draws import generator
 
@@ -35,9 +35,7 @@ def chic_tables(
     Raises:
       JaxschedError: a value is out of range.
     """
-    for name, value in {"num_tables": num_tables, "num_jobs": num_jobs}.items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise JaxschedError(f"{name} is {value!r}; accepted: a whole number from 1 on")
+    check_counts(num_tables=num_tables, num_jobs=num_jobs)
     if not 0 < rate_per_hour < math.inf:
         raise JaxschedError(f"rate_per_hour is {rate_per_hour!r}; accepted: a number above 0")
     return [_table(seed, k, int(num_jobs), float(rate_per_hour)) for k in range(num_tables)]

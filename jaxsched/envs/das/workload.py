@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxsched.envs.das.jobs import GANG_JOBS
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import JaxschedError, check_counts
 from jaxsched.jobs import Integers, JobTable, validate
 from jaxsched.jobs.draws import generator, pick
 
@@ -55,9 +55,7 @@ def gang_tables(
     Raises:
       JaxschedError: a value is out of range.
     """
-    for name, value in {"num_tables": num_tables, "num_jobs": num_jobs}.items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise JaxschedError(f"{name} is {value!r}; accepted: a whole number from 1 on")
+    check_counts(num_tables=num_tables, num_jobs=num_jobs)
     if not 0 < rate < math.inf:
         raise JaxschedError(f"rate is {rate!r}; accepted: a number above 0")
     return [_table(seed, index, int(num_jobs), float(rate)) for index in range(num_tables)]

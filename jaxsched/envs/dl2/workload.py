@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from jaxsched.elastic.jobs import DL2_JOBS
 from jaxsched.elastic.models import MODELS
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import JaxschedError, check_counts
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.draws import generator
 
@@ -70,9 +70,7 @@ def dl2_tables(
     Raises:
       JaxschedError: a value is out of range.
     """
-    for name, value in {"num_tables": num_tables, "num_jobs": num_jobs}.items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise JaxschedError(f"{name} is {value!r}; accepted: a whole number from 1 on")
+    check_counts(num_tables=num_tables, num_jobs=num_jobs)
     checks = (
         ("peak", peak, 0 < peak < 1e6, "a number above 0"),
         ("arrival", arrival, arrival in get_args(Arrival), f"one of {_names(Arrival)}"),

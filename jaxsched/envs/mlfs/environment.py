@@ -264,10 +264,12 @@ class MLFS(Environment):
         return (self.max_slots + 1) * (self.max_offers + self.slot_every)
 
     def observation_spec(self, params: Params | None = None) -> ArraySpec:
-        """Spec of the observation."""
-        del params
+        """Spec of the observation; without parameters no upper bound is known."""
         names = obs.observation_names(self.num_servers)
-        return ArraySpec((len(names),), jnp.float32, names=names)
+        most = float("inf")
+        if params is not None:
+            most = obs.largest_entry(self.rules, params, self.max_slots)
+        return ArraySpec((len(names),), jnp.float32, obs.LEAST_ENTRY, most, names)
 
     def action_spec(self, params: Params | None = None) -> DiscreteSpec:
         """Servers and the queue."""

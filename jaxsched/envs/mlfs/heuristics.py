@@ -35,7 +35,7 @@ def mlf_host(env: MLFS, params: Params, state: State, offer: Offered) -> Array:
     used = cl.utilisation(cluster, servers)
     usable = ~cl.overloaded(cluster, servers)
     ideal = jnp.min(jnp.where(usable[:, None], used, LATE), axis=0)
-    distance = jnp.sum((used - ideal) ** 2, axis=-1)
+    distance = jnp.sum((used - ideal) ** 2, axis=-1, dtype=jnp.int32)
     share = offer.talk.local_share
     less = share - jnp.max(jnp.where(usable, share, 0))
     distance += jnp.where(env.use_bandwidth, less**2, 0)
@@ -55,7 +55,7 @@ def tiresias_host(env: MLFS, params: Params, state: State, offer: Offered) -> Ar
     del params
     of_job = split(state.running.task)[0] == offer.place
     count = _by_server(env, state, of_job)
-    together = jnp.any(offer.job.model == np.array(SPREAD))
+    together = jnp.any(offer.job.model == np.array(SPREAD, np.int32))
     most = jnp.max(jnp.where(offer.valid, count, -1))
     among = offer.valid & (~together | (count == most))
     return first_least(among, _load(env, state))
@@ -72,7 +72,7 @@ def gandiva_host(env: MLFS, params: Params, state: State, offer: Offered) -> Arr
 
 def _load(env: MLFS, state: State) -> Array:
     """Mean load of the servers' GPUs, rounded down."""
-    return div(jnp.sum(state.loads.gpu, axis=-1), env.cluster.num_gpus)
+    return div(jnp.sum(state.loads.gpu, axis=-1, dtype=jnp.int32), env.cluster.num_gpus)
 
 
 def _by_server(env: MLFS, state: State, chosen: Array) -> Array:

@@ -3,19 +3,25 @@
 Axes: ``S`` servers.
 """
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
-from jaxsched.envs.mlfs.jobs import MODELS
+from jaxsched.envs.mlfs.jobs import MAX_TASKS, MAX_WIDTH, MODELS
 from jaxsched.envs.mlfs.simulator import cluster as cl
 from jaxsched.envs.mlfs.simulator.cluster import FULL, div
+from jaxsched.envs.mlfs.simulator.orders import MOST_PRIORITY
 from jaxsched.envs.mlfs.simulator.placing import Offered
 from jaxsched.envs.mlfs.simulator.priority import progress_of, slots_left
 from jaxsched.envs.mlfs.simulator.rules import Rules
 from jaxsched.envs.mlfs.simulator.state import NOBODY, State, part_of
+from jaxsched.envs.mlfs.simulator.tables import MOST_WAVE, Params, unpack
+from jaxsched.ops.bounds import known_largest
 from jaxsched.types import Array
 
 DAY_MIN = 1440
 WEEK_MIN = 10080
+LEAST_ENTRY = -WEEK_MIN / DAY_MIN  # of the time left; the others' are higher
 
 GLOBAL_NAMES = (
     "time",
@@ -73,6 +79,36 @@ def observation_names(num_servers: int) -> tuple[str, ...]:
     return (*(f"cluster.{name}" for name in GLOBAL_NAMES), *tasks, *servers)
 
 
+def largest_entry(rules: Rules, params: Params, max_slots: int) -> float:
+    """What no entry exceeds, from the largest job of the tables; see ``known_largest``.
+
+    On a server the load is at most that of all tasks that can run at once, and what is left of an
+    instance grows by at most one move a slot.
+    """
+    known = not isinstance(params.rows, jax.core.Tracer)
+    jobs = unpack(np.asarray(params.rows) if known else params.rows)
+    cluster, slots = rules.cluster, max_slots + 1
+    sent_mb = MAX_WIDTH * jobs.worker_mb + 2 * jobs.server_mb
+    work_left = jobs.work.max(axis=-1) + sent_mb * (FULL / cluster.flow_rate)
+    waves = params.max_running * MOST_WAVE / FULL
+    return known_largest(
+        1.0,  # shares and flags
+        slots / DAY_MIN,  # times
+        (jobs.submit_slot + 1) / DAY_MIN,
+        rules.window * MAX_TASKS / 1000,  # tasks
+        params.max_jobs / 1000,  # jobs beyond the window
+        jobs.gpu_demand * (waves / FULL),  # loads of a server
+        jobs.cpus * (waves / cluster.cpus),
+        jobs.mem * (waves / cluster.mem),
+        params.max_running * cluster.flow_rate / cluster.bandwidth,
+        jobs.iterations / 200,
+        (work_left + slots * rules.move_work) / 10000,
+        (jobs.iterations * (jobs.total_work / FULL) + 1) / DAY_MIN,  # of the whole job
+        MOST_PRIORITY / 1_000_000,
+        sent_mb / 10000,
+    )
+
+
 def observe(rules: Rules, state: State, offer: Offered) -> Array:
     """Float32 ``[8 + 26 + 10 S]``."""
     servers = cl.all_servers(rules.cluster, state.loads)
@@ -86,7 +122,7 @@ def observe(rules: Rules, state: State, offer: Offered) -> Array:
         (state.waiting, 1000),
         (running, 1000),
         (state.busy, 1),
-        (div(jnp.sum(used[:, 0]), rules.cluster.num_servers), 1000),
+        (div(jnp.sum(used[:, 0], dtype=jnp.int32), rules.cluster.num_servers), 1000),
         (state.offers.made, rules.max_offers),
         (state.submitted - state.admitted, 1000),
     ]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxsched.envs.mlfs.jobs import MODELS, SIZES, TASK_JOBS, critical_path, graph_shape
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import JaxschedError, check_counts
 from jaxsched.jobs import Integers, JobTable, validate
 from jaxsched.jobs.draws import generator
 
@@ -68,9 +68,10 @@ def task_tables(
     Raises:
       JaxschedError: a value is out of range.
     """
+    check_counts(num_tables=num_tables)
     return [
         task_table(seed, index, num_jobs=num_jobs, span_s=span_s, models=models, sizes=sizes)
-        for index in range(_count("num_tables", num_tables))
+        for index in range(num_tables)
     ]
 
 
@@ -88,7 +89,7 @@ def task_table(
     Raises:
       JaxschedError: a value is out of range.
     """
-    num_jobs = _count("num_jobs", num_jobs)
+    check_counts(num_jobs=num_jobs)
     if not 0 < span_s <= 2**29:
         raise JaxschedError(f"span_s is {span_s!r}; accepted: seconds above 0, at most 2**29")
     models = _subset("models", models, range(len(MODELS)))
@@ -208,12 +209,6 @@ def _whole(draw: np.random.Generator, bounds: tuple[int, int], size: int) -> Int
     """Whole numbers between two bounds, both included."""
     low, high = bounds
     return draw.integers(low, high, size, endpoint=True)
-
-
-def _count(name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise JaxschedError(f"{name} is {value!r}; accepted: a whole number from 1 on")
-    return int(value)
 
 
 def _subset(name: str, chosen: Sequence[int] | None, accepted: Sequence[int]) -> list[int]:

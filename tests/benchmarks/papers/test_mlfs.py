@@ -21,16 +21,28 @@ from benchmarks.papers.mlfs import (
     pictures,
     players,
     plays,
-    published,
     slot_time,
     speed,
 )
 from benchmarks.papers.mlfs.options import MLFSSettings
-from benchmarks.papers.mlfs.players import MLF_H, MLF_HC, MLF_RL, MLFS_, RL, RULES
+from benchmarks.papers.mlfs.players import RULES
 from benchmarks.papers.mlfs.plays import SHARES, Play
-from benchmarks.papers.mlfs.published import BANDWIDTH, DEADLINES, JCT, OVERLOADS, TARGETS, Bound
 from benchmarks.papers.store import Store
+from jaxsched.envs.mlfs import paper as published
 from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
+from jaxsched.envs.mlfs.paper import (
+    BANDWIDTH,
+    DEADLINES,
+    JCT,
+    MLF_H,
+    MLF_HC,
+    MLF_RL,
+    MLFS,
+    OVERLOADS,
+    RL,
+    TARGETS,
+    Claim,
+)
 from jaxsched.errors import JaxschedError
 from jaxsched.runs import checkpoints
 from jaxsched.runs import overrides as config
@@ -94,12 +106,12 @@ def plays_by(factors):
 def test_ratio_bounds():
     found = samples(MLFS=made_up(0.5), MLF_RL=made_up(0.9), mlf_h=made_up(1.0, deadline_ratio=0.9))
     bounds = (
-        Bound("MLF-RL", "mlf_h", JCT, "0.89", most=0.92),
-        Bound("MLF-RL", "mlf_h", JCT, "0.89", most=0.89, stretch=True),
-        Bound("mlf_h", "mlf_h", JCT, "-", most=1.0, strict=True),
-        Bound("mlf_h", "MLFS", DEADLINES, "-", least=1.0),
-        Bound("MLFS", "mlf_h", DEADLINES, "-"),
-        Bound("mlf_h", "slaq", JCT, "-", most=1.0),
+        Claim("MLF-RL", "mlf_h", JCT, "0.89", most=0.92),
+        Claim("MLF-RL", "mlf_h", JCT, "0.89", most=0.89, stretch=True),
+        Claim("mlf_h", "mlf_h", JCT, "-", most=1.0, strict=True),
+        Claim("mlf_h", "MLFS", DEADLINES, "-", least=1.0),
+        Claim("MLFS", "mlf_h", DEADLINES, "-"),
+        Claim("mlf_h", "slaq", JCT, "-", most=1.0),
     )
     checks = judging.checks_of(found, bounds)
     assert [c.verdict for c in checks] == [
@@ -112,7 +124,7 @@ def test_ratio_bounds():
 
 def test_who_leaves_jobs_is_not_judged():
     found = samples(MLFS=made_up(0.1, unfinished=2.0), mlf_h=made_up(1.0))
-    (check,) = judging.checks_of(found, [Bound("MLFS", "mlf_h", JCT, "-", most=1.0)])
+    (check,) = judging.checks_of(found, [Claim("MLFS", "mlf_h", JCT, "-", most=1.0)])
     assert check.met is None and "MLFS left 6 jobs unfinished" in check.note
     sentences = comparison.unfinished({"x = 3": {"MLFS": made_up(unfinished=1.0)}})
     assert sentences == ["x = 3: MLFS left 3 jobs unfinished; means are over finished jobs"]
@@ -124,7 +136,7 @@ def test_ratios_to_nothing_are_not_judged():
     assert judging.saved(zero.sample, made_up().sample, OVERLOADS).estimate == 1.0
     assert judging.saving_check("a", "-", None, 0.2).verdict == "not judged"
     found = samples(a=made_up(), b=zero)
-    (check,) = judging.checks_of(found, [Bound("a", "b", OVERLOADS, "-", most=1.0)])
+    (check,) = judging.checks_of(found, [Claim("a", "b", OVERLOADS, "-", most=1.0)])
     assert check.verdict == "not judged" and "0 on some table" in check.note
 
 
@@ -193,8 +205,8 @@ def test_figures_show_the_papers_policies():
     few = pictures.shown({"x = 1": row})["x = 1"]
     assert list(few)[:3] == [MLF_RL, MLF_H, "graphene"] and list(few)[-1] == MLF_HC
     assert "fifo" not in few and len(few) == 9
-    few = pictures.shown({"x = 1": {**row, MLFS_: made_up()}})["x = 1"]
-    assert list(few)[0] == MLFS_ and MLF_HC not in few
+    few = pictures.shown({"x = 1": {**row, MLFS: made_up()}})["x = 1"]
+    assert list(few)[0] == MLFS and MLF_HC not in few
 
 
 # Rows on made-up plays
@@ -220,17 +232,17 @@ def lab(tmp_path, monkeypatch):
 
 
 def test_completion_row(lab, tmp_path, monkeypatch):
-    factors = {MLF_RL: {"jct": 0.85}, MLFS_: {"jct": 0.6}, "slaq": {"jct": 2.0}}
-    factors["x = 1", MLFS_] = {"jct": 3.0}  # only the highest load is judged
+    factors = {MLF_RL: {"jct": 0.85}, MLFS: {"jct": 0.6}, "slaq": {"jct": 2.0}}
+    factors["x = 1", MLFS] = {"jct": 3.0}  # only the highest load is judged
     monkeypatch.setattr(comparison, "play_all", plays_by(factors))
     outcome = comparison.completion(lab)
     jct, _, _, _, everything = outcome.tables
     assert jct.columns == ["policy", "x = 1", "x = 3"]
     names = [row[0] for row in jct.rows]
     tuned = [players.with_weights_of(name, MLF_RL) for name in (MLF_H, MLF_HC)]
-    assert names == [*RULES, RL, *tuned, MLF_RL, MLFS_]
+    assert names == [*RULES, RL, *tuned, MLF_RL, MLFS]
     by_name = {row[0]: row for row in jct.rows}
-    assert by_name[MLFS_][2].estimate == pytest.approx(0.6 * BASE.mean() / 60)
+    assert by_name[MLFS][2].estimate == pytest.approx(0.6 * BASE.mean() / 60)
     assert set(everything.columns[1:]) == set(METRICS)
     found = verdicts(outcome.checks)
     assert found["avg_jct: MLF-RL over mlf_h"] == "met"
@@ -260,7 +272,7 @@ def test_large_row(lab, tmp_path, monkeypatch):
     assert [row[0] for row in outcome.tables[0].rows] == [MLF_H, "tiresias", MLF_HC]
     assert [c.met for c in outcome.checks] == [True, True, None, None]
     assert list(lab.digests) == ["mlfs-large-x1, test, 1 of 7 jobs"]
-    assert f"{MLF_HC} stands for {MLFS_}" in outcome.notes[-1]
+    assert f"{MLF_HC} stands for {MLFS}" in outcome.notes[-1]
     drawn(tmp_path, outcome)
     lab.settings = replace(lab.settings, runs=(tmp_path,))
     monkeypatch.setattr(
@@ -318,7 +330,7 @@ def test_ablation_rows(lab, tmp_path, monkeypatch, row, variants, loads):
 
 def test_load_control_with_a_run(lab, tmp_path, monkeypatch):
     lab.settings = replace(lab.settings, runs=(tmp_path,))
-    monkeypatch.setattr(ablations, "play_all", plays_by({MLFS_: {"jct": 0.8}}))
+    monkeypatch.setattr(ablations, "play_all", plays_by({MLFS: {"jct": 0.8}}))
     found = verdicts(ablations.load_control(lab).checks)
     assert found["x = 3: JCT, MLFS below MLF-RL"] == "met"
     assert found["x = 3: JCT, mlf_hc below mlf_h"] == "not met"
@@ -375,7 +387,7 @@ def test_runs(tmp_path, monkeypatch):
     assert players.heuristic(lab, MLF_H, player.env).env == player.env
     monkeypatch.setattr(players, "RL", MLF_RL)  # the same files as those of MLF-RL
     names = [p.name for p in players.learned_players(lab, ENV)]
-    assert names[-2:] == [MLF_RL, MLFS_] and names[1] == "mlf_h, weights of MLF-RL"
+    assert names[-2:] == [MLF_RL, MLFS] and names[1] == "mlf_h, weights of MLF-RL"
     different = lab_of(tmp_path, runs=(tmp_path / "a", tmp_path / "c"))
     with pytest.raises(JaxschedError, match="differ in env; accepted"):
         players.trained_policies(different)

@@ -148,7 +148,7 @@ def utilisation(cluster: Cluster, servers: Servers) -> Array:
     gpu, cpu, mem, bandwidth = servers.loads
     return jnp.stack(
         [
-            div(jnp.sum(gpu, axis=-1), servers.num_gpus),
+            div(jnp.sum(gpu, axis=-1, dtype=jnp.int32), servers.num_gpus),
             div(cpu, cluster.cpus),
             per_mille(mem, cluster.mem),
             per_mille(bandwidth, cluster.bandwidth),
@@ -167,7 +167,7 @@ def overloaded(cluster: Cluster, servers: Servers) -> Array:
 def least_gpu(servers: Servers) -> Array:
     """Load of each server's least loaded GPU, pm; int32 ``[S]``."""
     gpu = servers.loads.gpu
-    there = np.arange(gpu.shape[-1]) < servers.num_gpus[..., None]
+    there = np.arange(gpu.shape[-1], dtype=np.int32) < servers.num_gpus[..., None]
     return jnp.min(jnp.where(there, gpu, NO_GPU), axis=-1)
 
 
@@ -201,8 +201,8 @@ def fits_nominal(cluster: Cluster, servers: Servers, demand: Demand) -> Array:
 def is_busy(cluster: Cluster, used: Array) -> Array:
     """Whether the norms of all servers' utilisations sum to more than ``busy`` each (3.5)."""
     capped = jnp.minimum(used, MOST_UTILISATION)
-    norm = floor_sqrt(jnp.sum(capped * capped, axis=-1))
-    return jnp.sum(norm) > cluster.busy * cluster.num_servers
+    norm = floor_sqrt(jnp.sum(capped * capped, axis=-1, dtype=jnp.int32))
+    return jnp.sum(norm, dtype=jnp.int32) > cluster.busy * cluster.num_servers
 
 
 def floor_sqrt(value: Array) -> Array:

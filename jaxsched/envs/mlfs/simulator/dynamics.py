@@ -120,7 +120,8 @@ def admit(rules: Rules, params: Params, state: State) -> State:
     )
     starts = enters[:, None]
     is_root, there = graph.roots(jobs), graph.present(jobs)
-    fresh = jnp.where(is_root, WAITING, jnp.where(there, NOT_READY, ABSENT)).astype(jnp.int8)
+    waiting, not_ready, absent = (jnp.int8(phase) for phase in (WAITING, NOT_READY, ABSENT))
+    fresh = jnp.where(is_root, waiting, jnp.where(there, not_ready, absent))
     tasks = Tasks(
         state=jnp.where(starts, fresh, state.tasks.state),
         server=jnp.where(starts, jnp.int16(NOBODY), state.tasks.server),

@@ -159,7 +159,7 @@ def stop_limit(jobs: Job, busy: Array) -> Array:
     limits = jnp.stack(
         [jobs.iterations, jnp.maximum(jobs.opt_iter, jobs.req_iter), jobs.req_iter], axis=-1
     )
-    option = jnp.arange(3)
+    option = jnp.arange(3, dtype=jnp.int32)
     own = option == jobs.option[:, None]
     up_to = (option >= jobs.option[:, None]) & (option <= jobs.allow[:, None]) & busy
     return jnp.min(jnp.where(own | up_to, limits, 2**30), axis=-1)

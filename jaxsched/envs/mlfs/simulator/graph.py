@@ -33,4 +33,4 @@ def roots(jobs: Job) -> Array:
 
 def present(jobs: Job) -> Array:
     """Places with a task, bool ``[A, K]``."""
-    return exists(as_columns(jobs), jnp.arange(MAX_TASKS))
+    return exists(as_columns(jobs), jnp.arange(MAX_TASKS, dtype=jnp.int32))

@@ -110,7 +110,7 @@ def leave_overload(rules: Rules, state: State, rows: Rows, loads: Loads) -> tupl
       The state with the migrants, without setting its loads, and the loads without theirs.
     """
     cluster = rules.cluster
-    servers = np.arange(cluster.num_servers)
+    servers = np.arange(cluster.num_servers, dtype=np.int32)
     priority = state.tasks.priority.reshape(-1)[state.running.task]
 
     def following(running: Running, loads: Loads, server: Array) -> Array:
@@ -213,8 +213,8 @@ def gandiva_moves(
     """
     cluster = rules.cluster
     num_gpus = cluster.num_servers * cluster.max_gpus
-    index = np.arange(num_gpus)
-    there = jnp.asarray(np.arange(cluster.max_gpus) < cluster.num_gpus[:, None])
+    index = np.arange(num_gpus, dtype=np.int32)
+    there = jnp.asarray(np.arange(cluster.max_gpus, dtype=np.int32) < cluster.num_gpus[:, None])
 
     def following(loads: Loads, start: Array) -> Array:
         hot = (loads.gpu.reshape(-1) > cluster.overload) & (index >= start)

@@ -49,7 +49,7 @@ def open_offers(
       loads: without the migrants'.
       slot: t.
     """
-    place = jnp.arange(MAX_TASKS)
+    place = jnp.arange(MAX_TASKS, dtype=jnp.int32)
     columns = as_columns(jobs)
     classes = class_of(rules, columns, active.job[:, None], tasks.state, slot, place)
     best = best_of(rules, tasks.state, tasks.priority, classes)
@@ -62,7 +62,7 @@ def class_of(rules: Rules, jobs: Job, job: Array, state: Array, slot: Array, pla
     """Class of the estimated demand of tasks; waiting ones are estimated at the nominal demand."""
     nominal = rules.classes.index(NOMINAL)
     if len(rules.classes) == 1:
-        return jnp.full(jnp.broadcast_shapes(state.shape, place.shape), nominal)
+        return jnp.full(jnp.broadcast_shapes(state.shape, place.shape), nominal, jnp.int32)
     measured = div(wave(slot, job, number_of(jobs, place)) - rules.classes[0], 100)
     return jnp.where(state == MIGRANT, measured, nominal)
 
@@ -123,13 +123,16 @@ def next_offer(
     highest = jnp.max(by_job)
     candidates = (by_job == highest) & (active.job >= 0)
     first = jnp.min(jnp.where(candidates, active.job, LATE))
-    place = jnp.sum(jnp.where(active.job == first, jnp.arange(rules.window), 0))
+    window = jnp.arange(rules.window, dtype=jnp.int32)
+    place = jnp.sum(jnp.where(active.job == first, window, 0), dtype=jnp.int32)
     job = jobs(place)
     state, priority = tasks.state[place], tasks.priority[place]
-    index = jnp.arange(MAX_TASKS)
+    index = jnp.arange(MAX_TASKS, dtype=jnp.int32)
     classes = class_of(rules, job, first, state, slot, index)
     room = jnp.any(
-        (classes[:, None] == np.arange(len(rules.classes))) & (offers.room[place] > 0), axis=-1
+        (classes[:, None] == np.arange(len(rules.classes), dtype=np.int32))
+        & (offers.room[place] > 0),
+        axis=-1,
     )
     on_offer = ((state == WAITING) | (state == MIGRANT)) & room & (priority == highest)
     turn = index + (MAX_TASKS * layer_of(job, index) if rules.order == "graphene" else 0)

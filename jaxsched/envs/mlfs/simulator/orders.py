@@ -15,6 +15,7 @@ MILLION = 1_000_000
 CLASS_STEP = 2 * MILLION  # beyond any gain per minute
 SMALL_GAIN = 5  # pm of loss
 MINUTE = 60_000  # mmin in an hour
+MOST_PRIORITY = 100 * MILLION  # of SLAQ; the other orders' and MLF's are below
 
 
 def job_priority(rules: Rules, jobs: Job, active: Active, running: Array, slot: Array) -> Array:

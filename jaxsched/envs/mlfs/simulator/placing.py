@@ -94,7 +94,7 @@ class Offered(NamedTuple):
     @property
     def moves(self) -> Array:
         """Servers on which it would have to be moved, bool ``[S]``."""
-        servers = jnp.arange(self.valid.shape[0])
+        servers = jnp.arange(self.valid.shape[0], dtype=jnp.int32)
         return (self.last >= 0) & (servers != self.last)
 
     @property
@@ -144,10 +144,11 @@ def communication(rules: Rules, state: State, job: Job, place: Array, task: Arra
     layers = num_layers(job)
     root, sink = layer == 0, layer == layers - 1
     ends_mb = job.server_mb * (root.astype(jnp.int32) + sink)
-    parents = task - part_of(task) + (layer - 1) * job.width + np.arange(MAX_WIDTH)
-    real = (np.arange(MAX_WIDTH) < job.width) & ~root
+    column = np.arange(MAX_WIDTH, dtype=np.int32)
+    parents = task - part_of(task) + (layer - 1) * job.width + column
+    real = (column < job.width) & ~root
     ran_on = jnp.where(real, state.tasks.server[place][split(parents)[1]], NOBODY)
-    servers = np.arange(rules.cluster.num_servers)
+    servers = np.arange(rules.cluster.num_servers, dtype=np.int32)
     there_too = jnp.sum(ran_on == servers[:, None], axis=-1, dtype=jnp.int32)
     home = state.active.home[place]
     at_home = (home == NOBODY) | (home == servers)
@@ -187,7 +188,12 @@ def answer(rules: Rules, params: Params, state: State, action: Array) -> State:
         state=tasks.state.at[target, task].set(after, mode="drop"), priority=priority
     )
     classes = off.class_of(
-        rules, offer.job, offer.which, tasks.state[place], state.slot, jnp.arange(MAX_TASKS)
+        rules,
+        offer.job,
+        offer.which,
+        tasks.state[place],
+        state.slot,
+        jnp.arange(MAX_TASKS, dtype=jnp.int32),
     )
     best = off.best_of(rules, tasks.state[place], priority[place], classes)
     offers = state.offers._replace(
@@ -212,7 +218,7 @@ def _placed(rules: Rules, state: State, offer: Offered, server: Array, placed: A
     """The state after the offer is placed on a server, if it is; the task's state is not set."""
     active, tasks, loads = state.active, state.tasks, state.loads
     cluster = rules.cluster
-    there = np.arange(cluster.max_gpus) < jnp.asarray(cluster.num_gpus)[server]
+    there = np.arange(cluster.max_gpus, dtype=np.int32) < jnp.asarray(cluster.num_gpus)[server]
     gpu = first_least(there, loads.gpu[server])
     cross = offer.talk.total_mb - offer.talk.local_mb[server]
     fresh = offer.left == 0
@@ -224,7 +230,8 @@ def _placed(rules: Rules, state: State, offer: Offered, server: Array, placed: A
 
     nowhere = jnp.where(placed, server, cluster.num_servers)
     running = state.running
-    row = jnp.min(jnp.where(running.task == NOBODY, np.arange(running.task.shape[0]), cl.NO_GPU))
+    rows = np.arange(running.task.shape[0], dtype=np.int32)
+    row = jnp.min(jnp.where(running.task == NOBODY, rows, cl.NO_GPU))
     row = jnp.where(placed, row, cl.NO_GPU)
     taken = Running(
         task=offer.place * MAX_TASKS + offer.task,

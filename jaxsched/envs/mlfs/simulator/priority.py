@@ -116,7 +116,7 @@ def over_children(own: Array, jobs: Job, share: Array) -> Array:
       jobs: ``[A]``; tasks of SVM have no children.
       share: per cent (gamma).
     """
-    place = np.arange(MAX_PARTITIONS)
+    place = np.arange(MAX_PARTITIONS, dtype=np.int32)
     width = jnp.maximum(jobs.width, 1)[:, None]
     inner = div(place, width) < num_layers(jobs)[:, None] - 1
     last_of_layer = place % width == width - 1

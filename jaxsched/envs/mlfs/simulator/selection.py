@@ -23,4 +23,4 @@ def first_least(among: Any, value: Any, key: Any = None) -> Array:
     if key is None:
         return jnp.min(jnp.where(tied, index, LATE)) * jnp.any(tied)
     first = tied & (key == jnp.min(jnp.where(tied, key, LATE)))
-    return jnp.sum(jnp.where(first, index, 0))
+    return jnp.sum(jnp.where(first, index, 0), dtype=jnp.int32)
