@@ -29,7 +29,8 @@ JUNK_REALS = (float("nan"), float("inf"), float("-inf"), 1e38)
 NO_LIMIT, SHORT = 2**30, 3  # of time, steps; no episode is as short as the latter
 SPARE = 64  # steps beyond the longest episode's bound: every lane is reset at least twice
 EAGER = ("sched2-paper", "chic-paper")  # the others compile an operation at a time for long
-SLOW = ("mlfs-paced",)  # its own rules are compared with the oracle's
+# Options whose own rules are compared with those of the oracles.
+SLOW = ("mlfs-paced", "dl2-bundles", "dl2-allreduce", "das-random", "das-events")
 
 
 NAMES = [f"{name}-{kind}" for name in registry.names() for kind in INSTANCES.get(name, {})]
