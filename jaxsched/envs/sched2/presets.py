@@ -45,29 +45,27 @@ QUICK = replace(
     checkpoint_every=1250,
 )
 
-# Whole episodes of mixed load, from the strict_sif heuristic on. T covers 400 jobs at load 1.1.
-SEARCH_LENGTH = 1100
+# Ten minutes on two cores: whole episodes of mixed load, from the strict_sif heuristic on. The
+# length covers episodes of 1,000 jobs at load 1.1; a member that does not end within it counts as
+# the worst. Shorter episodes start empty and teach little of congestion.
 SEARCH = Recipe(
     env=Sched2(auto_advance=True, reward="lost", outlook=True),
-    loop=LoopConfig(
-        num_envs=512, rollout_length=SEARCH_LENGTH, num_updates=400, num_random_streams=16
-    ),
+    loop=LoopConfig(num_envs=256, rollout_length=2500, num_updates=150, num_random_streams=8),
     network="linear",
     search=Search(
         EvolutionConfig(
             members=32,
-            episodes=16,
-            initial_std=0.1,
+            episodes=8,
+            initial_std=0.2,
             follow="gradient",
-            learning_rate=0.05,
+            learning_rate=0.02,
             averaging=0.9,
         ),
         delay_weight=0.1,
-        episode_jobs=400,
     ),
-    traces=TraceSet("sched2-mixed", "sched2-test-68", "sched2-mixed", 1024, 60),
-    evaluate_every=20,
-    checkpoint_every=100,
+    traces=TraceSet("sched2-mixed", "sched2-test-68", "sched2-mixed", 512, 60),
+    evaluate_every=25,
+    checkpoint_every=50,
 )
 
 PRESETS = {"quick": QUICK, "paper": PAPER, "search": SEARCH}

@@ -187,27 +187,21 @@ def _pieces(tables: Sequence[JobTable], length: int) -> list[JobTable]:
 def variants(recipe: Recipe) -> tuple[str, ...]:
     """What differs from the paper's own recipe, one line each."""
     lines = []
-    if recipe.search is not None:
-        lines.append("search over whole episodes in place of the DQN, from strict_sif")
-        if recipe.search.delay_weight:
-            lines.append(f"an hour of delay costs {recipe.search.delay_weight:g} effectiveness")
     if recipe.env.outlook:
         lines.append("extra features: outlook of each position")
     if recipe.env.extras:
         lines.append("extra features: level and effectiveness if started now, per position")
+    if recipe.network in ("scoring", "linear"):
+        lines.append(
+            f"network that scores each position and starts as strict_sif: {recipe.network}"
+        )
     if recipe.network == "positions":
         lines.append("network that shares weights between the positions")
     if recipe.env.reward == "dense":
         lines.append("dense reward (same undiscounted objective as the paper's)")
     if recipe.env.profile != "time":
         lines.append(f"profile entries: {recipe.env.profile}")
-    learner = recipe.learner
-    if learner.horizon_s is not None:
-        lines.append(f"time-based discount, horizon {learner.horizon_s:g} s")
-    if learner.target_rate is not None:
-        lines.append(f"target network follows by {learner.target_rate:g} per gradient step")
-    if learner.n_step != 1:
-        lines.append(f"{learner.n_step}-step targets")
+    lines += _dqn_variants(recipe) if recipe.search is None else _search_variants(recipe.search)
     if recipe.curriculum.first_interval_scale != 1.0:
         lines.append(
             f"load curriculum: interval scale {recipe.curriculum.first_interval_scale:g} to 1 over "
@@ -215,6 +209,24 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
         )
     if recipe.max_backlog:
         lines.append(f"episodes restart once {recipe.max_backlog} jobs wait beyond the window")
+    return tuple(lines)
+
+
+def _search_variants(search: Search) -> list[str]:
+    lines = ["search over whole episodes in place of the DQN"]
+    if search.delay_weight:
+        lines.append(f"an hour of delay costs {search.delay_weight:g} effectiveness")
+    return lines
+
+
+def _dqn_variants(recipe: Recipe) -> list[str]:
+    lines, learner = [], recipe.learner
+    if learner.horizon_s is not None:
+        lines.append(f"time-based discount, horizon {learner.horizon_s:g} s")
+    if learner.target_rate is not None:
+        lines.append(f"target network follows by {learner.target_rate:g} per gradient step")
+    if learner.n_step != 1:
+        lines.append(f"{learner.n_step}-step targets")
     if recipe.void_bias:
         lines.append(f"exploration biased to void by {recipe.void_bias:g} (log-odds)")
-    return tuple(lines)
+    return lines

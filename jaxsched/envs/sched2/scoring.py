@@ -17,7 +17,7 @@ from jaxsched.networks import description as nd
 from jaxsched.networks.described import Described
 from jaxsched.types import Array
 
-RULE = {"duration": -2.0, "level0": 4.0, "split": -12.0}
+RULE = {"duration": -2.0, "level0": 4.0, "split": -2.0}
 """Weights of the linear part at the start: the shortest of the jobs at level 0, before void."""
 ZERO = ("score", "void")  # layers that begin at 0
 

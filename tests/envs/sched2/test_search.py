@@ -1,0 +1,78 @@
+"""The search recipe on a small cluster: episodes, reward and policy fit together."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxsched import traces
+from jaxsched.algorithms.evolution import EvolutionConfig
+from jaxsched.core import training
+from jaxsched.core.training import LoopConfig
+from jaxsched.envs.sched2.environment import Sched2
+from jaxsched.envs.sched2.presets import SEARCH
+from jaxsched.envs.sched2.recipe import network_of, params_by_progress
+from jaxsched.errors import JaxschedError
+from jaxsched.systems import registry
+
+SYSTEM = registry.get("sched2")
+NUM_JOBS, LENGTH = 24, 80
+SMALL = replace(
+    SEARCH,
+    env=Sched2(4, 4, 3, auto_advance=True, reward="lost", outlook=True),
+    loop=LoopConfig(num_envs=16, rollout_length=LENGTH, num_updates=3, num_random_streams=2),
+    search=replace(
+        SEARCH.search,
+        learner=EvolutionConfig(members=8, episodes=2, initial_std=0.2, follow="gradient"),
+        episode_jobs=NUM_JOBS,
+    ),
+)
+TABLES = traces.get("sched2-mixed", seed=1, num_traces=3, num_jobs=2 * NUM_JOBS + 5)
+
+
+def test_members_play_whole_episodes_and_the_mean_moves():
+    (setup,) = SYSTEM.training(SMALL, TABLES)
+    params = setup.params_at(0.0)
+    carry = training.init(setup.env, setup.learner, setup.loop, jax.random.key(0), params)
+    before = jax.tree.map(np.asarray, setup.learner.policy_params(carry.learner_state))
+    carry, metrics = training.chunk(
+        setup.env, setup.learner, setup.loop, carry, params, num_updates=3
+    )
+    assert not np.any(metrics["incomplete"])
+    assert np.all(metrics["episodes"] == 16) and np.all(metrics["mean_return"] < 0)
+    after = setup.learner.policy_params(carry.learner_state)
+    assert jax.tree.structure(after) == jax.tree.structure(before)
+    moved = jax.tree.map(lambda a, b: float(jnp.abs(a - b).max()), after, before)
+    assert max(jax.tree.leaves(moved)) > 0
+    played = SYSTEM.play(setup.play_env, setup.policy, SYSTEM.params(SMALL.env, TABLES), after)
+    assert played.metrics["finished"].tolist() == [2 * NUM_JOBS + 5] * 3
+
+
+def test_tables_are_cut_into_episodes():
+    params = params_by_progress(SMALL, TABLES)(0.0)
+    assert params.jobs.num_jobs.tolist() == [NUM_JOBS] * 6  # two of each, the rest is left out
+    assert float(params.delay_weight) == pytest.approx(SMALL.search.delay_weight)
+    assert params.jobs.submit_time[:, 0].tolist() == [0] * 6
+
+
+def test_mixed_traces_have_loads_between_the_bounds():
+    gpus, total = 120, []
+    for table in traces.get("sched2-mixed", seed=4, num_traces=40):
+        work = float((table["num_gpus"] * table["duration"]).sum())
+        total.append(work / (gpus * table["submit_time"][-1]))
+    assert 0.75 < np.mean(total) < 1.0  # 0.85 in the middle, single traces scatter
+    assert np.corrcoef(total, np.arange(40) * (5**0.5 - 1) / 2 % 1)[0, 1] > 0.5
+
+
+@pytest.mark.parametrize("kind", ["scoring", "linear"])
+def test_the_network_needs_the_outlook(kind):
+    with pytest.raises(JaxschedError, match=r"set env\.outlook"):
+        network_of(Sched2(), kind)
+
+
+def test_what_differs_is_said():
+    words = " / ".join(SYSTEM.training(SMALL, TABLES)[0].variants)
+    assert "outlook" in words and "search" in words and "0.1 effectiveness" in words
+    assert "discount" not in words
