@@ -493,6 +493,7 @@ def test_policies_are_handed_what_they_look_at():
     assert speed.handed(blind._replace(privileged=True), seen, 4) == View(2, 3, 1, 4)
 
 
+@pytest.mark.slow  # tests/bench times environments
 def test_environment_speed(tmp_path, monkeypatch):
     monkeypatch.setattr(speed, "QUICK_BATCHES", (2,))
     monkeypatch.setattr(speed, "QUICK_STEPS", 64)

@@ -454,6 +454,7 @@ def test_plays(tmp_path, monkeypatch, fifo):
         plays.play(lab, fifo._replace(weights=[{"w": np.ones(2)}]), {"b": tables[1:]})
 
 
+@pytest.mark.slow  # DAS' test_decision_time times by the same functions
 def test_scheduler_time(tmp_path, monkeypatch, fifo):
     monkeypatch.setattr(speed, "QUICK_SIZES", slot_time.Sizes(steps=32, warm_ups=1, repeats=2))
     monkeypatch.setattr(speed, "everybody", lambda lab: [fifo._replace(name="fair")])

@@ -73,6 +73,7 @@ def test_completion_times(rate):
     assert off.max() < ALLOWED, (found, off)
 
 
+@pytest.mark.slow  # the oracle has windows of several sizes
 def test_windows():
     """Chic-Pair searched with a window of 2, 3 and 4, seconds at 0.9 and 2.7 workloads an hour."""
     expected = {0.9: (2048, 1998, 1996), 2.7: (2977, 2206, 2138)}

@@ -396,6 +396,7 @@ def play_alone(env, params, episode, rank, instead):
     return jax.lax.scan(one_step(env, params, rank, instead), carry, None, 2 * CHUNK)[1]
 
 
+@pytest.mark.slow  # golden cases play so
 def test_one_table_alone():
     """Slots of one step each, without copies; the same decisions and rewards."""
     case = library("tight")

@@ -442,6 +442,7 @@ def test_clock_and_ends(name):
         assert (rows.metrics.job[episode][last + 1 :] == NOBODY).all()
 
 
+@pytest.mark.slow  # the oracle's setting 'window'
 def test_the_window_overflows():
     """More jobs are submitted than are seen, and they enter in the order of the table."""
     env, tables, _, rows, _ = play("mlf")

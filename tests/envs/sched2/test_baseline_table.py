@@ -100,6 +100,7 @@ def test_best_in_blocking_mode():
     assert got == (pytest.approx(0.619, abs=6e-4), pytest.approx(20515, abs=0.6))
 
 
+@pytest.mark.slow  # the oracle has the whole queue in view
 def test_best_with_the_whole_queue_in_view():
     """Delaying is best here; the other rules are in the slow test."""
     effectiveness, jct = best("skip", WHOLE_QUEUE, ["dsif"])
