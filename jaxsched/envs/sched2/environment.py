@@ -32,8 +32,8 @@ class Params(NamedTuple):
       draw: int32 ``[2]``, resets draw among ``draw[1]`` episodes from ``draw[0]`` on.
       time_scale: float32, seconds that count as 1 in the observation.
       invalid_penalty: float32, subtracted from the reward of an invalid action.
-      delay_weight: float32, subtracted from the reward for each hour by which a started job's wait
-        and run time exceed its ideal run time (a training option, 0 by default).
+      delay_weight: float32, subtracted from the reward ``lost`` for each hour by which a started
+        job's wait and run time exceed its ideal run time (a training option, 0 by default).
       max_backlog: int32, truncate an episode once more jobs than this wait beyond the window
         ("restart episodes early"; a training option, no bound by default).
     """
@@ -133,8 +133,8 @@ class Sched2(Environment):
           tables: job tables, validated for this cluster.
           time_scale: seconds that count as 1 in the observation.
           invalid_penalty: subtracted from the reward of an invalid action.
-          delay_weight: subtracted from the reward for each hour that a job's completion takes
-            longer than its ideal run time.
+          delay_weight: subtracted from the reward ``lost`` for each hour that a job's completion
+            takes longer than its ideal run time.
           length: pad the tables to at least this many jobs, so that other tables share what is
             compiled for these.
 
@@ -233,9 +233,11 @@ class Sched2(Environment):
         if self.reward == "dense":
             value = reward.dense(state, start, after, jobs)
         else:
-            value = reward.effectiveness(start) - (start.started & (self.reward == "lost"))
+            value = reward.effectiveness(start)
+        if self.reward == "lost":
+            delay = params.delay_weight * reward.delay_hours(start)
+            value = jnp.where(start.started, value - 1.0 - delay, 0.0)
         value = value - jnp.where(invalid, params.invalid_penalty, 0.0)
-        value = value - params.delay_weight * reward.delay_hours(start)
         observation, mask = self.observe(after, params)
         timestep = TimeStep(
             observation=observation,

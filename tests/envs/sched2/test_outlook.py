@@ -132,10 +132,10 @@ def test_lost_is_literal_less_one_and_delay_costs(states):
     for _ in range(60):
         action = jnp.argmax(timestep.action_mask)  # the oldest that fits, else void
         _, other = step(lost, jax.random.key(0), state, action, PARAMS)
-        _, delayed = step(env, jax.random.key(0), state, action, weighted)
+        _, delayed = step(lost, jax.random.key(0), state, action, weighted)
         state, timestep = step(env, jax.random.key(0), state, action, PARAMS)
         start = timestep.metrics.start
         assert float(other.reward) == pytest.approx(float(timestep.reward) - bool(start.started))
         hours = float(start.wait + start.run - start.duration) / 3600
-        expected = float(timestep.reward) - 0.25 * hours * bool(start.started)
+        expected = float(other.reward) - 0.25 * hours * bool(start.started)
         assert float(delayed.reward) == pytest.approx(expected, abs=1e-6)
