@@ -20,6 +20,7 @@ import numpy as np
 
 from benchmarks.scripts import exit_status
 from jaxsched.errors import JaxschedError
+from jaxsched.report.schema import check
 from jaxsched.results.statistics import paired_difference, ratio_interval
 
 RATIOS = ("avg_jct", "makespan")
@@ -38,7 +39,10 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=10)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    result = json.loads(arguments.comparison.read_text(encoding="utf-8"))
+    try:
+        result: Any = check(json.loads(arguments.comparison.read_text(encoding="utf-8")))
+    except json.JSONDecodeError as error:
+        raise JaxschedError(f"{arguments.comparison}: is not JSON: {error}") from error
     rows = table_of(
         result, arguments.policy, arguments.against, arguments.ranked_by, arguments.groups
     )

@@ -11,7 +11,7 @@ from jaxsched.envs.sched2 import dynamics, reward
 from jaxsched.envs.sched2 import observation as obs
 from jaxsched.envs.sched2.dynamics import ClusterState, Start
 from jaxsched.envs.sched2.outlook import outlook, outlook_names
-from jaxsched.envs.sched2.slowdown import NUM_LEVELS, SLOWDOWN_TENTHS
+from jaxsched.envs.sched2.slowdown import SLOWDOWN_TENTHS
 from jaxsched.envs.sched2.tables import NEVER, JobTables, build_tables
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
@@ -173,19 +173,15 @@ class Sched2(Environment):
         names = obs.observation_names(
             self.num_servers, self.gpus_per_server, self.window, self.extras
         )
-        size = self.num_servers * self.gpus_per_server
-        size += (NUM_LEVELS + 2) * self.window + obs.NUM_STATISTICS
-        size += 2 * self.window if self.extras else 0
         if self.outlook:
             names += tuple(outlook_names(self.window))
-            size = len(names)
         most = known_largest(
             NEVER / params.time_scale,  # times
             params.jobs.empty_row / self.window,  # jobs beyond the window
             float(self.num_servers),  # demand
             SLOWDOWN_TENTHS.max() / 10.0,
         )
-        return ArraySpec((size,), jnp.float32, 0.0, most, names)
+        return ArraySpec((len(names),), jnp.float32, 0.0, most, names)
 
     def action_spec(self, params: Params) -> DiscreteSpec:
         """Positions 0..J-1, then void."""
@@ -232,11 +228,10 @@ class Sched2(Environment):
         after = dynamics.advance_to_choice(placed, jobs) if self.auto_advance else placed
         if self.reward == "dense":
             value = reward.dense(state, start, after, jobs)
+        elif self.reward == "lost":
+            value = reward.lost(start, params.delay_weight)
         else:
             value = reward.effectiveness(start)
-        if self.reward == "lost":
-            delay = params.delay_weight * reward.delay_hours(start)
-            value = jnp.where(start.started, value - 1.0 - delay, 0.0)
         value = value - jnp.where(invalid, params.invalid_penalty, 0.0)
         observation, mask = self.observe(after, params)
         timestep = TimeStep(

@@ -28,7 +28,7 @@ from jaxsched.envs.sched2.dynamics import (
     is_free,
     position_rows,
 )
-from jaxsched.envs.sched2.observation import placement_now
+from jaxsched.envs.sched2.observation import placement_now, start_now
 from jaxsched.envs.sched2.slowdown import NUM_LEVELS, SLOWDOWN_TENTHS
 from jaxsched.envs.sched2.tables import JobTables, lookup
 from jaxsched.types import Array
@@ -63,7 +63,7 @@ def outlook(state: ClusterState, jobs: JobTables, time_scale: Array) -> Array:
         gpus / gpus_per_server,
         left_over(state, gpus) / gpus_per_server,
         sensitivity,
-        jnp.where(fits, duration / jnp.maximum(wait + run, 1), 0.0),
+        start_now(state, jobs)[:, 1],
     ]
     columns = [x.astype(jnp.float32) / time_scale for x in seconds]
     columns += [x.astype(jnp.float32) for x in others]

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from jaxsched.algorithms.dqn import DQNConfig, dqn
 from jaxsched.algorithms.evolution import EvolutionConfig, evolution
+from jaxsched.algorithms.softmax import best_legal
 from jaxsched.core.learner import Learner
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.sched2.environment import Params, Sched2
@@ -16,6 +17,7 @@ from jaxsched.envs.sched2.networks import PositionQNetwork, QNetwork
 from jaxsched.envs.sched2.scoring import ScoringNetwork
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
+from jaxsched.jobs.pieces import pieces
 from jaxsched.networks.described import Described
 from jaxsched.systems.parts import TraceSet
 from jaxsched.types import Array, PRNGKey, PyTree, Specs
@@ -147,7 +149,7 @@ def _searcher(network: Described, config: EvolutionConfig) -> Learner:
 
     def decide(params: PyTree, observation: PyTree, mask: Array) -> Array:
         scores: Any = network.apply(params, observation)
-        return jnp.argmax(jnp.where(mask, scores, -jnp.inf)).astype(jnp.int32)
+        return best_legal(scores, mask)
 
     return evolution(init, decide, config)
 
@@ -160,7 +162,8 @@ def params_by_progress(recipe: Recipe, tables: Sequence[JobTable]) -> Callable[[
     """
     curriculum = recipe.curriculum
     if recipe.search is not None and recipe.search.episode_jobs:
-        tables = _pieces(tables, recipe.search.episode_jobs)
+        length = recipe.search.episode_jobs
+        tables = pieces(tables, length, every=length)
     stack = [rescale_arrivals(t, scale) for scale in curriculum.scales for t in tables]
     params = recipe.env.params(stack)
     if recipe.search is not None:
@@ -173,15 +176,6 @@ def params_by_progress(recipe: Recipe, tables: Sequence[JobTable]) -> Callable[[
         return params._replace(draw=jnp.array([first, len(tables)], jnp.int32))
 
     return params_at
-
-
-def _pieces(tables: Sequence[JobTable], length: int) -> list[JobTable]:
-    """Each table in as many pieces of that many jobs as it has; short ones as they are."""
-    return [
-        table.window(first, length) if length <= len(table) else table
-        for table in tables
-        for first in range(0, max(len(table) - length, 0) + 1, length)
-    ]
 
 
 def variants(recipe: Recipe) -> tuple[str, ...]:

@@ -20,9 +20,10 @@ def effectiveness(start: Start) -> Array:
     return jnp.where(start.started, start.duration / total, 0.0)
 
 
-def delay_hours(start: Start) -> Array:
-    """Hours that the started job's wait and run time exceed its ideal run time; 0 for none."""
-    return jnp.where(start.started, start.wait + start.run - start.duration, 0) / 3600.0
+def lost(start: Start, delay_weight: Array) -> Array:
+    """E of the started job less 1, less a weight for each hour that it took beyond d; else 0."""
+    hours = (start.wait + start.run - start.duration) / 3600.0
+    return jnp.where(start.started, effectiveness(start) - 1.0 - delay_weight * hours, 0.0)
 
 
 def dense(before: ClusterState, start: Start, after: ClusterState, jobs: JobTables) -> Array:

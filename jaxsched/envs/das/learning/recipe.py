@@ -29,6 +29,7 @@ from jaxsched.envs.das.learning.networks import DASNetwork
 from jaxsched.envs.das.simulator.tables import Params
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
+from jaxsched.jobs.pieces import piece_starts, pieces
 from jaxsched.systems.base import TraceSet, TrainingSetup
 from jaxsched.wrappers.fixed_length import FixedLength
 from jaxsched.wrappers.teacher import TaughtEnvironment
@@ -211,12 +212,12 @@ def params_of(recipe: Recipe, tables: Sequence[JobTable]) -> Callable[[float], P
 def _params(recipe: Recipe, tables: Sequence[JobTable]) -> Params:
     stream = [stretched(table, rate) for rate in recipe.scale_rates for table in tables]
     if recipe.relative_to is not None:
-        pieces = _pieces(stream, recipe)
-        return relative_params(recipe.env, pieces, recipe.relative_to, recipe.fee_weight)
+        episodes = pieces(stream, recipe.episode_jobs, recipe.starts_every)
+        return relative_params(recipe.env, episodes, recipe.relative_to, recipe.fee_weight)
     if len(stream) == 1 and len(stream[0]) > recipe.episode_jobs:
-        starts = _starts(stream[0], recipe)
+        starts = piece_starts(len(stream[0]), recipe.episode_jobs, recipe.starts_every)
         return recipe.env.params(stream, starts=starts, episode_jobs=recipe.episode_jobs)
-    return recipe.env.params(_pieces(stream, recipe))
+    return recipe.env.params(pieces(stream, recipe.episode_jobs, recipe.starts_every))
 
 
 def relative_params(
@@ -234,22 +235,6 @@ def relative_params(
         jct_ref_min=jnp.asarray(found["avg_jct_min"], jnp.float32),
         fee_ref=jnp.asarray(found["avg_fee"] / fee_weight, jnp.float32),
     )
-
-
-def _starts(table: JobTable, recipe: Recipe) -> range:
-    """First rows of the episodes that are cut from a long table."""
-    return range(0, len(table) - recipe.episode_jobs + 1, recipe.starts_every)
-
-
-def _pieces(tables: Sequence[JobTable], recipe: Recipe) -> list[JobTable]:
-    """Episodes: short tables as they are, long ones as consecutive jobs from every start."""
-    length, pieces = recipe.episode_jobs, []
-    for table in tables:
-        if len(table) <= length:
-            pieces.append(table)
-        else:
-            pieces += [table.window(start, length) for start in _starts(table, recipe)]
-    return pieces
 
 
 def stretched(table: JobTable, rate: float) -> JobTable:
