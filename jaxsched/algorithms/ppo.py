@@ -4,7 +4,7 @@ PPO (Schulman et al., Proximal Policy Optimization Algorithms, 2017) and MAPPO (
 Surprising Effectiveness of PPO in Cooperative Multi-Agent Games, 2022), in which agents act on
 their own and share a centralised critic. One call of ``update`` is
 
-    targets = lambda or windowed returns of the rollout, advantages = targets - values
+    targets = lambda or span returns of the rollout, advantages = targets - values
     epochs times, for each of num_minibatches parts of a fresh permutation of the rollout:
         ratio = pi(action) / pi_old(action) of each agent and active unit
         policy: one Adam step on -min(ratio * A, clip(ratio, 1 +- clip) * A) - entropy_weight * H
@@ -75,7 +75,7 @@ class Batch(NamedTuple):
     action: PyTree
     log_prob: ByAgent  # of the policy that acted
     value: Array
-    target: Array  # lambda or windowed return
+    target: Array  # lambda or span return
     critic_target: Array
 
 
@@ -135,7 +135,7 @@ def mappo(agents: Agents, critic: Critic, config: PPOConfig) -> Learner:
 
     Raises:
       JaxschedError: ``gamma_per`` is ``"decision"`` and the agents do not say where one is due,
-        or ``clip_value`` or ``window_s`` is asked of an action value.
+        or ``clip_value`` or ``return_span_s`` is asked of an action value.
     """
     if config.gamma_per == "decision" and agents.due is None:
         raise JaxschedError(
@@ -143,9 +143,10 @@ def mappo(agents: Agents, critic: Critic, config: PPOConfig) -> Learner:
         )
     if config.clip_value and critic.one_step:
         raise JaxschedError("PPOConfig.clip_value is true; it must be false for an action value")
-    if config.window_s is not None and critic.one_step:
+    if config.return_span_s is not None and critic.one_step:
         raise JaxschedError(
-            f"PPOConfig.window_s is {config.window_s}; it must be None for an action value"
+            f"PPOConfig.return_span_s is {config.return_span_s}; it must be None for an action "
+            "value"
         )
     parts = _Parts(agents, critic, config, clipped_adam(config.max_gradient_norm))
     functions = partial(_init, parts), partial(_act, parts), partial(_update, parts)
@@ -235,12 +236,12 @@ def _with_targets(parts: _Parts, state: PPOState, rollout: Rollout) -> Batch:
     else:
         discount = returns.step_discounts(rollout, hyper.gamma, hyper.horizon_s)
     following = values_of(rollout.next_observation, rollout.next_mask)
-    if config.window_s is None:
+    if config.return_span_s is None:
         target = returns.lambda_returns(
             grouped, discount, following, hyper.lambda_, hyper.step_lambda
         )
     else:
-        target = returns.windowed_returns(rollout, discount, following, hyper.window_s)
+        target = returns.span_returns(rollout, discount, following, hyper.return_span_s)
     value = rollout.extras.value
     if critic.copy_every:
         value = values_of(rollout.observation, rollout.mask)

@@ -36,10 +36,10 @@ class PPOConfig:
       final_value_learning_rate: at the end; as ``final_learning_rate`` if absent.
       gamma: discount per group (see ``gamma_per``); unused where ``horizon_s`` is given.
       horizon_s: discount by time, ``exp(-elapsed / horizon_s)`` per step.
-      lambda_: weight of later groups in the targets; unused where ``window_s`` is given.
+      lambda_: weight of later groups in the targets; unused where ``return_span_s`` is given.
       step_lambda: weight of later decisions of the same group; likewise.
-      window_s: targets are the rewards of so many simulated seconds
-        (:func:`jaxsched.algorithms.returns.windowed_returns`), if given.
+      return_span_s: targets are the rewards of so many simulated seconds
+        (:func:`jaxsched.algorithms.returns.span_returns`), if given.
       clip: largest change of a probability ratio that is rewarded.
       entropy_start: weight of the entropy, at the start.
       entropy_end: at the end; linear in between.
@@ -64,7 +64,7 @@ class PPOConfig:
     horizon_s: float | None = traced(None, absent=inf)
     lambda_: float = traced(0.95)
     step_lambda: float = traced(1.0)
-    window_s: float | None = traced(None, absent=inf)
+    return_span_s: float | None = traced(None, absent=inf)
     clip: float = traced(0.2)
     entropy_start: float = traced(0.01)
     entropy_end: float = traced(0.01)
@@ -85,7 +85,7 @@ class PPOConfig:
                 f"PPOConfig.gamma_per is {self.gamma_per!r}; it must be one of "
                 f"{', '.join(get_args(GammaPer))}"
             )
-        for name in ("window_s", "clip", "stop_kl"):
+        for name in ("return_span_s", "clip", "stop_kl"):
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise JaxschedError(f"PPOConfig.{name} is {value}; it must be above 0")

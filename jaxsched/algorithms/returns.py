@@ -12,7 +12,7 @@ observation, undiscounted: exact in expectation. Truncations bootstrap, terminat
 one decision per instant all this is the usual one-step target.
 
 Other schedulers are judged by what happens in a fixed time after a decision;
-:func:`windowed_returns` are sums over that window.
+:func:`span_returns` are sums over that window.
 
 Axes: ``T`` time, ``B`` batch of environments.
 """
@@ -162,33 +162,33 @@ def lambda_returns(
     return returns
 
 
-def windowed_returns(
-    rollout: Rollout, discount: Array, next_values: Array, window_s: float | Array
+def span_returns(
+    rollout: Rollout, discount: Array, next_values: Array, return_span_s: float | Array
 ) -> Array:
-    """Discounted rewards of the next ``window_s`` simulated seconds; float32 ``[T, B]``.
+    """Discounted rewards of the next ``return_span_s`` simulated seconds; float32 ``[T, B]``.
 
     With ``s_t`` the simulated time at which step t begins,
 
-        G_t = sum over steps u >= t of the episode with s_u - s_t <= window_s of
+        G_t = sum over steps u >= t of the episode with s_u - s_t <= return_span_s of
               (discount_t * ... * discount_{u-1}) * r_u
 
     (MLFS, CoNEXT '20, the cumulative reward up to t_m; specification of MLFS, section 6). A reward
     counts at the instant at which its step begins; that of a step which crosses several slots is
     not split. Decisions at one instant therefore share their return, up to rewards between them.
 
-    Where the episode is cut or the rollout stops within the window, the value there is added. It
-    stands for a whole window from there on, so such returns look further than the others. Nothing
-    is added where the window ends before that, or after a termination.
+    Where the episode is cut or the rollout stops within the span, the value there is added. It
+    stands for a whole span from there on, so such returns look further than the others. Nothing
+    is added where the span ends before that, or after a termination.
 
     Sums over 1, 2, 4, ... steps make up those of any length, in ``O(T log T)`` and without
-    differences of large sums. The borders of windows are exact while elapsed times are whole
+    differences of large sums. The borders of spans are exact while elapsed times are whole
     seconds and add up to less than ``2**24`` of them.
 
     Args:
       rollout: leaves ``[T, B, ...]``.
       discount: float32 ``[T, B]``, from :func:`step_discounts`.
       next_values: float32 ``[T, B]``, values of ``rollout.next_observation``.
-      window_s: length of the window, simulated seconds; a reward exactly so much later counts.
+      return_span_s: length of the span, simulated seconds; a reward exactly so much later counts.
     """
     done = rollout.terminated | rollout.truncated
     num_steps, batch = done.shape
@@ -198,7 +198,7 @@ def windowed_returns(
     begins = jnp.cumsum(rollout.elapsed, axis=0, dtype=jnp.float32)
     begins = jnp.concatenate([jnp.zeros_like(begins[:1]), begins])
     search = jax.vmap(partial(jnp.searchsorted, side="right"), in_axes=1, out_axes=1)
-    beyond = search(begins, begins[:-1] + window_s).astype(jnp.int32)
+    beyond = search(begins, begins[:-1] + return_span_s).astype(jnp.int32)
     length = jnp.minimum(beyond, last + 1) - row
 
     sums, factors = rollout.reward, discount  # of the next 1, 2, 4, ... steps

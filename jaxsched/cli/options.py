@@ -59,7 +59,12 @@ JsonFile = Annotated[Path | None, typer.Option("--json", help="Write all values 
 
 GENERATED_JOBS = 10_000  # of a workload like a cluster's that is not cut into episodes
 
-RENAMED: dict[str, dict[str, str]] = {"policy": {}, "option": {}, "setting": {}, "network": {}}
+RENAMED: dict[str, dict[str, str]] = {
+    "policy": {},
+    "option": {},
+    "setting": {"learner.window_s": "learner.return_span_s"},
+    "network": {},
+}
 """Old spellings on the command line and the present ones: names of policies, of options before the
 ``=`` of ``--option``, dotted paths before that of ``--set``, and kinds of networks. Old names of
 environment options and networks are the systems' own: ``System.renamed_options`` and

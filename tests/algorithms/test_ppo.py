@@ -95,7 +95,7 @@ def test_values_of_a_window():
     process = probes.process(reward=1.0, elapsed_s=1.0)
     loop = training.LoopConfig(num_envs=8, rollout_length=3, num_updates=UPDATES)
     state, metrics = train(
-        learner_of(window_s=9.0), process, env=Probe(), loop=loop, gamma=0.5, window_s=1.0
+        learner_of(return_span_s=9.0), process, env=Probe(), loop=loop, gamma=0.5, return_span_s=1.0
     )
     values = np.asarray(Value().apply(state.params.value, process.observation))
     np.testing.assert_allclose(values[:3], [1.5, 1.5, 1], atol=0.05)
@@ -221,14 +221,14 @@ def test_a_window_longer_than_the_rollout_is_lambda_one():
         state = state._replace(params=state.params._replace(value=kernel))
         return learner.update(state, rollout, jax.random.key(0))
 
-    (whole, facts), (wide, same) = after(lambda_=1.0), after(window_s=3600.0)
+    (whole, facts), (wide, same) = after(lambda_=1.0), after(return_span_s=3600.0)
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), facts, same)
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), whole.params, wide.params)
     # Returns 1 - 0.99, -1, then 1 - 0.99 + 0.99**2 * 7 and -1 + 0.99 * 7, values of sum(7) / 3.
     expected = [0.01, -1, 0.01 + 0.99**2 * 7, -1 + 0.99 * 7]
     np.testing.assert_allclose(same["target_mean"], np.mean(expected), rtol=1e-5)
     # Seconds count for the window although discounts count steps.
-    _, narrow = after(window_s=30.0)
+    _, narrow = after(return_span_s=30.0)
     np.testing.assert_allclose(narrow["target_mean"], np.mean([0.01, -1, 1, -1]), atol=1e-5)
 
 
@@ -248,7 +248,13 @@ def test_gradients_are_clipped_to_their_norm():
 
 @pytest.mark.parametrize(
     "changes",
-    [{"epochs": 0}, {"num_minibatches": 0}, {"lambda_": 1.5}, {"clip": 0.0}, {"window_s": 0.0}],
+    [
+        {"epochs": 0},
+        {"num_minibatches": 0},
+        {"lambda_": 1.5},
+        {"clip": 0.0},
+        {"return_span_s": 0.0},
+    ],
 )
 def test_impossible_settings_are_refused(changes):
     with pytest.raises(JaxschedError, match=f"PPOConfig.{next(iter(changes))}"):
@@ -265,6 +271,6 @@ def test_minibatches_must_divide_the_rollout():
 def test_a_window_takes_a_state_value():
     agents = softmax_agents(POLICY)
     with pytest.raises(
-        JaxschedError, match="window_s is 60.0; it must be None for an action value"
+        JaxschedError, match="return_span_s is 60.0; it must be None for an action value"
     ):
-        mappo(agents, action_value(Value(), agents), PPOConfig(1, window_s=60.0))
+        mappo(agents, action_value(Value(), agents), PPOConfig(1, return_span_s=60.0))

@@ -151,8 +151,8 @@ def test_moving_average_of_group_rewards():
     np.testing.assert_allclose(same.mean(), expected, rtol=1e-5)
 
 
-def windowed_by_hand(rollout, discount, values, window_s):
-    """The definition of windowed returns, one reward at a time in double precision."""
+def span_by_hand(rollout, discount, values, return_span_s):
+    """The definition of span returns, one reward at a time in double precision."""
     reward, seconds, factors, values = (
         np.asarray(x, np.float64) for x in (rollout.reward, rollout.elapsed, discount, values)
     )
@@ -162,21 +162,21 @@ def windowed_by_hand(rollout, discount, values, window_s):
     for b in range(batch):
         for t in range(steps):
             later, factor, u = 0.0, 1.0, t
-            while later <= window_s:
+            while later <= return_span_s:
                 found[t, b] += factor * reward[u, b]
                 factor *= factors[u, b]
                 later += seconds[u, b]
                 if done[u, b] or u == steps - 1:
-                    found[t, b] += factor * values[u, b] * (later <= window_s)
+                    found[t, b] += factor * values[u, b] * (later <= return_span_s)
                     break
                 u += 1
     return found
 
 
 @jax.jit
-def windowed(rollout, values, window_s, horizon_s):
+def within_span(rollout, values, return_span_s, horizon_s):
     discount = returns.step_discounts(rollout, GAMMA, horizon_s)
-    return returns.windowed_returns(rollout, discount, values, window_s), discount
+    return returns.span_returns(rollout, discount, values, return_span_s), discount
 
 
 def random_slots(seed, steps=37, batch=12):
@@ -189,13 +189,13 @@ def random_slots(seed, steps=37, batch=12):
     return rollout, jnp.asarray(rng.normal(size=(steps, batch)), jnp.float32)
 
 
-@pytest.mark.parametrize("window_s", [0.0, 60.0, 300.0, 1e9, np.inf])
+@pytest.mark.parametrize("return_span_s", [0.0, 60.0, 300.0, 1e9, np.inf])
 @pytest.mark.parametrize("horizon_s", [100.0, 1e4])
-def test_windowed_returns_are_their_definition(window_s, horizon_s):
+def test_span_returns_are_their_definition(return_span_s, horizon_s):
     rollout, values = random_slots(1)
-    found, discount = windowed(rollout, values, window_s, horizon_s)
+    found, discount = within_span(rollout, values, return_span_s, horizon_s)
     assert found.dtype == jnp.float32
-    expected = windowed_by_hand(rollout, discount, values, window_s)
+    expected = span_by_hand(rollout, discount, values, return_span_s)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
@@ -205,8 +205,8 @@ def test_windows_by_hand():
     values = jnp.array([0.0, 0, 0, 0, 100])[:, None]
     discount = returns.step_discounts(rollout, GAMMA)
 
-    def found(window_s):
-        return returns.windowed_returns(rollout, discount, values, window_s)[:, 0]
+    def found(return_span_s):
+        return returns.span_returns(rollout, discount, values, return_span_s)[:, 0]
 
     np.testing.assert_allclose(found(59.0), [3, 2, 12, 8, 16])
     np.testing.assert_allclose(found(60.0), [3 + 6, 2 + 6, 12 + 8, 8 + 8, 16 + 50])
@@ -219,17 +219,17 @@ def test_windows_end_with_episodes():
     for cut, kind in ((0, "terminated"), (10, "truncated")):
         rollout = rollout_of(reward, elapsed, **{kind: [0, 1, 0, 0]})
         discount = returns.step_discounts(rollout, GAMMA)
-        wide = returns.windowed_returns(rollout, discount, values, 3600.0)[:, 0]
+        wide = returns.span_returns(rollout, discount, values, 3600.0)[:, 0]
         np.testing.assert_allclose(
             wide, [1 + (2 + cut / 2) / 2, 2 + cut / 2, 50 + (3 + 15) / 2, 18]
         )
-        narrow = returns.windowed_returns(rollout, discount, values, 60.0)[:, 0]
+        narrow = returns.span_returns(rollout, discount, values, 60.0)[:, 0]
         np.testing.assert_allclose(narrow, [1 + 2 / 2, 2 + cut / 2, 50 + 3 / 2, 18])
 
 
-def test_decisions_at_one_instant_share_their_windowed_return():
+def test_decisions_at_one_instant_share_their_span_return():
     rollout, values = random_slots(2)
-    found, _ = windowed(rollout, values, 300.0, 100.0)
+    found, _ = within_span(rollout, values, 300.0, 100.0)
     found, reward = np.asarray(found), np.asarray(rollout.reward)
     same = ~np.asarray(returns.group_ends(rollout))[:-1]
     assert same.sum() > 100
@@ -240,7 +240,7 @@ def test_decisions_at_one_instant_share_their_windowed_return():
 
 def test_a_window_beyond_the_rollout_gives_the_returns_of_lambda_one():
     rollout, values = random_slots(3)
-    found, discount = windowed(rollout, values, np.inf, 100.0)
+    found, discount = within_span(rollout, values, np.inf, 100.0)
     full = returns.lambda_returns(rollout, discount, values, 1.0)
     np.testing.assert_allclose(found, full, rtol=1e-5, atol=1e-5)
 
@@ -249,6 +249,6 @@ def test_large_rewards_outside_the_window_leave_no_trace():
     reward = np.full(64, 0.1)
     reward[40:] = 1e7
     rollout = rollout_of(reward, np.full(64, 60.0))
-    found, _ = windowed(rollout, jnp.zeros((64, 1)), 300.0, 1e4)
+    found, _ = within_span(rollout, jnp.zeros((64, 1)), 300.0, 1e4)
     expected = 0.1 * np.sum(np.exp(-60 * np.arange(6) / 1e4))
     np.testing.assert_allclose(found[:35, 0], expected, rtol=1e-5)

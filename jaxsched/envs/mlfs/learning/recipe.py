@@ -19,7 +19,7 @@ from jaxsched.systems.base import TraceSet, TrainingSetup
 from jaxsched.wrappers.teacher import TaughtEnvironment
 
 HORIZON_S = 1169.7  # eta = 0.95 per slot of 60 s
-WINDOW_S = 3600.0  # t_m = 60 slots
+RETURN_SPAN_S = 3600.0  # t_m = 60 slots
 
 SLOT_EVERY = 4
 """Of the environments that are learned in: the fastest with 64 of them."""
@@ -79,7 +79,7 @@ class Recipe:
             epochs=2,
             num_minibatches=8,
             horizon_s=HORIZON_S,
-            window_s=WINDOW_S,
+            return_span_s=RETURN_SPAN_S,
             learning_rate=3e-4,
             final_learning_rate=3e-5,
             entropy_start=0.01,
@@ -191,7 +191,7 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
         lines.append("imitation only")
     if recipe.network == "rl":
         lines.append("sees neither urgency, deadline, size, loss nor priority")
-    if recipe.reinforcement and recipe.learner.window_s != WINDOW_S:
+    if recipe.reinforcement and recipe.learner.return_span_s != RETURN_SPAN_S:
         lines.append(
             f"discounted over {recipe.learner.horizon_s:g} s, lambda {recipe.learner.lambda_:g} by "
             f"slot and {recipe.learner.step_lambda:g} by decision"
