@@ -4,7 +4,7 @@ Where :mod:`jaxsched.algorithms.cross_entropy` samples actions, this samples who
 vectors around a mean. One call of ``update`` is
 
     G[k, e] = sum of the rewards of member k on episode e
-    fitness[k] = mean over e of (G[k, e] - mean of G[:, e]) / |mean of G[:, e]|
+    fitness[k] = mean over e of (G[k, e] - mean of G[:, e]) / |mean of G[:, e]| ** relative
 
 and then, with ``follow="elites"``, for policies of some tens of parameters (Mannor, Rubinstein and
 Gat, The Cross Entropy Method for Fast Policy Search, 2003; the floor under the noise as in Szita
@@ -60,6 +60,8 @@ class EvolutionConfig:
       smoothing: weight of the new distribution.
       follow: what moves the mean; ``gradient`` leaves the standard deviation as it is.
       learning_rate: of Adam, with ``gradient``.
+      relative: 1 compares members by their relative advantage on each episode, 0 by their absolute
+        one, in which the episodes of large returns outweigh the others.
       averaging: the policy is a moving average of the mean that keeps this share of itself at each
         update; 0 is the mean itself.
     """
@@ -73,6 +75,7 @@ class EvolutionConfig:
     follow: Follow = "elites"
     learning_rate: float = traced(0.03)
     averaging: float = traced(0.0)
+    relative: float = traced(1.0)
 
     def __post_init__(self) -> None:
         """Check sizes and shares."""
@@ -162,7 +165,8 @@ def evolution(
         state: EvolutionState, rollout: Rollout, key: PRNGKey
     ) -> tuple[EvolutionState, Metrics]:
         complete = jnp.all(rollout.terminated[-1].reshape(config.members, -1), axis=-1)
-        score = fitness(jnp.sum(rollout.reward, axis=0).reshape(config.members, -1))
+        episode_return = jnp.sum(rollout.reward, axis=0).reshape(config.members, -1)
+        score = fitness(episode_return, state.hyper.relative)
         score = jnp.where(complete, score, -jnp.inf)
         old, unravel = ravel_pytree(state.mean)
         if config.follow == "gradient":
@@ -212,7 +216,13 @@ def _ascended(state: EvolutionState, old: Array, score: Array) -> tuple[Array, P
     return descend(_ADAM, old, state.optimiser, -ascent, state.hyper.learning_rate)
 
 
-def fitness(episode_return: Array) -> Array:
-    """Mean relative advantage over the members' mean on the same episode, ``[K]`` of ``[K, E]``."""
+def fitness(episode_return: Array, relative: float | Array = 1.0) -> Array:
+    """Mean advantage over the members' mean on the same episode, ``[K]`` of ``[K, E]``.
+
+    Args:
+      episode_return: float32 ``[K, E]``.
+      relative: see :class:`EvolutionConfig`.
+    """
     mean = jnp.mean(episode_return, axis=0)
-    return jnp.mean((episode_return - mean) / jnp.maximum(jnp.abs(mean), 1e-6), axis=-1)
+    scale = jnp.maximum(jnp.abs(mean), 1e-6) ** relative
+    return jnp.mean((episode_return - mean) / scale, axis=-1)

@@ -48,6 +48,14 @@ def test_fitness_is_relative_to_the_same_episode():
     np.testing.assert_allclose(found, [0.25, -0.25], rtol=1e-6)
 
 
+@pytest.mark.parametrize("relative", [0.0, 0.5, 0.7])
+def test_large_returns_outweigh_small_ones_where_less_relative(relative):
+    small, large = [-1.0, 0.0], [-50.0, -150.0]
+    found = fitness(jnp.array([small, large]).T, relative)
+    by_hand = (-0.5 / 0.5**relative + 50.0 / 100.0**relative) / 2
+    np.testing.assert_allclose(found, [by_hand, -by_hand], rtol=1e-5)
+
+
 def test_members_come_in_mirrored_pairs():
     state = learner().init(jax.random.key(0), ENV.specs(PAY))
     np.testing.assert_allclose(state.members[0::2], -state.members[1::2], rtol=1e-6)

@@ -30,7 +30,7 @@ from jaxsched.envs.sched2.dynamics import (
 )
 from jaxsched.envs.sched2.observation import placement_now, start_now
 from jaxsched.envs.sched2.slowdown import NUM_LEVELS, SLOWDOWN_TENTHS
-from jaxsched.envs.sched2.tables import JobTables, lookup
+from jaxsched.envs.sched2.tables import NEVER, JobTables, lookup
 from jaxsched.types import Array
 
 TIMES = ("duration", "wait", "until", "lost")
@@ -79,13 +79,16 @@ def until_level0(state: ClusterState, gpus: Array) -> Array:
     """
     num_servers, gpus_per_server = state.last_job.shape
     remaining = jnp.maximum(finish_times(state) - state.time, 0)
-    by_count = _sorted_columns(remaining)  # [S, G]: when 1, 2, ... GPUs of a server are free
-    first = jnp.min(by_count, axis=0)  # [G]: of the quickest server
-    whole = _sorted_columns(by_count[:, -1][None])[0]  # [S]: when 1, 2, ... servers are free
+    place = _ranks(remaining)[..., None] == jnp.arange(gpus_per_server)
+    by_count = jnp.where(place, remaining[..., None], NEVER)  # when 1, 2, ... GPUs are free,
+    first = jnp.min(by_count, axis=(0, 1))  # [G]: on the quickest server
+    whole = jnp.max(remaining, axis=-1)
+    rank = _ranks(whole)  # [S]: servers that are entirely free before this one
     servers = -(-gpus // gpus_per_server)
-    alone = jnp.sum(jnp.where(_is(gpus, gpus_per_server), first, 0), axis=-1, dtype=jnp.int32)
-    several = jnp.sum(jnp.where(_is(servers, num_servers), whole, 0), axis=-1, dtype=jnp.int32)
-    return jnp.where(gpus <= gpus_per_server, alone, several)
+    alone = jnp.where(gpus[:, None] == jnp.arange(1, gpus_per_server + 1), first, 0)
+    several = jnp.where(rank[None, :] + 1 == servers[:, None], whole, 0)
+    chosen = (jnp.sum(times, axis=-1, dtype=jnp.int32) for times in (alone, several))
+    return jnp.where(gpus <= gpus_per_server, *chosen)
 
 
 def left_over(state: ClusterState, gpus: Array) -> Array:
@@ -101,17 +104,12 @@ def left_over(state: ClusterState, gpus: Array) -> Array:
     return jnp.where(rest > 0, tightest, 0)
 
 
-def _is(number: Array, most: int) -> Array:
-    """Which of 1, ..., ``most`` each number is, bool ``[J, most]``."""
-    return number[:, None] == jnp.arange(1, most + 1)
+def _ranks(values: Array) -> Array:
+    """How many of a row come before each of its values, ties by index; int32, as ``values``.
 
-
-def _sorted_columns(values: Array) -> Array:
-    """Rows in ascending order: by rank, which is faster than sorting short rows."""
-    count = values.shape[-1]
-    place = jnp.arange(count)
-    ahead = values[:, None, :] < values[:, :, None]
-    ahead |= (values[:, None, :] == values[:, :, None]) & (place[None, :] < place[:, None])
-    rank = jnp.sum(ahead, axis=-1, dtype=jnp.int32)
-    chosen = rank[:, None, :] == place[:, None]
-    return jnp.sum(jnp.where(chosen, values[:, None, :], 0), axis=-1, dtype=values.dtype)
+    By comparing pairs, which is faster than sorting short rows.
+    """
+    place = jnp.arange(values.shape[-1])
+    one, other = values[..., :, None], values[..., None, :]
+    before = (other < one) | ((other == one) & (place < place[:, None]))
+    return jnp.sum(before, axis=-1, dtype=jnp.int32)
