@@ -19,6 +19,9 @@ Alternative to Reinforcement Learning, 2017),
     u[k] = rank of member k by fitness, from -1/2 for the worst to 1/2 for the best
     mean = a step of Adam along the mean over k of u[k] (member[k] - mean) / std
 
+Parameters of layers that are not searched (``layers``) stay where the search started: the heads of
+a trained network alone can be few enough for it.
+
 Each column of the rollout must be one whole episode
 (:class:`~jaxsched.wrappers.fixed_length.FixedLength`), and columns ``e, e + E, e + 2 E, ...`` the
 same one (``LoopConfig.num_random_streams`` = E), so that members are told apart by what they did,
@@ -32,12 +35,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from jaxsched.algorithms.settings import check_positive, traced, traced_values
-from jaxsched.algorithms.softmax import clipped_adam, descend
+from jaxsched.algorithms.settings import check_positive, linear, traced, traced_values
+from jaxsched.algorithms.softmax import (
+    as_float32,
+    best_legal,
+    clipped_adam,
+    descend,
+    init_params,
+)
 from jaxsched.core.learner import Learner, Metrics, Needs, Size
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
@@ -59,9 +69,12 @@ class EvolutionConfig:
       min_std: it never falls below this.
       smoothing: weight of the new distribution.
       follow: what moves the mean; ``gradient`` leaves the standard deviation as it is.
-      learning_rate: of Adam, with ``gradient``.
+      learning_rate: of Adam, with ``gradient``, at the start.
+      final_learning_rate: after ``total_updates``; linear in between; constant if absent.
+      total_updates: see ``final_learning_rate``.
       relative: 1 compares members by their relative advantage on each episode, 0 by their absolute
         one, in which the episodes of large returns outweigh the others.
+      layers: names of the layers of a network whose parameters move; all of them if empty.
       averaging: the policy is a moving average of the mean that keeps this share of itself at each
         update; 0 is the mean itself.
     """
@@ -74,12 +87,15 @@ class EvolutionConfig:
     smoothing: float = traced(0.5)
     follow: Follow = "elites"
     learning_rate: float = traced(0.03)
+    final_learning_rate: float | None = traced(None, absent="learning_rate")
+    total_updates: int = 1
+    layers: tuple[str, ...] = ()
     averaging: float = traced(0.0)
     relative: float = traced(1.0)
 
     def __post_init__(self) -> None:
         """Check sizes and shares."""
-        check_positive(self, "members", "episodes")
+        check_positive(self, "members", "episodes", "total_updates")
         if self.follow not in get_args(Follow):
             known = ", ".join(get_args(Follow))
             raise JaxschedError(f"EvolutionConfig.follow is {self.follow!r}; accepted: {known}")
@@ -139,7 +155,7 @@ def evolution(
         if params is None:
             params = init_params(params_key, specs)
         flat, _ = ravel_pytree(params)
-        std = jnp.full_like(flat, config.initial_std)
+        std = config.initial_std * searched(params, config.layers)
         members = draw(key, params, std)
         optimiser = _ADAM.init(flat) if config.follow == "gradient" else ()
         hyper = traced_values(config)
@@ -170,7 +186,7 @@ def evolution(
         score = jnp.where(complete, score, -jnp.inf)
         old, unravel = ravel_pytree(state.mean)
         if config.follow == "gradient":
-            new, optimiser = _ascended(state, old, score)
+            new, optimiser = _ascended(config, state, old, score)
             std = state.std
         else:
             new, std = _elites_followed(config, state, old, score)
@@ -193,6 +209,46 @@ def evolution(
     return Learner(init, act, update, lambda state: state.averaged, needs)
 
 
+def search_of(network: nn.Module, config: EvolutionConfig) -> Learner:
+    """Search over the parameters of a network that scores discrete actions.
+
+    Args:
+      network: flax module, ``apply(params, observation) -> scores`` of float32 ``[A]``; the legal
+        action of the highest score is taken.
+      config: settings.
+    """
+
+    def init(key: PRNGKey, specs: Specs) -> PyTree:
+        return init_params(network, key, specs.observation)
+
+    def decide(params: PyTree, observation: PyTree, mask: Array) -> Array:
+        scores: Any = network.apply(params, jax.tree.map(as_float32, observation))
+        return best_legal(scores, mask)
+
+    return evolution(init, decide, config)
+
+
+def searched(params: PyTree, layers: tuple[str, ...]) -> Array:
+    """1 for each parameter of the layers, 0 for others, float32 ``[D]``; no layers: all of them.
+
+    Raises:
+      JaxschedError: no layer has that name.
+    """
+    paths = jax.tree_util.tree_leaves_with_path(params)
+    names = [
+        {str(getattr(key, "key", getattr(key, "name", ""))) for key in path} for path, _ in paths
+    ]
+    for layer in layers:
+        if not any(layer in of for of in names):
+            known = sorted(set().union(*names) - {"params", "kernel", "bias", ""})
+            raise JaxschedError(
+                f"EvolutionConfig.layers: no layer {layer!r}; known are {', '.join(known)}"
+            )
+    moves = [not layers or any(layer in of for layer in layers) for of in names]
+    parts = [jnp.full(leaf.size, float(m)) for (_, leaf), m in zip(paths, moves, strict=True)]
+    return jnp.concatenate(parts).astype(jnp.float32)
+
+
 def _elites_followed(
     config: EvolutionConfig, state: EvolutionState, old: Array, score: Array
 ) -> tuple[Array, Array]:
@@ -205,15 +261,21 @@ def _elites_followed(
     spread = jnp.sqrt(weight @ (elites - new) ** 2)
     mean = (1 - smoothing) * old + smoothing * new
     std = (1 - smoothing) * state.std + smoothing * spread
-    return mean, jnp.maximum(std, state.hyper.min_std)
+    return mean, jnp.where(state.std > 0, jnp.maximum(std, state.hyper.min_std), 0.0)
 
 
-def _ascended(state: EvolutionState, old: Array, score: Array) -> tuple[Array, PyTree]:
+def _ascended(
+    config: EvolutionConfig, state: EvolutionState, old: Array, score: Array
+) -> tuple[Array, PyTree]:
     """The mean after a step along the estimated gradient, and the optimiser's state."""
     rank = jnp.argsort(jnp.argsort(score))
     weight = rank / (score.shape[0] - 1) - 0.5
-    ascent = weight @ ((state.members - old) / state.std) / score.shape[0]
-    return descend(_ADAM, old, state.optimiser, -ascent, state.hyper.learning_rate)
+    moves = state.std > 0
+    noise = jnp.where(moves, (state.members - old) / jnp.where(moves, state.std, 1.0), 0.0)
+    ascent = weight @ noise / score.shape[0]
+    hyper, progress = state.hyper, state.updates / config.total_updates
+    rate = linear(hyper.learning_rate, hyper.final_learning_rate, progress)
+    return descend(_ADAM, old, state.optimiser, -ascent, rate)
 
 
 def fitness(episode_return: Array, relative: float | Array = 1.0) -> Array:

@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsched.algorithms.evolution import EvolutionConfig, evolution, fitness
+from jaxsched.algorithms.evolution import EvolutionConfig, evolution, fitness, search_of
 from jaxsched.core import training
 from jaxsched.errors import JaxschedError
+from jaxsched.networks.mlp import MLP
 from jaxsched.types import Rollout
 from jaxsched.wrappers.fixed_length import FixedLength
 from tests import probes
@@ -129,6 +130,12 @@ def test_the_gradient_is_what_ranks_tell():
     moved = np.asarray(after.mean["weights"]).reshape(-1)
     np.testing.assert_allclose(moved, 0.1 * np.sign(gradient), rtol=1e-3)
     np.testing.assert_array_equal(after.std, state.std)
+    falling = replace(GRADIENT, final_learning_rate=0.02, total_updates=4)
+    ascending = evolution(zeros, decide, falling)
+    state = ascending.init(jax.random.key(0), ENV.specs(PAY))._replace(updates=jnp.int32(3))
+    after, _ = ascending.update(state, rollout, jax.random.key(1))
+    moved = np.asarray(after.mean["weights"]).reshape(-1)
+    np.testing.assert_allclose(moved, 0.04 * np.sign(gradient), rtol=1e-3)
     assert float(metrics["incomplete"]) == 1 / 16
 
 
@@ -153,6 +160,32 @@ def test_what_plays_may_be_an_average():
     np.testing.assert_allclose(averaging.policy_params(second)["weights"], expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("follow", ["elites", "gradient"])
+def test_layers_that_are_not_searched_stay(follow):
+    sizes = replace(SIZES, follow=follow, layers=("head",))
+    searching = search_of(MLP(3, (4,)), sizes)
+    state = searching.init(jax.random.key(0), ENV.specs(PAY))
+    rollout = rollout_of(np.arange(32.0), [True] * 32)
+    after, _ = searching.update(state, rollout, jax.random.key(1))
+    before, mean = state.mean["params"], after.mean["params"]
+    assert set(before) == {"hidden_0", "head"}
+    for name in before:
+        for part in before[name]:
+            moved = not np.array_equal(before[name][part], mean[name][part])
+            assert moved == (name == "head")
+    assert np.isfinite(after.members).all()
+    assert float((after.std > 0).mean()) == float((state.std > 0).mean()) < 1
+
+
+def test_search_of_a_network_learns_the_better_action():
+    searching = search_of(MLP(3, (4,)), GRADIENT)
+    carry = training.init(ENV, searching, LOOP, jax.random.key(0), PAY)
+    carry, _ = training.chunk(ENV, searching, LOOP, carry, PAY, num_updates=25)
+    mask = jnp.broadcast_to(jnp.array([True, True, False]), (3, 3))
+    action, _ = searching.act(carry.learner_state, jnp.eye(3), mask, jax.random.key(0), greedy=True)
+    assert action.tolist() == [1, 1, 1]
+
+
 def test_greedy_is_the_mean():
     state = learner().init(jax.random.key(0), ENV.specs(PAY))
     state = state._replace(averaged={"weights": jnp.eye(3)})
@@ -171,3 +204,6 @@ def test_refuses_what_does_not_fit():
     with pytest.raises(JaxschedError, match="num_envs is 4; .* equal to 32 .16 members x 2 episo"):
         loop = training.LoopConfig(num_envs=4, rollout_length=8, num_updates=1)
         training.init(ENV, learner(), loop, jax.random.key(0), PAY)
+    searching = search_of(MLP(3, (4,)), replace(SIZES, layers=("tail",)))
+    with pytest.raises(JaxschedError, match="no layer 'tail'; known are head, hidden_0"):
+        searching.init(jax.random.key(0), ENV.specs(PAY))

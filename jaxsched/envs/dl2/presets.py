@@ -15,7 +15,7 @@ from dataclasses import replace
 from jaxsched.algorithms.imitation import ImitationConfig
 from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.core.training import LoopConfig
-from jaxsched.envs.dl2.recipe import LARGE, TESTBED, Recipe, Supervised
+from jaxsched.envs.dl2.recipe import LARGE, TESTBED, Recipe, Search, Supervised
 from jaxsched.systems.base import TraceSet
 
 TESTBED_TRACES = TraceSet("dl2-testbed", "dl2-testbed", "dl2-testbed", 100, 10, 10)
@@ -51,5 +51,6 @@ PRESETS = {
     "quick": QUICK,
     "paper": PAPER,
     "testbed": replace(QUICK, env=TESTBED, traces=TESTBED_TRACES, urgency=0.6),
+    "search": replace(QUICK, env=TESTBED, traces=TESTBED_TRACES, urgency=0.6, search=Search()),
     "large": replace(QUICK, env=LARGE, traces=LARGE_TRACES),
 }

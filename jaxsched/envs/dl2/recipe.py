@@ -8,6 +8,7 @@ import flax.linen as nn
 
 from jaxsched.algorithms.actor_critic import actor_critic
 from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
+from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.algorithms.imitation import ImitationConfig, imitation
 from jaxsched.algorithms.ppo import PPOConfig, ppo
 from jaxsched.core.learner import Learner
@@ -72,6 +73,30 @@ class Supervised:
 
 
 @dataclass(frozen=True)
+class Search:
+    """The last stage, if there is one: search by whole episodes for a lower completion time.
+
+    Attributes:
+      learner: settings of the search.
+      loop: its sizes; ``rollout_length`` covers an episode.
+      evaluate_every: updates between evaluations.
+    """
+
+    learner: EvolutionConfig = field(
+        default_factory=lambda: EvolutionConfig(
+            members=64,
+            episodes=4,
+            initial_std=0.03,
+            follow="gradient",
+            learning_rate=0.01,
+            averaging=0.9,
+        )
+    )
+    loop: LoopConfig = field(default_factory=lambda: LoopConfig(256, 4000, 100))
+    evaluate_every: int = 10
+
+
+@dataclass(frozen=True)
 class Recipe:
     """Everything that a training run of DL2 depends on besides its seed and job tables.
 
@@ -90,6 +115,7 @@ class Recipe:
       reward: paid at the end of each ``slot`` as in the paper; or in parts with each inference, as
         ``shares`` of the epochs expected (the same sum) or as ``epochs`` (``shaping.py``).
       urgency: with ``epochs``, the exponent by which those of jobs near their end count for more.
+      search: a third stage, if given.
       play: whether the tested policy takes the best action or draws one.
       evaluate_every: updates between evaluations on the validation traces.
       checkpoint_every: updates between checkpoints of the whole stage.
@@ -109,6 +135,7 @@ class Recipe:
     network: str = "paper"
     reward: Reward = "slot"
     urgency: float = 0.0
+    search: Search | None = None
     play: Play = "greedy"
     evaluate_every: int = 100
     checkpoint_every: int = 500
@@ -218,6 +245,9 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
             f"learnt with overlap {simulator.overlap:g}, contention {simulator.contention:g}, "
             f"{simulator.speed_mode} speeds"
         )
+    if recipe.search is not None:
+        moved = ", ".join(recipe.search.learner.layers) or "all layers"
+        lines.append(f"then search over whole episodes for the completion time: {moved}")
     if not recipe.env.bundle_action:
         lines.append("no bundle action")
     return tuple(lines)
@@ -232,4 +262,6 @@ def check(recipe: Recipe) -> Recipe:
     hidden_of("paper" if recipe.network == "rows" else recipe.network)
     if recipe.algorithm not in get_args(Algorithm):
         raise JaxschedError(f"dl2: unknown algorithm {recipe.algorithm!r}")
+    if recipe.search is not None and recipe.play != "greedy":
+        raise JaxschedError(f"dl2: play is {recipe.play!r}; accepted with a search: 'greedy'")
     return recipe

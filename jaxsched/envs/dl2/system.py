@@ -24,6 +24,7 @@ from jaxsched.envs.dl2.presets import PRESETS
 from jaxsched.envs.dl2.recipe import (
     TESTBED,
     Recipe,
+    Search,
     always,
     check,
     gradient_steps,
@@ -34,6 +35,7 @@ from jaxsched.envs.dl2.recipe import (
     policy_network,
     variants,
 )
+from jaxsched.envs.dl2.shaping import Shaped
 from jaxsched.envs.dl2.slotwise import DL2Slots
 from jaxsched.envs.dl2.supervised import record
 from jaxsched.envs.dl2.traces import WORKLOAD
@@ -47,6 +49,7 @@ from jaxsched.systems.base import (
     TraceSet,
     TrainingSetup,
 )
+from jaxsched.systems.search import search_stage
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.wrappers.recorded import Recorded
 
@@ -131,7 +134,7 @@ class DL2System(System[DL2, Params, Recipe]):
         return Played(rec.summarise(env, params, episodes, records), {}, [])
 
     def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
-        """The supervised stage, unless there is no teacher, and reinforcement learning."""
+        """The supervised stage, unless there is no teacher, reinforcement learning, search."""
         recipe = check(recipe)
         params = params_of(recipe, tables)
         last = TrainingSetup(
@@ -149,9 +152,12 @@ class DL2System(System[DL2, Params, Recipe]):
             checkpoint_every=recipe.checkpoint_every,
             variants=variants(recipe),
         )
-        if recipe.supervised.teacher == "none":
-            return [last]
-        return [_supervised(recipe, params, tables, last), last]
+        stages = [last]
+        if recipe.supervised.teacher != "none":
+            stages.insert(0, _supervised(recipe, params, tables, last))
+        if recipe.search is not None:
+            stages.append(_searching(recipe, recipe.search, last))
+        return stages
 
     def claims(
         self, env: DL2, summary: Mapping[str, Mapping[str, float]], learned: str
@@ -205,6 +211,17 @@ def _supervised(
         gradient_steps=stage.learner.gradient_steps,
         evaluate_every=stage.evaluate_every,
         checkpoint_every=stage.num_updates,
+    )
+
+
+def _searching(recipe: Recipe, stage: Search, last: TrainingSetup) -> TrainingSetup:
+    """Search for a lower completion time from the learned policy on."""
+    env = Shaped(recipe.env, "completion")
+    network = policy_network(recipe.env, recipe.network)
+    searching = search_stage(last, env, network, stage.learner, stage.loop)
+    return searching._replace(
+        evaluate_every=stage.evaluate_every,
+        checkpoint_every=stage.loop.num_updates,
     )
 
 

@@ -21,6 +21,7 @@ WORKLOAD = Workload(
     traces=(
         _drawn("sim", 60, 2.0),
         _drawn("testbed", 30, 1.5),
+        _drawn("contended", 120, 6.0),
         _drawn("large", 200, 5.0),
         _drawn("poisson", 60, 1.2, "poisson"),
         _drawn("uniform", 60, 1.2, "uniform"),

@@ -1,4 +1,4 @@
-"""The six baselines of the SCHED2 paper and the ``strict`` reference policies (section 9).
+"""The six baselines of the SCHED2 paper and the reference policies (section 9).
 
 All use packing and choose among the jobs of the environment's window: build the environment with
 the baseline's window (``window = n`` lets it see the whole queue). A rule ranks the jobs by a key
@@ -13,9 +13,11 @@ from typing import Literal, NamedTuple, get_args
 import jax.numpy as jnp
 
 from jaxsched.core.policies import Policy, View, no_memory, one_of
-from jaxsched.envs.sched2.dynamics import ClusterState, legal_positions, window_gpus
-from jaxsched.envs.sched2.environment import Params
+from jaxsched.envs.sched2.delay_rule import choose, tuned_rule
+from jaxsched.envs.sched2.dynamics import ClusterState, is_free, legal_positions, window_gpus
+from jaxsched.envs.sched2.environment import TIME_SCALE_S, Params
 from jaxsched.envs.sched2.observation import placement_now
+from jaxsched.envs.sched2.outlook import OUTLOOK, outlook
 from jaxsched.envs.sched2.tables import JobTables, lookup
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree
@@ -54,7 +56,8 @@ KEYS: dict[str, Callable[[ClusterState, JobTables], Array]] = {
 }
 BASELINES = tuple(KEYS)
 STRICT_KEYS = {"strict": _by_age, "strict_sif": _by_duration}
-REFERENCES = tuple(STRICT_KEYS)
+DELAY = "delay"
+REFERENCES = (*STRICT_KEYS, DELAY)
 
 
 class Delays(NamedTuple):
@@ -76,7 +79,10 @@ def baseline(name: str, mode: Mode = "skip") -> Policy:
         raise JaxschedError(f"sched2: unknown policy {name!r}; known are {known}")
     if mode not in MODES:
         raise JaxschedError(f"sched2: unknown baseline mode {mode!r}; known are {', '.join(MODES)}")
-    if name in REFERENCES:
+    if name == DELAY:
+        act = delayed_by().act
+        return Policy(name, no_memory, lambda _, *rest: act(tuned_rule(), *rest), privileged=True)
+    if name in STRICT_KEYS:
         return Policy(name, no_memory, _strict(STRICT_KEYS[name]), privileged=True)
     if name == "dsif":
         return Policy(name, _no_delays, _delayed(mode), privileged=True)
@@ -94,6 +100,21 @@ def any_baseline() -> Policy:
     """All policies in all modes as one, whose weights are a number: compiled once for all."""
     names = BASELINES + REFERENCES
     return one_of(tuple(baseline(name, mode) for name in names for mode in MODES))
+
+
+@cache
+def delayed_by() -> Policy:
+    """The delay rule whose numbers are the policy's weights (``delay_rule.DelayRule``)."""
+
+    def act(rule: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
+        del key
+        state, jobs = view.state, view.params.jobs
+        entries = outlook(state, jobs, jnp.float32(TIME_SCALE_S))
+        entries = entries.reshape(state.window.shape[0], len(OUTLOOK))
+        empty = jnp.sum(jnp.all(is_free(state), axis=-1))
+        return choose(rule, entries, empty, state.last_job.shape[-1]), memory
+
+    return Policy(DELAY, no_memory, act, privileged=True)
 
 
 def _void(state: ClusterState) -> Array:

@@ -87,8 +87,11 @@ def until_level0(state: ClusterState, gpus: Array) -> Array:
     servers = -(-gpus // gpus_per_server)
     alone = jnp.where(gpus[:, None] == jnp.arange(1, gpus_per_server + 1), first, 0)
     several = jnp.where(rank[None, :] + 1 == servers[:, None], whole, 0)
-    chosen = (jnp.sum(times, axis=-1, dtype=jnp.int32) for times in (alone, several))
-    return jnp.where(gpus <= gpus_per_server, *chosen)
+    return jnp.where(
+        gpus <= gpus_per_server,
+        jnp.sum(alone, axis=-1, dtype=jnp.int32),
+        jnp.sum(several, axis=-1, dtype=jnp.int32),
+    )
 
 
 def left_over(state: ClusterState, gpus: Array) -> Array:

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import jax
 import jax.numpy as jnp
 
 from jaxsched.algorithms.dqn import DQNConfig, dqn
-from jaxsched.algorithms.evolution import EvolutionConfig, evolution
-from jaxsched.algorithms.softmax import best_legal
+from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.core.learner import Learner
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.sched2.environment import Params, Sched2
@@ -20,7 +19,7 @@ from jaxsched.jobs import JobTable, rescale_arrivals
 from jaxsched.jobs.pieces import pieces
 from jaxsched.networks.described import Described
 from jaxsched.systems.parts import TraceSet
-from jaxsched.types import Array, PRNGKey, PyTree, Specs
+from jaxsched.types import Array, PRNGKey, PyTree
 
 HORIZON_S = 7200.0  # time-based discount of the specification
 NetworkKind = Literal["paper", "positions", "scoring", "linear"]
@@ -126,10 +125,8 @@ def network_of(env: Sched2, kind: NetworkKind = "paper") -> Described:
 
 
 def learner_of(recipe: Recipe) -> Learner:
-    """The DQN or the search of a recipe."""
+    """The DQN of a recipe."""
     network = network_of(recipe.env, recipe.network)
-    if recipe.search is not None:
-        return _searcher(network, recipe.search.learner)
     config = replace(recipe.learner, total_updates=recipe.loop.num_updates)
     if recipe.void_bias == 0.0:
         return dqn(network, config)
@@ -141,17 +138,6 @@ def learner_of(recipe: Recipe) -> Learner:
         return jax.random.categorical(key, logits).astype(jnp.int32)
 
     return dqn(network, config, explore)
-
-
-def _searcher(network: Described, config: EvolutionConfig) -> Learner:
-    def init(key: PRNGKey, specs: Specs) -> PyTree:
-        return network.init(key, specs.observation.zeros()[None])
-
-    def decide(params: PyTree, observation: PyTree, mask: Array) -> Array:
-        scores: Any = network.apply(params, observation)
-        return best_legal(scores, mask)
-
-    return evolution(init, decide, config)
 
 
 def params_by_progress(recipe: Recipe, tables: Sequence[JobTable]) -> Callable[[float], Params]:

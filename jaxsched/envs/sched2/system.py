@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
 from jaxsched.envs.sched2 import cases
 from jaxsched.envs.sched2 import records as rec
@@ -35,8 +34,8 @@ from jaxsched.systems.base import (
     TraceSet,
     TrainingSetup,
 )
+from jaxsched.systems.search import search_stage
 from jaxsched.traces.mapping import MappingConfig
-from jaxsched.wrappers.fixed_length import FixedLength
 
 
 class Sched2System(System[Sched2, Params, Recipe]):
@@ -75,6 +74,7 @@ class Sched2System(System[Sched2, Params, Recipe]):
         "spf": PolicyInfo("baseline", "smallest product of GPUs and time first"),
         "strict": PolicyInfo("reference", "oldest job that gets its best locality, else none"),
         "strict_sif": PolicyInfo("reference", "shortest job that gets its best locality, if any"),
+        "delay": PolicyInfo("reference", "delay scheduling of 17 numbers, found by search"),
     }
     renamed_networks: Mapping[str, str] = {"slots": "positions"}
     presets = PRESETS
@@ -130,14 +130,10 @@ class Sched2System(System[Sched2, Params, Recipe]):
 
     def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
         """Environment, learner and loop of a recipe."""
-        searches = recipe.search is not None
-        name = "search" if searches else "dqn"
-        env: Environment = recipe.env
-        if searches:
-            env = FixedLength(recipe.env, recipe.loop.rollout_length)
+        name = "dqn" if recipe.search is None else "search"
         setup = TrainingSetup(
             name=name,
-            env=env,
+            env=recipe.env,
             play_env=recipe.env,
             learner=learner_of(recipe),
             loop=recipe.loop,
@@ -145,11 +141,14 @@ class Sched2System(System[Sched2, Params, Recipe]):
             policy=self.network_policy(recipe.env, recipe.network, name, "greedy"),
             play="greedy",
             network=recipe.network,
-            gradient_steps=0 if searches else recipe.learner.gradient_steps,
+            gradient_steps=recipe.learner.gradient_steps,
             evaluate_every=recipe.evaluate_every,
             checkpoint_every=recipe.checkpoint_every,
             variants=variants(recipe),
         )
+        if recipe.search is not None:
+            network = network_of(recipe.env, recipe.network)
+            setup = search_stage(setup, recipe.env, network, recipe.search.learner, recipe.loop)
         return [setup]
 
     def claims(

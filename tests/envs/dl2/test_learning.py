@@ -1,10 +1,13 @@
 """What DL2's learner is given: networks, exploration, recorded teachers, the shaped reward."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxsched.core import training
 from jaxsched.envs.dl2.environment import DL2
 from jaxsched.envs.dl2.exploration import epsilon, job_aware, mending_action, shuffle_rows
 from jaxsched.envs.dl2.networks import RowPolicy, RowValue, join_rows, split_rows
@@ -194,6 +197,58 @@ def test_the_shaped_reward_adds_up_slot_by_slot(unit, urgency, params):
     if unit == "epochs" and not urgency:
         total = float(np.sum(TABLES[1]["epochs"])) * EPOCH_SLOTS
         assert rewards.sum() <= total * (1 + 1e-5)
+
+
+def test_completion_adds_up_to_the_jobs_times_in_the_cluster(params):
+    shaped = Shaped(ENV, "completion")
+    rule = SYSTEM.heuristic("fifo", ENV, 7, {})
+    expected = SYSTEM.play(rule.env, rule.policy, params).metrics
+    data = record(ENV, "fifo", params, [0])  # the same schedule, inference by inference
+    step = jax.jit(shaped.step)
+    state, timestep = shaped.reset(jax.random.key(0), params, jnp.int32(0))
+    total = 0.0
+    for label in np.asarray(data.label):
+        assert not timestep.done
+        state, timestep = step(jax.random.key(0), state, jnp.int32(label), params)
+        total += float(timestep.reward)
+    assert timestep.terminated
+    slots = float(expected["avg_jct_slots"][0] * expected["finished"][0])
+    assert total == pytest.approx(-slots, rel=1e-5)
+
+
+SEARCHED = (
+    "traces.num_train=2",
+    "search.learner.members=4",
+    "search.learner.episodes=2",
+    "search.learner.layers=('score_0', 'tasks')",
+    "search.loop.rollout_length=300",
+    "search.loop.num_updates=2",
+)
+
+
+def test_a_search_may_follow():
+    recipe = override(replace(SYSTEM.preset("search"), env=ENV), SEARCHED)
+    stages = SYSTEM.training(recipe, TABLES[:2])
+    assert [stage.name for stage in stages] == ["supervised", "ppo", "search"]
+    setup = stages[-1]
+    params = setup.params_at(0.0)
+    carry = training.init(setup.env, setup.learner, setup.loop, jax.random.key(0), params)
+    before = jax.tree.map(np.asarray, setup.learner.policy_params(carry.learner_state)["params"])
+    carry, metrics = training.chunk(
+        setup.env, setup.learner, setup.loop, carry, params, num_updates=2
+    )
+    after = setup.learner.policy_params(carry.learner_state)["params"]
+    moved = {
+        name for name in before if not np.array_equal(before[name]["bias"], after[name]["bias"])
+    }
+    assert moved <= {"score_0", "tasks"} and not np.isnan(metrics["mean_return"]).any()
+    assert "score_0, tasks" in " ".join(setup.variants)
+
+
+def test_a_search_is_for_greedy_play():
+    recipe = replace(SYSTEM.preset("search"), play="sampled")
+    with pytest.raises(JaxschedError, match="accepted with a search: 'greedy'"):
+        SYSTEM.training(recipe, TABLES)
 
 
 def test_recipes_say_what_differs_from_the_paper():
