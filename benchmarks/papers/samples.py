@@ -56,6 +56,12 @@ def difference(sample: Sample, other: Sample, metric: str) -> Interval:
     return paired_difference(sample[metric], other[metric])
 
 
+def scaled(interval: Interval, factor: float) -> Interval:
+    """An interval in another unit."""
+    estimate, low, high = (factor * x for x in (interval.estimate, interval.low, interval.high))
+    return Interval(estimate, low, high, interval.level)
+
+
 def plain(sample: Sample) -> dict[str, list[list[float]]]:
     """JSON-able."""
     return {name: values.tolist() for name, values in sample.items()}

@@ -16,7 +16,7 @@ from benchmarks.papers.outcome import (
     reported,
     show,
 )
-from benchmarks.papers.samples import Sample, mean_of
+from benchmarks.papers.samples import Sample, mean_of, scaled
 from jaxsched.envs.mlfs.paper import Claim
 from jaxsched.results.statistics import Interval, ratio_interval
 
@@ -29,12 +29,6 @@ Plays = Mapping[str, Mapping[str, Play]]
 def three(value: Any) -> str:
     """With three digits."""
     return show(value, 3)
-
-
-def scaled(interval: Interval, factor: float) -> Interval:
-    """An interval in another unit."""
-    estimate, low, high = (factor * x for x in (interval.estimate, interval.low, interval.high))
-    return Interval(estimate, low, high, interval.level)
 
 
 def ratio(sample: Sample, base: Sample, metric: str) -> Interval | None:
