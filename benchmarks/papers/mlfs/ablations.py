@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from benchmarks.papers import figures
 from benchmarks.papers.lab import Lab
 from benchmarks.papers.mlfs import pictures
 from benchmarks.papers.mlfs.comparison import MINUTE, load_name, load_tables, notes
@@ -241,7 +242,7 @@ def _outcome(
         for axes, metric in zip(places, metrics, strict=True):
             unit, label = UNITS.get(metric, (1.0, metric.replace("_", " ")))
             pictures.bars_by_load(axes, plays, metric, label, unit)
-        pictures.legend_beside(figure, places[0])
+        figures.legend_beside(figure, places[0])
 
     return Outcome([table], checks, values_of(plays), draw, [*notes(lab, plays), *more])
 

@@ -44,6 +44,20 @@ class Play(NamedTuple):
     curves: dict[str, Floats]
 
 
+class Shown(NamedTuple):
+    """How a metric is shown.
+
+    Attributes:
+      heading: with the unit.
+      digits: after the point.
+      unit: how many of the metric's units make one that is shown.
+    """
+
+    heading: str
+    digits: int
+    unit: float = 1.0
+
+
 Plays = Mapping[str, Play]
 """By policy."""
 
@@ -185,22 +199,18 @@ def best_baseline(lab: Lab, plays: Plays, metric: str = JCT) -> str:
     return best_of(means(plays, baselines(lab)), metric)
 
 
-def metric_table(
-    title: str, plays: Plays, metrics: Mapping[str, tuple[str, float]], digits: int
-) -> Table:
-    """Means with their intervals, a row for each policy.
-
-    Args:
-      title: what is shown.
-      plays: of the policies.
-      metrics: metric -> heading with the unit, and how many of its units make one of those.
-      digits: after the point.
-    """
+def metric_table(title: str, plays: Plays, metrics: Mapping[str, Shown]) -> Table:
+    """Means with their intervals, a row for each policy."""
     rows = [
-        [name, *(scaled(mean_of(p.sample, m), 1 / unit) for m, (_, unit) in metrics.items())]
-        for name, p in plays.items()
+        [name, *(show(point(play, m, s), s.digits) for m, s in metrics.items())]
+        for name, play in plays.items()
     ]
-    return Table(title, ["policy", *(heading for heading, _ in metrics.values())], rows, digits)
+    return Table(title, ["policy", *(shown.heading for shown in metrics.values())], rows)
+
+
+def point(play: Play, metric: str, shown: Shown) -> Interval:
+    """The mean of a metric with its interval, in the unit that is shown."""
+    return scaled(mean_of(play.sample, metric), 1 / shown.unit)
 
 
 def three(value: Any) -> str:

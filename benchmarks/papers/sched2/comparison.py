@@ -15,18 +15,20 @@ from benchmarks.papers.outcome import (
     reported,
     show,
 )
-from benchmarks.papers.samples import change, difference, mean_of, scaled
+from benchmarks.papers.samples import change, difference, mean_of
 from benchmarks.papers.sched2.common import (
     LEARNED,
     RIVAL,
     Play,
     Plays,
+    Shown,
     baselines,
     best_baseline,
     learned_by_mix,
     metric_table,
     outcome,
     play_all,
+    point,
     test_tables,
     three,
     times_better,
@@ -42,24 +44,25 @@ from jaxsched.envs.sched2.paper import (
     MIX_GAINS,
     MOST_BELOW,
     PERCENT,
+    RUN,
     SCALES,
+    WAIT,
 )
 from jaxsched.jobs import rescale_arrivals
 
 QUICK_MIXES, QUICK_SCALES = (60, PERCENT), (0.8, 1.5)
-HOUR = 3600.0
 ALL = {
-    EFFECTIVENESS: ("effectiveness", 1.0),
-    JCT: ("JCT (s)", 1.0),
-    MAKESPAN: ("makespan (s)", 1.0),
-    "avg_wait": ("wait (s)", 1.0),
-    "avg_run": ("run (s)", 1.0),
-    "utilization": ("utilization", 1.0),
+    EFFECTIVENESS: Shown("effectiveness", 4),
+    JCT: Shown("JCT (s)", 0),
+    MAKESPAN: Shown("makespan (s)", 0),
+    WAIT: Shown("wait (s)", 0),
+    RUN: Shown("run (s)", 0),
+    "utilization": Shown("utilization", 3),
 }
-SHOWN = {
-    EFFECTIVENESS: ("effectiveness", 1.0),
-    MAKESPAN: ("makespan (h)", HOUR),
-    JCT: ("JCT (h)", HOUR),
+DRAWN = {
+    EFFECTIVENESS: ALL[EFFECTIVENESS],
+    MAKESPAN: Shown("makespan (h)", 1, 3600.0),
+    JCT: Shown("JCT (h)", 1, 3600.0),
 }
 
 
@@ -71,23 +74,23 @@ def by_mix(lab: Lab) -> Outcome:
     tables, checks = [], []
     for share, row in plays.items():
         mix = f"{share} % one-GPU jobs"
-        tables.append(metric_table(mix, row, ALL, 4))
+        tables.append(metric_table(mix, row, ALL))
         tables.append(ratio_table(f"{mix}: times better than the best baseline", lab, row))
         tables.append(rival_table(f"{mix}: against {RIVAL}, the same tables", row))
         checks += mix_checks(lab, share, row)
     checks.append(order_check(lab, plays))
 
     def draw(figure: Any) -> None:
-        places = figure.subplots(1, len(SHOWN))
+        places = figure.subplots(1, len(DRAWN))
         policies = list(next(iter(plays.values())))
-        for axes, (metric, (heading, unit)) in zip(places, SHOWN.items(), strict=True):
+        for axes, (metric, shown) in zip(places, DRAWN.items(), strict=True):
             series = {
-                f"{share} %": [scaled(mean_of(row[n].sample, metric), 1 / unit) for n in policies]
+                f"{share} %": [point(row[name], metric, shown) for name in policies]
                 for share, row in plays.items()
             }
-            figures.bars(axes, policies, series, y_label=heading, slant=True)
-        for axes in places[1:]:
-            axes.get_legend().remove()
+            figures.bars(axes, policies, series, y_label=shown.heading, slant=True)
+            figures.no_legend(axes)
+        figures.legend_beside(figure, places[0])
 
     values = {f"{share} %": values_of(row) for share, row in plays.items()}
     return outcome(lab, tables, checks, values, draw, f"baselines: {', '.join(names)}")
@@ -190,9 +193,8 @@ def by_scale(lab: Lab) -> Outcome:
         axes = figure.subplots()
         labels = {"x_label": "factor on the gaps", "y_label": "effectiveness"}
         figures.lines(axes, list(plays), series, **labels)
-        handles, names = axes.get_legend_handles_labels()
-        axes.get_legend().remove()
-        figure.legend(handles, names, loc="outside right upper", fontsize=8, frameon=False)
+        figures.no_legend(axes)
+        figures.legend_beside(figure, axes)
 
     values = {f"{scale:g}": values_of(row) for scale, row in plays.items()}
     return outcome(lab, [table, against], checks, values, draw)

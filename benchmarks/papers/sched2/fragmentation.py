@@ -12,6 +12,7 @@ from benchmarks.papers.sched2.common import (
     RIVAL,
     Play,
     Plays,
+    Shown,
     baselines,
     everyone,
     metric_table,
@@ -40,7 +41,7 @@ ENOUGH = EARLY.stop - LATE.start + MIDDLE.stop
 """Starts in which the first, the middle and the last ones are apart."""
 
 WIDTH = 25  # starts of a moving mean
-METRICS = {FRAGMENTATION: ("mean", 1.0)}
+METRICS = {FRAGMENTATION: Shown("mean", 4)}
 
 
 def of_packing(lab: Lab) -> Outcome:
@@ -51,7 +52,7 @@ def of_packing(lab: Lab) -> Outcome:
     def draw(figure: Any) -> None:
         _draw(figure.subplots(), plays, PACKING, FRAGMENTATION, "mean server fragmentation")
 
-    tables = [metric_table("fragmentation at the starts", plays, METRICS, 4), rises(plays)]
+    tables = [metric_table("fragmentation at the starts", plays, METRICS), rises(plays)]
     return outcome(lab, tables, checks, _values(plays), draw, _smoothed(), learns=False)
 
 
@@ -65,9 +66,9 @@ def of_all(lab: Lab) -> Outcome:
         _draw(left, plays, shown, FRAGMENTATION, "mean server fragmentation")
         _draw(right, plays, shown, QUEUE, "GPUs demanded by the queue")
         right.set_yscale("symlog", linthresh=10)
-        right.get_legend().remove()
+        figures.no_legend(right)
 
-    tables = [metric_table("fragmentation at the starts", plays, METRICS, 4), rises(plays)]
+    tables = [metric_table("fragmentation at the starts", plays, METRICS), rises(plays)]
     return outcome(lab, tables, checks_of(plays, names), _values(plays), draw, _smoothed())
 
 

@@ -55,7 +55,7 @@ def learning_curve(lab: Lab) -> Outcome:
         "effectiveness on validation tables, and of the best on test ones", columns, rows, 4
     )
     checks = curve_checks(curves, tests.tolist())
-    episodes, hours = max(c[-1].episodes for c in curves.values()), trained.wall_s / 3600
+    episodes, hours = max(int(c[-1].episodes) for c in curves.values()), trained.wall_s / 3600
     cost = f"{episodes} episodes, {hours:.2f} h for {len(curves)} seeds"
     checks.append(reported("cost of the training", TRAINING_COST, cost))
 

@@ -10,11 +10,13 @@ from benchmarks.papers.samples import mean_of
 from benchmarks.papers.sched2.common import (
     LEARNED,
     Plays,
+    Shown,
     baselines,
     best_baseline,
     everyone,
     metric_table,
     outcome,
+    point,
     three,
     values_of,
 )
@@ -42,18 +44,18 @@ from jaxsched.envs.sched2.paper import (
 )
 from jaxsched.results.statistics import ratio_interval
 
-TIMES = {RUN: ("run time (s)", 1.0), WAIT: ("wait (s)", 1.0)}
-SHARES = {RELAXED[0]: ("sensitive", 1.0), RELAXED[1]: ("insensitive", 1.0)}
-WAITS = {CLASS_WAITS[0]: ("sensitive", 1.0), CLASS_WAITS[1]: ("insensitive", 1.0)}
-REUSES = {REUSE: ("share", 1.0)}
+TIMES = {RUN: Shown("run time (s)", 1), WAIT: Shown("wait (s)", 1)}
+SHARES = dict(zip(RELAXED, (Shown("sensitive", 3), Shown("insensitive", 3)), strict=True))
+WAITS = dict(zip(CLASS_WAITS, (Shown("sensitive", 0), Shown("insensitive", 0)), strict=True))
+REUSES = {REUSE: Shown("share", 3)}
 
 
 def run_and_wait(lab: Lab) -> Outcome:
     """F10, Fig. 10: what completion time is made of."""
     plays = everyone(lab)
     checks = time_checks(plays, best_baseline(lab, plays, JCT))
-    table = metric_table("run time and wait of a job, means", plays, TIMES, 1)
-    return outcome(lab, [table], checks, values_of(plays), _bars(plays, TIMES))
+    table = metric_table("run time and wait of a job, means", plays, TIMES)
+    return outcome(lab, [table], checks, values_of(plays), _bars(plays, {"s": TIMES}))
 
 
 def time_checks(plays: Plays, best: str) -> list[Check]:
@@ -76,11 +78,17 @@ def relaxed(lab: Lab) -> Outcome:
     """T3, Table III: multi-GPU jobs by class."""
     plays = everyone(lab)
     tables = [
-        metric_table("share of the multi-GPU jobs without best locality", plays, SHARES, 3),
-        metric_table("wait of the multi-GPU jobs (s)", plays, WAITS, 0),
+        metric_table("share of the multi-GPU jobs without best locality", plays, SHARES),
+        metric_table("wait of the multi-GPU jobs (s)", plays, WAITS),
     ]
     checks = relaxed_checks(plays)
-    return outcome(lab, tables, checks, values_of(plays), _bars(plays, {**SHARES, **WAITS}))
+    return outcome(
+        lab,
+        tables,
+        checks,
+        values_of(plays),
+        _bars(plays, {"share without best locality": SHARES, "wait (s)": WAITS}),
+    )
 
 
 def relaxed_checks(plays: Plays) -> list[Check]:
@@ -93,12 +101,12 @@ def relaxed_checks(plays: Plays) -> list[Check]:
     return [
         at_most(item, paper, over, MOST_RELAXED_OVER, shown=three),
         *(
-            reported(f"share without best locality, {words}", f"{own:g}", _mean(sample, metric, 3))
-            for (metric, (words, _)), own in zip(SHARES.items(), RELAXED_SHARES, strict=True)
+            _reported(plays, "share without best locality", metric, shown, own)
+            for (metric, shown), own in zip(SHARES.items(), RELAXED_SHARES, strict=True)
         ),
         *(
-            reported(f"wait (s), {words}", str(own), _mean(sample, metric, 0))
-            for (metric, (words, _)), own in zip(WAITS.items(), CLASS_WAITS_S, strict=True)
+            _reported(plays, "wait (s)", metric, shown, own)
+            for (metric, shown), own in zip(WAITS.items(), CLASS_WAITS_S, strict=True)
         ),
     ]
 
@@ -107,9 +115,11 @@ def reused(lab: Lab) -> Outcome:
     """R: jobs that take over a good locality."""
     plays = everyone(lab)
     title = "share of the multi-GPU jobs at best locality on GPUs that such jobs had before"
-    table = metric_table(title, plays, REUSES, 3)
+    table = metric_table(title, plays, REUSES)
     checks = reuse_checks(plays, baselines(lab))
-    return outcome(lab, [table], checks, values_of(plays), _bars(plays, REUSES))
+    return outcome(
+        lab, [table], checks, values_of(plays), _bars(plays, {"share that reuses": REUSES})
+    )
 
 
 def reuse_checks(plays: Plays, names: Sequence[str]) -> list[Check]:
@@ -129,18 +139,21 @@ def reuse_checks(plays: Plays, names: Sequence[str]) -> list[Check]:
     ]
 
 
-def _mean(sample: Any, metric: str, digits: int) -> str:
-    return show(mean_of(sample, metric), digits)
+def _reported(plays: Plays, what: str, metric: str, shown: Shown, paper: float) -> Check:
+    words = show(point(plays[LEARNED], metric, shown), shown.digits)
+    return reported(f"{what}, {shown.heading}", f"{paper:g}", words)
 
 
-def _bars(plays: Plays, metrics: Mapping[str, tuple[str, float]]) -> Any:
-    """Draws a metric in each picture, a bar for each policy."""
+def _bars(plays: Plays, panels: Mapping[str, Mapping[str, Shown]]) -> Any:
+    """Draws some metrics side by side, a group of bars for each policy."""
 
     def draw(figure: Any) -> None:
-        places = figure.subplots(1, len(metrics), squeeze=False)[0]
-        for axes, (metric, (heading, _)) in zip(places, metrics.items(), strict=True):
-            points = {heading: [mean_of(play.sample, metric) for play in plays.values()]}
-            title = metric.replace("_", " ")
-            figures.bars(axes, list(plays), points, y_label="", title=title, slant=True)
+        places = figure.subplots(1, len(panels), squeeze=False)[0]
+        for axes, (y_label, metrics) in zip(places, panels.items(), strict=True):
+            series = {
+                shown.heading: [point(play, metric, shown) for play in plays.values()]
+                for metric, shown in metrics.items()
+            }
+            figures.bars(axes, list(plays), series, y_label=y_label, slant=True)
 
     return draw

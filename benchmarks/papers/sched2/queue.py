@@ -8,7 +8,7 @@ from benchmarks.papers.outcome import Outcome, Table, reported
 from benchmarks.papers.samples import mean_of
 from benchmarks.papers.sched2.common import (
     LEARNED,
-    PERCENT,
+    Shown,
     baselines,
     best_baseline,
     learned_by_mix,
@@ -23,15 +23,15 @@ from benchmarks.papers.sched2.common import (
 )
 from benchmarks.papers.sched2.comparison import ALL
 from jaxsched.envs.sched2.heuristics import MODES
-from jaxsched.envs.sched2.paper import EFFECTIVENESS, FRAGMENTATION, GAINS, RELAXED, REUSE
+from jaxsched.envs.sched2.paper import EFFECTIVENESS, FRAGMENTATION, GAINS, PERCENT, RELAXED, REUSE
 
 WINDOWS = {"the agent's window": None, "the whole queue": 0}
 METRICS = {
     **ALL,
-    FRAGMENTATION: ("fragmentation", 1.0),
-    RELAXED[0]: ("relaxed sens.", 1.0),
-    RELAXED[1]: ("relaxed insens.", 1.0),
-    REUSE: ("reuse", 1.0),
+    FRAGMENTATION: Shown("fragmentation", 4),
+    RELAXED[0]: Shown("relaxed sens.", 3),
+    RELAXED[1]: Shown("relaxed insens.", 3),
+    REUSE: Shown("reuse", 3),
 }
 
 
@@ -54,19 +54,10 @@ def whole_queue(lab: Lab) -> Outcome:
             item = f"{view}: {metric}, {LEARNED}, times better than {best}"
             checks.append(reported(item, "-", three(found)))
         rows.append([view, *cells])
-        means = Table(
-            view,
-            ["policy", *(heading for heading, _ in METRICS.values())],
-            [
-                [name, *(float(play.sample[metric].mean()) for metric in METRICS)]
-                for name, play in plays.items()
-            ],
-            4,
-        )
-        shown.append(means)
+        shown.append(metric_table(view, plays, METRICS))
     columns = [f"{metric}, {what}" for metric in GAINS for what in ("best", "mean", "times better")]
     best_of_all = Table(f"best baselines, and {LEARNED} against them", ["view", *columns], rows, 3)
-    learned = metric_table(LEARNED, {LEARNED: own}, METRICS, 4)
+    learned = metric_table(LEARNED, {LEARNED: own}, METRICS)
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
