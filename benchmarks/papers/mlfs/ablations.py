@@ -8,19 +8,11 @@ from benchmarks.papers import figures
 from benchmarks.papers.lab import Lab
 from benchmarks.papers.mlfs import pictures
 from benchmarks.papers.mlfs.comparison import MINUTE, load_name, load_tables, notes
-from benchmarks.papers.mlfs.judging import (
-    Plays,
-    left_over,
-    percent,
-    ratio,
-    saved,
-    saving_check,
-    three,
-)
+from benchmarks.papers.mlfs.judging import Plays, left_over, percent, saved, saving_check
 from benchmarks.papers.mlfs.players import Player, cluster_env, heuristic, learned_players
 from benchmarks.papers.mlfs.plays import play_all, samples_of, values_of
-from benchmarks.papers.outcome import Check, Outcome, Table, at_least, not_judged, reported
-from benchmarks.papers.samples import difference, mean_of
+from benchmarks.papers.outcome import Check, Outcome, Table, at_least, not_judged, reported, three
+from benchmarks.papers.samples import difference, mean_of, ratio
 from jaxsched.envs.mlfs import paper
 from jaxsched.envs.mlfs.paper import (
     ACCURACY,

@@ -6,7 +6,7 @@ from typing import Any
 from benchmarks.papers import figures
 from benchmarks.papers.lab import Lab
 from benchmarks.papers.mlfs import pictures
-from benchmarks.papers.mlfs.judging import Plays, by_load, checks_of, left_over, three
+from benchmarks.papers.mlfs.judging import Plays, by_load, checks_of, left_over
 from benchmarks.papers.mlfs.players import (
     RULES,
     Player,
@@ -16,7 +16,7 @@ from benchmarks.papers.mlfs.players import (
     settings_of,
 )
 from benchmarks.papers.mlfs.plays import Play, play_all, samples_of, test_tables, values_of
-from benchmarks.papers.outcome import Cell, Outcome, Table, not_judged, reported
+from benchmarks.papers.outcome import Cell, Outcome, Table, not_judged, reported, three
 from benchmarks.papers.samples import mean_of
 from jaxsched.envs.mlfs.paper import (
     ACCURACY,

@@ -14,6 +14,7 @@ from benchmarks.papers.outcome import (
     percent,
     reported,
     show,
+    three,
 )
 from benchmarks.papers.samples import change, difference, mean_of
 from benchmarks.papers.sched2.common import (
@@ -30,7 +31,6 @@ from benchmarks.papers.sched2.common import (
     play_all,
     point,
     test_tables,
-    three,
     times_better,
     values_of,
 )

@@ -5,8 +5,8 @@ from typing import Any
 
 from benchmarks.papers import figures
 from benchmarks.papers.lab import Lab
-from benchmarks.papers.outcome import Check, Outcome, Table, at_least, at_most, not_judged
-from benchmarks.papers.samples import moving_mean
+from benchmarks.papers.outcome import Check, Outcome, Table, at_least, at_most, not_judged, three
+from benchmarks.papers.samples import moving_mean, ratio
 from benchmarks.papers.sched2.common import (
     LEARNED,
     RIVAL,
@@ -18,9 +18,8 @@ from benchmarks.papers.sched2.common import (
     metric_table,
     outcome,
     play_rules,
+    ratio_check,
     test_tables,
-    three,
-    times_better,
     values_of,
 )
 from jaxsched.envs.sched2.paper import (
@@ -33,7 +32,6 @@ from jaxsched.envs.sched2.paper import (
     MOST_RISE,
     best_of,
 )
-from jaxsched.results.statistics import Interval
 
 PACKING = ("sif", "lrf", "fifo")
 QUEUE = "queue_gpus"
@@ -81,14 +79,13 @@ def checks_of(plays: Plays, names: Sequence[str]) -> list[Check]:
     """
     means = {n: {FRAGMENTATION: float(plays[n].sample[FRAGMENTATION].mean())} for n in names}
     lowest = best_of(means, FRAGMENTATION)
-    over = _inverse(times_better(plays[LEARNED], plays[lowest], FRAGMENTATION))
+    over = ratio(plays[LEARNED].sample, plays[lowest].sample, FRAGMENTATION)
     checks = [
-        at_most(
+        ratio_check(
             f"mean fragmentation over the lowest baseline's, {lowest}",
             "always lower",
             over,
             MOST_FRAGMENTATION,
-            shown=three,
         )
     ]
     item, paper = f"{LEARNED}: last starts over the middle ones", "periodically falls"
@@ -153,8 +150,3 @@ def _smoothed() -> str:
 
 def _too_few() -> str:
     return f"tables have fewer than {ENOUGH} jobs"
-
-
-def _inverse(interval: Interval) -> Interval:
-    low, high = 1 / interval.high, 1 / interval.low
-    return Interval(1 / interval.estimate, low, high, interval.level)

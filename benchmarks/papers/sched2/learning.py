@@ -6,7 +6,16 @@ import numpy as np
 
 from benchmarks.papers import figures
 from benchmarks.papers.lab import Lab
-from benchmarks.papers.outcome import Check, Outcome, Table, at_least, at_most, not_judged, reported
+from benchmarks.papers.outcome import (
+    Check,
+    Outcome,
+    Table,
+    at_least,
+    at_most,
+    not_judged,
+    reported,
+    three,
+)
 from benchmarks.papers.policies import Policies
 from benchmarks.papers.samples import rank_correlation
 from benchmarks.papers.sched2.common import (
@@ -16,7 +25,6 @@ from benchmarks.papers.sched2.common import (
     settings_of,
     study,
     test_tables,
-    three,
 )
 from benchmarks.papers.throughput import environment_row
 from jaxsched.envs.sched2.paper import (

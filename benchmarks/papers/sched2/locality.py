@@ -5,8 +5,8 @@ from typing import Any
 
 from benchmarks.papers import figures
 from benchmarks.papers.lab import Lab
-from benchmarks.papers.outcome import Check, Outcome, at_least, at_most, reported, show
-from benchmarks.papers.samples import mean_of
+from benchmarks.papers.outcome import Check, Outcome, at_least, at_most, reported, show, three
+from benchmarks.papers.samples import mean_of, ratio
 from benchmarks.papers.sched2.common import (
     LEARNED,
     Plays,
@@ -17,7 +17,7 @@ from benchmarks.papers.sched2.common import (
     metric_table,
     outcome,
     point,
-    three,
+    ratio_check,
     values_of,
 )
 from jaxsched.envs.sched2.paper import (
@@ -42,7 +42,6 @@ from jaxsched.envs.sched2.paper import (
     WAIT_GOAL,
     WAIT_S,
 )
-from jaxsched.results.statistics import ratio_interval
 
 TIMES = {RUN: Shown("run time (s)", 1), WAIT: Shown("wait (s)", 1)}
 SHARES = dict(zip(RELAXED, (Shown("sensitive", 3), Shown("insensitive", 3)), strict=True))
@@ -66,11 +65,11 @@ def time_checks(plays: Plays, best: str) -> list[Check]:
     }
     checks = []
     for metric, (own, other, bounds) in known.items():
-        found = ratio_interval(plays[LEARNED].sample[metric], plays[best].sample[metric])
+        found = ratio(plays[LEARNED].sample, plays[best].sample, metric)
         for level, most in bounds.items():
             item = f"{metric} over {best}'s, the baseline of best JCT{level}"
             paper = f"{own / other:.3f} ({own} s over {other} s)"
-            checks.append(at_most(item, paper, found, most, shown=three))
+            checks.append(ratio_check(item, paper, found, most))
     return checks
 
 

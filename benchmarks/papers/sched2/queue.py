@@ -4,7 +4,7 @@ from typing import Any
 
 from benchmarks.papers import figures
 from benchmarks.papers.lab import Lab
-from benchmarks.papers.outcome import Outcome, Table, reported
+from benchmarks.papers.outcome import Outcome, reported, three
 from benchmarks.papers.samples import mean_of
 from benchmarks.papers.sched2.common import (
     LEARNED,
@@ -16,12 +16,12 @@ from benchmarks.papers.sched2.common import (
     outcome,
     play_learned,
     play_rules,
+    references,
     test_tables,
-    three,
     times_better,
     values_of,
 )
-from benchmarks.papers.sched2.comparison import ALL
+from benchmarks.papers.sched2.comparison import ALL, ratio_table
 from jaxsched.envs.sched2.heuristics import MODES
 from jaxsched.envs.sched2.paper import EFFECTIVENESS, FRAGMENTATION, GAINS, PERCENT, RELAXED, REUSE
 
@@ -36,28 +36,25 @@ METRICS = {
 
 
 def whole_queue(lab: Lab) -> Outcome:
-    """Q: both views in both modes, and the learned policy against the best of each."""
+    """Q: both views in both modes, and the other policies against the best of each."""
     tables, names = test_tables(lab), baselines(lab)
-    own = play_learned(lab, learned_by_mix(lab)[PERCENT], tables)
+    others = play_rules(lab, references(lab), tables)
+    others[LEARNED] = play_learned(lab, learned_by_mix(lab)[PERCENT], tables)
     views = {
         f"{view}, {mode}": play_rules(lab, names, tables, window=window, mode=mode)
         for view, window in WINDOWS.items()
         for mode in MODES
     }
-    shown, rows, checks = [], [], []
+    shown = [metric_table("the agent's window, not the baselines", others, METRICS)]
+    checks = []
     for view, plays in views.items():
-        cells: list[Any] = []
+        title = f"{view}: times better than the best baseline"
+        shown.append(metric_table(view, plays, METRICS))
+        shown.append(ratio_table(title, lab, {**plays, **others}))
         for metric in GAINS:
             best = best_baseline(lab, plays, metric)
-            found = times_better(own, plays[best], metric)
-            cells += [best, mean_of(plays[best].sample, metric), found]
-            item = f"{view}: {metric}, {LEARNED}, times better than {best}"
-            checks.append(reported(item, "-", three(found)))
-        rows.append([view, *cells])
-        shown.append(metric_table(view, plays, METRICS))
-    columns = [f"{metric}, {what}" for metric in GAINS for what in ("best", "mean", "times better")]
-    best_of_all = Table(f"best baselines, and {LEARNED} against them", ["view", *columns], rows, 3)
-    learned = metric_table(LEARNED, {LEARNED: own}, METRICS)
+            found = times_better(others[LEARNED], plays[best], metric)
+            checks.append(reported(f"{view}: {metric}, over {best}", "-", three(found)))
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
@@ -66,9 +63,10 @@ def whole_queue(lab: Lab) -> Outcome:
             for view, plays in views.items()
         }
         figures.bars(axes, names, series, y_label="effectiveness")
-        level = float(own.sample[EFFECTIVENESS].mean())
+        level = float(others[LEARNED].sample[EFFECTIVENESS].mean())
         axes.axhline(level, color=figures.LEVEL_COLOUR, linestyle="--", label=LEARNED)
-        axes.legend(fontsize=8, frameon=False)
+        figures.no_legend(axes)
+        figures.legend_beside(figure, axes)
 
-    values = {LEARNED: values_of({LEARNED: own}), **{v: values_of(p) for v, p in views.items()}}
-    return outcome(lab, [best_of_all, learned, *shown], checks, values, draw)
+    values = {"others": values_of(others), **{view: values_of(p) for view, p in views.items()}}
+    return outcome(lab, shown, checks, values, draw)
