@@ -188,7 +188,7 @@ def by_scale(lab: Lab) -> Outcome:
     def draw(figure: Any) -> None:
         series = {
             name: [mean_of(row[name].sample, EFFECTIVENESS) for row in plays.values()]
-            for name in policies
+            for name in (LEARNED, *(name for name in policies if name != LEARNED))
         }
         axes = figure.subplots()
         labels = {"x_label": "factor on the gaps", "y_label": "effectiveness"}

@@ -60,7 +60,7 @@ def of_all(lab: Lab) -> Outcome:
 
     def draw(figure: Any) -> None:
         left, right = figure.subplots(1, 2)
-        shown = [*names, RIVAL, LEARNED]
+        shown = [LEARNED, *names, RIVAL]
         _draw(left, plays, shown, FRAGMENTATION, "mean server fragmentation")
         _draw(right, plays, shown, QUEUE, "GPUs demanded by the queue")
         right.set_yscale("symlog", linthresh=10)

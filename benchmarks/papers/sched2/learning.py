@@ -37,7 +37,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.runs.trainer import Point
 
 LEAST_POINTS = 4  # of a curve whose trend is judged
-BATCHES, QUICK_BATCHES = (1024,), (64,)
+BATCHES, QUICK_BATCHES = (1, 64, 1024), (1, 64)
 REPEATS, QUICK_REPEATS = 10, 2
 
 
