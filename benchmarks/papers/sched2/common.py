@@ -4,6 +4,8 @@ Axes: ``S`` seeds (one for rules), ``E`` job tables, ``n`` starts.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,7 +127,12 @@ def learned_by_mix(lab: Lab, percents: Sequence[int] = (PERCENT,)) -> dict[int, 
 
 
 def _given(lab: Lab) -> Learned | None:
-    return load_runs(lab, settings_of(lab).runs, lambda _: LEARNED).get(LEARNED)
+    return _loaded(lab, settings_of(lab).runs)
+
+
+@cache
+def _loaded(lab: Lab, runs: tuple[Path, ...]) -> Learned | None:
+    return load_runs(lab, runs, lambda _: LEARNED).get(LEARNED)
 
 
 def cluster(lab: Lab) -> Environment:
