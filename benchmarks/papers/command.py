@@ -22,7 +22,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.runs.trainer import Interrupted
 from jaxsched.runtime import keep_compilations
 
-NAMES = ("chic", "das", "dl2", "mlfs")
+NAMES = ("chic", "das", "dl2", "mlfs", "sched2")
 """Papers; each is a package here with a ``PAPER``, and an ``options`` module if it has its own."""
 
 

@@ -120,6 +120,19 @@ def bars(
     _finish(axes, "", y_label, title, legend=len(series) > 1)
 
 
+def legend_beside(figure: Any, axes: Any) -> None:
+    """One legend for all axes, on the right."""
+    handles, names = axes.get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside right upper", fontsize=8, frameon=False)
+
+
+def no_legend(axes: Any) -> None:
+    """Take away the legend of one of several axes, if it has one."""
+    legend = axes.get_legend()
+    if legend is not None:
+        legend.remove()
+
+
 def estimate(point: float | Interval) -> float:
     """The point itself, or the middle of an interval."""
     return point.estimate if isinstance(point, Interval) else float(point)

@@ -17,7 +17,7 @@ from jaxsched.core.environment import Environment
 from jaxsched.core.policies import Play, Policy
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.runs.overrides import override
-from jaxsched.systems.base import System, TrainingSetup
+from jaxsched.systems.base import Played, System, TrainingSetup
 from jaxsched.systems.parts import compiled_together
 from jaxsched.types import PyTree
 
@@ -147,15 +147,35 @@ class Lab:
         *,
         params: tuple[tuple[str, Any], ...] = (),
     ) -> dict[str, Sample]:
-        """Heuristics on test tables, label -> name and cluster."""
+        """Metrics of heuristics on test tables, label -> name and cluster."""
+        plays = self.play_heuristics(chosen, tables, params=params)
+        return {label: sample_of([played]) for label, played in plays.items()}
+
+    def play_heuristics(
+        self,
+        chosen: Mapping[str, tuple[str, Environment]],
+        tables: Sequence[JobTable],
+        *,
+        params: tuple[tuple[str, Any], ...] = (),
+        options: Mapping[str, Any] | None = None,
+    ) -> dict[str, Played]:
+        """Heuristics on test tables, with their curves.
+
+        Args:
+          chosen: label -> name and cluster.
+          tables: what they play.
+          params: options of the environment's parameters.
+          options: of all these heuristics (``System.heuristic_options``).
+        """
         system, most = self.variant(params), max(len(table) for table in tables)
-        players = [system.heuristic(name, env, most, {}) for name, env in chosen.values()]
-        samples = {}
+        players = [
+            system.heuristic(name, env, most, options or {}) for name, env in chosen.values()
+        ]
+        plays = {}
         for label, (env, policy, weights) in zip(chosen, compiled_together(players), strict=True):
             self.say(f"playing {label}")
-            given = system.params(env, tables)
-            samples[label] = sample_of([system.play(env, policy, given, weights)])
-        return samples
+            plays[label] = system.play(env, policy, system.params(env, tables), weights)
+        return plays
 
     def variant(self, params: tuple[tuple[str, Any], ...]) -> System:
         """The system, with some options of its environments' parameters changed."""

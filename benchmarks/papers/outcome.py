@@ -91,6 +91,11 @@ def show(cell: Cell, digits: int = 1) -> str:
     return f"{cell:.{digits}f}" if isinstance(cell, float) else str(cell)
 
 
+def three(value: Any) -> str:
+    """With three digits."""
+    return show(value, 3)
+
+
 def percent(value: float | Interval, digits: int = 2) -> str:
     """A share in per cent, with its interval's ends if it has any."""
     if isinstance(value, Interval):

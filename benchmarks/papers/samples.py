@@ -56,6 +56,19 @@ def difference(sample: Sample, other: Sample, metric: str) -> Interval:
     return paired_difference(sample[metric], other[metric])
 
 
+def ratio(sample: Sample, base: Sample, metric: str) -> Interval | None:
+    """Mean over the base's mean on the same tables; None where the base is 0 on one of them."""
+    if not np.all(base[metric].mean(axis=0) > 0):
+        return None
+    return ratio_interval(sample[metric], base[metric])
+
+
+def scaled(interval: Interval, factor: float) -> Interval:
+    """An interval in another unit."""
+    estimate, low, high = (factor * x for x in (interval.estimate, interval.low, interval.high))
+    return Interval(estimate, low, high, interval.level)
+
+
 def plain(sample: Sample) -> dict[str, list[list[float]]]:
     """JSON-able."""
     return {name: values.tolist() for name, values in sample.items()}

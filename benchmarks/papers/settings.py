@@ -96,6 +96,16 @@ class Workload:
         raise JaxschedError(f"{self.trace}: has no options; found {', '.join(options)}")
 
 
+@dataclass(frozen=True)
+class CutWorkload(Workload):
+    """A workload whose shipped tables, too, are cut to the wanted numbers of tables and jobs."""
+
+    def tables(self, role: str, count: int | None, num_jobs: int | None) -> list[JobTable]:
+        """The first tables of a role, each of its first jobs."""
+        tables = super().tables(role, count, num_jobs)[:count]
+        return [table.take(slice(0, self.num_jobs or num_jobs)) for table in tables]
+
+
 def digest(value: Any) -> str:
     """Sixteen hex digits of JSON-able data, the same for equal data."""
     text = json.dumps(to_plain(value), sort_keys=True, separators=(",", ":"))

@@ -261,7 +261,8 @@ def _elites_followed(
     spread = jnp.sqrt(weight @ (elites - new) ** 2)
     mean = (1 - smoothing) * old + smoothing * new
     std = (1 - smoothing) * state.std + smoothing * spread
-    return mean, jnp.where(state.std > 0, jnp.maximum(std, state.hyper.min_std), 0.0)
+    moves = state.std > 0  # the others would move by a rounding
+    return jnp.where(moves, mean, old), jnp.where(moves, jnp.maximum(std, state.hyper.min_std), 0.0)
 
 
 def _ascended(

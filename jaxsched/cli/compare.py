@@ -176,7 +176,7 @@ def _run(
     usual = options
     if trace is None and options.num_traces is None:
         usual = options._replace(num_traces=traces.num_test)
-    episodes = resolve(trace or traces.test, system, usual).made_with(options)
+    episodes = resolve(trace or traces.test, system, usual).made_with(options, system)
     learned = []
     for path in players.checkpoints:
         learned.append(saved_policies.load(path, system)[0])

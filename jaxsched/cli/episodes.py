@@ -12,6 +12,7 @@ from jaxsched.jobs import JobTable, first_of
 from jaxsched.systems.base import System
 from jaxsched.traces import ImportSummary, Trace, clusters, import_trace, load, registry
 from jaxsched.traces.formats import Loaded
+from jaxsched.traces.rescaling import rescale_tables
 
 NUM_TRACES = 30  # made of a published trace, unless asked otherwise
 Read = Callable[..., Loaded]
@@ -35,18 +36,41 @@ class Episodes(NamedTuple):
     digest: str = ""
     fixed: bool = False
 
-    def made_with(self, options: TraceOptions) -> "Episodes":
-        """These episodes as the options want them; of fixed tables the first ones, or their start.
+    def made_with(self, options: TraceOptions, system: System) -> "Episodes":
+        """These episodes as the options want them.
+
+        Of fixed tables the first ones, or their start; then job tables are rescaled.
+
+        Args:
+          options: what is wanted.
+          system: whose cluster an offered load refers to.
 
         Raises:
-          JaxschedError: job tables, which are taken as they are, were to be cut or rescaled, or
-            have not so many tables or jobs.
+          JaxschedError: job tables were to be cut, have not so many tables or jobs, or cannot be
+            rescaled.
         """
-        if not self.digest and options._replace(cut=False, mean_gap_s=None, load=None) != options:
+        if not self.digest and options.cut:
             raise JaxschedError(
-                f"{self.source}: holds job tables; accepted: --cut, --mean-gap and --load with "
-                "published traces and workloads"
+                f"{self.source}: holds job tables; accepted: --cut with published traces and "
+                "workloads"
             )
+        return self._first(options).rescaled(options, system)
+
+    def rescaled(self, options: TraceOptions, system: System) -> "Episodes":
+        """Job tables at the mean gap or load of the options, if they have one.
+
+        Published traces and workloads have been rescaled as they were made into tables.
+
+        Raises:
+          JaxschedError: both are given, one has a bad value, or the tables cannot be rescaled.
+        """
+        asked = {"mean_gap_s": options.mean_gap_s, "load": options.load}
+        if self.digest or not any(value is not None for value in asked.values()):
+            return self
+        tables, scale = rescale_tables(self.tables, system.mapping(**asked), self.source)
+        return self._replace(tables=tables, source=f"{self.source} (times x {scale:.6g})")
+
+    def _first(self, options: TraceOptions) -> "Episodes":
         if not self.fixed:
             return self
         tables = first_of(

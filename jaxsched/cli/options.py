@@ -32,8 +32,17 @@ NumJobs = Annotated[
     ),
 ]
 Cut = Annotated[bool, typer.Option("--cut", help="Cut a real trace into pieces, do not resample.")]
-MeanGap = Annotated[float | None, typer.Option(help="Rescale a real trace to this mean gap (s).")]
-Load = Annotated[float | None, typer.Option(help="Rescale a real trace to this offered load.")]
+MeanGap = Annotated[
+    float | None,
+    typer.Option(help="Rescale times to this mean gap (s); job tables all by one factor."),
+]
+Load = Annotated[
+    float | None,
+    typer.Option(
+        help="Rescale times to this offered load of the system's cluster; job tables all by one "
+        "factor, to this mean."
+    ),
+]
 Format = Annotated[
     str | None,
     typer.Option("--format", help="Format of trace files; told by their content if absent."),
@@ -124,8 +133,9 @@ class TraceOptions(NamedTuple):
       num_traces: traces to draw or to generate.
       num_jobs: jobs of each.
       cut: cut a published trace into consecutive pieces, do not resample it.
-      mean_gap_s: rescale a published trace to this mean gap.
-      load: rescale a published trace to this offered load.
+      mean_gap_s: rescale to this mean gap; the tables of a set of job tables all by one factor,
+        so that their differences stay.
+      load: rescale to this offered load of the system's cluster, likewise: the mean of a set.
       format: of trace files; None: told by their content.
       part: first and last share of a published trace's jobs, in order of submission.
     """

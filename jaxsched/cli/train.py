@@ -169,7 +169,9 @@ def _sets(
             part=part,
         )
         episodes = resolve(name, system, chosen, read=read)
-        return episodes.made_with(options) if name == training else episodes
+        if name == training:
+            return episodes.made_with(options, system)
+        return episodes.rescaled(options, system)
 
     validates = names.validation is not None
     end = 1.0 if test_trace is not None else 1.0 - TEST_SHARE

@@ -39,7 +39,7 @@ def describe_tables(
       jobs that share GPUs, the GPU time that they keep busy / (N * M * span);
       ``model_shares`` (model id -> share), where jobs have models; ``notes`` of the tables.
     """
-    work = [float(np.sum(kind_of(table).work(table))) for table in tables]
+    load = offered_load(tables, num_servers * gpus_per_server)
     models = [table["model"] for table in tables if "model" in table.columns]
     tables = _rigid(tables)
     gpus = np.concatenate([table["num_gpus"] for table in tables])
@@ -47,7 +47,6 @@ def describe_tables(
     gaps = [np.diff(table["submit_time"]) for table in tables]
     all_gaps = np.concatenate(gaps)
     spans = [int(table["submit_time"][-1] - table["submit_time"][0]) for table in tables]
-    capacity = num_servers * gpus_per_server
     return {
         "traces": len(tables),
         "jobs": len(gpus),
@@ -66,12 +65,24 @@ def describe_tables(
             "cv": _mean([float(np.std(gap) / np.mean(gap)) for gap in gaps if np.any(gap > 0)]),
         },
         "span_s": _mean([float(span) for span in spans if span > 0]),
-        "load": _mean(
-            [w / (capacity * span) for w, span in zip(work, spans, strict=True) if span > 0]
-        ),
+        "load": load,
         **({"model_shares": _shares(np.concatenate(models))} if models else {}),
         "notes": sorted({note for table in tables for note in table.notes}),
     }
+
+
+def offered_load(tables: Sequence[JobTable], num_gpus: int) -> float | None:
+    """Load that tables offer to a cluster, the mean over those that have two submission times.
+
+    That of a table is the GPU time that its jobs keep busy over ``num_gpus`` times its span; None
+    where no table has a span.
+    """
+    loads = []
+    for table in tables:
+        span = float(table["submit_time"][-1] - table["submit_time"][0])
+        if span > 0:
+            loads.append(float(np.sum(kind_of(table).work(table))) / (num_gpus * span))
+    return _mean(loads)
 
 
 def plot_tables(

@@ -295,7 +295,16 @@ def _time_scale(submit: Floats, gpu_seconds: float, config: MappingConfig, name:
         wanted_span = gpu_seconds / (config.max_gpus * config.load)
     else:
         return 1.0
-    if submit[-1] <= 0:
+    return stretch(float(submit[-1]), wanted_span, config, name)
+
+
+def stretch(span: float, wanted_span: float, config: MappingConfig, name: str) -> float:
+    """Factor on submission times that turns a span (s) into the wanted one.
+
+    Raises:
+      JaxschedError: there is no span, or less than a second is wanted.
+    """
+    if span <= 0:
         raise JaxschedError(
             f"{name}: all jobs are submitted at once, so times cannot be rescaled; "
             "accepted: a trace with two or more submission times"
@@ -306,7 +315,7 @@ def _time_scale(submit: Floats, gpu_seconds: float, config: MappingConfig, name:
             f"{name}: {option} is {getattr(config, option):g}, so that all jobs come within "
             f"{wanted_span:.2g} s; accepted: a value that spreads them over a second or more"
         )
-    return float(wanted_span / submit[-1])
+    return float(wanted_span / span)
 
 
 def _round(values: Floats) -> Integers:

@@ -101,16 +101,25 @@ def test_options_without_a_meaning_are_refused(jobs, tmp_path, capsys):
     assert "sched2-68: is a name; accepted: --format with a file" in named
     table = tmp_path / "table.csv"
     table.write_text(TABLE)
-    for option in (("--load", 0.5), ("--mean-gap", 9), ("--cut",)):
+    accepted = "accepted: --cut with published traces and workloads"
+    bad = {
+        ("--cut",): f"table.csv: holds job tables; {accepted}",
+        ("--load", 0): "load is 0.0; accepted: a number above 0",
+        ("--mean-gap", -9): "mean_gap_s is -9.0; accepted: seconds above 0",
+        ("--load", 1, "--mean-gap", 9): "load is 1.0; accepted: none where mean_gap_s is given",
+        ("--load", 1e9): "table.csv: load is 1e+09, so that all jobs come within",
+    }
+    for option, said in bad.items():
         for command in (
             ("traces", "describe", table),
             ("traces", "convert", table, "--system", "sched2", "--out", tmp_path / "x.csv"),
             ("evaluate", "sched2", "--policy", "fifo", "--trace", table),
             ("train", "sched2", "--preset", "quick", "--trace", table, "--out", tmp_path / "r"),
         ):
-            assert "table.csv: holds job tables; accepted: --cut, --mean-gap and --load" in refused(
-                capsys, *command, *option
-            )
+            assert said in refused(capsys, *command, *option)
+    assert not (tmp_path / "r").exists()
+    elastic = refused(capsys, "evaluate", "chic", "--policy", "optimus", "--load", 0.5)
+    assert elastic.endswith("so offer no load; accepted: --mean-gap")
     assert not (tmp_path / "x.csv").exists()
 
 

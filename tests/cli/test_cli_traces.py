@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -174,6 +175,49 @@ def test_training_splits_a_published_trace_by_time(canonical):
     whole = _sets(registry.get("sched2"), registry.get("sched2").preset("quick"), str(canonical),
                   str(canonical), options)  # fmt: skip
     assert whole.train is whole.validation and "in order of" not in whole.test.summary
+
+
+TABLES = "trace,submit_time,num_gpus,duration,model\n" + "".join(
+    f"{trace},{time},{gpus},{60 * time + 60},0\n"
+    for trace, gap in enumerate((10, 40))
+    for time, gpus in ((0, 4), (gap, 8), (3 * gap, 16))
+)
+
+
+def test_job_tables_are_rescaled(tmp_path, capsys):
+    """The first tables that are asked for, all by one factor; files and drawn ones alike."""
+    path, out = tmp_path / "tables.csv", tmp_path / "out.csv"
+    path.write_text(TABLES)
+    convert = ["traces", "convert", str(path), "--system", "sched2", "--out", str(out)]
+
+    def written(*options):
+        assert main([*convert, *options]) == 0
+        return [int(line.split(",")[1]) for line in out.read_text().splitlines()[1:]]
+
+    assert written() == [0, 10, 30, 0, 40, 120]
+    assert written("--mean-gap", "75") == [0, 20, 60, 0, 80, 240]
+    assert written("--mean-gap", "75", "--num-traces", "1") == [0, 50, 150]
+    assert "tables.csv (first 1 of 2 tables) (times x 5)" in capsys.readouterr().out
+    told = tmp_path / "told.json"
+    for name, system in ((str(path), "sched2"), ("sched2-68", "sched2"), ("das-test", "das")):
+        describe = ["traces", "describe", name, "--system", system, "--num-traces", "2"]
+        assert main([*describe, "--load", "0.4", "--json", str(told)]) == 0
+        assert json.loads(told.read_text())["load"] == pytest.approx(0.4, rel=5e-3), name
+
+
+def test_every_set_of_a_training_is_rescaled(tmp_path):
+    """Job tables and published traces alike, each set by a factor of its own."""
+    system, path = registry.get("sched2"), tmp_path / "tables.csv"
+    path.write_text(TABLES)
+    recipe = system.preset("search")
+    recipe = replace(recipe, traces=recipe.traces._replace(num_train=3, num_validation=2))
+    options = TraceOptions(mean_gap_s=500.0)
+    sets = _sets(system, recipe, None, str(path), options)
+    assert [len(part.tables) for part in sets] == [3, 2, 2]
+    for part in sets:
+        gaps = np.concatenate([np.diff(table["submit_time"]) for table in part.tables])
+        assert gaps.mean() == pytest.approx(500, rel=1e-3)
+        assert "times x" in part.source
 
 
 def test_part_and_format_where_a_trace_is_played(canonical, published, capsys):

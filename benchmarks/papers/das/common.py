@@ -1,7 +1,6 @@
 """What the rows of DAS share: clusters, recipes, studies, test tables, ratios."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from benchmarks.papers.lab import Lab, Study
 from benchmarks.papers.outcome import Outcome
 from benchmarks.papers.policies import Policies
 from benchmarks.papers.samples import Sample, plain
-from benchmarks.papers.settings import Workload
+from benchmarks.papers.settings import CutWorkload
 from jaxsched import traces
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.learning.recipe import Recipe, play_env, variants
@@ -58,17 +57,7 @@ CHOICE = (
 )
 
 
-@dataclass(frozen=True)
-class GangWorkload(Workload):
-    """A workload whose shipped tables are cut to the wanted number of jobs, too."""
-
-    def tables(self, role: str, count: int | None, num_jobs: int | None) -> list[JobTable]:
-        """The first tables of a role, each of its first jobs."""
-        tables = super().tables(role, count, num_jobs)[:count]
-        return [table.take(slice(0, self.num_jobs or num_jobs)) for table in tables]
-
-
-SHIPPED = GangWorkload("das-test")
+SHIPPED = CutWorkload("das-test")
 
 
 def recipe_of(lab: Lab, policy: str, cluster: str, *assignments: str) -> Recipe:
@@ -90,7 +79,7 @@ def study(lab: Lab, policy: str, cluster: str, *assignments: str) -> Study:
     """A learned policy on a cluster, its recipe changed by assignments."""
     recipe = recipe_of(lab, policy, cluster, *assignments)
     names = recipe.traces
-    return Study(recipe, GangWorkload(names.train), GangWorkload(names.validation or names.train))
+    return Study(recipe, CutWorkload(names.train), CutWorkload(names.validation or names.train))
 
 
 def label(policy: str, cluster: str, *what: str) -> str:
@@ -121,7 +110,7 @@ def test_tables(lab: Lab, load: str = "normal", *, shipped: bool = True) -> list
       shipped: begin with the four shipped episodes.
     """
     count, num_jobs = lab.settings.num_test or NUM_FRESH, lab.settings.num_jobs
-    parts = {f"das-{load}": GangWorkload(f"das-{load}").tables("test", count, num_jobs)}
+    parts = {f"das-{load}": CutWorkload(f"das-{load}").tables("test", count, num_jobs)}
     if shipped:
         parts = {SHIPPED.trace: SHIPPED.tables("test", NUM_SHIPPED, num_jobs)} | parts
     for name, tables in parts.items():

@@ -4,22 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from benchmarks.papers import figures
 from benchmarks.papers.lab import Lab
 from benchmarks.papers.mlfs import pictures
 from benchmarks.papers.mlfs.comparison import MINUTE, load_name, load_tables, notes
-from benchmarks.papers.mlfs.judging import (
-    Plays,
-    left_over,
-    percent,
-    ratio,
-    saved,
-    saving_check,
-    three,
-)
+from benchmarks.papers.mlfs.judging import Plays, left_over, percent, saved, saving_check
 from benchmarks.papers.mlfs.players import Player, cluster_env, heuristic, learned_players
 from benchmarks.papers.mlfs.plays import play_all, samples_of, values_of
-from benchmarks.papers.outcome import Check, Outcome, Table, at_least, not_judged, reported
-from benchmarks.papers.samples import difference, mean_of
+from benchmarks.papers.outcome import Check, Outcome, Table, at_least, not_judged, reported, three
+from benchmarks.papers.samples import difference, mean_of, ratio
 from jaxsched.envs.mlfs import paper
 from jaxsched.envs.mlfs.paper import (
     ACCURACY,
@@ -241,7 +234,7 @@ def _outcome(
         for axes, metric in zip(places, metrics, strict=True):
             unit, label = UNITS.get(metric, (1.0, metric.replace("_", " ")))
             pictures.bars_by_load(axes, plays, metric, label, unit)
-        pictures.legend_beside(figure, places[0])
+        figures.legend_beside(figure, places[0])
 
     return Outcome([table], checks, values_of(plays), draw, [*notes(lab, plays), *more])
 

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from benchmarks.papers import figures
 from benchmarks.papers.lab import Lab
 from benchmarks.papers.mlfs import pictures
-from benchmarks.papers.mlfs.judging import Plays, by_load, checks_of, left_over, three
+from benchmarks.papers.mlfs.judging import Plays, by_load, checks_of, left_over
 from benchmarks.papers.mlfs.players import (
     RULES,
     Player,
@@ -15,7 +16,7 @@ from benchmarks.papers.mlfs.players import (
     settings_of,
 )
 from benchmarks.papers.mlfs.plays import Play, play_all, samples_of, test_tables, values_of
-from benchmarks.papers.outcome import Cell, Outcome, Table, not_judged, reported
+from benchmarks.papers.outcome import Cell, Outcome, Table, not_judged, reported, three
 from benchmarks.papers.samples import mean_of
 from jaxsched.envs.mlfs.paper import (
     ACCURACY,
@@ -76,7 +77,7 @@ def completion(lab: Lab) -> Outcome:
         left, right = figure.subplots(1, 2)
         pictures.distribution(left, few[loads[-1]], loads[-1])
         pictures.lines_by_load(right, few, JCT, "average JCT (min)", MINUTE)
-        pictures.legend_beside(figure, left)
+        figures.legend_beside(figure, left)
 
     return Outcome(tables, checks, values_of(plays), draw, notes(lab, plays))
 
@@ -104,7 +105,7 @@ def quality(lab: Lab) -> Outcome:
         pictures.lines_by_load(places[0, 1], few, WAIT, "waiting time (min)", MINUTE)
         pictures.lines_by_load(places[1, 0], few, TARGETS, "accuracy guarantee ratio")
         pictures.lines_by_load(places[1, 1], few, BANDWIDTH, "sent (GB)", GB)
-        pictures.legend_beside(figure, places[0, 0])
+        figures.legend_beside(figure, places[0, 0])
 
     return Outcome(tables, checks, values_of(plays), draw, notes(lab, plays))
 

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from benchmarks.papers.mlfs.plays import UNFINISHED, Play
 from benchmarks.papers.outcome import (
     Cell,
@@ -14,34 +12,16 @@ from benchmarks.papers.outcome import (
     at_most,
     not_judged,
     reported,
-    show,
+    three,
 )
-from benchmarks.papers.samples import Sample, mean_of
+from benchmarks.papers.samples import Sample, mean_of, ratio, scaled
 from jaxsched.envs.mlfs.paper import Claim
-from jaxsched.results.statistics import Interval, ratio_interval
+from jaxsched.results.statistics import Interval
 
 Samples = Mapping[str, Sample]
 """By policy."""
 Plays = Mapping[str, Mapping[str, Play]]
 """By load and policy."""
-
-
-def three(value: Any) -> str:
-    """With three digits."""
-    return show(value, 3)
-
-
-def scaled(interval: Interval, factor: float) -> Interval:
-    """An interval in another unit."""
-    estimate, low, high = (factor * x for x in (interval.estimate, interval.low, interval.high))
-    return Interval(estimate, low, high, interval.level)
-
-
-def ratio(sample: Sample, base: Sample, metric: str) -> Interval | None:
-    """Mean over the base's mean on the same tables; None where the base is 0 on one of them."""
-    if not np.all(base[metric].mean(axis=0) > 0):
-        return None
-    return ratio_interval(sample[metric], base[metric])
 
 
 def saved(sample: Sample, base: Sample, metric: str) -> Interval | None:

@@ -54,7 +54,7 @@ def large_cluster(lab: Lab) -> Outcome:
     def draw(figure: Any) -> None:
         left, right = figure.subplots(1, 2)
         pictures.distribution(left, found)
-        pictures.legend_beside(figure, left)
+        figures.legend_beside(figure, left)
         minutes = {"JCT": [points[0] for points in series_of(plays, JCT, MINUTE).values()]}
         figures.bars(right, list(found), minutes, y_label="average JCT (min)", slant=True)
 

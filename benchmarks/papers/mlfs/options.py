@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from benchmarks.papers import command
+from benchmarks.papers.given_runs import add_run_option, saved_digest
 from benchmarks.papers.runner import Paper
-from benchmarks.papers.settings import Settings, digest
+from benchmarks.papers.settings import Settings
 from jaxsched.errors import JaxschedError
-from jaxsched.runs import checkpoints
 
 ClusterName = Literal["small", "real"]
 CLUSTER_NAMES: tuple[ClusterName, ...] = get_args(ClusterName)
@@ -50,21 +50,7 @@ class MLFSSettings(Settings):
         Raises:
           JaxschedError: a run holds no trained policy.
         """
-        return {**super().deciding(), "runs": [saved_digest(path) for path in self.runs]}
-
-
-def saved_digest(path: Path) -> str:
-    """Digest of the facts that the policies of a run were saved with.
-
-    Raises:
-      JaxschedError: there are none.
-    """
-    folders = sorted((path / "policies").glob("seed*")) or [path]
-    if not any(checkpoints.steps(folder) for folder in folders):
-        raise JaxschedError(
-            f"{path}: holds no trained policy; accepted: a run directory of 'jaxsched train mlfs'"
-        )
-    return digest([checkpoints.read_meta(folder) for folder in folders])
+        return {**super().deciding(), "runs": [saved_digest(path, "mlfs") for path in self.runs]}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -72,15 +58,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster", choices=CLUSTER_NAMES, help="of all rows but E3; real, with --quick small"
     )
-    parser.add_argument(
-        "--run",
-        dest="runs",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="DIR",
-        help="a trained run, repeatable; its priority weights are kept; trained here if absent",
-    )
+    add_run_option(parser, "its priority weights are kept")
     parser.add_argument(
         "--jobs", type=int, help=f"of each table of E3; {LARGE_JOBS}, with --quick less"
     )

@@ -31,7 +31,7 @@ def distribution(axes: Any, plays: Mapping[str, Play], title: str = "") -> None:
     axes.set_xticks(MINUTES, [str(minutes) for minutes in MINUTES])
     points = [minutes for curve in curves.values() for minutes, _ in curve]
     axes.set_xlim(max(min(points, default=1.0), 1.0), max(points, default=10.0) * 1.05)
-    _no_legend(axes)
+    figures.no_legend(axes)
 
 
 def lines_by_load(axes: Any, plays: Plays, metric: str, label: str, unit: float = 1.0) -> None:
@@ -39,19 +39,13 @@ def lines_by_load(axes: Any, plays: Plays, metric: str, label: str, unit: float 
     loads = [float(name.partition("= ")[2]) for name in plays]
     figures.lines(axes, loads, series_of(plays, metric, unit), x_label="load", y_label=label)
     axes.set_xticks(loads, [f"{load:g}" for load in loads])
-    _no_legend(axes)
+    figures.no_legend(axes)
 
 
 def bars_by_load(axes: Any, plays: Plays, metric: str, label: str, unit: float = 1.0) -> None:
     """One metric, a group of bars for each load."""
     figures.bars(axes, list(plays), series_of(plays, metric, unit), y_label=label)
-    _no_legend(axes)
-
-
-def legend_beside(figure: Any, axes: Any) -> None:
-    """One legend for all axes, on the right."""
-    handles, names = axes.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside right upper", fontsize=8, frameon=False)
+    figures.no_legend(axes)
 
 
 def shown(plays: Plays) -> dict[str, dict[str, Play]]:
@@ -64,9 +58,3 @@ def shown(plays: Plays) -> dict[str, dict[str, Play]]:
 def _stands_in(name: str, plays: Mapping[str, Play]) -> bool:
     """MLF-H with MLF-C is shown where there is no MLFS."""
     return name == MLF_HC and MLFS in plays
-
-
-def _no_legend(axes: Any) -> None:
-    legend = axes.get_legend()
-    if legend is not None:
-        legend.remove()

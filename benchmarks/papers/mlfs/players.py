@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from benchmarks.papers.given_runs import load_runs
 from benchmarks.papers.lab import Lab, Study
 from benchmarks.papers.mlfs.options import MLFSSettings
 from benchmarks.papers.settings import Workload
@@ -14,9 +15,7 @@ from jaxsched.envs.mlfs.paper import BASELINES, MLF_H, MLF_HC, MLF_RL, RL
 from jaxsched.envs.mlfs.paper import MLFS as MLFS_
 from jaxsched.envs.mlfs.simulator.tables import WEIGHTS
 from jaxsched.envs.mlfs.system import OWN
-from jaxsched.errors import JaxschedError
 from jaxsched.results.comparison import Learned
-from jaxsched.runs import saved_policies
 from jaxsched.types import PyTree
 
 RULES = (*BASELINES, MLF_H, MLF_HC)
@@ -105,16 +104,7 @@ def trained_policies(lab: Lab) -> dict[str, Learned]:
     runs = settings_of(lab).runs
     if not runs:
         return _train(lab)
-    found: dict[str, Learned] = {}
-    for path in runs:
-        loaded, _ = saved_policies.load(path, lab.system)
-        name = RL if loaded.network == "rl" else MLF_RL
-        lab.say(f"{name}: {len(loaded.weights)} seeds of {path}")
-        if name in found:
-            _check_alike(name, found[name], loaded)
-            loaded = replace(loaded, weights=[*found[name].weights, *loaded.weights])
-        found[name] = replace(loaded, name=name)
-    return found
+    return load_runs(lab, runs, lambda loaded: RL if loaded.network == "rl" else MLF_RL)
 
 
 def learned_players(lab: Lab, env: MLFS, *, needed: bool = True) -> list[Player]:
@@ -164,11 +154,3 @@ def _train(lab: Lab) -> dict[str, Learned]:
         name: Learned(name, p.setup.play_env, p.setup.network, p.weights, p.setup.play)
         for name, p in policies.items()
     }
-
-
-def _check_alike(name: str, first: Learned, second: Learned) -> None:
-    for what in ("env", "network", "play"):
-        if getattr(first, what) != getattr(second, what):
-            raise JaxschedError(
-                f"runs of {name} differ in {what}; accepted: seeds of one recipe, or one run"
-            )

@@ -68,7 +68,8 @@ def convert(
 
     check_ending(out, TABLE_ENDINGS)
     check_writable(out)
-    episodes = resolve(trace, registry.get(system), options).made_with(options)
+    chosen = registry.get(system)
+    episodes = resolve(trace, chosen, options).made_with(options, chosen)
     make_folder(out)
     write_tables(out, episodes.tables)
     screen = console()

@@ -135,7 +135,7 @@ def _describe_tables(
     chosen = registry.get(system or registry.names()[0])  # tables as they are for the first
     mapping = chosen.mapping(mean_gap_s=None, load=None)
     servers, gpus = cluster[0] or mapping.num_servers, cluster[1] or mapping.gpus_per_server
-    episodes = resolve(name_or_path, chosen, options).made_with(options)
+    episodes = resolve(name_or_path, chosen, options).made_with(options, chosen)
     figures = describe_tables(episodes.tables, num_servers=servers, gpus_per_server=gpus)
     if episodes.summary:
         out.print(episodes.summary, highlight=False)

@@ -5,7 +5,7 @@ from importlib import resources
 
 import numpy as np
 
-from jaxsched.envs.sched2.workload import SAMPLE_LOAD, SCHED2_WORKLOAD
+from jaxsched.envs.sched2.workload import OFFERED_LOADS, SAMPLE_LOAD, SCHED2_WORKLOAD
 from jaxsched.jobs import JobTable, rescale_arrivals
 from jaxsched.systems.workload import Workload
 from jaxsched.traces.formats import load_trace
@@ -33,26 +33,34 @@ def _generated(percent: int) -> NamedTrace:
     name = f"sched2-{percent}"
 
     def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
-        config = replace(SCHED2_WORKLOAD, one_gpu_share=percent / 100, num_jobs=num_jobs)
-        return generate(seed, num_traces, config=config, name=name)
+        return _with_share(percent, name, seed, num_traces, num_jobs)
 
     return NamedTrace(name, f"SCHED2 workload, {percent} % one-GPU jobs", True, make)
 
 
-def _mixed() -> NamedTrace:
+def _mixed(percent: int) -> NamedTrace:
     low, high = MIXED_LOADS
+    name = "sched2-mixed" if percent == 68 else f"sched2-mixed-{percent}"
 
     def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
-        config = replace(SCHED2_WORKLOAD, num_jobs=num_jobs)
-        tables = generate(seed, num_traces, config=config, name="sched2-mixed")
+        tables = _with_share(percent, name, seed, num_traces, num_jobs)
         loads = low + (high - low) * (np.arange(num_traces) * GOLDEN % 1.0)
         return [
-            rescale_arrivals(table, SAMPLE_LOAD / load)
+            rescale_arrivals(table, OFFERED_LOADS[percent] / load)
             for table, load in zip(tables, loads, strict=True)
         ]
 
-    words = f"SCHED2 workload, 68 % one-GPU jobs, loads from {low:g} to {high:g}, evenly spread"
-    return NamedTrace("sched2-mixed", words, True, make)
+    words = (
+        f"SCHED2 workload, {percent} % one-GPU jobs, loads from {low:g} to {high:g}, evenly spread"
+    )
+    return NamedTrace(name, words, True, make)
+
+
+def _with_share(
+    percent: int, name: str, seed: int, num_traces: int, num_jobs: int
+) -> list[JobTable]:
+    config = replace(SCHED2_WORKLOAD, one_gpu_share=percent / 100, num_jobs=num_jobs)
+    return generate(seed, num_traces, config=config, name=name)
 
 
 def _sampled(name: str, file: str, cluster: str) -> NamedTrace:
@@ -74,7 +82,7 @@ WORKLOAD = Workload(
         _shipped("train", "training"),
         _shipped("test", "test"),
         *(_generated(percent) for percent in (60, 68, 75)),
-        _mixed(),
+        *(_mixed(percent) for percent in (68, 60, 75)),
         _sampled("itp-sample", "itp_cluster04_sample.csv.gz", "Microsoft's ITP cluster 4"),
         _sampled("philly-sample", "philly_sample.csv.gz", "Microsoft's Philly cluster"),
     )

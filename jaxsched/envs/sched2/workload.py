@@ -23,6 +23,9 @@ SCHED2_WORKLOAD = SyntheticConfig(
 """Calibrated to Figure 3: 68 % one-GPU jobs, mean run time about 5,300 s, gaps with a coefficient
 of variation of about 3.5, an offered load of 0.72 on 120 GPUs."""
 
-SAMPLE_LOAD = 0.72
-"""Offered load of the resampled real traces, that of the workload above; as published, ITP
-cluster 4 would ask for several times the 120 GPUs."""
+OFFERED_LOADS = {60: 0.84, 68: 0.72, 75: 0.62}
+"""Offered load on 120 GPUs of the workload above by its share of one-GPU jobs (%)."""
+
+SAMPLE_LOAD = OFFERED_LOADS[68]
+"""Offered load of the resampled real traces; as published, ITP cluster 4 would ask for several
+times the 120 GPUs."""

@@ -315,7 +315,7 @@ def test_test_episodes(tmp_path):
     assert len(lab.digests) == 2
     high = common.test_tables(lab, "high", shipped=False)
     assert len(high) == 2 and high[0]["submit_time"][-1] < tables[4]["submit_time"][-1]
-    train = common.GangWorkload("das-train")
+    train = common.CutWorkload("das-train")
     assert [len(train.tables("train", 1, n)[0]) for n in (None, 30)] == [16_000, 30]
     whole = Lab(SYSTEM, Settings(tmp_path), Store(tmp_path))
     usual, more = common.test_tables(whole), table1._more_tables(whole)

@@ -225,7 +225,7 @@ def test_command_refuses_unknown_rows(paper, known, tmp_path, capsys):
 def test_command_refuses_unknown_papers(capsys):
     assert run_paper(["decima"]) == 2
     message = capsys.readouterr().err
-    assert message == "error: unknown paper 'decima'; known are chic, das, dl2, mlfs\n"
+    assert message == "error: unknown paper 'decima'; known are chic, das, dl2, mlfs, sched2\n"
 
 
 def test_command_runs_as_a_module(tmp_path):

@@ -1,0 +1,78 @@
+"""Trained runs that rows are given with ``--run``, in place of trainings of their own."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.papers.lab import Lab
+from benchmarks.papers.settings import digest
+from jaxsched.errors import JaxschedError
+from jaxsched.results.comparison import Learned
+from jaxsched.runs import checkpoints, saved_policies
+
+
+def add_run_option(parser: argparse.ArgumentParser, note: str) -> None:
+    """Add ``--run`` to the options of a paper's script.
+
+    Args:
+      parser: of the script.
+      note: what else its help says.
+    """
+    parser.add_argument(
+        "--run",
+        dest="runs",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="DIR",
+        help=f"a trained run, repeatable; {note}; trained here if absent",
+    )
+
+
+def saved_digest(path: Path, system: str) -> str:
+    """Digest of the facts that the policies of a run were saved with.
+
+    Raises:
+      JaxschedError: there are none.
+    """
+    folders = sorted((path / "policies").glob("seed*")) or [path]
+    if not any(checkpoints.steps(folder) for folder in folders):
+        raise JaxschedError(
+            f"{path}: holds no trained policy; accepted: a run directory of "
+            f"'jaxsched train {system}'"
+        )
+    return digest([checkpoints.read_meta(folder) for folder in folders])
+
+
+def load_runs(
+    lab: Lab, runs: Sequence[Path], name_of: Callable[[Learned], str]
+) -> dict[str, Learned]:
+    """Policies of runs by name; runs of one name are further seeds of one recipe.
+
+    Args:
+      lab: with the system.
+      runs: run directories.
+      name_of: what a policy is called.
+
+    Raises:
+      JaxschedError: a run cannot be read, or two of a name do not fit together.
+    """
+    found: dict[str, Learned] = {}
+    for path in runs:
+        loaded, _ = saved_policies.load(path, lab.system)
+        name = name_of(loaded)
+        lab.say(f"{name}: {len(loaded.weights)} seeds of {path}")
+        if name in found:
+            _check_alike(name, found[name], loaded)
+            loaded = replace(loaded, weights=[*found[name].weights, *loaded.weights])
+        found[name] = replace(loaded, name=name)
+    return found
+
+
+def _check_alike(name: str, first: Learned, second: Learned) -> None:
+    for what in ("env", "network", "play"):
+        if getattr(first, what) != getattr(second, what):
+            raise JaxschedError(
+                f"runs of {name} differ in {what}; accepted: seeds of one recipe, or one run"
+            )

@@ -1,0 +1,57 @@
+"""Job tables at another mean gap or offered load."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import JobTable, rescale_arrivals
+from jaxsched.traces.describe import offered_load
+from jaxsched.traces.job_kinds import kind_of
+from jaxsched.traces.mapping import MappingConfig, stretch
+
+
+class Rescaled(NamedTuple):
+    """Job tables with other submission times.
+
+    Attributes:
+      tables: the tables.
+      scale: factor on all submission times.
+    """
+
+    tables: list[JobTable]
+    scale: float
+
+
+def rescale_tables(tables: Sequence[JobTable], config: MappingConfig, name: str) -> Rescaled:
+    """Multiply the submission times of all tables by one factor, so that their differences stay.
+
+    Args:
+      tables: the tables, at least one.
+      config: with ``mean_gap_s``, the mean over all gaps of all tables, or with ``load``, the mean
+        over the tables (``describe.offered_load``); the cluster that the load refers to.
+      name: of the set, for errors.
+
+    Raises:
+      JaxschedError: no table has a gap, the jobs have no load of their own, or the times that
+        result are too short or too long.
+    """
+    spans = [float(table["submit_time"][-1] - table["submit_time"][0]) for table in tables]
+    if config.mean_gap_s is not None:
+        wanted_span = config.mean_gap_s * sum(len(table) - 1 for table in tables)
+    else:
+        assert config.load is not None
+        _check_sized(tables, name)
+        wanted_span = sum(spans) * (offered_load(tables, config.max_gpus) or 0.0) / config.load
+    scale = stretch(sum(spans), wanted_span, config, name)
+    return Rescaled([rescale_arrivals(table, scale) for table in tables], scale)
+
+
+def _check_sized(tables: Sequence[JobTable], name: str) -> None:
+    """Refuse jobs whose GPU time is not known before they run."""
+    for table in tables:
+        kind = kind_of(table)
+        if kind.busy_gpu_seconds is None and "num_gpus" not in kind.as_rigid(table).columns:
+            raise JaxschedError(
+                f"{name}: its jobs have no number of GPUs of their own and so offer no load; "
+                "accepted: --mean-gap"
+            )
