@@ -217,7 +217,6 @@ def test_completion_adds_up_to_the_jobs_times_in_the_cluster(params):
 
 
 SEARCHED = (
-    "traces.num_train=2",
     "search.learner.members=4",
     "search.learner.episodes=2",
     "search.learner.layers=('score_0', 'tasks')",
