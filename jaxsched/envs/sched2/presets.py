@@ -57,9 +57,9 @@ LITERAL = Recipe(
 )
 
 # Six minutes on two cores: whole episodes of mixed load, from the strict_sif heuristic on. The
-# length covers any episode of 1,000 jobs. Without automatic advance there are more steps, those with
-# void alone, but each takes less than half the time. Shorter episodes start empty and teach little
-# of congestion.
+# length covers any episode of 1,000 jobs. Without automatic advance there are more steps, some of
+# which have only void, but each takes less than half the time. Shorter episodes start empty and
+# teach little of congestion.
 SEARCH = Recipe(
     env=Sched2(reward="lost", outlook=True),
     loop=LoopConfig(num_envs=512, rollout_length=3000, num_updates=80, num_random_streams=16),
