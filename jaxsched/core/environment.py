@@ -53,9 +53,7 @@ class Environment(ABC):
         del state
         return jnp.bool_(True)
 
-    def resample_future(
-        self, key: PRNGKey, state: PyTree, params: PyTree
-    ) -> tuple[PyTree, PyTree]:
+    def resample_future(self, key: PRNGKey, state: PyTree, params: PyTree) -> tuple[PyTree, PyTree]:
         """Draw anew what a policy cannot know in ``state``, as it could expect it.
 
         What has happened stays: jobs that were submitted, and where they stand. Jobs that are

@@ -81,6 +81,12 @@ class Sched2System(System[Sched2, Params, Recipe]):
     traces = TraceSet("sched2-train-68", "sched2-test-68")
     num_jobs = 1000
     heuristic_options: Mapping[str, Any] = {"window": None, "mode": "skip"}
+    planning_horizon_s = 20_000.0  # some jobs' run times, and a hundred arrivals
+
+    def planning_environment(self, env: Environment) -> Environment:
+        """With the dense reward, which charges waiting as it happens, and no forced steps."""
+        assert isinstance(env, Sched2)
+        return replace(env, auto_advance=True, reward="dense")
 
     def heuristic(
         self, name: str, env: Sched2, num_jobs: int, options: Mapping[str, Any]

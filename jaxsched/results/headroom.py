@@ -1,0 +1,234 @@
+"""How much there is to gain: what look-ahead over a base policy reaches on the same episodes.
+
+Two look-aheads play beside the heuristics and the given runs. One knows what the base knows, and
+what an environment's ``resample_future`` tells of the futures to expect; the other, a clairvoyant,
+knows the future itself. Neither is a bound: both look one step ahead of one base.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsched.core.environment import Environment
+from jaxsched.core.look_ahead import Knobs, LookAhead, Weights, knobs, look_ahead
+from jaxsched.core.policies import Policy
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import JobTable
+from jaxsched.results.comparison import Contest, Learned, compare, policy_entry
+from jaxsched.results.statistics import Interval, paired_difference
+from jaxsched.systems.base import Played, System
+from jaxsched.systems.parts import Heuristic
+from jaxsched.types import DiscreteSpec, PyTree
+
+REDRAWN, CLAIRVOYANT = "look_ahead", "clairvoyant"
+EPISODES_AT_ONCE = 20
+SHOWN = ("avg_jct", "makespan")
+"""Metrics of the table beside the primary one."""
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How far the look-aheads look; see ``LookAhead`` and ``Knobs``.
+
+    Attributes:
+      futures: redrawn futures; 0: only the clairvoyant plays.
+      alternatives: candidates of a decision; None: all legal actions.
+      horizon_s: how far is played on; None: the system's own.
+      margin: standard errors that a gain over redrawn futures must exceed.
+      discount_s: rewards ``t`` seconds later count ``exp(-t / discount_s)``.
+    """
+
+    futures: int = 8
+    alternatives: int | None = None
+    horizon_s: float | None = None
+    margin: float = 2.0
+    discount_s: float = float("inf")
+
+    def sizes(self, futures: int) -> LookAhead:
+        """What is compiled, for so many futures."""
+        return LookAhead(futures=futures, alternatives=self.alternatives)
+
+    def knobs(self, system: System) -> Knobs:
+        """What is not."""
+        horizon = system.planning_horizon_s if self.horizon_s is None else self.horizon_s
+        return knobs(horizon_s=horizon, margin=self.margin, discount_s=self.discount_s)
+
+
+def find_base(
+    contest: Contest, base: str | Learned, environment: Environment
+) -> tuple[str, Heuristic]:
+    """Name, environment, policy and weights of what is looked ahead from.
+
+    Args:
+      contest: the system, its options and the episodes.
+      base: name of a heuristic, or a trained policy (the first seed of which plays).
+      environment: cluster of the heuristics.
+
+    Raises:
+      JaxschedError: its actions are not one choice of several.
+    """
+    system = contest.system
+    if isinstance(base, Learned):
+        name, most = (
+            base.name,
+            Heuristic(
+                base.env,
+                system.network_policy(base.env, base.network, base.name, base.play),
+                base.weights[0],
+            ),
+        )
+    else:
+        jobs = max(len(table) for table in contest.tables)
+        name, most = base, system.heuristic(base, environment, jobs, contest.options)
+    if not isinstance(most.env.action_spec(None), DiscreteSpec):
+        raise JaxschedError(
+            f"{system.name}: {name} does not choose one action of several; accepted: a base that "
+            "does, such as the folder of a trained policy"
+        )
+    return name, most
+
+
+def measure(
+    contest: Contest,
+    names: Sequence[str],
+    learned: Sequence[Learned],
+    base: str | Learned | None,
+    settings: Settings,
+    *,
+    environment: Environment,
+    on_progress: Progress = lambda words: None,
+) -> dict[str, Any]:
+    """Play heuristics, runs and both look-aheads on the same episodes.
+
+    Args:
+      contest: what is compared on what.
+      names: heuristics.
+      learned: trained policies, with the base if it is one.
+      base: what the look-aheads improve on; None: the heuristic with the best mean of the primary
+        metric on these episodes.
+      settings: of the look-aheads.
+      environment: cluster of the heuristics.
+      on_progress: called with what is played next.
+
+    Returns:
+      A comparison as ``jaxsched.report.schema`` describes it, and under ``headroom`` the base, the
+      settings, what each policy knows, and the rows of the table.
+
+    Raises:
+      JaxschedError: nothing can be looked ahead from this base.
+    """
+    system = contest.system
+    for futures in {settings.futures, 0}:
+        settings.sizes(futures)  # refuse bad sizes and knobs before any work
+    values = settings.knobs(system)
+    if base is not None:
+        find_base(contest, base, environment)
+    if isinstance(base, str) and base not in names:
+        names = [*names, base]
+    result = compare(contest, names, learned, environment=environment, on_policy=on_progress)
+    if base is None:
+        base = _best(result, system.primary_metric, "baseline", "reference")
+    name, player = find_base(contest, base, environment)
+    planner = system.planning_environment(player.env)
+    plays = [(REDRAWN, settings.futures)] if settings.futures and planner.redraws_futures else []
+    seconds = {}
+    for label, futures in [*plays, (CLAIRVOYANT, 0)]:
+        policy = look_ahead(planner, player.policy, settings.sizes(futures), label)
+        weights, begin = Weights(player.weights, values), perf_counter()
+        played = _play(system, planner, policy, contest.tables, weights, on_progress)
+        seconds[label] = perf_counter() - begin
+        note = f"look-ahead from {name}, " + ("redrawn futures" if futures else "the true future")
+        result["policies"].append(policy_entry(system, label, "reference", note, [played]))
+    result["headroom"] = {
+        "base": name,
+        "settings": {k: _number(v) for k, v in asdict(settings).items()}
+        | {"horizon_s": _number(float(values.horizon_s))},
+        "wall_s": seconds,
+        "rows": _rows(result, name, player.policy, learned),
+    }
+    return result
+
+
+def _play(
+    system: System,
+    env: Environment,
+    policy: Policy,
+    tables: Sequence[JobTable],
+    weights: PyTree,
+    on_progress: Progress,
+) -> Played:
+    """All episodes, a few at a time; of one size, so that they share a program."""
+    chunks = -(-len(tables) // EPISODES_AT_ONCE)
+    size = -(-len(tables) // chunks)
+    parts = []
+    for chunk in range(chunks):
+        on_progress(f"{policy.name}: episode {chunk * size + 1} of {len(tables)}")
+        chosen = [tables[place % len(tables)] for place in range(chunk * size, (chunk + 1) * size)]
+        key = jax.random.key(chunk)
+        parts.append(system.play(env, policy, system.params(env, chosen), weights, key=key).metrics)
+    metrics = {
+        metric: np.concatenate([part[metric] for part in parts])[: len(tables)]
+        for metric in system.metrics
+    }
+    return Played(metrics, {}, [])
+
+
+def _best(result: Mapping[str, Any], metric: str, *kinds: str) -> str:
+    """The heuristic of these kinds with the best mean of a metric, empty if there is none."""
+    sign = -1.0 if result["metrics"][metric]["better"] == "lower" else 1.0
+    means = {
+        entry["name"]: sign * float(np.mean(entry["metrics"][metric]))
+        for entry in result["policies"]
+        if entry["kind"] in kinds and entry["name"] not in (REDRAWN, CLAIRVOYANT)
+    }
+    return max(means, key=means.__getitem__, default="")
+
+
+def _rows(
+    result: Mapping[str, Any], base: str, policy: Policy, learned: Sequence[Learned]
+) -> list[dict[str, Any]]:
+    """The table: who, what it knows, and per metric the mean and the difference to the base."""
+    entries = {entry["name"]: entry["metrics"] for entry in result["policies"]}
+    primary = result["primary"]
+    metrics = [primary, *(m for m in SHOWN if m in result["metrics"] and m != primary)]
+
+    def cells(name_of: Callable[[str], str]) -> dict[str, Any]:
+        found = {}
+        for metric in metrics:
+            name = name_of(metric)
+            mine, theirs = entries[name][metric], entries[base][metric]
+            difference = None if name == base else _shown(paired_difference(mine, theirs))
+            found[metric] = {"policy": name, "mean": float(np.mean(mine)), "difference": difference}
+        return found
+
+    state, seen = "state", "observation"
+    rows: list[tuple[str, str, Callable[[str], str]]] = []
+    if _best(result, primary, "baseline"):
+        rows.append(("best baseline", state, lambda metric: _best(result, metric, "baseline")))
+    reference = _best(result, primary, "reference")
+    if reference and reference != base:
+        rows.append((reference, state, lambda _: reference))
+    rows.append((base, state if policy.privileged else seen, lambda _: base))
+    names = [run.name for run in learned if run.name != base]
+    rows += [(name, seen, lambda _, name=name: name) for name in names]  # type: ignore[misc]
+    looks = {REDRAWN: "state, odds", CLAIRVOYANT: "state, future"}
+    rows += [
+        (name, knows, lambda _, name=name: name)  # type: ignore[misc]
+        for name, knows in looks.items()
+        if name in entries
+    ]
+    return [{"row": row, "knows": knows, "metrics": cells(of)} for row, knows, of in rows]
+
+
+def _shown(interval: Interval) -> dict[str, float]:
+    return {"estimate": interval.estimate, "low": interval.low, "high": interval.high}
+
+
+def _number(value: Any) -> Any:
+    """A number as JSON takes it: none for infinity."""
+    return None if value == float("inf") else value
