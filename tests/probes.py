@@ -237,7 +237,7 @@ class WagerParams(NamedTuple):
 
 @dataclass(frozen=True)
 class Wager(Environment):
-    """Take a sure sum now (action 0), or wait (1) for a prize that nobody can know; 2 earns nothing.
+    """Take a sure sum now (action 0), wait (1) for a prize that nobody can know, or leave (2).
 
     The state is the stage (0, waiting, ended) and the episode. Redrawn futures draw the prize from
     those of all episodes. Who waits earns the mean prize, a clairvoyant the mean of the larger sum.

@@ -14,7 +14,7 @@ from jaxsched.envs.dl2.cluster import KINDS, Cluster, cluster_of
 from jaxsched.envs.dl2.dynamics import ClusterState, Increment, Rules, SlotReport
 from jaxsched.envs.dl2.parameters import SLOT_SECONDS, Params, SpeedMode, build_params
 from jaxsched.envs.dl2.start_bundles import first_with_bundles, open_with_bundles
-from jaxsched.envs.dl2.tables import NEVER, NUM_MODELS, whole
+from jaxsched.envs.dl2.tables import NEVER, NUM_MODELS, redrawn, whole
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, PyTree, TimeStep
@@ -246,6 +246,16 @@ class DL2(Environment):
         after = after._replace(rows=rows)
         invalid = playing & ~increment.placed & (action != KINDS * self.window)
         return after, self._timestep(state, after, params, increment, invalid, report, playing)
+
+    def resample_future(
+        self, key: PRNGKey, state: ClusterState, params: Params
+    ) -> tuple[ClusterState, Params]:
+        """Later arrivals, errors of the estimated epochs, and speed factors; see ``tables``."""
+        jobs = redrawn(
+            key, params.jobs, state.episode, state.slot, state.progress, self.slot_seconds
+        )
+        alone = params._replace(jobs=jobs, draw=jnp.array([0, 1], jnp.int32))
+        return state._replace(episode=jnp.int32(0)), alone
 
     def _timestep(
         self,
