@@ -169,12 +169,16 @@ def _plain(text: str) -> str:
 
 def _caption(result: dict[str, Any]) -> str:
     settings, episodes = result["headroom"]["settings"], result["episodes"]
-    tried = settings["alternatives"]
-    horizon = settings["horizon_s"]
+    horizon, rivals = settings["horizon_s"], result["headroom"]["rivals"]
+    tried = "all legal actions"
+    if settings["alternatives"] is not None:
+        tried = f"{settings['alternatives']} actions"
+    if rivals:
+        tried = f"what {', '.join(rivals)} would do"
     return (
         f"Means over {episodes['count']} episodes ({episodes['source']}); paired differences with "
         f"95 % bootstrap intervals over the episodes. Look-ahead tries "
-        f"{'all legal actions' if tried is None else f'{tried} actions'} and plays on "
+        f"{tried} and plays on "
         f"{'to the end' if horizon is None else f'for {horizon:g} s'}, over "
         f"{settings['futures']} redrawn futures (margin {settings['margin']:g} standard errors) or "
         "on the true one. The clairvoyant knows what no policy can; neither is a bound."

@@ -101,16 +101,28 @@ class Weights(NamedTuple):
 class Candidates(NamedTuple):
     """The actions of one decision that are tried."""
 
-    action: Array  # int32 [C]
+    action: PyTree  # leaves [C, ...]
     legal: Array  # bool [C], the base's own always
 
 
+class Memory(NamedTuple):
+    """What the policies remember, each as if its own actions had been taken."""
+
+    base: PyTree
+    rivals: tuple[PyTree, ...]
+
+
 @cache
-def look_ahead(env: Environment, base: Policy, config: LookAhead, name: str) -> Policy:
+def look_ahead(
+    env: Environment,
+    base: Policy,
+    config: LookAhead,
+    name: str,
+    rivals: tuple[Policy, ...] = (),
+) -> Policy:
     """The policy that improves on ``base`` by one step of look-ahead; weights are ``Weights``.
 
-    The same object at each call with equal arguments. Its memory is the base's, which moves on as
-    if the base's own action had been taken.
+    The same object at each call with equal arguments.
 
     Args:
       env: what the copies are played in; its rewards are what counts. Its states must be those of
@@ -118,18 +130,32 @@ def look_ahead(env: Environment, base: Policy, config: LookAhead, name: str) -> 
       base: plays on after the first step; may draw, remember, have weights and be privileged.
       config: sizes.
       name: what tables and figures call the policy.
+      rivals: policies without weights, whose actions are the candidates beside the base's. For
+        actions that are too many to try, or no choice of several; ``config.alternatives`` has no
+        effect then.
 
     Raises:
-      JaxschedError: futures are to be redrawn and ``env`` cannot, or an action is not one choice
-        of several.
+      JaxschedError: futures are to be redrawn and ``env`` cannot, or there are no rivals and an
+        action is not one choice of several.
     """
     if config.futures and not env.redraws_futures:
         raise JaxschedError(f"{env.name}: does not redraw futures; accepted: the true future")
 
-    def act(weights: Weights, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
+    def init(params: Any) -> Memory:
+        return Memory(base.init(params), tuple(rival.init(params) for rival in rivals))
+
+    def act(weights: Weights, memory: Memory, view: View, key: PRNGKey) -> tuple[PyTree, Memory]:
         base_key, pick_key, future_key = jax.random.split(key, 3)
-        own, after = base.act(weights.base, memory, view, base_key)
-        tried = _candidates(env, config, view, own, pick_key)
+        own, after = base.act(weights.base, memory.base, view, base_key)
+        if rivals:
+            acted = [
+                rival.act((), mine, view, pick_key)
+                for rival, mine in zip(rivals, memory.rivals, strict=True)
+            ]
+            tried = _proposed(env, view, own, [action for action, _ in acted])
+            memory = memory._replace(rivals=tuple(later for _, later in acted))
+        else:
+            tried = _choices(env, config, view, own, pick_key)
 
         def returns(key: PRNGKey) -> Array:
             redraw_key, play_key = jax.random.split(key)
@@ -140,12 +166,24 @@ def look_ahead(env: Environment, base: Policy, config: LookAhead, name: str) -> 
 
         values = jax.vmap(returns)(jax.random.split(future_key, max(config.futures, 1)))
         chosen = _best(values, tried.legal, weights.knobs.margin)
-        return tried.action[chosen], after
+        action = jax.tree.map(lambda each: each[chosen], tried.action)
+        return action, memory._replace(base=after)
 
-    return Policy(name, base.init, act, privileged=True)
+    return Policy(name, init, act, privileged=True)
 
 
-def _candidates(
+def _proposed(env: Environment, view: View, own: PyTree, others: list[PyTree]) -> Candidates:
+    """The base's own action, then those of its rivals."""
+    action = jax.tree.map(
+        lambda first, *rest: jnp.stack([first, *(jnp.asarray(x, first.dtype) for x in rest)]),
+        jax.tree.map(jnp.asarray, own),
+        *others,
+    )
+    legal = jnp.broadcast_to(env.decides(view.state), len(others))
+    return Candidates(action, jnp.concatenate([jnp.ones(1, bool), legal]))
+
+
+def _choices(
     env: Environment, config: LookAhead, view: View, own: Array, key: PRNGKey
 ) -> Candidates:
     """The base's own action, then the others: all in order, or some drawn."""
@@ -192,7 +230,7 @@ def _returns(
     bound = env.max_steps(params) if config.max_steps is None else config.max_steps
     horizon, _, discount = weights.knobs
 
-    def move(play: _Play, action: Array, memory: PyTree, key: PRNGKey) -> _Play:
+    def move(play: _Play, action: PyTree, memory: PyTree, key: PRNGKey) -> _Play:
         after, timestep = env.step(key, play.state, action, params)
         time = play.time + timestep.elapsed.astype(jnp.float32)
         beyond = time > horizon
@@ -221,7 +259,7 @@ def _returns(
     def going(carry: tuple[Array, _Play]) -> Array:
         return (carry[0] < bound) & any_of_copies(~jnp.all(carry[1].over))
 
-    def first(action: Array, legal: Array) -> _Play:
+    def first(action: PyTree, legal: Array) -> _Play:
         zero = jnp.float32(0)
         idle = ~legal | ~jnp.any(tried.legal[1:])  # with one candidate there is nothing to compare
         return move(_Play(state, memory, zero, zero, idle), action, memory, key)

@@ -8,7 +8,7 @@ knows the future itself. Neither is a bound: both look one step ahead of one bas
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -59,38 +59,61 @@ class Settings:
         return knobs(horizon_s=horizon, margin=self.margin, discount_s=self.discount_s)
 
 
+class Base(NamedTuple):
+    """What is looked ahead from.
+
+    Attributes:
+      name: of the policy.
+      player: environment, policy and weights.
+      rivals: heuristics of the same environment, whose actions are tried where an action is not
+        one choice of several; none where it is.
+    """
+
+    name: str
+    player: Heuristic
+    rivals: dict[str, Policy]
+
+
 def find_base(
-    contest: Contest, base: str | Learned, environment: Environment
-) -> tuple[str, Heuristic]:
-    """Name, environment, policy and weights of what is looked ahead from.
+    contest: Contest, base: str | Learned, environment: Environment, names: Sequence[str]
+) -> Base:
+    """What the look-aheads improve on.
 
     Args:
       contest: the system, its options and the episodes.
       base: name of a heuristic, or a trained policy (the first seed of which plays).
       environment: cluster of the heuristics.
+      names: heuristics that may be rivals.
 
     Raises:
-      JaxschedError: its actions are not one choice of several.
+      JaxschedError: nothing can be tried beside the actions of this base.
     """
-    system = contest.system
+    system, most = contest.system, max(len(table) for table in contest.tables)
+
+    def heuristic(name: str) -> Heuristic:
+        return system.heuristic(name, environment, most, contest.options)
+
     if isinstance(base, Learned):
-        name, most = (
-            base.name,
-            Heuristic(
-                base.env,
-                system.network_policy(base.env, base.network, base.name, base.play),
-                base.weights[0],
-            ),
-        )
+        policy = system.network_policy(base.env, base.network, base.name, base.play)
+        name, player = base.name, Heuristic(base.env, policy, base.weights[0])
     else:
-        jobs = max(len(table) for table in contest.tables)
-        name, most = base, system.heuristic(base, environment, jobs, contest.options)
-    if not isinstance(most.env.action_spec(None), DiscreteSpec):
+        name, player = base, heuristic(base)
+    if isinstance(
+        player.env.action_spec(system.params(player.env, contest.tables[:1])), DiscreteSpec
+    ):
+        return Base(name, player, {})
+    others = {other: heuristic(other) for other in names if other != name}
+    rivals = {
+        other: found.policy
+        for other, found in others.items()
+        if found.env == player.env and not jax.tree.leaves(found.weights)
+    }
+    if not rivals:
         raise JaxschedError(
-            f"{system.name}: {name} does not choose one action of several; accepted: a base that "
-            "does, such as the folder of a trained policy"
+            f"{system.name}: there is nothing to try beside the actions of {name}; accepted: a "
+            "base whose action is one choice of several, or one with other heuristics beside it"
         )
-    return name, most
+    return Base(name, player, rivals)
 
 
 def measure(
@@ -127,18 +150,20 @@ def measure(
         settings.sizes(futures)  # refuse bad sizes and knobs before any work
     values = settings.knobs(system)
     if base is not None:
-        find_base(contest, base, environment)
+        find_base(contest, base, environment, names)  # refuse a bad base, too
     if isinstance(base, str) and base not in names:
         names = [*names, base]
     result = compare(contest, names, learned, environment=environment, on_policy=on_progress)
     if base is None:
         base = _best(result, system.primary_metric, "baseline", "reference")
-    name, player = find_base(contest, base, environment)
+    name, player, rivals = find_base(contest, base, environment, names)
     planner = system.planning_environment(player.env)
     plays = [(REDRAWN, settings.futures)] if settings.futures and planner.redraws_futures else []
     seconds = {}
     for label, futures in [*plays, (CLAIRVOYANT, 0)]:
-        policy = look_ahead(planner, player.policy, settings.sizes(futures), label)
+        policy = look_ahead(
+            planner, player.policy, settings.sizes(futures), label, tuple(rivals.values())
+        )
         weights, begin = Weights(player.weights, values), perf_counter()
         played = _play(system, planner, policy, contest.tables, weights, on_progress)
         seconds[label] = perf_counter() - begin
@@ -146,6 +171,7 @@ def measure(
         result["policies"].append(policy_entry(system, label, "reference", note, [played]))
     result["headroom"] = {
         "base": name,
+        "rivals": list(rivals),
         "settings": {k: _number(v) for k, v in asdict(settings).items()}
         | {"horizon_s": _number(float(values.horizon_s))},
         "wall_s": seconds,

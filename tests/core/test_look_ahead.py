@@ -95,6 +95,22 @@ def test_the_weights_are_the_bases():
     assert returns(wager([2.0]), config, base=LEARNED, weights=takes).tolist() == [2.0]
 
 
+def test_rivals_propose_and_the_base_plays_on():
+    """Only what a rival would do is tried: one leaves, one waits on odd episodes."""
+    leaves = Policy("leaves", no_memory, lambda w, memory, view, key: (jnp.int32(2), memory))
+    odd = Policy(
+        "odd",
+        lambda params: jnp.int32(0),
+        lambda w, memory, view, key: (view.state[1] % 2, memory + 1),
+        privileged=True,
+    )
+    params = wager(np.full(6, 4.0))
+    policy = look_ahead(ENV, TAKES, LookAhead(futures=0), "rivals", (leaves, odd))
+    given = Weights((), knobs())
+    outcome = run_episodes(ENV, policy, NOTHING, params, jnp.arange(6), jax.random.key(0), given)
+    assert outcome.episode_return.tolist() == [1.0, 4.0] * 3
+
+
 def test_nothing_is_played_beyond_the_bound():
     found = returns(wager([4.0]), LookAhead(futures=0, max_steps=1))
     assert found.tolist() == [1.0]  # the prize comes with the second step
