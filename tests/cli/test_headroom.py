@@ -62,7 +62,9 @@ def test_the_table_and_its_values(trace, tmp_path, capsys):
                 expected = {end: getattr(interval, end) for end in ("estimate", "low", "high")}
                 assert cell["difference"] == expected
     effective = {name: row["metrics"]["avg_effectiveness"]["mean"] for name, row in rows.items()}
-    assert effective["clairvoyant"] > effective["strict_sif"] > effective["best baseline"], effective
+    assert effective["clairvoyant"] > effective["strict_sif"] > effective["best baseline"], (
+        effective
+    )
     assert values["look_ahead"]["avg_jct"] != values["strict_sif"]["avg_jct"]
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from jaxsched.core.policies import View, uniform_legal
-from jaxsched.errors import JaxschedError
 from tests.instances import INSTANCES
 
 CASES = [("sched2", "learner"), ("dl2", "paper"), ("chic", "paper"), ("mlfs", "paper")]
@@ -153,10 +152,3 @@ def test_hidden_epochs_are_redrawn_so_that_unfinished_jobs_stay_unfinished(case)
     assert len(np.unique(np.round(shares[:, 1], 5))) == count  # half trained: any is possible
     late = np.unique(np.round(shares[:, 0], 5))
     assert np.allclose(late, np.sort(errors[errors > 0.95]), atol=1e-4)
-
-
-def test_an_environment_without_a_draw_says_so():
-    made = INSTANCES["das"]["paper"]()
-    assert not made.env.redraws_futures
-    with pytest.raises(JaxschedError, match="das: does not redraw futures"):
-        made.env.resample_future(jax.random.key(0), (), made.params)

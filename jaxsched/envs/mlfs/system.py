@@ -80,6 +80,7 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
         "finished",
     )
     own_metrics = rec.OWN_METRICS
+    planning_horizon_s = 3_600.0  # an hour of slots
     workload = WORKLOAD
     policies: Mapping[str, PolicyInfo] = {
         "fair": PolicyInfo("baseline", "least running GPU demand first (TensorFlow)"),

@@ -63,6 +63,7 @@ class Sched2System(System[Sched2, Params, Recipe]):
         "finished",
     )
     own_metrics = rec.OWN_METRICS
+    planning_horizon_s = 40_000.0  # as long as the longest jobs, and two hundred arrivals
     figures = FIGURES
     workload = WORKLOAD
     policies: Mapping[str, PolicyInfo] = {
@@ -81,7 +82,6 @@ class Sched2System(System[Sched2, Params, Recipe]):
     traces = TraceSet("sched2-train-68", "sched2-test-68")
     num_jobs = 1000
     heuristic_options: Mapping[str, Any] = {"window": None, "mode": "skip"}
-    planning_horizon_s = 20_000.0  # some jobs' run times, and a hundred arrivals
 
     def planning_environment(self, env: Environment) -> Environment:
         """With the dense reward, which charges waiting as it happens, and no forced steps."""
