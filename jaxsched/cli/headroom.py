@@ -180,6 +180,7 @@ def _caption(result: dict[str, Any]) -> str:
         f"95 % bootstrap intervals over the episodes. Look-ahead tries "
         f"{tried} and plays on "
         f"{'to the end' if horizon is None else f'for {horizon:g} s'}, over "
-        f"{settings['futures']} redrawn futures (margin {settings['margin']:g} standard errors) or "
-        "on the true one. The clairvoyant knows what no policy can; neither is a bound."
+        f"{settings['futures']} futures that are redrawn from each trace's own jobs and gaps "
+        f"(margin {settings['margin']:g} standard errors) or on the true one. The clairvoyant "
+        "knows what no policy can; neither is a bound."
     )

@@ -5,7 +5,7 @@ what an environment's ``resample_future`` tells of the futures to expect; the ot
 knows the future itself. Neither is a bound: both look one step ahead of one base.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -156,28 +156,39 @@ def measure(
     result = compare(contest, names, learned, environment=environment, on_policy=on_progress)
     if base is None:
         base = _best(result, system.primary_metric, "baseline", "reference")
-    name, player, rivals = find_base(contest, base, environment, names)
-    planner = system.planning_environment(player.env)
-    plays = [(REDRAWN, settings.futures)] if settings.futures and planner.redraws_futures else []
-    seconds = {}
-    for label, futures in [*plays, (CLAIRVOYANT, 0)]:
-        policy = look_ahead(
-            planner, player.policy, settings.sizes(futures), label, tuple(rivals.values())
-        )
-        weights, begin = Weights(player.weights, values), perf_counter()
-        played = _play(system, planner, policy, contest.tables, weights, on_progress)
+    found = find_base(contest, base, environment, names)
+    rows, seconds = {}, {}
+    for label, policy, env, note in _look_aheads(system, settings, found):
+        begin = perf_counter()
+        given = Weights(found.player.weights, values)
+        played = _play(system, env, policy, contest.tables, given, on_progress)
         seconds[label] = perf_counter() - begin
-        note = f"look-ahead from {name}, " + ("redrawn futures" if futures else "the true future")
-        result["policies"].append(policy_entry(system, label, "reference", note, [played]))
+        rows[label] = policy_entry(system, label, "reference", note, [played])
+    result["policies"] += rows.values()
     result["headroom"] = {
-        "base": name,
-        "rivals": list(rivals),
+        "base": found.name,
+        "rivals": list(found.rivals),
         "settings": {k: _number(v) for k, v in asdict(settings).items()}
         | {"horizon_s": _number(float(values.horizon_s))},
         "wall_s": seconds,
-        "rows": _rows(result, name, player.policy, learned),
+        "rows": _rows(result, found, learned),
     }
     return result
+
+
+def _look_aheads(
+    system: System, settings: Settings, base: Base
+) -> Iterator[tuple[str, Policy, Environment, str]]:
+    """Name, policy, environment and one line of each look-ahead."""
+    env = system.planning_environment(base.player.env)
+    rivals = tuple(base.rivals.values())
+    if settings.futures and env.redraws_futures:
+        policy = look_ahead(
+            env, base.player.policy, settings.sizes(settings.futures), REDRAWN, rivals
+        )
+        yield REDRAWN, policy, env, f"look-ahead from {base.name} on redrawn futures"
+    policy = look_ahead(env, base.player.policy, settings.sizes(0), CLAIRVOYANT, rivals)
+    yield CLAIRVOYANT, policy, env, f"look-ahead from {base.name} on the true future"
 
 
 def _play(
@@ -216,21 +227,21 @@ def _best(result: Mapping[str, Any], metric: str, *kinds: str) -> str:
 
 
 def _rows(
-    result: Mapping[str, Any], base: str, policy: Policy, learned: Sequence[Learned]
+    result: Mapping[str, Any], found: Base, learned: Sequence[Learned]
 ) -> list[dict[str, Any]]:
     """The table: who, what it knows, and per metric the mean and the difference to the base."""
     entries = {entry["name"]: entry["metrics"] for entry in result["policies"]}
-    primary = result["primary"]
+    primary, base = result["primary"], found.name
     metrics = [primary, *(m for m in SHOWN if m in result["metrics"] and m != primary)]
 
     def cells(name_of: Callable[[str], str]) -> dict[str, Any]:
-        found = {}
+        shown = {}
         for metric in metrics:
             name = name_of(metric)
             mine, theirs = entries[name][metric], entries[base][metric]
             difference = None if name == base else _shown(paired_difference(mine, theirs))
-            found[metric] = {"policy": name, "mean": float(np.mean(mine)), "difference": difference}
-        return found
+            shown[metric] = {"policy": name, "mean": float(np.mean(mine)), "difference": difference}
+        return shown
 
     state, seen = "state", "observation"
     rows: list[tuple[str, str, Callable[[str], str]]] = []
@@ -239,7 +250,7 @@ def _rows(
     reference = _best(result, primary, "reference")
     if reference and reference != base:
         rows.append((reference, state, lambda _: reference))
-    rows.append((base, state if policy.privileged else seen, lambda _: base))
+    rows.append((base, state if found.player.policy.privileged else seen, lambda _: base))
     names = [run.name for run in learned if run.name != base]
     rows += [(name, seen, lambda _, name=name: name) for name in names]  # type: ignore[misc]
     looks = {REDRAWN: "state, odds", CLAIRVOYANT: "state, future"}
