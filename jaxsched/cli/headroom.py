@@ -132,12 +132,11 @@ def headroom_table(result: dict[str, Any]) -> "Table":
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    table.add_column("policy", no_wrap=True)
-    table.add_column("knows", no_wrap=True)
+    table.add_column("policy\nand what it knows", no_wrap=True)
     for name in found["rows"][0]["metrics"]:
         metric = metrics[name]
-        unit = f" ({metric['unit']})" if metric["unit"] else ""
-        table.add_column(f"{metric['label']}{unit}", justify="right")
+        unit = f"\n({metric['unit']})" if metric["unit"] else ""
+        table.add_column(f"{metric['label']}{unit}", justify="right", no_wrap=True)
         table.add_column("less base", justify="right", no_wrap=True)
     for row in found["rows"]:
         cells = []
@@ -146,7 +145,7 @@ def headroom_table(result: dict[str, Any]) -> "Table":
             mean = _plain(number(cell["mean"], digits))
             named = "" if cell["policy"] == row["row"] else f"\n{cell['policy']}"
             cells += [f"{mean}{named}", _difference(cell["difference"], digits)]
-        table.add_row(row["row"], row["knows"], *cells)
+        table.add_row(f"{row['row']}\n{row['knows']}", *cells)
     return table
 
 
