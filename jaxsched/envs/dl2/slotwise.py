@@ -134,7 +134,7 @@ class DL2Slots(DL2):
         timestep = TimeStep(
             observation=(),
             action_mask=(),
-            reward=jnp.sum(job_reward),
+            reward=self.reward_of(cluster, report, job_reward),
             terminated=dynamics.is_finished(after),
             truncated=dynamics.is_cut(rules, after),
             elapsed=dynamics.seconds_passed(rules, cluster, after, report),

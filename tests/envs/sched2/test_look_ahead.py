@@ -48,7 +48,7 @@ def test_times_stay_below_never_however_rare_the_arrivals():
         "model": [0, 0, 0],
     }
     jobs = build_tables([JobTable(columns)], 2, 4)
-    draw = jax.vmap(redrawn, (0, None, None, None, None))
+    draw = jax.jit(jax.vmap(redrawn, (0, None, None, None, None)))
     keys, one = jax.random.split(jax.random.key(0), 16), jnp.int32(1)
     drawn = draw(keys, jobs, jnp.int32(0), one, one)
     times = np.asarray(drawn.submit_time)[:, 0, :3]
