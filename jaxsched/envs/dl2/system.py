@@ -78,7 +78,6 @@ class DL2System(System[DL2, Params, Recipe]):
         "finished",
     )
     own_metrics = rec.OWN_METRICS
-    planning_horizon_s = 12_000.0  # ten slots
     workload = WORKLOAD
     policies: Mapping[str, PolicyInfo] = {
         "drf": PolicyInfo("baseline", "dominant resource fairness"),
