@@ -227,6 +227,76 @@ def grouped_pay():
     return GroupedParams(jnp.array([0.0, 1.0, 9.0]), jnp.float32(60.0))
 
 
+class WagerParams(NamedTuple):
+    """What a :class:`Wager` pays."""
+
+    prize: jax.Array  # float32 [E], what waiting brings in each episode
+    sure: jax.Array  # float32, what taking brings
+    elapsed_s: jax.Array  # float32, time until the prize
+
+
+@dataclass(frozen=True)
+class Wager(Environment):
+    """Take a sure sum now (action 0), wait (1) for a prize that nobody can know, or leave (2).
+
+    The state is the stage (0, waiting, ended) and the episode. Redrawn futures draw the prize from
+    those of all episodes. Who waits earns the mean prize, a clairvoyant the mean of the larger sum.
+    """
+
+    name = "wager"
+    behaviour_version = 1
+
+    def reset(self, key, params, episode=None):
+        """Nothing is taken."""
+        episode = jnp.int32(0) if episode is None else episode
+        state = (jnp.int32(0), episode)
+        return state, self._report(state, jnp.float32(0), jnp.float32(0), params)
+
+    def step(self, key, state, action, params):
+        """Take, wait, or be paid."""
+        stage, episode = state
+        reward = jnp.where((stage == 0) & (action == 0), params.sure, 0.0)
+        reward = jnp.where(stage == 1, params.prize[episode], reward)
+        elapsed = jnp.where(stage == 1, params.elapsed_s, 0.0)
+        after = (jnp.where((stage == 0) & (action == 1), 1, 2), episode)
+        return after, self._report(after, reward, elapsed, params)
+
+    def resample_future(self, key, state, params):
+        """Draw the prize of a waiting or undecided episode."""
+        prize = jax.random.choice(key, params.prize)
+        return (state[0], jnp.int32(0)), params._replace(prize=prize[None])
+
+    def _report(self, state, reward, elapsed, params):
+        observation, mask = self.observe(state, params)
+        ended = state[0] == 2
+        return TimeStep(observation, mask, reward, ended, jnp.bool_(False), elapsed, metrics=())
+
+    def observe(self, state, params):
+        """The stage, one-hot."""
+        return jax.nn.one_hot(state[0], 3), jnp.ones(NUM_ACTIONS, bool)
+
+    def num_episodes(self, params):
+        """One per prize."""
+        return params.prize.shape[0]
+
+    def max_steps(self, params):
+        """Wait and be paid."""
+        return 2
+
+    def observation_spec(self, params):
+        """One-hot."""
+        return ArraySpec((3,))
+
+    def action_spec(self, params):
+        """Numbered actions."""
+        return DiscreteSpec(NUM_ACTIONS)
+
+
+def wager(prize, sure=1.0, elapsed_s=100.0):
+    """Parameters of a :class:`Wager`."""
+    return WagerParams(jnp.asarray(prize, jnp.float32), jnp.float32(sure), jnp.float32(elapsed_s))
+
+
 class DialParams(NamedTuple):
     """What a :class:`Dial` wants and pays."""
 

@@ -8,6 +8,7 @@ import typer
 from jaxsched.cli.bench import bench
 from jaxsched.cli.compare import compare, evaluate
 from jaxsched.cli.export import export
+from jaxsched.cli.headroom import headroom
 from jaxsched.cli.listing import list_all
 from jaxsched.cli.replay import replay
 from jaxsched.cli.simulate import simulate
@@ -21,6 +22,7 @@ COMMANDS: dict[str, Command] = {
     "bench": bench,
     "evaluate": evaluate,
     "compare": compare,
+    "headroom": headroom,
     "export": export,
     "list": list_all,
     "simulate": simulate,

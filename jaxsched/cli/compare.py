@@ -31,6 +31,7 @@ from jaxsched.errors import JaxschedError
 
 if TYPE_CHECKING:
     from jaxsched.cli.episodes import Episodes
+    from jaxsched.results.comparison import Contest, Learned
 
 Preset = Annotated[
     str | None, typer.Option(help="Take cluster and test traces of this preset; the system's own.")
@@ -49,6 +50,24 @@ class Players(NamedTuple):
 
     heuristics: list[str] | None
     checkpoints: list[Path]
+
+
+class Prepared(NamedTuple):
+    """All that a comparison needs.
+
+    Attributes:
+      contest: what is compared on what.
+      names: heuristics.
+      learned: trained policies.
+      environment: cluster of the heuristics.
+      summary: what an import of the trace dropped or changed; empty if nothing was.
+    """
+
+    contest: "Contest"
+    names: list[str]
+    learned: list["Learned"]
+    environment: Any
+    summary: str
 
 
 def evaluate(
@@ -78,7 +97,7 @@ def evaluate(
     players = Players([policy], [])
     if policy == "all":
         players = Players(None, [])
-    elif _is_path(policy, system):
+    elif is_path(policy, system):
         players = Players([], [Path(policy)])
     _run(
         context,
@@ -132,7 +151,12 @@ def compare(
     _run(context, system, preset, players, trace, options, chosen, files)
 
 
-def _is_path(policy: str, system: str) -> bool:
+def is_path(policy: str, system: str) -> bool:
+    """Whether a policy is given by its folder, not by its name.
+
+    Raises:
+      JaxschedError: it is neither.
+    """
     from jaxsched.systems import registry
 
     known = registry.get(system).policies
@@ -156,15 +180,50 @@ def _run(
     chosen: dict[str, Any],
     files: Files,
 ) -> None:
-    from jaxsched.cli.episodes import resolve
     from jaxsched.report import check, write_html
     from jaxsched.results import comparison
-    from jaxsched.runs import saved_policies
-    from jaxsched.systems import registry
 
     for path in files:
         if path is not None:
             check_writable(path)
+    prepared = prepare(context, system_name, preset, players, trace, options, chosen)
+    out = console()
+    if prepared.summary:
+        out.print(prepared.summary, highlight=False)
+    with out.status("playing") as status:
+        result = comparison.compare(
+            prepared.contest,
+            prepared.names,
+            prepared.learned,
+            environment=prepared.environment,
+            on_policy=lambda name: status.update(f"playing {name}"),
+        )
+    print_comparison(result, out)
+    if files.json is not None:
+        out.print(f"values written to {write_json(files.json, result)}", highlight=False)
+    if files.html is not None:
+        out.print(f"report written to {write_html(check(result), files.html)}", highlight=False)
+
+
+def prepare(
+    context: typer.Context,
+    system_name: str,
+    preset: str | None,
+    players: Players,
+    trace: str | None,
+    options: TraceOptions,
+    chosen: dict[str, Any],
+) -> Prepared:
+    """Find everything that a comparison needs.
+
+    Raises:
+      JaxschedError: a name, a trace or a folder is refused.
+    """
+    from jaxsched.cli.episodes import resolve
+    from jaxsched.results import comparison
+    from jaxsched.runs import saved_policies
+    from jaxsched.systems import registry
+
     system = registry.get(system_name)
     environment, traces = system.environment(), system.traces
     if preset is not None:
@@ -192,22 +251,7 @@ def _run(
         facts=facts_of(system, environment, episodes, chosen),
         command=as_typed(context, without=("json_file", "html")),
     )
-    out = console()
-    if episodes.summary:
-        out.print(episodes.summary, highlight=False)
-    with out.status("playing") as status:
-        result = comparison.compare(
-            contest,
-            names,
-            learned,
-            environment=environment,
-            on_policy=lambda name: status.update(f"playing {name}"),
-        )
-    print_comparison(result, out)
-    if files.json is not None:
-        out.print(f"values written to {write_json(files.json, result)}", highlight=False)
-    if files.html is not None:
-        out.print(f"report written to {write_html(check(result), files.html)}", highlight=False)
+    return Prepared(contest, names, learned, environment, episodes.summary)
 
 
 def facts_of(

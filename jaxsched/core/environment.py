@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import apply_if, select
 from jaxsched.types import Array, PRNGKey, PyTree, Specs, TimeStep
 
@@ -51,6 +52,31 @@ class Environment(ABC):
         """
         del state
         return jnp.bool_(True)
+
+    def resample_future(self, key: PRNGKey, state: PyTree, params: PyTree) -> tuple[PyTree, PyTree]:
+        """Draw anew what a policy cannot know in ``state``, as it could expect it.
+
+        What has happened stays: jobs that were submitted, and where they stand. Jobs that are
+        still to come, and what the system hides of the others, are drawn with ``key``.
+
+        Args:
+          key: of the draw.
+          state: a state of the episode.
+          params: environment parameters.
+
+        Returns:
+          The state, and parameters of one episode, number 0, that go with it.
+
+        Raises:
+          JaxschedError: the environment has no such draw (``redraws_futures`` tells).
+        """
+        del key, state, params
+        raise JaxschedError(f"{self.name}: does not redraw futures")
+
+    @property
+    def redraws_futures(self) -> bool:
+        """Whether the environment has a ``resample_future`` of its own."""
+        return type(self).resample_future is not Environment.resample_future
 
     @abstractmethod
     def num_episodes(self, params: PyTree) -> int:

@@ -54,6 +54,15 @@ def _(axis_size: int, batched: Any, number: Array) -> tuple[Array, bool]:
     return largest_of_copies(jnp.max(number)), False
 
 
+def any_of_copies(condition: Array) -> Array:
+    """The bool scalar itself; vectorised, whether it holds for any copy, one answer for all.
+
+    For loops that go on until all copies are done: as their condition no axis of copies splits it,
+    and no copy's numbers need to be held back while others go on.
+    """
+    return largest_of_copies(condition.astype(jnp.int32)) > 0
+
+
 def _gated(where: Callable[..., PyTree]) -> Callable[..., PyTree]:
     """``where(condition, tree, given)`` behind a condition that no axis of copies splits."""
 

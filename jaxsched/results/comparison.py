@@ -81,12 +81,12 @@ def compare(
         info = system.policies[name]
         played = play()
         panels[name] = played.schedule
-        entries.append(_entry(system, name, info.kind, info.description, [played]))
+        entries.append(policy_entry(system, name, info.kind, info.description, [played]))
     for policy in learned:
         on_policy(policy.name)
         runs = _play_learned(contest, policy)
         panels[policy.name] = runs[0].schedule
-        entries.append(_entry(system, policy.name, "learned", policy.note, runs))
+        entries.append(policy_entry(system, policy.name, "learned", policy.note, runs))
     result: dict[str, Any] = {
         "system": system.name,
         "title": system.title,
@@ -152,7 +152,9 @@ def _play(contest: Contest, env: Environment, policy: Policy, weights: PyTree) -
     return contest.system.play(env, policy, params, weights, schedule=(contest.gantt_episode,))
 
 
-def _entry(system: System, name: str, kind: str, note: str, runs: list[Played]) -> dict[str, Any]:
+def policy_entry(
+    system: System, name: str, kind: str, note: str, runs: list[Played]
+) -> dict[str, Any]:
     """A policy's values; one list per seed where there are several."""
     values = {metric: [run.metrics[metric].tolist() for run in runs] for metric in system.metrics}
     if len(runs) == 1:

@@ -77,6 +77,7 @@ class System(ABC, Generic[E, P, R]):
       unfinished_score: of a job, where episodes may be cut.
       heuristic_options: option of the heuristics -> its default.
       figures: what a report draws beside the usual bars.
+      planning_horizon_s: how far look-ahead policies play on, unless told otherwise.
     """
 
     name: str
@@ -95,6 +96,7 @@ class System(ABC, Generic[E, P, R]):
     unfinished_score: float | None = None
     heuristic_options: Mapping[str, Any] = {}
     figures: Figures = Figures()
+    planning_horizon_s: float = float("inf")
 
     @property
     def behaviour_version(self) -> int:
@@ -150,6 +152,13 @@ class System(ABC, Generic[E, P, R]):
         """The static options of an environment, JSON-able."""
         options = {name: getattr(env, name) for name in _option_names(self.environment_type)}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
+
+    def planning_environment(self, env: Environment) -> Environment:
+        """``env`` with the reward that a look-ahead adds up; here ``env`` itself.
+
+        States are the same, and so are schedules.
+        """
+        return env
 
     def params(self, env: E, tables: Sequence[JobTable]) -> P:
         """Environment parameters for these job tables: what the environment's ``params`` makes."""

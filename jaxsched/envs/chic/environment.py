@@ -13,7 +13,7 @@ from jaxsched.elastic.models import CHIC_COEFFICIENTS, RESOURCES
 from jaxsched.envs.chic import dynamics
 from jaxsched.envs.chic.dynamics import Cluster, Row, State, can_train, exists
 from jaxsched.envs.chic.observation import largest_entry, observation_names, observe
-from jaxsched.envs.chic.tables import WORKERS, Params, build_params
+from jaxsched.envs.chic.tables import WORKERS, Params, build_params, redrawn
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
@@ -307,6 +307,12 @@ class Chic(Environment):
             metrics=metrics,
         )
         return following, timestep
+
+    def resample_future(self, key: PRNGKey, state: State, params: Params) -> tuple[State, Params]:
+        """The workloads still to be submitted as a bootstrap of the table's."""
+        jobs = redrawn(key, params.jobs, state.episode, state.submitted, state.time)
+        alone = params._replace(jobs=jobs, draw=jnp.array([0, 1], jnp.int32))
+        return state._replace(episode=jnp.int32(0)), alone
 
     def _allocate(
         self, rows: tuple[Row, ...], fits: list[list[Array]], action: Array, params: Params

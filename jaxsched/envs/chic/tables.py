@@ -8,6 +8,7 @@ no iterations, never submitted.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +19,13 @@ from jaxsched.elastic.resources import find_unfit
 from jaxsched.elastic.speed import speed_table
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import NO_SUBMISSION, JobTable, stack_tables, validate
-from jaxsched.types import Array
+from jaxsched.ops.bootstrap import redraw_arrivals
+from jaxsched.types import Array, PRNGKey
 
 NUM_MODELS = len(CHIC_COEFFICIENTS)
 WORKERS, SERVERS = WORKER_NEEDS[:NUM_MODELS], PS_NEEDS[:NUM_MODELS]
 NO_GAIN_S = 1e-9  # seconds per iteration: an allocation that gains no more is as fast as it gets
+LATEST_DRAWN_S = float(NO_SUBMISSION // 2)  # far from where float32 cannot tell seconds apart
 MODEL_BITS = 2  # low bits of a packed workload
 
 
@@ -201,6 +204,18 @@ def build_tables(
         num_jobs=jnp.asarray(stack.num_jobs),
         at_start=jnp.sum(submit == submit[:, :1], axis=1, dtype=jnp.int32),
     )
+
+
+def redrawn(
+    key: PRNGKey, jobs: JobTables, episode: Array, submitted: Array, time: Array
+) -> JobTables:
+    """The table of an episode alone, its workloads from ``submitted`` on drawn after ``time``."""
+    own = jax.tree.map(lambda column: column[episode], jobs)
+    submit, source = redraw_arrivals(
+        key, own.submit_time, submitted, own.num_jobs, time, LATEST_DRAWN_S
+    )
+    table = own._replace(submit_time=submit, workload=own.workload[source])
+    return jax.tree.map(lambda column: column[None], table)
 
 
 def _checked(table: JobTable, capacity: tuple[int, ...]) -> JobTable:

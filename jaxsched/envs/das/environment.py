@@ -15,6 +15,7 @@ from jaxsched.envs.das.simulator import dynamics, execution, placement, tables
 from jaxsched.envs.das.simulator.cluster import Cluster
 from jaxsched.envs.das.simulator.dynamics import Decision, Rules, Since, State
 from jaxsched.envs.das.simulator.execution import NOBODY
+from jaxsched.envs.das.simulator.futures import redrawn
 from jaxsched.envs.das.simulator.tables import Params, pick
 from jaxsched.envs.das.simulator.window import Draws, as_set, draw_window, window_of
 from jaxsched.errors import JaxschedError
@@ -329,6 +330,10 @@ class DAS(Environment):
             metrics=self._metrics(state, action, started, decision, since),
         )
         return after, timestep
+
+    def resample_future(self, key: PRNGKey, state: State, params: Params) -> tuple[State, Params]:
+        """Later arrivals and the durations of all jobs that have not finished."""
+        return redrawn(key, params, state)
 
     def _advance(self, state: State, params: Params) -> tuple[State, Since]:
         """Events up to the next decision or the end, or as many as a step takes."""

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Play, Policy, uniform_reals
 from jaxsched.envs.das import cases
@@ -65,6 +66,7 @@ class DASSystem(System[DAS, Params, Recipe]):
         "finished",
     )
     own_metrics = rec.OWN_METRICS
+    planning_horizon_s = 20_000.0  # twice a job's usual time in the system
     workload = WORKLOAD
     policies: Mapping[str, PolicyInfo] = {
         "fifo_firstfit": PolicyInfo("baseline", "first come first served, first fit"),
@@ -135,6 +137,11 @@ class DASSystem(System[DAS, Params, Recipe]):
     def init_weights(self, env: DAS, kind: str, params: Any) -> PyTree:
         """Weights of the right structure."""
         return kinds.init_weights(kind, env, jax.random.key(0), env.specs(params))
+
+    def planning_environment(self, env: Environment) -> Environment:
+        """With the dense reward, which charges time in the system and GPUs as they pass."""
+        assert isinstance(env, DAS)
+        return replace(env, reward="dense")
 
     def recorder(self, env: DAS) -> Recorder:
         """Start and finish of each job."""

@@ -1,7 +1,7 @@
 """DL2 as an environment: one increment of one job's tasks per step, or none."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +13,9 @@ from jaxsched.envs.dl2 import observation as obs
 from jaxsched.envs.dl2.cluster import KINDS, Cluster, cluster_of
 from jaxsched.envs.dl2.dynamics import ClusterState, Increment, Rules, SlotReport
 from jaxsched.envs.dl2.parameters import SLOT_SECONDS, Params, SpeedMode, build_params
+from jaxsched.envs.dl2.reward import RewardKind, backlog
 from jaxsched.envs.dl2.start_bundles import first_with_bundles, open_with_bundles
-from jaxsched.envs.dl2.tables import NEVER, NUM_MODELS, whole
+from jaxsched.envs.dl2.tables import NEVER, NUM_MODELS, redrawn, whole
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, PyTree, TimeStep
@@ -68,6 +69,8 @@ class DL2(Environment):
       comm: parameter servers or all-reduce.
       assign_bundle: each slot starts with a bundle for every job (slow).
       bundle_action: one action may place a worker and a PS.
+      reward: ``progress`` (the paper's), or ``backlog``, minus the time that jobs spent in a slot
+        (``reward.py``; not with ``assign_bundle``, whose steps may end several slots).
     """
 
     num_servers: int = 13
@@ -82,6 +85,7 @@ class DL2(Environment):
     comm: Comm = "ps"
     assign_bundle: bool = False
     bundle_action: bool = True
+    reward: RewardKind = "progress"
 
     name = "dl2"
     behaviour_version = 1
@@ -109,6 +113,11 @@ class DL2(Environment):
                 raise JaxschedError(
                     f"dl2: {field} must be true or false, not {getattr(self, field)!r}"
                 )
+        if self.reward not in get_args(RewardKind):
+            known = ", ".join(get_args(RewardKind))
+            raise JaxschedError(f"dl2: reward must be one of {known}, not {self.reward!r}")
+        if self.reward == "backlog" and self.assign_bundle:
+            raise JaxschedError("dl2: reward is 'backlog'; accepted with assign_bundle: progress")
         check_comm(self.comm)
         _ = self.cluster
 
@@ -247,6 +256,22 @@ class DL2(Environment):
         invalid = playing & ~increment.placed & (action != KINDS * self.window)
         return after, self._timestep(state, after, params, increment, invalid, report, playing)
 
+    def resample_future(
+        self, key: PRNGKey, state: ClusterState, params: Params
+    ) -> tuple[ClusterState, Params]:
+        """Later arrivals, errors of the estimated epochs, and speed factors; see ``tables``."""
+        jobs = redrawn(
+            key, params.jobs, state.episode, state.slot, state.progress, self.slot_seconds
+        )
+        alone = params._replace(jobs=jobs, draw=jnp.array([0, 1], jnp.int32))
+        return state._replace(episode=jnp.int32(0)), alone
+
+    def reward_of(self, before: ClusterState, report: SlotReport, job_reward: Array) -> Array:
+        """Of a step from this state, of which ``job_reward`` is each job's progress."""
+        if self.reward == "backlog":
+            return backlog(before, report)
+        return jnp.sum(job_reward)
+
     def _timestep(
         self,
         before: ClusterState,
@@ -262,7 +287,7 @@ class DL2(Environment):
         return TimeStep(
             observation=observation,
             action_mask=mask,
-            reward=jnp.sum(job_reward),
+            reward=self.reward_of(before, report, job_reward),
             terminated=dynamics.is_finished(after),
             truncated=dynamics.is_cut(self.rules, after),
             elapsed=dynamics.seconds_passed(self.rules, before, after, report),

@@ -106,6 +106,13 @@ class DL2Slots(DL2):
         tasks = jnp.where(active, w * ONE_WORKER + p * ONE_PS, 0)
         return self._advance(state, tasks.astype(jnp.int32), params, jnp.any(active))
 
+    def resample_future(  # type: ignore[override]
+        self, key: PRNGKey, state: SlotsState, params: Params
+    ) -> tuple[SlotsState, Params]:
+        """As ``DL2``."""
+        cluster, alone = super().resample_future(key, state.cluster, params)
+        return state._replace(cluster=cluster), alone
+
     def _advance(
         self, state: SlotsState, tasks: Array, params: Params, playing: Array
     ) -> tuple[SlotsState, TimeStep]:
@@ -127,7 +134,7 @@ class DL2Slots(DL2):
         timestep = TimeStep(
             observation=(),
             action_mask=(),
-            reward=jnp.sum(job_reward),
+            reward=self.reward_of(cluster, report, job_reward),
             terminated=dynamics.is_finished(after),
             truncated=dynamics.is_cut(rules, after),
             elapsed=dynamics.seconds_passed(rules, cluster, after, report),

@@ -1,13 +1,14 @@
 """DL2 as the rest of the library sees it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from typing import Any
 
 import jax
 import numpy as np
 
+from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Policy
 from jaxsched.core.training import LoopConfig
@@ -120,6 +121,11 @@ class DL2System(System[DL2, Params, Recipe]):
     def network(self, env: DL2, kind: str) -> Network:
         """The paper's network, the variant that shares weights by row, or other widths."""
         return policy_network(env, kind)
+
+    def planning_environment(self, env: Environment) -> Environment:
+        """With the backlog as the reward, where a step ends one slot at the most."""
+        assert isinstance(env, DL2)
+        return env if env.assign_bundle else replace(env, reward="backlog")
 
     def recorder(self, env: DL2) -> Recorder:
         """Per-job records."""

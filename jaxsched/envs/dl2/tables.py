@@ -6,8 +6,9 @@ them stands for an empty row of the window.
 """
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -18,11 +19,13 @@ from jaxsched.envs.dl2.cluster import Cluster
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import NO_SUBMISSION, JobTable, stack_tables, validate
 from jaxsched.ops import bit_sets as bits
-from jaxsched.types import Array
+from jaxsched.ops.bootstrap import redraw_arrivals
+from jaxsched.types import Array, PRNGKey
 
 NUM_MODELS = len(MODELS)
 NO_MODEL = NUM_MODELS  # of the empty row
 NEVER = 2**18  # a slot after every slot
+ARRIVAL_BIT = 12  # of ``JobTables.info``
 MAX_JOBS = 2**12 - 1  # loops over the words of 32 jobs are unrolled
 
 
@@ -87,7 +90,13 @@ def ps_cpus(info: Array) -> Array:
 
 def arrival(info: Array) -> Array:
     """First slot in which the scheduler sees the job; ``NEVER`` on empty rows."""
-    return info >> 12
+    return info >> ARRIVAL_BIT
+
+
+def first_seen(submit_time: Any, slot_seconds: int) -> Any:
+    """First slot in which the scheduler sees jobs submitted at these times (s)."""
+    xp = submit_time.__array_namespace__()
+    return xp.minimum(-(-submit_time // slot_seconds), NEVER - 1)
 
 
 def usage(needs: Array, w: Array, p: Array) -> tuple[Array, Array, Array]:
@@ -189,9 +198,9 @@ def build_tables(
     submit = padded("submit_time", NO_SUBMISSION).astype(np.int64)
     model = padded("model", NO_MODEL).astype(np.int64)
     known = np.minimum(model, NUM_MODELS - 1)
-    seen = np.where(real, np.minimum(-(-submit // slot_seconds), NEVER - 1), NEVER)
+    seen = np.where(real, first_seen(submit, slot_seconds), NEVER)
     needs = WORKER_NEEDS[known, 0] << 4 | WORKER_NEEDS[known, 1] << 6 | PS_NEEDS[known, 1] << 9
-    info = model | np.where(real, needs, 0) | seen << 12
+    info = model | np.where(real, needs, 0) | seen << ARRIVAL_BIT
     wants = np.concatenate([WORKER_NEEDS, PS_NEEDS[:, 1:]], axis=-1)[known]
     wants = np.where(real, np.sum(wants << 5 * np.arange(5), axis=-1), 0)
     first = seen.min(axis=1)
@@ -218,3 +227,63 @@ def build_tables(
         first_rows=jnp.asarray(rows, jnp.int32),
         num_jobs=jnp.asarray(num_jobs, jnp.int32),
     )
+
+
+def redrawn(
+    key: PRNGKey, jobs: JobTables, episode: Array, slot: Array, progress: Array, slot_seconds: int
+) -> JobTables:
+    """The table of an episode alone, with what cannot be known in a slot drawn anew.
+
+    Jobs seen later than in this slot are a bootstrap of the table's jobs and gaps. How far a
+    job's epochs differ from their estimate is drawn from all jobs of the table; for those that
+    have trained, from the differences that leave them unfinished. Speed factors are moved by a
+    number of slots drawn uniformly.
+
+    Args:
+      key: of the draw.
+      jobs: the stack.
+      episode: which table.
+      slot: the present one.
+      progress: float ``[N]``, epochs that each job has trained.
+      slot_seconds: length of a slot.
+    """
+    own = jax.tree.map(lambda column: column[episode], jobs)
+    arrival_key, epochs_key, factor_key = jax.random.split(key, 3)
+    real = jnp.arange(own.info.shape[0]) < own.num_jobs
+    seen_by_now = (arrival(own.info) <= slot) | (slot < 0)  # all of them at the end
+    known = jnp.sum(real & seen_by_now, dtype=jnp.int32)
+    submit, source = redraw_arrivals(
+        arrival_key, own.submit_time, known, own.num_jobs, slot * slot_seconds, NO_SUBMISSION - 1
+    )
+    seen = jnp.where(real, first_seen(submit, slot_seconds), NEVER)
+    info = own.info[source] & ((1 << ARRIVAL_BIT) - 1) | seen << ARRIVAL_BIT
+    epochs = own.epochs[source]
+    moved = jax.random.randint(factor_key, (), 0, own.factor.shape[0])
+    table = JobTables(
+        submit_time=submit,
+        model=own.model[source],
+        info=info,
+        row=jnp.stack([info, own.row[source, 1]], axis=-1),
+        epochs=epochs,
+        true_epochs=_redrawn_epochs(epochs_key, own, epochs, progress),
+        expected=own.expected[source],
+        factor=jnp.roll(own.factor[:, source], moved, axis=0),
+        first_slot=own.first_slot,
+        first_active=own.first_active,
+        first_rows=own.first_rows,
+        num_jobs=own.num_jobs,
+    )
+    return jax.tree.map(lambda column: column[None], table)
+
+
+def _redrawn_epochs(key: PRNGKey, own: JobTables, epochs: Array, progress: Array) -> Array:
+    """Epochs that jobs with these estimates take, given what they have trained; float ``[N]``."""
+    real = jnp.arange(epochs.shape[0]) < own.num_jobs
+    ratio = jnp.sort(jnp.where(real, own.true_epochs / own.expected, jnp.inf))
+    done = jnp.searchsorted(ratio, progress / own.expected, side="right")
+    share = jax.random.uniform(key, epochs.shape, ratio.dtype)
+    left = jnp.maximum(own.num_jobs - done, 1)
+    chosen = jnp.minimum(done + (share * left).astype(jnp.int32), own.num_jobs - 1)
+    drawn = epochs * ratio[chosen]
+    finished = progress >= own.true_epochs
+    return jnp.where(real & ~finished & (drawn > progress), drawn, own.true_epochs)

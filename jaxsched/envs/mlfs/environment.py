@@ -333,6 +333,11 @@ class MLFS(Environment):
         )
         return after, timestep
 
+    def resample_future(self, key: PRNGKey, state: State, params: Params) -> tuple[State, Params]:
+        """The jobs still to be submitted as a bootstrap of the episode's."""
+        alone = tables.redrawn(key, params, state.episode, state.submitted, state.slot)
+        return state._replace(episode=jnp.int32(0)), alone
+
     def _done(self, state: State, params: Params) -> Array:
         return dynamics.over(params, state) | state.cut
 

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Policy, uniform_legal
 from jaxsched.envs.mlfs import cases
@@ -79,6 +80,7 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
         "finished",
     )
     own_metrics = rec.OWN_METRICS
+    planning_horizon_s = 3_600.0  # an hour of slots
     workload = WORKLOAD
     policies: Mapping[str, PolicyInfo] = {
         "fair": PolicyInfo("baseline", "least running GPU demand first (TensorFlow)"),
@@ -159,6 +161,11 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
     def recorder(self, env: MLFS) -> Recorder:
         """Per-job records and counts."""
         return rec.recorder(env)
+
+    def planning_environment(self, env: Environment) -> Environment:
+        """With the backlog reward: its sum is the mean completion time, in slots."""
+        assert isinstance(env, MLFS)
+        return replace(env, reward="backlog")
 
     def play(
         self,

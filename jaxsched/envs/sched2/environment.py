@@ -12,7 +12,7 @@ from jaxsched.envs.sched2 import observation as obs
 from jaxsched.envs.sched2.dynamics import ClusterState, Start
 from jaxsched.envs.sched2.outlook import outlook, outlook_names
 from jaxsched.envs.sched2.slowdown import SLOWDOWN_TENTHS
-from jaxsched.envs.sched2.tables import NEVER, JobTables, build_tables
+from jaxsched.envs.sched2.tables import NEVER, JobTables, build_tables, redrawn
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.ops.bounds import known_largest
@@ -244,6 +244,14 @@ class Sched2(Environment):
             metrics=self._metrics(state, start, placed, invalid, params),
         )
         return after, timestep
+
+    def resample_future(
+        self, key: PRNGKey, state: ClusterState, params: Params
+    ) -> tuple[ClusterState, Params]:
+        """The jobs still to be submitted as a bootstrap of the table's jobs and gaps."""
+        jobs = redrawn(key, params.jobs, state.episode, state.arrived, state.time)
+        alone = params._replace(jobs=jobs, draw=jnp.array([0, 1], jnp.int32))
+        return state._replace(episode=jnp.int32(0)), alone
 
     def _metrics(
         self,

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
 from jaxsched.envs.sched2 import cases
 from jaxsched.envs.sched2 import records as rec
@@ -63,6 +64,7 @@ class Sched2System(System[Sched2, Params, Recipe]):
         "finished",
     )
     own_metrics = rec.OWN_METRICS
+    planning_horizon_s = 40_000.0  # as long as the longest jobs, and two hundred arrivals
     figures = FIGURES
     workload = WORKLOAD
     policies: Mapping[str, PolicyInfo] = {
@@ -81,6 +83,11 @@ class Sched2System(System[Sched2, Params, Recipe]):
     traces = TraceSet("sched2-train-68", "sched2-test-68")
     num_jobs = 1000
     heuristic_options: Mapping[str, Any] = {"window": None, "mode": "skip"}
+
+    def planning_environment(self, env: Environment) -> Environment:
+        """With the dense reward, which charges waiting as it happens, and no forced steps."""
+        assert isinstance(env, Sched2)
+        return replace(env, auto_advance=True, reward="dense")
 
     def heuristic(
         self, name: str, env: Sched2, num_jobs: int, options: Mapping[str, Any]

@@ -4,8 +4,9 @@ Axes: ``K`` tables, ``n`` jobs (padded), ``L`` locality levels. An episode is an
 stack. Each table ends with one empty row, index ``n``: no GPUs, no run time, never submitted.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -19,7 +20,8 @@ from jaxsched.envs.sched2.slowdown import (
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, stack_tables, validate
 from jaxsched.ops.bisection import count_from
-from jaxsched.types import Array
+from jaxsched.ops.bootstrap import redraw_arrivals
+from jaxsched.types import Array, PRNGKey
 
 NEVER = 2**30 - 1  # a time after every event
 LOW_BITS = 12  # sums of times are kept as (sum of time >> 12, sum of time & 4095)
@@ -121,20 +123,62 @@ def build_tables(
     level = np.minimum(np.arange(NUM_LEVELS), worst[..., None])
     slowdown = np.take_along_axis(SLOWDOWN_TENTHS[model], level, axis=-1)
     times = np.where(real[..., None], run_time(duration[..., None], slowdown), 0)
-    batch_end = np.stack([np.searchsorted(s, s, side="right") for s in submit])
-
-    submitted, low = np.where(real, submit, 0), (1 << LOW_BITS) - 1
-    parts = [gpus, duration >> LOW_BITS, duration & low, submitted >> LOW_BITS, submitted & low]
-    sums = np.zeros((*submit.shape, len(parts)), np.int32)
-    sums[:, 1:] = np.cumsum(np.stack(parts, -1), axis=1)[:, :-1]
+    shown, batch_end, sums = zip(*map(derived, submit, gpus, times, num_jobs), strict=True)
     columns = {
         "submit_time": submit,
         "num_gpus": gpus,
         "model": model,
         "run_time": times,
-        "shown": np.concatenate([times, gpus[..., None], submit[..., None]], axis=-1),
-        "batch_end": np.minimum(batch_end, num_jobs[:, None]),
-        "sums": sums,
+        "shown": np.stack(shown),
+        "batch_end": np.stack(batch_end),
+        "sums": np.stack(sums),
         "num_jobs": num_jobs,
     }
     return JobTables(**{name: jnp.asarray(values, jnp.int32) for name, values in columns.items()})
+
+
+def derived(submit_time: Any, num_gpus: Any, run_time: Any, num_jobs: Any) -> tuple[Any, Any, Any]:
+    """What follows from the columns of one table: ``shown``, ``batch_end`` and ``sums``.
+
+    Args:
+      submit_time: integers ``[n + 1]``, of NumPy or of JAX, as in ``JobTables``.
+      num_gpus: ``[n + 1]``.
+      run_time: ``[n + 1, L]``.
+      num_jobs: scalar.
+
+    Returns:
+      Arrays of the same library.
+    """
+    xp = submit_time.__array_namespace__()
+    shown = xp.concatenate([run_time, num_gpus[:, None], submit_time[:, None]], axis=-1)
+    batch_end = xp.searchsorted(submit_time, submit_time, side="right")
+    real = xp.arange(submit_time.shape[0]) < num_jobs
+    duration, submitted = run_time[:, 0], xp.where(real, submit_time, 0)
+    low = (1 << LOW_BITS) - 1
+    parts = [num_gpus, duration >> LOW_BITS, duration & low, submitted >> LOW_BITS, submitted & low]
+    of_each = xp.stack(parts, axis=-1)
+    sums = xp.concatenate([xp.zeros_like(of_each[:1]), xp.cumsum(of_each, axis=0)[:-1]])
+    return shown, xp.minimum(batch_end, num_jobs), sums
+
+
+def redrawn(
+    key: PRNGKey, jobs: JobTables, episode: Array, arrived: Array, time: Array
+) -> JobTables:
+    """The table of an episode alone, its jobs from ``arrived`` on drawn anew after ``time``."""
+    own = jax.tree.map(lambda column: column[episode], jobs)
+    submit, source = redraw_arrivals(
+        key, own.submit_time, arrived, own.num_jobs, time, latest=NEVER - 1
+    )
+    gpus, run_time = own.num_gpus[source], own.run_time[source]
+    shown, batch_end, sums = derived(submit, gpus, run_time, own.num_jobs)
+    table = JobTables(
+        submit_time=submit,
+        num_gpus=gpus,
+        model=own.model[source],
+        run_time=run_time,
+        shown=shown,
+        batch_end=batch_end.astype(jnp.int32),
+        sums=sums,
+        num_jobs=own.num_jobs,
+    )
+    return jax.tree.map(lambda column: column[None], table)

@@ -15,10 +15,11 @@ from jaxsched.envs.mlfs import jobs as graph
 from jaxsched.envs.mlfs.jobs import MAX_PARTITIONS, MAX_TASKS, TASK_JOBS
 from jaxsched.envs.mlfs.simulator.cluster import FULL, Cluster
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs import JobTable, validate
+from jaxsched.jobs import NO_SUBMISSION, JobTable, validate
 from jaxsched.jobs.columns import to_length
 from jaxsched.ops.bisection import count_from
-from jaxsched.types import Array
+from jaxsched.ops.bootstrap import redraw_arrivals
+from jaxsched.types import Array, PRNGKey
 
 SLOT_S = 60
 NEVER = 2**30
@@ -109,6 +110,7 @@ class Job(NamedTuple):
 
 SCALARS = Job._fields[:-3]
 NUM_SCALARS = len(SCALARS)
+SUBMIT_MIN, DEADLINE_MIN = SCALARS.index("submit_min"), SCALARS.index("deadline_min")
 
 
 class Params(NamedTuple):
@@ -249,6 +251,39 @@ def submitted_by(params: Params, episode: Array, slot: Array, known: Array) -> A
     return count_from(known, params.max_jobs, lambda job: submit_slot(params, episode, job) <= slot)
 
 
+def redrawn(key: PRNGKey, params: Params, episode: Array, submitted: Array, slot: Array) -> Params:
+    """Parameters of an episode alone, its jobs from ``submitted`` on drawn anew after ``slot``.
+
+    They are a bootstrap of the episode's jobs and gaps; each keeps the time to its deadline.
+    """
+    count = params.num_jobs[episode]
+    places = jnp.append(params.places, params.max_jobs)
+    index = _row(params, episode, places, places < count)
+    rows, accuracy = params.rows[index], params.acc_max[index]
+    submit, source = redraw_arrivals(
+        key, params.submit_s[index], submitted, count, slot * SLOT_S, NO_SUBMISSION - 1
+    )
+    jobs = rows[source]
+    times = _times_of(submit)
+    ahead = jobs[:, DEADLINE_MIN] - jobs[:, SUBMIT_MIN]
+    times["deadline_min"] = times["submit_min"] + ahead
+    for name, values in times.items():
+        jobs = jobs.at[:, SCALARS.index(name)].set(values)
+    return params._replace(
+        rows=jobs,
+        acc_max=accuracy[source],
+        submit_s=submit,
+        offset=jnp.zeros(1, jnp.int32),
+        num_jobs=count[None],
+        traffic_mb=params.traffic_mb[episode][None],
+    )
+
+
+def _times_of(submit_time: Any) -> dict[str, Any]:
+    """``submit_slot`` and ``submit_min`` of jobs submitted at these seconds."""
+    return {"submit_slot": -(-submit_time // SLOT_S), "submit_min": submit_time // SLOT_S}
+
+
 def _row(params: Params, episode: Array, job: Array, there: Array) -> Array:
     """Rows of jobs of an episode; nobody's where they are not ``there``."""
     offset = params.offset.at[episode].get(mode="promise_in_bounds")
@@ -285,8 +320,7 @@ def _packed(table: JobTable, cluster: Cluster, comm_rounds: int, slot_offers: in
     replicas, partitions, width = graph.graph_shape(table["model"], table["num_gpus"])
     work, size = (_all_partitions(table, name) for name in ("work", "size"))
     scalars = dict(
-        submit_slot=-(-table["submit_time"] // SLOT_S),
-        submit_min=table["submit_time"] // SLOT_S,
+        **_times_of(table["submit_time"]),
         deadline_min=table["deadline"] // SLOT_S,
         worker_mb=comm_rounds * table["vol_worker"],
         server_mb=comm_rounds * table["vol_ps"],

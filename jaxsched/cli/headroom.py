@@ -1,0 +1,185 @@
+"""``jaxsched headroom``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jaxsched.cli.compare import Players, Preset, is_path, prepare
+from jaxsched.cli.options import (
+    LARGEST,
+    Cut,
+    Format,
+    HeuristicOption,
+    JsonFile,
+    Load,
+    MeanGap,
+    NumJobs,
+    NumTraces,
+    Part,
+    System,
+    Trace,
+    TraceOptions,
+    TraceSeed,
+    heuristic_options,
+    present_name,
+    read_part,
+)
+from jaxsched.cli.output import check_writable, console, write_json
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def headroom(
+    context: typer.Context,
+    system: System,
+    policy: Annotated[
+        str | None,
+        typer.Option(help="Base: a policy, or folder of a trained one; the best heuristic here."),
+    ] = None,
+    checkpoint: Annotated[
+        list[Path] | None, typer.Option(help="Folder of a trained policy to show (repeat).")
+    ] = None,
+    preset: Preset = None,
+    trace: Trace = None,
+    trace_seed: TraceSeed = 0,
+    num_traces: NumTraces = None,
+    num_jobs: NumJobs = None,
+    cut: Cut = False,
+    mean_gap: MeanGap = None,
+    load: Load = None,
+    format: Format = None,
+    part: Part = None,
+    option: HeuristicOption = None,
+    horizon: Annotated[
+        float | None, typer.Option(help="Simulated seconds played on; inf: to the end.")
+    ] = None,
+    futures: Annotated[
+        int, typer.Option(min=0, max=LARGEST, help="Redrawn futures; 0: clairvoyant only.")
+    ] = 8,
+    alternatives: Annotated[
+        int | None,
+        typer.Option(min=2, max=LARGEST, help="Actions tried, the base's own included; all."),
+    ] = None,
+    margin: Annotated[
+        float, typer.Option(help="Standard errors that a gain over redrawn futures must exceed.")
+    ] = 2.0,
+    discount: Annotated[
+        float | None, typer.Option(help="Seconds after which a reward counts 1/e; no discount.")
+    ] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """What look-ahead over a base policy reaches: on redrawn futures, and knowing the future."""
+    options = TraceOptions(
+        trace_seed, num_traces, num_jobs, cut, mean_gap, load, format, read_part(part)
+    )
+    from jaxsched.results.headroom import Settings, measure
+
+    settings = Settings(
+        futures,
+        alternatives,
+        horizon,
+        margin,
+        float("inf") if discount is None else discount,
+    )
+    if json_file is not None:
+        check_writable(json_file)
+    base: Any = None if policy is None else present_name("policy", policy)
+    shown = list(checkpoint or [])
+    trained = base is not None and is_path(base, system)
+    prepared = prepare(
+        context,
+        system,
+        preset,
+        Players(None, [Path(base), *shown] if trained else shown),
+        trace,
+        options,
+        heuristic_options(None, None, option),
+    )
+    out = console()
+    if prepared.summary:
+        out.print(prepared.summary, highlight=False)
+    with out.status("playing") as status:
+        result = measure(
+            prepared.contest,
+            prepared.names,
+            prepared.learned,
+            prepared.learned[0] if trained else base,
+            settings,
+            environment=prepared.environment,
+            on_progress=lambda words: status.update(f"playing {words}"),
+        )
+    out.print(headroom_table(result))
+    if json_file is not None:
+        out.print(f"values written to {write_json(json_file, result)}", highlight=False)
+
+
+def headroom_table(result: dict[str, Any]) -> "Table":
+    """Rows of a head-room measurement, each metric with its paired difference to the base."""
+    from rich import box
+    from rich.table import Table
+
+    from jaxsched.report.summary import number
+
+    found, metrics = result["headroom"], result["metrics"]
+    table = Table(
+        title=f"Head-room from {found['base']}: {result['title']}",
+        caption=_caption(result),
+        caption_justify="left",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("policy\nand what it knows", no_wrap=True)
+    for name in found["rows"][0]["metrics"]:
+        metric = metrics[name]
+        unit = f"\n({metric['unit']})" if metric["unit"] else ""
+        table.add_column(f"{metric['label']}{unit}", justify="right", no_wrap=True)
+        table.add_column("less base", justify="right", no_wrap=True)
+    for row in found["rows"]:
+        cells = []
+        for name, cell in row["metrics"].items():
+            digits = metrics[name]["digits"]
+            mean = _plain(number(cell["mean"], digits))
+            named = "" if cell["policy"] == row["row"] else f"\n{cell['policy']}"
+            cells += [f"{mean}{named}", _difference(cell["difference"], digits)]
+        table.add_row(f"{row['row']}\n{row['knows']}", *cells)
+    return table
+
+
+def _difference(difference: dict[str, float] | None, digits: int) -> str:
+    from jaxsched.report.summary import DASH, number
+
+    if difference is None:
+        return DASH
+    estimate, low, high = (
+        ("+" if difference[end] > 0 else "") + _plain(number(difference[end], digits))
+        for end in ("estimate", "low", "high")
+    )
+    return f"{estimate}\n[{low}, {high}]"
+
+
+def _plain(text: str) -> str:
+    """Terminals draw the narrow space at any width; a plain one keeps the columns aligned."""
+    return text.replace("\u202f", " ")
+
+
+def _caption(result: dict[str, Any]) -> str:
+    settings, episodes = result["headroom"]["settings"], result["episodes"]
+    horizon, rivals = settings["horizon_s"], result["headroom"]["rivals"]
+    tried = "all legal actions"
+    if settings["alternatives"] is not None:
+        tried = f"{settings['alternatives']} actions"
+    if rivals:
+        tried = f"what {', '.join(rivals)} would do"
+    return (
+        f"Means over {episodes['count']} episodes ({episodes['source']}); paired differences with "
+        f"95 % bootstrap intervals over the episodes. Look-ahead tries "
+        f"{tried} and plays on "
+        f"{'to the end' if horizon is None else f'for {horizon:g} s'}, over "
+        f"{settings['futures']} futures that are redrawn from each trace's own jobs and gaps "
+        f"(margin {settings['margin']:g} standard errors) or on the true one. The clairvoyant "
+        "knows what no policy can; neither is a bound."
+    )
