@@ -47,6 +47,7 @@ class Rollout(NamedTuple):
 
     ``next_observation`` and ``next_mask`` describe the state that the step led to, before any
     automatic reset; ``extras`` is what the learner's ``act`` returned beside the action.
+    ``branches`` are for learners that ask for them (``Learner.branching``), leaves ``[B, ...]``.
     """
 
     observation: PyTree
@@ -59,6 +60,7 @@ class Rollout(NamedTuple):
     next_observation: PyTree
     next_mask: PyTree
     extras: PyTree
+    branches: PyTree = ()
 
 
 @dataclass(frozen=True)

@@ -248,7 +248,8 @@ class Wager(Environment):
 
     def reset(self, key, params, episode=None):
         """Nothing is taken."""
-        episode = jnp.int32(0) if episode is None else episode
+        if episode is None:
+            episode = jax.random.randint(key, (), 0, params.prize.shape[0])
         state = (jnp.int32(0), episode)
         return state, self._report(state, jnp.float32(0), jnp.float32(0), params)
 

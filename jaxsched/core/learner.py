@@ -7,6 +7,7 @@ Every algorithm is a function from its settings to a ``Learner``; the training l
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol
 
+from jaxsched.core.look_ahead import Knobs, LookAhead
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
 Metrics = dict[str, Array]
@@ -72,6 +73,21 @@ class Needs(NamedTuple):
     sizes: tuple[Size, ...] = ()
 
 
+class Branching(NamedTuple):
+    """Alternatives that the training loop tries for a learner.
+
+    At the states where a rollout leaves the environments every candidate action is played on a
+    copy, and then the learner's greedy policy (:func:`jaxsched.core.look_ahead.branches`).
+
+    Attributes:
+      config: how many candidates, futures and steps.
+      knobs: ``(learner_state) -> Knobs``, horizon and discount.
+    """
+
+    config: LookAhead
+    knobs: Callable[[Any], Knobs]
+
+
 class Learner(NamedTuple):
     """A learning algorithm as pure functions.
 
@@ -84,6 +100,7 @@ class Learner(NamedTuple):
       policy_params: ``(learner_state) -> params``, the network parameters that evaluators and
         exporters use.
       needs: what the rollouts have to be like.
+      branching: what ``rollout.branches`` are to hold, if anything.
     """
 
     init: InitFn
@@ -91,3 +108,4 @@ class Learner(NamedTuple):
     update: UpdateFn
     policy_params: Callable[[Any], PyTree]
     needs: Needs = Needs()
+    branching: Branching | None = None

@@ -6,6 +6,8 @@ no return is below the base's (policy improvement). Sources: Tesauro and Galperi
 Improvement using Monte-Carlo Search (1996); Bertsekas, Rollout, Policy Iteration, and Distributed
 Reinforcement Learning (2020), chapter 2.
 
+:func:`branches` gives the values of the candidates themselves, for learners.
+
 Axes: ``C`` candidate actions, the base's own first; ``M`` futures.
 """
 
@@ -138,8 +140,7 @@ def look_ahead(
       JaxschedError: futures are to be redrawn and ``env`` cannot, or there are no rivals and an
         action is not one choice of several.
     """
-    if config.futures and not env.redraws_futures:
-        raise JaxschedError(f"{env.name}: does not redraw futures; accepted: the true future")
+    _check_redraws(env, config)
 
     def init(params: Any) -> Memory:
         return Memory(base.init(params), tuple(rival.init(params) for rival in rivals))
@@ -157,19 +158,88 @@ def look_ahead(
         else:
             tried = _choices(env, config, view, own, pick_key)
 
-        def returns(key: PRNGKey) -> Array:
-            redraw_key, play_key = jax.random.split(key)
-            state, params = view.state, view.params
-            if config.futures:
-                state, params = env.resample_future(redraw_key, state, params)
-            return _returns(env, base, config, weights, state, after, params, tried, play_key)
-
-        values = jax.vmap(returns)(jax.random.split(future_key, max(config.futures, 1)))
+        values = _values(env, base, config, weights, after, view, tried, future_key)
         chosen = _best(values, tried.legal, weights.knobs.margin)
         action = jax.tree.map(lambda each: each[chosen], tried.action)
         return action, memory._replace(base=after)
 
     return Policy(name, init, act, privileged=True)
+
+
+class Branches(NamedTuple):
+    """What the candidate actions of one state are worth.
+
+    Attributes:
+      observation: of the state.
+      action: leaves ``[C, ...]``, the base's own first.
+      legal: bool ``[C]``, those that were tried; the base's own always.
+      value: float32 ``[C]``, mean over the futures of what is earned within the horizon.
+    """
+
+    observation: PyTree
+    action: PyTree
+    legal: Array
+    value: Array
+
+
+def branches(
+    env: Environment,
+    base: Policy,
+    config: LookAhead,
+    weights: Weights,
+    state: PyTree,
+    params: Any,
+    key: PRNGKey,
+) -> Branches:
+    """The candidates at one state and their values, the base playing on.
+
+    Args:
+      env: what the copies are played in.
+      base: a policy without memory.
+      config: sizes.
+      weights: the base's weights and the knobs; the margin has no effect.
+      state: of ``env``.
+      params: its parameters.
+      key: of the candidates, the futures and all that is drawn on them.
+
+    Raises:
+      JaxschedError: see :func:`look_ahead`.
+    """
+    _check_redraws(env, config)
+    base_key, pick_key, future_key = jax.random.split(key, 3)
+    view = View(*env.observe(state, params), state, params)
+    memory = base.init(params)
+    own, _ = base.act(weights.base, memory, view, base_key)
+    tried = _choices(env, config, view, own, pick_key)
+    values = _values(env, base, config, weights, memory, view, tried, future_key)
+    return Branches(view.observation, tried.action, tried.legal, jnp.mean(values, axis=0))
+
+
+def _check_redraws(env: Environment, config: LookAhead) -> None:
+    if config.futures and not env.redraws_futures:
+        raise JaxschedError(f"{env.name}: does not redraw futures; accepted: the true future")
+
+
+def _values(
+    env: Environment,
+    base: Policy,
+    config: LookAhead,
+    weights: Weights,
+    memory: PyTree,
+    view: View,
+    tried: Candidates,
+    key: PRNGKey,
+) -> Array:
+    """What the candidates earn on each future, or on the true one, float32 ``[max(M, 1), C]``."""
+
+    def returns(key: PRNGKey) -> Array:
+        redraw_key, play_key = jax.random.split(key)
+        state, params = view.state, view.params
+        if config.futures:
+            state, params = env.resample_future(redraw_key, state, params)
+        return _returns(env, base, config, weights, state, memory, params, tried, play_key)
+
+    return jax.vmap(returns)(jax.random.split(key, max(config.futures, 1)))
 
 
 def _proposed(env: Environment, view: View, own: PyTree, others: list[PyTree]) -> Candidates:

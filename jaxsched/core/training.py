@@ -11,13 +11,15 @@ evaluates, checkpoints or swaps the environment parameters in between:
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 
 from jaxsched.core.environment import Current, Environment
-from jaxsched.core.learner import Learner, Metrics
+from jaxsched.core.learner import Branching, Learner, Metrics
+from jaxsched.core.look_ahead import Branches, Weights, branches
+from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.core.rollout import Running, start_batch, unroll
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree
@@ -205,6 +207,9 @@ def _update(
         time_limit=config.time_limit,
         num_random_streams=config.num_random_streams,
     )
+    if learner.branching is not None:
+        found = _branches(env, learner, carry.learner_state, current.state, params, learn_key)
+        rollout = rollout._replace(branches=found)
     learner_state, metrics = learner.update(carry.learner_state, rollout, learn_key)
     metrics = {
         **metrics,
@@ -214,3 +219,24 @@ def _update(
         "reward_mean": jnp.mean(rollout.reward),
     }
     return Carry(learner_state, current, running, carry.key, carry.update + 1), metrics
+
+
+def _branches(
+    env: Environment, learner: Learner, learner_state: Any, states: Any, params: Any, key: PRNGKey
+) -> Branches:
+    """What alternatives are worth where the environments stand, leaves ``[B, ...]``."""
+    branching = cast(Branching, learner.branching)
+
+    def act(state: Any, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
+        seen, mask = jax.tree.map(lambda x: x[None], (view.observation, view.mask))
+        action, _ = learner.act(state, seen, mask, key, greedy=True)
+        return jax.tree.map(lambda x: x[0], action), memory
+
+    greedy = Policy("greedy", no_memory, act)
+    weights = Weights(learner_state, branching.knobs(learner_state))
+
+    def one(state: Any, key: PRNGKey) -> Branches:
+        return branches(env, greedy, branching.config, weights, state, params, key)
+
+    keys = jax.random.split(jax.random.fold_in(key, 1), jax.tree.leaves(states)[0].shape[0])
+    return jax.vmap(one)(states, keys)

@@ -217,7 +217,7 @@ def test_completion_adds_up_to_the_jobs_times_in_the_cluster(params):
 
 
 SEARCHED = (
-    "search.learner.members=4",
+    "search.learner.members=8",
     "search.learner.episodes=2",
     'search.learner.layers=["score_0", "tasks"]',
     "search.loop.rollout_length=300",
