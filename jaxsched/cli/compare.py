@@ -97,7 +97,7 @@ def evaluate(
     players = Players([policy], [])
     if policy == "all":
         players = Players(None, [])
-    elif is_path(policy, system):
+    elif is_path(policy, system, also=("all",)):
         players = Players([], [Path(policy)])
     _run(
         context,
@@ -151,8 +151,13 @@ def compare(
     _run(context, system, preset, players, trace, options, chosen, files)
 
 
-def is_path(policy: str, system: str) -> bool:
+def is_path(policy: str, system: str, *, also: tuple[str, ...] = ()) -> bool:
     """Whether a policy is given by its folder, not by its name.
+
+    Args:
+      policy: as it was typed.
+      system: whose policies are known.
+      also: other words that the command knows, for the message.
 
     Raises:
       JaxschedError: it is neither.
@@ -164,7 +169,7 @@ def is_path(policy: str, system: str) -> bool:
         return False
     if not Path(policy).exists():
         raise JaxschedError(
-            f"{system}: unknown policy {policy!r}; known are {', '.join(known)}, all, or the "
+            f"{system}: unknown policy {policy!r}; known are {', '.join((*known, *also))}, or the "
             "folder of a trained policy"
         )
     return True

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import select
 from jaxsched.types import Array, PRNGKey, PyTree, TimeStep
+from jaxsched.wrappers.wrapper import Wrapper
 
 
 class FixedLengthState(NamedTuple):
@@ -22,7 +22,7 @@ class FixedLengthState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FixedLength(Environment):
+class FixedLength(Wrapper):
     """Another environment under which every episode lasts exactly ``length`` steps.
 
     An inner episode that ends earlier is padded: the finished state absorbs with reward 0 and
@@ -35,7 +35,6 @@ class FixedLength(Environment):
       length: steps per episode.
     """
 
-    env: Environment
     length: int
 
     name = "fixed_length"
@@ -85,21 +84,9 @@ class FixedLength(Environment):
         """As the inner environment; not in padding."""
         return self.env.decides(state.inner) & ~state.ended
 
-    def num_episodes(self, params: PyTree) -> int:
-        """As the inner environment."""
-        return self.env.num_episodes(params)
-
     def max_steps(self, params: PyTree) -> int:
         """The fixed length."""
         return self.length
-
-    def observation_spec(self, params: PyTree) -> PyTree:
-        """As the inner environment."""
-        return self.env.observation_spec(params)
-
-    def action_spec(self, params: PyTree) -> PyTree:
-        """As the inner environment."""
-        return self.env.action_spec(params)
 
     def _report(self, state: FixedLengthState, timestep: TimeStep) -> TimeStep:
         last = state.steps >= self.length

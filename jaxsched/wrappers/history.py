@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, PyTree, TimeStep
+from jaxsched.wrappers.wrapper import Wrapper
 
 
 class History(NamedTuple):
@@ -80,7 +81,7 @@ class HistoryState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WithHistory(Environment):
+class WithHistory(Wrapper):
     """Another environment whose observation is :class:`Remembered`; all else is as there.
 
     Steps in which it does not decide (``Environment.decides``) are not remembered.
@@ -92,7 +93,6 @@ class WithHistory(Environment):
         alike).
     """
 
-    env: Environment
     length: int
     part: Callable[[PyTree], PyTree] = whole_action
 
@@ -126,27 +126,11 @@ class WithHistory(Environment):
         observation, mask = self.env.observe(state.inner, params)
         return Remembered(observation, state.history), mask
 
-    def decides(self, state: HistoryState) -> Array:
-        """As the inner environment."""
-        return self.env.decides(state.inner)
-
-    def num_episodes(self, params: PyTree) -> int:
-        """As the inner environment."""
-        return self.env.num_episodes(params)
-
-    def max_steps(self, params: PyTree) -> int:
-        """As the inner environment."""
-        return self.env.max_steps(params)
-
     def observation_spec(self, params: PyTree) -> Remembered:
         """The inner specs, and K of them for the history."""
         history = jax.eval_shape(lambda: empty_history(self.env, params, self.length, self.part))
         specs = jax.tree.map(lambda x: ArraySpec(x.shape, x.dtype), history)
         return Remembered(self.env.observation_spec(params), specs)
-
-    def action_spec(self, params: PyTree) -> PyTree:
-        """As the inner environment."""
-        return self.env.action_spec(params)
 
     def _report(self, state: HistoryState, timestep: TimeStep) -> tuple[HistoryState, TimeStep]:
         return state, timestep._replace(observation=Remembered(timestep.observation, state.history))

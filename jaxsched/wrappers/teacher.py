@@ -9,10 +9,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsched.core.environment import Environment
 from jaxsched.core.policies import Policy, View
 from jaxsched.ops.batching import select
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, PyTree, TimeStep
+from jaxsched.wrappers.wrapper import Wrapper
 
 
 class Taught(NamedTuple):
@@ -32,7 +32,7 @@ class TaughtState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TaughtEnvironment(Environment):
+class TaughtEnvironment(Wrapper):
     """Another environment whose observation carries the teacher's action.
 
     The teacher may be privileged and may remember: its memory starts with the episode and moves
@@ -44,7 +44,6 @@ class TaughtEnvironment(Environment):
         the action spec.
     """
 
-    env: Environment
     teacher: Policy
 
     name = "taught"
@@ -76,26 +75,10 @@ class TaughtEnvironment(Environment):
         observation, mask = self.env.observe(state.inner, params)
         return Taught(observation, state.label), mask
 
-    def decides(self, state: TaughtState) -> Array:
-        """As the inner environment."""
-        return self.env.decides(state.inner)
-
-    def num_episodes(self, params: PyTree) -> int:
-        """As the inner environment."""
-        return self.env.num_episodes(params)
-
-    def max_steps(self, params: PyTree) -> int:
-        """As the inner environment."""
-        return self.env.max_steps(params)
-
     def observation_spec(self, params: PyTree) -> Taught:
         """The inner specs and those of the label, which is an action."""
         label = jax.tree.map(label_spec, self.env.action_spec(params))
         return Taught(self.env.observation_spec(params), label)
-
-    def action_spec(self, params: PyTree) -> PyTree:
-        """As the inner environment."""
-        return self.env.action_spec(params)
 
     def _ask(
         self, inner: PyTree, timestep: TimeStep, memory: PyTree, params: PyTree, key: PRNGKey

@@ -1,4 +1,4 @@
-"""Policy iteration by branching, on the wager: what waiting is worth is known, and hidden from it."""
+"""Policy iteration by branching, on the wager: what waiting is worth is hidden from the policy."""
 
 from dataclasses import replace
 from functools import cache

@@ -23,13 +23,13 @@ from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxsched.core.environment import Environment
 from jaxsched.envs.dl2 import dynamics
 from jaxsched.envs.dl2.dynamics import ClusterState, SlotReport
 from jaxsched.envs.dl2.environment import DL2
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.tables import whole
-from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
+from jaxsched.types import Array, PRNGKey, TimeStep
+from jaxsched.wrappers.wrapper import Wrapper
 
 Unit = Literal["shares", "epochs", "completion"]
 USUAL_EPOCHS = 100.0
@@ -39,12 +39,12 @@ EPOCH_SLOTS = 0.05  # share of a slot that an epoch takes with four workers and 
 class ShapedState(NamedTuple):
     """State of a :class:`Shaped` environment."""
 
-    cluster: ClusterState
+    inner: ClusterState
     potential: Array  # float, what the slot would earn if it ended now
 
 
 @dataclass(frozen=True)
-class Shaped(Environment):
+class Shaped(Wrapper):
     """``DL2`` with a reward for every inference; all else is the same.
 
     Attributes:
@@ -95,34 +95,18 @@ class Shaped(Environment):
         self, key: PRNGKey, state: ShapedState, action: Array, params: Params
     ) -> tuple[ShapedState, TimeStep]:
         """As ``DL2``, paid at once."""
-        cluster, timestep = self.env.step(key, state.cluster, action, params)
+        cluster, timestep = self.env.step(key, state.inner, action, params)
         if self.unit == "completion":
-            left = -self.completion(state.cluster, timestep.metrics.report, params)
+            left = -self.completion(state.inner, timestep.metrics.report, params)
             return ShapedState(cluster, state.potential), timestep._replace(reward=left)
         over = timestep.metrics.slot_ended | timestep.done
         potential = self.potential(cluster, params)
         trained = timestep.metrics.report.trained
-        earned = jnp.sum(trained * self.worth(state.cluster, params))
+        earned = jnp.sum(trained * self.worth(state.inner, params))
         earned = jnp.where(over, earned, potential)
         timestep = timestep._replace(reward=earned - state.potential)
         return ShapedState(cluster, potential), timestep
 
     def observe(self, state: ShapedState, params: Params) -> tuple[Array, Array]:
         """As ``DL2``."""
-        return self.env.observe(state.cluster, params)
-
-    def num_episodes(self, params: Params) -> int:
-        """As ``DL2``."""
-        return self.env.num_episodes(params)
-
-    def max_steps(self, params: Params) -> int:
-        """As ``DL2``."""
-        return self.env.max_steps(params)
-
-    def observation_spec(self, params: Params) -> ArraySpec:
-        """As ``DL2``."""
-        return self.env.observation_spec(params)
-
-    def action_spec(self, params: Params) -> DiscreteSpec:
-        """As ``DL2``."""
-        return self.env.action_spec(params)
+        return self.env.observe(state.inner, params)

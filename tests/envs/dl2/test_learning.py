@@ -179,7 +179,7 @@ def test_the_shaped_reward_adds_up_slot_by_slot(unit, urgency, params):
         def step(carry, key):
             state, mask = carry
             action = jax.random.categorical(key, jnp.where(mask, 0.0, -jnp.inf))
-            worth = shaped.worth(state.cluster, params)
+            worth = shaped.worth(state.inner, params)
             after, timestep = shaped.step(key, state, action, params)
             happened = timestep.metrics
             earned = jnp.sum(happened.report.trained * worth)
