@@ -162,15 +162,17 @@ def is_path(policy: str, system: str, *, also: tuple[str, ...] = ()) -> bool:
     Raises:
       JaxschedError: it is neither.
     """
+    from jaxsched.runs import saved_policies
     from jaxsched.systems import registry
 
     known = registry.get(system).policies
     if policy in known:
         return False
-    if not Path(policy).exists():
+    if not Path(policy).exists() and not saved_policies.is_pretrained(policy):
+        names = ", ".join((*known, *also, saved_policies.PRETRAINED))
         raise JaxschedError(
-            f"{system}: unknown policy {policy!r}; known are {', '.join((*known, *also))}, or the "
-            "folder of a trained policy"
+            f"{system}: unknown policy {policy!r}; known are {names}, or the folder of a trained "
+            "policy"
         )
     return True
 

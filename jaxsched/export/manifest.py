@@ -41,6 +41,8 @@ class ExportFacts:
       metrics: evaluation results by name, as the caller structures them.
       preset: name of the recipe, if it had one.
       variants: what differs from the paper's recipe, one line each.
+      network_kind: what the system calls the network; such folders can be played by name or path.
+      play: whether the policy takes the best action or draws one.
     """
 
     system: str
@@ -51,6 +53,8 @@ class ExportFacts:
     metrics: Mapping[str, Any]
     preset: str | None = None
     variants: Sequence[str] = ()
+    network_kind: str | None = None
+    play: str = "greedy"
 
 
 def manifest_of(

@@ -69,6 +69,8 @@ def export_saved(
         metrics={f"{system.primary_metric} (training traces)": chosen.meta[system.primary_metric]},
         preset=chosen.meta.get("preset"),
         variants=chosen.meta.get("variants", ()),
+        network_kind=learned.network,
+        play=learned.play,
     )
     spec = _named(env.observation_spec(params))
     return export_policy(

@@ -1,7 +1,10 @@
-"""Trained policies on disk: a run directory, or the folder of one seed's policy inside it."""
+"""Trained policies on disk: a run directory, one seed's policy inside it, or a hand-over folder."""
 
+import inspect
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import jax
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
@@ -9,6 +12,9 @@ from jaxsched.results.comparison import Learned
 from jaxsched.runs import checkpoints
 from jaxsched.systems.base import System
 from jaxsched.types import PyTree
+
+PRETRAINED = "pretrained"
+"""In place of a path: the policy that comes with the system."""
 
 
 class Saved(NamedTuple):
@@ -22,7 +28,8 @@ def load(path: str | Path, system: System, name: str | None = None) -> tuple[Lea
     """Load the trained policies under a path.
 
     Args:
-      path: a run directory (all its seeds) or one of its ``policies/seedN`` folders.
+      path: a run directory (all its seeds), one of its ``policies/seedN`` folders, a hand-over
+        folder, or ``pretrained`` for the one that comes with the system.
       system: the system they must be of.
       name: what to call the policy; that of the run directory if absent.
 
@@ -30,13 +37,17 @@ def load(path: str | Path, system: System, name: str | None = None) -> tuple[Lea
       JaxschedError: nothing there, or of another system or behaviour version.
     """
     path = Path(path)
+    if is_pretrained(path):
+        path = pretrained_folder(system)
+    if (path / "manifest.json").is_file():
+        return _handed_over(path, system, name)
     folders = sorted((path / "policies").glob("seed*"), key=lambda p: (len(p.name), p.name)) or [
         path
     ]
     if not any(checkpoints.steps(folder) for folder in folders):
         raise JaxschedError(
-            f"{path}: holds no trained policy; expected a run directory of 'jaxsched train' or a "
-            "policies/seedN folder inside one"
+            f"{path}: holds no trained policy; expected a run directory of 'jaxsched train', a "
+            "policies/seedN folder inside one, or a folder of 'jaxsched export'"
         )
     expected = {"system": system.name, "behaviour_version": system.behaviour_version}
     saved, env, network, play = [], None, "", "greedy"
@@ -57,6 +68,42 @@ def load(path: str | Path, system: System, name: str | None = None) -> tuple[Lea
     label = name or _label(path)
     weights = [entry.weights for entry in saved]
     return Learned(label, env, network, weights, play), saved  # type: ignore[arg-type]
+
+
+def is_pretrained(path: str | Path) -> bool:
+    """Whether the policy that comes with the system is meant, not a folder of that name."""
+    return str(path) == PRETRAINED and not Path(path).exists()
+
+
+def pretrained_folder(system: System) -> Path:
+    """The hand-over folder of the policy that comes with the system.
+
+    Raises:
+      JaxschedError: none does.
+    """
+    folder = Path(inspect.getfile(type(system))).parent / PRETRAINED
+    if not folder.is_dir():
+        raise JaxschedError(f"{system.name}: comes without a pretrained policy")
+    return folder
+
+
+def _handed_over(path: Path, system: System, name: str | None) -> tuple[Learned, list[Saved]]:
+    """The policy of a hand-over folder."""
+    from jaxsched.export.hand_over import load_export
+
+    expected = {"system": system.name, "behaviour_version": system.behaviour_version}
+    manifest, weights = load_export(path, expected=expected)
+    kind = manifest.get("network_kind")
+    if kind is None:
+        raise JaxschedError(f"{path}: does not tell its kind of network; export it again")
+    env = system.saved_environment(manifest["environment"])
+    network = system.saved_network(str(kind))
+    target = system.init_weights(env, network, system.params(env, _small_tables(system)))
+    shapes = [jax.tree.map(lambda x: (x.shape, str(x.dtype)), tree) for tree in (weights, target)]
+    if shapes[0] != shapes[1]:
+        raise JaxschedError(f"{path}: its weights do not fit the network {network!r}")
+    learned = Learned(name or _label(path), env, network, [weights], manifest["play"])
+    return learned, [Saved(weights, manifest)]
 
 
 def _label(path: Path) -> str:
