@@ -1,0 +1,94 @@
+"""Policies that are played from hand-over folders, and the ones that come with a system."""
+
+import json
+import shutil
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxsched import traces
+from jaxsched.cli import main
+from jaxsched.errors import JaxschedError
+from jaxsched.export.hand_over import load_export
+from jaxsched.runs import saved_policies
+from jaxsched.systems import registry
+from tests.command_line import refused
+
+SYSTEM = registry.get("sched2")
+FOLDER = saved_policies.pretrained_folder(SYSTEM)
+
+
+def test_the_pretrained_policy_gives_its_golden_scores():
+    learned, (saved,) = saved_policies.load("pretrained", SYSTEM)
+    assert learned.name == "pretrained" and learned.play == "greedy"
+    golden = saved.meta["golden"]
+    assert len(golden["rows"]) >= 8
+    network = SYSTEM.network(learned.env, learned.network)
+    for row in golden["rows"]:
+        scores = network.apply(saved.weights, jnp.asarray(row["observation"], jnp.float32))
+        np.testing.assert_allclose(scores, row["scores"], atol=golden["tolerance"], rtol=1e-5)
+
+
+def test_a_folder_plays_as_by_name(tmp_path):
+    """On traces on which it differs from the rule that it started as."""
+    copy = tmp_path / "mine"
+    shutil.copytree(FOLDER, copy)
+    tables = traces.get("sched2-mixed", seed=3, num_traces=2, num_jobs=150)
+    played = []
+    for path in ("pretrained", copy):
+        learned, _ = saved_policies.load(path, SYSTEM)
+        policy = SYSTEM.network_policy(learned.env, learned.network, learned.name, learned.play)
+        params = SYSTEM.params(learned.env, tables)
+        weights = jax.tree.map(jnp.asarray, learned.weights[0])
+        played.append(SYSTEM.play(learned.env, policy, params, weights).metrics["avg_jct"])
+    assert learned.name == "mine"
+    np.testing.assert_array_equal(*played)
+    rule = SYSTEM.heuristic("strict_sif", learned.env, 150, {})
+    assert not np.array_equal(
+        SYSTEM.play(rule.env, rule.policy, params).metrics["avg_jct"], played[0]
+    )
+
+
+def test_the_command_knows_the_name(capsys):
+    words = ("--trace", "sched2-68", "--num-traces", "1", "--num-jobs", "20")
+    assert main(["evaluate", "sched2", "--policy", "pretrained", *words]) == 0
+    assert "pretrained" in capsys.readouterr().out
+    line = refused(capsys, "evaluate", "sched2", "--policy", "pretrain", *words)
+    assert "pretrained, or the folder of a trained policy" in line
+
+
+def changed(tmp_path, **facts):
+    """A copy of the folder whose manifest says something else."""
+    copy = tmp_path / "changed"
+    shutil.copytree(FOLDER, copy)
+    manifest = json.loads((copy / "manifest.json").read_text())
+    (copy / "manifest.json").write_text(json.dumps(manifest | facts))
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"network_kind": None}, "does not tell its kind of network; export it again"),
+        ({"network_kind": "scoring"}, "weights do not fit the network 'scoring'"),
+        ({"network_kind": "paper"}, "weights do not fit the network 'paper'"),
+        ({"system": "chic"}, "the policy has system 'chic', expected 'sched2'"),
+        ({"behaviour_version": 99}, "the policy has behaviour version 99"),
+        ({"environment": {"servers": 3}}, "unknown environment option 'servers'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(facts, words, tmp_path):
+    with pytest.raises(JaxschedError, match=words):
+        saved_policies.load(changed(tmp_path, **facts), SYSTEM)
+
+
+def test_a_system_may_come_without_one():
+    with pytest.raises(JaxschedError, match="chic: comes without a pretrained policy"):
+        saved_policies.load("pretrained", registry.get("chic"))
+
+
+def test_exports_tell_what_plays_them():
+    manifest = load_export(FOLDER).manifest
+    assert manifest["network_kind"] == "linear" and manifest["play"] == "greedy"
