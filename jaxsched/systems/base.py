@@ -153,7 +153,7 @@ class System(ABC, Generic[E, P, R]):
         options = {name: getattr(env, name) for name in _option_names(self.environment_type)}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
 
-    def planning_environment(self, env: Environment) -> Environment:
+    def planning_environment(self, env: E) -> E:
         """``env`` with the reward that a look-ahead adds up; here ``env`` itself.
 
         States are the same, and so are schedules.

@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Play, Policy, uniform_reals
 from jaxsched.envs.das import cases
@@ -138,9 +137,8 @@ class DASSystem(System[DAS, Params, Recipe]):
         """Weights of the right structure."""
         return kinds.init_weights(kind, env, jax.random.key(0), env.specs(params))
 
-    def planning_environment(self, env: Environment) -> Environment:
+    def planning_environment(self, env: DAS) -> DAS:
         """With the dense reward, which charges time in the system and GPUs as they pass."""
-        assert isinstance(env, DAS)
         return replace(env, reward="dense")
 
     def recorder(self, env: DAS) -> Recorder:

@@ -9,10 +9,6 @@ plain. Two units of ``phi`` are known:
     shares   sum over jobs of trained_j / E_j, the paper's reward (Eq. 1)
     epochs   sum over jobs of trained_j * (100 / remaining_j) ** urgency, times 0.05
 
-A third unit is for whole episodes, whose returns are compared and not credited to inferences:
-
-    completion   minus the time in the cluster of each job, in slots, when it finishes
-
 In shares an epoch of a short job is worth more than one of a long job, and a policy that looks no
 further than the slot starves the long ones. In epochs all are worth the same: about the time that
 they will take later, which is what the mean JCT counts.
@@ -24,14 +20,14 @@ from typing import Literal, NamedTuple
 import jax.numpy as jnp
 
 from jaxsched.envs.dl2 import dynamics
-from jaxsched.envs.dl2.dynamics import ClusterState, SlotReport
+from jaxsched.envs.dl2.dynamics import ClusterState
 from jaxsched.envs.dl2.environment import DL2
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.tables import whole
 from jaxsched.types import Array, PRNGKey, TimeStep
 from jaxsched.wrappers.wrapper import Wrapper
 
-Unit = Literal["shares", "epochs", "completion"]
+Unit = Literal["shares", "epochs"]
 USUAL_EPOCHS = 100.0
 EPOCH_SLOTS = 0.05  # share of a slot that an epoch takes with four workers and four servers
 
@@ -72,17 +68,8 @@ class Shaped(Wrapper):
         expected = whole(params.jobs.expected, cluster.episode)
         if self.unit == "shares":
             return 1.0 / expected
-        if self.unit == "completion":
-            return jnp.zeros_like(expected)
         left = jnp.maximum(expected - cluster.progress, 1.0)
         return EPOCH_SLOTS * (USUAL_EPOCHS / left) ** self.urgency
-
-    def completion(self, cluster: ClusterState, report: SlotReport, params: Params) -> Array:
-        """Slots in the cluster of the jobs that finished, summed; float scalar."""
-        submit = whole(params.jobs.submit_time, cluster.episode)
-        finish = report.finished + report.finish_share
-        taken = finish - submit / self.env.slot_seconds
-        return jnp.sum(jnp.where(report.finished >= 0, taken, 0.0))
 
     def reset(
         self, key: PRNGKey, params: Params, episode: Array | None = None
@@ -96,9 +83,6 @@ class Shaped(Wrapper):
     ) -> tuple[ShapedState, TimeStep]:
         """As ``DL2``, paid at once."""
         cluster, timestep = self.env.step(key, state.inner, action, params)
-        if self.unit == "completion":
-            left = -self.completion(state.inner, timestep.metrics.report, params)
-            return ShapedState(cluster, state.potential), timestep._replace(reward=left)
         over = timestep.metrics.slot_ended | timestep.done
         potential = self.potential(cluster, params)
         trained = timestep.metrics.report.trained

@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Policy
 from jaxsched.core.training import LoopConfig
@@ -36,7 +35,6 @@ from jaxsched.envs.dl2.recipe import (
     policy_network,
     variants,
 )
-from jaxsched.envs.dl2.shaping import Shaped
 from jaxsched.envs.dl2.slotwise import DL2Slots
 from jaxsched.envs.dl2.supervised import record
 from jaxsched.envs.dl2.traces import WORKLOAD
@@ -122,9 +120,8 @@ class DL2System(System[DL2, Params, Recipe]):
         """The paper's network, the variant that shares weights by row, or other widths."""
         return policy_network(env, kind)
 
-    def planning_environment(self, env: Environment) -> Environment:
+    def planning_environment(self, env: DL2) -> DL2:
         """With the backlog as the reward, where a step ends one slot at the most."""
-        assert isinstance(env, DL2)
         return env if env.assign_bundle else replace(env, reward="backlog")
 
     def recorder(self, env: DL2) -> Recorder:
@@ -222,7 +219,7 @@ def _supervised(
 
 def _searching(recipe: Recipe, stage: Search, last: TrainingSetup) -> TrainingSetup:
     """Search for a lower completion time from the learned policy on."""
-    env = Shaped(recipe.env, "completion")
+    env = replace(recipe.env, reward="backlog")
     network = policy_network(recipe.env, recipe.network)
     searching = search_stage(last, env, network, stage.learner, stage.loop)
     return searching._replace(

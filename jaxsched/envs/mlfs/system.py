@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Policy, uniform_legal
 from jaxsched.envs.mlfs import cases
@@ -162,9 +161,8 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
         """Per-job records and counts."""
         return rec.recorder(env)
 
-    def planning_environment(self, env: Environment) -> Environment:
+    def planning_environment(self, env: MLFS) -> MLFS:
         """With the backlog reward: its sum is the mean completion time, in slots."""
-        assert isinstance(env, MLFS)
         return replace(env, reward="backlog")
 
     def play(

@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
 from jaxsched.envs.sched2 import cases
 from jaxsched.envs.sched2 import records as rec
@@ -84,9 +83,8 @@ class Sched2System(System[Sched2, Params, Recipe]):
     num_jobs = 1000
     heuristic_options: Mapping[str, Any] = {"window": None, "mode": "skip"}
 
-    def planning_environment(self, env: Environment) -> Environment:
+    def planning_environment(self, env: Sched2) -> Sched2:
         """With the dense reward, which charges waiting as it happens, and no forced steps."""
-        assert isinstance(env, Sched2)
         return replace(env, auto_advance=True, reward="dense")
 
     def heuristic(

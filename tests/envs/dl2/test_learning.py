@@ -199,23 +199,6 @@ def test_the_shaped_reward_adds_up_slot_by_slot(unit, urgency, params):
         assert rewards.sum() <= total * (1 + 1e-5)
 
 
-def test_completion_adds_up_to_the_jobs_times_in_the_cluster(params):
-    shaped = Shaped(ENV, "completion")
-    rule = SYSTEM.heuristic("fifo", ENV, 7, {})
-    expected = SYSTEM.play(rule.env, rule.policy, params).metrics
-    data = record(ENV, "fifo", params, [0])  # the same schedule, inference by inference
-    step = jax.jit(shaped.step)
-    state, timestep = shaped.reset(jax.random.key(0), params, jnp.int32(0))
-    total = 0.0
-    for label in np.asarray(data.label):
-        assert not timestep.done
-        state, timestep = step(jax.random.key(0), state, jnp.int32(label), params)
-        total += float(timestep.reward)
-    assert timestep.terminated
-    slots = float(expected["avg_jct_slots"][0] * expected["finished"][0])
-    assert total == pytest.approx(-slots, rel=1e-5)
-
-
 SEARCHED = (
     "search.learner.members=8",
     "search.learner.episodes=2",
