@@ -47,10 +47,27 @@ QUICK = Recipe(
     checkpoint_every=50,
 )
 
+# Imitate the probe, which knows speeds and contention, and search from there: the network learns
+# both from the jobs' types and the cluster's load, and whole episodes have no horizon.
+SEARCH = replace(
+    QUICK,
+    env=TESTBED,
+    traces=TraceSet("dl2-testbed", "dl2-testbed", "dl2-testbed", 200, 50, 100),
+    supervised=Supervised(
+        teacher="probe",
+        num_tables=100,
+        learner=ImitationConfig(3000),
+        num_updates=3000,
+        evaluate_every=1000,
+    ),
+    algorithm="none",
+    search=Search(),
+)
+
 PRESETS = {
     "quick": QUICK,
     "paper": PAPER,
     "testbed": replace(QUICK, env=TESTBED, traces=TESTBED_TRACES, urgency=0.6),
-    "search": replace(QUICK, env=TESTBED, traces=TESTBED_TRACES, urgency=0.6, search=Search()),
+    "search": SEARCH,
     "large": replace(QUICK, env=LARGE, traces=LARGE_TRACES),
 }

@@ -29,9 +29,9 @@ TESTBED = DL2(num_servers=13, window=10)
 LARGE = DL2(num_servers=500, window=40)
 PAPER_HIDDEN = (256, 256)
 
-Algorithm = Literal["actor_critic", "ppo"]
+Algorithm = Literal["actor_critic", "ppo", "none"]
 Reward = Literal["slot", "shares", "epochs"]
-Teacher = Literal["none", "drf", "fifo", "srtf", "tetris", "optimus", "optimus_oracle"]
+Teacher = Literal["none", "drf", "fifo", "srtf", "tetris", "optimus", "optimus_oracle", "probe"]
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,15 @@ class Search:
     learner: EvolutionConfig = field(
         default_factory=lambda: EvolutionConfig(
             members=64,
-            episodes=4,
+            episodes=8,
             initial_std=0.03,
             follow="gradient",
-            learning_rate=0.01,
+            learning_rate=0.004,
+            final_learning_rate=0.001,
             averaging=0.9,
         )
     )
-    loop: LoopConfig = field(default_factory=lambda: LoopConfig(256, 4000, 100))
+    loop: LoopConfig = field(default_factory=lambda: LoopConfig(512, 4000, 100))
     evaluate_every: int = 10
 
 
@@ -106,7 +107,7 @@ class Recipe:
       simulator: how jobs progress while learning.
       supervised: the first stage.
       loop: sizes of the loop of the second stage.
-      algorithm: the learner of the second stage.
+      algorithm: the learner of the second stage; ``none`` leaves the stage out.
       actor_critic: settings of the paper's learner.
       ppo: settings of the other one; ``total_updates`` of both follow ``loop.num_updates``.
       exploration: job-aware exploration (``actor_critic`` only).
@@ -227,6 +228,8 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
         )
         if chosen.gamma != paper.actor_critic.gamma:
             lines.append(f"discount {chosen.gamma:g} per slot")
+    elif recipe.algorithm == "none":
+        lines.append("no reinforcement learning")
     else:
         if not recipe.exploration:
             lines.append("no job-aware exploration")
@@ -262,6 +265,8 @@ def check(recipe: Recipe) -> Recipe:
     hidden_of("paper" if recipe.network == "rows" else recipe.network)
     if recipe.algorithm not in get_args(Algorithm):
         raise JaxschedError(f"dl2: unknown algorithm {recipe.algorithm!r}")
+    if recipe.algorithm == "none" and recipe.search is None:
+        raise JaxschedError("dl2: algorithm is 'none'; accepted without a search: a learner")
     if recipe.search is not None and recipe.play != "greedy":
         raise JaxschedError(f"dl2: play is {recipe.play!r}; accepted with a search: 'greedy'")
     return recipe

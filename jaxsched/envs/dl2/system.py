@@ -155,7 +155,7 @@ class DL2System(System[DL2, Params, Recipe]):
             checkpoint_every=recipe.checkpoint_every,
             variants=variants(recipe),
         )
-        stages = [last]
+        stages = [last] if recipe.algorithm != "none" else []
         if recipe.supervised.teacher != "none":
             stages.insert(0, _supervised(recipe, params, tables, last))
         if recipe.search is not None:

@@ -211,7 +211,7 @@ SEARCHED = (
 def test_a_search_may_follow():
     recipe = override(replace(SYSTEM.preset("search"), env=ENV), SEARCHED)
     stages = SYSTEM.training(recipe, TABLES[:2])
-    assert [stage.name for stage in stages] == ["supervised", "ppo", "search"]
+    assert [stage.name for stage in stages] == ["supervised", "search"]
     setup = stages[-1]
     params = setup.params_at(0.0)
     carry = training.init(setup.env, setup.learner, setup.loop, jax.random.key(0), params)
@@ -231,6 +231,12 @@ def test_a_search_is_for_greedy_play():
     recipe = replace(SYSTEM.preset("search"), play="sampled")
     with pytest.raises(JaxschedError, match="accepted with a search: 'greedy'"):
         SYSTEM.training(recipe, TABLES)
+    alone = replace(SYSTEM.preset("search"), search=None)
+    with pytest.raises(JaxschedError, match="algorithm is 'none'"):
+        SYSTEM.training(alone, TABLES)
+    both = replace(SYSTEM.preset("search"), env=ENV, algorithm="ppo")
+    stages = SYSTEM.training(both, TABLES)
+    assert [stage.name for stage in stages] == ["supervised", "ppo", "search"]
 
 
 def test_recipes_say_what_differs_from_the_paper():
