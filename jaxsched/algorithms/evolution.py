@@ -101,7 +101,8 @@ class EvolutionConfig:
             raise JaxschedError(f"EvolutionConfig.follow is {self.follow!r}; accepted: {known}")
         if self.members % 2:
             raise JaxschedError(f"EvolutionConfig.members is {self.members}; it must be even")
-        if not 0 < self.elite_share <= 1 or self.num_elites < 2:
+        elites = self.follow == "elites"
+        if elites and (not 0 < self.elite_share <= 1 or self.num_elites < 2):
             raise JaxschedError(
                 f"EvolutionConfig.elite_share is {self.elite_share}; it must give at least 2 of "
                 f"{self.members} members"
@@ -147,7 +148,8 @@ def evolution(
 
     def draw(key: PRNGKey, mean: PyTree, std: Array) -> Array:
         center, _ = ravel_pytree(mean)
-        noise = jax.random.normal(key, (config.members // 2, std.shape[0])) * std
+        half = (config.members // 2, std.shape[0])
+        noise = jax.random.normal(key, half, jnp.float32) * std
         return center + jnp.stack([noise, -noise], axis=1).reshape(config.members, -1)
 
     def init(key: PRNGKey, specs: Specs, params: PyTree | None = None) -> EvolutionState:
@@ -255,7 +257,7 @@ def _elites_followed(
     """Mean and standard deviation, moved towards those of the best members."""
     ranked = jnp.argsort(-score)[: config.num_elites]
     weight = jnp.log(config.num_elites + 0.5) - jnp.log(1.0 + jnp.arange(config.num_elites))
-    weight /= jnp.sum(weight)
+    weight = (weight / jnp.sum(weight)).astype(jnp.float32)
     elites, smoothing = state.members[ranked], state.hyper.smoothing
     new = weight @ elites
     spread = jnp.sqrt(weight @ (elites - new) ** 2)
@@ -270,7 +272,7 @@ def _ascended(
 ) -> tuple[Array, PyTree]:
     """The mean after a step along the estimated gradient, and the optimiser's state."""
     rank = jnp.argsort(jnp.argsort(score))
-    weight = rank / (score.shape[0] - 1) - 0.5
+    weight = (rank / (score.shape[0] - 1) - 0.5).astype(jnp.float32)
     moves = state.std > 0
     noise = jnp.where(moves, (state.members - old) / jnp.where(moves, state.std, 1.0), 0.0)
     ascent = weight @ noise / score.shape[0]

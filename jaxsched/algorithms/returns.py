@@ -12,7 +12,7 @@ observation, undiscounted: exact in expectation. Truncations bootstrap, terminat
 one decision per instant all this is the usual one-step target.
 
 Other schedulers are judged by what happens in a fixed time after a decision;
-:func:`span_returns` are sums over that window.
+:func:`span_returns` are sums over that span.
 
 Axes: ``T`` time, ``B`` batch of environments.
 """

@@ -169,7 +169,7 @@ def is_path(policy: str, system: str, *, also: tuple[str, ...] = ()) -> bool:
     if policy in known:
         return False
     if not Path(policy).exists() and not saved_policies.is_pretrained(policy):
-        names = ", ".join((*known, *also, saved_policies.PRETRAINED))
+        names = ", ".join((*known, *also, *saved_policies.shipped(registry.get(system))))
         raise JaxschedError(
             f"{system}: unknown policy {policy!r}; known are {names}, or the folder of a trained "
             "policy"

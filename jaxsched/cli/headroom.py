@@ -53,7 +53,8 @@ def headroom(
     part: Part = None,
     option: HeuristicOption = None,
     horizon: Annotated[
-        float | None, typer.Option(help="Simulated seconds played on; inf: to the end.")
+        float | None,
+        typer.Option(help="Simulated seconds played on; inf: to the end; the system's own."),
     ] = None,
     futures: Annotated[
         int, typer.Option(min=0, max=LARGEST, help="Redrawn futures; 0: clairvoyant only.")
@@ -166,6 +167,15 @@ def _plain(text: str) -> str:
     return text.replace("\u202f", " ")
 
 
+def _futures(settings: dict[str, Any]) -> str:
+    if not settings["futures"]:
+        return "on the true future"
+    return (
+        f"over {settings['futures']} futures that are redrawn from each trace's own jobs and gaps "
+        f"(margin {settings['margin']:g} standard errors) or on the true one"
+    )
+
+
 def _caption(result: dict[str, Any]) -> str:
     settings, episodes = result["headroom"]["settings"], result["episodes"]
     horizon, rivals = settings["horizon_s"], result["headroom"]["rivals"]
@@ -178,8 +188,7 @@ def _caption(result: dict[str, Any]) -> str:
         f"Means over {episodes['count']} episodes ({episodes['source']}); paired differences with "
         f"95 % bootstrap intervals over the episodes. Look-ahead tries "
         f"{tried} and plays on "
-        f"{'to the end' if horizon is None else f'for {horizon:g} s'}, over "
-        f"{settings['futures']} futures that are redrawn from each trace's own jobs and gaps "
-        f"(margin {settings['margin']:g} standard errors) or on the true one. The clairvoyant "
+        f"{'to the end' if horizon is None else f'for {horizon:g} s'}, "
+        f"{_futures(settings)}. The clairvoyant "
         "knows what no policy can; neither is a bound."
     )

@@ -71,7 +71,7 @@ GENERATED_JOBS = 10_000  # of a workload like a cluster's that is not cut into e
 RENAMED: dict[str, dict[str, str]] = {
     "policy": {},
     "option": {},
-    "setting": {"learner.window_s": "learner.return_span_s"},
+    "setting": {f"{of}.window_s": f"{of}.return_span_s" for of in ("learner", "ppo")},
     "network": {},
 }
 """Old spellings on the command line and the present ones: names of policies, of options before the

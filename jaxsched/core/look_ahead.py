@@ -150,8 +150,10 @@ def look_ahead(
         own, after = base.act(weights.base, memory.base, view, base_key)
         if rivals:
             acted = [
-                rival.act((), mine, view, pick_key)
-                for rival, mine in zip(rivals, memory.rivals, strict=True)
+                rival.act((), mine, view, rival_key)
+                for rival, mine, rival_key in zip(
+                    rivals, memory.rivals, jax.random.split(pick_key, len(rivals)), strict=True
+                )
             ]
             tried = _proposed(env, view, own, [action for action, _ in acted])
             memory = memory._replace(rivals=tuple(later for _, later in acted))
@@ -332,7 +334,8 @@ def _returns(
     def first(action: PyTree, legal: Array) -> _Play:
         zero = jnp.float32(0)
         idle = ~legal | ~jnp.any(tried.legal[1:])  # with one candidate there is nothing to compare
-        return move(_Play(state, memory, zero, zero, idle), action, memory, key)
+        start_key = jax.random.fold_in(key, 0)
+        return move(_Play(state, memory, zero, zero, idle), action, memory, start_key)
 
     plays = jax.vmap(first)(tried.action, tried.legal)
     return jax.lax.while_loop(going, body, (jnp.int32(1), plays))[1].total

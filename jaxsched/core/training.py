@@ -24,6 +24,8 @@ from jaxsched.core.rollout import Running, start_batch, unroll
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree
 
+BRANCHES = 2**31 - 1  # folded into a key that the learner splits, which folds in 0, 1, ...
+
 
 @dataclass(frozen=True)
 class LoopConfig:
@@ -238,5 +240,5 @@ def _branches(
     def one(state: Any, key: PRNGKey) -> Branches:
         return branches(env, greedy, branching.config, weights, state, params, key)
 
-    keys = jax.random.split(jax.random.fold_in(key, 1), jax.tree.leaves(states)[0].shape[0])
+    keys = jax.random.split(jax.random.fold_in(key, BRANCHES), jax.tree.leaves(states)[0].shape[0])
     return jax.vmap(one)(states, keys)

@@ -30,7 +30,7 @@ def redraw_arrivals(
     Args:
       key: of the draw.
       submit_time: ``[N]``, seconds, sorted over the jobs.
-      known: int32, jobs that were submitted; these are kept.
+      known: int32, jobs that were submitted, at least 1; these are kept.
       num_jobs: int32, rows that hold a job.
       now: seconds, at or after the submission of the last known job.
       latest: no job is submitted later than this.

@@ -2,10 +2,11 @@
 
 import inspect
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast, get_args
 
 import jax
 
+from jaxsched.core.policies import Play
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
 from jaxsched.results.comparison import Learned
@@ -81,10 +82,18 @@ def pretrained_folder(system: System) -> Path:
     Raises:
       JaxschedError: none does.
     """
-    folder = Path(inspect.getfile(type(system))).parent / PRETRAINED
-    if not folder.is_dir():
+    if not shipped(system):
         raise JaxschedError(f"{system.name}: comes without a pretrained policy")
-    return folder
+    return _package_of(system) / PRETRAINED
+
+
+def shipped(system: System) -> tuple[str, ...]:
+    """Names of the trained policies that come with the system."""
+    return (PRETRAINED,) if (_package_of(system) / PRETRAINED).is_dir() else ()
+
+
+def _package_of(system: System) -> Path:
+    return Path(inspect.getfile(type(system))).parent
 
 
 def _handed_over(path: Path, system: System, name: str | None) -> tuple[Learned, list[Saved]]:
@@ -93,16 +102,21 @@ def _handed_over(path: Path, system: System, name: str | None) -> tuple[Learned,
 
     expected = {"system": system.name, "behaviour_version": system.behaviour_version}
     manifest, weights = load_export(path, expected=expected)
-    kind = manifest.get("network_kind")
-    if kind is None:
-        raise JaxschedError(f"{path}: does not tell its kind of network; export it again")
-    env = system.saved_environment(manifest["environment"])
+    kind, play = manifest.get("network_kind"), manifest.get("play")
+    if kind is None or play not in get_args(Play):
+        raise JaxschedError(
+            f"{path}: does not tell its kind of network and how it plays; export it again"
+        )
+    options = manifest.get("environment")
+    if not isinstance(options, dict):
+        raise JaxschedError(f"{path}: is damaged: its environment is no list of options")
+    env = system.saved_environment(options)
     network = system.saved_network(str(kind))
     target = system.init_weights(env, network, system.params(env, _small_tables(system)))
     shapes = [jax.tree.map(lambda x: (x.shape, str(x.dtype)), tree) for tree in (weights, target)]
     if shapes[0] != shapes[1]:
         raise JaxschedError(f"{path}: its weights do not fit the network {network!r}")
-    learned = Learned(name or _label(path), env, network, [weights], manifest["play"])
+    learned = Learned(name or _label(path), env, network, [weights], cast(Play, play))
     return learned, [Saved(weights, manifest)]
 
 

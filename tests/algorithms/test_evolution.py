@@ -24,7 +24,7 @@ LOOP = training.LoopConfig(num_envs=32, rollout_length=8, num_updates=25, num_ra
 
 
 def zeros(key, specs):
-    return {"weights": jnp.zeros((3, 3))}
+    return {"weights": jnp.zeros((3, 3), jnp.float32)}
 
 
 def decide(params, observation, mask):
@@ -207,3 +207,15 @@ def test_refuses_what_does_not_fit():
     searching = search_of(MLP(3, (4,)), replace(SIZES, layers=("tail",)))
     with pytest.raises(JaxschedError, match="no layer 'tail'; known are head, hidden_0"):
         searching.init(jax.random.key(0), ENV.specs(PAY))
+
+
+@pytest.mark.parametrize("settings", [SIZES, GRADIENT])
+def test_types_stay_with_64_bit_on(settings):
+    """What is carried from update to update is of the same types before and after."""
+    with jax.enable_x64(True):
+        searching = evolution(zeros, decide, settings)
+        state = searching.init(jax.random.key(0), ENV.specs(PAY))
+        rollout = rollout_of(np.arange(32.0), [True] * 32)
+        after, _ = jax.eval_shape(searching.update, state, rollout, jax.random.key(1))
+        before = jax.eval_shape(lambda: state)
+        assert jax.tree.map(lambda x: x.dtype, after) == jax.tree.map(lambda x: x.dtype, before)

@@ -71,7 +71,11 @@ def changed(tmp_path, **facts):
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({"network_kind": None}, "does not tell its kind of network; export it again"),
+        ({"network_kind": None}, "does not tell its kind of network and how it plays"),
+        ({"play": None}, "does not tell its kind of network and how it plays"),
+        ({"play": "often"}, "does not tell its kind of network and how it plays"),
+        ({"environment": None}, "its environment is no list of options"),
+        ({"environment": [1]}, "its environment is no list of options"),
         ({"network_kind": "scoring"}, "weights do not fit the network 'scoring'"),
         ({"network_kind": "paper"}, "weights do not fit the network 'paper'"),
         ({"system": "chic"}, "the policy has system 'chic', expected 'sched2'"),

@@ -237,11 +237,8 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
             value = getattr(recipe.actor_critic, name)
             if name != "total_updates" and value != getattr(paper.actor_critic, name):
                 lines.append(f"actor-critic {name} {value}")
-    if recipe.reward == "shares":
-        lines.append("the slot's reward paid in parts, inference by inference (same sum)")
-    if recipe.reward == "epochs":
-        words = f", each over remaining epochs ** {recipe.urgency:g}" if recipe.urgency else ""
-        lines.append(f"reward: epochs trained{words}, paid in parts, inference by inference")
+    if recipe.algorithm != "none":
+        lines += _reward_variants(recipe)
     if recipe.simulator != paper.simulator:
         simulator = recipe.simulator
         lines.append(
@@ -254,6 +251,15 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
     if not recipe.env.bundle_action:
         lines.append("no bundle action")
     return tuple(lines)
+
+
+def _reward_variants(recipe: Recipe) -> list[str]:
+    if recipe.reward == "shares":
+        return ["the slot's reward paid in parts, inference by inference (same sum)"]
+    if recipe.reward == "epochs":
+        words = f", each over remaining epochs ** {recipe.urgency:g}" if recipe.urgency else ""
+        return [f"reward: epochs trained{words}, paid in parts, inference by inference"]
+    return []
 
 
 def check(recipe: Recipe) -> Recipe:

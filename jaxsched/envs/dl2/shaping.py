@@ -15,7 +15,7 @@ they will take later, which is what the mean JCT counts.
 """
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import jax.numpy as jnp
 
@@ -24,6 +24,7 @@ from jaxsched.envs.dl2.dynamics import ClusterState
 from jaxsched.envs.dl2.environment import DL2
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.tables import whole
+from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, TimeStep
 from jaxsched.wrappers.wrapper import Wrapper
 
@@ -55,6 +56,21 @@ class Shaped(Wrapper):
 
     name = "dl2-shaped"
     behaviour_version = 1
+
+    def __post_init__(self) -> None:
+        """Check the unit."""
+        if self.unit not in get_args(Unit):
+            known = ", ".join(get_args(Unit))
+            raise JaxschedError(
+                f"dl2: the shaped reward's unit is {self.unit!r}; known are {known}"
+            )
+
+    def resample_future(
+        self, key: PRNGKey, state: ShapedState, params: Params
+    ) -> tuple[ShapedState, Params]:
+        """As ``DL2``; what the slot would earn is told by what was drawn."""
+        inner, drawn = self.env.resample_future(key, state.inner, params)
+        return ShapedState(inner, self.potential(inner, drawn)), drawn
 
     def potential(self, cluster: ClusterState, params: Params) -> Array:
         """What the slot would earn with the allocation so far, float scalar."""

@@ -72,7 +72,7 @@ def choose(rule: DelayRule, entries: Array, empty: Array, gpus_per_server: int) 
     patience = jnp.exp(jnp.asarray(rule.patience)[sensitive, size])
     waited = of["wait"] >= patience * of["duration"]
     left = of["left_over"] * gpus_per_server
-    opens = (gpus < gpus_per_server) & (left + gpus > gpus_per_server - 0.5)
+    opens = (gpus < gpus_per_server) & (jnp.abs(left + gpus - gpus_per_server) < 0.5)
     reserve = jnp.asarray(rule.reserve)[(gpus > 1.5).astype(jnp.int32)]
     ready = (of["fits"] > 0) & ((of["level0"] > 0) | waited) & ~(opens & (empty <= reserve))
     num = entries.shape[0]

@@ -45,7 +45,7 @@ def random_window(rng):
             "level0": level0,
             "split": fits and not level0,
             "demand": gpus / G,
-            "left_over": rng.integers(0, G + 1 - gpus % G) / G,
+            "left_over": rng.choice([*range(G + 1 - gpus % G), G]) / G,  # G: no server takes it
             "sensitivity": rng.choice([0.4, 0.5, 0.6, 1.7, 3.0, 4.9]),
             "effectiveness": rng.uniform(0.05, 1.0) * fits,
         }
