@@ -240,7 +240,7 @@ def _rows(
             name = name_of(metric)
             mine, theirs = entries[name][metric], entries[base][metric]
             if name in (REDRAWN, CLAIRVOYANT):
-                theirs = theirs[:1]  # look-ahead starts from the first seed
+                theirs = np.atleast_2d(theirs)[:1]  # look-ahead starts from the first seed
             difference = None if name == base else _shown(paired_difference(mine, theirs))
             shown[metric] = {"policy": name, "mean": float(np.mean(mine)), "difference": difference}
         return shown

@@ -168,7 +168,18 @@ def test_training_leaves_a_complete_run(run, capsys):
     assert any((run / "tensorboard").iterdir())
     comparison = json.loads((run / "comparison.json").read_text())
     names = [policy["name"] for policy in comparison["policies"]]
-    assert names == ["fifo", "sif", "dsif", "saf", "lrf", "spf", "strict", "strict_sif", "dqn"]
+    assert names == [
+        "fifo",
+        "sif",
+        "dsif",
+        "saf",
+        "lrf",
+        "spf",
+        "strict",
+        "strict_sif",
+        "delay",
+        "dqn",
+    ]
     assert comparison["learning_curve"]["series"][0]["y"]
     command, typed, *words = shlex.split(comparison["command"])
     assert (command, typed) == ("jaxsched", "train") and "sched2" in words
