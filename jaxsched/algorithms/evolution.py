@@ -207,7 +207,11 @@ def evolution(
         return following, metrics
 
     columns = f"{config.members} members x {config.episodes} episodes"
-    needs = Needs(True, (Size("num_envs", "equal to", config.batch, columns),))
+    sizes = (
+        Size("num_envs", "equal to", config.batch, columns),
+        Size("num_random_streams", "equal to", config.episodes, columns),
+    )
+    needs = Needs(True, sizes)
     return Learner(init, act, update, lambda state: state.averaged, needs)
 
 

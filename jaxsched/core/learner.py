@@ -42,13 +42,14 @@ class Size(NamedTuple):
     """What a learner needs of one size of the training loop.
 
     Attributes:
-      of: ``"num_envs"``, ``"rollout_length"``, or ``"decisions"``: their product.
+      of: ``"num_envs"``, ``"rollout_length"``, ``"num_random_streams"`` (of the environments, if
+        each has its own), or ``"decisions"``: the product of the first two.
       rule: how it relates to ``number``.
       number: see ``rule``.
       because: the settings that this follows from, for the message.
     """
 
-    of: Literal["num_envs", "rollout_length", "decisions"]
+    of: Literal["num_envs", "rollout_length", "num_random_streams", "decisions"]
     rule: Literal["equal to", "a multiple of", "at most"]
     number: int
     because: str

@@ -110,6 +110,7 @@ def check_needs(env: Environment, learner: Learner, config: LoopConfig, params: 
     sizes = {
         "num_envs": config.num_envs,
         "rollout_length": config.rollout_length,
+        "num_random_streams": config.num_random_streams or config.num_envs,
         "decisions": config.steps_per_update,
     }
     for need in learner.needs.sizes:

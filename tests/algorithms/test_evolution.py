@@ -204,6 +204,9 @@ def test_refuses_what_does_not_fit():
     with pytest.raises(JaxschedError, match="num_envs is 4; .* equal to 32 .16 members x 2 episo"):
         loop = training.LoopConfig(num_envs=4, rollout_length=8, num_updates=1)
         training.init(ENV, learner(), loop, jax.random.key(0), PAY)
+    with pytest.raises(JaxschedError, match="num_random_streams is 32; .* equal to 2 .16 mem"):
+        loop = training.LoopConfig(num_envs=32, rollout_length=8, num_updates=1)
+        training.init(ENV, learner(), loop, jax.random.key(0), PAY)
     searching = search_of(MLP(3, (4,)), replace(SIZES, layers=("tail",)))
     with pytest.raises(JaxschedError, match="no layer 'tail'; known are head, hidden_0"):
         searching.init(jax.random.key(0), ENV.specs(PAY))

@@ -93,7 +93,9 @@ class Search:
             averaging=0.9,
         )
     )
-    loop: LoopConfig = field(default_factory=lambda: LoopConfig(512, 4000, 100))
+    loop: LoopConfig = field(
+        default_factory=lambda: LoopConfig(512, 4000, 100, num_random_streams=8)
+    )
     evaluate_every: int = 10
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxsched.algorithms.evolution import search_of
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Policy
 from jaxsched.core.training import LoopConfig
@@ -48,7 +49,7 @@ from jaxsched.systems.base import (
     TraceSet,
     TrainingSetup,
 )
-from jaxsched.systems.search import search_stage
+from jaxsched.systems.search import searching
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.wrappers.recorded import Recorded
 
@@ -221,8 +222,9 @@ def _searching(recipe: Recipe, stage: Search, last: TrainingSetup) -> TrainingSe
     """Search for a lower completion time from the learned policy on."""
     env = replace(recipe.env, reward="backlog")
     network = policy_network(recipe.env, recipe.network)
-    searching = search_stage(last, env, network, stage.learner, stage.loop)
-    return searching._replace(
+    config = replace(stage.learner, total_updates=stage.loop.num_updates)
+    return last._replace(
+        **searching(env, search_of(network, config), stage.loop),
         evaluate_every=stage.evaluate_every,
         checkpoint_every=stage.loop.num_updates,
     )

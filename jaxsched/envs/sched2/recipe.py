@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.algorithms.dqn import DQNConfig, dqn
-from jaxsched.algorithms.evolution import EvolutionConfig
+from jaxsched.algorithms.evolution import EvolutionConfig, search_of
 from jaxsched.core.learner import Learner
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.sched2.environment import Params, Sched2
@@ -138,6 +138,12 @@ def learner_of(recipe: Recipe) -> Learner:
         return jax.random.categorical(key, logits).astype(jnp.int32)
 
     return dqn(network, config, explore)
+
+
+def searcher_of(recipe: Recipe, search: Search) -> Learner:
+    """The search of a recipe."""
+    config = replace(search.learner, total_updates=recipe.loop.num_updates)
+    return search_of(network_of(recipe.env, recipe.network), config)
 
 
 def params_by_progress(recipe: Recipe, tables: Sequence[JobTable]) -> Callable[[float], Params]:

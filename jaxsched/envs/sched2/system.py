@@ -21,6 +21,7 @@ from jaxsched.envs.sched2.recipe import (
     learner_of,
     network_of,
     params_by_progress,
+    searcher_of,
     variants,
 )
 from jaxsched.envs.sched2.traces import WORKLOAD
@@ -34,7 +35,7 @@ from jaxsched.systems.base import (
     TraceSet,
     TrainingSetup,
 )
-from jaxsched.systems.search import search_stage
+from jaxsched.systems.search import searching
 from jaxsched.traces.mapping import MappingConfig
 
 
@@ -135,25 +136,27 @@ class Sched2System(System[Sched2, Params, Recipe]):
 
     def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
         """Environment, learner and loop of a recipe."""
-        name = "dqn" if recipe.search is None else "search"
+        if recipe.search is None:
+            learns: dict[str, Any] = {
+                "name": "dqn",
+                "env": recipe.env,
+                "learner": learner_of(recipe),
+                "loop": recipe.loop,
+                "gradient_steps": recipe.learner.gradient_steps,
+            }
+        else:
+            learns = searching(recipe.env, searcher_of(recipe, recipe.search), recipe.loop)
         setup = TrainingSetup(
-            name=name,
-            env=recipe.env,
+            **learns,
             play_env=recipe.env,
-            learner=learner_of(recipe),
-            loop=recipe.loop,
             params_at=params_by_progress(recipe, tables),
-            policy=self.network_policy(recipe.env, recipe.network, name, "greedy"),
+            policy=self.network_policy(recipe.env, recipe.network, learns["name"], "greedy"),
             play="greedy",
             network=recipe.network,
-            gradient_steps=recipe.learner.gradient_steps,
             evaluate_every=recipe.evaluate_every,
             checkpoint_every=recipe.checkpoint_every,
             variants=variants(recipe),
         )
-        if recipe.search is not None:
-            network = network_of(recipe.env, recipe.network)
-            setup = search_stage(setup, recipe.env, network, recipe.search.learner, recipe.loop)
         return [setup]
 
     def claims(

@@ -203,6 +203,8 @@ SEARCHED = (
     "search.learner.members=8",
     "search.learner.episodes=2",
     'search.learner.layers=["score_0", "tasks"]',
+    "search.loop.num_envs=16",
+    "search.loop.num_random_streams=2",
     "search.loop.rollout_length=300",
     "search.loop.num_updates=2",
 )

@@ -31,7 +31,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
 from jaxsched.jobs.pieces import piece_starts, pieces
 from jaxsched.systems.base import TraceSet, TrainingSetup
-from jaxsched.wrappers.fixed_length import FixedLength
+from jaxsched.systems.search import searching
 from jaxsched.wrappers.teacher import TaughtEnvironment
 
 PolicyName = Literal["das", "dl2", "rifling", "linear"]
@@ -249,14 +249,7 @@ def _search_stage(recipe: Recipe, search: Search, common: dict[str, Any]) -> Tra
         lambda params, observation, mask: decide_linear(env, params, observation),
         search.learner,
     )
-    return TrainingSetup(
-        name="search",
-        env=FixedLength(env, search.loop.rollout_length),
-        learner=learner,
-        loop=search.loop,
-        gradient_steps=0,
-        **common,
-    )
+    return TrainingSetup(**searching(env, learner, search.loop), **common)
 
 
 def _imitation_stage(recipe: Recipe, imitation: Imitation, common: dict[str, Any]) -> TrainingSetup:
