@@ -30,6 +30,7 @@ import optax
 
 from jaxsched.algorithms.settings import check_positive, linear, traced, traced_values
 from jaxsched.algorithms.softmax import (
+    any_legal,
     as_float32,
     best_legal,
     clipped_adam,
@@ -150,7 +151,7 @@ def branching(network: nn.Module, config: BranchingConfig) -> Learner:
         if greedy:
             return best, ()
         coin_key, draw_key = jax.random.split(key)
-        drawn = jax.random.categorical(draw_key, jnp.where(mask, 0.0, -jnp.inf)).astype(jnp.int32)
+        drawn = any_legal(draw_key, mask)
         explores = jax.random.uniform(coin_key, best.shape) < state.hyper.exploration
         return jnp.where(explores, drawn, best), ()
 

@@ -30,7 +30,7 @@ import optax
 from jaxsched.algorithms import replay as memory
 from jaxsched.algorithms.replay import Replay, Transition
 from jaxsched.algorithms.settings import check_positive, linear, traced, traced_values
-from jaxsched.algorithms.softmax import as_float32, best_legal, clipped_adam, descend
+from jaxsched.algorithms.softmax import any_legal, as_float32, best_legal, clipped_adam, descend
 from jaxsched.core.learner import Learner, Metrics
 from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import select
@@ -133,7 +133,7 @@ class _Learning(NamedTuple):
 def explore_uniformly(key: PRNGKey, observation: PyTree, mask: Array) -> Array:
     """A legal action per row, each with the same probability; int32 ``[B]``."""
     del observation
-    return jax.random.categorical(key, jnp.where(mask, 0.0, -jnp.inf)).astype(jnp.int32)
+    return any_legal(key, mask)
 
 
 class _Parts(NamedTuple):

@@ -38,6 +38,11 @@ def best_legal(values: Array, mask: Array) -> Array:
     return jnp.argmax(jnp.where(mask, values, -jnp.inf), axis=-1).astype(jnp.int32)
 
 
+def any_legal(key: PRNGKey, mask: Array) -> Array:
+    """A legal action per row, each with the same probability, int32 ``[B]`` from ``[B, A]``."""
+    return jax.random.categorical(key, jnp.where(mask, 0.0, -jnp.inf)).astype(jnp.int32)
+
+
 def taken(scores: Array, action: Array) -> Array:
     """The score of the action of each row, ``[...]`` from ``[..., A]`` and int ``[...]``."""
     return jnp.take_along_axis(scores, action[..., None], axis=-1)[..., 0]
