@@ -36,12 +36,7 @@ def saved_digest(path: Path, system: str) -> str:
     Raises:
       JaxschedError: there are none.
     """
-    folders = sorted((path / "policies").glob("seed*")) or [path]
-    if not any(checkpoints.steps(folder) for folder in folders):
-        raise JaxschedError(
-            f"{path}: holds no trained policy; accepted: a run directory of "
-            f"'jaxsched train {system}'"
-        )
+    folders = saved_policies.policy_folders(path, system)
     return digest([checkpoints.read_meta(folder) for folder in folders])
 
 

@@ -44,10 +44,7 @@ def export_saved(
     if format in PLANNED_FORMATS:
         raise JaxschedError(f"export --format {format}: is not there yet; safetensors is")
     path = Path(checkpoint)
-    folders = [*sorted((path / "policies").glob("seed*")), path]
-    first = next((folder for folder in folders if checkpoints.steps(folder)), None)
-    if first is None:
-        raise JaxschedError(f"{path}: holds no trained policy")
+    first, *_ = saved_policies.policy_folders(path)
     system = registry.get(str(checkpoints.read_meta(first).get("system")))
     learned, saved = saved_policies.load(path, system)
     sign = 1.0 if system.metric(system.primary_metric).better == "higher" else -1.0

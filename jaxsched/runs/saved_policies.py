@@ -42,14 +42,7 @@ def load(path: str | Path, system: System, name: str | None = None) -> tuple[Lea
         path = pretrained_folder(system)
     if (path / "manifest.json").is_file():
         return _handed_over(path, system, name)
-    folders = sorted((path / "policies").glob("seed*"), key=lambda p: (len(p.name), p.name)) or [
-        path
-    ]
-    if not any(checkpoints.steps(folder) for folder in folders):
-        raise JaxschedError(
-            f"{path}: holds no trained policy; expected a run directory of 'jaxsched train', a "
-            "policies/seedN folder inside one, or a folder of 'jaxsched export'"
-        )
+    folders = policy_folders(path, system.name)
     expected = {"system": system.name, "behaviour_version": system.behaviour_version}
     saved, env, network, play = [], None, "", "greedy"
     for folder in folders:
@@ -69,6 +62,26 @@ def load(path: str | Path, system: System, name: str | None = None) -> tuple[Lea
     label = name or _label(path)
     weights = [entry.weights for entry in saved]
     return Learned(label, env, network, weights, play), saved  # type: ignore[arg-type]
+
+
+def policy_folders(path: Path, system: str = "") -> list[Path]:
+    """The folders of a run's policies, by seed, or of the one policy that the path is.
+
+    Args:
+      path: a run directory, or one of its ``policies/seedN`` folders.
+      system: name of the system that is wanted, for the message.
+
+    Raises:
+      JaxschedError: there is none.
+    """
+    folders = sorted((path / "policies").glob("seed*"), key=lambda p: (len(p.name), p.name))
+    if not any(checkpoints.steps(folder) for folder in folders or [path]):
+        command = f"jaxsched train {system}".rstrip()
+        raise JaxschedError(
+            f"{path}: holds no trained policy; expected a run directory of '{command}' or a "
+            "policies/seedN folder inside one"
+        )
+    return folders or [path]
 
 
 def is_pretrained(path: str | Path) -> bool:
