@@ -31,7 +31,7 @@ def main() -> None:
     train_tables, test_tables = (
         traces.get(name) for name in (system.traces.train, system.traces.test)
     )
-    (setup,) = system.training(recipe, train_tables)
+    (setup,) = system.stages(recipe, train_tables)
     env, learner, loop = setup.env, setup.learner, setup.loop
 
     def effectiveness(policy, tables, weights=()):

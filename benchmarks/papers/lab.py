@@ -275,8 +275,8 @@ def _stages(
     system: System, recipe: Any, tables: Sequence[JobTable], later: Sequence[Sequence[JobTable]]
 ) -> list[TrainingSetup]:
     """The recipe's stages; then its last one again on each of the later tables."""
-    stages = list(system.training(recipe, tables))
+    stages = list(system.stages(recipe, tables))
     for number, part in enumerate(later, 2):
-        again = system.training(recipe, part)[-1]
+        again = system.stages(recipe, part)[-1]
         stages.append(again._replace(name=f"{again.name}{number}"))
     return stages

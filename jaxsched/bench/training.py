@@ -46,7 +46,7 @@ def training_speed(
     recipe = override(system.preset(preset), overrides)
     names = system.recipe_traces(recipe)
     tables = system.adapt(traces.get(names.train, num_traces=names.num_train))
-    setup = system.training(recipe, tables)[-1]
+    setup = system.stages(recipe, tables)[-1]
     env, learner, loop, params = setup.env, setup.learner, setup.loop, setup.params_at(1.0)
     carry = training.init(env, learner, loop, jax.random.key(0), params)
 

@@ -84,7 +84,7 @@ def train(
     recipe = override(chosen.preset(preset), overrides)
     options = TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format)
     sets = _sets(chosen, recipe, trace, test_trace, options)
-    stages = chosen.training(recipe, sets.train.tables)
+    stages = chosen.stages(recipe, sets.train.tables)
     parts = sets._asdict()
     digests = {name: digest_tables(part.tables) for name, part in parts.items()}
     digests |= {f"{name}, published": part.digest for name, part in parts.items() if part.digest}

@@ -11,7 +11,6 @@ names and facts from the specs and options.
 
 from abc import ABC
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from functools import cache
 from typing import Any, Generic, TypeVar, cast
 
@@ -27,6 +26,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.metrics import METRICS, STANDARD, Metric, of_log
 from jaxsched.networks.mlp import MLP, sizes_of
+from jaxsched.systems.environments import E, HasEnvironment
 from jaxsched.systems.figures import Figures
 from jaxsched.systems.parts import (
     Heuristic,
@@ -37,7 +37,7 @@ from jaxsched.systems.parts import (
     TraceSet,
     TrainingSetup,
 )
-from jaxsched.systems.recipe import PlainRecipe, plain_stage
+from jaxsched.systems.plain import PlainRecipe, plain_recipes, plain_stage
 from jaxsched.systems.workload import Workload
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import DiscreteSpec, PRNGKey, PyTree
@@ -53,21 +53,16 @@ __all__ = [
     "TrainingSetup",
 ]
 
-E = TypeVar("E", bound=Environment)  # the environment
 P = TypeVar("P")  # its parameters
 R = TypeVar("R")  # a recipe
 
 
-class System(ABC, Generic[E, P, R]):
-    """One system: environment, heuristics, metrics, recipes.
+class System(HasEnvironment[E], ABC, Generic[E, P, R]):
+    """One system: environment (:class:`HasEnvironment`), heuristics, metrics, recipes.
 
     Attributes:
-      name: what commands call it.
-      environment_type: a frozen dataclass that is an ``Environment``; its fields are the options.
       primary_metric: what policies are chosen and judged by, one of ``metrics``.
       policies: heuristics by name, in the order of tables.
-      renamed_options: environment options of before -> as they are spelt today.
-      renamed_networks: the same of kinds of networks.
       title: one line.
       source: the paper.
       metrics: names of metrics, in the order of tables.
@@ -78,15 +73,14 @@ class System(ABC, Generic[E, P, R]):
       heuristic_options: option of the heuristics -> its default.
       figures: what a report draws beside the usual bars.
       planning_horizon_s: how far look-ahead policies play on, unless told otherwise.
+      plain_network: kind of the network of plain recipes.
+      episode_steps: room for an episode in plain recipes; 0: they play no whole ones.
+      learning_horizon_s: of the discount in plain recipes.
     """
 
-    name: str
-    environment_type: type[E]
     primary_metric: str
     policies: Mapping[str, PolicyInfo]
 
-    renamed_options: Mapping[str, str] = {}
-    renamed_networks: Mapping[str, str] = {}
     title: str = ""
     source: str = ""
     metrics: tuple[str, ...] = STANDARD
@@ -97,6 +91,9 @@ class System(ABC, Generic[E, P, R]):
     heuristic_options: Mapping[str, Any] = {}
     figures: Figures = Figures()
     planning_horizon_s: float = float("inf")
+    plain_network: str = "mlp-64-64"
+    episode_steps: int = 1024
+    learning_horizon_s: float = 3600.0
 
     @property
     def behaviour_version(self) -> int:
@@ -117,41 +114,24 @@ class System(ABC, Generic[E, P, R]):
 
     @property
     def presets(self) -> Mapping[str, R]:
-        """Recipes by name; a small Q-network unless the system has its own."""
-        return {"quick": cast(R, PlainRecipe(self.environment()))}
+        """The system's own recipes by name; a small Q-network unless it has any."""
+        return {"quick": cast(R, self.plain_presets["plain-dqn"])}
 
-    def environment(self, **options: Any) -> E:
-        """An environment with these static options (the paper's where left out).
+    @property
+    def plain_presets(self) -> Mapping[str, PlainRecipe]:
+        """A recipe for every learner (:mod:`jaxsched.systems.plain`); none if there is no network.
 
-        Raises:
-          JaxschedError: no such option, or a bad value.
+        A system without a network of its own has them if its action is one choice of several.
         """
-        known = _option_names(self.environment_type)
-        for name in options:
-            if name not in known:
-                raise JaxschedError(
-                    f"{self.name}: unknown environment option {name!r}; known are "
-                    f"{', '.join(known)}"
-                )
-        return self.environment_type(**options)
-
-    def saved_environment(self, options: Mapping[str, Any]) -> E:
-        """An environment with options as they were saved, also under names of before.
-
-        Raises:
-          JaxschedError: no such option, or a bad value.
-        """
-        present = {self.renamed_options.get(name, name): options[name] for name in options}
-        return self.environment(**present)
-
-    def saved_network(self, kind: str) -> str:
-        """A kind of network as it was saved, as it is spelt today."""
-        return self.renamed_networks.get(kind, kind)
-
-    def environment_options(self, env: Environment) -> dict[str, Any]:
-        """The static options of an environment, JSON-able."""
-        options = {name: getattr(env, name) for name in _option_names(self.environment_type)}
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
+        env = self.planning_environment(self.environment())
+        if not isinstance(env.action_spec(None), DiscreteSpec):
+            return {}
+        return plain_recipes(
+            env,
+            network=self.plain_network,
+            horizon_s=self.learning_horizon_s,
+            episode_steps=self.episode_steps,
+        )
 
     def planning_environment(self, env: E) -> E:
         """``env`` with the reward that a look-ahead adds up; here ``env`` itself.
@@ -221,12 +201,20 @@ class System(ABC, Generic[E, P, R]):
         del env, params, episodes, schedule
         return Played(of_log(jax.tree.map(np.asarray, records)), {}, [])
 
-    def training(self, recipe: R, tables: Sequence[JobTable]) -> Sequence[TrainingSetup]:
+    def stages(
+        self, recipe: R | PlainRecipe, tables: Sequence[JobTable]
+    ) -> Sequence[TrainingSetup]:
         """Environment, learner and loop of a recipe's stages.
 
         Each stage starts from the policy that the one before it chose.
         """
-        return [plain_stage(self, cast(PlainRecipe, recipe), tables)]
+        if isinstance(recipe, PlainRecipe):
+            return [plain_stage(self, recipe, tables)]
+        return self.training(recipe, tables)
+
+    def training(self, recipe: R, tables: Sequence[JobTable]) -> Sequence[TrainingSetup]:
+        """``stages`` of the system's own recipes; here there are none."""
+        raise NotImplementedError(f"{self.name}: has no recipes of its own")
 
     def claims(
         self, env: E, summary: Mapping[str, Mapping[str, float]], learned: str
@@ -286,8 +274,9 @@ class System(ABC, Generic[E, P, R]):
         return getattr(recipe, "traces", self.traces)
 
     def budget(self, recipe: Any) -> int:
-        """Environment steps that a recipe takes, of one seed."""
-        return int(recipe.loop.num_updates * recipe.loop.steps_per_update)
+        """Environment steps of all loops of a recipe, of one seed."""
+        loops = getattr(recipe, "loops", None) or [recipe.loop]
+        return sum(loop.num_updates * loop.steps_per_update for loop in loops)
 
     def network_policy(self, env: E, kind: str, name: str, play: Play) -> Policy:
         """The policy whose weights are the parameters of that network."""
@@ -383,10 +372,12 @@ class System(ABC, Generic[E, P, R]):
         Raises:
           JaxschedError: no such preset.
         """
-        if name not in self.presets:
-            known = ", ".join(self.presets)
-            raise JaxschedError(f"{self.name}: unknown preset {name!r}; known are {known}")
-        return self.presets[name]
+        known = {**self.presets, **self.plain_presets}
+        if name not in known:
+            raise JaxschedError(
+                f"{self.name}: unknown preset {name!r}; known are {', '.join(known)}"
+            )
+        return known[name]
 
     def policy_names(self, *kinds: Kind) -> tuple[str, ...]:
         """Names of the heuristics of these kinds, in table order, without slow ones."""
@@ -408,10 +399,6 @@ class System(ABC, Generic[E, P, R]):
 def _made(make: Any, env: Environment) -> Policy:
     policy: Policy = make(env)
     return policy
-
-
-def _option_names(environment_type: Any) -> list[str]:
-    return [field.name for field in fields(environment_type)]
 
 
 def _in_words(options: Mapping[str, Any]) -> str:

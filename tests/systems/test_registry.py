@@ -125,7 +125,8 @@ def test_a_small_system_has_defaults():
     assert SMALL.action_names(env) == ["action0", "action1"]
     assert SMALL.features(env) == {}
     assert SMALL.preset("quick").env == env
-    assert SMALL.budget(SMALL.preset("quick")) == 64 * 8 * 2000
+    assert SMALL.budget(SMALL.preset("quick")) == 64 * 8 * 4000
+    assert SMALL.preset("quick") == SMALL.preset("plain-dqn")
     for call, says in (
         (lambda: SMALL.simulate({}), "small: runs no cases"),
         (lambda: SMALL.traces, "small: has no named traces; name a file of job tables"),

@@ -22,7 +22,7 @@ def speed(lab: Lab) -> Outcome:
     for words, preset in NETWORKS.items():
         chosen = study(lab, preset)
         tables = lab.tables(chosen.workload, "validation", chosen.recipe)
-        setup = lab.system.training(chosen.recipe, tables)[-1]
+        setup = lab.system.stages(chosen.recipe, tables)[-1]
         params = lab.system.params(setup.play_env, tables)
         weights = lab.system.init_weights(setup.play_env, setup.network, params)
         latency[words] = inference_ms(setup, weights, params)

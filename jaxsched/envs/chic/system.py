@@ -65,6 +65,7 @@ class ChicSystem(System[Chic, Params, Recipe]):
     )
     own_metrics = rec.OWN_METRICS
     planning_horizon_s = 10_000.0  # some workloads' times in the system
+    learning_horizon_s = 10_000.0
     workload = WORKLOAD
     policies: Mapping[str, PolicyInfo] = {
         "optimus": PolicyInfo("baseline", "Optimus, decides every 600 s"),

@@ -165,10 +165,6 @@ class DASSystem(System[DAS, Params, Recipe]):
         policy = self.network_policy(play_env(recipe), kind, recipe.policy, recipe.play)
         return stages_of(recipe, tables, policy)
 
-    def budget(self, recipe: Recipe) -> int:
-        """Environment steps of all stages, of one seed."""
-        return sum(loop.num_updates * loop.steps_per_update for loop in recipe.loops)
-
     def claims(
         self, env: DAS, summary: Mapping[str, Mapping[str, float]], learned: str
     ) -> list[dict[str, Any]]:

@@ -77,6 +77,9 @@ class DL2System(System[DL2, Params, Recipe]):
         "finished",
     )
     own_metrics = rec.OWN_METRICS
+    plain_network = "rows"
+    episode_steps = 6144  # of 60 jobs on 60 servers
+    learning_horizon_s = 12_000.0  # ten slots
     workload = WORKLOAD
     policies: Mapping[str, PolicyInfo] = {
         "drf": PolicyInfo("baseline", "dominant resource fairness"),

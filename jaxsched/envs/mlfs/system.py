@@ -80,6 +80,8 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
     )
     own_metrics = rec.OWN_METRICS
     planning_horizon_s = 3_600.0  # an hour of slots
+    plain_network = "servers"
+    episode_steps = 0  # a hundred thousand and more
     workload = WORKLOAD
     policies: Mapping[str, PolicyInfo] = {
         "fair": PolicyInfo("baseline", "least running GPU demand first (TensorFlow)"),
@@ -198,10 +200,6 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
             name = "rl"
         policy = self.network_policy(recipe.env, recipe.network, name, recipe.play)
         return stages_of(recipe, tables, policy)
-
-    def budget(self, recipe: Recipe) -> int:
-        """Environment steps of all stages, of one seed."""
-        return sum(loop.num_updates * loop.steps_per_update for loop in recipe.loops)
 
     def claims(
         self, env: MLFS, summary: Mapping[str, Mapping[str, float]], learned: str

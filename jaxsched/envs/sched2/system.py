@@ -65,6 +65,9 @@ class Sched2System(System[Sched2, Params, Recipe]):
     )
     own_metrics = rec.OWN_METRICS
     planning_horizon_s = 40_000.0  # as long as the longest jobs, and two hundred arrivals
+    plain_network = "positions"
+    learning_horizon_s = 7200.0  # specification, section 10
+    episode_steps = 4000  # of 1,000 jobs
     figures = FIGURES
     workload = WORKLOAD
     policies: Mapping[str, PolicyInfo] = {

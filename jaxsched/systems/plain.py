@@ -1,0 +1,211 @@
+"""Recipes that every system has whose action is one choice of several: any learner, its defaults.
+
+What a system's own presets tune, these leave plain: the environment with the reward that comes as
+things happen, a small network, one learner. They are where a new system starts, and what learners
+are compared by (``benchmarks/learners.py``).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from jaxsched.algorithms.actor_critic import actor_critic
+from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
+from jaxsched.algorithms.cross_entropy import CrossEntropyConfig, cross_entropy
+from jaxsched.algorithms.dqn import DQNConfig, dqn
+from jaxsched.algorithms.evolution import EvolutionConfig, search_of
+from jaxsched.algorithms.ppo import ppo
+from jaxsched.algorithms.ppo_settings import PPOConfig
+from jaxsched.core.environment import Environment
+from jaxsched.core.learner import Learner
+from jaxsched.core.training import LoopConfig
+from jaxsched.jobs import JobTable
+from jaxsched.networks.mlp import ValueMLP, sizes_of
+from jaxsched.systems.parts import Network, TrainingSetup
+from jaxsched.systems.search import searching
+
+Config = DQNConfig | PPOConfig | ActorCriticConfig | EvolutionConfig | CrossEntropyConfig
+
+STEPS = 2_048_000
+"""Environment steps of each recipe, or the next whole number of updates above."""
+
+
+@dataclass(frozen=True)
+class PlainRecipe:
+    """Everything that a training run depends on besides its seed and job tables.
+
+    Attributes:
+      env: the environment that the agent learns in.
+      loop: sizes of the loop.
+      learner: settings of the learner, whose type says which it is; its ``total_updates`` follows
+        ``loop.num_updates``.
+      network: a kind of the system's networks, or widths of hidden layers as ``mlp-64-64``.
+      value_network: widths of the value's hidden layers, of learners that have one.
+      evaluate_every: updates between greedy evaluations on the validation traces.
+      checkpoint_every: updates between checkpoints of the whole run.
+    """
+
+    env: Environment
+    loop: LoopConfig
+    learner: Config
+    network: str = "mlp-64-64"
+    value_network: str = "mlp-64-64"
+    evaluate_every: int = 250
+    checkpoint_every: int = 1000
+
+
+class Kind(NamedTuple):
+    """A learner in plain recipes.
+
+    Attributes:
+      stage: name of the stage.
+      make: ``(network, recipe, config) -> learner``.
+    """
+
+    stage: str
+    make: Callable[[Any, PlainRecipe, Any], Learner]
+
+
+def _value(recipe: PlainRecipe) -> ValueMLP:
+    return ValueMLP(sizes_of(recipe.value_network))
+
+
+KINDS: dict[type, Kind] = {
+    DQNConfig: Kind("dqn", lambda network, recipe, config: dqn(network, config)),
+    PPOConfig: Kind("ppo", lambda network, recipe, config: ppo(network, _value(recipe), config)),
+    ActorCriticConfig: Kind(
+        "actor_critic",
+        lambda network, recipe, config: actor_critic(network, _value(recipe), config),
+    ),
+    EvolutionConfig: Kind("search", lambda network, recipe, config: search_of(network, config)),
+    CrossEntropyConfig: Kind(
+        "cross_entropy", lambda network, recipe, config: cross_entropy(network, config)
+    ),
+}
+
+
+def plain_recipes(
+    env: Environment, *, network: str, horizon_s: float, episode_steps: int
+) -> dict[str, PlainRecipe]:
+    """One recipe for each learner, of about ``STEPS`` environment steps each.
+
+    Args:
+      env: what is learnt in.
+      network: the policy's.
+      horizon_s: of the discount by time.
+      episode_steps: room for an episode, of learners that play whole ones; 0 leaves them out.
+    """
+    found = _stepwise(horizon_s)
+    if episode_steps:
+        found |= _by_episode(episode_steps)
+    return {
+        name: PlainRecipe(
+            env,
+            loop,
+            config,
+            network,
+            evaluate_every=max(loop.num_updates // 8, 1),
+            checkpoint_every=max(loop.num_updates // 2, 1),
+        )
+        for name, (loop, config) in found.items()
+    }
+
+
+def _stepwise(horizon_s: float) -> dict[str, tuple[LoopConfig, Config]]:
+    """Learners that learn from stretches of episodes."""
+    return {
+        "plain-dqn": (
+            LoopConfig(num_envs=64, rollout_length=8, num_updates=STEPS // 512),
+            DQNConfig(
+                STEPS // 512,
+                gradient_steps=4,
+                capacity=100_000,
+                learning_starts=5000,
+                learning_rate=1e-3,
+                final_learning_rate=1e-4,
+                target_rate=0.005,
+                n_step=3,
+                horizon_s=horizon_s,
+            ),
+        ),
+        "plain-ppo": (
+            LoopConfig(num_envs=128, rollout_length=64, num_updates=STEPS // 8192),
+            PPOConfig(
+                STEPS // 8192, epochs=4, num_minibatches=4, lambda_=0.95, horizon_s=horizon_s
+            ),
+        ),
+        "plain-actor-critic": (
+            LoopConfig(num_envs=128, rollout_length=16, num_updates=STEPS // 2048),
+            ActorCriticConfig(
+                STEPS // 2048,
+                batch_size=None,
+                capacity=0,
+                normalise_advantages=True,
+                max_gradient_norm=0.5,
+                learning_rate=5e-4,
+                final_learning_rate=0.0,
+                lambda_=0.9,
+                entropy_start=0.01,
+                entropy_end=0.0,
+                horizon_s=horizon_s,
+            ),
+        ),
+    }
+
+
+def _by_episode(episode_steps: int) -> dict[str, tuple[LoopConfig, Config]]:
+    """Learners that compare whole episodes."""
+    members, episodes, trajectories = 32, 2, 64
+    whole = -(-STEPS // episode_steps)
+    return {
+        "plain-search": (
+            LoopConfig(
+                members * episodes,
+                episode_steps,
+                -(-whole // (members * episodes)),
+                num_random_streams=episodes,
+            ),
+            EvolutionConfig(
+                members, episodes, initial_std=0.05, follow="gradient", learning_rate=0.01
+            ),
+        ),
+        "plain-cross-entropy": (
+            LoopConfig(trajectories, episode_steps, -(-whole // trajectories)),
+            CrossEntropyConfig(trajectories - 1, rho=0.2, inner_steps=10),
+        ),
+    }
+
+
+def plain_stage(system: Any, recipe: PlainRecipe, tables: Sequence[JobTable]) -> TrainingSetup:
+    """The one stage of a plain recipe.
+
+    Args:
+      system: the ``System``.
+      recipe: the recipe.
+      tables: what is learnt on.
+    """
+    params = system.params(recipe.env, tables)
+    kind, config = KINDS[type(recipe.learner)], recipe.learner
+    if not isinstance(config, CrossEntropyConfig):
+        config = replace(config, total_updates=recipe.loop.num_updates)
+    network: Network = system.network(recipe.env, recipe.network)
+    learner = kind.make(network, recipe, config)
+    learns: dict[str, Any] = {
+        "env": recipe.env,
+        "learner": learner,
+        "loop": recipe.loop,
+        "gradient_steps": getattr(config, "gradient_steps", 0),
+    }
+    if learner.needs.whole_episodes:
+        learns = searching(recipe.env, learner, recipe.loop)
+    return TrainingSetup(
+        **(learns | {"name": kind.stage}),
+        play_env=recipe.env,
+        params_at=lambda progress: params,
+        policy=system.network_policy(recipe.env, recipe.network, kind.stage, "greedy"),
+        play="greedy",
+        network=recipe.network,
+        evaluate_every=recipe.evaluate_every,
+        checkpoint_every=recipe.checkpoint_every,
+        variants=(f"a plain recipe: {kind.stage} with its usual settings",),
+    )

@@ -1,0 +1,87 @@
+"""Plain recipes: every learner on every system whose action is one choice of several."""
+
+from dataclasses import replace
+
+import jax
+import pytest
+
+from jaxsched.core import training
+from jaxsched.runs.overrides import override
+from jaxsched.systems import registry
+from jaxsched.systems.plain import STEPS
+from jaxsched.traces import registry as traces
+
+STEPWISE = ["plain-dqn", "plain-ppo", "plain-actor-critic"]
+BY_EPISODE = ["plain-search", "plain-cross-entropy"]
+SYSTEMS = {"sched2": 15, "dl2": 15, "chic": 15, "mlfs": 20}
+PAIRS = [
+    (name, preset)
+    for name in SYSTEMS
+    for preset in STEPWISE + (BY_EPISODE if name != "mlfs" else [])
+]
+
+
+def stage_of(name, preset, *changes):
+    """The stage of a preset on two small tables."""
+    system = registry.get(name)
+    source = system.recipe_traces(system.preset(preset)).train
+    tables = traces.get(source, num_traces=2, num_jobs=SYSTEMS[name])
+    return system.stages(override(system.preset(preset), changes), system.adapt(tables))[0]
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_every_learner_has_a_recipe_of_one_budget(name):
+    system = registry.get(name)
+    assert [(name, p) for p in system.plain_presets] == [pair for pair in PAIRS if pair[0] == name]
+    for recipe in system.plain_presets.values():
+        assert STEPS <= system.budget(recipe) < STEPS + recipe.loop.steps_per_update
+
+
+@pytest.mark.parametrize(("name", "preset"), PAIRS)
+def test_the_loop_takes_every_pair(name, preset):
+    """Traced, not compiled: sizes, masks, networks and rewards fit."""
+    stage = stage_of(name, preset)
+    key, params = jax.random.key(0), stage.params_at(0.0)
+
+    def train(key, params):
+        carry = training.init(stage.env, stage.learner, stage.loop, key, params)
+        return training.chunk(stage.env, stage.learner, stage.loop, carry, params, num_updates=1)
+
+    carry, metrics = jax.eval_shape(train, key, params)
+    assert carry.update.shape == () and "reward_mean" in metrics
+    assert all(leaf.shape == (1,) for leaf in jax.tree.leaves(metrics))
+
+
+@pytest.mark.parametrize("preset", ["plain-ppo", "plain-search"])
+def test_chic_learns_from_plain_recipes(preset):
+    """The loss of a few updates moves the policy, and its name says who learnt it."""
+    small = {
+        "plain-ppo": ("loop.num_envs=8", "loop.rollout_length=16", "loop.num_updates=2"),
+        "plain-search": (
+            "loop.num_envs=8",
+            "loop.rollout_length=512",
+            "loop.num_updates=2",
+            "learner.members=4",
+        ),
+    }
+    stage = stage_of("chic", preset, "network=mlp-8", "value_network=mlp-8", *small[preset])
+    params = stage.params_at(0.0)
+    carry = training.init(stage.env, stage.learner, stage.loop, jax.random.key(0), params)
+    before = jax.tree.map(lambda x: x.copy(), stage.learner.policy_params(carry.learner_state))
+    carry, _ = training.chunk(stage.env, stage.learner, stage.loop, carry, params, num_updates=2)
+    after = stage.learner.policy_params(carry.learner_state)
+    moved = jax.tree.map(lambda a, b: float(abs(a - b).max()), before, after)
+    assert max(jax.tree.leaves(moved)) > 0
+    assert stage.policy.name == stage.name == {"plain-ppo": "ppo"}.get(preset, "search")
+
+
+def test_systems_with_several_actions_have_no_plain_recipes():
+    assert registry.get("das").plain_presets == {}
+
+
+def test_the_type_of_the_settings_chooses_the_learner():
+    system = registry.get("chic")
+    ppo = system.preset("plain-ppo")
+    other = replace(system.preset("plain-dqn"), learner=ppo.learner, loop=ppo.loop)
+    tables = traces.get("chic-1.80", num_traces=1, num_jobs=3)
+    assert system.stages(other, tables)[0].name == "ppo"
