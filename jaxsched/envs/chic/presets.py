@@ -8,10 +8,12 @@ actions only lengthen the trajectories.
 """
 
 from dataclasses import replace
+from typing import TypeVar
 
 from jaxsched.algorithms.cross_entropy import CrossEntropyConfig
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.chic.recipe import Recipe
+from jaxsched.envs.chic.search_recipe import SearchRecipe
 
 PAPER = Recipe()
 QUICK = replace(
@@ -23,11 +25,22 @@ QUICK = replace(
     common_sequence=True,
     checkpoint_every=70,
 )
+SEARCH = SearchRecipe()
 
 
-def pair(recipe: Recipe) -> Recipe:
+AnyRecipe = TypeVar("AnyRecipe", Recipe, SearchRecipe)
+
+
+def pair(recipe: AnyRecipe) -> AnyRecipe:
     """The same for Chic-Pair."""
     return replace(recipe, env=replace(recipe.env, pair=True))
 
 
-PRESETS = {"quick": QUICK, "paper": PAPER, "quick-pair": pair(QUICK), "paper-pair": pair(PAPER)}
+PRESETS: dict[str, Recipe | SearchRecipe] = {
+    "quick": QUICK,
+    "paper": PAPER,
+    "search": SEARCH,
+    "quick-pair": pair(QUICK),
+    "paper-pair": pair(PAPER),
+    "search-pair": pair(SEARCH),
+}

@@ -28,6 +28,7 @@ from jaxsched.envs.chic.recipe import (
     training_env,
     variants,
 )
+from jaxsched.envs.chic.search_recipe import SearchRecipe, search_stages
 from jaxsched.envs.chic.tables import Params
 from jaxsched.envs.chic.traces import WORKLOAD
 from jaxsched.jobs import RIGID_JOBS, JobTable
@@ -43,7 +44,7 @@ from jaxsched.systems.base import (
 from jaxsched.traces.mapping import MappingConfig
 
 
-class ChicSystem(System[Chic, Params, Recipe]):
+class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
     """Workers and parameter servers at every arrival and finish, by the cross-entropy method."""
 
     name = "chic"
@@ -119,10 +120,16 @@ class ChicSystem(System[Chic, Params, Recipe]):
         records = jax.tree.map(np.asarray, records)
         return Played(rec.summarise(env, params, episodes, records), {}, [])
 
-    def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
-        """Environment, learner and loop of a recipe."""
+    def training(
+        self, recipe: Recipe | SearchRecipe, tables: Sequence[JobTable]
+    ) -> list[TrainingSetup]:
+        """Environment, learner and loop of a recipe's stages."""
         name = "chic_pair" if recipe.env.pair else "chic"
         kind = network_name(recipe.hidden)
+        if isinstance(recipe, SearchRecipe):
+            teacher = self.heuristic(recipe.teacher, recipe.env, self.num_jobs, {}).policy
+            policy = self.network_policy(recipe.env, kind, name, "greedy")
+            return search_stages(recipe, tables, teacher, policy)
         setup = TrainingSetup(
             name="cross_entropy",
             env=training_env(recipe),

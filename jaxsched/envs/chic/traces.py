@@ -15,6 +15,17 @@ def _drawn(rate: float) -> NamedTrace:
     return NamedTrace(f"chic-{rate:.2f}", f"Chic workload, {rate:g} per hour", True, make, 30)
 
 
+def _mixed(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+    """Table ``k`` is table ``k`` of one of the rates, which take turns."""
+    share = len(RATES_PER_HOUR)
+    drawn = [
+        chic_tables(seed, num_traces, num_jobs=num_jobs, rate_per_hour=rate)
+        for rate in RATES_PER_HOUR
+    ]
+    return [drawn[index % share][index] for index in range(num_traces)]
+
+
+MIXED = NamedTrace("chic-mixed", "Chic workload, 0.9 to 2.7 per hour in turn", True, _mixed, 30)
 WORKLOAD = Workload(
-    jobs=(JobKind(CHIC_JOBS),), traces=tuple(_drawn(rate) for rate in RATES_PER_HOUR)
+    jobs=(JobKind(CHIC_JOBS),), traces=(*(_drawn(rate) for rate in RATES_PER_HOUR), MIXED)
 )
