@@ -63,7 +63,6 @@ def test_both_stages_learn(preset):
         assert all(np.all(np.isfinite(x)) for x in jax.tree.leaves((weights, metrics)))
         moved = jax.tree.map(lambda a, b: np.abs(a - b).max(), before, weights)
         assert max(jax.tree.leaves(moved)) > 0
-    assert float(np.max(metrics["incomplete"])) < 1.0
 
 
 def test_the_teacher_is_a_heuristic():
