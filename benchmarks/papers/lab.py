@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -79,10 +79,11 @@ class Lab:
         """A preset, changed by the settings and then by ``path=value`` assignments.
 
         Changes by the settings, which are meant for all recipes, are left out where they are about
-        a stage that this one does not have.
+        a stage or a setting that this one does not have, but another of the system's has.
         """
         recipe = self.system.preset(preset)
-        changes = [change for change in self._changes if not _about_absent(recipe, change)]
+        others = self.system.presets.values()
+        changes = [change for change in self._changes if not _about_others(recipe, others, change)]
         return override(recipe, [*changes, *assignments])
 
     def tables(self, workload: Workload, role: str, recipe: Any) -> list[JobTable]:
@@ -261,14 +262,20 @@ def with_params(system: System, options: tuple[tuple[str, Any], ...]) -> System:
     return changed
 
 
-def _about_absent(recipe: Any, assignment: str) -> bool:
-    """Whether the path of an assignment leads through a part that is None."""
+def _about_others(recipe: Any, others: Iterable[Any], assignment: str) -> bool:
+    """Whether a recipe lacks what an assignment is about, and one of the others has it."""
+    path = [name.strip() for name in assignment.partition("=")[0].split(".")]
+    return not _has(recipe, path) and any(_has(other, path) for other in others)
+
+
+def _has(recipe: Any, path: Sequence[str]) -> bool:
+    """Whether a recipe has a field; not where the path leads through a part that is None."""
     node = recipe
-    for name in assignment.partition("=")[0].split(".")[:-1]:
-        node = getattr(node, name.strip(), ...)
-        if node is None:
-            return True
-    return False
+    for name in path:
+        if not hasattr(node, name):
+            return False
+        node = getattr(node, name)
+    return True
 
 
 def _stages(

@@ -69,6 +69,11 @@ def scaled(interval: Interval, factor: float) -> Interval:
     return Interval(estimate, low, high, interval.level)
 
 
+def hundred(interval: Interval) -> Interval:
+    """The same in per cent."""
+    return scaled(interval, 100.0)
+
+
 def plain(sample: Sample) -> dict[str, list[list[float]]]:
     """JSON-able."""
     return {name: values.tolist() for name, values in sample.items()}

@@ -1,6 +1,6 @@
 """The rows of Chic: Chic, Chic-Pair and Optimus, specification, section 12."""
 
-from benchmarks.papers.chic import curves, rates, sweeps, timing
+from benchmarks.papers.chic import curves, mixed, rates, sweeps, timing
 from benchmarks.papers.runner import Paper, Row
 
 PAPER = Paper(
@@ -10,6 +10,7 @@ PAPER = Paper(
         Row("X1", "completion time at five arrival rates (Fig. 4a)", rates.completion_times),
         Row("X2", "shortest, median, longest at 1.8 /h (Fig. 4b)", rates.distribution),
         Row("X3", "the policy of 1.8 /h at other rates (Fig. 4c)", rates.transfer),
+        Row("M", "one policy for all rates, by search", mixed.one_policy),
         Row("X4", "wall time and Optimus' interval (Fig. 5)", timing.wall_time),
         Row("X5", "learning curves at 1.8 /h (Fig. 6)", curves.learning_curves),
         Row("X6", "workloads of a training episode (Fig. 7a)", sweeps.episode_length),
@@ -23,6 +24,8 @@ PAPER = Paper(
         "learner.num_trajectories=63",
         "evaluate_every=4",
         "checkpoint_every=20",
+        "learner.members=4",
+        "imitation_loop.num_updates=40",
     ),
     quick_sizes={"num_train": 100, "num_validation": 10, "num_test": 10},
 )

@@ -18,7 +18,7 @@ from benchmarks.papers.chic.common import (
 )
 from benchmarks.papers.lab import Lab
 from benchmarks.papers.outcome import Check, Outcome, Table, at_least, at_most, percent, reported
-from benchmarks.papers.samples import Sample, below, change, difference, mean_of, plain
+from benchmarks.papers.samples import Sample, below, change, difference, hundred, mean_of, plain
 from jaxsched.envs.chic.paper import (
     LEAST_OVER_RANDOM,
     LEAST_REDUCTION,
@@ -63,7 +63,7 @@ def completion_times(lab: Lab) -> Outcome:
         [
             [
                 f"{rate:g}",
-                *(_hundred(change(s[n], s["optimus"], ACT)) for n in names if n != "optimus"),
+                *(hundred(change(s[n], s["optimus"], ACT)) for n in names if n != "optimus"),
             ]
             for rate, s in samples.items()
         ],
@@ -78,7 +78,7 @@ def completion_times(lab: Lab) -> Outcome:
             found = [(s[name], s["optimus"]) for s in samples.values()]
             mean[name] = [mean_of(sample, ACT) for sample, _ in found]
             share[name] = [
-                None if name == "optimus" else _hundred(change(sample, base, ACT))
+                None if name == "optimus" else hundred(change(sample, base, ACT))
                 for sample, base in found
             ]
         figures.lines(left, list(samples), mean, x_label="workloads per hour", y_label="mean (s)")
@@ -132,12 +132,6 @@ def _rate_checks(samples: Samples) -> list[Check]:
 def _over(sample: Sample, rival: Sample, optimus: Sample) -> float:
     """By how much a mean is below another, as a share of Optimus' mean."""
     return float((rival[ACT].mean() - sample[ACT].mean()) / optimus[ACT].mean())
-
-
-def _hundred(interval: Interval) -> Interval:
-    return Interval(
-        100 * interval.estimate, 100 * interval.low, 100 * interval.high, interval.level
-    )
 
 
 def distribution(lab: Lab) -> Outcome:
@@ -213,7 +207,7 @@ def transfer(lab: Lab) -> Outcome:
         checks.append(reported(item, LOST_AT_OTHER_RATES, percent(high[worst])))
 
     def draw(figure: Any) -> None:
-        share = {name: [_hundred(loss) for loss in losses[name].values()] for name in PRESETS}
+        share = {name: [hundred(loss) for loss in losses[name].values()] for name in PRESETS}
         axes = figure.subplots()
         axes.axhline(100 * LOST_BY_TRANSFER, color="#1b1f24", linewidth=0.8, linestyle=":")
         figures.lines(

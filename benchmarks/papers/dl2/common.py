@@ -6,12 +6,11 @@ from typing import Any
 
 from benchmarks.papers.lab import Lab, Study
 from benchmarks.papers.outcome import Outcome, Table, show
-from benchmarks.papers.samples import Sample, change, mean_of, plain, spread_of
+from benchmarks.papers.samples import Sample, change, hundred, mean_of, plain, spread_of
 from benchmarks.papers.settings import Workload
 from jaxsched.envs.dl2.paper import JCT as JCT
 from jaxsched.envs.dl2.workload import dl2_tables
 from jaxsched.jobs import JobTable
-from jaxsched.results.statistics import Interval
 
 PRESETS = {"sim": "quick", "testbed": "testbed"}
 LEARNER = "paper"  # preset with the paper's own learner, for what is about that learner
@@ -78,13 +77,6 @@ def comparison(title: str, samples: Mapping[str, Sample], bases: Sequence[str]) 
         rows.append([name, mean_of(sample, JCT), spread_of(sample, JCT), *changes])
     columns = ["policy", "completion time (slots)", "deviation"]
     return Table(title, [*columns, *(f"against {base} (%)" for base in bases)], rows, 2)
-
-
-def hundred(interval: Interval) -> Interval:
-    """The same in per cent."""
-    return Interval(
-        100 * interval.estimate, 100 * interval.low, 100 * interval.high, interval.level
-    )
 
 
 def values_of(samples: Mapping[Any, Sample]) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class SearchRecipe:
     )
     loop: LoopConfig = field(
         default_factory=lambda: LoopConfig(
-            MEMBERS * EPISODES, 1024, 200, num_random_streams=EPISODES
+            MEMBERS * EPISODES, 1024, 100, num_random_streams=EPISODES
         )
     )
     hidden: tuple[int, ...] = (64, 64)

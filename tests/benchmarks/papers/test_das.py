@@ -298,9 +298,10 @@ def test_trainings_are_found_again_under_the_rule_that_they_learn_from():
 def test_changes_of_absent_stages():
     recipe = SYSTEM.preset("quick")
     change = "imitation.loop.num_updates=4"
-    assert not lab_module._about_absent(recipe, change)
-    assert lab_module._about_absent(replace(recipe, imitation=None), change)
-    assert not lab_module._about_absent(recipe, "no_such.field=4")  # refused later
+    others = SYSTEM.presets.values()
+    assert not lab_module._about_others(recipe, others, change)
+    assert lab_module._about_others(replace(recipe, imitation=None), others, change)
+    assert not lab_module._about_others(recipe, others, "no_such.field=4")  # refused later
 
 
 def shipped(num_jobs):

@@ -139,7 +139,13 @@ def test_workers_per_server():
 
 
 def test_every_row_has_a_name_of_its_own():
-    assert [row.name for row in CHIC.rows] == [f"X{n}" for n in range(1, 10)]
+    assert [row.name for row in CHIC.rows] == [
+        "X1",
+        "X2",
+        "X3",
+        "M",
+        *(f"X{n}" for n in range(4, 10)),
+    ]
     assert [row.name for row in DL2.rows] == [f"E{n}" for n in range(1, 16)]
     for paper in (CHIC, DL2):
         system = registry.get(paper.system)
