@@ -125,6 +125,34 @@ def seeds_episodes_interval(
     return _percentiles(float(data.mean()), means, level)
 
 
+def interquartile_interval(
+    values: ArrayLike, *, level: float = 0.95, resamples: int = 2_000, seed: int = 0
+) -> Interval:
+    """Stratified bootstrap interval of the interquartile mean of ``values[seed, episode]``.
+
+    The mean of the middle half of all values. Within each episode the seeds are resampled
+    separately, as far as there are several; with a single seed the episodes are.
+
+    Raises:
+        JaxschedError: when ``values`` is empty, not two-dimensional or not finite.
+
+    Source: Agarwal et al., Deep Reinforcement Learning at the Edge of the Statistical Precipice,
+    2021.
+    """
+    data = _matrix(values, "values")
+    _check_options(level, resamples)
+    seeds, episodes = data.shape
+    if seeds == 1:
+        return bootstrap_interval(
+            data[0], statistic=interquartile_mean, level=level, resamples=resamples, seed=seed
+        )
+    rng, columns, found = np.random.default_rng(seed), np.arange(episodes), []
+    for _ in range(resamples):
+        drawn = data[rng.integers(0, seeds, size=data.shape), columns]
+        found.append(float(interquartile_mean(drawn)))
+    return _percentiles(float(interquartile_mean(data)), np.asarray(found), level)
+
+
 def paired_difference(
     a: ArrayLike,
     b: ArrayLike,

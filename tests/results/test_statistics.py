@@ -6,6 +6,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.results.statistics import (
     Interval,
     bootstrap_interval,
+    interquartile_interval,
     interquartile_mean,
     paired_difference,
     ratio_interval,
@@ -150,3 +151,16 @@ def test_pairing_accepts_different_numbers_of_seeds():
 def test_bad_input_is_one_clear_error(call, message):
     with pytest.raises(JaxschedError, match=message):
         call()
+
+
+def test_interquartile_interval_is_stratified():
+    # One seed: the bootstrap over episodes. Several: within each episode the seeds are drawn.
+    one = interquartile_interval(VALUES[None], resamples=500)
+    assert one == bootstrap_interval(VALUES, statistic=interquartile_mean, resamples=500)
+    alike = np.stack([VALUES, VALUES])
+    fixed = interquartile_interval(alike, resamples=50)
+    assert fixed.low == fixed.high == fixed.estimate == interquartile_mean(alike)
+    apart = interquartile_interval(np.stack([VALUES - 1, VALUES + 1]), resamples=500)
+    assert apart.low < apart.estimate < apart.high
+    with pytest.raises(JaxschedError, match="expected"):
+        interquartile_interval(VALUES)

@@ -1,0 +1,1 @@
+"""Pages of results, made from the files in ``benchmarks/results``."""

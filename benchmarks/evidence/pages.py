@@ -1,0 +1,221 @@
+"""A system's page of results, as Markdown."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from benchmarks.evidence.judge import Verdict, by_tenth, verdict
+from benchmarks.evidence.sources import Plays, plays, read
+from benchmarks.evidence.systems import Contest, Cost, Evidence, Own
+from jaxsched.results.statistics import Interval
+
+NOTE = (
+    "Made by `python -m benchmarks.evidence` from the files in `benchmarks/results`; edits are "
+    "overwritten. Intervals are 95 % bootstraps over training seeds and episodes."
+)
+
+
+def page(evidence: Evidence) -> str:
+    """The whole page."""
+    parts = [f"# {evidence.title}: results", NOTE, f"**The paper claims** {evidence.claim}"]
+    parts += evidence.words
+    for number, contest in enumerate(evidence.contests, 1):
+        parts += [f"## Learned against the best rule: {contest.title}", *_contest(contest)]
+        if contest.ranked_by:
+            parts.append(f"![by tenth]({picture_name(evidence, number)})")
+    if evidence.own:
+        parts.append("## The paper's own recipe here")
+        parts += [text for own in evidence.own for text in _own(own)]
+    if evidence.headroom:
+        parts.append("## Head-room")
+        parts += [text for name in evidence.headroom for text in _headroom(name)]
+    if evidence.rows:
+        parts += ["## The paper's evaluation, claim by claim", _claims(evidence.rows)]
+    if evidence.cost:
+        parts += ["## Cost", _costs(evidence.cost)]
+        parts += [
+            f"![learning curve]({curve_name(evidence, number)})"
+            for number, cost in enumerate(evidence.cost, 1)
+            if plays(cost.file).curve
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def summary(systems: Sequence[Evidence]) -> str:
+    """One row per system."""
+    rows = []
+    for evidence in systems:
+        for contest in evidence.contests[:1]:
+            played = plays(contest.learned.file, contest.learned.part)
+            found = verdict(played, contest.learned.policy, contest.rule, contest.metrics[0])
+            own = _own_words(evidence.own[0]) if evidence.own else "see the page"
+            rows.append(
+                [
+                    f"[{evidence.title}]({evidence.system}.md)",
+                    evidence.claim,
+                    own,
+                    f"{_mean(played, found, 0)} {_unit(played, found.metric)}",
+                    f"{_mean(played, found, 1)} (`{contest.rule}`)",
+                    per_cent(found.change),
+                    contest.title,
+                ]
+            )
+    head = [
+        "system",
+        "the paper claims",
+        "the paper's own recipe here",
+        "our recipe",
+        "best rule known",
+        "change",
+        "episodes",
+    ]
+    return (
+        "\n\n".join(["# Results", NOTE, "Each system's page has the rest.", table(head, rows)])
+        + "\n"
+    )
+
+
+def picture_name(evidence: Evidence, number: int) -> str:
+    """File of a contest's picture."""
+    return f"{evidence.system}_{number}.png"
+
+
+def curve_name(evidence: Evidence, number: int) -> str:
+    """File of the learning curve of a main result."""
+    return f"{evidence.system}_learning_{number}.png"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [list(head), ["---"] * len(head), *map(list, rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def per_cent(change: Interval, digits: int = 1) -> str:
+    """A change with its interval."""
+    estimate, low, high = (100 * x for x in (change.estimate, change.low, change.high))
+    return f"{estimate:+.{digits}f} % [{low:+.{digits}f}, {high:+.{digits}f}]"
+
+
+def _contest(contest: Contest) -> Iterator[str]:
+    played = plays(contest.learned.file, contest.learned.part)
+    learned = contest.learned.policy
+    found = [verdict(played, learned, contest.rule, metric) for metric in contest.metrics]
+    seeds, episodes = played.of(learned, contest.metrics[0]).shape
+    yield f"`{learned}` ({_count(seeds, 'seed')}, {episodes} episodes) and `{contest.rule}`:"
+    head = ["", learned, contest.rule, "difference", "change", "typical episode", "is better in"]
+    yield table(head, [_row(played, v) for v in found])
+    if contest.ranked_by:
+        tenths = by_tenth(played, learned, contest.rule, contest.ranked_by, contest.metrics[0])
+        yield (
+            f"By congestion, episodes ranked by the completion time of `{contest.ranked_by}`, "
+            f"{_label(played, contest.metrics[0])}:"
+        )
+        yield table(
+            ["tenth", "episodes", *head[1:5]],
+            [[str(n), str(count), *_row(played, v)[1:5]] for n, (count, v) in enumerate(tenths, 1)],
+        )
+    yield f"`{played.command}`; file `{contest.learned.file}`."
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number > 1)}"
+
+
+def _row(played: Plays, found: Verdict) -> list[str]:
+    digits = played.metrics[found.metric]["digits"]
+    difference = found.difference
+    inside = ", ".join(f"{x:+.{digits}f}" for x in (difference.low, difference.high))
+    share = found.improvement
+    return [
+        _label(played, found.metric),
+        _mean(played, found, 0),
+        _mean(played, found, 1),
+        f"{difference.estimate:+.{digits}f} [{inside}]",
+        per_cent(found.change),
+        "-" if found.typical is None else per_cent(found.typical),
+        f"{100 * share.estimate:.0f} % [{100 * share.low:.0f}, {100 * share.high:.0f}]",
+    ]
+
+
+def _mean(played: Plays, found: Verdict, side: int) -> str:
+    return f"{found.means[side]:,.{played.metrics[found.metric]['digits']}f}"
+
+
+def _unit(played: Plays, metric: str) -> str:
+    about = played.metrics[metric]
+    return about["unit"] or about["label"]
+
+
+def _label(played: Plays, metric: str) -> str:
+    about = played.metrics[metric]
+    return f"{about['label']} ({about['unit']})" if about["unit"] else about["label"]
+
+
+def _own(own: Own) -> Iterator[str]:
+    played = plays(own.player.file, own.player.part)
+    found = [verdict(played, own.player.policy, own.against, metric) for metric in own.metrics]
+    seeds, episodes = played.of(own.player.policy, own.metrics[0]).shape
+    head = ["", own.player.policy, own.against, "difference", "change"]
+    yield f"{_count(seeds, 'seed')}, {episodes} episodes, `{played.command}`:"
+    yield table(head, [_row(played, v)[:5] for v in found])
+
+
+def _own_words(own: Own) -> str:
+    played = plays(own.player.file, own.player.part)
+    found = verdict(played, own.player.policy, own.against, own.metrics[0])
+    return f"{per_cent(found.change)} against `{own.against}`"
+
+
+def _headroom(name: str) -> Iterator[str]:
+    document = read(name)
+    rows: list[list[str]] = []
+    metrics = list(document["rows"][0]["metrics"])
+    for row in document["rows"]:
+        cells = [f"`{row['row']}`", row["knows"]]
+        for metric in metrics:
+            cell, digits = row["metrics"][metric], document["metrics"][metric]["digits"]
+            words, difference = f"{cell['mean']:,.{digits}f}", cell["difference"]
+            if difference is not None:
+                numbers = [f"{difference[k]:+.{digits}f}" for k in ("estimate", "low", "high")]
+                words += f" ({numbers[0]} [{numbers[1]}, {numbers[2]}])"
+            cells.append(words)
+        rows.append(cells)
+    labels = [document["metrics"][metric]["label"] for metric in metrics]
+    yield f"{document['episodes']['count']} episodes of {document['episodes']['source']}, paired:"
+    yield table(["policy", "knows", *labels], rows)
+    yield f"`{document['command']}`; file `{name}`."
+
+
+def _claims(names: Sequence[str]) -> str:
+    rows = []
+    for name in names:
+        document = read(name)
+        for check in document["checks"]:
+            note = f" ({check['note']})" if check["note"] else ""
+            rows.append(
+                [
+                    document["row"],
+                    check["item"],
+                    check["paper"],
+                    check["measured"],
+                    check["accept"],
+                    check["verdict"] + note,
+                ]
+            )
+    return table(["row", "claim", "paper", "measured", "accepted", ""], rows)
+
+
+def _costs(costs: Sequence[Cost]) -> str:
+    rows: list[list[str]] = []
+    for cost in costs:
+        facts: dict[str, Any] = read(cost.file)["facts"]
+        rows.append(
+            [
+                f"`{cost.command}`",
+                facts["environment steps"],
+                facts["training time"],
+                facts["device"],
+                cost.paper,
+            ]
+        )
+    return table(["command", "environment steps", "time", "device", "the paper"], rows)

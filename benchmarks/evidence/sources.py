@@ -1,0 +1,105 @@
+"""What the pages read: comparisons, rows of papers, head-room tables.
+
+Axes: ``S`` seeds (one for rules), ``E`` episodes.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs.metrics import METRICS
+from jaxsched.results.statistics import Floats
+
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+@dataclass(frozen=True)
+class Plays:
+    """Policies on the same episodes.
+
+    Attributes:
+      values: policy -> metric -> float64 ``[S, E]``.
+      metrics: metric -> label, unit, better, digits.
+      primary: what policies are judged by.
+      facts: of the run, as words.
+      command: that printed it.
+      curve: the learning curve, if a training wrote the file.
+    """
+
+    values: dict[str, dict[str, Floats]]
+    metrics: dict[str, dict[str, Any]]
+    primary: str
+    facts: dict[str, str]
+    command: str
+    curve: dict[str, Any] | None = None
+
+    def of(self, policy: str, metric: str) -> Floats:
+        """A metric of a policy, ``[S, E]``.
+
+        Raises:
+          JaxschedError: there is none.
+        """
+        if policy not in self.values:
+            raise JaxschedError(f"no policy {policy!r}; there are {', '.join(self.values)}")
+        if metric not in self.values[policy]:
+            raise JaxschedError(f"{policy} has no metric {metric!r}")
+        return self.values[policy][metric]
+
+    def sign(self, metric: str) -> int:
+        """1 where more is better, -1 where less is."""
+        return 1 if self.metrics[metric]["better"] == "higher" else -1
+
+
+def read(name: str) -> Any:
+    """A file of ``benchmarks/results``.
+
+    Raises:
+      JaxschedError: it is not there, or holds no JSON.
+    """
+    try:
+        return json.loads((RESULTS / name).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise JaxschedError(f"{name}: cannot be read: {error.strerror}") from error
+    except json.JSONDecodeError as error:
+        raise JaxschedError(f"{name}: is not JSON: {error}") from error
+
+
+def plays(name: str, part: str = "") -> Plays:
+    """The plays of a comparison, or of one part of a paper's row (``values[part]``)."""
+    document = read(name)
+    if not part:
+        values = {
+            entry["name"]: {metric: two(v) for metric, v in entry["metrics"].items()}
+            for entry in document["policies"]
+        }
+        metrics, primary = document["metrics"], document["primary"]
+        command, curve = document["command"], document.get("learning_curve")
+        return Plays(values, metrics, primary, document["facts"], command, curve)
+    chosen = document["values"][part]
+    values = {
+        policy: {metric: two(v) for metric, v in entry.items() if v}
+        for policy, entry in chosen.items()
+    }
+    known = next(iter(values.values()))
+    metrics = {
+        name: {
+            "label": METRICS[name].label,
+            "unit": METRICS[name].unit,
+            "better": METRICS[name].better,
+            "digits": METRICS[name].digits,
+        }
+        for name in known
+        if name in METRICS
+    }
+    words = document["facts"]["command"][1:]
+    command = " ".join(["python -m benchmarks.papers", *words])
+    return Plays(values, metrics, "avg_jct", {}, command)
+
+
+def two(values: Any) -> Floats:
+    """``[S, E]``."""
+    return np.atleast_2d(np.asarray(values, np.float64))

@@ -1,0 +1,193 @@
+"""What evidence there is of each system: which files, who is judged against whom, and in words.
+
+Every number of a page comes from a file of ``benchmarks/results``; here stand only their names, and
+sentences about what the numbers mean.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Player:
+    """A policy in a file.
+
+    Attributes:
+      file: in ``benchmarks/results``.
+      policy: its name there.
+      part: of a paper's row, the key of ``values``.
+    """
+
+    file: str
+    policy: str
+    part: str = ""
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A learned policy against the best rule on episodes that were used for nothing else.
+
+    Attributes:
+      title: the episodes, in words.
+      learned: who is judged.
+      rule: name of the best rule known, in the same file.
+      metrics: what is told, the one that decides first.
+      ranked_by: the policy whose completion times say how congested an episode is; no tenths if
+        empty.
+    """
+
+    title: str
+    learned: Player
+    rule: str
+    metrics: tuple[str, ...]
+    ranked_by: str = ""
+
+
+@dataclass(frozen=True)
+class Own:
+    """The paper's own recipe here.
+
+    Attributes:
+      player: the policy.
+      against: a rule in the same file.
+      metrics: what is told.
+    """
+
+    player: Player
+    against: str
+    metrics: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a main result costs.
+
+    Attributes:
+      command: that trains it.
+      file: comparison that the training wrote, with its time and steps.
+      paper: what the paper says of its own training.
+    """
+
+    command: str
+    file: str
+    paper: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that the page of a system shows.
+
+    Attributes:
+      system: its name.
+      title: heading.
+      claim: the paper's main claim, in one sentence.
+      contests: the first is the row of the summary.
+      own: the paper's own recipe.
+      headroom: JSON files of ``jaxsched headroom``.
+      rows: JSON files of paper rows, whose claims are listed.
+      cost: of the main result.
+      words: paragraphs: what holds, what does not, and why.
+    """
+
+    system: str
+    title: str
+    claim: str
+    contests: tuple[Contest, ...] = ()
+    own: tuple[Own, ...] = ()
+    headroom: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    cost: tuple[Cost, ...] = ()
+    words: tuple[str, ...] = ()
+
+
+SCHED2 = Evidence(
+    system="sched2",
+    title="SCHED2",
+    claim="effectiveness 1.6 times the best baseline's (DSIF) with 68 % one-GPU jobs, completion "
+    "time and makespan below every baseline's (Figure 7).",
+    contests=(
+        Contest(
+            "100 fresh tables of 1,000 jobs, loads 0.6 to 1.1",
+            Player("sched2_search_mixed_cpu2.json", "search"),
+            "strict_sif",
+            ("avg_effectiveness", "avg_jct", "makespan"),
+            "strict",
+        ),
+        Contest(
+            "100 fresh tables of 1,000 jobs, the paper's load",
+            Player("sched2_search_68_cpu2.json", "search"),
+            "strict_sif",
+            ("avg_effectiveness", "avg_jct", "makespan"),
+            "strict",
+        ),
+    ),
+    own=(
+        Own(
+            Player("sched2_paper_cpu2.json", "dqn"),
+            "strict",
+            ("avg_effectiveness", "avg_jct", "makespan"),
+        ),
+    ),
+    rows=tuple(
+        f"sched2_{row}_cpu2.json" for row in ("F3", "F4", "F7", "F8", "F9", "F10", "T3", "R")
+    ),
+    cost=(
+        Cost(
+            "jaxsched train sched2 --preset search --num-seeds 5",
+            "sched2_search_training_cpu2.json",
+            "not stated",
+        ),
+    ),
+    words=(
+        "The paper's baselines are weak: a rule of two lines (`strict_sif`: of the window's jobs "
+        "whose placement is local start the shortest, else wait) beats them all and the deep "
+        "Q-network too. The policy found by whole-episode search, which starts as that rule, is "
+        "better still where there is a queue, and level with it where there is none.",
+    ),
+)
+
+DL2 = Evidence(
+    system="dl2",
+    title="DL2",
+    claim="average completion time 44.1 % below DRF's and 17.5 % below Optimus' (testbed, "
+    "Figure 9).",
+    contests=(
+        Contest(
+            "testbed: 13 servers, 100 fresh sequences of 30 jobs",
+            Player("dl2_search_testbed_cpu2.json", "dl2"),
+            "probe",
+            ("avg_jct", "makespan"),
+            "optimus_fill",
+        ),
+    ),
+    cost=(
+        Cost(
+            "jaxsched train dl2 --preset search",
+            "dl2_search_testbed_cpu2.json",
+            "half an hour of supervised training, then reinforcement learning for hours",
+        ),
+    ),
+    words=(
+        "`probe` reads speeds and contention that no scheduler can know and allocates greedily by "
+        "them; a policy that is level with it has learnt these from what a scheduler sees.",
+    ),
+)
+
+CHIC = Evidence(
+    system="chic",
+    title="Chic",
+    claim="completion time at least 12.65 % (Chic-Pair: 10.08 %) below Optimus at every arrival "
+    "rate (Figure 4a).",
+)
+DAS = Evidence(
+    system="das",
+    title="DAS",
+    claim="completion time and fee below every rival's on clusters of 8, 16 and 32 machines "
+    "(Table 1).",
+)
+MLFS = Evidence(
+    system="mlfs",
+    title="MLFS",
+    claim="MLFS below MLF-RL by 22 %, MLF-RL below MLF-H by 11 %, MLFS below Tiresias by 34 % in "
+    "completion time at the highest load (Figure 4b).",
+)
+SYSTEMS = (SCHED2, DL2, CHIC, DAS, MLFS)

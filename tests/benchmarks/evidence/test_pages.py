@@ -1,0 +1,167 @@
+"""Pages of results from files made here, and the shipped pages' sources."""
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks.evidence import judge, pages, pictures, sources
+from benchmarks.evidence.systems import SYSTEMS, Contest, Cost, Evidence, Own, Player
+from benchmarks.papers import figures
+from jaxsched.errors import JaxschedError
+
+EPISODES = np.arange(1.0, 21.0)
+METRIC = {"label": "JCT", "unit": "s", "better": "lower", "digits": 1}
+
+
+def comparison():
+    """Rule: 100 s per episode number; two seeds, one 10 % and one 20 % faster."""
+    jct = 100 * EPISODES
+    policies = [
+        {"name": "rule", "kind": "reference", "metrics": {"avg_jct": jct.tolist()}},
+        {
+            "name": "best",
+            "kind": "learned",
+            "metrics": {"avg_jct": [(0.9 * jct).tolist(), (0.8 * jct).tolist()]},
+        },
+    ]
+    return {
+        "system": "small",
+        "command": "jaxsched train small",
+        "facts": {"environment steps": "1,000", "training time": "1 min", "device": "cpu"},
+        "metrics": {"avg_jct": METRIC},
+        "primary": "avg_jct",
+        "policies": policies,
+        "learning_curve": {
+            "x_label": "episodes",
+            "y_label": "JCT",
+            "metric": "avg_jct",
+            "series": [{"seed": s, "x": [1.0, 2.0], "y": [5.0 + s, 4.0]} for s in range(2)],
+        },
+    }
+
+
+def row():
+    check = {"item": "faster", "paper": "yes", "measured": "20 %", "accept": "> 0", "met": True}
+    play = {"avg_jct": [[90.0, 180.0]]}
+    return {
+        "row": "X1",
+        "facts": {"command": ["__main__.py", "small", "--rows", "X1"]},
+        "checks": [check | {"note": "", "verdict": "met"}],
+        "values": {"1.8": {"best": play, "rule": {"avg_jct": [[100.0, 200.0]]}}},
+    }
+
+
+def headroom():
+    cell = {"policy": "rule", "mean": 1050.0, "difference": None}
+    ahead = cell | {"mean": 1000.0, "difference": {"estimate": -50.0, "low": -60.0, "high": -40.0}}
+    return {
+        "command": "jaxsched headroom small",
+        "episodes": {"count": 20, "source": "drawn"},
+        "metrics": {"avg_jct": METRIC},
+        "rows": [
+            {"row": "rule", "knows": "state", "metrics": {"avg_jct": cell}},
+            {"row": "clairvoyant", "knows": "state, future", "metrics": {"avg_jct": ahead}},
+        ],
+    }
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """A system with all kinds of evidence, its files in a folder of its own."""
+    monkeypatch.setattr(sources, "RESULTS", tmp_path)
+    for name, document in {"c": comparison(), "r": row(), "h": headroom()}.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    return Evidence(
+        system="small",
+        title="Small",
+        claim="10 % faster.",
+        contests=(
+            Contest("drawn", Player("c.json", "best"), "rule", ("avg_jct",), "rule"),
+            Contest("1.8 per hour", Player("r.json", "best", "1.8"), "rule", ("avg_jct",)),
+        ),
+        own=(Own(Player("c.json", "best"), "rule", ("avg_jct",)),),
+        headroom=("h.json",),
+        rows=("r.json",),
+        cost=(Cost("jaxsched train small", "c.json", "15 h"),),
+        words=("It holds.",),
+    )
+
+
+def test_a_page_tells_every_number(small):
+    text = pages.page(small)
+    for words in (
+        "| JCT (s) | 892.5 | 1,050.0 | -157.5 [",
+        "-15.0 % [-20.0, -10.0]",  # seeds are resampled
+        "| 10 | 2 | 1,657.5 | 1,950.0 |",  # episodes 19 and 20
+        "| JCT (s) | 135.0 | 150.0 | -15.0 [",
+        "| `clairvoyant` | state, future | 1,000.0 (-50.0 [-60.0, -40.0]) |",
+        "| X1 | faster | yes | 20 % | > 0 | met |",
+        "| `jaxsched train small` | 1,000 | 1 min | cpu | 15 h |",
+        "![by tenth](small_1.png)",
+        "![learning curve](small_learning_1.png)",
+        "It holds.",
+    ):
+        assert words in text
+    line = pages.summary([small]).splitlines()[-1]
+    assert line.startswith("| [Small](small.md) | 10 % faster. | -15.0 % [")
+    assert "| 892.5 s | 1,050.0 (`rule`) |" in line and line.endswith("| drawn |")
+
+
+def test_a_verdict():
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(9, 1, (3, 50)), rng.normal(10, 1, (1, 50))
+    values = {"a": {"m": left}, "b": {"m": right}}
+    plays = sources.Plays(values, {"m": {"better": "lower", "digits": 1}}, "m", {}, "")
+    found = judge.verdict(plays, "a", "b", "m")
+    assert found.means == (left.mean(), right.mean())
+    assert found.difference.estimate == pytest.approx(left.mean() - right.mean())
+    assert found.improvement.estimate == pytest.approx((left < right).mean())
+    higher = judge.better_share(left, right, 1)
+    np.testing.assert_array_equal(higher, 1.0 - judge.better_share(left, right, -1))
+    np.testing.assert_array_equal(judge.better_share(right, right, 1), np.full((1, 50), 0.5))
+
+
+def test_pictures_show_the_changes(small, monkeypatch, tmp_path):
+    drawn = []
+    monkeypatch.setattr(figures, "lines", lambda axes, x, series, **words: drawn.append(series))
+    pictures.by_congestion(tmp_path / "a.png", small.contests[0])
+    (points,) = drawn[0].values()
+    assert [round(point.estimate, 6) for point in points] == [-15.0] * 10
+    pictures.learning(tmp_path / "b.png", "c.json")
+    assert all((tmp_path / name).stat().st_size > 1000 for name in ("a.png", "b.png"))
+
+
+def test_what_is_missing_is_said(small):
+    with pytest.raises(JaxschedError, match="none.json: cannot be read"):
+        sources.read("none.json")
+    with pytest.raises(JaxschedError, match="no policy 'worst'; there are rule, best"):
+        sources.plays("c.json").of("worst", "avg_jct")
+    with pytest.raises(JaxschedError, match="best has no metric 'fee'"):
+        sources.plays("c.json").of("best", "fee")
+
+
+@pytest.mark.parametrize("evidence", SYSTEMS, ids=lambda evidence: evidence.system)
+def test_the_shipped_pages_have_their_sources(evidence):
+    """Every file is there with the policies and metrics that the page needs."""
+    for contest in evidence.contests:
+        played = sources.plays(contest.learned.file, contest.learned.part)
+        for metric in contest.metrics:
+            learned = played.of(contest.learned.policy, metric)
+            assert played.of(contest.rule, metric).shape[1] == learned.shape[1]
+        if contest.ranked_by:
+            assert played.of(contest.ranked_by, "avg_jct").size >= judge.GROUPS
+    for own in evidence.own:
+        played = sources.plays(own.player.file, own.player.part)
+        assert [played.of(name, own.metrics[0]).size for name in (own.player.policy, own.against)]
+    assert all(sources.read(name)["rows"] for name in evidence.headroom)
+    assert all(sources.read(name)["checks"] for name in evidence.rows)
+    assert all("training time" in sources.read(cost.file)["facts"] for cost in evidence.cost)
+
+
+@pytest.mark.slow
+def test_the_shipped_pages_are_up_to_date(monkeypatch):
+    from benchmarks.evidence import __main__ as script
+
+    monkeypatch.setattr("sys.argv", ["evidence", "--check"])
+    script.main()
