@@ -20,6 +20,7 @@ from jaxsched.algorithms.softmax import (
     best_legal,
     entropy,
     flatten_time,
+    has_choice,
     init_params,
     log_probabilities,
     taken,
@@ -141,11 +142,12 @@ def any_active(active: ByAgent) -> Array:
     return jnp.any(jnp.stack(present), axis=0)
 
 
-def softmax_agents(network: nn.Module) -> Agents:
+def softmax_agents(network: nn.Module, *, only_choices: bool = False) -> Agents:
     """One discrete choice among legal actions: an agent ``action`` of one unit.
 
     Args:
       network: flax module, ``apply(params, observation) -> logits`` of float32 ``[B, A]``.
+      only_choices: the unit is active only where more than one action is legal.
     """
 
     def scores_of(params: PyTree, observation: PyTree, mask: Array) -> Array:
@@ -170,7 +172,11 @@ def softmax_agents(network: nn.Module) -> Agents:
         return Likelihood(
             {"action": log_prob},
             {"action": entropy(scores)[..., None]},
-            {"action": jnp.ones(log_prob.shape, bool)},
+            {
+                "action": has_choice(mask)[..., None]
+                if only_choices
+                else jnp.ones_like(log_prob, bool)
+            },
         )
 
     return Agents(

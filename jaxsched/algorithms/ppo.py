@@ -37,8 +37,10 @@ from jaxsched.algorithms.agents import (
     softmax_agents,
     unit_mean,
 )
+from jaxsched.algorithms.common_sequences import sequence_baseline, shared_needs
 from jaxsched.algorithms.critics import Critic, state_value
 from jaxsched.algorithms.ppo_settings import PPOConfig
+from jaxsched.algorithms.scale import Scale
 from jaxsched.algorithms.settings import linear, traced_values
 from jaxsched.algorithms.softmax import (
     Networks,
@@ -47,7 +49,7 @@ from jaxsched.algorithms.softmax import (
     minibatches,
     weighted_mean,
 )
-from jaxsched.core.learner import Learner, Metrics, Needs, Size
+from jaxsched.core.learner import Learner, Metrics, Size
 from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import select
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
@@ -87,6 +89,7 @@ class PPOState(NamedTuple):
     hyper: Any  # the traced floats of the settings
     updates: Array  # int32, calls of ``update``
     copies: Any = ()  # Networks that values are computed with; () of critics without copies
+    scale: Any = ()  # Scale of the targets with ``normalise_targets``
 
 
 class _Learning(NamedTuple):
@@ -117,7 +120,8 @@ def ppo(policy: nn.Module, value: nn.Module, config: PPOConfig) -> Learner:
     Returns:
       The learner, as :func:`mappo` makes it; ``init`` takes parameters of the policy network.
     """
-    return mappo(softmax_agents(policy), state_value(value), config)
+    agents = softmax_agents(policy, only_choices=config.only_choices)
+    return mappo(agents, state_value(value), config)
 
 
 def mappo(agents: Agents, critic: Critic, config: PPOConfig) -> Learner:
@@ -148,12 +152,17 @@ def mappo(agents: Agents, critic: Critic, config: PPOConfig) -> Learner:
             f"PPOConfig.return_span_s is {config.return_span_s}; it must be None for an action "
             "value"
         )
+    if config.normalise_targets and critic.one_step:
+        raise JaxschedError(
+            "PPOConfig.normalise_targets is true; it must be false for an action value"
+        )
     parts = _Parts(agents, critic, config, clipped_adam(config.max_gradient_norm))
     functions = partial(_init, parts), partial(_act, parts), partial(_update, parts)
     length, num_parts = config.sequence_length, config.num_minibatches
     because = f"{num_parts} num_minibatches" + (f" of sequences of {length}" if length else "")
     equal_parts = Size("decisions", "a multiple of", num_parts * (length or 1), because)
-    needs = Needs(sizes=(*sequence_needs(length), equal_parts))
+    common = shared_needs(config.num_sequences)
+    needs = common._replace(sizes=(*common.sizes, *sequence_needs(length), equal_parts))
     return Learner(*functions, lambda state: state.params.policy, needs)
 
 
@@ -164,7 +173,8 @@ def _init(parts: _Parts, key: PRNGKey, specs: Specs, params: PyTree | None = Non
     networks = Networks(params, parts.critic.init(critic_key, specs))
     moments = Networks(*map(parts.optimiser.init, networks))
     copies = networks if parts.critic.copy_every else ()
-    return PPOState(networks, moments, traced_values(parts.config), jnp.int32(0), copies)
+    scale = Scale.unknown() if parts.config.normalise_targets else ()
+    return PPOState(networks, moments, traced_values(parts.config), jnp.int32(0), copies, scale)
 
 
 def _act(
@@ -182,7 +192,8 @@ def _update(
     parts: _Parts, state: PPOState, rollout: Rollout, key: PRNGKey
 ) -> tuple[PPOState, Metrics]:
     config, critic, hyper = parts.config, parts.critic, state.hyper
-    batch = sequences(_with_targets(parts, state, rollout), config.sequence_length)
+    told, scale = _with_targets(parts, state, rollout)
+    batch = sequences(told, config.sequence_length)
     num_parts, num_sequences = config.num_minibatches, batch.target.shape[1]
     columns = minibatches(key, num_sequences, config.epochs * num_parts, num_sequences // num_parts)
     progress = state.updates / config.total_updates
@@ -218,16 +229,19 @@ def _update(
     updates, copies = state.updates + 1, state.copies
     if critic.copy_every:
         copies = select(updates % critic.copy_every == 0, learning.params, copies)
-    return PPOState(learning.params, learning.optimiser, hyper, updates, copies), metrics
+    return PPOState(learning.params, learning.optimiser, hyper, updates, copies, scale), metrics
 
 
-def _with_targets(parts: _Parts, state: PPOState, rollout: Rollout) -> Batch:
-    """The rollout with its values and targets, leaves ``[T, B, ...]``."""
+def _with_targets(parts: _Parts, state: PPOState, rollout: Rollout) -> tuple[Batch, Any]:
+    """The rollout with its values and targets, leaves ``[T, B, ...]``, and the targets' scale."""
     config, critic, hyper = parts.config, parts.critic, state.hyper
     networks = state.copies if critic.copy_every else state.params
 
+    def outward(value: Array) -> Array:
+        return state.scale.outward(value) if config.normalise_targets else value
+
     def values_of(observation: PyTree, mask: PyTree) -> Array:
-        return over_time(lambda o, m: critic.value(networks, o, m), observation, mask)
+        return outward(over_time(lambda o, m: critic.value(networks, o, m), observation, mask))
 
     rollout = rollout._replace(reward=rollout.reward * hyper.reward_scale)
     grouped = _regrouped(parts, rollout)
@@ -242,18 +256,27 @@ def _with_targets(parts: _Parts, state: PPOState, rollout: Rollout) -> Batch:
         )
     else:
         target = returns.span_returns(rollout, discount, following, hyper.return_span_s)
-    value = rollout.extras.value
-    if critic.copy_every:
+    if config.num_sequences is not None:
+        value = sequence_baseline(rollout.elapsed, target, config.num_sequences)
+    elif critic.copy_every:
         value = values_of(rollout.observation, rollout.mask)
-    return Batch(
+    else:
+        value = outward(rollout.extras.value)
+    critic_target = rollout.reward + discount * following if critic.one_step else target
+    scale = state.scale
+    if config.normalise_targets:
+        scale = scale.after(target)
+        critic_target = scale.inward(target)
+    batch = Batch(
         rollout.observation,
         rollout.mask,
         rollout.action,
         rollout.extras.log_prob,
         value,
         target,
-        rollout.reward + discount * following if critic.one_step else target,
+        critic_target,
     )
+    return batch, scale
 
 
 def _regrouped(parts: _Parts, rollout: Rollout) -> Rollout:

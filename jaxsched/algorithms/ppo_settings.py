@@ -20,6 +20,13 @@ class PPOConfig:
       num_minibatches: equal parts of the rollout, one gradient step each.
       sequence_length: minibatches are made of sequences of so many consecutive steps of one
         environment, which divides the rollout's length; of single decisions if absent.
+      only_choices: decisions with a single legal action count neither in losses nor in means
+        (of one discrete choice; other agents say themselves what is active).
+      num_sequences: if given, whole episodes of so many job sequences are played, each by several
+        environments, and advantages are measured against the others' returns from the same time on
+        in place of values (:mod:`jaxsched.algorithms.common_sequences`).
+      normalise_targets: the critic learns targets less their mean over their deviation, both moving
+        averages; for returns whose size is unknown or changes.
       normalise_advantages: to mean 0 and deviation 1 over the decisions of each minibatch.
       clip_value: limit the change of values by ``clip`` as that of ratios (the larger of both
         errors counts).
@@ -50,6 +57,9 @@ class PPOConfig:
     epochs: int = 4
     num_minibatches: int = 4
     sequence_length: int | None = None
+    only_choices: bool = False
+    num_sequences: int | None = None
+    normalise_targets: bool = False
     normalise_advantages: bool = True
     clip_value: bool = False
     joint: bool = False
@@ -75,6 +85,17 @@ class PPOConfig:
         check_positive(self, "total_updates", "epochs", "num_minibatches")
         if self.sequence_length is not None:
             check_positive(self, "sequence_length")
+        if self.num_sequences is not None:
+            check_positive(self, "num_sequences")
+            if not self.only_choices:
+                raise JaxschedError(
+                    "PPOConfig.only_choices is false; it must be true with num_sequences, whose "
+                    "episodes are padded with steps that decide nothing"
+                )
+        if self.clip_value and self.normalise_targets:
+            raise JaxschedError(
+                "PPOConfig.clip_value is true; it must be false with normalise_targets"
+            )
         for name in ("lambda_", "step_lambda"):
             if not 0 <= getattr(self, name) <= 1:
                 raise JaxschedError(

@@ -53,6 +53,11 @@ class MovingAverage(NamedTuple):
         """Of nothing."""
         return cls(jnp.float32(0), jnp.float32(0))
 
+    def after(self, value: Array, decay: float | Array) -> "MovingAverage":
+        """With one more entry."""
+        new = 1.0 - decay
+        return MovingAverage(decay * self.total + new * value, decay * self.weight + new)
+
     def mean(self) -> Array:
         """The average; 0 of nothing."""
         return self.total / jnp.where(self.weight > 0, self.weight, 1.0)

@@ -131,7 +131,12 @@ def _stepwise(horizon_s: float) -> dict[str, tuple[LoopConfig, Config]]:
         "plain-ppo": (
             LoopConfig(num_envs=128, rollout_length=64, num_updates=STEPS // 8192),
             PPOConfig(
-                STEPS // 8192, epochs=4, num_minibatches=4, lambda_=0.95, horizon_s=horizon_s
+                STEPS // 8192,
+                epochs=4,
+                only_choices=True,
+                normalise_targets=True,
+                lambda_=0.95,
+                horizon_s=horizon_s,
             ),
         ),
         "plain-actor-critic": (

@@ -274,3 +274,15 @@ def test_a_window_takes_a_state_value():
         JaxschedError, match="return_span_s is 60.0; it must be None for an action value"
     ):
         mappo(agents, action_value(Value(), agents), PPOConfig(1, return_span_s=60.0))
+
+
+def test_only_choices_count():
+    """A step with one legal action leaves the loss, the entropy and the advantages' mean."""
+    every, choices = softmax_agents(POLICY), softmax_agents(POLICY, only_choices=True)
+    params = POLICY.init(jax.random.key(0), jnp.eye(3))
+    mask = jnp.array([[[True, True, True], [False, True, False]]])
+    arguments = params, jnp.eye(3)[None, :2], mask, jnp.array([[0, 1]])
+    np.testing.assert_array_equal(every.evaluate(*arguments).active["action"], [[[True], [True]]])
+    np.testing.assert_array_equal(
+        choices.evaluate(*arguments).active["action"], [[[True], [False]]]
+    )
