@@ -39,7 +39,7 @@ def load(path: str | Path, system: System, name: str | None = None) -> tuple[Lea
     """
     path = Path(path)
     if is_pretrained(path):
-        path = pretrained_folder(system)
+        path = pretrained_folder(system, str(path))
     if (path / "manifest.json").is_file():
         return _handed_over(path, system, name)
     folders = policy_folders(path, system.name)
@@ -85,24 +85,33 @@ def policy_folders(path: Path, system: str = "") -> list[Path]:
 
 
 def is_pretrained(path: str | Path) -> bool:
-    """Whether the policy that comes with the system is meant, not a folder of that name."""
-    return str(path) == PRETRAINED and not Path(path).exists()
+    """Whether a policy that comes with the system is meant, not a folder of that name."""
+    name = str(path)
+    named = name == PRETRAINED or (name.startswith(f"{PRETRAINED}-") and "/" not in name)
+    return named and not Path(path).exists()
 
 
-def pretrained_folder(system: System) -> Path:
-    """The hand-over folder of the policy that comes with the system.
+def pretrained_folder(system: System, name: str = PRETRAINED) -> Path:
+    """The hand-over folder of a policy that comes with the system.
+
+    Args:
+      system: the system.
+      name: ``pretrained``, or ``pretrained-`` and what the policy is for.
 
     Raises:
-      JaxschedError: none does.
+      JaxschedError: none of that name does.
     """
-    if not shipped(system):
-        raise JaxschedError(f"{system.name}: comes without a pretrained policy")
-    return _package_of(system) / PRETRAINED
+    names = shipped(system)
+    if name not in names:
+        known = f"; there are {', '.join(names)}" if names else ""
+        raise JaxschedError(f"{system.name}: comes without a policy {name!r}{known}")
+    return _package_of(system) / name
 
 
 def shipped(system: System) -> tuple[str, ...]:
     """Names of the trained policies that come with the system."""
-    return (PRETRAINED,) if (_package_of(system) / PRETRAINED).is_dir() else ()
+    folders = sorted(_package_of(system).glob(f"{PRETRAINED}*/manifest.json"))
+    return tuple(path.parent.name for path in folders)
 
 
 def _package_of(system: System) -> Path:

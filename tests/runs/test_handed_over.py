@@ -20,12 +20,21 @@ SYSTEM = registry.get("sched2")
 FOLDER = saved_policies.pretrained_folder(SYSTEM)
 
 
-def test_the_pretrained_policy_gives_its_golden_scores():
-    learned, (saved,) = saved_policies.load("pretrained", SYSTEM)
-    assert learned.name == "pretrained" and learned.play == "greedy"
+PRETRAINED = [
+    (name, policy)
+    for name in registry.names()
+    for policy in saved_policies.shipped(registry.get(name))
+]
+
+
+@pytest.mark.parametrize(("name", "policy"), PRETRAINED)
+def test_pretrained_policies_give_their_golden_scores(name, policy):
+    system = registry.get(name)
+    learned, (saved,) = saved_policies.load(policy, system)
+    assert learned.name == policy and learned.play == "greedy"
     golden = saved.meta["golden"]
     assert len(golden["rows"]) >= 8
-    network = SYSTEM.network(learned.env, learned.network)
+    network = system.network(learned.env, learned.network)
     for row in golden["rows"]:
         scores = network.apply(saved.weights, jnp.asarray(row["observation"], jnp.float32))
         np.testing.assert_allclose(scores, row["scores"], atol=golden["tolerance"], rtol=1e-5)
@@ -88,9 +97,14 @@ def test_what_does_not_fit_is_refused(facts, words, tmp_path):
         saved_policies.load(changed(tmp_path, **facts), SYSTEM)
 
 
-def test_a_system_may_come_without_one():
-    with pytest.raises(JaxschedError, match="chic: comes without a pretrained policy"):
-        saved_policies.load("pretrained", registry.get("chic"))
+def test_a_system_may_come_without_one(monkeypatch):
+    with pytest.raises(
+        JaxschedError, match="without a policy 'pretrained-x'; there are pretrained"
+    ):
+        saved_policies.load("pretrained-x", SYSTEM)
+    monkeypatch.setattr(saved_policies, "shipped", lambda system: ())
+    with pytest.raises(JaxschedError, match="sched2: comes without a policy 'pretrained'$"):
+        saved_policies.load("pretrained", SYSTEM)
 
 
 def test_exports_tell_what_plays_them():
