@@ -16,7 +16,12 @@ NOTE = (
 
 def page(evidence: Evidence) -> str:
     """The whole page."""
-    parts = [f"# {evidence.title}: results", NOTE, f"**The paper claims** {evidence.claim}"]
+    notes = f"More is in the [notes]({evidence.system}_notes.md)."
+    parts = [
+        f"# {evidence.title}: results",
+        f"{NOTE} {notes}",
+        f"**The paper claims** {evidence.claim}",
+    ]
     parts += evidence.words
     for number, contest in enumerate(evidence.contests, 1):
         parts += [f"## Learned against the best rule: {contest.title}", *_contest(contest)]
