@@ -95,7 +95,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def per_cent(change: Interval, digits: int = 1) -> str:
+def per_cent(change: Interval, digits: int = 2) -> str:
     """A change with its interval."""
     estimate, low, high = (100 * x for x in (change.estimate, change.low, change.high))
     return f"{estimate:+.{digits}f} % [{low:+.{digits}f}, {high:+.{digits}f}]"

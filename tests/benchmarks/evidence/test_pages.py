@@ -92,7 +92,7 @@ def test_a_page_tells_every_number(small):
     text = pages.page(small)
     for words in (
         "| JCT (s) | 892.5 | 1,050.0 | -157.5 [",
-        "-15.0 % [-20.0, -10.0]",  # seeds are resampled
+        "-15.00 % [-20.00, -10.00]",  # seeds are resampled
         "| 10 | 2 | 1,657.5 | 1,950.0 |",  # episodes 19 and 20
         "| JCT (s) | 135.0 | 150.0 | -15.0 [",
         "| `clairvoyant` | state, future | 1,000.0 (-50.0 [-60.0, -40.0]) |",
@@ -104,7 +104,7 @@ def test_a_page_tells_every_number(small):
     ):
         assert words in text
     line = pages.summary([small]).splitlines()[-1]
-    assert line.startswith("| [Small](small.md) | 10 % faster. | -15.0 % [")
+    assert line.startswith("| [Small](small.md) | 10 % faster. | -15.00 % [")
     assert "| 892.5 s | 1,050.0 (`rule`) |" in line and line.endswith("| drawn |")
 
 
