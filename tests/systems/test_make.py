@@ -72,14 +72,28 @@ def test_public_names_load_on_first_use():
         assert getattr(jaxsched, name) is not None
 
 
+def run(code):
+    """What a program of its own prints and says."""
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=README.parent
+    )
+    assert found.returncode == 0, found.stderr
+    return found
+
+
+def test_all_code_of_the_readme_runs():
+    """But the first, which has a test of its own."""
+    first, *others = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    assert others
+    for code in others:
+        run(code)
+
+
 def test_the_first_code_of_the_readme_runs():
     code = re.search(r"```python\n(.*?)```", README.read_text(), re.DOTALL).group(1)
     lines = [line for line in code.splitlines() if line.strip()]
     assert len(lines) <= 10
     for word in ("jaxsched.make(", ".reset", ".step", "vmap"):
         assert word in code
-    found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=README.parent
-    )
-    assert found.returncode == 0, found.stderr
+    found = run(code)
     assert re.fullmatch(r"\(1024, \d+\) -?\d+\.\d+\n", found.stdout)
