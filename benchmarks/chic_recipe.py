@@ -1,0 +1,183 @@
+r"""What Chic's own recipe lacks: one change at a time, the reward's terms apart.
+
+    python -m benchmarks.chic_recipe [--variants "paper;inert"] [--updates 400] [--seeds 3]
+        [--json FILE] [--picture FILE]
+
+Trains variants of the preset ``paper`` on ``chic-1.80`` and plays validation sequences as it goes.
+The return of an episode there falls into time (minus the workloads' time in the system, in units of
+1,200 s), empty rows (p1 for each choice of one) and first units (p2, paid back once a workload can
+train). Prints, per variant, the completion time against Optimus every 600 s at the start, at the
+best and at the last evaluation, and the terms at the last. What is printed is of validation
+sequences: it says what to change, not how good it is.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from benchmarks.scripts import exit_status
+from jaxsched.errors import JaxschedError
+
+INERT = ("env.void_outside=inert",)
+POPULATION = ("loop.num_envs=256", "learner.num_trajectories=255", "learner.rho=0.1")
+VARIANTS: dict[str, tuple[str, ...]] = {
+    "paper": (),
+    "inert": INERT,
+    "no penalties": ("punish_empty=0", "punish_first=0"),
+    "inert, no penalties": (*INERT, "punish_empty=0", "punish_first=0"),
+    "common sequence": ("common_sequence=true",),
+    "10 steps": ("learner.inner_steps=10",),
+    "no dropout": ("dropout=0",),
+    "two layers": ("hidden=[64, 32]",),
+    "masked": ("env.free_choice=false",),
+    "population": POPULATION,
+    "10 steps, common": ("learner.inner_steps=10", "common_sequence=true"),
+    "10 steps, common, masked": (
+        "learner.inner_steps=10",
+        "common_sequence=true",
+        "env.free_choice=false",
+    ),
+    "10 steps, common, two layers": (
+        "learner.inner_steps=10",
+        "common_sequence=true",
+        "hidden=[64, 32]",
+        "dropout=0",
+    ),
+    "10 steps, common, two layers, masked": (
+        "learner.inner_steps=10",
+        "common_sequence=true",
+        "hidden=[64, 32]",
+        "dropout=0",
+        "env.free_choice=false",
+    ),
+}
+"""Changes of the paper's recipe."""
+
+EVALUATIONS = 10
+NUM_VALIDATION = 30
+
+
+def main() -> None:
+    """Train, print the table, write JSON and picture if asked."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--variants", default=";".join(VARIANTS), help="names between semicolons")
+    parser.add_argument("--updates", type=int, default=400)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--picture", type=Path)
+    options = parser.parse_args()
+    if options.updates < EVALUATIONS or options.seeds < 1:
+        raise JaxschedError(f"--updates must be at least {EVALUATIONS}, --seeds at least 1")
+    names = options.variants.split(";")
+    for name in names:
+        if name not in VARIANTS:
+            raise JaxschedError(f"--variants: {name!r}; accepted: {'; '.join(VARIANTS)}")
+    found = {}
+    for name in names:
+        found[name] = variant(VARIANTS[name], options.updates, options.seeds)
+        print(text_of(name, found[name]), flush=True)
+        if options.json is not None:
+            options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if options.picture is not None:
+        draw(options.picture, found)
+
+
+def variant(changes: Sequence[str], updates: int, seeds: int) -> dict[str, Any]:
+    """Curves of one variant: lists by evaluation of lists by seed."""
+    from jaxsched import traces
+    from jaxsched.core import training
+    from jaxsched.runs.overrides import override
+    from jaxsched.systems import registry
+
+    system = registry.get("chic")
+    recipe = override(system.preset("paper"), [f"loop.num_updates={updates}", *changes])
+    tables = traces.get("chic-1.80", num_traces=1000)
+    validation = traces.get("chic-1.80", seed=1, num_traces=NUM_VALIDATION)
+    (setup,) = system.stages(recipe, tables)
+    params = recipe.env.params(validation, p1=recipe.punish_empty, p2=recipe.punish_first)
+    rule = system.heuristic("optimus", setup.play_env, len(validation[0]), {})
+    optimus = system.play(rule.env, rule.policy, system.params(rule.env, validation)).metrics
+    keys = jax.random.split(jax.random.key(0), seeds)
+    carry = training.init(setup.env, setup.learner, setup.loop, keys, setup.params_at(0.0))
+    curves: dict[str, list[list[float]]] = {}
+    for part in range(EVALUATIONS + 1):
+        weights = setup.learner.policy_params(carry.learner_state)
+        rows = []
+        for seed in range(seeds):
+            one = jax.tree.map(itemgetter(seed), weights)
+            rows.append(terms(system, setup, params, one, recipe))
+        for term in rows[0]:
+            curves.setdefault(term, []).append([row[term] for row in rows])
+        for _ in range(updates // EVALUATIONS if part < EVALUATIONS else 0):
+            now = setup.params_at(float(np.max(carry.update)) / updates)
+            carry, _ = training.chunk(
+                setup.env, setup.learner, setup.loop, carry, now, num_updates=1
+            )
+    return {"optimus": float(optimus["avg_jct"].mean()), "changes": list(changes), **curves}
+
+
+def terms(system: Any, setup: Any, params: Any, weights: Any, recipe: Any) -> dict[str, float]:
+    """Completion time, and the mean return of an episode term by term."""
+    played = system.play(setup.play_env, setup.policy, params, weights).metrics
+    num_jobs = float(np.mean(played["finished"]))
+    time = -num_jobs * float(np.mean(played["avg_jct"])) / float(params.time_unit)
+    empty = -recipe.punish_empty * float(np.mean(played["missed"]))
+    total = float(np.mean(played["total_reward"]))
+    return {
+        "avg_jct": float(np.mean(played["avg_jct"])),
+        "time": time,
+        "empty rows": empty,
+        "first units": total - time - empty,
+    }
+
+
+def text_of(name: str, found: dict[str, Any]) -> str:
+    """A variant as a line."""
+    change = 100 * (np.array(found["avg_jct"]) / found["optimus"] - 1)
+    shown = {"start": change[0], "best": change.min(axis=0), "last": change[-1]}
+    words = [
+        f"{what} {np.mean(x):+8.1f} % [{x.min():+.1f}, {x.max():+.1f}]" for what, x in shown.items()
+    ]
+    last = [
+        f"{term} {np.mean(found[term][-1]):.1f}" for term in ("time", "empty rows", "first units")
+    ]
+    return f"{name:38} " + "  ".join([*words, *last])
+
+
+def draw(path: Path, found: dict[str, Any]) -> None:
+    """Completion times, and the reward's terms of the first two variants."""
+    from benchmarks.papers import figures
+
+    def mean(values: list[list[float]]) -> list[tuple[float, float]]:
+        return [(float(i), float(np.mean(row))) for i, row in enumerate(values)]
+
+    def on(figure: Any) -> None:
+        first, *others = figure.subplots(1, 3)
+        times = {name: mean(curves["avg_jct"]) for name, curves in found.items()}
+        level = next(iter(found.values()))["optimus"]
+        figures.curves(
+            first,
+            times,
+            x_label="evaluation",
+            y_label="completion time (s)",
+            levels={"Optimus every 600 s": level},
+        )
+        first.set_yscale("log")
+        for axes, (name, curves) in zip(others, found.items(), strict=False):
+            shown = {term: mean(curves[term]) for term in ("time", "empty rows", "first units")}
+            figures.curves(axes, shown, x_label="evaluation", y_label="mean return", title=name)
+
+    figures.save(path, on)
+
+
+if __name__ == "__main__":
+    sys.exit(exit_status(main))
