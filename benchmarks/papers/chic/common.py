@@ -1,12 +1,15 @@
 """What the rows of Chic share: arrival rates, studies, the two policies and their rivals."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from benchmarks.papers.lab import Lab, Study
+from benchmarks.papers.outcome import Check, at_least, percent
 from benchmarks.papers.policies import Policies
-from benchmarks.papers.samples import Sample
+from benchmarks.papers.samples import Sample, below
 from benchmarks.papers.settings import Workload
+from jaxsched.envs.chic.paper import LEAST_REDUCTION, REDUCTION
 
 RATES = (0.9, 1.35, 1.8, 2.25, 2.7)
 QUICK_RATES = (0.9, 1.8, 2.7)
@@ -65,3 +68,22 @@ def rivals(lab: Lab, tables: Any, *, names: tuple[str, ...] = ()) -> dict[str, S
         "search, pair": ("search", pair),
     }
     return lab.heuristics({name: everyone[name] for name in names or everyone}, tables)
+
+
+def reductions(samples: Mapping[float, Mapping[str, Sample]]) -> list[Check]:
+    """How far Chic and Chic-Pair are below Optimus, at the rate where that is least."""
+    checks = []
+    for name, paper in REDUCTION.items():
+        gains = {rate: below(row[name], row["optimus"], ACT) for rate, row in samples.items()}
+        rate = min(gains, key=lambda r: gains[r].estimate)
+        checks.append(
+            at_least(
+                f"{name} below Optimus at every rate; least, at {rate:g} /h",
+                f">= {percent(paper)}",
+                gains[rate],
+                LEAST_REDUCTION[name],
+                shown=percent,
+                note="" if gains[rate].estimate < paper else "reaches the paper's figure",
+            )
+        )
+    return checks

@@ -11,6 +11,7 @@ from benchmarks.papers.chic.common import (
     RATE,
     RATES,
     label,
+    reductions,
     rivals,
     study,
     train_both,
@@ -21,7 +22,6 @@ from benchmarks.papers.outcome import Check, Outcome, Table, at_least, at_most, 
 from benchmarks.papers.samples import Sample, below, change, difference, hundred, mean_of, plain
 from jaxsched.envs.chic.paper import (
     LEAST_OVER_RANDOM,
-    LEAST_REDUCTION,
     LOST_AT_OTHER_RATES,
     LOST_BY_TRANSFER,
     REDUCTION,
@@ -93,20 +93,7 @@ def completion_times(lab: Lab) -> Outcome:
 
 
 def _rate_checks(samples: Samples) -> list[Check]:
-    checks: list[Check] = []
-    for name, paper in REDUCTION.items():
-        gains = {rate: below(s[name], s["optimus"], ACT) for rate, s in samples.items()}
-        rate = min(gains, key=lambda r: gains[r].estimate)
-        checks.append(
-            at_least(
-                f"{name} below Optimus at every rate; least, at {rate:g} /h",
-                f">= {percent(paper)}",
-                gains[rate],
-                LEAST_REDUCTION[name],
-                shown=percent,
-                note="" if gains[rate].estimate < paper else "reaches the paper's figure",
-            )
-        )
+    checks = reductions(samples)
     gaps = {r: difference(s["chic"], s["chic_pair"], ACT) for r, s in samples.items()}
     rate = max(gaps, key=lambda r: gaps[r].estimate)
     item = f"chic less chic_pair at every rate (s); largest, at {rate:g} /h"
