@@ -101,6 +101,15 @@ class EvolutionConfig:
             raise JaxschedError(f"EvolutionConfig.follow is {self.follow!r}; accepted: {known}")
         if self.members % 2:
             raise JaxschedError(f"EvolutionConfig.members is {self.members}; it must be even")
+        for name in ("initial_std", "learning_rate"):
+            if not getattr(self, name) > 0:
+                raise JaxschedError(
+                    f"EvolutionConfig.{name} is {getattr(self, name)}; it must be above 0"
+                )
+        for name, most in (("averaging", "below 1"), ("relative", "at most 1")):
+            value = getattr(self, name)
+            if not 0 <= value <= 1 or (name == "averaging" and value == 1):
+                raise JaxschedError(f"EvolutionConfig.{name} is {value}; it must be 0 to {most}")
         elites = self.follow == "elites"
         if elites and (not 0 < self.elite_share <= 1 or self.num_elites < 2):
             raise JaxschedError(

@@ -197,6 +197,14 @@ def test_greedy_is_the_mean():
 def test_refuses_what_does_not_fit():
     with pytest.raises(JaxschedError, match="members is 5"):
         EvolutionConfig(members=5)
+    for name, value, words in (
+        ("initial_std", 0.0, "it must be above 0"),
+        ("learning_rate", -1.0, "it must be above 0"),
+        ("averaging", 1.0, "it must be 0 to below 1"),
+        ("relative", 1.5, "it must be 0 to at most 1"),
+    ):
+        with pytest.raises(JaxschedError, match=f"EvolutionConfig.{name} is {value}; {words}"):
+            EvolutionConfig(**{name: value})
     with pytest.raises(JaxschedError, match="elite_share"):
         EvolutionConfig(members=4, elite_share=0.25)
     with pytest.raises(JaxschedError, match="num_random_streams is 3"):
