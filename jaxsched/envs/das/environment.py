@@ -11,7 +11,7 @@ from jaxsched.core.environment import Environment
 from jaxsched.envs.das import observation as obs
 from jaxsched.envs.das.observation import Observation
 from jaxsched.envs.das.reward import dense_reward, paper_reward
-from jaxsched.envs.das.simulator import dynamics, execution, placement, tables
+from jaxsched.envs.das.simulator import dynamics, execution, owners, placement, tables
 from jaxsched.envs.das.simulator.cluster import Cluster
 from jaxsched.envs.das.simulator.dynamics import Decision, Rules, Since, State
 from jaxsched.envs.das.simulator.execution import NOBODY
@@ -44,6 +44,7 @@ CHOICES = {
     "reward": ("paper", "dense"),
     "sampling": ("first", "random"),
     "lazy": (False, True),
+    "estimates": (False, True),
 }
 
 
@@ -102,6 +103,8 @@ class DAS(Environment):
         decision if one is due, and then processes at most K events; where none is due the action
         does not matter. Schedules and total rewards are the same ("paper" rewards come with the
         last step before the next decision).
+      estimates: jobs are shown with what finished jobs of the same group and user took
+        (``owners.py``); tables say who these are in the columns ``group`` and ``user``. A variant.
     """
 
     num_servers: int = 8
@@ -120,6 +123,7 @@ class DAS(Environment):
     sampling: Literal["first", "random"] = "first"
     lazy: bool = False
     events_per_step: int = 0
+    estimates: bool = False
 
     name = "das"
     behaviour_version = 1
@@ -129,7 +133,7 @@ class DAS(Environment):
             value = getattr(self, field.name)
             if field.name in CHOICES:
                 if value not in CHOICES[field.name] or isinstance(value, int) != (
-                    field.name == "lazy"
+                    field.type in (bool, "bool")
                 ):
                     accepted = " or ".join(str(choice) for choice in CHOICES[field.name])
                     raise JaxschedError(f"das: {field.name} is {value!r}; accepted: {accepted}")
@@ -158,6 +162,11 @@ class DAS(Environment):
             net_pct=self.net_pct,
             cpu_pct=self.cpu_pct,
         )
+
+    @property
+    def job_names(self) -> tuple[str, ...]:
+        """Entries of a position in the observation."""
+        return obs.JOB_NAMES + (owners.ESTIMATE_NAMES if self.estimates else ())
 
     @property
     def rules(self) -> Rules:
@@ -199,6 +208,7 @@ class DAS(Environment):
             starts=starts,
             episode_jobs=episode_jobs,
             scalars=scalars,
+            owned=self.estimates,
         )
 
     def num_episodes(self, params: Params) -> int:
@@ -224,7 +234,7 @@ class DAS(Environment):
         largest_age = (tables.NEVER + 1) / obs.DAY_S  # in float32 NEVER rounds up
         parts: dict[str, Any] = dict(
             jobs=ArraySpec(
-                (self.window, len(obs.JOB_NAMES)), jnp.float32, minimum=0.0, maximum=largest_age
+                (self.window, len(self.job_names)), jnp.float32, minimum=0.0, maximum=largest_age
             ),
             machines=ArraySpec(
                 (self.num_servers, len(obs.MACHINE_NAMES)), jnp.float32, minimum=0.0, maximum=1.0
@@ -252,8 +262,13 @@ class DAS(Environment):
 
     def observe(self, state: State, params: Params) -> tuple[Observation, Array]:
         """Observation and mask of a state."""
-        del params
         observation = obs.observe(self.cluster, state)
+        if state.seen is not None:
+            shown = owners.estimates(params, state.episode, state.window.job, state.seen)
+            jobs = jnp.where(observation.real[:, None], shown, 0.0)
+            observation = observation._replace(
+                jobs=jnp.concatenate([observation.jobs, jobs], axis=-1)
+            )
         none = ~jnp.any(observation.real)
         return observation, observation.real.at[0].set(observation.real[0] | none)
 
@@ -287,6 +302,7 @@ class DAS(Environment):
             concerned=zero,
             episode=episode,
             draws=draws,
+            seen=owners.nothing_seen(params) if self.estimates else None,
         )
         observation, mask = self.observe(state, params)
         nothing = jnp.zeros(self.window, bool)
@@ -319,6 +335,10 @@ class DAS(Environment):
             after = after._replace(submitted=submitted)
         else:
             reward, after = paper_reward(params, started, decision, after, since)
+        if state.seen is not None:
+            running = started.running
+            seen = owners.learnt(params, state.episode, running, since.finish, state.seen)
+            after = after._replace(seen=seen)
         observation, mask = self.observe(after, params)
         timestep = TimeStep(
             observation=observation,

@@ -2,12 +2,21 @@
 
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.observation import DAY_S, INSTANCE_SCALE
+from jaxsched.envs.das.simulator.owners import ESTIMATE_NAMES, LOG2_SCALE
 from jaxsched.types import Feature
 
 
 def features_of(env: DAS) -> dict[str, Feature]:
     """Meaning and unit of each kind of entry."""
+    estimates = (
+        Feature("estimated run time, from its group", "log2 of s", LOG2_SCALE),
+        Feature("estimated run time, from its user", "log2 of s", LOG2_SCALE),
+        Feature("n / (n + 1) of n finished jobs of its group", "", 1.0),
+        Feature("n / (n + 1) of n finished jobs of its user", "", 1.0),
+    )
+    named = zip(ESTIMATE_NAMES, estimates, strict=True) if env.estimates else ()
     return {
+        **{f"position*.{name}": feature for name, feature in named},
         "position*.instances": Feature("instances of the job", "instances", INSTANCE_SCALE),
         "position*.gpus": Feature("of each instance", "GPUs", env.gpus_per_server),
         "position*.cpus": Feature("of each instance", "CPUs", env.cpus_per_server),

@@ -23,6 +23,7 @@ class Observation(NamedTuple):
 
     Attributes:
       jobs: float32 ``[N, 5]``, the entries of ``JOB_NAMES``; 0 in positions that are not real.
+        With ``DAS.estimates`` those of ``owners.ESTIMATE_NAMES`` follow.
       machines: float32 ``[M, 5]``, the entries of ``MACHINE_NAMES``, each a share.
       real: bool ``[N]``, positions that hold a pending job; none where no decision is due.
     """

@@ -16,7 +16,7 @@ from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.features import features_of
 from jaxsched.envs.das.heuristics import baseline
 from jaxsched.envs.das.learning import kinds
-from jaxsched.envs.das.learning.linear import found_rule, linear_policy, rule_digest, rules_digest
+from jaxsched.envs.das.learning.linear import found_rule, rule_digest, rules_digest
 from jaxsched.envs.das.learning.presets import PRESETS
 from jaxsched.envs.das.learning.recipe import Recipe, play_env, stages_of
 from jaxsched.envs.das.mapping import gang_jobs
@@ -77,6 +77,9 @@ class DASSystem(System[DAS, Params, Recipe]):
         "malo": PolicyInfo("baseline", "ant lion search of each decision", slow=True),
         "lazy": PolicyInfo("reference", "one job at a time in an idle cluster"),
         "linear": PolicyInfo("reference", "linear rule found by search on training traces"),
+        "shortest": PolicyInfo(
+            "reference", "least estimated GPU time first (of its group and user), placed as linear"
+        ),
         "random": PolicyInfo("reference", "uniformly random priorities and affinities"),
     }
     presets = PRESETS
@@ -198,8 +201,10 @@ class DASSystem(System[DAS, Params, Recipe]):
 def _heuristic(name: str, env: DAS) -> Heuristic:
     if name == "random":
         return Heuristic(env, uniform_reals(name, env.action_spec()))
-    if name == "linear":
-        return Heuristic(env, linear_policy(env, found_rule(env)))
+    if name == "shortest":
+        env = replace(env, estimates=True)
+    if name in kinds.RULE_NAMES:
+        return Heuristic(env, kinds.policy_named(name, env))
     if name in SEARCHERS:
         return Heuristic(env, searcher(name, env))
     if name == "lazy":

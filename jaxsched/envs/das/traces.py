@@ -1,5 +1,6 @@
 """DAS' jobs and named traces: shipped, generated, and both by halves."""
 
+from jaxsched.envs.das.contended import LOAD, contended_tables
 from jaxsched.envs.das.jobs import GANG_JOBS, as_rigid
 from jaxsched.envs.das.workload import LOADS, gang_tables
 from jaxsched.jobs import JobTable
@@ -8,6 +9,9 @@ from jaxsched.systems.workload import Workload
 from jaxsched.traces.named import NamedTrace, shipped_tables
 
 TRAINING_JOBS, EPISODE_JOBS = 16_000, 1000
+CLUSTERS = {"": 8, "-medium": 16, "-large": 32}
+"""Machines of the three clusters, by the end of the names that are about them."""
+GPUS_PER_SERVER = 8
 
 
 def das_stream() -> JobTable:
@@ -51,6 +55,16 @@ def _drawn(load: str) -> NamedTrace:
     return NamedTrace(f"das-{load}", f"DAS workload, arrival rate {rate:g}", True, make)
 
 
+def _contended(num_servers: int, suffix: str) -> NamedTrace:
+    num_gpus = GPUS_PER_SERVER * num_servers
+
+    def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+        return contended_tables(seed, num_traces, num_jobs=num_jobs, num_gpus=num_gpus)
+
+    words = f"users and groups tell run times, load {LOAD:g} of {num_gpus} GPUs"
+    return NamedTrace(f"das-contended{suffix}", f"DAS shapes, {words}", True, make)
+
+
 WORKLOAD = Workload(
     jobs=(JobKind(GANG_JOBS, as_rigid),),
     traces=(
@@ -73,5 +87,6 @@ WORKLOAD = Workload(
             _mixed,
         ),
         *(_drawn(load) for load in LOADS),
+        *(_contended(size, suffix) for suffix, size in CLUSTERS.items()),
     ),
 )

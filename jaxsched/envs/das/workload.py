@@ -66,8 +66,8 @@ def _table(seed: int, index: int, num_jobs: int, rate: float) -> JobTable:
     times, session = _submissions(arrivals, num_jobs)
     shape = pick(jobs.random(int(session.max()) + 1), [weight for _, _, weight in SHAPES])[session]
     instances, gpus = (np.array([row[part] for row in SHAPES])[shape] for part in (0, 1))
-    cpus = _per_gpu(jobs, CPUS_PER_GPU, num_jobs) * gpus
-    memory = _per_gpu(jobs, GB_PER_GPU, num_jobs) * gpus
+    cpus = per_gpu(jobs, CPUS_PER_GPU, num_jobs) * gpus
+    memory = per_gpu(jobs, GB_PER_GPU, num_jobs) * gpus
     noise = np.exp(SIGMA * jobs.standard_normal(num_jobs))
     duration = MEDIAN_DURATION_S * noise * (instances * gpus) ** SIZE_POWER
     duration = np.clip(np.rint(duration), LEAST_DURATION_S, MOST_DURATION_S)
@@ -107,7 +107,7 @@ def _submissions(draw: np.random.Generator, num_jobs: int) -> tuple[Floats, Inte
     return submitted[order], session[order]
 
 
-def _per_gpu(
+def per_gpu(
     draw: np.random.Generator, choices: tuple[tuple[int, float], ...], size: int
 ) -> Integers:
     """Drawn amounts of a resource per GPU."""

@@ -1,7 +1,7 @@
 """The learned policies of DAS by kind: a word that says which network, and with what options.
 
-``das``, ``dl2``, ``rifling`` and ``linear``; options of DAS' networks that are not the paper's
-follow, as in ``das:variant=DA+MC,heads=8``.
+``das``, ``dl2``, ``rifling``, ``linear`` and ``scored``; options of DAS' networks that are not the
+paper's follow, as in ``das:variant=DA+MC,heads=8``.
 """
 
 from dataclasses import fields
@@ -28,13 +28,20 @@ from jaxsched.envs.das.learning.networks import DASNetwork
 from jaxsched.envs.das.learning.players import das_policy, forgetful_policy
 from jaxsched.envs.das.learning.recovered import recover
 from jaxsched.envs.das.learning.rivals import dl2_agents, fifo_priority, rifling_agents
+from jaxsched.envs.das.learning.scored import (
+    found_scored,
+    scored_policy,
+    shortest,
+    start_at,
+)
 from jaxsched.envs.das.observation import Observation
 from jaxsched.envs.das.simulator.placement import rank_of
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree, Specs
 
 LAST = -1.0  # below every squeezed priority
-KINDS = ("das", "dl2", "rifling", "linear")
+KINDS = ("das", "dl2", "rifling", "linear", "scored")
+RULE_NAMES = ("linear", "shortest", "scored")
 DEFAULT = "das"
 
 
@@ -102,6 +109,8 @@ def policy_of(kind: str, env: DAS, name: str, play: Play) -> Policy:
     which, network = read_kind(kind)
     if which == "linear":
         return linear_policy(env, name=name)
+    if which == "scored":
+        return scored_policy(env, name=name)
     if which == "das":
         return das_policy(env, network, name, play)
     return forgetful_policy(name, agents_of(which, env, network), play)
@@ -112,7 +121,24 @@ def init_weights(kind: str, env: DAS, key: PRNGKey, specs: Specs) -> PyTree:
     which, network = read_kind(kind)
     if which == "linear":
         return init_linear(key, specs)
+    if which == "scored":
+        return start_at(env, found_rule(env))
     return agents_of(which, env, network).init(key, specs)
+
+
+def policy_named(name: str, env: DAS) -> Policy:
+    """A heuristic, or one of ``RULE_NAMES`` with the weights that are shipped.
+
+    Raises:
+      JaxschedError: no such heuristic, or none for this environment.
+    """
+    if name == "linear":
+        return linear_policy(env, found_rule(env))
+    if name == "shortest":
+        return scored_policy(env, shortest(env, found_rule(env)), name)
+    if name == "scored":
+        return scored_policy(env, found_scored(env), name)
+    return baseline(name, env)
 
 
 def teacher_of(name: str, policy: str, env: DAS, network: DASNetwork) -> Policy:
@@ -126,7 +152,7 @@ def teacher_of(name: str, policy: str, env: DAS, network: DASNetwork) -> Policy:
     Raises:
       JaxschedError: no such heuristic.
     """
-    chosen = linear_policy(env, found_rule(env)) if name == "linear" else baseline(name, env)
+    chosen = policy_named(name, env)
     remembers = policy == "das" and network.remembers
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:

@@ -50,6 +50,7 @@ SPLITS = ("alone", "distributed")
 
 
 FILE = "linear_rules.json"
+LOG2_MOST_GPUS = 6.0  # of a job: 64 GPUs
 
 
 class LinearParams(NamedTuple):
@@ -145,7 +146,7 @@ def job_features(env: DAS, seen: Recovered) -> list[Array]:
     gpus, each = seen.num_gpus, jnp.maximum(seen.requests[:, 0], 1.0)
     return [
         jnp.arange(num_positions, dtype=jnp.float32) / num_positions,
-        jnp.log2(jnp.maximum(gpus, 1.0)) / 6.0,
+        jnp.log2(jnp.maximum(gpus, 1.0)) / LOG2_MOST_GPUS,
         gpus / 64.0,
         jnp.log1p(seen.wait_s / 600.0) / 5.0,
         each / env.gpus_per_server,

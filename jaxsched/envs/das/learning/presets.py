@@ -119,6 +119,46 @@ SEARCH = Recipe(
     checkpoint_every=8,
 )
 
+SCORED_SEARCH = Search(
+    loop=LoopConfig(num_envs=256, rollout_length=1400, num_updates=45, num_random_streams=8),
+    learner=EvolutionConfig(
+        members=32,
+        episodes=8,
+        initial_std=0.2,
+        follow="gradient",
+        learning_rate=0.05,
+        final_learning_rate=0.005,
+        averaging=0.9,
+        relative=0.0,
+    ),
+    begins="linear",
+)
+
+SCORED = replace(
+    SEARCH,
+    relative_to="linear",
+    policy="scored",
+    traces=TraceSet("das-normal", "das-normal", "das-normal", 256, 100),
+    search=SCORED_SEARCH,
+    evaluate_every=9,
+    checkpoint_every=9,
+)
+"""From the linear rule on, by whole episodes: ten minutes on two cores."""
+
+CONTENDED = replace(
+    SCORED,
+    env=replace(SCORED.env, estimates=True),
+    relative_to="shortest",
+    search=replace(SCORED_SEARCH, begins="shortest"),
+)
+"""The same where users and groups tell run times, from ``shortest`` on."""
+
+
+def on_trace(recipe: Recipe, name: str) -> Recipe:
+    """The same with all tables drawn from one trace."""
+    traces = recipe.traces._replace(train=name, test=name, validation=name)
+    return replace(recipe, traces=traces)
+
 
 def on_cluster(recipe: Recipe, num_servers: int) -> Recipe:
     """The same on a cluster of so many machines, at its rates if it begins with imitation."""
@@ -134,6 +174,8 @@ PRESETS = {
         "dl2": (DL2,) * 3,
         "rifling": (RIFLING,) * 3,
         "search": (SEARCH,) * 3,
+        "scored": (SCORED,) * 3,
+        "contended": tuple(on_trace(CONTENDED, f"das-contended{end}") for end in CLUSTERS),
     }.items()
     for recipe, (suffix, size) in zip(recipes, CLUSTERS.items(), strict=True)
 }

@@ -20,12 +20,20 @@ from jaxsched.core.policies import Play
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.heuristics import NAMES, baseline
+from jaxsched.envs.das.heuristics import NAMES
 from jaxsched.envs.das.learning.agents import ORDERING, PLACEMENT
 from jaxsched.envs.das.learning.critic import ActionValue, StateValue, critic_features
-from jaxsched.envs.das.learning.kinds import agents_of, kind_of, learning_env, teacher_of
+from jaxsched.envs.das.learning.kinds import (
+    RULE_NAMES,
+    agents_of,
+    kind_of,
+    learning_env,
+    policy_named,
+    teacher_of,
+)
 from jaxsched.envs.das.learning.linear import StartOrder, decide_linear, init_linear
 from jaxsched.envs.das.learning.networks import DASNetwork
+from jaxsched.envs.das.learning.scored import Beginning, beginning, decide_scored
 from jaxsched.envs.das.simulator.tables import Params
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
@@ -34,7 +42,8 @@ from jaxsched.systems.base import TraceSet, TrainingSetup
 from jaxsched.systems.search import searching
 from jaxsched.wrappers.teacher import TaughtEnvironment
 
-PolicyName = Literal["das", "dl2", "rifling", "linear"]
+PolicyName = Literal["das", "dl2", "rifling", "linear", "scored"]
+SEARCHED = ("linear", "scored")
 EPISODE_JOBS = 1000
 
 
@@ -55,19 +64,22 @@ class Imitation:
 
 @dataclass(frozen=True)
 class Search:
-    """The search for a linear rule.
+    """The search for a linear rule, or from one for a richer one (``scored``).
 
     Attributes:
       loop: ``num_envs`` is members times episodes; a rollout must hold a whole episode.
       learner: settings of the search.
       events_per_step: of the environment it plays in.
-      order: of the rule that the search starts at: first come first served, or fewest GPUs first.
+      order: of the linear rule that the search starts at: first come first served, or fewest
+        GPUs first.
+      begins: where the search for a richer rule starts.
     """
 
     loop: LoopConfig
     learner: EvolutionConfig
     events_per_step: int = 2
     order: StartOrder = "fifo"
+    begins: Beginning = "linear"
 
 
 @dataclass(frozen=True)
@@ -76,21 +88,21 @@ class Recipe:
 
     Attributes:
       env: the cluster; its reward is what is learnt from.
-      policy: what is trained: DAS, DL2's order, RIFLING's placement, or a linear rule.
+      policy: what is trained: DAS, DL2's order, RIFLING's placement, a linear rule or a richer one.
       network: of DAS.
       traces: what is learnt on, chosen on and tested on.
       episode_jobs: jobs of an episode that is cut from a longer training table.
       starts_every: jobs between the starts of such episodes.
       imitation: supervised stage before reinforcement learning, if any.
-      search: the only stage of a linear rule.
+      search: the only stage of a rule.
       reinforcement: whether there is a stage of reinforcement learning.
       loop: of that stage.
       learner: settings of MAPPO.
       critic: of actions, as the paper's, or of states.
       scale_rates: arrival rates, relative to the tables', that training tables are stretched to;
         several ones show the policy several loads.
-      relative_to: a heuristic; the dense reward then counts completion time and fee of each
-        training episode relative to what it gets there. In absolute numbers if absent.
+      relative_to: a heuristic or a rule; the dense reward then counts completion time and fee of
+        each training episode relative to what it gets there. In absolute numbers if absent.
       fee_weight: of the relative fee, that of the relative completion time being 1.
       play: how the tested policy acts.
       evaluate_every: updates between evaluations on the validation traces.
@@ -131,7 +143,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         """Check that the parts go together."""
-        if (self.policy == "linear") != (self.search is not None):
+        if (self.policy in SEARCHED) != (self.search is not None):
             raise JaxschedError("das: a linear rule, and only that, is found by a search")
         if self.search is not None:
             batch = self.search.learner.batch
@@ -143,9 +155,9 @@ class Recipe:
         if not self.loops:
             raise JaxschedError("das: there is nothing to train")
         if self.imitation is not None:
-            check_heuristic("imitation.teacher", self.imitation.teacher, (*NAMES, "linear"))
+            check_heuristic("imitation.teacher", self.imitation.teacher, (*NAMES, *RULE_NAMES))
         if self.relative_to is not None:
-            check_heuristic("relative_to", self.relative_to, NAMES)
+            check_heuristic("relative_to", self.relative_to, (*NAMES, *RULE_NAMES))
             if self.env.reward != "dense":
                 raise JaxschedError(
                     f"das: relative_to needs the dense reward; env.reward is {self.env.reward!r}"
@@ -230,7 +242,7 @@ def relative_params(
     """
     params = env.params(list(tables))
     plain = replace(env, sampling="first", events_per_step=2)
-    found = rec.play(plain, baseline(heuristic, plain), params)
+    found = rec.play(plain, policy_named(heuristic, plain), params)
     return params._replace(
         jct_ref_min=jnp.asarray(found["avg_jct_min"], jnp.float32),
         fee_ref=jnp.asarray(found["avg_fee"] / fee_weight, jnp.float32),
@@ -244,11 +256,19 @@ def stretched(table: JobTable, rate: float) -> JobTable:
 
 def _search_stage(recipe: Recipe, search: Search, common: dict[str, Any]) -> TrainingSetup:
     env = replace(recipe.env, sampling="first", events_per_step=search.events_per_step)
-    learner = evolution(
-        partial(init_linear, order=search.order),
-        lambda params, observation, mask: decide_linear(env, params, observation),
-        search.learner,
-    )
+    config = replace(search.learner, total_updates=search.loop.num_updates)
+    if recipe.policy == "scored":
+        learner = evolution(
+            lambda key, specs: beginning(env, search.begins),
+            lambda params, observation, mask: decide_scored(env, params, observation),
+            config,
+        )
+    else:
+        learner = evolution(
+            partial(init_linear, order=search.order),
+            lambda params, observation, mask: decide_linear(env, params, observation),
+            config,
+        )
     return TrainingSetup(**searching(env, learner, search.loop), **common)
 
 
@@ -298,7 +318,10 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
     """What differs from the paper's own recipe, one line each."""
     paper, lines = Recipe(), []
     if recipe.search is not None:
-        return (f"a linear rule found by search in parameter space from {recipe.search.order}",)
+        search, what = recipe.search, "a linear rule found by search in parameter space"
+        if recipe.policy == "scored":
+            return (f"a rule found by search over whole episodes from {search.begins}",)
+        return (f"{what} from {search.order}",)
     if recipe.policy == "das" and recipe.network != paper.network:
         changed = [
             f"{name} {value}"

@@ -63,6 +63,8 @@ class State(NamedTuple):
       concerned: int32, jobs that it is about.
       episode: int32.
       draws: what random windows are drawn from; None with ``first`` sampling.
+      seen: run times of finished jobs by group and user (``owners.py``), float32 ``[K, 2]``; None
+        where nobody asks.
     """
 
     running: Running
@@ -79,6 +81,7 @@ class State(NamedTuple):
     concerned: Array
     episode: Array
     draws: Draws | None
+    seen: Array | None = None
 
 
 class Decision(NamedTuple):

@@ -1,8 +1,9 @@
 """What a policy cannot know of an episode, drawn anew: later arrivals and all durations.
 
 Durations are hidden until a job finishes. That of a pending job is drawn from all jobs of the
-episode, that of a running one from those that would have kept it running until now. Axes: ``J``
-jobs of the longest episode, ``R`` running jobs.
+episode, that of a running one from those that would have kept it running until now; where groups
+are known (``owners.py``), from jobs of the same group only. Axes: ``J`` jobs of the longest
+episode, ``R`` running jobs.
 """
 
 import jax
@@ -40,11 +41,17 @@ def redrawn(key: PRNGKey, params: Params, state: State) -> tuple[State, Params]:
     known = submitted_by(params, episode, state.time, state.submitted)
     submit, source = redraw_arrivals(arrival_key, submit, known, count, state.time, LATEST_DRAWN_S)
     durations = jnp.sort(jnp.where(real, own[:, DURATION], jnp.iinfo(jnp.int32).max))
-    running, ends_with = _redrawn_running(running_key, state, own[:, DURATION], durations, count)
-
-    drawn = jax.random.randint(pending_key, places.shape, 0, jnp.maximum(count, 1))
+    owners = None if params.owners is None else params.owners[index]
     hidden = _pending(state, most) & (places < known)
-    duration = jnp.where(hidden, durations[drawn], own[source, DURATION])
+    if owners is None:
+        after = _longer(running_key, state, own[:, DURATION], durations, count)
+        drawn = jax.random.randint(pending_key, places.shape, 0, jnp.maximum(count, 1))
+        guess = durations[drawn]
+    else:
+        after = _longer_of_group(running_key, state, own[:, DURATION], owners[:, 0], real)
+        guess = own[_peers(pending_key, owners[:, 0]), DURATION]
+    running, ends_with = _redrawn_running(state, own[:, DURATION], after)
+    duration = jnp.where(hidden, guess, own[source, DURATION])
     at = jnp.where(running.job >= 0, running.job, most + 1)
     duration = duration.at[at].set(ends_with, mode="drop")
     rows = own[source].at[:, SUBMIT].set(submit).at[:, DURATION].set(duration)
@@ -54,6 +61,7 @@ def redrawn(key: PRNGKey, params: Params, state: State) -> tuple[State, Params]:
         offset=jnp.zeros(1, jnp.int32),
         num_jobs=count[None],
         first=jnp.zeros(1, jnp.int32),
+        owners=None if owners is None else owners[source],
         **{name: pick(getattr(params, name), episode)[None] for name in BY_EPISODE},
     )
     zero = jnp.int32(0)
@@ -74,10 +82,16 @@ def _pending(state: State, most: int) -> Array:
     return in_window | (places >= state.entered)
 
 
-def _redrawn_running(
-    key: PRNGKey, state: State, own: Array, durations: Array, count: Array
-) -> tuple[Running, Array]:
-    """The running table with other ends, and what its jobs' durations are then (s, ``[R]``).
+def _worked(state: State, own: Array) -> Array:
+    """How long running jobs would have run at full speed until now (s, ``[R]``)."""
+    running = state.running
+    before = own[jnp.maximum(running.job, 0)]
+    done = 100 * before - running.left + running.speed * (state.time - state.since)
+    return done // 100
+
+
+def _longer(key: PRNGKey, state: State, own: Array, durations: Array, count: Array) -> Array:
+    """A duration for each running job, of all that are longer than it has worked (s, ``[R]``).
 
     Args:
       key: of the draw.
@@ -86,16 +100,41 @@ def _redrawn_running(
       durations: the same in order.
       count: jobs of the episode.
     """
-    running = state.running
-    runs = running.job >= 0
-    before = own[jnp.maximum(running.job, 0)]
-    worked = 100 * before - running.left + running.speed * (state.time - state.since)
-    shorter = jnp.searchsorted(durations, worked // 100, side="right").astype(jnp.int32)
+    worked = _worked(state, own)
+    shorter = jnp.searchsorted(durations, worked, side="right").astype(jnp.int32)
     share = jax.random.uniform(key, shorter.shape)
     longer = count - shorter
     chosen = shorter + (share * longer).astype(jnp.int32)
     after = durations[jnp.clip(chosen, 0, jnp.maximum(count - 1, 0))]
-    after = jnp.where(runs & (longer > 0), after, before)
+    return jnp.where(longer > 0, after, own[jnp.maximum(state.running.job, 0)])
+
+
+def _longer_of_group(key: PRNGKey, state: State, own: Array, group: Array, real: Array) -> Array:
+    """The same of jobs of the same group, int32 ``[R]``; ``group``, ``real`` are ``[J + 1]``."""
+    job = jnp.maximum(state.running.job, 0)
+    longer = own[None, :] > _worked(state, own)[:, None]
+    fits = longer & (group[None, :] == group[job][:, None]) & real[None, :]
+    until = jnp.cumsum(fits, axis=-1, dtype=jnp.int32)
+    share = jax.random.uniform(key, job.shape)
+    wanted = (share * until[:, -1]).astype(jnp.int32)
+    chosen = jnp.argmax(until > wanted[:, None], axis=-1)
+    return jnp.where(until[:, -1] > 0, own[chosen], own[job])
+
+
+def _peers(key: PRNGKey, group: Array) -> Array:
+    """For each job one of its group, itself included, int32 ``[J + 1]``."""
+    order = jnp.argsort(group, stable=True)
+    first, last = (jnp.searchsorted(group[order], group, side=side) for side in ("left", "right"))
+    share = jax.random.uniform(key, group.shape)
+    return order[first + (share * (last - first)).astype(jnp.int32)]
+
+
+def _redrawn_running(state: State, own: Array, after: Array) -> tuple[Running, Array]:
+    """The running table with other durations ``after`` (s, ``[R]``), and what these are then."""
+    running = state.running
+    runs = running.job >= 0
+    before = own[jnp.maximum(running.job, 0)]
+    after = jnp.where(runs, after, before)
     left = running.left + 100 * (after - before)
     speed = jnp.maximum(running.speed, 1)
     end = state.since + ceil_quotient(left, speed, speed.astype(jnp.float32))

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.envs.das.jobs import GANG_JOBS
+from jaxsched.envs.das.simulator.owners import owners_of
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, validate
 from jaxsched.ops.bisection import count_from
@@ -56,6 +57,10 @@ class Params(NamedTuple):
       jct_ref_min: float32 ``[E]``, minutes of completion time that cost ``dense_scale``.
       fee_ref: float32 ``[E]``, dollars that cost ``dense_scale``.
       dense_scale: scale of the dense reward.
+      owners: int32 ``[T + 1, 2]``, number of each job's group and user (``owners.py``); None
+        where the environment shows no estimates.
+      known: int32 ``[K]``, whatever: its length is how many groups and users are told apart; None
+        likewise.
     """
 
     rows: Array
@@ -71,6 +76,8 @@ class Params(NamedTuple):
     jct_ref_min: Array
     fee_ref: Array
     dense_scale: Array
+    owners: Array | None = None
+    known: Array | None = None
 
     @property
     def max_jobs(self) -> int:
@@ -87,6 +94,7 @@ def build_params(
     starts: Sequence[int] | None,
     episode_jobs: int | None,
     scalars: dict[str, float],
+    owned: bool = False,
 ) -> Params:
     """Validate tables and values, and lay them out for the device.
 
@@ -98,6 +106,7 @@ def build_params(
       starts: first rows of the episodes cut from the one table; None: a table is an episode.
       episode_jobs: jobs of each such episode.
       scalars: values for some of ``SCALARS``.
+      owned: keep the jobs' groups and users.
 
     Raises:
       JaxschedError: a table or a value is refused.
@@ -122,6 +131,7 @@ def build_params(
         )
     _check_horizon(rows, offset, counts, slowest)
     sums = np.concatenate([[0], np.cumsum(rows[:-1, SUBMIT])])
+    owners = owners_of(tables) if owned else None
     return Params(
         rows=jnp.asarray(rows, jnp.int32),
         submitted_sum=jnp.asarray(np.stack([sums >> HALF, sums % 2**HALF], -1), jnp.int32),
@@ -133,6 +143,8 @@ def build_params(
             name: jnp.full(len(offset) if name in BY_EPISODE else (), value, jnp.float32)
             for name, value in values.items()
         },
+        owners=None if owners is None else jnp.asarray(owners, jnp.int32),
+        known=None if owners is None else jnp.zeros(int(owners.max()) + 1, jnp.int32),
     )
 
 

@@ -1,0 +1,182 @@
+"""A richer linear rule, for search over whole episodes from a rule that is known to be good.
+
+Weights of the order and of the placement depend on the load; there are features of what a start
+does to neighbours and to what is left and, where the environment shows them, of how long the job
+may take (``DAS.estimates``). It starts as the linear rule, or as ``shortest``: least estimated GPU
+time first, placed as by the linear rule. ``scored_rules.json`` has the weights that were found.
+
+Axes: ``N`` positions, ``M`` machines.
+"""
+
+import json
+from functools import cache
+from importlib import resources
+from typing import Literal, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.core.policies import Policy, View, no_memory
+from jaxsched.envs.das.environment import DAS
+from jaxsched.envs.das.learning import linear
+from jaxsched.envs.das.learning.linear import LinearParams
+from jaxsched.envs.das.learning.recovered import Recovered, recover
+from jaxsched.envs.das.observation import JOB_NAMES, Observation
+from jaxsched.envs.das.simulator.owners import ESTIMATE_NAMES, LOG2_SCALE
+from jaxsched.errors import JaxschedError
+from jaxsched.types import Array, PRNGKey, PyTree
+
+OWN_JOB_FEATURES = ("share_of_free", "tightest", "machines", "log2_gpus_squared")
+OWN_PLACE_FEATURES = ("fills", "neighbours", "network", "mem_left", "free_gpus_squared")
+PLACE_LOADS = ("always", "busy")
+ORDER_SCALE, PLACE_SCALE = 4.0, 2.0
+"""Factors on the linear rule's weights, which change no decision: noise of search then disturbs
+small differences between jobs less."""
+
+GPUS_POWER = 1.5
+"""Of the GPUs in ``shortest``, the estimated run time having power 1: chosen on drawn episodes."""
+RUN_WEIGHT = -4.0
+FILE = "scored_rules.json"
+Beginning = Literal["linear", "shortest"]
+
+
+class ScoredParams(NamedTuple):
+    """Weights, float32."""
+
+    order: Array | np.ndarray  # [loads, job features]
+    place: Array | np.ndarray  # [splits * place loads, place features]
+
+
+def job_feature_names(env: DAS) -> tuple[str, ...]:
+    """What the order's columns weigh."""
+    return (
+        *linear.JOB_FEATURES,
+        *OWN_JOB_FEATURES,
+        *(ESTIMATE_NAMES if env.estimates else ()),
+    )
+
+
+def start_at(env: DAS, rule: LinearParams) -> ScoredParams:
+    """The weights that decide as a linear rule does."""
+    order = np.zeros((len(linear.LOADS), len(job_feature_names(env))), np.float32)
+    order[:, : len(linear.JOB_FEATURES)] = ORDER_SCALE * np.asarray(rule.order)
+    columns = len(linear.PLACE_FEATURES) + len(OWN_PLACE_FEATURES)
+    place = np.zeros((len(PLACE_LOADS), len(linear.SPLITS), columns), np.float32)
+    place[0, :, : len(linear.PLACE_FEATURES)] = PLACE_SCALE * np.asarray(rule.place)
+    return ScoredParams(jnp.asarray(order), jnp.asarray(place.reshape(-1, columns)))
+
+
+def shortest(env: DAS, rule: LinearParams) -> ScoredParams:
+    """Least estimated GPU time first, placed as by a linear rule.
+
+    Raises:
+      JaxschedError: the environment shows no estimates.
+    """
+    if not env.estimates:
+        raise JaxschedError("das: shortest reads estimates of run times; set env.estimates")
+    begun, names = start_at(env, rule), job_feature_names(env)
+    order = np.zeros(begun.order.shape, np.float32)
+    order[0, names.index("run")] = RUN_WEIGHT
+    log2_gpus = linear.LOG2_MOST_GPUS * GPUS_POWER / LOG2_SCALE  # both features in units of log2
+    order[0, names.index("log2_gpus")] = RUN_WEIGHT * log2_gpus
+    return ScoredParams(jnp.asarray(order), begun.place)
+
+
+def beginning(env: DAS, begins: Beginning) -> ScoredParams:
+    """Where a search starts."""
+    rule = linear.found_rule(env)
+    return shortest(env, rule) if begins == "shortest" else start_at(env, rule)
+
+
+@cache
+def known_scored() -> dict[tuple[bool, int], ScoredParams]:
+    """What was found, by whether it reads estimates and number of machines (numpy arrays)."""
+    text = (resources.files("jaxsched.envs.das.learning") / FILE).read_text(encoding="utf-8")
+    return {
+        (rule["estimates"], rule["num_servers"]): ScoredParams(
+            *(np.asarray(rule[part], np.float32) for part in ScoredParams._fields)
+        )
+        for rule in json.loads(text)["rules"]
+    }
+
+
+def found_scored(env: DAS) -> ScoredParams:
+    """The weights found for a cluster of about as many machines.
+
+    Raises:
+      JaxschedError: none are shipped.
+    """
+    sizes = [size for estimates, size in known_scored() if estimates == env.estimates]
+    if not sizes:
+        raise JaxschedError(f"das: {FILE} holds no rule; train one with the preset 'scored'")
+    nearest = min(sizes, key=lambda size: abs(size - env.num_servers))
+    return known_scored()[env.estimates, nearest]
+
+
+def scored_policy(env: DAS, params: ScoredParams | None = None, name: str = "scored") -> Policy:
+    """The rule as a policy; its weights are ``ScoredParams``, unless ``params`` are given."""
+
+    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
+        del key
+        rule = weights if params is None else ScoredParams(*map(jnp.asarray, params))
+        return decide_scored(env, rule, view.observation), memory
+
+    return Policy(name, no_memory, act)
+
+
+def decide_scored(env: DAS, params: ScoredParams, observation: Observation) -> dict[str, Array]:
+    """The rule's action."""
+    seen = recover(env, observation)
+    loads = linear.load_features(env, seen)
+    weights = jnp.stack(loads) @ params.order
+    jobs = linear.job_features(env, seen) + _job_features(env, seen)
+    if env.estimates:
+        jobs += list(observation.jobs[:, len(JOB_NAMES) :].T)
+    priority = _weighted(jobs, weights)
+    busy = dict(zip(linear.LOADS, loads, strict=True))["busy"]
+    place = params.place.reshape(len(PLACE_LOADS), len(linear.SPLITS), -1)
+    place = place[0] + busy * place[1]
+    spread = (jnp.max(seen.fit, axis=-1) < seen.instances)[:, None]
+    free_net = observation.machines[:, 3]
+    features = linear.place_features(env, seen, free_net) + _place_features(env, seen, free_net)
+    affinity = jnp.where(spread, _weighted(features, place[1]), _weighted(features, place[0]))
+    return {"priority": priority, "affinity": affinity}
+
+
+def _weighted(features: list[Array], weights: Array) -> Array:
+    """Sum of features by weights, one at a time: what is summed need not be stored."""
+    total = jnp.zeros_like(features[0])
+    for index, feature in enumerate(features):
+        total += weights[index] * feature
+    return total
+
+
+def _job_features(env: DAS, seen: Recovered) -> list[Array]:
+    """``[N]`` each, about the unit interval; in the order of ``OWN_JOB_FEATURES``."""
+    gpus, free = seen.num_gpus, seen.free[:, 0]
+    holds = seen.fit >= seen.instances[:, None]
+    left = jnp.where(holds, free[None, :] - gpus[:, None], env.gpus_per_server)
+    size = jnp.log2(jnp.maximum(gpus, 1.0)) / linear.LOG2_MOST_GPUS
+    machines = jnp.sum(seen.fit >= 1.0, axis=-1) / env.num_servers
+    return [
+        jnp.minimum(gpus / jnp.maximum(jnp.sum(free), 1.0), 1.0),
+        jnp.min(left, axis=-1) / env.gpus_per_server,
+        machines,
+        size**2,
+    ]
+
+
+def _place_features(env: DAS, seen: Recovered, free_net: Array) -> list[Array]:
+    """``[N, M]`` each, about the unit interval; in the order of ``OWN_PLACE_FEATURES``."""
+    taken = jnp.minimum(seen.fit, seen.instances[:, None])
+    left = seen.free[None] - taken[..., None] * seen.requests[:, None]
+    share = seen.free[:, 0] / env.gpus_per_server
+    cpus = taken * seen.requests[:, 1, None] / env.cpus_per_server
+    gpus = taken * seen.requests[:, 0, None] / env.gpus_per_server
+    return [
+        (left[..., 0] < 0.5).astype(jnp.float32),
+        cpus * (1.0 - share),
+        gpus * (1.0 - free_net),
+        left[..., 2] / env.mem_per_server,
+        jnp.broadcast_to(share**2, seen.fit.shape),
+    ]
