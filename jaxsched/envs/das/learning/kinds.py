@@ -5,7 +5,7 @@ paper's follow, as in ``das:variant=DA+MC,heads=8``.
 """
 
 from dataclasses import fields
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,7 @@ from jaxsched.envs.das.learning.agents import (
     is_any,
     with_history,
 )
+from jaxsched.envs.das.learning.effective import effective_only
 from jaxsched.envs.das.learning.linear import found_rule, init_linear, linear_policy
 from jaxsched.envs.das.learning.networks import DASNetwork
 from jaxsched.envs.das.learning.players import das_policy, forgetful_policy
@@ -43,6 +44,7 @@ LAST = -1.0  # below every squeezed priority
 KINDS = ("das", "dl2", "rifling", "linear", "scored")
 RULE_NAMES = ("linear", "shortest", "scored")
 DEFAULT = "das"
+Units = Literal["real", "effective"]
 
 
 def kind_of(policy: str, network: DASNetwork) -> str:
@@ -89,14 +91,22 @@ def _value_of(option: str, text: str, default: Any) -> Any:
     raise JaxschedError(f"das: network option {option} is {text!r}; accepted: {accepted}")
 
 
-def agents_of(policy: str, env: DAS, network: DASNetwork) -> Agents:
-    """The agents of a learned policy, as learners take them."""
+def agents_of(policy: str, env: DAS, network: DASNetwork, units: Units = "real") -> Agents:
+    """The agents of a learned policy, as learners take them.
+
+    Args:
+      policy: which.
+      env: the environment.
+      network: options of DAS' networks.
+      units: which count in a loss: all ``real`` positions, or the ``effective`` ones.
+    """
     agents = {
         "das": lambda: das_agents(env, network),
         "dl2": lambda: dl2_agents(env),
         "rifling": lambda: rifling_agents(env),
     }[policy]()
-    return agents._replace(parts=parts, due=decision_due)
+    agents = agents._replace(parts=parts, due=decision_due)
+    return effective_only(agents, env) if units == "effective" else agents
 
 
 def learning_env(policy: str, env: DAS, network: DASNetwork) -> Environment:

@@ -25,6 +25,7 @@ from jaxsched.envs.das.learning.agents import ORDERING, PLACEMENT
 from jaxsched.envs.das.learning.critic import ActionValue, StateValue, critic_features
 from jaxsched.envs.das.learning.kinds import (
     RULE_NAMES,
+    Units,
     agents_of,
     kind_of,
     learning_env,
@@ -99,6 +100,8 @@ class Recipe:
       loop: of that stage.
       learner: settings of MAPPO.
       critic: of actions, as the paper's, or of states.
+      units: what counts in the losses: all positions that hold a job, or those whose part of the
+        action has an effect (``effective.py``).
       scale_rates: arrival rates, relative to the tables', that training tables are stretched to;
         several ones show the policy several loads.
       relative_to: a heuristic or a rule; the dense reward then counts completion time and fee of
@@ -134,6 +137,7 @@ class Recipe:
         )
     )
     critic: Literal["action", "state"] = "action"
+    units: Units = "real"
     scale_rates: tuple[float, ...] = (1.0,)
     relative_to: str | None = None
     fee_weight: float = 1.0
@@ -273,7 +277,7 @@ def _search_stage(recipe: Recipe, search: Search, common: dict[str, Any]) -> Tra
 
 
 def _imitation_stage(recipe: Recipe, imitation: Imitation, common: dict[str, Any]) -> TrainingSetup:
-    agents = agents_of(recipe.policy, recipe.env, recipe.network)
+    agents = agents_of(recipe.policy, recipe.env, recipe.network, recipe.units)
     env = TaughtEnvironment(
         learning_env(recipe.policy, recipe.env, recipe.network),
         teacher_of(imitation.teacher, recipe.policy, recipe.env, recipe.network),
@@ -289,7 +293,7 @@ def _imitation_stage(recipe: Recipe, imitation: Imitation, common: dict[str, Any
 
 
 def _mappo_stage(recipe: Recipe, common: dict[str, Any]) -> TrainingSetup:
-    agents = agents_of(recipe.policy, recipe.env, recipe.network)
+    agents = agents_of(recipe.policy, recipe.env, recipe.network, recipe.units)
     critic: Critic = state_value(StateValue(recipe.env))
     if recipe.critic == "action":
         critic = action_value(ActionValue(), agents, critic_features)
@@ -342,6 +346,8 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
         )
     if recipe.scale_rates != paper.scale_rates:
         lines.append(f"arrival rates {', '.join(f'{r:g}' for r in recipe.scale_rates)}")
+    if recipe.units != paper.units:
+        lines.append("only units of an action that have an effect count in the losses")
     if recipe.reinforcement:
         lines += _learner_variants(recipe, paper)
     else:
