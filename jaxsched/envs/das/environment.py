@@ -45,6 +45,7 @@ CHOICES = {
     "sampling": ("first", "random"),
     "lazy": (False, True),
     "estimates": (False, True),
+    "numbers": (False, True),
 }
 
 
@@ -105,6 +106,7 @@ class DAS(Environment):
         last step before the next decision).
       estimates: jobs are shown with what finished jobs of the same group and user took
         (``owners.py``); tables say who these are in the columns ``group`` and ``user``. A variant.
+      numbers: jobs are shown with their place in the episode.
     """
 
     num_servers: int = 8
@@ -124,6 +126,7 @@ class DAS(Environment):
     lazy: bool = False
     events_per_step: int = 0
     estimates: bool = False
+    numbers: bool = False
 
     name = "das"
     behaviour_version = 1
@@ -241,6 +244,8 @@ class DAS(Environment):
             ),
             real=ArraySpec((self.window,), jnp.bool_, minimum=0.0, maximum=1.0),
         )
+        if self.numbers:
+            parts["number"] = ArraySpec((self.window,), jnp.int32, minimum=0.0)
         return Observation(**parts)
 
     def action_spec(self, params: Params | None = None) -> dict[str, ArraySpec]:
@@ -269,6 +274,8 @@ class DAS(Environment):
             observation = observation._replace(
                 jobs=jnp.concatenate([observation.jobs, jobs], axis=-1)
             )
+        if self.numbers:
+            observation = observation._replace(number=state.window.job)
         none = ~jnp.any(observation.real)
         return observation, observation.real.at[0].set(observation.real[0] | none)
 

@@ -26,15 +26,19 @@ class Observation(NamedTuple):
         With ``DAS.estimates`` those of ``owners.ESTIMATE_NAMES`` follow.
       machines: float32 ``[M, 5]``, the entries of ``MACHINE_NAMES``, each a share.
       real: bool ``[N]``, positions that hold a pending job; none where no decision is due.
+      number: int32 ``[N]``, places of the jobs in the episode, so that a history can follow a job
+        from position to position; no feature. None without ``DAS.numbers``.
     """
 
     jobs: Array
     machines: Array
     real: Array
+    number: Array | None = None
 
     def narrowed(self, width: int) -> "Observation":
         """Of the first positions alone; any batch axes."""
-        return Observation(self.jobs[..., :width, :], self.machines, self.real[..., :width])
+        number = None if self.number is None else self.number[..., :width]
+        return Observation(self.jobs[..., :width, :], self.machines, self.real[..., :width], number)
 
 
 def observe(cluster: Cluster, state: State) -> Observation:

@@ -78,7 +78,7 @@ class DASSystem(System[DAS, Params, Recipe]):
         "lazy": PolicyInfo("reference", "one job at a time in an idle cluster"),
         "linear": PolicyInfo("reference", "linear rule found by search on training traces"),
         "shortest": PolicyInfo(
-            "reference", "least estimated GPU time first (of its group and user), placed as linear"
+            "reference", "least GPU time first as estimated from group and user, placed as linear"
         ),
         "random": PolicyInfo("reference", "uniformly random priorities and affinities"),
     }

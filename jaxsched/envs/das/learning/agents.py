@@ -26,6 +26,7 @@ from jaxsched.types import Array, PRNGKey, PyTree, Specs
 from jaxsched.wrappers.history import Remembered, WithHistory
 
 ORDERING, PLACEMENT = "ordering", "placement"
+NOBODY = -1  # number of no job
 
 Action = dict[str, Array]
 
@@ -106,6 +107,7 @@ def affinity_of(action: Action) -> Array:
 
 def with_history(env: DAS, options: DASNetwork) -> DAS | WithHistory:
     """The environment that the network learns in: ``env``, with its history if it remembers."""
+    options.check(env)
     if not options.remembers:
         return env
     return WithHistory(env, options.history, affinity_of)
@@ -123,6 +125,7 @@ def das_agents(env: DAS, options: DASNetwork | None = None) -> Agents:
       options: of the networks; the defaults if absent.
     """
     options = DASNetwork() if options is None else options
+    options.check(env)
     trunk = Trunk(env, options)
 
     def init(key: PRNGKey, specs: Specs) -> PyTree:
@@ -137,7 +140,7 @@ def das_agents(env: DAS, options: DASNetwork | None = None) -> Agents:
             return Prediction(outlook, DiagonalRows(outlook.affinity_mean, outlook.affinity_std))
         sequence = sequence_of(observation, affinity)
         outlook = outlook_by_width(trunk, params, sequence.observation, sequence.affinity)
-        seen = jax.tree.map(lambda x: weighted_sum(sequence.weight, x), outlook.evidence)
+        seen = evidence_of(sequence, outlook.evidence, options.follows == "job")
         given = wp.posterior(seen, noise_of(trunk, params, sequence.observation))
         outlook = jax.tree.map(lambda x: x[:, options.history :], outlook)
         mean = wp.predict(given, outlook.features, outlook.affinity_mean)
@@ -236,6 +239,35 @@ def sequence_of(observation: Remembered, affinity: Array | None) -> Sequence:
     return Sequence(joined, executed, looks.astype(jnp.float32))
 
 
+def evidence_of(sequence: Sequence, evidence: PyTree, follows_jobs: bool) -> PyTree:
+    """What each step knows, leaves ``[B, T, N, ...]``, of what decisions tell, ``[B, S, N, ...]``.
+
+    Position by position, or job by job wherever the jobs were.
+    """
+    if not follows_jobs:
+        return jax.tree.map(lambda x: weighted_sum(sequence.weight, x), evidence)
+    number, real = sequence.observation.number, sequence.observation.real
+    assert number is not None
+    steps = sequence.weight.shape[1]
+    number = jnp.where(real, number, NOBODY)
+    same = same_job(number[:, -steps:, None], number[:, None])  # [B, T, S, N, N]
+    same = same * sequence.weight[..., None, None]
+
+    def summed(values: Array) -> Array:
+        flat = values.reshape(*values.shape[:3], -1)
+        return wp.einsum("btsnp,bspx->btnx", same, flat).reshape(
+            flat.shape[0], steps, *values.shape[2:]
+        )
+
+    return jax.tree.map(summed, evidence)
+
+
+def same_job(number: Array, earlier: Array) -> Array:
+    """1 where jobs ``[..., N]`` are jobs ``[..., N]`` of another decision, ``[..., N, N]``."""
+    now = jnp.where(number == NOBODY, NOBODY - 1, number)  # dummies are nobody's
+    return (now[..., :, None] == earlier[..., None, :]).astype(jnp.float32)
+
+
 def weighted_sum(weight: Array, values: Array) -> Array:
     """``[B, T, ...]`` sums over S of ``values [B, S, ...]`` by ``weight [B, T, S]``."""
     flat = values.reshape(*values.shape[:2], -1)
@@ -245,11 +277,11 @@ def weighted_sum(weight: Array, values: Array) -> Array:
 
 def finite(observation: Observation, happened: Array | None = None) -> Observation:
     """Zeros in rows of dummy positions, and everywhere where no decision ``happened``."""
-    jobs, machines, real = observation
+    jobs, machines, real, number = observation
     if happened is not None:
         real = real & happened[..., None]
         machines = jnp.where(happened[..., None, None], machines, 0.0)
-    return Observation(jnp.where(real[..., None], jobs, 0.0), machines, real)
+    return Observation(jnp.where(real[..., None], jobs, 0.0), machines, real, number)
 
 
 def current(observation: PyTree) -> Observation:

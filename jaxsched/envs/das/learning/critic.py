@@ -25,7 +25,7 @@ def present(observation: Any) -> Observation:
 
 def critic_features(observation: Any, action: dict[str, Array]) -> Array:
     """Observation and actions in one row, ``[B, 5 N + 5 M + N + N M]``; dummies are zero."""
-    jobs, machines, real = present(observation)
+    jobs, machines, real, _ = present(observation)
     priority = jnp.clip(jnp.nan_to_num(action["priority"]), -ACTION_LIMIT, ACTION_LIMIT)
     affinity = jnp.clip(jnp.nan_to_num(action["affinity"]), -ACTION_LIMIT, ACTION_LIMIT)
     parts = [

@@ -145,7 +145,7 @@ def policy_named(name: str, env: DAS) -> Policy:
     if name == "linear":
         return linear_policy(env, found_rule(env))
     if name == "shortest":
-        return scored_policy(env, shortest(env, found_rule(env)), name)
+        return scored_policy(env, shortest(env), name)
     if name == "scored":
         return scored_policy(env, found_scored(env), name)
     return baseline(name, env)

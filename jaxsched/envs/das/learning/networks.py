@@ -23,6 +23,7 @@ from jaxsched.types import Array
 
 Variant = Literal["DA", "DA+MC", "DA+RWGP", "DAS"]
 Mean = Literal["learned", "zero"]
+Follows = Literal["position", "job"]
 
 STD_FLOOR = 1e-3
 SIGMA_FLOOR = 0.05
@@ -45,6 +46,8 @@ class DASNetwork:
       product: how embeddings of a job and a machine are combined (section 10.3).
       kernel: of the walk process, per machine (node) or per graph.
       basis: features that express the kernel; centred ones are half as many.
+      follows: what the walk process remembers of a position: what was done at the same position,
+        as the specification has it, or what was done with the job that is there now.
       extra_features: show jobs and machines what the raw observation implies (``derived.py``).
     """
 
@@ -58,6 +61,7 @@ class DASNetwork:
     kernel: Kernel = "node"
     basis: Basis = "centred"
     extra_features: bool = False
+    follows: Follows = "position"
 
     def __post_init__(self) -> None:
         """Check the options.
@@ -87,6 +91,11 @@ class DASNetwork:
     def communicates(self) -> bool:
         """Whether jobs get a message from the machines (MC)."""
         return self.variant in ("DA+MC", "DAS")
+
+    def check(self, env: DAS) -> None:
+        """Refuse an environment that does not show what is asked for."""
+        if self.remembers and self.follows == "job" and not env.numbers:
+            raise JaxschedError("das: a history that follows jobs needs env.numbers")
 
     @property
     def remembers(self) -> bool:

@@ -19,7 +19,14 @@ from jaxsched.algorithms.agents import Agents
 from jaxsched.core.policies import Play, Policy, View, no_memory
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.learning import walk_process as wp
-from jaxsched.envs.das.learning.agents import DiagonalRows, WalkRows, finite, is_decision
+from jaxsched.envs.das.learning.agents import (
+    NOBODY,
+    DiagonalRows,
+    WalkRows,
+    finite,
+    is_decision,
+    same_job,
+)
 from jaxsched.envs.das.learning.networks import DASNetwork, Trunk
 from jaxsched.envs.das.learning.outlook import noise_of, outlook_of
 from jaxsched.envs.das.learning.widths import play_by_width
@@ -36,6 +43,8 @@ def das_policy(env: DAS, options: DASNetwork, name: str = "das", play: Play = "g
       name: what tables call it.
       play: take the mean action, or draw one.
     """
+    options.check(env)
+    follows = options.follows == "job"
     trunk = Trunk(env, options)
     machines = env.num_servers if options.kernel == "node" else 1
     size = num_features(options)
@@ -47,11 +56,13 @@ def das_policy(env: DAS, options: DASNetwork, name: str = "das", play: Play = "g
         if not options.remembers:
             return ()
         columns = env.num_servers // machines
-        return wp.Evidence(*(jnp.zeros((*shape, n), jnp.float32) for n in (size, columns)))
+        evidence = wp.Evidence(*(jnp.zeros((*shape, n), jnp.float32) for n in (size, columns)))
+        return (evidence, jnp.full(shape[:2], NOBODY, jnp.int32)) if follows else evidence
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
         observation = finite(view.observation)
-        known = jax.tree.map(lambda x: jnp.sum(x, axis=0), memory)
+        number = number_of(observation)
+        known = added(memory) if not follows else known_of_jobs(memory, number)
         if play == "greedy":
             decision = (observation, known)
             choice = play_by_width(partial(choices, trunk), weights, decision, observation.real)
@@ -62,11 +73,29 @@ def das_policy(env: DAS, options: DASNetwork, name: str = "das", play: Play = "g
                 is_decision(observation), jnp.concatenate([old[1:], new[None]]), old
             ),
             memory,
-            choice.latest,
+            (choice.latest, number) if follows else choice.latest,
         )
         return {"priority": choice.priority, "affinity": choice.affinity}, memory
 
     return Policy(name, init, act)
+
+
+def number_of(observation: Observation) -> Array:
+    """Numbers of the jobs at real positions, int32 ``[N]``; nobody's at others."""
+    known = NOBODY if observation.number is None else observation.number
+    return jnp.where(observation.real, known, NOBODY)
+
+
+def added(evidence: PyTree) -> PyTree:
+    """Evidence of all remembered decisions, leaves ``[N, ...]`` of ``[tau, N, ...]``."""
+    return jax.tree.map(lambda x: jnp.sum(x, axis=0), evidence)
+
+
+def known_of_jobs(memory: tuple[PyTree, Array], number: Array) -> PyTree:
+    """The same, job by job: ``memory`` also has the jobs' numbers then, int32 ``[tau, N]``."""
+    evidence, earlier = memory
+    same = same_job(number[None], earlier)  # [tau, N, N]
+    return jax.tree.map(lambda x: wp.einsum("knp,kp...->n...", same, x), evidence)
 
 
 class Choice(NamedTuple):

@@ -63,7 +63,7 @@ class GroupAffinity(nn.Module):
     def __call__(self, observation: Observation) -> dict[str, Normal]:
         """Affinities ``[..., N, M]``."""
         lead = observation.real.shape[:-1]
-        single = Observation(*(x.reshape(-1, *x.shape[len(lead) :]) for x in observation))
+        single = jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(lead) :]), observation)
         centroids, member = jax.vmap(partial(job_groups, self.env))(single)
         machines = single.machines
         mean = jnp.mean(machines, axis=-2, keepdims=True)

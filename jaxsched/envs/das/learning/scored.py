@@ -3,7 +3,7 @@
 Weights of the order and of the placement depend on the load; there are features of what a start
 does to neighbours and to what is left and, where the environment shows them, of how long the job
 may take (``DAS.estimates``). It starts as the linear rule, or as ``shortest``: least estimated GPU
-time first, placed as by the linear rule. ``scored_rules.json`` has the weights that were found.
+time first. ``scored_rules.json`` has the weights that were found.
 
 Axes: ``N`` positions, ``M`` machines.
 """
@@ -66,15 +66,16 @@ def start_at(env: DAS, rule: LinearParams) -> ScoredParams:
     return ScoredParams(jnp.asarray(order), jnp.asarray(place.reshape(-1, columns)))
 
 
-def shortest(env: DAS, rule: LinearParams) -> ScoredParams:
-    """Least estimated GPU time first, placed as by a linear rule.
+def shortest(env: DAS) -> ScoredParams:
+    """Least estimated GPU time first, placed as by the linear rule that suits a busy cluster.
 
     Raises:
       JaxschedError: the environment shows no estimates.
     """
     if not env.estimates:
         raise JaxschedError("das: shortest reads estimates of run times; set env.estimates")
-    begun, names = start_at(env, rule), job_feature_names(env)
+    size = 8 if env.num_servers < 16 else 16  # that of 32 machines spreads jobs, for quiet times
+    begun, names = start_at(env, linear.known_rules()[size]), job_feature_names(env)
     order = np.zeros(begun.order.shape, np.float32)
     order[0, names.index("run")] = RUN_WEIGHT
     log2_gpus = linear.LOG2_MOST_GPUS * GPUS_POWER / LOG2_SCALE  # both features in units of log2
@@ -84,8 +85,7 @@ def shortest(env: DAS, rule: LinearParams) -> ScoredParams:
 
 def beginning(env: DAS, begins: Beginning) -> ScoredParams:
     """Where a search starts."""
-    rule = linear.found_rule(env)
-    return shortest(env, rule) if begins == "shortest" else start_at(env, rule)
+    return shortest(env) if begins == "shortest" else start_at(env, linear.found_rule(env))
 
 
 @cache
