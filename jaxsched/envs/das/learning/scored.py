@@ -11,7 +11,7 @@ Axes: ``N`` positions, ``M`` machines.
 import json
 from functools import cache
 from importlib import resources
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -128,26 +128,32 @@ def decide_scored(env: DAS, params: ScoredParams, observation: Observation) -> d
     """The rule's action."""
     seen = recover(env, observation)
     loads = linear.load_features(env, seen)
-    weights = jnp.stack(loads) @ params.order
-    jobs = linear.job_features(env, seen) + _job_features(env, seen)
+    jobs, more = linear.job_features(env, seen), _job_features(env, seen)
     if env.estimates:
-        jobs += list(observation.jobs[:, len(JOB_NAMES) :].T)
-    priority = _weighted(jobs, weights)
+        more += list(observation.jobs[:, len(JOB_NAMES) :].T)
+    priority = _weighted(jobs, more, _parts(jobs, jnp.stack(loads), params.order))
+
+    free_net = observation.machines[:, 3]
+    pairs, more = linear.place_features(env, seen, free_net), _place_features(env, seen, free_net)
     busy = dict(zip(linear.LOADS, loads, strict=True))["busy"]
     place = params.place.reshape(len(PLACE_LOADS), len(linear.SPLITS), -1)
     place = place[0] + busy * place[1]
-    spread = (jnp.max(seen.fit, axis=-1) < seen.instances)[:, None]
-    free_net = observation.machines[:, 3]
-    features = linear.place_features(env, seen, free_net) + _place_features(env, seen, free_net)
-    affinity = jnp.where(spread, _weighted(features, place[1]), _weighted(features, place[0]))
+    alone, spread = (_weighted(pairs, more, jnp.split(row, [len(pairs)])) for row in place)
+    splits = jnp.max(seen.fit, axis=-1) < seen.instances
+    affinity = jnp.where(splits[:, None], spread, alone)
     return {"priority": priority, "affinity": affinity}
 
 
-def _weighted(features: list[Array], weights: Array) -> Array:
-    """Sum of features by weights, one at a time: what is summed need not be stored."""
-    total = jnp.zeros_like(features[0])
-    for index, feature in enumerate(features):
-        total += weights[index] * feature
+def _parts(features: list[Array], loads: Array, order: Any) -> list[Array]:
+    """Weights of the linear rule's features at this load, and of the others."""
+    return [loads @ part for part in jnp.split(order, [len(features)], axis=-1)]
+
+
+def _weighted(features: list[Array], more: list[Array], weights: list[Array]) -> Array:
+    """Sum of features by weights: those of the linear rule summed as there, to the same bits."""
+    total = jnp.stack(features, axis=-1) @ weights[0]
+    for index, feature in enumerate(more):
+        total += weights[1][index] * feature
     return total
 
 

@@ -1,0 +1,118 @@
+"""The richer rule: it begins as what it comes from, and reads what it says it reads."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from jaxsched.core.training import init
+from jaxsched.envs.das import records as rec
+from jaxsched.envs.das.contended import MOST_GPUS, contended_tables
+from jaxsched.envs.das.environment import DAS
+from jaxsched.envs.das.learning import scored
+from jaxsched.envs.das.learning.linear import found_rule, linear_policy
+from jaxsched.envs.das.learning.presets import CLUSTERS, PRESETS
+from jaxsched.envs.das.learning.recipe import stages_of
+from jaxsched.envs.das.simulator.owners import GROUP, USER
+from jaxsched.envs.das.workload import gang_tables
+from jaxsched.errors import JaxschedError
+from jaxsched.systems import registry
+from jaxsched.traces import registry as traces
+
+KEY = jax.random.key(0)
+ENV = DAS(window=8)
+SHOWN = replace(ENV, estimates=True)
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return contended_tables(2, 3, num_jobs=200, load=2.0)
+
+
+def test_it_begins_as_the_linear_rule(tables):
+    params = ENV.params(tables)
+    rule = found_rule(ENV)
+    found = rec.play(ENV, scored.scored_policy(ENV, scored.start_at(ENV, rule)), params)
+    expected = rec.play(ENV, linear_policy(ENV, rule), params)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values)
+
+
+def test_least_estimated_gpu_time_goes_first(tables):
+    params = SHOWN.params(tables)
+    rule = scored.shortest(SHOWN)
+    state, timestep = SHOWN.reset(KEY, params, 0)
+    seen = timestep.observation
+    step = jax.jit(lambda s, o: SHOWN.step(KEY, s, scored.decide_scored(SHOWN, rule, o), params))
+    for _ in range(100):
+        state, timestep = step(state, seen)
+        seen = timestep.observation
+    real = np.asarray(seen.real)
+    jobs = np.asarray(seen.jobs)[real]
+    gpus = np.round(jobs[:, 0] * 64) * np.round(jobs[:, 1] * 8)
+    estimate = 2.0 ** (jobs[:, 5] * 18) * gpus**scored.GPUS_POWER
+    order = np.asarray(scored.decide_scored(SHOWN, rule, seen)["priority"])[real]
+    assert len(jobs) >= 4
+    np.testing.assert_array_equal(np.argsort(-order), np.argsort(estimate))
+    with pytest.raises(JaxschedError, match="set env.estimates"):
+        scored.shortest(ENV)
+
+
+def test_knowing_groups_and_users_pays(tables):
+    """Completion time of the estimates' rule is below that of the linear rule."""
+    plain = rec.play(ENV, linear_policy(ENV, found_rule(ENV)), ENV.params(tables))
+    rule = scored.scored_policy(SHOWN, scored.shortest(SHOWN))
+    told = rec.play(SHOWN, rule, SHOWN.params(tables))
+    assert told["avg_jct"].mean() < plain["avg_jct"].mean()
+
+
+@pytest.mark.parametrize("name", ["scored", "contended-medium"])
+def test_the_search_begins_there(name):
+    recipe = PRESETS[name]
+    small = replace(recipe.search.learner, members=4, episodes=2)
+    loop = replace(recipe.search.loop, num_envs=8, num_random_streams=2, rollout_length=80)
+    search = replace(recipe.search, learner=small, loop=loop)
+    recipe = replace(recipe, search=search, relative_to=None, episode_jobs=20)
+    drawn = traces.get(recipe.traces.train, num_traces=2, num_jobs=20)
+    (stage,) = stages_of(recipe, drawn, None)
+    carry = init(stage.env, stage.learner, stage.loop, jax.random.key(0), stage.params_at(0.0))
+    begun = scored.beginning(recipe.env, search.begins)
+    jax.tree.map(np.testing.assert_array_equal, carry.learner_state.averaged, begun)
+    assert stage.variants == (f"a rule found by search over whole episodes from {search.begins}",)
+
+
+def test_users_and_groups_tell_run_times():
+    """Most of the spread of the logarithm is between groups, and groups recur."""
+    for table in contended_tables(4, 3):
+        log = np.log(table["duration"])
+        _, group, count = np.unique(table[GROUP], return_inverse=True, return_counts=True)
+        within = log - (np.bincount(group, log) / count)[group]
+        assert within.var() < 0.25 * log.var()
+        assert count[group][count[group] >= 5].size > 0.65 * len(table)
+        for name in ("num_instances", "gpus_per_instance", "cpus_per_instance", USER):
+            assert len(np.unique(np.stack([group, table[name]]), axis=1).T) == len(count)
+        assert (table["num_instances"] * table["gpus_per_instance"]).max() <= MOST_GPUS
+
+
+@pytest.mark.parametrize(("suffix", "servers"), CLUSTERS.items())
+def test_the_load_is_the_clusters(suffix, servers):
+    """To a second; jobs are the same for every cluster, and traces are registered."""
+    (table,) = traces.get(f"das-contended{suffix}", seed=3, num_traces=1, num_jobs=300)
+    work = np.sum(table["num_instances"] * table["gpus_per_instance"] * table["duration"])
+    np.testing.assert_allclose(work / table["submit_time"][-1] / (8 * servers), 0.9, rtol=1e-4)
+    (other,) = contended_tables(3, 1, num_jobs=300)
+    np.testing.assert_array_equal(table["duration"], other["duration"])
+
+
+def test_loads_are_checked():
+    for load in (0.0, float("nan"), float("inf")):
+        with pytest.raises(JaxschedError, match="accepted: a number above 0"):
+            contended_tables(0, 1, load=load)
+
+
+def test_the_rule_is_listed_and_plays_with_estimates():
+    system = registry.get("das")
+    found = system.heuristic("shortest", ENV, 10, {})
+    assert found.env.estimates and found.policy.name == "shortest"
+    assert gang_tables(0, 1, num_jobs=5)[0].columns.keys().isdisjoint({GROUP, USER})
