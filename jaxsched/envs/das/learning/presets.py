@@ -148,10 +148,8 @@ SCORED = replace(
 CONTENDED = replace(
     SCORED,
     env=replace(SCORED.env, estimates=True),
-    relative_to="shortest",
-    search=replace(SCORED_SEARCH, begins="shortest"),
 )
-"""The same where users and groups tell run times, from ``shortest`` on."""
+"""The same where users and groups tell run times; it begins as the rule that does not listen."""
 
 
 def on_trace(recipe: Recipe, name: str) -> Recipe:

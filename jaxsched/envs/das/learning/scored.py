@@ -22,7 +22,7 @@ from jaxsched.envs.das.learning import linear
 from jaxsched.envs.das.learning.linear import LinearParams
 from jaxsched.envs.das.learning.recovered import Recovered, recover
 from jaxsched.envs.das.observation import JOB_NAMES, Observation
-from jaxsched.envs.das.simulator.owners import ESTIMATE_NAMES, LOG2_SCALE
+from jaxsched.envs.das.simulator.owners import ESTIMATE_NAMES, LOG2_SCALE, PRIOR_LOG2
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree
 
@@ -35,6 +35,7 @@ small differences between jobs less."""
 
 GPUS_POWER = 1.5
 """Of the GPUs in ``shortest``, the estimated run time having power 1: chosen on drawn episodes."""
+RUN_SPREAD = 4.0  # of log2 of run times
 RUN_WEIGHT = -4.0
 FILE = "scored_rules.json"
 Beginning = Literal["linear", "shortest"]
@@ -78,8 +79,8 @@ def shortest(env: DAS) -> ScoredParams:
     begun, names = start_at(env, linear.known_rules()[size]), job_feature_names(env)
     order = np.zeros(begun.order.shape, np.float32)
     order[0, names.index("run")] = RUN_WEIGHT
-    log2_gpus = linear.LOG2_MOST_GPUS * GPUS_POWER / LOG2_SCALE  # both features in units of log2
-    order[0, names.index("log2_gpus")] = RUN_WEIGHT * log2_gpus
+    log2_gpus = linear.LOG2_MOST_GPUS / RUN_SPREAD  # of a feature's unit over that of the other
+    order[0, names.index("log2_gpus")] = RUN_WEIGHT * log2_gpus * GPUS_POWER
     return ScoredParams(jnp.asarray(order), begun.place)
 
 
@@ -130,7 +131,7 @@ def decide_scored(env: DAS, params: ScoredParams, observation: Observation) -> d
     loads = linear.load_features(env, seen)
     jobs, more = linear.job_features(env, seen), _job_features(env, seen)
     if env.estimates:
-        more += list(observation.jobs[:, len(JOB_NAMES) :].T)
+        more += _estimates(observation)
     priority = _weighted(jobs, more, _parts(jobs, jnp.stack(loads), params.order))
 
     free_net = observation.machines[:, 3]
@@ -142,6 +143,13 @@ def decide_scored(env: DAS, params: ScoredParams, observation: Observation) -> d
     splits = jnp.max(seen.fit, axis=-1) < seen.instances
     affinity = jnp.where(splits[:, None], spread, alone)
     return {"priority": priority, "affinity": affinity}
+
+
+def _estimates(observation: Observation) -> list[Array]:
+    """``[N]`` each, in the order of ``ESTIMATE_NAMES``, run times about from -1 to 1."""
+    run, user_run, *evidence = observation.jobs[:, len(JOB_NAMES) :].T
+    runs = [(x * LOG2_SCALE - PRIOR_LOG2) / RUN_SPREAD for x in (run, user_run)]
+    return [*runs, *evidence]
 
 
 def _parts(features: list[Array], loads: Array, order: Any) -> list[Array]:
