@@ -189,6 +189,7 @@ INSTANCES: dict[str, dict[str, Callable[[], Instance]]] = {
         "paper": das,
         "events": partial(das, events_per_step=1, reward="dense"),
         "random": partial(das, sampling="random", on_no_fit="block"),
+        "shown": partial(das, estimates=True, numbers=True),
     },
     "chic": {"paper": chic, "pair": partial(chic, pair=True, free_choice=True)},
     "mlfs": {

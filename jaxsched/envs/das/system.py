@@ -80,6 +80,10 @@ class DASSystem(System[DAS, Params, Recipe]):
         "shortest": PolicyInfo(
             "reference", "least GPU time first as estimated from group and user, placed as linear"
         ),
+        "scored": PolicyInfo(
+            "reference", "rule found by search on contended traces; listens to the same estimates"
+        ),
+        "oracle": PolicyInfo("reference", "least GPU time first, durations being known"),
         "random": PolicyInfo("reference", "uniformly random priorities and affinities"),
     }
     presets = PRESETS
@@ -201,7 +205,7 @@ class DASSystem(System[DAS, Params, Recipe]):
 def _heuristic(name: str, env: DAS) -> Heuristic:
     if name == "random":
         return Heuristic(env, uniform_reals(name, env.action_spec()))
-    if name == "shortest":
+    if name in ("shortest", "scored"):
         env = replace(env, estimates=True)
     if name in kinds.RULE_NAMES:
         return Heuristic(env, kinds.policy_named(name, env))

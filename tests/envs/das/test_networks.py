@@ -208,7 +208,7 @@ def played(name, decided, ends):
     history, steps = histories(9, B), []
     add = jit(jax.vmap(push))
     for step in range(T):
-        now = Observation(*(x[step] for x in seen))
+        now = jax.tree.map(lambda x, step=step: x[step], seen)
         observation = Remembered(now, history) if name in WALKS else now
         action, log_prob = agents.sample(params, observation, None, jax.random.key(step))
         steps.append((observation, action, log_prob))

@@ -31,6 +31,7 @@ from jaxsched.envs.das.learning.recovered import recover
 from jaxsched.envs.das.learning.rivals import dl2_agents, fifo_priority, rifling_agents
 from jaxsched.envs.das.learning.scored import (
     found_scored,
+    oracle_policy,
     scored_policy,
     shortest,
     start_at,
@@ -42,7 +43,7 @@ from jaxsched.types import Array, PRNGKey, PyTree, Specs
 
 LAST = -1.0  # below every squeezed priority
 KINDS = ("das", "dl2", "rifling", "linear", "scored")
-RULE_NAMES = ("linear", "shortest", "scored")
+RULE_NAMES = ("linear", "shortest", "scored", "oracle")
 DEFAULT = "das"
 Units = Literal["real", "effective"]
 
@@ -148,6 +149,8 @@ def policy_named(name: str, env: DAS) -> Policy:
         return scored_policy(env, shortest(env), name)
     if name == "scored":
         return scored_policy(env, found_scored(env), name)
+    if name == "oracle":
+        return oracle_policy(env)
     return baseline(name, env)
 
 

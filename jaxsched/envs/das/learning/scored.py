@@ -23,6 +23,7 @@ from jaxsched.envs.das.learning.linear import LinearParams
 from jaxsched.envs.das.learning.recovered import Recovered, recover
 from jaxsched.envs.das.observation import JOB_NAMES, Observation
 from jaxsched.envs.das.simulator.owners import ESTIMATE_NAMES, LOG2_SCALE, PRIOR_LOG2
+from jaxsched.envs.das.simulator.tables import DURATION, NUM_GPUS
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree
 
@@ -123,6 +124,23 @@ def scored_policy(env: DAS, params: ScoredParams | None = None, name: str = "sco
         return decide_scored(env, rule, view.observation), memory
 
     return Policy(name, no_memory, act)
+
+
+def oracle_policy(env: DAS) -> Policy:
+    """Least GPU time first, durations being known; placed as ``shortest``, or as ``linear``.
+
+    What an order could gain at most, about: no policy can know durations.
+    """
+    rule = shortest(env) if env.estimates else start_at(env, linear.found_rule(env))
+
+    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
+        del weights, key
+        rows = view.state.window.rows.astype(jnp.float32)
+        gpu_seconds = jnp.maximum(rows[DURATION], 1.0) * jnp.maximum(rows[NUM_GPUS], 1.0)
+        action = decide_scored(env, rule, view.observation)
+        return {**action, "priority": -gpu_seconds}, memory
+
+    return Policy("oracle", no_memory, act, privileged=True)
 
 
 def decide_scored(env: DAS, params: ScoredParams, observation: Observation) -> dict[str, Array]:
