@@ -3,11 +3,12 @@ r"""A policy against another, episode by episode, from the quietest to the most 
     jaxsched compare sched2 --policies strict,strict_sif --checkpoint RUN \
         --trace sched2-mixed --trace-seed 77 --num-traces 100 --json RESULT.json
     python -m benchmarks.by_congestion RESULT.json --policy RUN_NAME --against strict_sif \
-        --ranked-by strict [--groups 10] [--json FILE]
+        --ranked-by strict [--groups 10] [--metrics avg_jct,makespan] [--json FILE]
 
-Reads what ``jaxsched compare --json`` wrote. Episodes are ranked by the average completion time
-under a third policy, so that neither of the two chooses the episodes it is judged on. Intervals are
-95 % bootstraps of the paired difference over the episodes of a group; changes are ratios of means.
+Reads what ``jaxsched compare --json`` wrote. Episodes are ranked by the first of the metrics, a
+completion time, under a third policy, so that neither of the two chooses the episodes it is judged
+on. Intervals are 95 % bootstraps of the paired difference over the episodes of a group; changes are
+ratios of means.
 """
 
 import argparse
@@ -24,7 +25,8 @@ from jaxsched.report.schema import check
 from jaxsched.results.statistics import paired_difference, ratio_interval
 
 RATIOS = ("avg_jct", "makespan")
-RANKED_BY = "avg_jct"
+OWN = ("episodes", "count", "means", "difference")
+"""What a row says beside its ratios."""
 
 
 def main() -> None:
@@ -37,6 +39,7 @@ def main() -> None:
     parser.add_argument("--against", required=True)
     parser.add_argument("--ranked-by", required=True, help="policy whose JCT ranks the episodes")
     parser.add_argument("--groups", type=int, default=10)
+    parser.add_argument("--metrics", default=",".join(RATIOS), help="the first one ranks")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     try:
@@ -44,7 +47,12 @@ def main() -> None:
     except json.JSONDecodeError as error:
         raise JaxschedError(f"{arguments.comparison}: is not JSON: {error}") from error
     rows = table_of(
-        result, arguments.policy, arguments.against, arguments.ranked_by, arguments.groups
+        result,
+        arguments.policy,
+        arguments.against,
+        arguments.ranked_by,
+        arguments.groups,
+        tuple(arguments.metrics.split(",")),
     )
     print(f"{arguments.policy} against {arguments.against}, {result['episodes']['source']}")
     for row in rows:
@@ -54,7 +62,12 @@ def main() -> None:
 
 
 def table_of(
-    result: dict[str, Any], policy: str, against: str, ranked_by: str, groups: int
+    result: dict[str, Any],
+    policy: str,
+    against: str,
+    ranked_by: str,
+    groups: int,
+    ratios: tuple[str, ...] = RATIOS,
 ) -> list[dict[str, Any]]:
     """One row for all episodes, then one per group, the most congested last.
 
@@ -64,34 +77,37 @@ def table_of(
       against: what it is judged against.
       ranked_by: the policy whose average completion time ranks the episodes.
       groups: number of groups of equal size.
+      ratios: metrics whose ratios are shown; the first one ranks.
 
     Raises:
       JaxschedError: no such policy or metric, or fewer episodes than groups.
     """
     values = {
-        name: {metric: _of(result, name, metric) for metric in (result["primary"], *RATIOS)}
+        name: {metric: _of(result, name, metric) for metric in (result["primary"], *ratios)}
         for name in (policy, against, ranked_by)
     }
-    order = np.argsort(values[ranked_by][RANKED_BY].mean(axis=0), kind="stable")
+    order = np.argsort(values[ranked_by][ratios[0]].mean(axis=0), kind="stable")
     if not 1 <= groups <= len(order):
         raise JaxschedError(f"--groups is {groups}; accepted: 1 to {len(order)} episodes")
     parts = {"all": order}
     parts |= {f"{i + 1} of {groups}": part for i, part in enumerate(np.array_split(order, groups))}
     return [
-        _row(name, part, values[policy], values[against], result["primary"])
+        _row(name, part, values[policy], values[against], result["primary"], ratios)
         for name, part in parts.items()
     ]
 
 
-def _row(name: str, part: Any, left: Any, right: Any, primary: str) -> dict[str, Any]:
+def _row(
+    name: str, part: Any, left: Any, right: Any, primary: str, ratios: tuple[str, ...]
+) -> dict[str, Any]:
     difference = paired_difference(left[primary][:, part], right[primary][:, part])
     row: dict[str, Any] = {
         "episodes": name,
         "count": len(part),
-        primary: [float(side[primary][:, part].mean()) for side in (left, right)],
+        "means": [float(side[primary][:, part].mean()) for side in (left, right)],
         "difference": [difference.estimate, difference.low, difference.high],
     }
-    for metric in RATIOS:
+    for metric in ratios:
         ratio = ratio_interval(left[metric][:, part], right[metric][:, part])
         row[metric] = [ratio.estimate, ratio.low, ratio.high]
     return row
@@ -114,7 +130,7 @@ def text_of(row: dict[str, Any]) -> str:
         f"{row['episodes']:>9} ({row['count']:3d})",
         f"{estimate:+.4f} [{low:+.4f}, {high:+.4f}]",
     ]
-    for metric in RATIOS:
+    for metric in [name for name in row if name not in OWN]:
         ratio, least, most = (100 * (x - 1) for x in row[metric])
         words.append(f"{metric} {ratio:+.2f} % [{least:+.2f}, {most:+.2f}]")
     return "  ".join(words)

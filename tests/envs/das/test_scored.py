@@ -71,7 +71,7 @@ def test_knowing_groups_and_users_pays(tables):
     assert found == sorted(found)
 
 
-@pytest.mark.parametrize("name", ["scored", "contended-medium"])
+@pytest.mark.parametrize("name", ["contended", "contended-medium"])
 def test_the_search_begins_there(name):
     recipe = PRESETS[name]
     small = replace(recipe.search.learner, members=4, episodes=2)

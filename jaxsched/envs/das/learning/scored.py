@@ -110,7 +110,7 @@ def found_scored(env: DAS) -> ScoredParams:
     """
     sizes = [size for estimates, size in known_scored() if estimates == env.estimates]
     if not sizes:
-        raise JaxschedError(f"das: {FILE} holds no rule; train one with the preset 'scored'")
+        raise JaxschedError(f"das: {FILE} holds no rule; train one with the preset 'contended'")
     nearest = min(sizes, key=lambda size: abs(size - env.num_servers))
     return known_scored()[env.estimates, nearest]
 
