@@ -11,7 +11,7 @@ from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.contended import MOST_GPUS, contended_tables
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.learning import scored
-from jaxsched.envs.das.learning.linear import found_rule, linear_policy
+from jaxsched.envs.das.learning.linear import decide_linear, found_rule, linear_policy
 from jaxsched.envs.das.learning.presets import CLUSTERS, PRESETS
 from jaxsched.envs.das.learning.recipe import stages_of
 from jaxsched.envs.das.simulator.owners import GROUP, USER
@@ -31,12 +31,27 @@ def tables():
 
 
 def test_it_begins_as_the_linear_rule(tables):
-    params = ENV.params(tables)
-    rule = found_rule(ENV)
-    found = rec.play(ENV, scored.scored_policy(ENV, scored.start_at(ENV, rule)), params)
-    expected = rec.play(ENV, linear_policy(ENV, rule), params)
-    for name, values in expected.items():
-        np.testing.assert_array_equal(found[name], values)
+    """With its priorities and affinities, scaled by powers of two, in every state of an episode."""
+    params, rule = ENV.params(tables), found_rule(ENV)
+    begun = scored.start_at(ENV, rule)
+
+    def step(carry, key):
+        state, seen = carry
+        action = decide_linear(ENV, rule, seen)
+        state, timestep = ENV.step(key, state, action, params)
+        return (state, timestep.observation), (
+            action,
+            scored.decide_scored(ENV, begun, seen),
+            seen.real,
+        )
+
+    state, first = ENV.reset(KEY, params, 0)
+    keys = jax.random.split(KEY, 120)
+    run = jax.jit(lambda: jax.lax.scan(step, (state, first.observation), keys)[1])
+    expected, found, real = jax.tree.map(np.asarray, run())
+    assert real.sum() > 300
+    for part, scale in (("priority", scored.ORDER_SCALE), ("affinity", scored.PLACE_SCALE)):
+        np.testing.assert_allclose(found[part][real], scale * expected[part][real], atol=1e-5)
 
 
 def test_least_estimated_gpu_time_goes_first(tables):

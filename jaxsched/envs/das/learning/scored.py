@@ -176,7 +176,7 @@ def _parts(features: list[Array], loads: Array, order: Any) -> list[Array]:
 
 
 def _weighted(features: list[Array], more: list[Array], weights: list[Array]) -> Array:
-    """Sum of features by weights: those of the linear rule summed as there, to the same bits."""
+    """Sum of features by weights, those of the linear rule first, as there."""
     total = jnp.stack(features, axis=-1) @ weights[0]
     for index, feature in enumerate(more):
         total += weights[1][index] * feature
@@ -189,7 +189,7 @@ def _job_features(env: DAS, seen: Recovered) -> list[Array]:
     holds = seen.fit >= seen.instances[:, None]
     left = jnp.where(holds, free[None, :] - gpus[:, None], env.gpus_per_server)
     size = jnp.log2(jnp.maximum(gpus, 1.0)) / linear.LOG2_MOST_GPUS
-    machines = jnp.sum(seen.fit >= 1.0, axis=-1) / env.num_servers
+    machines = jnp.sum(seen.fit >= 1.0, axis=-1, dtype=jnp.float32) / env.num_servers
     return [
         jnp.minimum(gpus / jnp.maximum(jnp.sum(free), 1.0), 1.0),
         jnp.min(left, axis=-1) / env.gpus_per_server,
