@@ -226,12 +226,13 @@ DAS = Evidence(
     rows=tuple(f"das_{row}_cpu2.json" for row in ("T1", "F5", "F6", "F7", "T3", "A")),
     words=(
         "`scored` was found by search over whole episodes, starting as `linear`, the teacher of "
-        "DAS' networks; `shortest` is a rule by hand on the same estimates of run times. The search "
-        "beats its teacher by far and is level with the hand rule: the bar, above the best rule, is "
-        "not reached.",
+        "DAS' networks; `shortest` is a rule by hand on the same estimates of run times. The "
+        "search beats its teacher by far and is level with the hand rule: the bar, above the best "
+        "rule, is not reached.",
         "On the paper's own workload nothing learned beats `linear` yet. An order that knew all "
         "durations would gain 38, 14 and 2.3 % of completion time on 8, 16 and 32 machines "
-        "(`das_oracle*_cpu2.json`), which no scheduler can know; how much of it can be had is open.",
+        "(`das_oracle*_cpu2.json`), which no scheduler can know; how much of it can be had is "
+        "open.",
     ),
 )
 MLFS = Evidence(
