@@ -3,10 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
+from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.mlfs.environment import MLFS
-from jaxsched.envs.mlfs.learning.recipe import SLOT_EVERY, Imitation, Recipe
+from jaxsched.envs.mlfs.learning.recipe import PAIRS, SLOT_EVERY, Imitation, Recipe
+from jaxsched.systems.base import TraceSet
 
 TUNED: dict[str, Any] = dict(
     importance_share=20,
@@ -49,4 +51,24 @@ RL = replace(
     network="rl",
 )
 
-PRESETS = {"quick": QUICK, "paper": PAPER, "rl": RL}
+# It starts as MLF-H with the weights found, but with the time that a task loses on a server taken
+# off; short episodes at the highest load tell members apart as well as long ones do.
+SEARCH = Recipe(
+    env=MLFS(decide="slot", reward="service", **TUNED),
+    traces=TraceSet("mlfs-small-x3-short", "mlfs-small-x3", "mlfs-small-x3", 256, 8, 8),
+    network=PAIRS,
+    search=EvolutionConfig(
+        members=16,
+        episodes=6,
+        initial_std=0.12,
+        follow="gradient",
+        learning_rate=0.05,
+        final_learning_rate=0.01,
+        averaging=0.8,
+    ),
+    loop=LoopConfig(num_envs=96, rollout_length=2500, num_updates=20, num_random_streams=6),
+    evaluate_every=10,
+    checkpoint_every=5,
+)
+
+PRESETS = {"quick": QUICK, "paper": PAPER, "rl": RL, "search": SEARCH}
