@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import jax.numpy as jnp
+
 from jaxsched.algorithms.evolution import EvolutionConfig, evolution
 from jaxsched.algorithms.imitation import ImitationConfig, imitation
 from jaxsched.algorithms.ppo import PPOConfig, ppo
@@ -38,7 +40,7 @@ SLOT_EVERY = 4
 NetworkKind = Literal["servers", "rl", "pairs"]
 HIDDEN: dict[str, tuple[str, ...]] = {"servers": (), "rl": HIDDEN_FROM_RL}
 """Entries of the task that each kind of network of servers does not see."""
-PAIRS = "pairs"
+PAIRS: NetworkKind = "pairs"
 
 
 @dataclass(frozen=True)
@@ -216,8 +218,8 @@ def searcher_of(network: Described, config: EvolutionConfig) -> Learner:
 
     def decide(params: PyTree, observation: PyTree, mask: Array) -> Array:
         del mask
-        weights: Array = network.apply(params, as_float32(observation))
-        return weights
+        weights: Any = network.apply(params, as_float32(observation))
+        return jnp.asarray(weights)
 
     return evolution(init, decide, config)
 
@@ -227,7 +229,7 @@ def weights_policy(name: str, network: Described) -> Policy:
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
         del key
-        action: Array = network.apply(weights, view.observation)
+        action: Any = network.apply(weights, view.observation)
         return action, memory
 
     return Policy(name, no_memory, act)

@@ -221,7 +221,7 @@ def pairing_of(rules: Rules, state: State, worth: Array, weights: Array) -> Pair
 
 def all_scores(rules: Rules, jobs: Job, state: State, pairing: Pairing) -> Array:
     """Scores of the pairs at the beginning of a slot, float32 ``[S, A, K]``; -1: no room."""
-    place = np.arange(MAX_TASKS, dtype=np.int32)
+    place = jnp.arange(MAX_TASKS, dtype=jnp.int32)
     tasks, active = state.tasks, state.active
     classes = off.class_of(
         rules, as_columns(jobs), active.job[:, None], tasks.state, state.slot, place
@@ -294,7 +294,7 @@ def all_communication(rules: Rules, jobs: Job, state: State) -> tuple[Array, Arr
     Int32 ``[A, K]`` and ``[S, A, K]``.
     """
     columns = as_columns(jobs)
-    place = np.arange(MAX_TASKS, dtype=np.int32)
+    place = jnp.arange(MAX_TASKS, dtype=jnp.int32)
     servers = np.arange(rules.cluster.num_servers, dtype=np.int32)[:, None]
     layer, layers = layer_of(columns, place), num_layers(columns)
     root, sink = layer == 0, layer == layers - 1
