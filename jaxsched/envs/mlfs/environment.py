@@ -391,7 +391,7 @@ class MLFS(Environment):
             limit = state.active.limit
             gain = reward.progress_reward(params, state.episode, jobs, ended, limit)
         elif self.reward == "service":
-            gain = reward.service_reward(params, state, jobs, ended, after.slot)
+            gain = reward.service_reward(params, state, jobs, after.slot)
         else:
             gain = reward.backlog_reward(params, state.episode, state.submitted, state.finished)
         over = dynamics.over(params, after)

@@ -75,17 +75,19 @@ def progress_reward(params: Params, episode: Array, jobs: Job, ended: Ended, lim
     return jnp.sum(ended.work.astype(jnp.float32) / left) / count
 
 
-def service_reward(params: Params, state: State, jobs: Job, ended: Ended, slot: Array) -> Array:
+def service_reward(params: Params, state: State, jobs: Job, slot: Array) -> Array:
     """Minus the hours that a job takes on average, a missed deadline counting as some more; ours.
+
+    The deadline counts when it passes, of jobs in the window.
 
     Args:
       params: sizes of the episode.
       state: before the slot ended.
       jobs: of the window then.
-      ended: what the slot brought.
       slot: that begins now.
     """
     waited = backlog_reward(params, state.episode, state.submitted, state.finished) / HOUR_MIN
-    late = jnp.sum(ended.over & (slot > jobs.deadline_min), dtype=jnp.int32)
+    passes = (state.active.job >= 0) & (jobs.deadline_min == slot - 1)
+    late = jnp.sum(passes, dtype=jnp.int32)
     count = params.num_jobs.at[state.episode].get(mode="promise_in_bounds")
     return waited - LATE_HOURS * late / count

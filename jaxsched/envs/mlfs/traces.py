@@ -37,7 +37,6 @@ WORKLOAD = Workload(
     jobs=(JobKind(TASK_JOBS, as_rigid, busy_gpu_seconds),),
     traces=(
         *(_drawn(f"small-x{load}", 20, SMALL_JOBS * load) for load in (1, 2, 3)),
-        _drawn("small-x3-short", 20, SMALL_JOBS, SPAN_S / 3),
         NamedTrace(
             "mlfs-small-mixed",
             "MLFS workload, 155, 310 and 465 jobs in 36 h by turns, for 20 GPUs",

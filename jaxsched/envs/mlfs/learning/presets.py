@@ -52,23 +52,23 @@ RL = replace(
 )
 
 # It starts as MLF-H with the weights found, but with the time that a task loses on a server taken
-# off; short episodes at the highest load tell members apart as well as long ones do.
+# off. Two days of an episode show the backlog that a good choice of servers avoids, one does not.
 SEARCH = Recipe(
     env=MLFS(decide="slot", reward="service", **TUNED),
-    traces=TraceSet("mlfs-small-x3-short", "mlfs-small-x3", "mlfs-small-x3", 256, 8, 8),
+    traces=TraceSet("mlfs-small-x3", "mlfs-small-x3", "mlfs-small-x3", 128, 8, 8),
     network=PAIRS,
     search=EvolutionConfig(
-        members=16,
-        episodes=6,
+        members=12,
+        episodes=4,
         initial_std=0.12,
         follow="gradient",
         learning_rate=0.05,
-        final_learning_rate=0.01,
+        final_learning_rate=0.015,
         averaging=0.8,
     ),
-    loop=LoopConfig(num_envs=96, rollout_length=2500, num_updates=20, num_random_streams=6),
-    evaluate_every=10,
-    checkpoint_every=5,
+    loop=LoopConfig(num_envs=48, rollout_length=3000, num_updates=20, num_random_streams=4),
+    evaluate_every=20,
+    checkpoint_every=2,
 )
 
 PRESETS = {"quick": QUICK, "paper": PAPER, "rl": RL, "search": SEARCH}

@@ -75,7 +75,8 @@ class Recipe:
         of slots.
       imitation: the first stage; none if absent.
       reinforcement: whether there is a second stage.
-      search: search over whole episodes in place of both stages; ``loop`` then has its sizes.
+      search: search over whole episodes in place of both stages; ``loop`` then has its
+        sizes, and episodes are cut at its length.
       loop: of the second stage.
       learner: settings of PPO; ``total_updates`` follows ``loop.num_updates``.
       play: whether the tested policy takes the best action or draws one.
@@ -170,7 +171,7 @@ def stages_of(recipe: Recipe, tables: Sequence[JobTable], policy: Policy) -> lis
     )
     if recipe.search is not None:
         settings = replace(recipe.search, total_updates=recipe.loop.num_updates)
-        learns = searching(env, searcher_of(network, settings), recipe.loop)
+        learns = searching(env, searcher_of(network, settings), recipe.loop, stretch=True)
         return [TrainingSetup(**learns, evaluate_every=recipe.evaluate_every, **common)]
     stages = []
     if recipe.imitation is not None:

@@ -40,17 +40,15 @@ from jaxsched.envs.mlfs.simulator.state import (
     running_tasks,
 )
 from jaxsched.envs.mlfs.simulator.tables import Job, Params, as_columns
+from jaxsched.ops.batching import any_of_copies
 from jaxsched.types import Array
 
 JOB_WEIGHTS = (
     *("job_left", "path_left", "gpu_demand", "num_gpus", "running", "waiting", "attained"),
-    *("started", "progress", "late", "due_in_an_hour", "due_in_hours", "urgency", "on_target"),
-    *("cpus", "memory", "job_left_when_crowded", "path_left_when_crowded", "age", "extreme"),
-    *("done", "iteration_work", "iteration_path", "layers_of_several", "no_layers", "runs"),
+    *("progress", "late", "due_in_an_hour", "due_in_hours", "urgency", "on_target", "age"),
+    *("done", "no_layers"),
 )
-TASK_WEIGHTS = (
-    *("begun", "waited", "layers_below", "work", "tasks_below", "task_runs", "due_soon", "path"),
-)
+TASK_WEIGHTS = ("begun", "waited", "layers_below", "work", "task_runs", "due_soon")
 PAIR_WEIGHTS = (
     *("moved", "communication", "move", "remote"),
     *("gpu_use", "bandwidth_use", "mem_use"),
@@ -58,6 +56,7 @@ PAIR_WEIGHTS = (
 WEIGHTS = (*JOB_WEIGHTS, *TASK_WEIGHTS, *PAIR_WEIGHTS)
 NUM_JOB, NUM_TASK = len(JOB_WEIGHTS), len(TASK_WEIGHTS)
 FARTHEST = 12.0  # of exponents
+MOVED, REMOTE = 2.0, 4.0  # of weights that make a difference when they are large
 LEAST_WORTH = 0.5  # of priority 0; others are whole numbers
 
 
@@ -102,37 +101,24 @@ def of_jobs(jobs: Job, state: State, progress: Progress, weights: Array) -> Arra
     slot = state.slot
     running = running_tasks(state.running, active.job.shape[0])
     left = slots_left(jobs, progress.after, jnp.int32(0), slot)
-    work_left = log(progress.residual) - 6.0
-    path_left = log((progress.after + 1) * (jobs.critical / FULL)) - 4.0
-    crowd = jnp.log1p(state.waiting / state.loads.gpu.size)
     size = jnp.maximum(jobs.num_gpus, 1)
     columns = [
-        work_left,
-        path_left,
+        log(progress.residual) / 2.0 - 3.0,
+        log((progress.after + 1) * (jobs.critical / FULL)) / 2.0 - 2.0,
         log(jobs.gpu_demand / 300.0, 1e-3),
-        jnp.log2(size.astype(jnp.float32)) - 2.5,
+        jnp.log2(size.astype(jnp.float32)) / 2.0 - 1.25,
         jnp.log1p(running.astype(jnp.float32)),
         jnp.log1p(count(tasks.state == WAITING)),
         jnp.log1p(active.attained.astype(jnp.float32)) / 4.0,
-        active.start >= 0,
         progress.iteration / jnp.maximum(jobs.iterations, 1),
         left <= 0,
         soon(left, 60.0),
         soon(left, 360.0),
         jobs.urgency / 10.0,
         active.iterations >= jobs.req_iter,
-        jobs.cpus / 2.0 - 1.0,
-        jobs.mem / 9.0 - 1.0,
-        crowd * work_left,
-        crowd * path_left,
         jnp.log1p(jnp.maximum(slot - jobs.submit_min, 0).astype(jnp.float32)) / 4.0,
-        work_left**2 / 4.0,
         count(tasks.state == DONE) / size,
-        log(jobs.total_work / FULL, 1e-3) - 3.0,
-        log(jobs.critical / FULL) - 1.0,
-        jobs.width > 1,
         jobs.model == SVM,
-        running > 0,
     ]
     return weighted(columns, weights)
 
@@ -148,13 +134,11 @@ def of_tasks(jobs: Job, state: State, progress: Progress, weights: Array) -> Arr
     waited = jnp.where(tasks.state == WAITING, state.slot - tasks.since, 0)
     features = [
         (tasks.left > 0) | runs,
-        jnp.log1p(waited.astype(jnp.float32)),
+        jnp.log1p(waited.astype(jnp.float32)) / 4.0,
         below / jnp.maximum(layers, 1),
         log(work / 3000.0, 1e-3),
-        below * columns.width / 8.0,
         runs,
         soon(slots_left(columns, progress.after[:, None], tail, state.slot), 60.0),
-        (tail + work) / jnp.maximum(columns.critical, 1),
     ]
     return weighted(features, weights)
 
@@ -205,10 +189,13 @@ def place_all(
         score = offer_scores(rules, offer, pairing)
         server = jnp.argmax(score).astype(jnp.int32)
         now = jnp.where(score[server] > 0, ordered(score[server]), off.NONE)
-        best = now >= state.tasks.priority[offer.place, offer.task]
+        best = offer.there & (now >= state.tasks.priority[offer.place, offer.task])
         return placing.settled(rules, params, state, offer, server, best, again=now)
 
-    return jax.lax.while_loop(lambda state: state.offers.place != NOBODY, step, state)
+    # Nothing happens to a copy without an offer.
+    return jax.lax.while_loop(
+        lambda state: any_of_copies(state.offers.place != NOBODY), step, state
+    )
 
 
 def pairing_of(rules: Rules, state: State, worth: Array, weights: Array) -> Pairing:
@@ -279,10 +266,10 @@ def pair_scores(
     minutes = jnp.where(left == 0, placing.sent_minutes(rules, cross), 0)
     work = jnp.maximum(work, 1)
     cost = (
-        moved_weight * moved
+        MOVED * moved_weight * moved
         + (1.0 + communication_weight) * (minutes / work)
         + (1.0 + move_weight) * jnp.where(moved, rules.move_work / work, 0.0)
-        + remote_weight * (cross / jnp.maximum(total, 1))
+        + REMOTE * remote_weight * (cross / jnp.maximum(total, 1))
         + pairing.server_cost
     )
     return worth * jnp.exp(-jnp.clip(cost, -FARTHEST, FARTHEST))
