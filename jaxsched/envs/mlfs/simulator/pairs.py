@@ -12,7 +12,7 @@ tasks and servers alike whatever their number. Tasks of the lowest worth leave o
 Axes: ``A`` jobs, ``K`` places for tasks, ``S`` servers, ``W`` weights.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import NamedTuple
 
@@ -178,11 +178,24 @@ def place_all(
       weights: float32 ``[W]``.
     """
     pairing = pairing_of(rules, state, worth, weights)
+    state, step = opened(rules, params, state, jobs, pairing)
+    # Nothing happens to a copy without an offer.
+    return jax.lax.while_loop(
+        lambda state: any_of_copies(state.offers.place != NOBODY), step, state
+    )
+
+
+def opened(
+    rules: Rules, params: Params, state: State, jobs: Job, pairing: Pairing
+) -> tuple[State, Callable[[State], State]]:
+    """The state that offers the best pair's task, and the step to the next offer.
+
+    A step places the task, or, if servers have filled since its score was found, finds it anew.
+    """
     scores = jnp.max(all_scores(rules, jobs, state, pairing), axis=0)
     priority = jnp.where(scores > 0, ordered(scores), off.NONE)
     state = state._replace(tasks=state.tasks._replace(priority=priority))
-    opened = off.open_offers(rules, jobs, state.active, state.tasks, state.loads, state.slot)
-    state = placing.with_next_offer(rules, params, state._replace(offers=opened))
+    offers = off.open_offers(rules, jobs, state.active, state.tasks, state.loads, state.slot)
 
     def step(state: State) -> State:
         offer = placing.offered(rules, params, state)
@@ -192,10 +205,7 @@ def place_all(
         best = offer.there & (now >= state.tasks.priority[offer.place, offer.task])
         return placing.settled(rules, params, state, offer, server, best, again=now)
 
-    # Nothing happens to a copy without an offer.
-    return jax.lax.while_loop(
-        lambda state: any_of_copies(state.offers.place != NOBODY), step, state
-    )
+    return placing.with_next_offer(rules, params, state._replace(offers=offers)), step
 
 
 def pairing_of(rules: Rules, state: State, worth: Array, weights: Array) -> Pairing:
