@@ -147,7 +147,10 @@ def test_order_of_bits():
 
 def test_service_counts_hours_and_missed_deadlines():
     env = replace(ENV, max_active=8, reward="service")
-    params = to_params(env, random_tables("service", env, count=4))
+    tables = random_tables("service", env, count=4)
+    for index, row in enumerate(row for table in tables for row in table):
+        row["deadline"] = row["submit_time"] + 240 * (1 + index % 5)
+    params = to_params(env, tables)
     state, _ = jax.vmap(lambda e: env.reset(jax.random.key(0), params, e))(jnp.arange(4))
 
     def step(state, _):

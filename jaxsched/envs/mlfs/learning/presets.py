@@ -59,15 +59,15 @@ SEARCH = Recipe(
     network=PAIRS,
     search=EvolutionConfig(
         members=12,
-        episodes=4,
+        episodes=3,
         initial_std=0.12,
         follow="gradient",
-        learning_rate=0.05,
-        final_learning_rate=0.015,
+        learning_rate=0.08,
+        final_learning_rate=0.02,
         averaging=0.8,
     ),
-    loop=LoopConfig(num_envs=48, rollout_length=3000, num_updates=20, num_random_streams=4),
-    evaluate_every=20,
+    loop=LoopConfig(num_envs=36, rollout_length=3000, num_updates=16, num_random_streams=3),
+    evaluate_every=16,
     checkpoint_every=2,
 )
 
