@@ -175,7 +175,7 @@ def test_service_counts_hours_and_missed_deadlines():
 def test_options_and_networks_go_together():
     with pytest.raises(JaxschedError, match="accepted with order 'mlf' only"):
         MLFS(decide="slot", order="fifo")
-    with pytest.raises(JaxschedError, match="known where a step is a slot are pairs"):
+    with pytest.raises(JaxschedError, match="known are pairs"):
         SYSTEM.network(ENV, "servers")
     with pytest.raises(JaxschedError, match="learned by search"):
         replace(QUICK_RECIPE, env=ENV, network="pairs")

@@ -133,10 +133,7 @@ def check_kind(env: MLFS, kind: str) -> None:
     """
     known = [PAIRS] if env.by_slot else list(HIDDEN)
     if kind not in known:
-        raise JaxschedError(
-            f"mlfs: unknown network {kind!r}; known where a step is a {env.decide} are "
-            f"{', '.join(known)}"
-        )
+        raise JaxschedError(f"mlfs: unknown network {kind!r}; known are {', '.join(known)}")
 
 
 def policy_network(env: MLFS, kind: str) -> Described:
