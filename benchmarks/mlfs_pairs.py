@@ -74,7 +74,7 @@ def played(options: Any, load: str, seed: int) -> dict[str, dict[str, list[float
     learned, _ = saved_policies.load(options.policy, system)
     weights = {name: getattr(learned.env, name) for name in WEIGHTS}
     size: dict[str, Any] = CLUSTERS[options.cluster]
-    env = system.environment(**size, **weights, decide=learned.env.decide)
+    env = system.environment(**size, **weights, decide="slot")
     policy = system.network_policy(env, learned.network, "searched", learned.play)
     players = {"searched": (env, policy, learned.weights[0])}
     for name in RULES:

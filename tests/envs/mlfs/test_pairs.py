@@ -22,6 +22,7 @@ from jaxsched.envs.mlfs.simulator.tables import jobs_at
 from jaxsched.errors import JaxschedError
 from jaxsched.export.golden import golden_rows
 from jaxsched.networks import description as nd
+from jaxsched.runs import saved_policies
 from jaxsched.systems import registry
 from tests.envs.mlfs.test_env_oracle import SETTINGS, TIGHT, random_tables, to_params
 
@@ -220,3 +221,20 @@ def test_the_description_gives_the_weights():
         f"weights.{name}": np.asarray(leaf) for name, leaf in weights["params"]["weights"].items()
     }
     nd.check_parity(network.describe(), named, rows)
+
+
+def test_the_pretrained_policy_plays_on_any_cluster():
+    learned, (saved,) = saved_policies.load("pretrained", SYSTEM)
+    network = SYSTEM.network(learned.env, learned.network)
+    for row in saved.meta["golden"]["rows"]:
+        scores = network.apply(saved.weights, jnp.asarray(row["observation"], jnp.float32))
+        np.testing.assert_allclose(scores, row["scores"], rtol=1e-6)
+    assert saved.meta["actions"]["choice"].startswith("the scores are the action")
+    env = replace(learned.env, gpus=(2, 8, 4), max_active=16)
+    policy = SYSTEM.network_policy(env, learned.network, learned.name, learned.play)
+    tables = traces.get("mlfs-small-x3", seed=5, num_traces=2, num_jobs=20)
+    played = SYSTEM.play(env, policy, env.params(tables), learned.weights[0]).metrics
+    assert played["finished"].tolist() == [20, 20]
+    start = jax.tree.map(jnp.zeros_like, learned.weights[0])
+    other = SYSTEM.play(env, policy, env.params(tables), start).metrics
+    assert not np.array_equal(played["avg_jct"], other["avg_jct"])
