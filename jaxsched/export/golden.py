@@ -18,7 +18,7 @@ from jaxsched.core.environment import (
 )
 from jaxsched.errors import JaxschedError
 from jaxsched.networks import description as nd
-from jaxsched.types import Array, PRNGKey, PyTree
+from jaxsched.types import Array, ArraySpec, PRNGKey, PyTree
 
 MIN_GOLDEN_ROWS = 8
 
@@ -37,7 +37,8 @@ def golden_rows(
     summation could change the action there.
 
     Args:
-      env: an environment with a flat observation and one discrete action.
+      env: an environment with a flat observation and one discrete action, or one whose action is
+        the scores; these are then all legal, and met in play of the policy.
       params: its parameters.
       score_fn: ``score_fn(weights, observation) -> scores [A]``.
       weights: the policy's parameters.
@@ -47,10 +48,14 @@ def golden_rows(
     Raises:
       JaxschedError: fewer than ``count`` different states were met.
     """
-    seen = _random_states(env, params, key)
+    if isinstance(env.action_spec(params), ArraySpec):
+        seen = _random_states(env, params, key, score=jax.tree_util.Partial(score_fn, weights))
+    else:
+        seen = _random_states(env, params, key)
     with jax.default_matmul_precision("highest"):  # accelerators round inputs by default
         scored = jax.jit(jax.vmap(score_fn, (None, 0)))(weights, seen[0])
     observation, mask, scores = (np.asarray(leaf) for leaf in (*seen, scored))
+    mask = np.broadcast_to(mask, scores.shape)
     rows = _varied(observation, mask, scores, count)
     return nd.GoldenRows(
         observation[rows], mask[rows], scores[rows], nd.greedy(scores[rows], mask[rows])
@@ -59,16 +64,27 @@ def golden_rows(
 
 @partial(jax.jit, static_argnames=("env", "num_envs", "num_steps"))
 def _random_states(
-    env: Environment, params: Any, key: PRNGKey, num_envs: int = 16, num_steps: int = 256
+    env: Environment,
+    params: Any,
+    key: PRNGKey,
+    num_envs: int = 16,
+    num_steps: int = 256,
+    score: Any = None,
 ) -> tuple[Array, Array]:
-    """Observations and masks met in random legal play, ``[num_steps * num_envs, ...]``."""
+    """Observations and masks met in random legal play, ``[num_steps * num_envs, ...]``.
+
+    With ``score(observation)`` that is the action.
+    """
 
     def play(key: PRNGKey) -> tuple[Array, Array]:
         def step(carry: tuple[Current, Seen], key: PRNGKey) -> tuple[tuple[Current, Seen], Seen]:
             act_key, step_key = jax.random.split(key)
             current, seen = carry
-            action = jax.random.categorical(act_key, jnp.where(seen.mask, 0.0, -jnp.inf))
-            action = action.astype(jnp.int32)
+            if score is None:
+                action = jax.random.categorical(act_key, jnp.where(seen.mask, 0.0, -jnp.inf))
+                action = action.astype(jnp.int32)
+            else:
+                action = score(seen.observation)
             current, following, _ = step_and_look(env, step_key, current, action, params)
             return (current, following), seen
 

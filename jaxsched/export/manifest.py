@@ -25,6 +25,7 @@ _MASK = (
     "nothing."
 )
 _CHOICE = "the legal action of the highest score; of equal ones the lowest index"
+CHOICES = {"one": _CHOICE, "all": "the scores are the action, a number for each name"}
 _ORIENTATION = "y = x @ W + b: W is [inputs, outputs], row-major, b is [outputs]"
 
 
@@ -43,6 +44,7 @@ class ExportFacts:
       variants: what differs from the paper's recipe, one line each.
       network_kind: what the system calls the network; such folders can be played by name or path.
       play: whether the policy takes the best action or draws one.
+      action: ``one`` of the names, or ``all``: a number for each.
     """
 
     system: str
@@ -55,6 +57,7 @@ class ExportFacts:
     variants: Sequence[str] = ()
     network_kind: str | None = None
     play: str = "greedy"
+    action: str = "one"
 
 
 def manifest_of(
@@ -85,7 +88,7 @@ def manifest_of(
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
-        **{name: getattr(facts, name) for name in facts.__dataclass_fields__},
+        **{name: getattr(facts, name) for name in facts.__dataclass_fields__ if name != "action"},
         "provenance": {name: fact for name, fact in runs.facts().items() if name in _PROVENANCE},
         "observation": {
             "dtype": "float32",
@@ -94,7 +97,7 @@ def manifest_of(
             "groups": feature_groups(observation_spec.names, features),
             "names": observation_spec.names,
         },
-        "actions": {"names": list(actions), "mask": _MASK, "choice": _CHOICE},
+        "actions": {"names": list(actions), "mask": _MASK, "choice": CHOICES[facts.action]},
         "network": {
             "input": nd.OBSERVATION,
             "output": nd.SCORES,

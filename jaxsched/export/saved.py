@@ -68,6 +68,7 @@ def export_saved(
         variants=chosen.meta.get("variants", ()),
         network_kind=learned.network,
         play=learned.play,
+        action="all" if isinstance(env.action_spec(params), ArraySpec) else "one",
     )
     spec = _named(env.observation_spec(params))
     return export_policy(

@@ -33,9 +33,12 @@ class FixedLength(Wrapper):
     Attributes:
       env: the environment; its action mask is an array (or a pytree of arrays) ``[..., A]``.
       length: steps per episode.
+      whole: an inner episode that goes on after them is over all the same, and so ``terminated``:
+        what is looked at is a stretch of time.
     """
 
     length: int
+    whole: bool = False
 
     name = "fixed_length"
     behaviour_version = 1
@@ -92,8 +95,8 @@ class FixedLength(Wrapper):
         last = state.steps >= self.length
         return timestep._replace(
             action_mask=_padding_mask(timestep.action_mask, state.ended),
-            terminated=last & state.terminated,
-            truncated=last & ~state.terminated,
+            terminated=last & (state.terminated | self.whole),
+            truncated=last & ~state.terminated & (not self.whole),
         )
 
 

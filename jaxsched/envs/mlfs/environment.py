@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -11,10 +11,10 @@ from jaxsched.core.environment import Environment
 from jaxsched.envs.mlfs import observation as obs
 from jaxsched.envs.mlfs import reward
 from jaxsched.envs.mlfs.reward import RewardMode
-from jaxsched.envs.mlfs.simulator import dynamics, placing, tables
+from jaxsched.envs.mlfs.simulator import dynamics, pairs, placing, tables
 from jaxsched.envs.mlfs.simulator.cluster import Cluster
 from jaxsched.envs.mlfs.simulator.execution import Ended
-from jaxsched.envs.mlfs.simulator.rules import ORDERS, Order, Rules
+from jaxsched.envs.mlfs.simulator.rules import MLF, ORDERS, Order, Rules
 from jaxsched.envs.mlfs.simulator.state import NOBODY, Active, State
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params
 from jaxsched.errors import JaxschedError
@@ -22,6 +22,7 @@ from jaxsched.jobs import JobTable
 from jaxsched.ops.batching import apply_if, select
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
 
+Decide = Literal["offer", "slot"]
 LIMITS = {
     "cpus_per_server": (1, 2**12),
     "mem_per_server": (1, 2**14),
@@ -42,6 +43,7 @@ LIMITS = {
 }
 CHOICES: dict[str, tuple[Any, ...]] = {
     "order": ORDERS,
+    "decide": get_args(Decide),
     "reward": get_args(RewardMode),
     **dict.fromkeys(
         ("use_urgency", "use_deadline", "use_bandwidth", "use_migration", "use_mlfc"), (False, True)
@@ -54,7 +56,7 @@ class StepMetrics(NamedTuple):
     """What happened in one step; recorders gather it into records per job.
 
     Attributes:
-      decides: bool, an offer was answered.
+      decides: bool, an offer was answered; of a whole slot int32, how many.
       slot: int32, before the step.
       after: int32, slot after it.
       job: int32 ``[A]``, jobs (places in the episode) that finished, and those that were in the
@@ -105,6 +107,10 @@ class MLFS(Environment):
     queue; anything else means the queue. Terminates when every job has finished, is truncated
     after ``max_slots``.
 
+    With ``decide`` "slot" a step is a whole slot. Observation: float32 ``[8]``, the cluster.
+    Action: float32 ``[W]``, weights of jobs, tasks and pairs of task and server (``pairs.py``),
+    which say what is placed next, where, and what leaves overloaded servers. Mask: bool ``[1]``.
+
     Attributes:
       gpus: GPUs of each of the S servers.
       cpus_per_server: of each server.
@@ -133,7 +139,9 @@ class MLFS(Environment):
       remaining_weight: per cent of the remaining-time term (g_r).
       waiting_weight: per cent of the waiting term (g_w).
       order: in which order tasks are offered: ``mlf``, or as a baseline of section 9 does.
-      reward: ``mlfs`` (section 6), ``backlog`` (RL of section 9), or ``progress``, ours.
+      decide: what a step decides: one ``offer``, or the weights of a ``slot``.
+      reward: ``mlfs`` (section 6), ``backlog`` (RL of section 9), ``progress`` or
+        ``service``, ours.
       slot_every: K; 0: a step goes from one offer to the next. Otherwise slots end at multiples of
         K steps only, so that many copies end them at the same steps, and a step between an offer
         and the end of its slot does nothing. Schedules and rewards are the same.
@@ -165,6 +173,7 @@ class MLFS(Environment):
     remaining_weight: int = tables.WEIGHTS["remaining_weight"]
     waiting_weight: int = tables.WEIGHTS["waiting_weight"]
     order: Order = "mlf"
+    decide: Decide = "offer"
     reward: RewardMode = "mlfs"
     slot_every: int = 0
 
@@ -192,6 +201,13 @@ class MLFS(Environment):
                         f"mlfs: {field.name} is {value!r}; accepted: a whole number from {least} "
                         f"to {most}"
                     )
+        if self.by_slot and self.order != MLF:
+            raise JaxschedError(f"mlfs: decide is 'slot'; accepted with order {MLF!r} only")
+
+    @property
+    def by_slot(self) -> bool:
+        """A step is a slot."""
+        return self.decide == "slot"
 
     @property
     def num_servers(self) -> int:
@@ -259,29 +275,37 @@ class MLFS(Environment):
         return params.max_jobs
 
     def max_steps(self, params: Params) -> int:
-        """All offers of all slots, and steps in which nothing is offered."""
+        """All offers of all slots, and steps in which nothing is offered; or all slots."""
         del params
+        if self.by_slot:
+            return self.max_slots + 1
         return (self.max_slots + 1) * (self.max_offers + self.slot_every)
 
     def observation_spec(self, params: Params | None = None) -> ArraySpec:
         """Spec of the observation; without parameters no upper bound is known."""
-        names = obs.observation_names(self.num_servers)
+        names = obs.CLUSTER_NAMES if self.by_slot else obs.observation_names(self.num_servers)
         most = float("inf")
         if params is not None:
             most = obs.largest_entry(self.rules, params, self.max_slots)
         return ArraySpec((len(names),), jnp.float32, obs.LEAST_ENTRY, most, names)
 
-    def action_spec(self, params: Params | None = None) -> DiscreteSpec:
-        """Servers and the queue."""
+    def action_spec(self, params: Params | None = None) -> DiscreteSpec | ArraySpec:
+        """Servers and the queue, or weights."""
         del params
+        if self.by_slot:
+            return ArraySpec((len(pairs.WEIGHTS),), jnp.float32, names=pairs.WEIGHTS)
         return DiscreteSpec(self.num_servers + 1)
 
     def decides(self, state: State) -> Array:
-        """Whether a task is on offer; always, up to the end, with ``slot_every`` 0."""
+        """Whether a task is on offer; always, up to the end, with ``slot_every`` 0 or by slots."""
+        if self.by_slot:
+            return jnp.bool_(True)
         return state.offers.place != NOBODY
 
     def observe(self, state: State, params: Params) -> tuple[Array, Array]:
         """Observation and mask of a state."""
+        if self.by_slot:
+            return obs.cluster_entries(self.rules, state), jnp.ones(1, bool)
         offer = placing.offered(self.rules, params, state)
         mask = jnp.concatenate([offer.valid, jnp.ones(1, bool)])
         return obs.observe(self.rules, state, offer), mask
@@ -292,7 +316,8 @@ class MLFS(Environment):
         """The idle cluster at the first submission of an episode, given or drawn."""
         if episode is None:
             episode = jax.random.randint(key, (), 0, self.num_episodes(params))
-        state = dynamics.first_slot(self.rules, params, jnp.asarray(episode, jnp.int32))
+        begin = dynamics.first_slot if not self.by_slot else dynamics.first_jobs
+        state = begin(self.rules, params, jnp.asarray(episode, jnp.int32))
         observation, mask = self.observe(state, params)
         none, false = jnp.float32(0), jnp.bool_(False)
         metrics = self._nothing(state).metrics
@@ -303,6 +328,8 @@ class MLFS(Environment):
     ) -> tuple[State, TimeStep]:
         """The answer to the offer, if there is one, and what follows; ``key`` is not used."""
         del key
+        if self.by_slot:
+            return self._step_slot(state, action, params)
         since = self._nothing(state)
         after = placing.answer(self.rules, params, state, jnp.asarray(action, jnp.int32))
         if self.slot_every == 0:
@@ -319,10 +346,24 @@ class MLFS(Environment):
             after = after._replace(pace=pace)
             due = (pace == 0) & ~self.decides(after) & ~over
             after, since = apply_if(due, self._slot, (after, since), params)
+        return after, self._told(state, after, since, self.decides(state), params)
+
+    def _step_slot(self, state: State, weights: Array, params: Params) -> tuple[State, TimeStep]:
+        """A whole slot, tasks placed by weights, and the jobs that come in before the next."""
+        over, since = self._done(state, params), self._nothing(state)
+        opened = dynamics.open_slot(self.rules, params, state, weights)
+        made = jnp.where(over, 0, opened.offers.made)
+        after, since = select(over, (state, since), self._slot((opened, since), params))
+        return after, self._told(state, after, since, made, params)
+
+    def _told(
+        self, state: State, after: State, since: Since, decisions: Array, params: Params
+    ) -> TimeStep:
+        """What a step between two states tells."""
         observation, mask = self.observe(after, params)
         terminated = dynamics.over(params, after)
-        metrics = since.metrics._replace(decides=self.decides(state), after=after.slot)
-        timestep = TimeStep(
+        metrics = since.metrics._replace(decides=decisions, after=after.slot)
+        return TimeStep(
             observation=observation,
             action_mask=mask,
             reward=since.reward,
@@ -331,7 +372,6 @@ class MLFS(Environment):
             elapsed=SLOT_S * (after.slot - state.slot).astype(jnp.float32),
             metrics=metrics,
         )
-        return after, timestep
 
     def resample_future(self, key: PRNGKey, state: State, params: Params) -> tuple[State, Params]:
         """The jobs still to be submitted as a bootstrap of the episode's."""
@@ -350,13 +390,16 @@ class MLFS(Environment):
         elif self.reward == "progress":
             limit = state.active.limit
             gain = reward.progress_reward(params, state.episode, jobs, ended, limit)
+        elif self.reward == "service":
+            gain = reward.service_reward(params, state, jobs, after.slot)
         else:
             gain = reward.backlog_reward(params, state.episode, state.submitted, state.finished)
         over = dynamics.over(params, after)
         cut = (after.slot >= self.max_slots) & ~over
         after = after._replace(cut=cut)
         since = _joined(since, gain, ended, after.slot, cut)
-        begun = dynamics.begin_slot(self.rules, params, after)
+        begin = dynamics.admit if self.by_slot else dynamics.begin_slot
+        begun = begin(self.rules, params, after)
         arrived = jnp.where(begun.slot == after.slot, begun.submitted, after.submitted)
         return select(over | cut, after._replace(submitted=arrived), begun), since
 

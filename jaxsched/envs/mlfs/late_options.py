@@ -17,7 +17,7 @@ from jaxsched.envs.mlfs.simulator.cluster import Cluster
 from jaxsched.envs.mlfs.simulator.tables import WEIGHTS, Params
 from jaxsched.types import Array
 
-COMPILED = ("gpus", "max_active", "use_migration", "order", "reward", "slot_every")
+COMPILED = ("decide", "gpus", "max_active", "use_migration", "order", "reward", "slot_every")
 """Options that shapes or the course of a step follow from."""
 LATE = tuple(
     field.name

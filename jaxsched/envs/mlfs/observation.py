@@ -69,6 +69,7 @@ SERVER_NAMES = (
     "not_overloaded",
     "valid",
 )
+CLUSTER_NAMES = tuple(f"cluster.{name}" for name in GLOBAL_NAMES)
 NUM_GLOBAL, NUM_TASK, NUM_SERVER = len(GLOBAL_NAMES), len(TASK_NAMES), len(SERVER_NAMES)
 
 
@@ -76,7 +77,7 @@ def observation_names(num_servers: int) -> tuple[str, ...]:
     """Names of all entries."""
     servers = [f"server{s}.{name}" for s in range(num_servers) for name in SERVER_NAMES]
     tasks = [f"task.{name}" for name in TASK_NAMES]
-    return (*(f"cluster.{name}" for name in GLOBAL_NAMES), *tasks, *servers)
+    return (*CLUSTER_NAMES, *tasks, *servers)
 
 
 def largest_entry(rules: Rules, params: Params, max_slots: int) -> float:
@@ -109,23 +110,30 @@ def largest_entry(rules: Rules, params: Params, max_slots: int) -> float:
     )
 
 
+def cluster_entries(rules: Rules, state: State) -> Array:
+    """Float32 ``[8]``, what is seen of the cluster as a whole."""
+    used = cl.utilisation(rules.cluster, cl.all_servers(rules.cluster, state.loads))
+    running = jnp.sum(state.running.task != NOBODY, dtype=jnp.int32) + state.migrants
+    count = jnp.sum(state.active.job != NOBODY, dtype=jnp.int32)
+    return _scaled(
+        [
+            (state.slot, DAY_MIN),
+            (count, rules.window),
+            (state.waiting, 1000),
+            (running, 1000),
+            (state.busy, 1),
+            (div(jnp.sum(used[:, 0], dtype=jnp.int32), rules.cluster.num_servers), 1000),
+            (state.offers.made, rules.max_offers),
+            (state.submitted - state.admitted, 1000),
+        ]
+    )
+
+
 def observe(rules: Rules, state: State, offer: Offered) -> Array:
     """Float32 ``[8 + 26 + 10 S]``."""
     servers = cl.all_servers(rules.cluster, state.loads)
     used = cl.utilisation(rules.cluster, servers)
     strained = cl.overloaded(rules.cluster, servers)
-    running = jnp.sum(state.running.task != NOBODY, dtype=jnp.int32) + state.migrants
-    count = jnp.sum(state.active.job != NOBODY, dtype=jnp.int32)
-    whole = [
-        (state.slot, DAY_MIN),
-        (count, rules.window),
-        (state.waiting, 1000),
-        (running, 1000),
-        (state.busy, 1),
-        (div(jnp.sum(used[:, 0], dtype=jnp.int32), rules.cluster.num_servers), 1000),
-        (state.offers.made, rules.max_offers),
-        (state.submitted - state.admitted, 1000),
-    ]
     there = offer.there
     of_server = [
         *(used[:, resource] / FULL for resource in range(4)),
@@ -138,7 +146,7 @@ def observe(rules: Rules, state: State, offer: Offered) -> Array:
     ]
     task = jnp.where(there, task_features(rules, state, offer), 0.0)
     rows = jnp.stack([x.astype(jnp.float32) for x in of_server], axis=-1)
-    return jnp.concatenate([_scaled(whole), task, rows.reshape(-1)])
+    return jnp.concatenate([cluster_entries(rules, state), task, rows.reshape(-1)])
 
 
 def task_features(rules: Rules, state: State, offer: Offered) -> Array:

@@ -8,11 +8,13 @@ from typing import Literal
 import jax.numpy as jnp
 
 from jaxsched.envs.mlfs.simulator.execution import Ended
+from jaxsched.envs.mlfs.simulator.state import State
 from jaxsched.envs.mlfs.simulator.tables import Job, Params, accuracy_at
 from jaxsched.types import Array
 
-RewardMode = Literal["mlfs", "backlog", "progress"]
+RewardMode = Literal["mlfs", "backlog", "progress", "service"]
 HOUR_MIN = 60
+LATE_HOURS = 4.0  # that a missed deadline counts for in the service reward
 
 
 def slot_reward(params: Params, episode: Array, jobs: Job, ended: Ended, slot: Array) -> Array:
@@ -71,3 +73,21 @@ def progress_reward(params: Params, episode: Array, jobs: Job, ended: Ended, lim
     done = ended.active.iterations - ended.completed
     left = jnp.maximum((limit - done) * jobs.total_work, 1).astype(jnp.float32)
     return jnp.sum(ended.work.astype(jnp.float32) / left) / count
+
+
+def service_reward(params: Params, state: State, jobs: Job, slot: Array) -> Array:
+    """Minus the hours that a job takes on average, a missed deadline counting as some more; ours.
+
+    The deadline counts when it passes, of jobs in the window.
+
+    Args:
+      params: sizes of the episode.
+      state: before the slot ended.
+      jobs: of the window then.
+      slot: that begins now.
+    """
+    waited = backlog_reward(params, state.episode, state.submitted, state.finished) / HOUR_MIN
+    passes = (state.active.job >= 0) & (jobs.deadline_min == slot - 1)
+    late = jnp.sum(passes, dtype=jnp.int32)
+    count = params.num_jobs.at[state.episode].get(mode="promise_in_bounds")
+    return waited - LATE_HOURS * late / count

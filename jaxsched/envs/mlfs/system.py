@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from jaxsched.core.evaluation import Recorder
-from jaxsched.core.policies import Policy, uniform_legal
+from jaxsched.core.policies import Play, Policy, uniform_legal
 from jaxsched.envs.mlfs import cases
 from jaxsched.envs.mlfs import records as rec
 from jaxsched.envs.mlfs.environment import MLFS
@@ -18,9 +18,16 @@ from jaxsched.envs.mlfs.features import features_of
 from jaxsched.envs.mlfs.heuristics import heuristic
 from jaxsched.envs.mlfs.learning.linear import linear_host
 from jaxsched.envs.mlfs.learning.presets import PRESETS
-from jaxsched.envs.mlfs.learning.recipe import Recipe, policy_network, stages_of
+from jaxsched.envs.mlfs.learning.recipe import (
+    PAIRS,
+    Recipe,
+    policy_network,
+    stages_of,
+    weights_policy,
+)
 from jaxsched.envs.mlfs.mapping import task_jobs
 from jaxsched.envs.mlfs.paper import paper_rows
+from jaxsched.envs.mlfs.simulator.pairs import WEIGHTS as PAIR_WEIGHTS
 from jaxsched.envs.mlfs.simulator.rules import MLF, ORDERS
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, WEIGHTS, Params
 from jaxsched.envs.mlfs.traces import WORKLOAD
@@ -152,12 +159,19 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
         del env
 
     def network(self, env: MLFS, kind: str) -> Network:
-        """The policy network, with all inputs or with those of the baseline RL.
+        """The policy network, with all inputs or with those of the baseline RL, or weights.
 
         Raises:
           JaxschedError: no such kind.
         """
-        return policy_network(env, PLAIN if kind == DEFAULT_KIND else kind)
+        plain = PAIRS if env.by_slot else PLAIN
+        return policy_network(env, plain if kind == DEFAULT_KIND else kind)
+
+    def network_policy(self, env: MLFS, kind: str, name: str, play: Play) -> Policy:
+        """Scores of servers, or where a step is a slot the weights themselves."""
+        if env.by_slot:
+            return weights_policy(name, policy_network(env, kind))
+        return super().network_policy(env, kind, name, play)
 
     def recorder(self, env: MLFS) -> Recorder:
         """Per-job records and counts."""
@@ -216,7 +230,9 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
         return features_of(env)
 
     def action_names(self, env: MLFS) -> Sequence[str]:
-        """Servers, then the queue."""
+        """Servers, then the queue; or the names of weights."""
+        if env.by_slot:
+            return PAIR_WEIGHTS
         return [*(f"server{server}" for server in range(env.num_servers)), "queue"]
 
     def mapping(self, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
@@ -241,7 +257,8 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
 def _heuristic(name: str, env: MLFS, mlfc: bool, weights: str) -> Heuristic:
     order: Any = name if name in ORDERS else MLF
     changes: dict[str, Any] = dict(WEIGHTS) if weights == PAPER else {}
-    env = replace(env, order=order, use_mlfc=mlfc or name == "mlf_hc", **changes)
+    changes |= {"order": order, "use_mlfc": mlfc or name == "mlf_hc", "decide": "offer"}
+    env = replace(env, **changes)
     if name == "random":
         return Heuristic(env, uniform_legal(name))
     return Heuristic(env, linear_host(env) if name == "linear" else heuristic(env, name))

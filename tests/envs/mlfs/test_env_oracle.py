@@ -89,7 +89,7 @@ def in_cases(options):
 
 def config_of(env):
     """The environment's options as the simulator reads them, under its names."""
-    names = set(MLFS.__dataclass_fields__) - {"order", "reward", "slot_every"}
+    names = set(MLFS.__dataclass_fields__) - {"order", "decide", "reward", "slot_every"}
     return in_cases({name: getattr(env, name) for name in names})
 
 

@@ -13,6 +13,7 @@ import flax.linen as nn
 import numpy as np
 
 from jaxsched.envs.mlfs.observation import NUM_GLOBAL, NUM_SERVER, NUM_TASK, TASK_NAMES
+from jaxsched.envs.mlfs.simulator.pairs import WEIGHTS
 from jaxsched.errors import JaxschedError
 from jaxsched.networks import description as nd
 from jaxsched.networks.described import Described
@@ -142,3 +143,19 @@ class ServerValue(ServerNetwork):
         queue = nd.last_of("queue", "queue", self.hidden)
         value = nd.dense(queue, "value", 1, activation="linear", output=nd.SCORES)
         return [*self.read(), value]
+
+
+class PairWeights(Described):
+    """The same weights of jobs, tasks and pairs in every slot, ``[..., W]``; 0 at the start."""
+
+    def describe(self) -> list[nd.Step]:
+        """A layer that reads nothing: its bias."""
+        return [
+            nd.take(nd.OBSERVATION, "nothing", stop=0),
+            nd.dense("nothing", "weights", len(WEIGHTS), activation="linear", output=nd.SCORES),
+        ]
+
+    def initialiser(self, layer: str) -> nn.initializers.Initializer:
+        """There is nothing to draw."""
+        del layer
+        return nn.initializers.zeros_init()

@@ -4,18 +4,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import jax.numpy as jnp
+
+from jaxsched.algorithms.evolution import EvolutionConfig, evolution
 from jaxsched.algorithms.imitation import ImitationConfig, imitation
 from jaxsched.algorithms.ppo import PPOConfig, ppo
-from jaxsched.core.policies import Play, Policy
+from jaxsched.algorithms.softmax import as_float32, init_params
+from jaxsched.core.learner import Learner
+from jaxsched.core.policies import Play, Policy, View, no_memory
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.heuristics import heuristic
 from jaxsched.envs.mlfs.learning.linear import linear_host
-from jaxsched.envs.mlfs.learning.networks import HIDDEN_FROM_RL, ServerPolicy, ServerValue
+from jaxsched.envs.mlfs.learning.networks import (
+    HIDDEN_FROM_RL,
+    PairWeights,
+    ServerPolicy,
+    ServerValue,
+)
 from jaxsched.envs.mlfs.simulator.tables import WEIGHTS, Params
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.networks.described import Described
 from jaxsched.systems.base import TraceSet, TrainingSetup
+from jaxsched.systems.search import searching
+from jaxsched.types import Array, PRNGKey, PyTree, Specs
 from jaxsched.wrappers.teacher import TaughtEnvironment
 
 HORIZON_S = 1169.7  # eta = 0.95 per slot of 60 s
@@ -24,9 +37,10 @@ RETURN_SPAN_S = 3600.0  # t_m = 60 slots
 SLOT_EVERY = 4
 """Of the environments that are learned in: the fastest with 64 of them."""
 
-NetworkKind = Literal["servers", "rl"]
+NetworkKind = Literal["servers", "rl", "pairs"]
 HIDDEN: dict[str, tuple[str, ...]] = {"servers": (), "rl": HIDDEN_FROM_RL}
-"""Entries of the task that each kind of network does not see."""
+"""Entries of the task that each kind of network of servers does not see."""
+PAIRS: NetworkKind = "pairs"
 
 
 @dataclass(frozen=True)
@@ -57,9 +71,12 @@ class Recipe:
     Attributes:
       env: the cluster and the order in which tasks are offered; its reward is learned from.
       traces: what is learned on, chosen on and tested on.
-      network: ``servers``, or that of the baseline ``rl``, which sees less.
+      network: ``servers``, that of the baseline ``rl``, which sees less, or ``pairs``, the weights
+        of slots.
       imitation: the first stage; none if absent.
       reinforcement: whether there is a second stage.
+      search: search over whole episodes in place of both stages; ``loop`` then has its
+        sizes, and episodes are cut at its length.
       loop: of the second stage.
       learner: settings of PPO; ``total_updates`` follows ``loop.num_updates``.
       play: whether the tested policy takes the best action or draws one.
@@ -72,6 +89,7 @@ class Recipe:
     network: NetworkKind = "servers"
     imitation: Imitation | None = field(default_factory=Imitation)
     reinforcement: bool = True
+    search: EvolutionConfig | None = None
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(64, 256, 200))
     learner: PPOConfig = field(
         default_factory=lambda: PPOConfig(
@@ -92,28 +110,41 @@ class Recipe:
 
     def __post_init__(self) -> None:
         """Check that there is something to train."""
-        if self.network not in HIDDEN:
-            raise JaxschedError(
-                f"mlfs: unknown network {self.network!r}; known are {', '.join(HIDDEN)}"
-            )
-        if self.imitation is None and not self.reinforcement:
+        check_kind(self.env, self.network)
+        if self.env.by_slot != (self.search is not None):
+            raise JaxschedError("mlfs: weights of slots are learned by search, nothing else is")
+        if self.search is None and self.imitation is None and not self.reinforcement:
             raise JaxschedError("mlfs: there is nothing to train")
 
     @property
     def loops(self) -> list[LoopConfig]:
         """Sizes of the stages."""
+        if self.search is not None:
+            return [self.loop]
         stages = [] if self.imitation is None else [self.imitation.loop]
         return [*stages, self.loop] if self.reinforcement else stages
 
 
-def policy_network(env: MLFS, kind: str) -> ServerPolicy:
+def check_kind(env: MLFS, kind: str) -> None:
+    """Refuse a kind of network that does not answer what the environment asks.
+
+    Raises:
+      JaxschedError: no such kind, or not of this environment.
+    """
+    known = [PAIRS] if env.by_slot else list(HIDDEN)
+    if kind not in known:
+        raise JaxschedError(f"mlfs: unknown network {kind!r}; known are {', '.join(known)}")
+
+
+def policy_network(env: MLFS, kind: str) -> Described:
     """The policy network of that kind.
 
     Raises:
-      JaxschedError: no such kind.
+      JaxschedError: no such kind, or not of this environment.
     """
-    if kind not in HIDDEN:
-        raise JaxschedError(f"mlfs: unknown network {kind!r}; known are {', '.join(HIDDEN)}")
+    check_kind(env, kind)
+    if kind == PAIRS:
+        return PairWeights()
     return ServerPolicy(env.num_servers, hidden_inputs=HIDDEN[kind])
 
 
@@ -135,6 +166,10 @@ def stages_of(recipe: Recipe, tables: Sequence[JobTable], policy: Policy) -> lis
         checkpoint_every=recipe.checkpoint_every,
         variants=variants(recipe),
     )
+    if recipe.search is not None:
+        settings = replace(recipe.search, total_updates=recipe.loop.num_updates)
+        learns = searching(env, searcher_of(network, settings), recipe.loop, stretch=True)
+        return [TrainingSetup(**learns, evaluate_every=recipe.evaluate_every, **common)]
     stages = []
     if recipe.imitation is not None:
         stage = recipe.imitation
@@ -173,6 +208,31 @@ def always(params: Params) -> Callable[[float], Params]:
     return lambda progress: params
 
 
+def searcher_of(network: Described, config: EvolutionConfig) -> Learner:
+    """Search over the parameters of a network whose scores are the action."""
+
+    def init(key: PRNGKey, specs: Specs) -> PyTree:
+        return init_params(network, key, specs.observation)
+
+    def decide(params: PyTree, observation: PyTree, mask: Array) -> Array:
+        del mask
+        weights: Any = network.apply(params, as_float32(observation))
+        return jnp.asarray(weights)
+
+    return evolution(init, decide, config)
+
+
+def weights_policy(name: str, network: Described) -> Policy:
+    """The policy whose actions are the network's scores."""
+
+    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
+        del key
+        action: Any = network.apply(weights, view.observation)
+        return action, memory
+
+    return Policy(name, no_memory, act)
+
+
 def variants(recipe: Recipe) -> tuple[str, ...]:
     """What differs from the paper's own recipe, one line each."""
     lines = []
@@ -181,6 +241,8 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
     if changed:
         words = ", ".join(f"{name} {value}" for name, value in changed.items())
         lines.append(f"tasks are offered by priorities with other weights (per cent): {words}")
+    if recipe.search is not None:
+        return (*lines, "weights of pairs of task and server, found by search over whole episodes")
     if recipe.imitation is None:
         lines.append("no imitation of MLF-H")
     elif recipe.imitation.teacher == "linear":

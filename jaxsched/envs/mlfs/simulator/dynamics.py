@@ -6,7 +6,7 @@ A slot begins with ``begin_slot``, goes through its offers by ``answer``, and en
 
 import jax.numpy as jnp
 
-from jaxsched.envs.mlfs.simulator import graph, migration
+from jaxsched.envs.mlfs.simulator import graph, migration, pairs
 from jaxsched.envs.mlfs.simulator.execution import Ended, run_slot, stop_limit
 from jaxsched.envs.mlfs.simulator.offers import open_offers
 from jaxsched.envs.mlfs.simulator.orders import job_priority
@@ -40,6 +40,11 @@ def first_slot(rules: Rules, params: Params, episode: Array) -> State:
     return begin_slot(rules, params, _idle(rules, params, episode))
 
 
+def first_jobs(rules: Rules, params: Params, episode: Array) -> State:
+    """The idle cluster at the first submission, the jobs admitted, nothing offered."""
+    return admit(rules, params, _idle(rules, params, episode))
+
+
 def before_first(rules: Rules, params: Params, episode: Array) -> State:
     """An empty slot before the first: its end begins the first, as ``first_slot`` does.
 
@@ -55,7 +60,18 @@ def _idle(rules: Rules, params: Params, episode: Array) -> State:
 
 def begin_slot(rules: Rules, params: Params, state: State) -> State:
     """Steps 1-4 up to the first offer; idle slots are skipped."""
-    state = admit(rules, params, state)
+    return open_slot(rules, params, admit(rules, params, state))
+
+
+def open_slot(rules: Rules, params: Params, state: State, weights: Array | None = None) -> State:
+    """Steps 2-4 up to the first offer; with weights of pairs all of step 4.
+
+    Args:
+      rules: static options.
+      params: of the episode.
+      state: jobs admitted.
+      weights: float32 ``[W]``, of ``pairs.WEIGHTS``; the tasks are then placed by them.
+    """
     jobs = jobs_at(params, state.episode, state.active.job)
     rows = migration.rows_of(jobs, state.active, state.running, state.slot)
     measured = migration.total(rules, state.running, rows, rows.demand)
@@ -69,6 +85,9 @@ def begin_slot(rules: Rules, params: Params, state: State) -> State:
             use_urgency=rules.use_urgency,
             use_deadline=rules.use_deadline,
         )
+        if weights is not None:
+            worth = pairs.worth(jobs, state, priority, weights)
+            priority = pairs.ordered(worth)
         state = state._replace(tasks=state.tasks._replace(priority=priority))
         if rules.use_migration:
             state, measured = migration.leave_overload(rules, state, rows, measured)
@@ -85,6 +104,8 @@ def begin_slot(rules: Rules, params: Params, state: State) -> State:
         state = state._replace(tasks=state.tasks._replace(priority=priority))
     offers = open_offers(rules, jobs, state.active, state.tasks, loads, state.slot)
     state = state._replace(loads=loads, measured=(measured.gpu, measured.cpu), offers=offers)
+    if weights is not None:
+        return pairs.place_all(rules, params, state, jobs, worth, weights)
     return with_next_offer(rules, params, state)
 
 

@@ -173,17 +173,44 @@ def sent_minutes(rules: Rules, cross_mb: Array) -> Array:
 def answer(rules: Rules, params: Params, state: State, action: Array) -> State:
     """Take the answer to the offer: a valid server, or anything else to leave the task waiting."""
     offer = offered(rules, params, state)
-    num_servers = rules.cluster.num_servers
-    inside = jnp.clip(action, 0, num_servers - 1)
+    inside = jnp.clip(action, 0, rules.cluster.num_servers - 1)
     placed = (action == inside) & offer.valid[inside]
-    state = _placed(rules, state, offer, inside, placed)
+    return settled(rules, params, state, offer, inside, placed)
+
+
+def settled(
+    rules: Rules,
+    params: Params,
+    state: State,
+    offer: Offered,
+    server: Array,
+    placed: Array,
+    again: Array | None = None,
+) -> State:
+    """The state after an offer, with the next one.
+
+    Args:
+      rules: static options.
+      params: of the episode.
+      state: that makes the offer.
+      offer: the task on offer.
+      server: int32, a server.
+      placed: bool, the task runs there from now on.
+      again: int32, priority at which a task that is not placed stays on offer; if absent, it is not
+        offered again in this slot.
+    """
+    state = _placed(rules, state, offer, server, placed)
     place, task, tasks = offer.place, offer.task, state.tasks
     target = jnp.where(offer.there, place, rules.window)
-    after = jnp.where(placed, RUNNING, tasks.state[place, task] | OFFERED).astype(jnp.int8)
-    priority = tasks.priority
+    before, priority = tasks.state[place, task], tasks.priority
+    stays = before | OFFERED if again is None else before
+    after = jnp.where(placed, RUNNING, stays).astype(jnp.int8)
     if rules.order == "fair":
         lowered = jnp.where(placed, offer.job.gpu_demand, 0)
         priority = priority.at[place].add(-lowered)
+    if again is not None:
+        lowered = jnp.where(placed, priority[place, task], again)
+        priority = priority.at[target, task].set(lowered, mode="drop")
     tasks = tasks._replace(
         state=tasks.state.at[target, task].set(after, mode="drop"), priority=priority
     )
@@ -196,9 +223,10 @@ def answer(rules: Rules, params: Params, state: State, action: Array) -> State:
         jnp.arange(MAX_TASKS, dtype=jnp.int32),
     )
     best = off.best_of(rules, tasks.state[place], priority[place], classes)
+    answered = offer.there if again is None else offer.there & placed
     offers = state.offers._replace(
         best=state.offers.best.at[target].set(best, mode="drop"),
-        made=state.offers.made + offer.there,
+        made=state.offers.made + answered,
     )
     state = state._replace(tasks=tasks, offers=offers)
     return with_next_offer(rules, params, state)

@@ -90,22 +90,21 @@ def mlf_priority(
     short = div(RESIDUAL_UNIT, jnp.maximum(progress.residual, LEAST_RESIDUAL))
     waited = jnp.where(tasks.state == WAITING, div((slot - tasks.since) * FULL, HOUR), 0)
     by_partition = params.remaining_weight * short[:, None] + params.deadline_weight * pressing
-    svm = jobs.model == SVM
-
-    def spread(values: Array) -> Array:
-        """``[A, P]`` as ``[A, K]``."""
-        tiled = jnp.concatenate([values, values], axis=-1)
-        return jnp.where(svm[:, None], values[:, :1], tiled)
-
     enough = div(100 * CAP, jnp.maximum(params.waiting_weight, 1)) + 1  # waited for the cap below
     waited = jnp.minimum(waited, enough)
-    own = div(spread(by_partition) + params.waiting_weight * waited, 100)
+    own = div(spread(jobs, by_partition) + params.waiting_weight * waited, 100)
     urgent = own.reshape(-1, MAX_TASKS // MAX_PARTITIONS, MAX_PARTITIONS)
     own = jnp.concatenate([worth[:, None], urgent], axis=1)
     both = over_children(own, jobs, params.children_share)
     worth, urgent = both[:, 0], both[:, 1:].reshape(-1, MAX_TASKS)
     share = params.importance_share
-    return div(share * spread(worth) + (100 - share) * urgent, 100)
+    return div(share * spread(jobs, worth) + (100 - share) * urgent, 100)
+
+
+def spread(jobs: Job, values: Array) -> Array:
+    """Values of partitions ``[A, P]`` as those of places ``[A, K]``."""
+    tiled = jnp.concatenate([values, values], axis=-1)
+    return jnp.where((jobs.model == SVM)[:, None], values[:, :1], tiled)
 
 
 def over_children(own: Array, jobs: Job, share: Array) -> Array:

@@ -1,0 +1,131 @@
+"""The searched policy of MLFS against the best rules, episode by episode on fresh draws.
+
+    python -m benchmarks.mlfs_pairs --policy pretrained --loads 1,2,3 --draws 100 [--json FILE]
+    python -m benchmarks.mlfs_pairs --policy RUN --cluster real --loads 3 --draws 8
+
+The rules have the weights found for their priorities: ``linear`` chooses servers by a linear cost,
+``mlf_h`` as in the paper. Changes of times and traffic are ratios of means, those of shares are
+differences; intervals are 95 % bootstraps over episodes. ``--one-by-one`` plays one episode at a
+time, which takes less memory.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.scripts import exit_status
+
+SEED = 8100
+RULES = ("linear", "mlf_h")
+RATIOS = ("avg_jct", "median_jct", "makespan", "bandwidth_mb")
+SHARES = ("deadline_ratio", "accuracy_ratio", "avg_accuracy", "jct_under_100min", "return")
+
+
+def main() -> None:
+    """Play, print a table for each load, write it as JSON if asked."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--policy", default="pretrained", help="a run, a folder or pretrained")
+    parser.add_argument("--cluster", default="small", help="small, real or large")
+    parser.add_argument("--loads", default="3", help="commas between them")
+    parser.add_argument("--draws", type=int, default=100, help="job tables of each load")
+    parser.add_argument("--seed", type=int, default=SEED, help="of the tables of load 0")
+    parser.add_argument("--jobs", type=int, help="of a table; the trace's own number if absent")
+    parser.add_argument("--one-by-one", action="store_true")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    from jaxsched.bench.timing import surroundings
+
+    result: dict[str, Any] = {
+        **{name: getattr(options, name) for name in ("policy", "cluster", "draws", "jobs")},
+        **surroundings(),
+        "loads": {},
+    }
+    for load in options.loads.split(","):
+        seed = options.seed + int(load)
+        metrics = played(options, load, seed)
+        rows = compared(metrics)
+        result["loads"][load] = {"seed": seed, "compared": rows, "metrics": metrics}
+        show(load, rows, metrics)
+        if options.json is not None:
+            options.json.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def played(options: Any, load: str, seed: int) -> dict[str, dict[str, list[float]]]:
+    """Metrics of each episode by policy, the searched one first."""
+    from jaxsched import traces
+    from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
+    from jaxsched.envs.mlfs.simulator.tables import WEIGHTS
+    from jaxsched.runs import saved_policies
+    from jaxsched.systems import registry
+
+    system = registry.get("mlfs")
+    tables = traces.get(
+        f"mlfs-{options.cluster}-x{load}",
+        seed=seed,
+        num_traces=options.draws,
+        num_jobs=options.jobs,
+    )
+    learned, _ = saved_policies.load(options.policy, system)
+    weights = {name: getattr(learned.env, name) for name in WEIGHTS}
+    size: dict[str, Any] = CLUSTERS[options.cluster]
+    env = system.environment(**size, **weights, decide="slot")
+    policy = system.network_policy(env, learned.network, "searched", learned.play)
+    players = {"searched": (env, policy, learned.weights[0])}
+    for name in RULES:
+        rule = system.heuristic(name, env, len(tables[0]), {"weights": "own"})
+        players[name] = (rule.env, rule.policy, ())
+    groups = [[table] for table in tables] if options.one_by_one else [tables]
+    longest = max(len(table) for table in tables)
+    assert all(len(table) == longest for table in tables)  # one program for all groups
+    found: dict[str, dict[str, list[float]]] = {}
+    for name, (where, chooses, given) in players.items():
+        parts = [system.play(where, chooses, where.params(group), given) for group in groups]
+        found[name] = {
+            metric: np.concatenate([part.metrics[metric] for part in parts]).tolist()
+            for metric in (*RATIOS, *SHARES, "overloads", "migrations", "finished")
+        }
+    return found
+
+
+def compared(metrics: dict[str, dict[str, list[float]]]) -> dict[str, dict[str, list[float]]]:
+    """Change against each rule, with its interval, by rule and metric."""
+    from jaxsched.results.statistics import paired_difference, ratio_interval
+
+    rows: dict[str, dict[str, list[float]]] = {}
+    own = {name: np.array([values]) for name, values in metrics["searched"].items()}
+    for rule in RULES:
+        rows[rule] = {}
+        for name in (*RATIOS, *SHARES):
+            other = np.array([metrics[rule][name]])
+            if own[name].size == 1:
+                change = own[name] / other - 1 if name in RATIOS else own[name] - other
+                rows[rule][name] = [float(change[0, 0])] * 3
+                continue
+            interval = (ratio_interval if name in RATIOS else paired_difference)(own[name], other)
+            less = 1.0 if name in RATIOS else 0.0
+            low, high = interval.low - less, interval.high - less
+            rows[rule][name] = [interval.estimate - less, low, high]
+    return rows
+
+
+def show(load: str, rows: dict[str, Any], metrics: dict[str, Any]) -> None:
+    """Print the table of a load."""
+    for name, of in metrics.items():
+        means = ", ".join(f"{metric} {np.mean(of[metric]):,.4g}" for metric in (*RATIOS, *SHARES))
+        print(f"x={load} {name}: {means}", flush=True)
+    for rule, changes in rows.items():
+        words = [
+            f"{name} {100 * value:+.2f} [{100 * low:+.2f}, {100 * high:+.2f}]"
+            for name, (value, low, high) in changes.items()
+        ]
+        print(f"x={load} against {rule}, per cent: {'  '.join(words)}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(exit_status(main))
