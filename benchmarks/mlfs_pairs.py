@@ -11,6 +11,7 @@ time, which takes less memory.
 
 import argparse
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,8 @@ def main() -> None:
     from jaxsched.bench.timing import surroundings
 
     result: dict[str, Any] = {
+        "system": "mlfs",
+        "command": shlex.join(["python", "-m", "benchmarks.mlfs_pairs", *sys.argv[1:]]),
         **{name: getattr(options, name) for name in ("policy", "cluster", "draws", "jobs")},
         **surroundings(),
         "loads": {},
@@ -85,6 +88,7 @@ def played(options: Any, load: str, seed: int) -> dict[str, dict[str, list[float
     assert all(len(table) == longest for table in tables)  # one program for all groups
     found: dict[str, dict[str, list[float]]] = {}
     for name, (where, chooses, given) in players.items():
+        print(f"x={load}: {len(tables)} tables, {name}", file=sys.stderr, flush=True)
         parts = [system.play(where, chooses, where.params(group), given) for group in groups]
         found[name] = {
             metric: np.concatenate([part.metrics[metric] for part in parts]).tolist()

@@ -13,6 +13,7 @@ import numpy as np
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.metrics import METRICS
 from jaxsched.results.statistics import Floats
+from jaxsched.systems import registry
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -69,7 +70,12 @@ def read(name: str) -> Any:
 
 
 def plays(name: str, part: str = "") -> Plays:
-    """The plays of a comparison, or of one part of a paper's row (``values[part]``)."""
+    """The plays of a comparison, or of a part of another file.
+
+    Args:
+      name: of the file.
+      part: of a paper's row, a key of ``values``; of ``benchmarks.mlfs_pairs``, a load.
+    """
     document = read(name)
     if not part:
         values = {
@@ -79,24 +85,22 @@ def plays(name: str, part: str = "") -> Plays:
         metrics, primary = document["metrics"], document["primary"]
         command, curve = document["command"], document.get("learning_curve")
         return Plays(values, metrics, primary, document["facts"], command, curve)
-    chosen = document["values"][part]
+    chosen = (
+        document["values"][part] if "values" in document else document["loads"][part]["metrics"]
+    )
     values = {
         policy: {metric: two(v) for metric, v in entry.items() if v}
         for policy, entry in chosen.items()
     }
-    known = next(iter(values.values()))
+    own = registry.get(document["system"]).own_metrics
     metrics = {
-        name: {
-            "label": METRICS[name].label,
-            "unit": METRICS[name].unit,
-            "better": METRICS[name].better,
-            "digits": METRICS[name].digits,
-        }
-        for name in known
-        if name in METRICS
+        name: {part: getattr(metric, part) for part in ("label", "unit", "better", "digits")}
+        for name in next(iter(values.values()))
+        if (metric := own.get(name, METRICS.get(name))) is not None
     }
-    words = document["facts"]["command"][1:]
-    command = " ".join(["python -m benchmarks.papers", *words])
+    command = document.get("command")
+    if command is None:
+        command = " ".join(["python -m benchmarks.papers", *document["facts"]["command"][1:]])
     return Plays(values, metrics, "avg_jct", {}, command)
 
 

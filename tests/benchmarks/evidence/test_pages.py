@@ -45,6 +45,7 @@ def row():
     check = {"item": "faster", "paper": "yes", "measured": "20 %", "accept": "> 0", "met": True}
     play = {"avg_jct": [[90.0, 180.0]]}
     return {
+        "system": "chic",
         "row": "X1",
         "facts": {"command": ["__main__.py", "small", "--rows", "X1"]},
         "checks": [check | {"note": "", "verdict": "met"}],
