@@ -185,8 +185,8 @@ DL2 = Evidence(
     words=(
         "`probe` reads speeds and contention that no scheduler can know and allocates greedily by "
         "them; a policy that is level with it has learnt these from what a scheduler sees.",
-        "What decides is that all jobs fit into one batch of the window: in batches of 20 the first "
-        "takes what a later one needs (on validation sequences of the large cluster the same "
+        "What decides is that all jobs fit into one batch of the window: in batches of 20 the "
+        "first takes what a later one needs (on validation sequences of the large cluster the same "
         "imitation has 8.34 slots with a window of 20 and 8.03 with 60, `probe`'s level).",
         "The paper's own learner (actor-critic with replay, reward of the job's own progress, "
         "discount 0.9, 60 servers) does not reproduce the claim here: from a supervised start at "
