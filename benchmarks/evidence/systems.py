@@ -258,7 +258,7 @@ MLFS = Evidence(
     "completion time at the highest load (Figure 4b).",
     contests=tuple(
         Contest(
-            "20 GPUs, load x = 3, 48 fresh workloads",
+            "20 GPUs, load x = 3, 100 fresh workloads",
             Player("mlfs_search_small_cpu2.json", "searched", "3"),
             rule,
             ("avg_jct", "median_jct", "deadline_ratio", "accuracy_ratio", "bandwidth_mb"),

@@ -58,7 +58,7 @@ def first_valid(name="first"):
 
 
 @pytest.mark.parametrize("name", ["mixed", "tight", "window"])
-@pytest.mark.parametrize("weights", [{}, TUNED])
+@pytest.mark.parametrize("weights", [pytest.param({}, marks=pytest.mark.slow), TUNED])
 def test_without_terms_of_pairs_schedules_are_those_of_the_rules(name, weights):
     offered = MLFS(**{**SETTINGS[name], **weights})
     slots = replace(offered, decide="slot")
