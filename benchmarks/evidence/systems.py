@@ -258,10 +258,14 @@ MLFS = Evidence(
     "completion time at the highest load (Figure 4b).",
     contests=tuple(
         Contest(
-            "20 GPUs, load x = 3, 100 fresh workloads",
-            Player("mlfs_search_small_cpu2.json", "searched", "3"),
+            title,
+            Player(file, "searched", "3"),
             rule,
             ("avg_jct", "median_jct", "deadline_ratio", "accuracy_ratio", "bandwidth_mb"),
+        )
+        for title, file in (
+            ("20 GPUs, load x = 3, 100 fresh workloads", "mlfs_search_small_cpu2.json"),
+            ("80 GPUs, load x = 3, 4 fresh workloads", "mlfs_search_real_cpu2.json"),
         )
         for rule in ("linear", "mlf_h")
     ),
