@@ -114,8 +114,9 @@ class System(HasEnvironment[E], ABC, Generic[E, P, R]):
 
     @property
     def presets(self) -> Mapping[str, R]:
-        """The system's own recipes by name; a small Q-network unless it has any."""
-        return {"quick": cast(R, self.plain_presets["plain-dqn"])}
+        """The system's own recipes by name; a small Q-network unless it has any, or no choices."""
+        plain = self.plain_presets
+        return {"quick": cast(R, plain["plain-dqn"])} if plain else {}
 
     @property
     def plain_presets(self) -> Mapping[str, PlainRecipe]:
@@ -372,12 +373,13 @@ class System(HasEnvironment[E], ABC, Generic[E, P, R]):
         Raises:
           JaxschedError: no such preset.
         """
-        known = {**self.presets, **self.plain_presets}
-        if name not in known:
-            raise JaxschedError(
-                f"{self.name}: unknown preset {name!r}; known are {', '.join(known)}"
-            )
-        return known[name]
+        if name in self.presets:
+            return self.presets[name]
+        plain = self.plain_presets
+        if name not in plain:
+            known = ", ".join((*self.presets, *plain))
+            raise JaxschedError(f"{self.name}: unknown preset {name!r}; known are {known}")
+        return plain[name]
 
     def policy_names(self, *kinds: Kind) -> tuple[str, ...]:
         """Names of the heuristics of these kinds, in table order, without slow ones."""

@@ -6,8 +6,11 @@ import jax
 import pytest
 
 from jaxsched.core import training
+from jaxsched.envs.das import DAS
+from jaxsched.errors import JaxschedError
 from jaxsched.runs.overrides import override
 from jaxsched.systems import registry
+from jaxsched.systems.base import System
 from jaxsched.systems.plain import STEPS
 from jaxsched.traces import registry as traces
 
@@ -77,6 +80,19 @@ def test_chic_learns_from_plain_recipes(preset):
 
 def test_systems_with_several_actions_have_no_plain_recipes():
     assert registry.get("das").plain_presets == {}
+    bare = Bare()
+    assert bare.presets == {}
+    with pytest.raises(JaxschedError, match="bare: unknown preset 'quick'; known are"):
+        bare.preset("quick")
+
+
+class Bare(System):
+    """Numbers as actions, and no recipes of its own."""
+
+    name = "bare"
+    environment_type = DAS
+    primary_metric = "avg_jct"
+    policies = {}
 
 
 def test_the_type_of_the_settings_chooses_the_learner():
