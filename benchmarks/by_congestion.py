@@ -86,15 +86,20 @@ def table_of(
         name: {metric: _of(result, name, metric) for metric in (result["primary"], *ratios)}
         for name in (policy, against, ranked_by)
     }
-    order = np.argsort(values[ranked_by][ratios[0]].mean(axis=0), kind="stable")
-    if not 1 <= groups <= len(order):
-        raise JaxschedError(f"--groups is {groups}; accepted: 1 to {len(order)} episodes")
-    parts = {"all": order}
-    parts |= {f"{i + 1} of {groups}": part for i, part in enumerate(np.array_split(order, groups))}
+    ranked = values[ranked_by][ratios[0]]
+    if not 1 <= groups <= ranked.shape[1]:
+        raise JaxschedError(f"--groups is {groups}; accepted: 1 to {ranked.shape[1]} episodes")
+    parts = {"all": by_rank(ranked, 1)[0]}
+    parts |= {f"{i} of {groups}": part for i, part in enumerate(by_rank(ranked, groups), 1)}
     return [
         _row(name, part, values[policy], values[against], result["primary"], ratios)
         for name, part in parts.items()
     ]
+
+
+def by_rank(values: Any, groups: int) -> list[Any]:
+    """Episodes in groups of equal size, ascending by their mean over the seeds of ``[S, E]``."""
+    return np.array_split(np.argsort(values.mean(axis=0), kind="stable"), groups)
 
 
 def _row(

@@ -3,10 +3,12 @@
 Axes: ``S`` seeds, ``E`` episodes.
 """
 
-from typing import Any, NamedTuple
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.by_congestion import by_rank
 from benchmarks.evidence.sources import Plays
 from jaxsched.results.statistics import (
     Floats,
@@ -43,9 +45,14 @@ class Verdict(NamedTuple):
     improvement: Interval
 
 
+@cache
 def verdict(plays: Plays, policy: str, other: str, metric: str) -> Verdict:
     """All that is said by one metric."""
     left, right = plays.of(policy, metric), plays.of(other, metric)
+    return _verdict(metric, left, right, plays.sign(metric))
+
+
+def _verdict(metric: str, left: Floats, right: Floats, sign: int) -> Verdict:
     base = right.mean(axis=0, keepdims=True)
     ratio = None if np.any(base == 0) else interquartile_interval(left / np.where(base, base, 1))
     return Verdict(
@@ -54,7 +61,7 @@ def verdict(plays: Plays, policy: str, other: str, metric: str) -> Verdict:
         difference=paired_difference(left, right),
         change=less_one(ratio_interval(left, right)),
         typical=None if ratio is None else less_one(ratio),
-        improvement=seeds_episodes_interval(better_share(left, right, plays.sign(metric))),
+        improvement=seeds_episodes_interval(better_share(left, right, sign)),
     )
 
 
@@ -70,6 +77,7 @@ def less_one(ratio: Interval) -> Interval:
     return Interval(ratio.estimate - 1, ratio.low - 1, ratio.high - 1, ratio.level)
 
 
+@cache
 def by_tenth(
     plays: Plays, policy: str, other: str, ranked_by: str, metric: str
 ) -> list[tuple[int, Verdict]]:
@@ -78,12 +86,8 @@ def by_tenth(
     Episodes are ranked by the mean completion time of a third policy.
     """
     completion = next(name for name in COMPLETION if name in plays.metrics)
-    order = np.argsort(plays.of(ranked_by, completion).mean(axis=0), kind="stable")
-    found = []
-    for part in np.array_split(order, GROUPS):
-        values: dict[str, Any] = {
-            name: {metric: plays.of(name, metric)[:, part]} for name in (policy, other)
-        }
-        some = Plays(values, plays.metrics, plays.primary, {}, "")
-        found.append((len(part), verdict(some, policy, other, metric)))
-    return found
+    left, right, sign = plays.of(policy, metric), plays.of(other, metric), plays.sign(metric)
+    return [
+        (len(part), _verdict(metric, left[:, part], right[:, part], sign))
+        for part in by_rank(plays.of(ranked_by, completion), GROUPS)
+    ]

@@ -9,7 +9,7 @@ from benchmarks.evidence.judge import by_tenth
 from benchmarks.evidence.sources import plays
 from benchmarks.evidence.systems import Contest
 from benchmarks.papers import figures
-from jaxsched.results.statistics import Interval
+from benchmarks.papers.samples import hundred
 
 
 def by_congestion(path: Path, contest: Contest) -> None:
@@ -20,7 +20,7 @@ def by_congestion(path: Path, contest: Contest) -> None:
         panels = figure.subplots(1, len(contest.metrics), squeeze=False)[0]
         for axes, metric in zip(panels, contest.metrics, strict=True):
             found = by_tenth(played, learned, contest.rule, contest.ranked_by, metric)
-            points = [_hundred(v.change) for _, v in found]
+            points = [hundred(v.change) for _, v in found]
             tenths = range(1, len(points) + 1)
             axes.axhline(0.0, color=figures.LEVEL_COLOUR, linewidth=1.0)
             figures.lines(
@@ -55,7 +55,3 @@ def learning(path: Path, file: str) -> None:
         )
 
     figures.save(path, draw)
-
-
-def _hundred(change: Interval) -> Interval:
-    return Interval(100 * change.estimate, 100 * change.low, 100 * change.high, change.level)

@@ -5,6 +5,7 @@ Axes: ``S`` seeds (one for rules), ``E`` episodes.
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ from jaxsched.systems import registry
 RESULTS = Path(__file__).parents[1] / "results"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plays:
-    """Policies on the same episodes.
+    """Policies on the same episodes; one object for each part of a file.
 
     Attributes:
       values: policy -> metric -> float64 ``[S, E]``.
@@ -76,7 +77,12 @@ def plays(name: str, part: str = "") -> Plays:
       name: of the file.
       part: of a paper's row, a key of ``values``; of ``benchmarks.mlfs_pairs``, a load.
     """
-    document = read(name)
+    return _plays(RESULTS / name, part)
+
+
+@cache
+def _plays(path: Path, part: str) -> Plays:
+    document = read(path.name)
     if not part:
         values = {
             entry["name"]: {metric: two(v) for metric, v in entry["metrics"].items()}

@@ -224,13 +224,17 @@ def evolution(
     return Learner(init, act, update, lambda state: state.averaged, needs)
 
 
-def search_of(network: nn.Module, config: EvolutionConfig) -> Learner:
-    """Search over the parameters of a network that scores discrete actions.
+def search_of(
+    network: nn.Module,
+    config: EvolutionConfig,
+    act: Callable[[Array, Array], Array] = best_legal,
+) -> Learner:
+    """Search over the parameters of a network that scores actions.
 
     Args:
-      network: flax module, ``apply(params, observation) -> scores`` of float32 ``[A]``; the legal
-        action of the highest score is taken.
+      network: flax module, ``apply(params, observation) -> scores`` of float32 ``[A]``.
       config: settings.
+      act: ``(scores, mask) -> action``; the legal action of the highest score by default.
     """
 
     def init(key: PRNGKey, specs: Specs) -> PyTree:
@@ -238,7 +242,7 @@ def search_of(network: nn.Module, config: EvolutionConfig) -> Learner:
 
     def decide(params: PyTree, observation: PyTree, mask: Array) -> Array:
         scores: Any = network.apply(params, jax.tree.map(as_float32, observation))
-        return best_legal(scores, mask)
+        return act(scores, mask)
 
     return evolution(init, decide, config)
 

@@ -104,6 +104,11 @@ class TrainingSetup(NamedTuple):
     variants: tuple[str, ...]
 
 
+def always(params: Any) -> Callable[[float], Any]:
+    """The same environment parameters at every training progress."""
+    return lambda progress: params
+
+
 class Played(NamedTuple):
     """One policy on the episodes of an evaluation.
 

@@ -21,7 +21,7 @@ from jaxsched.core.learner import Learner
 from jaxsched.core.training import LoopConfig
 from jaxsched.jobs import JobTable
 from jaxsched.networks.mlp import ValueMLP, sizes_of
-from jaxsched.systems.parts import Network, TrainingSetup
+from jaxsched.systems.parts import Network, TrainingSetup, always
 from jaxsched.systems.search import searching
 
 Config = DQNConfig | PPOConfig | ActorCriticConfig | EvolutionConfig | CrossEntropyConfig
@@ -54,7 +54,7 @@ class PlainRecipe:
     checkpoint_every: int = 1000
 
 
-class Kind(NamedTuple):
+class Maker(NamedTuple):
     """A learner in plain recipes.
 
     Attributes:
@@ -70,15 +70,15 @@ def _value(recipe: PlainRecipe) -> ValueMLP:
     return ValueMLP(sizes_of(recipe.value_network))
 
 
-KINDS: dict[type, Kind] = {
-    DQNConfig: Kind("dqn", lambda network, recipe, config: dqn(network, config)),
-    PPOConfig: Kind("ppo", lambda network, recipe, config: ppo(network, _value(recipe), config)),
-    ActorCriticConfig: Kind(
+MAKERS: dict[type, Maker] = {
+    DQNConfig: Maker("dqn", lambda network, recipe, config: dqn(network, config)),
+    PPOConfig: Maker("ppo", lambda network, recipe, config: ppo(network, _value(recipe), config)),
+    ActorCriticConfig: Maker(
         "actor_critic",
         lambda network, recipe, config: actor_critic(network, _value(recipe), config),
     ),
-    EvolutionConfig: Kind("search", lambda network, recipe, config: search_of(network, config)),
-    CrossEntropyConfig: Kind(
+    EvolutionConfig: Maker("search", lambda network, recipe, config: search_of(network, config)),
+    CrossEntropyConfig: Maker(
         "cross_entropy", lambda network, recipe, config: cross_entropy(network, config)
     ),
 }
@@ -190,11 +190,11 @@ def plain_stage(system: Any, recipe: PlainRecipe, tables: Sequence[JobTable]) ->
       tables: what is learnt on.
     """
     params = system.params(recipe.env, tables)
-    kind, config = KINDS[type(recipe.learner)], recipe.learner
+    maker, config = MAKERS[type(recipe.learner)], recipe.learner
     if not isinstance(config, CrossEntropyConfig):
         config = replace(config, total_updates=recipe.loop.num_updates)
     network: Network = system.network(recipe.env, recipe.network)
-    learner = kind.make(network, recipe, config)
+    learner = maker.make(network, recipe, config)
     learns: dict[str, Any] = {
         "env": recipe.env,
         "learner": learner,
@@ -204,13 +204,13 @@ def plain_stage(system: Any, recipe: PlainRecipe, tables: Sequence[JobTable]) ->
     if learner.needs.whole_episodes:
         learns = searching(recipe.env, learner, recipe.loop)
     return TrainingSetup(
-        **(learns | {"name": kind.stage}),
+        **(learns | {"name": maker.stage}),
         play_env=recipe.env,
-        params_at=lambda progress: params,
-        policy=system.network_policy(recipe.env, recipe.network, kind.stage, "greedy"),
+        params_at=always(params),
+        policy=system.network_policy(recipe.env, recipe.network, maker.stage, "greedy"),
         play="greedy",
         network=recipe.network,
         evaluate_every=recipe.evaluate_every,
         checkpoint_every=recipe.checkpoint_every,
-        variants=(f"a plain recipe: {kind.stage} with its usual settings",),
+        variants=(f"a plain recipe: {maker.stage} with its usual settings",),
     )

@@ -14,7 +14,7 @@ from jaxsched.envs.chic.tables import Params
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.networks.mlp import MLP, sizes_of
-from jaxsched.systems.base import TraceSet
+from jaxsched.systems.parts import TraceSet, always
 from jaxsched.wrappers.fixed_length import FixedLength
 
 PAPER_HIDDEN = (64, 32, 4)
@@ -104,7 +104,7 @@ def params_of(recipe: Recipe, tables: Sequence[JobTable]) -> Callable[[float], P
     """Function of the training progress that gives the environment's parameters."""
     params = recipe.env.params(tables, p1=recipe.punish_empty, p2=recipe.punish_first)
     if not recipe.common_sequence:
-        return lambda progress: params
+        return always(params)
 
     def params_at(progress: float) -> Params:
         iteration = round(progress * recipe.loop.num_updates)

@@ -17,7 +17,7 @@ from jaxsched.core.training import LoopConfig
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.recipe import network_name, network_of
 from jaxsched.jobs import JobTable
-from jaxsched.systems.parts import TraceSet, TrainingSetup
+from jaxsched.systems.parts import TraceSet, TrainingSetup, always
 from jaxsched.systems.search import searching
 from jaxsched.wrappers.teacher import TaughtEnvironment
 
@@ -99,7 +99,7 @@ def search_stages(
     config = replace(recipe.learner, total_updates=recipe.loop.num_updates)
     common: dict[str, Any] = dict(
         play_env=recipe.env,
-        params_at=lambda progress: params,
+        params_at=always(params),
         policy=policy,
         play="greedy",
         network=network_name(recipe.hidden),

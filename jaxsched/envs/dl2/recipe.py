@@ -1,6 +1,6 @@
 """How DL2 is trained: presets (specification, section 10) and what they build."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
@@ -198,11 +198,6 @@ def params_of(recipe: Recipe, tables: Sequence[JobTable]) -> Params:
         overlap=simulator.overlap,
         contention=simulator.contention,
     )
-
-
-def always(params: Params) -> Callable[[float], Params]:
-    """The same parameters at every training progress."""
-    return lambda progress: params
 
 
 def gradient_steps(recipe: Recipe) -> int:

@@ -26,7 +26,6 @@ from jaxsched.envs.dl2.recipe import (
     TESTBED,
     Recipe,
     Search,
-    always,
     check,
     gradient_steps,
     imitator_of,
@@ -49,6 +48,7 @@ from jaxsched.systems.base import (
     TraceSet,
     TrainingSetup,
 )
+from jaxsched.systems.parts import always
 from jaxsched.systems.search import searching
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.wrappers.recorded import Recorded

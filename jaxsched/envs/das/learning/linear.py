@@ -10,10 +10,12 @@ Axes: ``N`` positions, ``M`` machines.
 
 import hashlib
 import json
+from collections.abc import Callable
 from functools import cache
 from importlib import resources
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -51,6 +53,10 @@ SPLITS = ("alone", "distributed")
 
 FILE = "linear_rules.json"
 LOG2_MOST_GPUS = 6.0  # of a job: 64 GPUs
+
+
+Decide = Callable[[DAS, Any, Observation], dict[str, Array]]
+"""``(environment, parameters of a rule, observation) -> action``."""
 
 
 class LinearParams(NamedTuple):
@@ -99,11 +105,16 @@ def rules_digest() -> str:
 
 def linear_policy(env: DAS, params: LinearParams | None = None, name: str = "linear") -> Policy:
     """The rule as a policy; its weights are ``LinearParams``, unless ``params`` are given."""
+    return rule_policy(env, decide_linear, params, name)
+
+
+def rule_policy(env: DAS, decide: Decide, params: Any, name: str) -> Policy:
+    """A rule as a policy whose weights are the rule's parameters, unless ``params`` are given."""
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
         del key
-        rule = weights if params is None else LinearParams(*map(jnp.asarray, params))
-        return decide_linear(env, rule, view.observation), memory
+        rule = weights if params is None else jax.tree.map(jnp.asarray, params)
+        return decide(env, rule, view.observation), memory
 
     return Policy(name, no_memory, act)
 

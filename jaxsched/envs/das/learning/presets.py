@@ -15,9 +15,8 @@ from jaxsched.envs.das.learning.recipe import (
     Search,
     imitation_losses,
 )
+from jaxsched.envs.das.traces import CLUSTERS
 from jaxsched.systems.base import TraceSet
-
-CLUSTERS = {"": 8, "-medium": 16, "-large": 32}
 
 TRACES = TraceSet("das-mixed", "das-test", validation="das-mixed", num_train=160, num_validation=60)
 """Completion times of episodes differ by a factor of ten, so learning and choosing take many."""

@@ -117,13 +117,7 @@ def found_scored(env: DAS) -> ScoredParams:
 
 def scored_policy(env: DAS, params: ScoredParams | None = None, name: str = "scored") -> Policy:
     """The rule as a policy; its weights are ``ScoredParams``, unless ``params`` are given."""
-
-    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
-        del key
-        rule = weights if params is None else ScoredParams(*map(jnp.asarray, params))
-        return decide_scored(env, rule, view.observation), memory
-
-    return Policy(name, no_memory, act)
+    return linear.rule_policy(env, decide_scored, params, name)
 
 
 def oracle_policy(env: DAS) -> Policy:

@@ -1,16 +1,12 @@
 """How MLF-RL is trained: imitation of MLF-H, then policy gradient (specification, section 10)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-import jax.numpy as jnp
-
-from jaxsched.algorithms.evolution import EvolutionConfig, evolution
+from jaxsched.algorithms.evolution import EvolutionConfig, search_of
 from jaxsched.algorithms.imitation import ImitationConfig, imitation
 from jaxsched.algorithms.ppo import PPOConfig, ppo
-from jaxsched.algorithms.softmax import as_float32, init_params
-from jaxsched.core.learner import Learner
 from jaxsched.core.policies import Play, Policy, View, no_memory
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.mlfs.environment import MLFS
@@ -22,13 +18,13 @@ from jaxsched.envs.mlfs.learning.networks import (
     ServerPolicy,
     ServerValue,
 )
-from jaxsched.envs.mlfs.simulator.tables import WEIGHTS, Params
+from jaxsched.envs.mlfs.simulator.tables import WEIGHTS
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.networks.described import Described
-from jaxsched.systems.base import TraceSet, TrainingSetup
+from jaxsched.systems.parts import TraceSet, TrainingSetup, always
 from jaxsched.systems.search import searching
-from jaxsched.types import Array, PRNGKey, PyTree, Specs
+from jaxsched.types import Array, PRNGKey, PyTree
 from jaxsched.wrappers.teacher import TaughtEnvironment
 
 HORIZON_S = 1169.7  # eta = 0.95 per slot of 60 s
@@ -168,7 +164,8 @@ def stages_of(recipe: Recipe, tables: Sequence[JobTable], policy: Policy) -> lis
     )
     if recipe.search is not None:
         settings = replace(recipe.search, total_updates=recipe.loop.num_updates)
-        learns = searching(env, searcher_of(network, settings), recipe.loop, stretch=True)
+        learner = search_of(network, settings, lambda scores, mask: scores)
+        learns = searching(env, learner, recipe.loop, stretch=True)
         return [TrainingSetup(**learns, evaluate_every=recipe.evaluate_every, **common)]
     stages = []
     if recipe.imitation is not None:
@@ -201,25 +198,6 @@ def stages_of(recipe: Recipe, tables: Sequence[JobTable], policy: Policy) -> lis
             )
         )
     return stages
-
-
-def always(params: Params) -> Callable[[float], Params]:
-    """The same parameters at every training progress."""
-    return lambda progress: params
-
-
-def searcher_of(network: Described, config: EvolutionConfig) -> Learner:
-    """Search over the parameters of a network whose scores are the action."""
-
-    def init(key: PRNGKey, specs: Specs) -> PyTree:
-        return init_params(network, key, specs.observation)
-
-    def decide(params: PyTree, observation: PyTree, mask: Array) -> Array:
-        del mask
-        weights: Any = network.apply(params, as_float32(observation))
-        return jnp.asarray(weights)
-
-    return evolution(init, decide, config)
 
 
 def weights_policy(name: str, network: Described) -> Policy:
