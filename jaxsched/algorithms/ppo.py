@@ -37,6 +37,7 @@ from jaxsched.algorithms.agents import (
     softmax_agents,
     unit_mean,
 )
+from jaxsched.algorithms.average_reward import RewardRate, undiscounted
 from jaxsched.algorithms.common_sequences import sequence_baseline, shared_needs
 from jaxsched.algorithms.critics import Critic, state_value
 from jaxsched.algorithms.ppo_settings import PPOConfig
@@ -90,6 +91,7 @@ class PPOState(NamedTuple):
     updates: Array  # int32, calls of ``update``
     copies: Any = ()  # Networks that values are computed with; () of critics without copies
     scale: Any = ()  # Scale of the targets with ``normalise_targets``
+    rate: Any = ()  # RewardRate with ``average_reward``
 
 
 class _Learning(NamedTuple):
@@ -152,6 +154,10 @@ def mappo(agents: Agents, critic: Critic, config: PPOConfig) -> Learner:
             f"PPOConfig.return_span_s is {config.return_span_s}; it must be None for an action "
             "value"
         )
+    if config.average_reward and critic.one_step:
+        raise JaxschedError(
+            "PPOConfig.average_reward is true; it must be false for an action value"
+        )
     if config.normalise_targets and critic.one_step:
         raise JaxschedError(
             "PPOConfig.normalise_targets is true; it must be false for an action value"
@@ -174,7 +180,9 @@ def _init(parts: _Parts, key: PRNGKey, specs: Specs, params: PyTree | None = Non
     moments = Networks(*map(parts.optimiser.init, networks))
     copies = networks if parts.critic.copy_every else ()
     scale = Scale.unknown() if parts.config.normalise_targets else ()
-    return PPOState(networks, moments, traced_values(parts.config), jnp.int32(0), copies, scale)
+    rate = RewardRate.unknown() if parts.config.average_reward else ()
+    hyper = traced_values(parts.config)
+    return PPOState(networks, moments, hyper, jnp.int32(0), copies, scale, rate)
 
 
 def _act(
@@ -192,7 +200,7 @@ def _update(
     parts: _Parts, state: PPOState, rollout: Rollout, key: PRNGKey
 ) -> tuple[PPOState, Metrics]:
     config, critic, hyper = parts.config, parts.critic, state.hyper
-    told, scale = _with_targets(parts, state, rollout)
+    told, scale, rate = _with_targets(parts, state, rollout)
     batch = sequences(told, config.sequence_length)
     num_parts, num_sequences = config.num_minibatches, batch.target.shape[1]
     columns = minibatches(key, num_sequences, config.epochs * num_parts, num_sequences // num_parts)
@@ -226,14 +234,17 @@ def _update(
         "learning_rate": rates[0],
         "entropy_weight": entropy_weight,
     }
+    if config.average_reward:
+        metrics["reward_per_second"] = rate.per_second()
     updates, copies = state.updates + 1, state.copies
     if critic.copy_every:
         copies = select(updates % critic.copy_every == 0, learning.params, copies)
-    return PPOState(learning.params, learning.optimiser, hyper, updates, copies, scale), metrics
+    following = PPOState(learning.params, learning.optimiser, hyper, updates, copies, scale, rate)
+    return following, metrics
 
 
-def _with_targets(parts: _Parts, state: PPOState, rollout: Rollout) -> tuple[Batch, Any]:
-    """The rollout with its values and targets, leaves ``[T, B, ...]``, and the targets' scale."""
+def _with_targets(parts: _Parts, state: PPOState, rollout: Rollout) -> tuple[Batch, Any, Any]:
+    """The rollout with its values and targets, ``[T, B, ...]``, the targets' scale, the rate."""
     config, critic, hyper = parts.config, parts.critic, state.hyper
     networks = state.copies if critic.copy_every else state.params
 
@@ -243,12 +254,12 @@ def _with_targets(parts: _Parts, state: PPOState, rollout: Rollout) -> tuple[Bat
     def values_of(observation: PyTree, mask: PyTree) -> Array:
         return outward(over_time(lambda o, m: critic.value(networks, o, m), observation, mask))
 
-    rollout = rollout._replace(reward=rollout.reward * hyper.reward_scale)
+    rollout, rate = rollout._replace(reward=rollout.reward * hyper.reward_scale), state.rate
+    if config.average_reward:
+        rate = rate.after(rollout)
+        rollout = rate.differential(rollout)
     grouped = _regrouped(parts, rollout)
-    if config.horizon_s is None:
-        discount = returns.step_discounts(grouped, hyper.gamma)
-    else:
-        discount = returns.step_discounts(rollout, hyper.gamma, hyper.horizon_s)
+    discount = _discounts(config, state, rollout, grouped)
     following = values_of(rollout.next_observation, rollout.next_mask)
     if config.return_span_s is None:
         target = returns.lambda_returns(
@@ -256,6 +267,8 @@ def _with_targets(parts: _Parts, state: PPOState, rollout: Rollout) -> tuple[Bat
         )
     else:
         target = returns.span_returns(rollout, discount, following, hyper.return_span_s)
+    if config.average_reward:
+        target = target - jnp.mean(target)
     if config.num_sequences is not None:
         value = sequence_baseline(rollout.elapsed, target, config.num_sequences)
     elif critic.copy_every:
@@ -276,7 +289,21 @@ def _with_targets(parts: _Parts, state: PPOState, rollout: Rollout) -> tuple[Bat
         target,
         critic_target,
     )
-    return batch, scale
+    return batch, scale, rate
+
+
+def _discounts(config: PPOConfig, state: PPOState, rollout: Rollout, grouped: Rollout) -> Array:
+    """What the value after each step is worth, float32 ``[T, B]``."""
+    hyper = state.hyper
+    if config.average_reward:
+        return undiscounted(rollout)
+    if config.horizon_s is None:
+        return returns.step_discounts(grouped, hyper.gamma)
+    horizon_s = hyper.horizon_s
+    if config.final_horizon_s is not None:
+        progress = state.updates / config.total_updates
+        horizon_s = jnp.exp(linear(jnp.log(horizon_s), jnp.log(hyper.final_horizon_s), progress))
+    return returns.step_discounts(rollout, hyper.gamma, horizon_s)
 
 
 def _regrouped(parts: _Parts, rollout: Rollout) -> Rollout:

@@ -27,6 +27,9 @@ class PPOConfig:
         in place of values (:mod:`jaxsched.algorithms.common_sequences`).
       normalise_targets: the critic learns targets less their mean over their deviation, both moving
         averages; for returns whose size is unknown or changes.
+      average_reward: rewards count less the average reward per simulated second, without discount
+        (:mod:`jaxsched.algorithms.average_reward`); ``gamma`` and ``horizon_s`` are unused, and
+        ``lambda_`` says how far single rewards are followed.
       normalise_advantages: to mean 0 and deviation 1 over the decisions of each minibatch.
       clip_value: limit the change of values by ``clip`` as that of ratios (the larger of both
         errors counts).
@@ -42,7 +45,8 @@ class PPOConfig:
       value_learning_rate: of Adam on the value; as ``learning_rate`` if absent.
       final_value_learning_rate: at the end; as ``final_learning_rate`` if absent.
       gamma: discount per group (see ``gamma_per``); unused where ``horizon_s`` is given.
-      horizon_s: discount by time, ``exp(-elapsed / horizon_s)`` per step.
+      horizon_s: discount by time, ``exp(-elapsed / horizon_s)`` per step; of the first update.
+      final_horizon_s: at the end; in between it grows by the same factor in each update.
       lambda_: weight of later groups in the targets; unused where ``return_span_s`` is given.
       step_lambda: weight of later decisions of the same group; likewise.
       return_span_s: targets are the rewards of so many simulated seconds
@@ -60,6 +64,7 @@ class PPOConfig:
     only_choices: bool = False
     num_sequences: int | None = None
     normalise_targets: bool = False
+    average_reward: bool = False
     normalise_advantages: bool = True
     clip_value: bool = False
     joint: bool = False
@@ -72,6 +77,7 @@ class PPOConfig:
     final_value_learning_rate: float | None = traced(None, absent="final_learning_rate")
     gamma: float = traced(0.99)
     horizon_s: float | None = traced(None, absent=inf)
+    final_horizon_s: float | None = traced(None, absent="horizon_s")
     lambda_: float = traced(0.95)
     step_lambda: float = traced(1.0)
     return_span_s: float | None = traced(None, absent=inf)
@@ -96,6 +102,7 @@ class PPOConfig:
             raise JaxschedError(
                 "PPOConfig.clip_value is true; it must be false with normalise_targets"
             )
+        self._check_time()
         for name in ("lambda_", "step_lambda"):
             if not 0 <= getattr(self, name) <= 1:
                 raise JaxschedError(
@@ -110,3 +117,21 @@ class PPOConfig:
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise JaxschedError(f"PPOConfig.{name} is {value}; it must be above 0")
+
+    def _check_time(self) -> None:
+        """Check what says how far ahead is looked."""
+        if self.final_horizon_s is not None and self.horizon_s is None:
+            raise JaxschedError(
+                f"PPOConfig.final_horizon_s is {self.final_horizon_s}; it must be None without "
+                "horizon_s"
+            )
+        for name in ("horizon_s", "final_horizon_s"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise JaxschedError(f"PPOConfig.{name} is {value}; it must be above 0")
+        for name in ("horizon_s", "return_span_s", "num_sequences"):
+            if self.average_reward and getattr(self, name) is not None:
+                raise JaxschedError(
+                    f"PPOConfig.{name} is {getattr(self, name)}; it must be None with "
+                    "average_reward"
+                )
