@@ -142,10 +142,17 @@ def migration_checks(plays: Plays, on: str, off: str) -> list[Check]:
 
 
 def load_control(lab: Lab) -> Outcome:
-    """E7, Fig. 9: MLF-C with MLF-H, and with MLF-RL where a trained run is given."""
+    """E7, Fig. 9: MLF-C with MLF-H, and with MLF-RL where a trained run is given.
+
+    MLF-C also plays with a predictor that is off, by the paper's 10 % of an accuracy and by more.
+    """
     env = cluster_env(lab)
     players = [heuristic(lab, name, env) for name in (MLF_H, MLF_HC)]
     pairs = [(MLF_HC, MLF_H)]
+    for error in paper.PREDICTION_ERRORS:
+        unsure = f"{MLF_HC}, accuracies off by {error} %"
+        players.append(heuristic(lab, MLF_HC, replace(env, prediction_error=error), unsure))
+        pairs.append((unsure, MLF_H))
     found = [p for p in learned_players(lab, env, needed=False) if p.name in (MLF_RL, MLFS)]
     if found:
         players, pairs = [*players, *found], [*pairs, (MLFS, MLF_RL)]

@@ -38,6 +38,7 @@ LIMITS = {
     "busy_threshold": (0, 4000),
     "migrant_share": (0, 100),
     "tiresias_threshold": (0, 2**30),
+    "prediction_error": (0, 100),
     **{name: (0, most) for name, most in tables.MOST_WEIGHT.items()},
     "slot_every": (0, 2**14),
 }
@@ -132,6 +133,8 @@ class MLFS(Environment):
       use_migration: tasks leave overloaded servers.
       use_mlfc: jobs end early where the cluster is busy (MLF-C).
       tiresias_threshold: attained GPU-seconds after which tiresias puts a job last.
+      prediction_error: mean absolute error of the accuracies that MLF-C predicts, per cent (the
+        paper's predictor: 10).
       importance_share: per cent of importance in a priority; the rest is urgency in time (alpha in
         Eq. 6).
       children_share: per cent of the children's priority in their parents' (gamma).
@@ -167,6 +170,7 @@ class MLFS(Environment):
     use_migration: bool = True
     use_mlfc: bool = False
     tiresias_threshold: int = 30000
+    prediction_error: int = 0
     importance_share: int = tables.WEIGHTS["importance_share"]
     children_share: int = tables.WEIGHTS["children_share"]
     deadline_weight: int = tables.WEIGHTS["deadline_weight"]
@@ -261,6 +265,7 @@ class MLFS(Environment):
             job_tables,
             self.cluster,
             comm_rounds=self.comm_rounds,
+            prediction_error=self.prediction_error,
             window=self.max_active,
             slot_offers=self.max_offers,
             scalars={name: getattr(self, name) for name in tables.WEIGHTS} | scalars,

@@ -19,12 +19,10 @@ from jaxsched.types import Array
 
 COMPILED = ("decide", "gpus", "max_active", "use_migration", "order", "reward", "slot_every")
 """Options that shapes or the course of a step follow from."""
-LATE = tuple(
-    field.name
-    for field in fields(MLFS)
-    if field.name not in COMPILED and field.name not in WEIGHTS and field.name != "comm_rounds"
-)
-"""Options that a program can read; the weights and ``comm_rounds`` act through ``Params`` only."""
+OF_PARAMS = (*WEIGHTS, "comm_rounds", "prediction_error")
+"""Options that act through ``Params`` only."""
+LATE = tuple(field.name for field in fields(MLFS) if field.name not in (*COMPILED, *OF_PARAMS))
+"""Options that a program can read."""
 
 Options = dict[str, Any]
 """Values of ``LATE``, and under "gpus" the GPUs of each server, int32 ``[S]``."""

@@ -10,12 +10,13 @@ import numpy as np
 from jaxsched.envs.mlfs.jobs import MAX_TASKS, MAX_WIDTH, MODELS
 from jaxsched.envs.mlfs.simulator import cluster as cl
 from jaxsched.envs.mlfs.simulator.cluster import FULL, div
+from jaxsched.envs.mlfs.simulator.job import MOST_WAVE
 from jaxsched.envs.mlfs.simulator.orders import MOST_PRIORITY
 from jaxsched.envs.mlfs.simulator.placing import Offered
 from jaxsched.envs.mlfs.simulator.priority import progress_of, slots_left
 from jaxsched.envs.mlfs.simulator.rules import Rules
 from jaxsched.envs.mlfs.simulator.state import NOBODY, State, part_of
-from jaxsched.envs.mlfs.simulator.tables import MOST_WAVE, Params, unpack
+from jaxsched.envs.mlfs.simulator.tables import Params, unpack
 from jaxsched.ops.bounds import known_largest
 from jaxsched.types import Array
 

@@ -8,8 +8,9 @@ from typing import Literal
 import jax.numpy as jnp
 
 from jaxsched.envs.mlfs.simulator.execution import Ended
+from jaxsched.envs.mlfs.simulator.job import Job
 from jaxsched.envs.mlfs.simulator.state import State
-from jaxsched.envs.mlfs.simulator.tables import Job, Params, accuracy_at
+from jaxsched.envs.mlfs.simulator.tables import Params, accuracy_at
 from jaxsched.types import Array
 
 RewardMode = Literal["mlfs", "backlog", "progress", "service"]

@@ -288,7 +288,7 @@ def test_large_row(lab, tmp_path, monkeypatch):
         (ablations.priority_terms, 6, ["x = 3"]),
         (ablations.bandwidth_term, 2, ["x = 3"]),
         (ablations.migration, 2, ["x = 2", "x = 3"]),
-        (ablations.load_control, 2, ["x = 3"]),
+        (ablations.load_control, 4, ["x = 3"]),
     ],
 )
 def test_ablation_rows(lab, tmp_path, monkeypatch, row, variants, loads):
@@ -312,6 +312,7 @@ def test_ablation_rows(lab, tmp_path, monkeypatch, row, variants, loads):
             "use_migration",
             "use_mlfc",
             "deadline_weight",
+            "prediction_error",
         )
         if getattr(p.env, name) != getattr(seen[0].env, name)
     }
@@ -321,7 +322,7 @@ def test_ablation_rows(lab, tmp_path, monkeypatch, row, variants, loads):
             "priority_terms": {"use_urgency", "use_deadline", "deadline_weight"},
             "bandwidth_term": {"use_bandwidth"},
             "migration": {"use_migration"},
-            "load_control": {"use_mlfc"},
+            "load_control": {"use_mlfc", "prediction_error"},
         }[row.__name__]
     )
     assert outcome.checks and outcome.tables[0].texts()

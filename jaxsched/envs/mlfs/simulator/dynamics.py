@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from jaxsched.envs.mlfs.simulator import graph, migration, pairs
 from jaxsched.envs.mlfs.simulator.execution import Ended, run_slot, stop_limit
+from jaxsched.envs.mlfs.simulator.job import Job
 from jaxsched.envs.mlfs.simulator.offers import open_offers
 from jaxsched.envs.mlfs.simulator.orders import job_priority
 from jaxsched.envs.mlfs.simulator.placing import with_next_offer
@@ -24,14 +25,7 @@ from jaxsched.envs.mlfs.simulator.state import (
     empty_state,
     running_tasks,
 )
-from jaxsched.envs.mlfs.simulator.tables import (
-    NEVER,
-    Job,
-    Params,
-    jobs_at,
-    submit_slot,
-    submitted_by,
-)
+from jaxsched.envs.mlfs.simulator.tables import NEVER, Params, jobs_at, submit_slot, submitted_by
 from jaxsched.types import Array
 
 

@@ -11,6 +11,7 @@ from jaxsched.envs.mlfs.jobs import MAX_TASKS
 from jaxsched.envs.mlfs.simulator import cluster as cl
 from jaxsched.envs.mlfs.simulator import graph
 from jaxsched.envs.mlfs.simulator.cluster import FULL, Loads, div
+from jaxsched.envs.mlfs.simulator.job import Job
 from jaxsched.envs.mlfs.simulator.rules import Rules
 from jaxsched.envs.mlfs.simulator.state import (
     ABSENT,
@@ -27,7 +28,6 @@ from jaxsched.envs.mlfs.simulator.state import (
     running_tasks,
     split,
 )
-from jaxsched.envs.mlfs.simulator.tables import Job
 from jaxsched.types import Array
 
 
@@ -157,7 +157,8 @@ def stop_limit(jobs: Job, busy: Array) -> Array:
       busy: the over_flag; a busy cluster moves a job's option up to ``allow``.
     """
     limits = jnp.stack(
-        [jobs.iterations, jnp.maximum(jobs.opt_iter, jobs.req_iter), jobs.req_iter], axis=-1
+        [jobs.iterations, jnp.maximum(jobs.stop_optimal, jobs.stop_target), jobs.stop_target],
+        axis=-1,
     )
     option = jnp.arange(3, dtype=jnp.int32)
     own = option == jobs.option[:, None]

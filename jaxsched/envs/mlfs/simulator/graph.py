@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.envs.mlfs.jobs import MAX_PARTITIONS, MAX_TASKS, SVM
+from jaxsched.envs.mlfs.simulator.job import Job
 from jaxsched.envs.mlfs.simulator.state import exists
-from jaxsched.envs.mlfs.simulator.tables import Job, as_columns
+from jaxsched.envs.mlfs.simulator.tables import as_columns
 from jaxsched.types import Array
 
 WIDTHS = (1, 2, 4)  # parts that a layer may have

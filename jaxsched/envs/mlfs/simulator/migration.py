@@ -12,6 +12,7 @@ import numpy as np
 from jaxsched.envs.mlfs.jobs import MAX_TASKS
 from jaxsched.envs.mlfs.simulator import cluster as cl
 from jaxsched.envs.mlfs.simulator.cluster import FULL, Demand, Loads, div, per_mille
+from jaxsched.envs.mlfs.simulator.job import Job
 from jaxsched.envs.mlfs.simulator.placing import communication, demand_of, link_load
 from jaxsched.envs.mlfs.simulator.rules import Rules
 from jaxsched.envs.mlfs.simulator.selection import LATE, first_least
@@ -28,7 +29,7 @@ from jaxsched.envs.mlfs.simulator.state import (
     split,
     wave,
 )
-from jaxsched.envs.mlfs.simulator.tables import Job, scalars_at
+from jaxsched.envs.mlfs.simulator.tables import scalars_at
 from jaxsched.types import Array
 
 FARTHEST = 20000  # pm; five squares of it fit in int32

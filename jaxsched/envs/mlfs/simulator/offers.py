@@ -15,6 +15,7 @@ import numpy as np
 from jaxsched.envs.mlfs.jobs import MAX_TASKS
 from jaxsched.envs.mlfs.simulator import cluster as cl
 from jaxsched.envs.mlfs.simulator.cluster import Demand, Loads, Servers, div
+from jaxsched.envs.mlfs.simulator.job import Job
 from jaxsched.envs.mlfs.simulator.rules import Rules
 from jaxsched.envs.mlfs.simulator.selection import LATE
 from jaxsched.envs.mlfs.simulator.state import (
@@ -30,7 +31,7 @@ from jaxsched.envs.mlfs.simulator.state import (
     split,
     wave,
 )
-from jaxsched.envs.mlfs.simulator.tables import Job, as_columns
+from jaxsched.envs.mlfs.simulator.tables import as_columns
 from jaxsched.types import Array
 
 NONE = -(2**31)

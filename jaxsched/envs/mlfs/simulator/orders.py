@@ -6,9 +6,10 @@ Higher comes first; ties go to the earlier job. Axes: ``A`` jobs.
 import jax.numpy as jnp
 
 from jaxsched.envs.mlfs.simulator.cluster import FULL, Cluster, div
+from jaxsched.envs.mlfs.simulator.job import Job
 from jaxsched.envs.mlfs.simulator.rules import Rules
 from jaxsched.envs.mlfs.simulator.state import Active
-from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Job
+from jaxsched.envs.mlfs.simulator.tables import SLOT_S
 from jaxsched.types import Array
 
 MILLION = 1_000_000

@@ -25,6 +25,7 @@ from jaxsched.envs.mlfs.simulator import cluster as cl
 from jaxsched.envs.mlfs.simulator import graph, placing
 from jaxsched.envs.mlfs.simulator import offers as off
 from jaxsched.envs.mlfs.simulator.cluster import FULL
+from jaxsched.envs.mlfs.simulator.job import Job
 from jaxsched.envs.mlfs.simulator.placing import Offered
 from jaxsched.envs.mlfs.simulator.priority import Progress, progress_of, slots_left, spread
 from jaxsched.envs.mlfs.simulator.rules import Rules
@@ -39,7 +40,7 @@ from jaxsched.envs.mlfs.simulator.state import (
     num_layers,
     running_tasks,
 )
-from jaxsched.envs.mlfs.simulator.tables import Job, Params, as_columns
+from jaxsched.envs.mlfs.simulator.tables import Params, as_columns
 from jaxsched.ops.batching import any_of_copies
 from jaxsched.types import Array
 

@@ -13,6 +13,7 @@ from jaxsched.envs.mlfs.jobs import MAX_TASKS, MAX_WIDTH
 from jaxsched.envs.mlfs.simulator import cluster as cl
 from jaxsched.envs.mlfs.simulator import offers as off
 from jaxsched.envs.mlfs.simulator.cluster import FULL, Demand, div
+from jaxsched.envs.mlfs.simulator.job import Job
 from jaxsched.envs.mlfs.simulator.rules import Rules
 from jaxsched.envs.mlfs.simulator.selection import first_least
 from jaxsched.envs.mlfs.simulator.state import (
@@ -30,7 +31,7 @@ from jaxsched.envs.mlfs.simulator.state import (
     split,
     wave,
 )
-from jaxsched.envs.mlfs.simulator.tables import Job, Params, jobs_at
+from jaxsched.envs.mlfs.simulator.tables import Params, jobs_at
 from jaxsched.types import Array
 
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from jaxsched.envs.mlfs.jobs import MAX_PARTITIONS, MAX_TASKS, SVM
 from jaxsched.envs.mlfs.simulator.cluster import FULL, div
+from jaxsched.envs.mlfs.simulator.job import Job
 from jaxsched.envs.mlfs.simulator.state import WAITING, Active, Tasks, num_layers
-from jaxsched.envs.mlfs.simulator.tables import CAP, Job, Params, as_columns
+from jaxsched.envs.mlfs.simulator.tables import CAP, Params, as_columns
 from jaxsched.types import Array
 
 NO_PROGRESS_KNOWN = 2  # iterations without a share of their own: the ratio is 1

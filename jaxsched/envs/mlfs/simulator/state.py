@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from jaxsched.envs.mlfs.jobs import MAX_PARTITIONS, MAX_TASKS, SVM
 from jaxsched.envs.mlfs.simulator.cluster import Cluster, Loads, div, no_loads
-from jaxsched.envs.mlfs.simulator.tables import Job
+from jaxsched.envs.mlfs.simulator.job import Job
 from jaxsched.types import Array
 
 NOBODY = -1

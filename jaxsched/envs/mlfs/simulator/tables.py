@@ -13,7 +13,9 @@ import numpy as np
 
 from jaxsched.envs.mlfs import jobs as graph
 from jaxsched.envs.mlfs.jobs import MAX_PARTITIONS, MAX_TASKS, TASK_JOBS
-from jaxsched.envs.mlfs.simulator.cluster import FULL, Cluster
+from jaxsched.envs.mlfs.simulator.cluster import Cluster
+from jaxsched.envs.mlfs.simulator.job import Job, check_fit, check_volumes, most_running, traffic
+from jaxsched.envs.mlfs.simulator.prediction import predicted_stops
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import NO_SUBMISSION, JobTable, validate
 from jaxsched.jobs.columns import to_length
@@ -23,7 +25,6 @@ from jaxsched.types import Array, PRNGKey
 
 SLOT_S = 60
 NEVER = 2**30
-LEAST_WAVE, MOST_WAVE = 800, 1200  # pm, of the measured demand
 CAP = 5_000_000  # of a priority's parts
 
 WEIGHTS = {
@@ -50,62 +51,6 @@ REWARD_WEIGHTS = {
     "accuracy_reward": 0.15,
 }
 """Of the reward: b1 to b5 of section 6, betas of Eq. 7."""
-
-
-class Job(NamedTuple):
-    """What the table knows of jobs, int32 ``[...]``; lists are ``[..., P]``.
-
-    Attributes:
-      submit_slot: first slot in which the job can be admitted.
-      submit_min: minutes, rounded down.
-      deadline_min: minutes, rounded down.
-      num_gpus: number of tasks.
-      model: id.
-      iterations: I_max.
-      opt_iter: iterations to 99 % of the final accuracy.
-      req_iter: iterations to the accuracy target.
-      gpu_demand: pm of one GPU for each task.
-      cpus: of each task.
-      mem: GB of each task.
-      worker_mb: MB between two tasks in an iteration.
-      server_mb: MB between a root or sink and the parameter server in an iteration.
-      urgency: 1..10.
-      curve_a: 1000 a of the accuracy curve.
-      option: of MLF-C.
-      allow: of MLF-C.
-      partitions: P of the job.
-      width: w, partitions of a layer.
-      critical: cp, mmin.
-      total_work: of all tasks, mmin.
-      work: mmin of a task of each partition.
-      size: pm of the model's parameters.
-      tail: mmin, of the layers below the partition's.
-    """
-
-    submit_slot: Array
-    submit_min: Array
-    deadline_min: Array
-    num_gpus: Array
-    model: Array
-    iterations: Array
-    opt_iter: Array
-    req_iter: Array
-    gpu_demand: Array
-    cpus: Array
-    mem: Array
-    worker_mb: Array
-    server_mb: Array
-    urgency: Array
-    curve_a: Array
-    option: Array
-    allow: Array
-    partitions: Array
-    width: Array
-    critical: Array
-    total_work: Array
-    work: Array
-    size: Array
-    tail: Array
 
 
 SCALARS = Job._fields[:-3]
@@ -165,6 +110,7 @@ def build_params(
     cluster: Cluster,
     *,
     comm_rounds: int,
+    prediction_error: int,
     window: int,
     slot_offers: int,
     scalars: dict[str, float],
@@ -175,6 +121,7 @@ def build_params(
       job_tables: of the schema ``TASK_JOBS``, in order of submission.
       cluster: what every task must fit.
       comm_rounds: communications of an iteration.
+      prediction_error: of MLF-C, per cent.
       window: jobs that can be active.
       slot_offers: tasks that can be placed in a slot.
       scalars: values for some of ``WEIGHTS`` and ``REWARD_WEIGHTS``.
@@ -186,20 +133,21 @@ def build_params(
     if not job_tables:
         raise JaxschedError("mlfs: there are no job tables; accepted: at least one")
     values = _checked_scalars(scalars)
-    packed = [_packed(table, cluster, comm_rounds, slot_offers) for table in job_tables]
+    numbers = comm_rounds, prediction_error, slot_offers
+    packed = [_packed(table, cluster, *numbers) for table in job_tables]
     rows = np.concatenate([*packed, np.zeros((1, packed[0].shape[1]), np.int64)])
     counts = np.array([len(part) for part in packed])
     accuracy = np.concatenate([*(table["acc_max"] for table in job_tables), [0.0]])
     submitted = np.concatenate([*(table["submit_time"] for table in job_tables), [0]])
-    traffic = [_traffic(unpack(part)) for part in packed]
-    at_once = min(window * MAX_TASKS, _most_running(unpack(rows[:-1]), cluster))
+    sent = [traffic(unpack(part)) for part in packed]
+    at_once = min(window * MAX_TASKS, most_running(unpack(rows[:-1]), cluster))
     return Params(
         rows=jnp.asarray(rows, jnp.int32),
         acc_max=jnp.asarray(accuracy, jnp.float32),
         submit_s=jnp.asarray(submitted, jnp.int32),
         offset=jnp.asarray(np.cumsum(counts) - counts, jnp.int32),
         num_jobs=jnp.asarray(counts, jnp.int32),
-        traffic_mb=jnp.asarray(traffic, jnp.float32),
+        traffic_mb=jnp.asarray(sent, jnp.float32),
         places=jnp.arange(int(counts.max()), dtype=jnp.int32),
         running=jnp.arange(at_once, dtype=jnp.int32),
         reward_weights=jnp.asarray([values[name] for name in REWARD_WEIGHTS], jnp.float32),
@@ -311,7 +259,9 @@ def _checked_scalars(scalars: dict[str, float]) -> dict[str, float]:
     return known | scalars
 
 
-def _packed(table: JobTable, cluster: Cluster, comm_rounds: int, slot_offers: int) -> np.ndarray:
+def _packed(
+    table: JobTable, cluster: Cluster, comm_rounds: int, prediction_error: int, slot_offers: int
+) -> np.ndarray:
     """The table's rows, int64 ``[n, F]``, if the cluster can run each of them."""
     validate(table, schema=TASK_JOBS, from_zero=False)
     problem = graph.problem_with(table)
@@ -321,6 +271,7 @@ def _packed(table: JobTable, cluster: Cluster, comm_rounds: int, slot_offers: in
     work, size = (_all_partitions(table, name) for name in ("work", "size"))
     scalars = dict(
         **_times_of(table["submit_time"]),
+        **predicted_stops(table, prediction_error),
         deadline_min=table["deadline"] // SLOT_S,
         worker_mb=comm_rounds * table["vol_worker"],
         server_mb=comm_rounds * table["vol_ps"],
@@ -332,8 +283,8 @@ def _packed(table: JobTable, cluster: Cluster, comm_rounds: int, slot_offers: in
     columns = [scalars[name] if name in scalars else table[name] for name in SCALARS]
     tail = graph.tails(table["work"], partitions, width)
     rows = np.concatenate([np.stack(columns, axis=-1), work, size, tail], axis=-1)
-    _check_fit(table, unpack(rows), cluster)
-    _check_volumes(table, unpack(rows), slot_offers)
+    check_fit(table, unpack(rows), cluster)
+    check_volumes(table, unpack(rows), slot_offers)
     return rows
 
 
@@ -341,67 +292,3 @@ def _all_partitions(table: JobTable, name: str) -> np.ndarray:
     """A list column as ``[n, P]``; tasks of SVM all belong to the first partition."""
     padded = to_length(table[name], MAX_PARTITIONS)
     return np.where((table["model"] == graph.SVM)[:, None], padded[:, :1], padded)
-
-
-def _check_fit(table: JobTable, jobs: Job, cluster: Cluster) -> None:
-    limit = cluster.overload
-    needs = {
-        "gpu_demand": (jobs.gpu_demand, MOST_WAVE * jobs.gpu_demand // FULL, "pm of a GPU"),
-        "cpus": (jobs.cpus, MOST_WAVE * jobs.cpus // cluster.cpus, f"of {cluster.cpus} CPUs"),
-        "mem": (jobs.mem, FULL * jobs.mem // cluster.mem, f"of {cluster.mem} GB"),
-    }
-    for name, (amount, share, unit) in needs.items():
-        bad = np.flatnonzero((share > limit) | ((name == "gpu_demand") & (amount <= 0)))
-        if bad.size:
-            raise JaxschedError(
-                f"table '{table.name}', job {bad[0]}: {name} is {amount[bad[0]]} ({unit}); "
-                f"accepted: above 0, and never more than {limit} pm of an idle server"
-                if name == "gpu_demand"
-                else f"table '{table.name}', job {bad[0]}: {name} is {amount[bad[0]]} {unit}; "
-                f"accepted: never more than {limit} pm of an idle server"
-            )
-
-
-def _check_volumes(table: JobTable, jobs: Job, slot_offers: int) -> None:
-    """What a task sends in thousandths, and what a slot sends, fit in int32 (section 2)."""
-    sent = graph.MAX_WIDTH * jobs.worker_mb + 2 * jobs.server_mb
-    limits = {
-        "1000 x MB sent for a task": FULL * sent,
-        f"MB sent by {slot_offers} tasks in a slot": slot_offers * sent,
-    }
-    for name, value in limits.items():
-        bad = np.flatnonzero(value >= graph.INT32_LIMIT // 2)
-        if bad.size:
-            raise JaxschedError(
-                f"table '{table.name}', job {bad[0]}: {name} is {value[bad[0]]}; accepted: below "
-                "2**30"
-            )
-
-
-def _traffic(jobs: Job) -> float:
-    """B_max: what all iterations of all jobs would send if nothing were local, MB."""
-    layers = jobs.partitions // jobs.width
-    replicas = jobs.num_gpus // jobs.partitions
-    inner = (layers - 1) * jobs.width * jobs.width * jobs.worker_mb
-    ends = 2 * jobs.width * jobs.server_mb
-    return float(max(1, int(np.sum(jobs.iterations * replicas * (inner + ends)))))
-
-
-def _most_running(jobs: Job, cluster: Cluster) -> int:
-    """Tasks that fit the cluster at once, however small those of the table are."""
-    total = 0
-    gpu, cpus, mem = (int(column.min()) for column in (jobs.gpu_demand, jobs.cpus, jobs.mem))
-    measured = gpu * LEAST_WAVE // FULL
-    for gpus in cluster.gpus:
-        most = MAX_TASKS * len(jobs.mem)
-        if measured:
-            each = max(cluster.overload // measured, FULL // gpu)
-            most = min(most, gpus * each)
-        if cpus:
-            fit = (cluster.cpus * (cluster.overload + 1) - 1) // (cpus * LEAST_WAVE)
-            most = min(most, max(fit, cluster.cpus // cpus))
-        if mem:
-            fit = (cluster.mem * (cluster.overload + 1) - 1) // FULL
-            most = min(most, max(fit, cluster.mem) // mem)
-        total += most
-    return total
