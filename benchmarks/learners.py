@@ -11,17 +11,14 @@ differ in what they need, so this says which work out of the box, not which is b
 
 import argparse
 import json
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks.scripts import exit_status
+from benchmarks.trained import Outcome, outcome_of
 from jaxsched.errors import JaxschedError
-from jaxsched.results.statistics import ratio_interval
 
 STEPS = 512_000
 SEEDS = 3
@@ -34,7 +31,8 @@ class Arena:
 
     Attributes:
       trace: what is drawn.
-      num_traces: of training, validation and test, each.
+      num_traces: of training, validation and test, each (a policy that starts nothing plays on
+        and on, which takes minutes on DL2).
       num_jobs: of each.
       options: settings of the environment.
       rule: the best rule known, whom learners are compared with.
@@ -49,7 +47,7 @@ class Arena:
 
 ARENAS = {
     "sched2": Arena("sched2-mixed", 100, 200, (), "strict_sif"),
-    "dl2": Arena("dl2-testbed", 100, 30, ("env.num_servers=13", "env.window=10"), "probe"),
+    "dl2": Arena("dl2-testbed", 20, 30, ("env.num_servers=13", "env.window=10"), "probe"),
     "chic": Arena("chic-mixed", 100, 30, (), "search"),
     "mlfs": Arena("mlfs-small-x3", 10, 100, (), "mlf_h"),
 }
@@ -73,10 +71,8 @@ def main() -> None:
         if system not in ARENAS:
             raise JaxschedError(f"--systems: {system!r}; accepted: {', '.join(ARENAS)}")
         for preset in presets_of(system):
-            path = options.out / f"{system}-{preset}"
-            if not (path / "comparison.json").is_file():
-                train(command_of(system, preset, options.steps, options.seeds, path))
-            row = row_of(system, preset, path)
+            arguments = arguments_of(system, preset, options.steps, options.seeds)
+            row = row_of(system, preset, outcome_of(options.out / f"{system}-{preset}", arguments))
             rows.append(row)
             print(text_of(row), flush=True)
     if options.json is not None:
@@ -91,8 +87,8 @@ def presets_of(system: str) -> list[str]:
     return list(registry.get(system).plain_presets)
 
 
-def command_of(system: str, preset: str, steps: int, seeds: int, path: Path) -> list[str]:
-    """The training as one would type it."""
+def arguments_of(system: str, preset: str, steps: int, seeds: int) -> list[str]:
+    """What follows ``jaxsched train``."""
     from jaxsched.systems import registry
 
     arena, recipe = ARENAS[system], registry.get(system).preset(preset)
@@ -104,51 +100,32 @@ def command_of(system: str, preset: str, steps: int, seeds: int, path: Path) -> 
         f"checkpoint_every={updates}",
     ]
     return [
-        *("train", system, "--preset", preset, "--num-seeds", str(seeds), "--out", str(path)),
+        *(system, "--preset", preset, "--num-seeds", str(seeds)),
         *("--trace", arena.trace, "--test-trace", arena.trace, "--trace-seed", str(TRACE_SEED)),
         *("--num-traces", str(arena.num_traces), "--num-jobs", str(arena.num_jobs)),
         *(word for setting in settings for word in ("--set", setting)),
-        "--overwrite",
     ]
 
 
-def train(arguments: list[str]) -> None:
-    """Run ``jaxsched`` in a process of its own.
-
-    Raises:
-      JaxschedError: it failed.
-    """
-    print("jaxsched", *arguments, file=sys.stderr, flush=True)
-    status = subprocess.run([sys.executable, "-m", "jaxsched", *arguments], check=False).returncode
-    if status:
-        raise JaxschedError(f"jaxsched {' '.join(arguments[:4])} ended with status {status}")
-
-
-def row_of(system: str, preset: str, path: Path) -> dict[str, Any]:
+def row_of(system: str, preset: str, outcome: Outcome) -> dict[str, Any]:
     """The learned policy against the best rule, on the test episodes."""
-    result = json.loads((path / "comparison.json").read_text(encoding="utf-8"))
-    rule, metric = ARENAS[system].rule, result["primary"]
-    values = {
-        entry["kind"] if entry["kind"] == "learned" else entry["name"]: np.atleast_2d(
-            np.asarray(entry["metrics"][metric], np.float64)
-        )
-        for entry in result["policies"]
-    }
-    ratio = ratio_interval(values["learned"], values[rule])
+    rule = ARENAS[system].rule
+    ratio = outcome.relative_to(outcome.rules[rule])
+    by_seed = outcome.learned.mean(axis=1) / outcome.rules[rule].mean()
     return {
         "system": system,
         "learner": preset.removeprefix("plain-"),
-        "metric": metric,
+        "metric": outcome.metric,
         "rule": rule,
-        "learned": float(values["learned"].mean()),
-        "of_rule": float(values[rule].mean()),
+        "learned": float(outcome.learned.mean()),
+        "of_rule": float(outcome.rules[rule].mean()),
         "ratio": [ratio.estimate, ratio.low, ratio.high],
-        "by_seed": (values["learned"].mean(axis=1) / values[rule].mean()).tolist(),
-        "better": result["metrics"][metric]["better"],
-        "training_time": result["facts"]["training time"],
-        "environment_steps": result["facts"]["environment steps"],
-        "device": result["facts"]["device"],
-        "versions": result["facts"]["versions"],
+        "by_seed": by_seed.tolist(),
+        "better": outcome.better,
+        "training_time": outcome.facts["training time"],
+        "environment_steps": outcome.facts["environment steps"],
+        "device": outcome.facts["device"],
+        "versions": outcome.facts["versions"],
     }
 
 

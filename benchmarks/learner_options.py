@@ -1,0 +1,160 @@
+r"""What each option of the learners is worth: one change of a recipe at a time.
+
+    python -m benchmarks.learner_options [--studies sched2-ppo,sched2-search] [--seeds 2]
+        [--out runs/options] [--json FILE]
+
+Trains a short recipe and its variants by ``jaxsched train``, on the same fresh draws, and tests all
+on others. What is trained already is kept. Prints, per variant, the primary metric and its ratio to
+the recipe's own, paired by test episode. A ratio says what an option does in that place at that
+budget, and no more.
+"""
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.scripts import exit_status
+from benchmarks.trained import Outcome, outcome_of
+from jaxsched.errors import JaxschedError
+
+SEEDS = 2
+BASE = "recipe"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A recipe and what is changed of it.
+
+    Attributes:
+      arguments: of ``jaxsched train``, the recipe's.
+      variants: name -> settings that replace some of the recipe's.
+    """
+
+    arguments: tuple[str, ...]
+    variants: dict[str, tuple[str, ...]]
+
+
+def _drawn(trace: str, num_traces: int, num_jobs: int) -> tuple[str, ...]:
+    sizes = ("--num-traces", str(num_traces), "--num-jobs", str(num_jobs))
+    return ("--trace", trace, "--test-trace", trace, "--trace-seed", "43", *sizes)
+
+
+def _settings(*words: str) -> tuple[str, ...]:
+    return tuple(part for word in words for part in ("--set", word))
+
+
+STUDIES = {
+    "sched2-ppo": Study(
+        (
+            *("sched2", "--preset", "plain-ppo", *_drawn("sched2-mixed", 100, 200)),
+            *_settings("loop.num_updates=32", "evaluate_every=8", "checkpoint_every=32"),
+        ),
+        {
+            "all steps count": ("learner.only_choices=false",),
+            "targets as they are": ("learner.normalise_targets=false",),
+            "average reward": ("learner.average_reward=true", "learner.horizon_s=null"),
+            "horizon 300 s": ("learner.horizon_s=300",),
+            "horizon 300 s to 30,000 s": (
+                "learner.horizon_s=300",
+                "learner.final_horizon_s=30000",
+            ),
+        },
+    ),
+    "sched2-search": Study(
+        (
+            *("sched2", "--preset", "search", *_drawn("sched2-mixed", 100, 1000)),
+            *_settings("loop.num_updates=16", "evaluate_every=8", "checkpoint_every=16"),
+        ),
+        {
+            "no averaging": ("search.learner.averaging=0",),
+            "the best quarter in place of a gradient": ("search.learner.follow=elites",),
+            "absolute fitness": ("search.learner.relative=0",),
+        },
+    ),
+    "mlfs-imitation": Study(
+        (
+            *("mlfs", "--preset", "quick", *_drawn("mlfs-small-x3", 10, 200)),
+            *_settings("reinforcement=false", "imitation.loop.num_updates=100"),
+        ),
+        {"the student acts in half": ("imitation.learner.student_share=0.5",)},
+    ),
+}
+"""What is studied."""
+
+
+def main() -> None:
+    """Train what is missing, print the table, write it as JSON if asked."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--studies", default=",".join(STUDIES))
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--out", type=Path, default=Path("runs/options"))
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    if options.seeds < 1:
+        raise JaxschedError("--seeds must be at least 1")
+    rows: list[dict[str, Any]] = []
+    for name in options.studies.split(","):
+        if name not in STUDIES:
+            raise JaxschedError(f"--studies: {name!r}; accepted: {', '.join(STUDIES)}")
+        for row in study(name, options.seeds, options.out):
+            rows.append(row)
+            print(text_of(row), flush=True)
+    if options.json is not None:
+        document = {"seeds": options.seeds, "rows": rows}
+        options.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def study(name: str, seeds: int, out: Path) -> Any:
+    """Rows of a study, the recipe's own first."""
+    base: Outcome | None = None
+    for variant, settings in ({BASE: ()} | STUDIES[name].variants).items():
+        path = out / f"{name}-{variant.replace(' ', '-').replace(',', '')}"
+        arguments = arguments_of(name, settings, seeds)
+        found = outcome_of(path, arguments)
+        base = found if base is None else base
+        yield row_of(name, variant, settings, found, base)
+
+
+def arguments_of(name: str, settings: tuple[str, ...], seeds: int) -> list[str]:
+    """What follows ``jaxsched train``."""
+    return [*STUDIES[name].arguments, "--num-seeds", str(seeds), *_settings(*settings)]
+
+
+def row_of(
+    name: str, variant: str, settings: tuple[str, ...], found: Outcome, base: Outcome
+) -> dict[str, Any]:
+    """A variant against the recipe, on the test episodes."""
+    ratio = found.relative_to(base.learned)
+    return {
+        "study": name,
+        "variant": variant,
+        "settings": list(settings),
+        "metric": found.metric,
+        "better": found.better,
+        "learned": float(found.learned.mean()),
+        "by_seed": found.learned.mean(axis=1).tolist(),
+        "ratio": [ratio.estimate, ratio.low, ratio.high],
+        "training_time": found.facts["training time"],
+        "environment_steps": found.facts["environment steps"],
+        "device": found.facts["device"],
+        "versions": found.facts["versions"],
+    }
+
+
+def text_of(row: dict[str, Any]) -> str:
+    """A row as a line."""
+    estimate, low, high = row["ratio"]
+    return (
+        f"{row['study']:15} {row['variant']:40} {row['metric']:18} {row['learned']:12.4f} "
+        f"{estimate:6.3f} [{low:.3f}, {high:.3f}] ({row['better']} is better), "
+        f"{row['training_time']}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(exit_status(main))

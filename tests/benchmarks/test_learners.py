@@ -1,0 +1,76 @@
+"""The scripts that compare learners, and options of learners: their trainings are possible."""
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks import learner_options, learners, trained
+from jaxsched.errors import JaxschedError
+from jaxsched.runs.overrides import override
+from jaxsched.systems import registry
+
+
+def recipe_of(arguments):
+    settings = [arguments[i + 1] for i, word in enumerate(arguments) if word == "--set"]
+    return override(registry.get(arguments[0]).preset(arguments[2]), settings)
+
+
+@pytest.mark.parametrize("name", learner_options.STUDIES)
+def test_every_variant_is_a_recipe_of_its_own(name):
+    study = learner_options.STUDIES[name]
+    variants = {"recipe": (), **study.variants}
+    recipes = [
+        recipe_of(learner_options.arguments_of(name, settings, 2)) for settings in variants.values()
+    ]
+    assert len({repr(recipe) for recipe in recipes}) == len(variants) > 1
+
+
+@pytest.mark.parametrize("system", learners.ARENAS)
+def test_budgets_are_equal(system):
+    names = learners.presets_of(system)
+    assert len(names) >= 3
+    for name in names:
+        loop = recipe_of(learners.arguments_of(system, name, 500_000, 1)).loop
+        steps = loop.num_updates * loop.steps_per_update
+        assert 500_000 <= steps < 500_000 + loop.steps_per_update
+
+
+def write_run(path, learned, rule):
+    path.mkdir()
+    entry = {"name": "ppo", "kind": "learned", "metrics": {"jct": learned}}
+    other = {"name": "probe", "kind": "reference", "metrics": {"jct": rule}}
+    facts = {
+        "training time": "1 min",
+        "environment steps": "5",
+        "device": "cpu",
+        "versions": "jax 0",
+    }
+    document = {
+        "primary": "jct",
+        "metrics": {"jct": {"better": "lower"}},
+        "policies": [other, entry],
+        "facts": facts,
+    }
+    (path / trained.COMPARISON).write_text(json.dumps(document), encoding="utf-8")
+
+
+def test_rows_are_ratios_by_episode(tmp_path):
+    write_run(tmp_path / "run", [[2.0, 4.0], [1.0, 5.0]], [2.0, 6.0])
+    write_run(tmp_path / "base", [[4.0, 8.0]], [2.0, 6.0])
+    found = trained.outcome_of(tmp_path / "run", [])  # is there: nothing is trained
+    row = learners.row_of("dl2", "plain-ppo", found)
+    assert row["learner"] == "ppo" and row["rule"] == "probe" and row["learned"] == 3.0
+    np.testing.assert_allclose(row["ratio"][0], 3.0 / 4.0)
+    np.testing.assert_allclose(row["by_seed"], [0.75, 0.75])
+    assert "0.750" in learners.text_of(row)
+    base = trained.read_outcome(tmp_path / "base")
+    row = learner_options.row_of("sched2-ppo", "average reward", (), found, base)
+    np.testing.assert_allclose(row["ratio"][0], 0.5)
+    assert "average reward" in learner_options.text_of(row)
+
+
+def test_a_failed_training_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(trained.subprocess, "run", lambda *a, **k: type("R", (), {"returncode": 2}))
+    with pytest.raises(JaxschedError, match="jaxsched train dl2 .* ended with status 2"):
+        trained.outcome_of(tmp_path / "none", ["dl2", "--preset", "x"])
