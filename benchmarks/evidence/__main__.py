@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 from benchmarks.evidence import pages, pictures
-from benchmarks.evidence.sources import plays
 from benchmarks.evidence.systems import SYSTEMS
 from benchmarks.scripts import exit_status
 from jaxsched.errors import JaxschedError
@@ -42,7 +41,7 @@ def main() -> None:
             if contest.ranked_by:
                 pictures.by_congestion(options.out / pages.picture_name(evidence, number), contest)
         for number, cost in enumerate(evidence.cost, 1):
-            if plays(cost.file).curve:
+            if pages.has_curve(cost):
                 pictures.learning(options.out / pages.curve_name(evidence, number), cost.file)
 
 

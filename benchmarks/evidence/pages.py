@@ -40,7 +40,7 @@ def page(evidence: Evidence) -> str:
         parts += [
             f"![learning curve]({curve_name(evidence, number)})"
             for number, cost in enumerate(evidence.cost, 1)
-            if plays(cost.file).curve
+            if has_curve(cost)
         ]
     return "\n\n".join(parts) + "\n"
 
@@ -73,10 +73,11 @@ def summary(systems: Sequence[Evidence]) -> str:
         "change",
         "episodes",
     ]
-    return (
-        "\n\n".join(["# Results", NOTE, "Each system's page has the rest.", table(head, rows)])
-        + "\n"
-    )
+    parts = ["# Results", NOTE, "Each system's page has the rest.", table(head, rows)]
+    costs = [cost for evidence in systems for cost in evidence.cost]
+    if costs:
+        parts += ["## What training costs, beside what the papers say", _costs(costs)]
+    return "\n\n".join(parts) + "\n"
 
 
 def picture_name(evidence: Evidence, number: int) -> str:
@@ -87,6 +88,11 @@ def picture_name(evidence: Evidence, number: int) -> str:
 def curve_name(evidence: Evidence, number: int) -> str:
     """File of the learning curve of a main result."""
     return f"{evidence.system}_learning_{number}.png"
+
+
+def has_curve(cost: Cost) -> bool:
+    """Whether the file of a result tells how it was learnt."""
+    return not cost.part and bool(plays(cost.file).curve)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -211,16 +217,16 @@ def _claims(names: Sequence[str]) -> str:
 
 
 def _costs(costs: Sequence[Cost]) -> str:
-    rows: list[list[str]] = []
+    rows = []
     for cost in costs:
-        facts: dict[str, Any] = read(cost.file)["facts"]
-        rows.append(
-            [
-                f"`{cost.command}`",
-                facts["environment steps"],
-                facts["training time"],
-                facts["device"],
-                cost.paper,
-            ]
-        )
+        document = read(cost.file)
+        facts: dict[str, Any] = document["facts"]
+        if cost.part:
+            steps = "-"
+            time = f"{document['trained'][cost.part]['wall_s'] / 60:.1f} min, compiling included"
+            device = f"{facts['device']['kind']}, {facts['cpu_cores']} CPU cores"
+        else:
+            steps, time = facts["environment steps"], facts["training time"]
+            device = facts["device"]
+        rows.append([f"`{cost.command}`", steps, time, device, cost.paper])
     return table(["command", "environment steps", "time", "device", "the paper"], rows)
