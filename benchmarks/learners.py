@@ -32,7 +32,7 @@ class Arena:
     Attributes:
       trace: what is drawn.
       num_traces: of training, validation and test, each (a policy that starts nothing plays on
-        and on, which takes minutes on DL2).
+        and on, which takes minutes on DL2 and Chic).
       num_jobs: of each.
       options: settings of the environment.
       rule: the best rule known, whom learners are compared with.
@@ -48,7 +48,7 @@ class Arena:
 ARENAS = {
     "sched2": Arena("sched2-mixed", 100, 200, (), "strict_sif"),
     "dl2": Arena("dl2-testbed", 20, 30, ("env.num_servers=13", "env.window=10"), "probe"),
-    "chic": Arena("chic-mixed", 100, 30, (), "search"),
+    "chic": Arena("chic-mixed", 20, 30, (), "search"),
     "mlfs": Arena("mlfs-small-x3", 10, 100, (), "mlf_h"),
 }
 
