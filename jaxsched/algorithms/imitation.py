@@ -8,9 +8,9 @@ what the policy sees and what the teacher would do. One call of ``update`` is
         augment them
         one Adam step on the loss between the masked softmax and the teacher's choice
 
-With ``student_share`` above 0 the student acts at that share of the decisions, and the teacher
-labels the states it gets into (DAgger: Ross et al., A Reduction of Imitation Learning and
-Structured Prediction to No-Regret Online Learning, 2011).
+The student acts at ``student_share`` of the decisions, and the teacher labels the states it gets
+into (DAgger: Ross et al., A Reduction of Imitation Learning and Structured Prediction to No-Regret
+Online Learning, 2011).
 
 Axes: ``T`` time, ``B`` batch, ``N`` decisions, ``A`` actions.
 """
@@ -69,7 +69,7 @@ class ImitationConfig:
     loss: str = "cross_entropy"
     learning_rate: float = traced(5e-3)
     final_learning_rate: float | None = traced(None, absent="learning_rate")
-    student_share: float = traced(0.0)
+    student_share: float = traced(0.5)
 
     def __post_init__(self) -> None:
         """Check sizes and options."""

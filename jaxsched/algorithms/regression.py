@@ -8,8 +8,8 @@ what the agents see and what the teacher would do. One call of ``update`` is
         take batch_size sequences of the rollout, each as often as any other
         one Adam step on the weighted sum of the agents' losses
 
-With ``student_share`` above 0 the student acts in that share of the steps, and the teacher labels
-the states it gets into (Ross et al., 2011).
+The student acts in ``student_share`` of the steps, and the teacher labels the states it gets into
+(DAgger: Ross et al., 2011).
 
 Axes: ``T`` time, ``B`` batch of environments, ``U`` units of an agent, ``D`` numbers of a unit,
 ``S`` steps of a sequence, ``C`` sequences.
@@ -99,7 +99,7 @@ class RegressionConfig:
     max_gradient_norm: float | None = None
     learning_rate: float = traced(1e-3)
     final_learning_rate: float | None = traced(None, absent="learning_rate")
-    student_share: float = traced(0.0)
+    student_share: float = traced(0.5)
     ranking_scale: float = traced(1.0)
 
     def __post_init__(self) -> None:

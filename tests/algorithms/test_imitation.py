@@ -40,6 +40,7 @@ def learner_of(augment=None, **changes):
         "batch_size": 16,
         "learning_rate": 0.1,
         "final_learning_rate": 0.01,
+        "student_share": 0.0,
     }
     return imitation(NETWORK, ImitationConfig(**settings | changes), augment)
 

@@ -47,6 +47,7 @@ def learner_of(loss="squared", **changes):
         "batch_size": 16,
         "learning_rate": 0.1,
         "final_learning_rate": 0.01,
+        "student_share": 0.0,
     }
     return regression(AGENTS, RegressionConfig(**settings | changes))
 

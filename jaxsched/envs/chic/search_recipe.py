@@ -50,7 +50,6 @@ class SearchRecipe:
             UPDATES,
             gradient_steps=4,
             batch_size=1024,
-            student_share=0.5,
             learning_rate=1e-3,
             final_learning_rate=1e-4,
         )

@@ -11,12 +11,16 @@ near their end for more.
 """
 
 from dataclasses import replace
+from functools import partial
 
 from jaxsched.algorithms.imitation import ImitationConfig
 from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.dl2.recipe import LARGE, SIM, TESTBED, Recipe, Search, Supervised
 from jaxsched.systems.base import TraceSet
+
+RECORDED = partial(ImitationConfig, student_share=0.0)
+"""The teacher's schedules are recorded once: there is nobody to act."""
 
 TESTBED_TRACES = TraceSet("dl2-testbed", "dl2-testbed", "dl2-testbed", 100, 10, 10)
 LARGE_TRACES = TraceSet("dl2-large", "dl2-large", "dl2-large", 20, 4, 4)
@@ -28,7 +32,7 @@ PAPER = Recipe()
 # Many environments, on-policy updates, a reward for every inference; rows share their weights.
 QUICK = Recipe(
     supervised=Supervised(
-        teacher="optimus", learner=ImitationConfig(800), num_updates=800, evaluate_every=200
+        teacher="optimus", learner=RECORDED(800), num_updates=800, evaluate_every=200
     ),
     loop=LoopConfig(num_envs=128, rollout_length=128, num_updates=200),
     algorithm="ppo",
@@ -58,7 +62,7 @@ SEARCH = replace(
     supervised=Supervised(
         teacher="probe",
         num_tables=100,
-        learner=ImitationConfig(3000),
+        learner=RECORDED(3000),
         num_updates=3000,
         evaluate_every=1000,
     ),

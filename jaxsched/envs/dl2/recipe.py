@@ -65,7 +65,9 @@ class Supervised:
     teacher: Teacher = "drf"
     num_tables: int = 20
     learner: ImitationConfig = field(
-        default_factory=lambda: ImitationConfig(3000, learning_rate=2e-3, final_learning_rate=1e-4)
+        default_factory=lambda: ImitationConfig(
+            3000, student_share=0.0, learning_rate=2e-3, final_learning_rate=1e-4
+        )
     )
     num_updates: int = 3000
     shuffle: bool = True

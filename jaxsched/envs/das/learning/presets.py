@@ -42,6 +42,7 @@ QUICK = Recipe(
             final_learning_rate=1e-4,
             max_gradient_norm=1.0,
             ranking_scale=15.0,
+            student_share=0.0,
         ),
     ),
     loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=40),
@@ -97,6 +98,7 @@ def warm_start(policy: PolicyName, num_updates: int, ranking_scale: float = 1.0)
             batch_size=256,
             learning_rate=1e-3,
             ranking_scale=ranking_scale,
+            student_share=0.0,
         ),
     )
 

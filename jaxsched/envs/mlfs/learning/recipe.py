@@ -54,7 +54,12 @@ class Imitation:
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(64, 64, 300))
     learner: ImitationConfig = field(
         default_factory=lambda: ImitationConfig(
-            300, gradient_steps=4, batch_size=1024, learning_rate=1e-3, final_learning_rate=1e-4
+            300,
+            gradient_steps=4,
+            batch_size=1024,
+            student_share=0.0,
+            learning_rate=1e-3,
+            final_learning_rate=1e-4,
         )
     )
     evaluate_every: int = 100
