@@ -55,6 +55,7 @@ STUDIES = {
         {
             "all steps count": ("learner.only_choices=false",),
             "targets as they are": ("learner.normalise_targets=false",),
+            "the critic sees the state": ("critic=state",),
             "average reward": ("learner.average_reward=true", "learner.horizon_s=null"),
             "horizon 300 s": ("learner.horizon_s=300",),
             "horizon 300 s to 30,000 s": (

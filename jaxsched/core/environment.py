@@ -78,6 +78,20 @@ class Environment(ABC):
         """Whether the environment has a ``resample_future`` of its own."""
         return type(self).resample_future is not Environment.resample_future
 
+    def whole_state(self, state: PyTree, params: PyTree) -> Array:
+        """What a policy does not see of a state and its future, float32 ``[F]``, for critics.
+
+        Raises:
+          JaxschedError: the environment does not tell (``tells_whole_state`` says).
+        """
+        del state, params
+        raise JaxschedError(f"{self.name}: does not tell its whole state")
+
+    @property
+    def tells_whole_state(self) -> bool:
+        """Whether the environment has a ``whole_state`` of its own."""
+        return type(self).whole_state is not Environment.whole_state
+
     @abstractmethod
     def num_episodes(self, params: PyTree) -> int:
         """Number of different episodes in ``params`` (static: read off the shapes)."""

@@ -7,7 +7,7 @@ are compared by (``benchmarks/learners.py``).
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from jaxsched.algorithms.actor_critic import actor_critic
 from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
@@ -19,13 +19,16 @@ from jaxsched.algorithms.ppo_settings import PPOConfig
 from jaxsched.core.environment import Environment
 from jaxsched.core.learner import Learner
 from jaxsched.core.training import LoopConfig
+from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.networks.mlp import ValueMLP, sizes_of
 from jaxsched.systems.parts import Network, TrainingSetup, always
 from jaxsched.systems.search import searching
+from jaxsched.wrappers.whole_state import Reads, WholeState, everything, seen
 
 Config = DQNConfig | PPOConfig | ActorCriticConfig | EvolutionConfig | CrossEntropyConfig
 
+Critic = Literal["observation", "state"]
 STEPS = 2_048_000
 """Environment steps of each recipe, or the next whole number of updates above."""
 
@@ -41,6 +44,8 @@ class PlainRecipe:
         ``loop.num_updates``.
       network: a kind of the system's networks, or widths of hidden layers as ``mlp-64-64``.
       value_network: widths of the value's hidden layers, of learners that have one.
+      critic: what that value sees while learning: the ``observation``, or the ``state`` too
+        (:mod:`jaxsched.wrappers.whole_state`).
       evaluate_every: updates between greedy evaluations on the validation traces.
       checkpoint_every: updates between checkpoints of the whole run.
     """
@@ -50,8 +55,22 @@ class PlainRecipe:
     learner: Config
     network: str = "mlp-64-64"
     value_network: str = "mlp-64-64"
+    critic: Critic = "observation"
     evaluate_every: int = 250
     checkpoint_every: int = 1000
+
+    def __post_init__(self) -> None:
+        """Check that the learner has a critic where the recipe asks for another one."""
+        if self.critic not in get_args(Critic):
+            raise JaxschedError(
+                f"PlainRecipe.critic is {self.critic!r}; it must be one of "
+                f"{', '.join(get_args(Critic))}"
+            )
+        if self.critic == "state" and not isinstance(self.learner, PPOConfig | ActorCriticConfig):
+            raise JaxschedError(
+                "PlainRecipe.critic is 'state'; it must be 'observation' for a learner without "
+                "a value network"
+            )
 
 
 class Maker(NamedTuple):
@@ -66,16 +85,26 @@ class Maker(NamedTuple):
     make: Callable[[Any, PlainRecipe, Any], Learner]
 
 
-def _value(recipe: PlainRecipe) -> ValueMLP:
-    return ValueMLP(sizes_of(recipe.value_network))
+def _value(recipe: PlainRecipe) -> Any:
+    network = ValueMLP(sizes_of(recipe.value_network))
+    return network if recipe.critic == "observation" else Reads(network, everything)
+
+
+def _policy(network: Any, recipe: PlainRecipe) -> Any:
+    return network if recipe.critic == "observation" else Reads(network, seen)
 
 
 MAKERS: dict[type, Maker] = {
     DQNConfig: Maker("dqn", lambda network, recipe, config: dqn(network, config)),
-    PPOConfig: Maker("ppo", lambda network, recipe, config: ppo(network, _value(recipe), config)),
+    PPOConfig: Maker(
+        "ppo",
+        lambda network, recipe, config: ppo(_policy(network, recipe), _value(recipe), config),
+    ),
     ActorCriticConfig: Maker(
         "actor_critic",
-        lambda network, recipe, config: actor_critic(network, _value(recipe), config),
+        lambda network, recipe, config: actor_critic(
+            _policy(network, recipe), _value(recipe), config
+        ),
     ),
     EvolutionConfig: Maker("search", lambda network, recipe, config: search_of(network, config)),
     CrossEntropyConfig: Maker(
@@ -196,7 +225,7 @@ def plain_stage(system: Any, recipe: PlainRecipe, tables: Sequence[JobTable]) ->
     network: Network = system.network(recipe.env, recipe.network)
     learner = maker.make(network, recipe, config)
     learns: dict[str, Any] = {
-        "env": recipe.env,
+        "env": recipe.env if recipe.critic == "observation" else WholeState(recipe.env),
         "learner": learner,
         "loop": recipe.loop,
         "gradient_steps": getattr(config, "gradient_steps", 0),

@@ -31,6 +31,15 @@ class Wrapper(Environment):
         inner, params = self.env.resample_future(key, state.inner, params)
         return state._replace(inner=inner), params
 
+    @property
+    def tells_whole_state(self) -> bool:
+        """As the inner environment."""
+        return self.env.tells_whole_state
+
+    def whole_state(self, state: Any, params: PyTree) -> Array:
+        """As the inner environment."""
+        return self.env.whole_state(state.inner, params)
+
     def num_episodes(self, params: PyTree) -> int:
         """As the inner environment."""
         return self.env.num_episodes(params)

@@ -14,6 +14,7 @@ from jaxsched.envs.chic import dynamics
 from jaxsched.envs.chic.dynamics import Cluster, Row, State, can_train, exists
 from jaxsched.envs.chic.observation import largest_entry, observation_names, observe
 from jaxsched.envs.chic.tables import WORKERS, Params, build_params, redrawn
+from jaxsched.envs.chic.whole_state import whole_state
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
@@ -216,6 +217,10 @@ class Chic(Environment):
             return observation, self.legal(state, params)
         chooses = ~self.terminal(state, params)
         return observation, jnp.stack([chooses] * self.void + [jnp.ones_like(chooses)])
+
+    def whole_state(self, state: State, params: Params) -> Array:
+        """For critics in training, float32 ``[17]`` (``whole_state.py``)."""
+        return whole_state(state, params)
 
     def reset(
         self, key: PRNGKey, params: Params, episode: Array | None = None

@@ -16,6 +16,7 @@ from jaxsched.envs.dl2.parameters import SLOT_SECONDS, Params, SpeedMode, build_
 from jaxsched.envs.dl2.reward import RewardKind, backlog
 from jaxsched.envs.dl2.start_bundles import first_with_bundles, open_with_bundles
 from jaxsched.envs.dl2.tables import NEVER, NUM_MODELS, redrawn, whole
+from jaxsched.envs.dl2.whole_state import whole_state
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, PyTree, TimeStep
@@ -202,6 +203,10 @@ class DL2(Environment):
         """Worker, PS, bundle of row 0, of row 1, ..., then void."""
         del params
         return DiscreteSpec(KINDS * self.window + 1)
+
+    def whole_state(self, state: ClusterState, params: Params) -> Array:
+        """For critics in training, float32 ``[7]`` (``whole_state.py``)."""
+        return whole_state(state, params)
 
     def observe(self, state: ClusterState, params: Params) -> tuple[Array, Array]:
         """Observation and mask of a state."""

@@ -13,6 +13,7 @@ from jaxsched.envs.sched2.dynamics import ClusterState, Start
 from jaxsched.envs.sched2.outlook import outlook, outlook_names
 from jaxsched.envs.sched2.slowdown import SLOWDOWN_TENTHS
 from jaxsched.envs.sched2.tables import NEVER, JobTables, build_tables, redrawn
+from jaxsched.envs.sched2.whole_state import whole_state
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.ops.bounds import known_largest
@@ -252,6 +253,10 @@ class Sched2(Environment):
         jobs = redrawn(key, params.jobs, state.episode, state.arrived, state.time)
         alone = params._replace(jobs=jobs, draw=jnp.array([0, 1], jnp.int32))
         return state._replace(episode=jnp.int32(0)), alone
+
+    def whole_state(self, state: ClusterState, params: Params) -> Array:
+        """For critics in training, float32 ``[28]`` (``whole_state.py``)."""
+        return whole_state(state, params.jobs, params.time_scale)
 
     def _metrics(
         self,
