@@ -14,6 +14,7 @@ FLOORS = (
     ("systems",),
     ("envs",),
     ("runs", "results", "export", "report", "bench"),
+    ("serve",),
     ("cli",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -11,6 +11,7 @@ from jaxsched.cli.export import export
 from jaxsched.cli.headroom import headroom
 from jaxsched.cli.listing import list_all
 from jaxsched.cli.replay import replay
+from jaxsched.cli.serve import serve
 from jaxsched.cli.simulate import simulate
 from jaxsched.cli.traces.catalogue import fetch, list_traces
 from jaxsched.cli.traces.conversion import convert, generate, import_file
@@ -25,6 +26,7 @@ COMMANDS: dict[str, Command] = {
     "headroom": headroom,
     "export": export,
     "list": list_all,
+    "serve": serve,
     "simulate": simulate,
     "train": train,
 }

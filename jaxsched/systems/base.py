@@ -26,6 +26,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.metrics import METRICS, STANDARD, Metric, of_log
 from jaxsched.networks.mlp import MLP, sizes_of
+from jaxsched.systems.cluster_reader import ClusterReader
 from jaxsched.systems.environments import E, HasEnvironment
 from jaxsched.systems.figures import Figures
 from jaxsched.systems.parts import (
@@ -250,6 +251,14 @@ class System(HasEnvironment[E], ABC, Generic[E, P, R]):
     def action_names(self, env: E) -> Sequence[str]:
         """A name for each action; here by its number."""
         return [f"action{index}" for index in range(self._num_actions(env))]
+
+    def cluster_reader(self) -> ClusterReader[E]:
+        """How front ends describe the cluster to policies that serve them.
+
+        Raises:
+          JaxschedError: the system has no such description.
+        """
+        raise JaxschedError(f"{self.name}: has no description of a cluster for front ends")
 
     def facts(self, env: E, options: Mapping[str, Any]) -> dict[str, str]:
         """The cluster and the heuristics' options in words, shown with results."""

@@ -12,6 +12,7 @@ from jaxsched.core.evaluation import Recorder
 from jaxsched.elastic.mapping import chic_jobs
 from jaxsched.envs.chic import cases
 from jaxsched.envs.chic import records as rec
+from jaxsched.envs.chic.cluster_reader import ChicReader
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.features import features_of
 from jaxsched.envs.chic.heuristics import baseline
@@ -161,6 +162,10 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
     def features(self, env: Chic) -> Mapping[str, Any]:
         """What the observation's entries mean."""
         return features_of(env)
+
+    def cluster_reader(self) -> ChicReader:
+        """How front ends describe the cluster."""
+        return ChicReader()
 
     def action_names(self, env: Chic) -> Sequence[str]:
         """Units of each row, then void."""

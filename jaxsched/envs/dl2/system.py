@@ -15,6 +15,7 @@ from jaxsched.core.training import LoopConfig
 from jaxsched.elastic.mapping import dl2_jobs
 from jaxsched.envs.dl2 import cases
 from jaxsched.envs.dl2 import records as rec
+from jaxsched.envs.dl2.cluster_reader import DL2Reader
 from jaxsched.envs.dl2.environment import DL2
 from jaxsched.envs.dl2.features import features_of
 from jaxsched.envs.dl2.heuristics import baseline
@@ -179,6 +180,10 @@ class DL2System(System[DL2, Params, Recipe]):
     def features(self, env: DL2) -> Mapping[str, Any]:
         """What the observation's entries mean."""
         return features_of(env)
+
+    def cluster_reader(self) -> DL2Reader:
+        """How front ends describe the cluster."""
+        return DL2Reader()
 
     def action_names(self, env: DL2) -> Sequence[str]:
         """Worker, PS and bundle of each row, then void."""

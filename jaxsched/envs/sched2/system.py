@@ -10,6 +10,7 @@ import numpy as np
 from jaxsched.core.evaluation import Recorder
 from jaxsched.envs.sched2 import cases
 from jaxsched.envs.sched2 import records as rec
+from jaxsched.envs.sched2.cluster_reader import Sched2Reader
 from jaxsched.envs.sched2.environment import Params, Sched2
 from jaxsched.envs.sched2.features import features_of
 from jaxsched.envs.sched2.figures import FIGURES
@@ -177,6 +178,10 @@ class Sched2System(System[Sched2, Params, Recipe]):
     def features(self, env: Sched2) -> Mapping[str, Any]:
         """What the observation's entries mean."""
         return features_of(env)
+
+    def cluster_reader(self) -> Sched2Reader:
+        """How front ends describe the cluster."""
+        return Sched2Reader()
 
     def action_names(self, env: Sched2) -> Sequence[str]:
         """Positions, then void."""

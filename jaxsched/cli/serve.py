@@ -1,0 +1,74 @@
+"""``jaxsched serve``."""
+
+import ipaddress
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jaxsched.cli.output import console
+from jaxsched.errors import JaxschedError
+
+TOKEN = "JAXSCHED_TOKEN"
+HINT = "needs the extra 'serve': pip install 'jaxsched[serve]'"
+
+
+def serve(
+    policy: Annotated[
+        list[str],
+        typer.Argument(
+            help="[NAME=]FOLDER of a run or hand-over, or [NAME=]SYSTEM/POLICY: a rule, or "
+            "pretrained. Repeat for several."
+        ),
+    ],
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 8750,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help=f"File with the token that requests must bear; else ${TOKEN}."),
+    ] = None,
+    most_bytes: Annotated[
+        int, typer.Option(min=1024, max=2**30, help="Longest body of a request.")
+    ] = 4 * 2**20,
+) -> None:
+    """Decide for clusters that programs describe in JSON over HTTP."""
+    try:
+        from jaxsched.serve.run import run
+    except ModuleNotFoundError as error:
+        raise JaxschedError(f"serve {HINT} ({error.name} is missing)") from None
+    token = read_token(token_file)
+    if not is_loopback(host) and not token:
+        raise JaxschedError(
+            f"--host {host} can be reached from elsewhere; accepted there: a token, by "
+            f"--token-file FILE or ${TOKEN}"
+        )
+    run(policy, host, port, token, most_bytes, console().print)
+
+
+def read_token(path: Path | None) -> str:
+    """The token of a file or of the environment; empty if there is none.
+
+    Raises:
+      JaxschedError: the file cannot be read, or the token is empty or not of visible ASCII.
+    """
+    if path is None:
+        token = os.environ.get(TOKEN, "")
+        if not token:
+            return ""
+    else:
+        try:
+            token = path.read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise JaxschedError(f"--token-file {path}: cannot be read: {error}") from None
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise JaxschedError("the token is empty or not of visible ASCII characters")
+    return token
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,143 @@
+"""Chic's cluster as a front end describes it: the workloads, oldest first, and what they have left.
+
+A decision is the allocation of the coming training phase. Neither times nor what workloads held
+before matter: allocations begin anew in each phase.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from jaxsched.elastic.jobs import CHIC_JOBS
+from jaxsched.elastic.models import NAMES
+from jaxsched.envs.chic import dynamics
+from jaxsched.envs.chic.dynamics import State
+from jaxsched.envs.chic.environment import Chic
+from jaxsched.envs.chic.tables import NUM_MODELS, Params, build_tables
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import from_records
+from jaxsched.systems.cluster_reader import Cluster, ClusterReader, field, jobs_of, name_of
+from jaxsched.types import Array, TimeStep
+
+MODELS = NAMES[:NUM_MODELS]
+
+
+class Decision(NamedTuple):
+    """Units of each row of the window, int32 ``[I]``."""
+
+    workers: Array
+    servers: Array
+
+
+class ChicReader(ClusterReader[Chic]):
+    """Workers and parameter servers of the workloads in the window."""
+
+    schema = {
+        "type": "object",
+        "required": ["workloads"],
+        "properties": {
+            "workloads": {
+                "type": "array",
+                "minItems": 1,
+                "description": "submitted and not finished, oldest first; those beyond the window "
+                "wait",
+                "items": {
+                    "type": "object",
+                    "required": ["model", "iterations_left"],
+                    "properties": {
+                        "id": {"description": "any; the place in the list if absent"},
+                        "model": {"enum": list(MODELS)},
+                        "iterations_left": {"type": "integer", "minimum": 1},
+                    },
+                },
+            }
+        },
+    }
+    answer_schema = {
+        "type": "object",
+        "properties": {
+            "allocation": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "workload": {"description": "id"},
+                        "workers": {"type": "integer"},
+                        "parameter_servers": {"type": "integer"},
+                    },
+                },
+            },
+            "waiting": {"type": "array", "description": "ids of the workloads beyond the window"},
+        },
+    }
+    example = {
+        "workloads": [
+            {"id": "a", "model": MODELS[0], "iterations_left": 220},
+            {"id": "b", "model": MODELS[1], "iterations_left": 90},
+        ]
+    }
+
+    def num_jobs(self, cluster: Cluster) -> int:
+        """All workloads."""
+        return len(field(cluster, "workloads", list, "a list of workloads"))
+
+    def read(self, env: Chic, clusters: Sequence[Cluster], length: int) -> tuple[Params, Array]:
+        """See the base class."""
+        tables = [from_records(_records(c), schema=CHIC_JOBS, name="workloads") for c in clusters]
+        params = _speeds(env)._replace(jobs=build_tables(tables, env.capacity, length))
+        return params, jnp.arange(len(clusters), dtype=jnp.int32)
+
+    def state(self, env: Chic, params: Params, told: Array) -> State:
+        """At the first submission, which is that of all."""
+        return dynamics.new_state(params.jobs, told, env.window)
+
+    def nothing(self, env: Chic, params: Params) -> Decision:
+        """No units."""
+        del params
+        return Decision(*[jnp.zeros(env.window, jnp.int32)] * 2)
+
+    def decided(self, so_far: Decision, state: State, timestep: TimeStep) -> tuple[Decision, Array]:
+        """Until the workloads train."""
+        del so_far
+        held = Decision(
+            jnp.stack([row.workers for row in state.rows]),
+            jnp.stack([row.servers for row in state.rows]),
+        )
+        return held, ~timestep.metrics.decides
+
+    def answer(self, env: Chic, cluster: Cluster, decision: Decision) -> dict[str, Any]:
+        """Units of the workloads in the window."""
+        names = [name_of(job, place) for place, job in enumerate(cluster["workloads"])]
+        return {
+            "allocation": [
+                {"workload": name, "workers": int(workers), "parameter_servers": int(servers)}
+                for name, workers, servers in zip(names, *decision, strict=False)
+            ],
+            "waiting": names[env.window :],
+        }
+
+
+@cache
+def _speeds(env: Chic) -> Params:
+    """Parameters of a cluster, whose tables of speeds take longer to make than a decision."""
+    job = {"submit_time": 0, "model": 0, "iterations": 1}
+    return env.params([from_records([job], schema=CHIC_JOBS, name="workloads")])
+
+
+def _records(cluster: Cluster) -> list[dict[str, Any]]:
+    jobs = jobs_of(cluster, "workloads", MODELS)
+    if not jobs:
+        raise JaxschedError("workloads is empty; accepted: one or more")
+    for index, job in enumerate(jobs):
+        left = job.get("iterations_left")
+        if isinstance(left, bool) or not isinstance(left, int) or not 1 <= left < 2**23:
+            raise JaxschedError(
+                f"workloads[{index}].iterations_left is {left!r}; accepted: a whole number from 1 "
+                f"to {2**23 - 1}"
+            )
+    return [
+        {"submit_time": 0, "model": job.get("model"), "iterations": job["iterations_left"]}
+        for job in jobs
+    ]

@@ -1,0 +1,220 @@
+"""DL2's cluster as a front end describes it: the jobs of a slot and how far they are.
+
+A decision is the allocation of a whole slot: the policy infers task after task until nothing more
+is placed. Only differences of times matter.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.elastic.jobs import DL2_JOBS
+from jaxsched.elastic.models import NAMES
+from jaxsched.envs.dl2 import dynamics
+from jaxsched.envs.dl2.environment import DL2
+from jaxsched.envs.dl2.parameters import Params
+from jaxsched.envs.dl2.tables import build_tables
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import from_records
+from jaxsched.ops import bit_sets
+from jaxsched.systems.cluster_reader import (
+    Cluster,
+    ClusterReader,
+    field,
+    jobs_of,
+    name_of,
+    order_of,
+    shown,
+    whole,
+)
+from jaxsched.types import Array, TimeStep
+
+MOST_SLOT = 2**20
+EXAMPLE_JOB = {"submit_time": 0, "model": 0, "epochs": 1.0}
+
+
+class Decision(NamedTuple):
+    """Tasks given so far, int32 ``[N, S]``: how many of each job on each server."""
+
+    workers: Array
+    servers: Array
+
+
+class Told(NamedTuple):
+    """What a cluster tells beside its jobs."""
+
+    slot: Array
+    progress: Array  # epochs trained, [N]
+    num_jobs: Array
+    episode: Array
+
+
+class DL2Reader(ClusterReader[DL2]):
+    """Workers and parameter servers of every job in the coming slot, and where they go."""
+
+    schema = {
+        "type": "object",
+        "required": ["slot", "jobs"],
+        "properties": {
+            "slot": {"type": "integer", "minimum": 0, "description": "number of the coming slot"},
+            "jobs": {
+                "type": "array",
+                "description": "jobs submitted before the slot and not finished",
+                "items": {
+                    "type": "object",
+                    "required": ["submit_time", "model", "epochs"],
+                    "properties": {
+                        "id": {"description": "any; the place in the list if absent"},
+                        "submit_time": {"type": "number", "minimum": 0, "description": "s"},
+                        "model": {"enum": list(NAMES)},
+                        "epochs": {"type": "number", "description": "expected in all"},
+                        "progress": {
+                            "type": "number",
+                            "minimum": 0,
+                            "default": 0,
+                            "description": "epochs trained",
+                        },
+                    },
+                },
+            },
+        },
+    }
+    answer_schema = {
+        "type": "object",
+        "properties": {
+            "allocation": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "job": {"description": "id"},
+                        "workers": {"type": "integer"},
+                        "parameter_servers": {"type": "integer"},
+                        "workers_on": {"type": "object", "description": "server -> workers"},
+                        "parameter_servers_on": {"type": "object"},
+                    },
+                },
+            }
+        },
+    }
+    example = {
+        "slot": 12,
+        "jobs": [
+            {"id": "a", "submit_time": 12000, "model": NAMES[0], "epochs": 40, "progress": 11.5},
+            {"id": "b", "submit_time": 14000, "model": NAMES[1], "epochs": 25},
+        ],
+    }
+
+    def num_jobs(self, cluster: Cluster) -> int:
+        """Those of the slot."""
+        return len(field(cluster, "jobs", list, "a list of jobs"))
+
+    def read(self, env: DL2, clusters: Sequence[Cluster], length: int) -> tuple[Params, Told]:
+        """See the base class."""
+        tables, progress, slots = [], [], []
+        for cluster in clusters:
+            records, slot = _records(env, cluster)
+            slots.append(slot)
+            progress.append([job.get("progress", 0.0) for job in records])
+            padding = [{"submit_time": 10**8, "model": 0, "epochs": 1.0}] * (length - len(records))
+            tables.append(from_records([*records, *padding], schema=DL2_JOBS, name="jobs"))
+        jobs = build_tables(
+            tables,
+            env.cluster,
+            slot_seconds=env.slot_seconds,
+            window=env.window,
+            max_slots=env.max_slots,
+        )
+        params = _speeds(env)._replace(jobs=jobs)
+        trained = np.zeros((len(clusters), params.jobs.info.shape[-1]))
+        for row, values in zip(trained, progress, strict=True):
+            row[: len(values)] = values
+        told = Told(
+            slot=jnp.asarray(slots, jnp.int32),
+            progress=jnp.asarray(trained, params.jobs.epochs.dtype),
+            num_jobs=jnp.asarray([len(values) for values in progress], jnp.int32),
+            episode=jnp.arange(len(clusters), dtype=jnp.int32),
+        )
+        return params, told
+
+    def state(self, env: DL2, params: Params, told: Told) -> dynamics.ClusterState:
+        """All jobs are the slot's, and have no tasks yet."""
+        jobs = params.jobs
+        state = dynamics.new_cluster(env.rules, jobs, told.episode)
+        active = bit_sets.to_words(jnp.arange(jobs.info.shape[-1]) < told.num_jobs)
+        rows = dynamics.rows_of(env.rules, active, state.batch, jobs.empty_row)
+        return state._replace(slot=told.slot, progress=told.progress, active=active, rows=rows)
+
+    def nothing(self, env: DL2, params: Params) -> Decision:
+        """Nobody has a task."""
+        zeros = jnp.zeros((params.jobs.info.shape[-1], env.num_servers), jnp.int32)
+        return Decision(zeros, zeros)
+
+    def decided(
+        self, so_far: Decision, state: dynamics.ClusterState, timestep: TimeStep
+    ) -> tuple[Decision, Array]:
+        """Until the slot ends."""
+        metrics = timestep.metrics
+        more = metrics.increment
+
+        def add(tasks: Array, server: Array) -> Array:  # S, beyond the last one, where none went
+            return tasks.at[more.job, server].add(more.placed.astype(jnp.int32), mode="drop")
+
+        found = Decision(add(so_far.workers, more.servers[0]), add(so_far.servers, more.servers[1]))
+        return found, metrics.slot_ended | (metrics.decisions == 0)
+
+    def answer(self, env: DL2, cluster: Cluster, decision: Decision) -> dict[str, Any]:
+        """Who gets what where, jobs in the front end's order."""
+        order = order_of(cluster["jobs"], "jobs")
+        rows: list[Any] = [None] * len(order)
+        for row, place in enumerate(order):
+            workers, servers = (tasks[row] for tasks in decision)
+            rows[place] = {
+                "job": name_of(cluster["jobs"][place], place),
+                "workers": int(workers.sum()),
+                "parameter_servers": int(servers.sum()),
+                "workers_on": _by_server(workers),
+                "parameter_servers_on": _by_server(servers),
+            }
+        return {"allocation": rows}
+
+
+@cache
+def _speeds(env: DL2) -> Params:
+    """Parameters of a cluster, whose tables of speeds take longer to make than a decision."""
+    return env.params([from_records([EXAMPLE_JOB], schema=DL2_JOBS, name="jobs")])
+
+
+def _by_server(tasks: Any) -> dict[str, int]:
+    return {str(server): int(tasks[server]) for server in np.flatnonzero(tasks)}
+
+
+def _records(env: DL2, cluster: Cluster) -> tuple[list[dict[str, Any]], int]:
+    """Jobs in order of submission, times from the first one's slot on, and the slot."""
+    slot = whole(cluster, "slot", 0, MOST_SLOT)
+    jobs = jobs_of(cluster, "jobs", NAMES)
+    jobs = [jobs[place] for place in order_of(jobs, "jobs")]
+    seconds = env.slot_seconds
+    first = min([slot, *(int(-(-job["submit_time"] // seconds)) for job in jobs)])
+    records = []
+    for index, job in enumerate(jobs):
+        if not 0 <= job["submit_time"] <= slot * seconds:
+            raise JaxschedError(
+                f"jobs[{index}].submit_time is {job['submit_time']}; accepted: from 0 to "
+                f"{slot * seconds}, the beginning of the slot"
+            )
+        done = job.get("progress", 0.0)
+        if isinstance(done, bool) or not isinstance(done, int | float) or not 0 <= done < 1e9:
+            raise JaxschedError(
+                f"jobs[{index}].progress is {shown(done)}; accepted: epochs, a number from 0 on"
+            )
+        if not isinstance(job["submit_time"], int):
+            job["submit_time"] = int(np.ceil(job["submit_time"]))
+        shifted = max(job["submit_time"] - first * seconds, 0)
+        records.append({**job, "submit_time": shifted})
+    if slot - first >= env.max_slots:
+        raise JaxschedError(f"a job waits for {slot - first} slots; accepted: below max_slots")
+    return records, slot - first

@@ -1,0 +1,1 @@
+"""Trained policies and heuristics behind HTTP: a cluster comes in, a decision goes out."""
