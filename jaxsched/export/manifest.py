@@ -8,16 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from jaxsched.errors import JaxschedError
+from jaxsched.export.folder import read_file, reason_of
 from jaxsched.export.golden import MIN_GOLDEN_ROWS
 from jaxsched.export.layout import GROUPS, feature_groups
+from jaxsched.export.schema import check_document
 from jaxsched.networks import description as nd
 from jaxsched.runs import directory as runs
 from jaxsched.types import ArraySpec, Feature
 
 FORMAT = "jaxsched-policy"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 1  # a flat observation to a score for each action
+PROGRAM_VERSION = 2  # named arrays to named arrays
 MANIFEST = "manifest.json"
 WEIGHTS = "policy.safetensors"
+
+MOST_MANIFEST_BYTES = 2**26
 
 _PROVENANCE = ("date", "code", "python", "versions", "device")
 _MASK = (
@@ -71,6 +76,7 @@ def manifest_of(
     digest: str,
     golden: nd.GoldenRows,
     tolerance: float,
+    files: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The manifest as a document, before it is JSON.
 
@@ -84,12 +90,10 @@ def manifest_of(
       digest: SHA-256 of the file of weights.
       golden: rows to check a re-implementation with.
       tolerance: of their scores.
+      files: facts of the other forms, by file name.
     """
     return {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        **{name: getattr(facts, name) for name in facts.__dataclass_fields__ if name != "action"},
-        "provenance": {name: fact for name, fact in runs.facts().items() if name in _PROVENANCE},
+        **head(facts, FORMAT_VERSION),
         "observation": {
             "dtype": "float32",
             "shape": observation_spec.shape,
@@ -106,13 +110,8 @@ def manifest_of(
             "operations": nd.OPERATIONS,
             "steps": list(network),
         },
-        "weights": {
-            "file": WEIGHTS,
-            "sha256": digest,
-            "tensors": {
-                name: {"shape": w.shape, "dtype": str(w.dtype)} for name, w in weights.items()
-            },
-        },
+        "weights": {"file": WEIGHTS, "sha256": digest, "tensors": tensors_of(weights)},
+        "files": files,
         "golden": {
             "tolerance": tolerance,
             "rows": [
@@ -121,6 +120,32 @@ def manifest_of(
             ],
         },
     }
+
+
+def head(facts: ExportFacts, version: int) -> dict[str, Any]:
+    """How every manifest begins."""
+    return {
+        "format": FORMAT,
+        "format_version": version,
+        **{name: getattr(facts, name) for name in facts.__dataclass_fields__ if name != "action"},
+        "provenance": {name: fact for name, fact in runs.facts().items() if name in _PROVENANCE},
+    }
+
+
+def head_words(facts: ExportFacts, version: int) -> dict[str, str]:
+    """The same in a few words, for the metadata of a model."""
+    return {
+        "format": f"{FORMAT} {version}",
+        "system": facts.system,
+        "behaviour_version": str(facts.behaviour_version),
+        "seed": str(facts.seed),
+        "play": facts.play,
+    }
+
+
+def tensors_of(weights: Mapping[str, Any]) -> dict[str, Any]:
+    """Shapes and dtypes by name."""
+    return {name: {"shape": w.shape, "dtype": str(w.dtype)} for name, w in weights.items()}
 
 
 def check_parts(
@@ -165,20 +190,29 @@ def read_manifest(path: Path) -> dict[str, Any]:
     if not path.is_dir():
         raise JaxschedError(f"{path}: no such export folder")
     file = path / MANIFEST
+    if not file.exists():
+        raise JaxschedError(f"{path}: not an exported policy (no {MANIFEST} of {FORMAT})")
+    data = read_file(file, MOST_MANIFEST_BYTES)
     try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        manifest = None
-    except (OSError, ValueError) as error:
+        manifest = json.loads(data.decode("utf-8"), parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
         raise JaxschedError(f"{file}: cannot be read: {reason_of(error)}") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise JaxschedError(f"{path}: not an exported policy (no {MANIFEST} of {FORMAT})")
-    if manifest.get("format_version") != FORMAT_VERSION:
+    if manifest.get("format_version") not in (FORMAT_VERSION, PROGRAM_VERSION):
         raise JaxschedError(
             f"{path}: export format version {manifest.get('format_version')}, "
-            f"this version of jaxsched reads {FORMAT_VERSION}"
+            f"this version of jaxsched reads {FORMAT_VERSION} and {PROGRAM_VERSION}"
         )
+    try:
+        check_document(manifest, f"policy_{int(manifest['format_version'])}")
+    except JaxschedError as error:
+        raise JaxschedError(f"{path}: not a complete export: {error}") from error
     return manifest
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
 
 
 def to_json(document: Any) -> str:
@@ -190,8 +224,3 @@ def to_json(document: Any) -> str:
 
 def _on_one_line(match: re.Match[str]) -> str:
     return "[" + re.sub(r"\n *", " ", match[1]) + "]"
-
-
-def reason_of(error: Exception) -> str:
-    """What the operating system says, or the error itself."""
-    return str(getattr(error, "strerror", None) or error)
