@@ -14,7 +14,7 @@ from jax import export as jax_export
 from jaxsched.errors import JaxschedError
 from jaxsched.export.folder import sha256
 from jaxsched.export.onnx_graph import BATCH, OPSET, onnx_model, onnx_runner
-from jaxsched.export.tracing import trace
+from jaxsched.export.tracing import Program, trace
 from jaxsched.types import Array, ArraySpec
 
 ONNX, STABLEHLO = "policy.onnx", "policy.stablehlo"
@@ -34,6 +34,7 @@ class Computation(NamedTuple):
       given: inputs of golden rows ``[R, ...]``.
       wanted: their outputs ``[R, ...]``.
       tolerance: of an output, relative to its largest entry, at least 1.
+      program: the function as a program, if it has been traced already.
     """
 
     function: Callable[[Any, Mapping[str, Array]], Mapping[str, Array]]
@@ -42,6 +43,7 @@ class Computation(NamedTuple):
     given: Arrays
     wanted: Arrays
     tolerance: float
+    program: Program | None = None
 
 
 class Form(NamedTuple):
@@ -131,7 +133,9 @@ def _facts(data: bytes, computation: Computation, **own: Any) -> dict[str, Any]:
 
 
 def _onnx_form(computation: Computation, facts: Mapping[str, str]) -> Form:
-    program = trace(computation.function, computation.weights, computation.inputs)
+    program = computation.program
+    if program is None:
+        program = trace(computation.function, computation.weights, computation.inputs)
     data = onnx_model(program, computation.weights, computation.inputs, facts)
     found = onnx_runner(data)(computation.given)
     check_rows(ONNX, found, computation.wanted, computation.tolerance)

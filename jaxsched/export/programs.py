@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.core.array_policy import NEXT, ArrayPolicy
-from jaxsched.core.environment import Current, Environment, look, start, step_and_look
+from jaxsched.core.environment import Environment, look, start, step_and_look
 from jaxsched.core.policies import View, uniform_reals
 from jaxsched.export.folder import check_free, sha256, write_folder
 from jaxsched.export.forms import Computation, check_rows, formats_of, forms_of
@@ -109,34 +109,34 @@ def _play(
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     rules = uniform_reals("random", env.action_spec(params))
 
-    def warm_up(current: Current, key: PRNGKey) -> tuple[Current, None]:
-        act_key, step_key = jax.random.split(key)
+    def step(carry: Any, given: Any) -> Any:
+        """One step, random ones at first: these and the policy's share one program."""
+        (current, memory), (key, warm, draws) = carry, given
+        act_key, noise_key, step_key = jax.random.split(key, 3)
         view = View(*look(env, current, params), None, None)
-        action, _ = rules.act((), (), view, act_key)
-        return step_and_look(env, step_key, current, action, params)[0], None
-
-    def decision(carry: Any, given: Any) -> Any:
-        (current, memory), (key, draws) = carry, given
-        noise_key, step_key = jax.random.split(key)
-        seen = named_parts(look(env, current, params).observation)
+        seen = named_parts(view.observation)
         noise = {
             name: draws * jax.random.normal(jax.random.fold_in(noise_key, i), spec.shape)
             for i, (name, spec) in enumerate(zeros.noise.items())
         }
         inputs = {**{name: seen[name] for name in seen_names}, **memory, **noise}
         outputs = decide(weights, inputs)
-        action = {name: x for name, x in outputs.items() if not name.startswith(NEXT)}
+        randomly, _ = rules.act((), (), view, act_key)
+        action = {name: jnp.where(warm, x, outputs[name]) for name, x in randomly.items()}
         current, _, _ = step_and_look(env, step_key, current, action, params)
-        memory = {name: outputs[f"{NEXT}{name}"] for name in memory}
+        after = {name: outputs[f"{NEXT}{name}"] for name in memory}
+        memory = jax.tree.map(lambda x: jnp.where(warm, jnp.zeros_like(x), x), after)
         return (current, memory), (inputs, outputs)
 
     def sequence(key: PRNGKey, draws: Array) -> Any:
-        start_key, warm_key, key = jax.random.split(key, 3)
+        start_key, key = jax.random.split(key)
         current = start(env, start_key, params)
-        current, _ = jax.lax.scan(warm_up, current, jax.random.split(warm_key, WARM_UP))
         memory = {name: spec.zeros() for name, spec in zeros.memory.items()}
-        turns = jax.random.split(key, DECISIONS), jnp.full(DECISIONS, draws)
-        return jax.lax.scan(decision, (current, memory), turns)[1]
+        steps = WARM_UP + DECISIONS
+        warm = jnp.arange(steps) < WARM_UP
+        turns = jax.random.split(key, steps), warm, jnp.full(steps, draws)
+        found = jax.lax.scan(step, (current, memory), turns)[1]
+        return jax.tree.map(lambda x: x[WARM_UP:], found)
 
     draws = jnp.arange(keys.shape[0]) % 2
     found: tuple[dict[str, Array], dict[str, Array]] = jax.vmap(sequence)(
@@ -191,7 +191,7 @@ def export_program(
     program = trace(function, named, policy.inputs)
     follow_golden(program.steps, {**named, **program.constants}, program.outputs, golden)
     given, wanted = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), tuple(golden))
-    computation = Computation(function, named, policy.inputs, given, wanted, TOLERANCE)
+    computation = Computation(function, named, policy.inputs, given, wanted, TOLERANCE, program)
     forms = forms_of(formats, computation, head_words(facts, PROGRAM_VERSION))
     tensors = {**named, **program.constants}
     data = to_bytes(tensors)

@@ -111,7 +111,7 @@ class _Writer:
         if value.size > (1 if small else LARGEST_REPEATED) and np.all(value == value.flat[0]):
             one = value.reshape(-1)[0]
             return self.named(one) if small else self.step("broadcast", one, shape=[*value.shape])
-        value = np.ascontiguousarray(value).reshape(value.shape)
+        value = np.asarray(value, order="C")
         if value.dtype not in (np.float32, np.int32, np.bool_):
             raise JaxschedError(f"an export has no numbers of the type {value.dtype}")
         key = (str(value.dtype), value.shape, value.tobytes())

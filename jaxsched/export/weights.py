@@ -22,7 +22,7 @@ def named_weights(params: PyTree) -> Arrays:
       JaxschedError: a weight is not float32, or not finite.
     """
     leaves = jax.tree_util.tree_leaves_with_path(params)
-    weights = {_name(path): np.ascontiguousarray(jax.device_get(leaf)) for path, leaf in leaves}
+    weights = {_name(path): np.asarray(jax.device_get(leaf), order="C") for path, leaf in leaves}
     for name, weight in weights.items():
         if weight.dtype != np.float32:
             raise JaxschedError(f"weight {name} is {weight.dtype}; an export takes float32")
@@ -52,8 +52,8 @@ def unnamed(like: PyTree, weights: Mapping[str, Any]) -> PyTree:
 
 def to_bytes(arrays: Mapping[str, np.ndarray]) -> bytes:
     """A safetensors file."""
-    data: bytes = safetensors.numpy.save({k: np.ascontiguousarray(x).reshape(x.shape)
-                                          for k, x in arrays.items()})  # fmt: skip
+    in_order = {name: np.asarray(x, order="C") for name, x in arrays.items()}
+    data: bytes = safetensors.numpy.save(in_order)
     return data
 
 

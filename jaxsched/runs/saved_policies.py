@@ -4,6 +4,8 @@ import inspect
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
 
+import jax
+
 from jaxsched.core.policies import Play
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
@@ -144,7 +146,8 @@ def load_handed_over(
         raise JaxschedError(f"{path}: is damaged: its environment is no list of options")
     env = system.saved_environment(options)
     network = system.saved_network(str(kind))
-    target = system.init_weights(env, network, system.params(env, _small_tables(system)))
+    params = system.params(env, _small_tables(system))
+    target = jax.eval_shape(lambda: system.init_weights(env, network, params))
     try:
         weights = unnamed(target, named_weights(weights))
     except JaxschedError as error:
