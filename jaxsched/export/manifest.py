@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from jaxsched.errors import JaxschedError
-from jaxsched.export.folder import read_file, reason_of
 from jaxsched.export.golden import MIN_GOLDEN_ROWS
 from jaxsched.export.layout import GROUPS, feature_groups
-from jaxsched.export.schema import check_document
+from jaxsched.export.schema import check_document, read_json
 from jaxsched.networks import description as nd
 from jaxsched.runs import directory as runs
 from jaxsched.types import ArraySpec, Feature
@@ -21,8 +20,6 @@ FORMAT_VERSION = 1  # a flat observation to a score for each action
 PROGRAM_VERSION = 2  # named arrays to named arrays
 MANIFEST = "manifest.json"
 WEIGHTS = "policy.safetensors"
-
-MOST_MANIFEST_BYTES = 2**26
 
 _PROVENANCE = ("date", "code", "python", "versions", "device")
 _MASK = (
@@ -128,8 +125,13 @@ def head(facts: ExportFacts, version: int) -> dict[str, Any]:
         "format": FORMAT,
         "format_version": version,
         **{name: getattr(facts, name) for name in facts.__dataclass_fields__ if name != "action"},
-        "provenance": {name: fact for name, fact in runs.facts().items() if name in _PROVENANCE},
+        "provenance": provenance(),
     }
+
+
+def provenance() -> dict[str, Any]:
+    """When, with what and on what an export was written."""
+    return {name: fact for name, fact in runs.facts().items() if name in _PROVENANCE}
 
 
 def head_words(facts: ExportFacts, version: int) -> dict[str, str]:
@@ -189,14 +191,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """
     if not path.is_dir():
         raise JaxschedError(f"{path}: no such export folder")
-    file = path / MANIFEST
-    if not file.exists():
-        raise JaxschedError(f"{path}: not an exported policy (no {MANIFEST} of {FORMAT})")
-    data = read_file(file, MOST_MANIFEST_BYTES)
-    try:
-        manifest = json.loads(data.decode("utf-8"), parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise JaxschedError(f"{file}: cannot be read: {reason_of(error)}") from error
+    manifest = read_json(path / MANIFEST) if (path / MANIFEST).exists() else None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise JaxschedError(f"{path}: not an exported policy (no {MANIFEST} of {FORMAT})")
     if manifest.get("format_version") not in (FORMAT_VERSION, PROGRAM_VERSION):
@@ -209,10 +204,6 @@ def read_manifest(path: Path) -> dict[str, Any]:
     except JaxschedError as error:
         raise JaxschedError(f"{path}: not a complete export: {error}") from error
     return manifest
-
-
-def _refuse(word: str) -> None:
-    raise ValueError(f"{word} is no JSON")
 
 
 def to_json(document: Any) -> str:

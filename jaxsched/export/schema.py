@@ -10,9 +10,13 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from jaxsched.errors import JaxschedError
+from jaxsched.export.folder import read_file, reason_of
+
+MOST_BYTES = 2**26  # of a document
 
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "object": lambda x: isinstance(x, dict),
@@ -39,6 +43,23 @@ def schema(name: str) -> dict[str, Any]:
     text = (resources.files("jaxsched.export") / f"{name}.schema.json").read_text("utf-8")
     found: dict[str, Any] = json.loads(text)
     return found
+
+
+def read_json(file: Path) -> Any:
+    """A JSON file of a stranger.
+
+    Raises:
+      JaxschedError: it cannot be read, is too long, or no JSON.
+    """
+    data = read_file(file, MOST_BYTES)
+    try:
+        return json.loads(data.decode("utf-8"), parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise JaxschedError(f"{file}: cannot be read: {reason_of(error)}") from error
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
 
 
 def check_document(document: Any, name: str) -> None:

@@ -21,14 +21,17 @@ try:
     runpy.run_path(script, run_name="__main__")
 finally:
     loaded = {name.partition(".")[0] for name in sys.modules}
-    assert not loaded & {"jax", "jaxlib", "flax", "jaxsched", "safetensors"}, loaded
+    assert not loaded & {FORBIDDEN}, loaded
 """
 
 
-def read_alone(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+def read_alone(
+    script: str, *arguments: object, without: tuple[str, ...] = ("jax", "jaxlib")
+) -> subprocess.CompletedProcess[str]:
     """Run an example on these arguments, where neither JAX nor the package may be loaded."""
     words = [str(EXAMPLES / script), *map(str, arguments)]
-    command = [sys.executable, "-I", "-c", ALONE, *words]
+    forbidden = {*without, "flax", "jaxsched", "safetensors"}
+    command = [sys.executable, "-I", "-c", ALONE.replace("{FORBIDDEN}", str(forbidden)), *words]
     return subprocess.run(command, cwd="/", capture_output=True, text=True, timeout=60)
 
 
@@ -39,7 +42,8 @@ def _play(env, policy, weights, params, key):
         view = View(*env.observe(state, params), None, None)
         action, memory = policy.act(weights, memory, view, key)
         state, timestep = env.step(key, state, action, params)
-        return (state, memory, over | timestep.done), (view.observation, view.mask, action, over)
+        seen = view.observation, view.mask, action, timestep.reward, over
+        return (state, memory, over | timestep.done), seen
 
     state, timestep = env.reset(key, params, jax.numpy.int32(0))
     carry = state, policy.init(params), timestep.done
@@ -48,12 +52,13 @@ def _play(env, policy, weights, params, key):
 
 
 def record(file, env, policy, weights, params):
-    """Write what was seen and done in episode 0; returns the number of decisions."""
+    """Write what was seen and done in episode 0, and the rewards; returns how many decisions."""
     finished, found = _play(env, policy, weights, params, jax.random.key(5))
-    observation, mask, action, over = jax.tree.map(np.asarray, found)
+    observation, mask, action, reward, over = jax.tree.map(np.asarray, found)
     assert finished
     parts = named_parts(observation) if not isinstance(observation, np.ndarray) else {
         "observation": observation, "mask": mask}  # fmt: skip
     done = action if isinstance(action, dict) else {"action": action}
-    np.savez(file, **{name: x[~over] for name, x in {**parts, **done}.items()})
+    arrays = {**parts, **done, "reward": reward}
+    np.savez(file, **{name: x[~over] for name, x in arrays.items()})
     return int((~over).sum())
