@@ -72,7 +72,7 @@ def read_file(file: Path, most: int = MOST_BYTES, digest: str | None = None) -> 
         if (size := file.stat().st_size) > most:
             raise JaxschedError(f"{file}: has {size} bytes; accepted: {most} at most")
         with file.open("rb") as stream:
-            data = stream.read(most + 1)
+            data = stream.read(size)
     except OSError as error:
         raise JaxschedError(f"{file}: cannot be read: {reason_of(error)}") from error
     if digest is not None and hashlib.sha256(data).hexdigest() != digest:
