@@ -1,4 +1,7 @@
-"""Read an exported policy with NumPy alone and check it: python read_policy.py FOLDER."""
+"""Read an exported policy (format version 1) with NumPy alone and check it.
+
+python read_policy.py FOLDER [EPISODE.npz]     the file: observation, mask and action, [T, ...]
+"""
 
 import json
 import sys
@@ -37,6 +40,8 @@ def scores_of(steps: list, weights: dict, observation: list) -> np.ndarray:
                 y = np.concatenate([values[name] for name in step["inputs"]], axis=-1)
             case "repeat":
                 y = np.broadcast_to(x, (step["count"], *x.shape))
+            case "mean":
+                y = x.mean(axis=0)
             case "add":
                 y = values[step["inputs"][0]] + values[step["inputs"][1]]
             case "dense":
@@ -49,10 +54,17 @@ def scores_of(steps: list, weights: dict, observation: list) -> np.ndarray:
 folder = Path(sys.argv[1])
 manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
 weights = read_weights(folder / manifest["weights"]["file"])
+rows = manifest["golden"]["rows"]
+for file in sys.argv[2:]:  # decisions of a recorded episode
+    episode = np.load(file)
+    names = ("observation", "mask", "action")
+    turns = zip(*(episode[name] for name in names), strict=True)
+    rows = [*rows, *(dict(zip(names, turn, strict=True)) for turn in turns)]
 largest, disagreements = 0.0, 0
-for row in manifest["golden"]["rows"]:
+for row in rows:
     scores = scores_of(manifest["network"]["steps"], weights, row["observation"])
-    largest = max(largest, float(np.abs(scores - np.array(row["scores"])).max()))
+    if "scores" in row:
+        largest = max(largest, float(np.abs(scores - np.array(row["scores"])).max()))
     action = int(np.argmax(np.where(row["mask"], scores, -np.inf)))
     disagreements += action != row["action"]
 agree = "all agree" if not disagreements else f"{disagreements} DIFFER"

@@ -3,48 +3,55 @@
     folder/
       manifest.json         what the policy sees, chooses and computes, and where it comes from
       policy.safetensors    the weights, float32, named as in the network description
+      policy.onnx           on request: the same for onnxruntime and others
+      policy.stablehlo      on request: the same for ``jax.export``
 
 The manifest ends with golden rows (observation and mask -> scores and action), so that anyone can
 check a re-implementation; ``examples/read_policy.py`` is one, in NumPy. An export is verified when
-it is written: following its own description has to give the golden rows.
+it is written: following its own description has to give the golden rows, and so has every form.
+
+Policies that are more than scores of actions are handed over by ``programs.py``.
 """
 
-import hashlib
-import os
-import shutil
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import flax.traverse_util
-import jax
+import jax.numpy as jnp
 import numpy as np
-import safetensors
-import safetensors.numpy
 
 from jaxsched.errors import JaxschedError
+from jaxsched.export.folder import check_free, read_file, sha256, write_folder
+from jaxsched.export.forms import Computation, formats_of, forms_of
 from jaxsched.export.manifest import (
+    FORMAT_VERSION,
     MANIFEST,
     WEIGHTS,
     ExportFacts,
     check_parts,
+    head_words,
     manifest_of,
     read_manifest,
-    reason_of,
     to_json,
 )
+from jaxsched.export.weights import from_bytes, named_weights, to_bytes
 from jaxsched.networks import description as nd
 from jaxsched.runs import directory as runs
-from jaxsched.types import ArraySpec, Feature, PyTree
-
-FILE_FORMATS = ("safetensors",)
-PLANNED_FORMATS = ("onnx", "stablehlo")
+from jaxsched.types import Array, ArraySpec, Feature, PyTree
 
 _CHECKED = ("system", "behaviour_version", "environment")
 
 
+FORM_TOLERANCE = 1e-5  # of scores, relative to the largest one, at least 1
+
+
 class Export(NamedTuple):
-    """What ``load_export`` returns: the manifest and the flax variables (NumPy leaves)."""
+    """What ``load_export`` returns: the manifest and the weights (NumPy leaves).
+
+    ``params`` are the flax variables; of a program (format version 2) the weights by name.
+    """
 
     manifest: dict[str, Any]
     params: dict[str, Any]
@@ -60,7 +67,7 @@ def export_policy(
     network: Sequence[nd.Step],
     params: PyTree,
     golden: nd.GoldenRows,
-    format: str = "safetensors",
+    format: str | Sequence[str] = "safetensors",
     overwrite: bool = False,
 ) -> Path:
     """Write a hand-over folder, whole or not at all.
@@ -75,7 +82,8 @@ def export_policy(
       network: the steps from observation to scores.
       params: flax variables, float32: ``{"params": {layer: {"kernel": ..., "bias": ...}}}``.
       golden: at least 8 rows, see ``golden_rows``.
-      format: which form of the weights; for now ``safetensors`` only.
+      format: names of ``forms.FORMATS``, with commas between them or several; ``safetensors`` is
+        always written.
       overwrite: replace an export that is there; never a folder that holds something else.
 
     Returns:
@@ -85,13 +93,17 @@ def export_policy(
       JaxschedError: what was handed in does not fit together, the description does not give the
         golden scores, the folder exists, or it cannot be written.
     """
-    _check_format(format)
+    formats = formats_of(format)
     path = Path(directory).absolute()
-    _check_free(path, overwrite)
-    weights = _named_weights(params)
+    check_free(path, overwrite, read_manifest)
+    if not isinstance(params, Mapping) or set(params) != {"params"}:
+        raise JaxschedError("an export takes flax variables with the one collection 'params'")
+    weights = named_weights(params)
     check_parts(observation_spec, actions, network, weights, golden)
     tolerance = nd.check_parity(network, weights, golden)
-    data = safetensors.numpy.save(weights)
+    computation = _computation(network, weights, golden, observation_spec, facts.action == "one")
+    forms = forms_of(formats, computation, head_words(facts, FORMAT_VERSION))
+    data = to_bytes(weights)
     manifest = manifest_of(
         facts=facts,
         observation_spec=observation_spec,
@@ -99,11 +111,13 @@ def export_policy(
         actions=actions,
         network=network,
         weights=weights,
-        digest=hashlib.sha256(data).hexdigest(),
+        digest=sha256(data),
         golden=golden,
         tolerance=tolerance,
+        files={name: form.facts for name, form in forms.items()},
     )
-    _write_folder(path, {WEIGHTS: data, MANIFEST: to_json(manifest).encode()})
+    others = {name: form.data for name, form in forms.items()}
+    write_folder(path, {WEIGHTS: data, **others, MANIFEST: to_json(manifest).encode()})
     return path
 
 
@@ -132,72 +146,56 @@ def load_export(directory: str | Path, *, expected: Mapping[str, Any] | None = N
                     f"{path}: the policy has {name.replace('_', ' ')} {found!r}, "
                     f"expected {wanted!r}"
                 )
-    try:
-        data = (path / WEIGHTS).read_bytes()
-    except OSError as error:
-        raise JaxschedError(f"{path / WEIGHTS}: cannot be read: {reason_of(error)}") from error
-    try:
-        if hashlib.sha256(data).hexdigest() != manifest["weights"]["sha256"]:
-            raise JaxschedError(f"{path / WEIGHTS}: damaged: its SHA-256 is not the manifest's")
-        weights = safetensors.numpy.load(data)
-    except (KeyError, TypeError, safetensors.SafetensorError) as error:
-        raise JaxschedError(f"{path}: not a complete export: {error!r}") from error
+    weights = read_weights(path, manifest)
+    if manifest["format_version"] != FORMAT_VERSION:
+        constants = set(manifest["weights"]["constants"])
+        return Export(manifest, {k: x for k, x in weights.items() if k not in constants})
     return Export(manifest, {"params": flax.traverse_util.unflatten_dict(weights, sep=".")})
 
 
-def _named_weights(params: PyTree) -> dict[str, nd.Floats]:
-    """Weights by readable names such as ``head_0.kernel``."""
-    if not isinstance(params, Mapping) or set(params) != {"params"}:
-        raise JaxschedError("an export takes flax variables with the one collection 'params'")
-    flat = flax.traverse_util.flatten_dict(params["params"], sep=".")
-    weights = {name: np.ascontiguousarray(jax.device_get(leaf)) for name, leaf in flat.items()}
-    for name, weight in weights.items():
-        if weight.dtype != np.float32:
-            raise JaxschedError(f"weight {name} is {weight.dtype}; an export takes float32")
-        if not np.isfinite(weight).all():
-            raise JaxschedError(f"weight {name} is not finite: the training has diverged")
+def read_weights(path: Path, manifest: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The arrays of a folder's file of weights, as its manifest describes them.
+
+    Raises:
+      JaxschedError: the file is absent, too long, damaged or another one.
+    """
+    described = manifest["weights"]["tensors"]
+    file = path / WEIGHTS
+    # Entries take at most four bytes; the rest is the header.
+    room = sum(4 * math.prod(entry["shape"]) + 1024 for entry in described.values()) + 2**16
+    data = read_file(file, room, manifest["weights"]["sha256"])
+    weights = from_bytes(data, file)
+    found = {name: (list(x.shape), str(x.dtype)) for name, x in weights.items()}
+    expected = {name: (entry["shape"], entry["dtype"]) for name, entry in described.items()}
+    if found != expected:
+        raise JaxschedError(f"{file}: damaged: its tensors are not those of the manifest")
     return weights
 
 
-def _check_format(format: str) -> None:
-    accepted = f"accepted: {', '.join(FILE_FORMATS)}"
-    if format in PLANNED_FORMATS:
-        raise JaxschedError(f"export format {format!r} is not there yet; {accepted}")
-    if format not in FILE_FORMATS:
-        raise JaxschedError(f"unknown export format {format!r}; {accepted}")
+def _computation(
+    network: Sequence[nd.Step],
+    weights: Mapping[str, nd.Floats],
+    golden: nd.GoldenRows,
+    spec: ArraySpec,
+    chooses: bool,
+) -> Computation:
+    """Scores of a batch of observations and, if one action is chosen, the best legal one."""
 
+    def function(weights: Mapping[str, Array], inputs: Mapping[str, Array]) -> dict[str, Array]:
+        def dense(step: nd.Step, x: Array) -> Array:
+            y = x @ weights[step["kernel"]] + weights[step["bias"]]
+            return jnp.maximum(y, 0) if step["activation"] == "relu" else y
 
-def _check_free(path: Path, overwrite: bool) -> None:
-    """Refuse a folder that exists, unless it is an export (or empty) that may be replaced."""
-    if not path.exists():
-        return
-    if not overwrite:
-        raise JaxschedError(f"{path}: exists already; choose another folder or ask to overwrite it")
-    if not path.is_dir() or any(path.iterdir()):
-        try:
-            read_manifest(path)
-        except JaxschedError as error:
-            raise JaxschedError(f"{path}: not an export, so it is not overwritten") from error
+        scores = nd.follow(network, inputs[nd.OBSERVATION], dense, jnp)
+        if not chooses:
+            return {nd.SCORES: scores}
+        legal = jnp.where(inputs["mask"], scores, -jnp.inf)
+        return {nd.SCORES: scores, "action": jnp.argmax(legal).astype(jnp.int32)}
 
-
-def _write_folder(path: Path, files: Mapping[str, bytes]) -> None:
-    """Write a folder beside its place and rename it, so that nobody sees half of it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    replaced = path.with_name(f".{path.name}.{os.getpid()}.old.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(temporary, ignore_errors=True)  # of a killed process with this number
-        temporary.mkdir()
-        for name, data in files.items():
-            (temporary / name).write_bytes(data)
-        if path.exists():
-            shutil.rmtree(replaced, ignore_errors=True)
-            path.rename(replaced)
-        temporary.rename(path)
-    except OSError as error:
-        if replaced.exists() and not path.exists():
-            replaced.rename(path)
-        raise JaxschedError(f"{path}: cannot be written: {reason_of(error)}") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        shutil.rmtree(replaced, ignore_errors=True)
+    inputs = {nd.OBSERVATION: ArraySpec(spec.shape)}
+    given: dict[str, np.ndarray] = {nd.OBSERVATION: golden.observation}
+    wanted: dict[str, np.ndarray] = {nd.SCORES: golden.scores}
+    if chooses:
+        inputs["mask"] = ArraySpec(golden.mask.shape[1:], jnp.bool_)
+        given["mask"], wanted["action"] = golden.mask, golden.action
+    return Computation(function, weights, inputs, given, wanted, FORM_TOLERANCE)

@@ -10,12 +10,14 @@ from typing import Any
 from jaxsched.errors import JaxschedError
 from jaxsched.export.golden import MIN_GOLDEN_ROWS
 from jaxsched.export.layout import GROUPS, feature_groups
+from jaxsched.export.schema import check_document, read_json
 from jaxsched.networks import description as nd
 from jaxsched.runs import directory as runs
 from jaxsched.types import ArraySpec, Feature
 
 FORMAT = "jaxsched-policy"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 1  # a flat observation to a score for each action
+PROGRAM_VERSION = 2  # named arrays to named arrays
 MANIFEST = "manifest.json"
 WEIGHTS = "policy.safetensors"
 
@@ -71,6 +73,7 @@ def manifest_of(
     digest: str,
     golden: nd.GoldenRows,
     tolerance: float,
+    files: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The manifest as a document, before it is JSON.
 
@@ -84,12 +87,10 @@ def manifest_of(
       digest: SHA-256 of the file of weights.
       golden: rows to check a re-implementation with.
       tolerance: of their scores.
+      files: facts of the other forms, by file name.
     """
     return {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        **{name: getattr(facts, name) for name in facts.__dataclass_fields__ if name != "action"},
-        "provenance": {name: fact for name, fact in runs.facts().items() if name in _PROVENANCE},
+        **head(facts, FORMAT_VERSION),
         "observation": {
             "dtype": "float32",
             "shape": observation_spec.shape,
@@ -106,13 +107,8 @@ def manifest_of(
             "operations": nd.OPERATIONS,
             "steps": list(network),
         },
-        "weights": {
-            "file": WEIGHTS,
-            "sha256": digest,
-            "tensors": {
-                name: {"shape": w.shape, "dtype": str(w.dtype)} for name, w in weights.items()
-            },
-        },
+        "weights": {"file": WEIGHTS, "sha256": digest, "tensors": tensors_of(weights)},
+        "files": files,
         "golden": {
             "tolerance": tolerance,
             "rows": [
@@ -121,6 +117,37 @@ def manifest_of(
             ],
         },
     }
+
+
+def head(facts: ExportFacts, version: int) -> dict[str, Any]:
+    """How every manifest begins."""
+    return {
+        "format": FORMAT,
+        "format_version": version,
+        **{name: getattr(facts, name) for name in facts.__dataclass_fields__ if name != "action"},
+        "provenance": provenance(),
+    }
+
+
+def provenance() -> dict[str, Any]:
+    """When, with what and on what an export was written."""
+    return {name: fact for name, fact in runs.facts().items() if name in _PROVENANCE}
+
+
+def head_words(facts: ExportFacts, version: int) -> dict[str, str]:
+    """The same in a few words, for the metadata of a model."""
+    return {
+        "format": f"{FORMAT} {version}",
+        "system": facts.system,
+        "behaviour_version": str(facts.behaviour_version),
+        "seed": str(facts.seed),
+        "play": facts.play,
+    }
+
+
+def tensors_of(weights: Mapping[str, Any]) -> dict[str, Any]:
+    """Shapes and dtypes by name."""
+    return {name: {"shape": w.shape, "dtype": str(w.dtype)} for name, w in weights.items()}
 
 
 def check_parts(
@@ -164,20 +191,18 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """
     if not path.is_dir():
         raise JaxschedError(f"{path}: no such export folder")
-    file = path / MANIFEST
-    try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        manifest = None
-    except (OSError, ValueError) as error:
-        raise JaxschedError(f"{file}: cannot be read: {reason_of(error)}") from error
+    manifest = read_json(path / MANIFEST) if (path / MANIFEST).exists() else None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise JaxschedError(f"{path}: not an exported policy (no {MANIFEST} of {FORMAT})")
-    if manifest.get("format_version") != FORMAT_VERSION:
+    if manifest.get("format_version") not in (FORMAT_VERSION, PROGRAM_VERSION):
         raise JaxschedError(
             f"{path}: export format version {manifest.get('format_version')}, "
-            f"this version of jaxsched reads {FORMAT_VERSION}"
+            f"this version of jaxsched reads {FORMAT_VERSION} and {PROGRAM_VERSION}"
         )
+    try:
+        check_document(manifest, f"policy_{int(manifest['format_version'])}")
+    except JaxschedError as error:
+        raise JaxschedError(f"{path}: not a complete export: {error}") from error
     return manifest
 
 
@@ -190,8 +215,3 @@ def to_json(document: Any) -> str:
 
 def _on_one_line(match: re.Match[str]) -> str:
     return "[" + re.sub(r"\n *", " ", match[1]) + "]"
-
-
-def reason_of(error: Exception) -> str:
-    """What the operating system says, or the error itself."""
-    return str(getattr(error, "strerror", None) or error)

@@ -1,28 +1,57 @@
-"""From a trained run to the hand-over folder of ``jaxsched.export.hand_over``."""
+"""From a trained policy to its hand-over folder."""
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 
+from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError
+from jaxsched.export.forms import formats_of
 from jaxsched.export.golden import golden_rows
-from jaxsched.export.hand_over import PLANNED_FORMATS, export_policy
+from jaxsched.export.hand_over import export_policy
 from jaxsched.export.manifest import ExportFacts
+from jaxsched.export.programs import export_program, golden_decisions
 from jaxsched.runs import checkpoints, saved_policies
 from jaxsched.systems import registry
+from jaxsched.systems.base import System
 from jaxsched.traces import registry as traces
-from jaxsched.types import ArraySpec, Feature
+from jaxsched.types import ArraySpec, Feature, PyTree
 
 GOLDEN_ROWS = 16
+GOLDEN_TABLES = 4
+
+_ORIGIN = ("seed", "trace_digests", "metrics", "preset", "variants")
+
+
+class Source(NamedTuple):
+    """A policy with all that its manifest tells.
+
+    Attributes:
+      system: whose it is.
+      env: the environment that it plays in.
+      kind: of its network.
+      play: whether it takes the best action or draws one.
+      weights: its own.
+      origin: ``seed``, ``trace_digests``, ``metrics``, ``preset`` and ``variants``.
+    """
+
+    system: System
+    env: Environment
+    kind: str
+    play: str
+    weights: PyTree
+    origin: Mapping[str, Any]
 
 
 def export_saved(
     checkpoint: str | Path,
     directory: str | Path,
     *,
-    format: str = "safetensors",
+    format: str | Sequence[str] = "safetensors",
     seed: int | None = None,
     overwrite: bool = False,
 ) -> Path:
@@ -31,7 +60,7 @@ def export_saved(
     Args:
       checkpoint: a run directory or one of its ``policies/seedN`` folders.
       directory: folder to write.
-      format: form of the weights.
+      format: names of ``forms.FORMATS``.
       seed: which seed's policy; that of the best score on the training traces if absent.
       overwrite: replace an export that is there.
 
@@ -41,8 +70,7 @@ def export_saved(
     Raises:
       JaxschedError: no policy there, no such seed, or the folder cannot be written.
     """
-    if format in PLANNED_FORMATS:
-        raise JaxschedError(f"export --format {format}: is not there yet; safetensors is")
+    formats_of(format)
     path = Path(checkpoint)
     first, *_ = saved_policies.policy_folders(path)
     system = registry.get(str(checkpoints.read_meta(first).get("system")))
@@ -53,23 +81,103 @@ def export_saved(
     if chosen is None:
         seeds = ", ".join(str(entry.meta["seed"]) for entry in saved)
         raise JaxschedError(f"{path}: has no policy of seed {seed}; seeds there are {seeds}")
+    score = {f"{system.primary_metric} (training traces)": chosen.meta[system.primary_metric]}
+    origin = {name: chosen.meta[name] for name in _ORIGIN if name in chosen.meta}
+    source = Source(
+        system,
+        learned.env,
+        learned.network,
+        learned.play,
+        chosen.weights,
+        {"trace_digests": {}, **origin, "metrics": score},
+    )
+    return export_source(source, directory, format=format, overwrite=overwrite)
 
-    env, network = learned.env, system.network(learned.env, learned.network)
-    params = system.params(env, traces.get(system.traces.train, num_traces=4)[:4])
-    rows = golden_rows(env, params, network.apply, chosen.weights, jax.random.key(0), GOLDEN_ROWS)
+
+def export_named(
+    name: str,
+    policy: str,
+    directory: str | Path,
+    *,
+    format: str | Sequence[str] = "safetensors",
+    overwrite: bool = False,
+) -> Path:
+    """Export a policy that comes with a system, or that is in a hand-over folder already.
+
+    Args:
+      name: of the system.
+      policy: a heuristic that is made of weights, ``pretrained``, or a hand-over folder.
+      directory: folder to write.
+      format: names of ``forms.FORMATS``.
+      overwrite: replace an export that is there.
+
+    Raises:
+      JaxschedError: no such system or policy, or the folder cannot be written.
+    """
+    formats_of(format)
+    system = registry.get(name)
+    rule = system.rule(policy, system.environment())
+    if rule is not None:
+        facts = {
+            "seed": 0,
+            "trace_digests": {},
+            "metrics": {},
+            "variants": (system.policies[policy].description,),
+        }
+        source = Source(system, rule.env, rule.kind, "greedy", rule.weights, facts)
+    elif policy in system.policies:
+        raise JaxschedError(
+            f"{name}: {policy} is a rule without weights; there is nothing to hand over"
+        )
+    else:
+        learned, (saved,) = saved_policies.load_handed_over(policy, system)
+        facts = {key: saved.meta[key] for key in _ORIGIN if key in saved.meta}
+        source = Source(system, learned.env, learned.network, learned.play, saved.weights, facts)
+    return export_source(source, directory, format=format, overwrite=overwrite)
+
+
+def export_source(
+    source: Source,
+    directory: str | Path,
+    *,
+    format: str | Sequence[str] = "safetensors",
+    overwrite: bool = False,
+) -> Path:
+    """Export a policy.
+
+    Args:
+      source: the policy.
+      directory: folder to write.
+      format: names of ``forms.FORMATS``.
+      overwrite: replace an export that is there.
+    """
+    system, env, kind, weights = source.system, source.env, source.kind, source.weights
+    tables = traces.get(system.traces.train, num_traces=GOLDEN_TABLES)[:GOLDEN_TABLES]
+    params = system.params(env, tables)
     facts = ExportFacts(
         system=system.name,
         behaviour_version=system.behaviour_version,
         environment=system.environment_options(env),
-        seed=chosen.meta["seed"],
-        trace_digests=chosen.meta.get("trace_digests", {}),
-        metrics={f"{system.primary_metric} (training traces)": chosen.meta[system.primary_metric]},
-        preset=chosen.meta.get("preset"),
-        variants=chosen.meta.get("variants", ()),
-        network_kind=learned.network,
-        play=learned.play,
+        network_kind=kind,
+        play=source.play,
         action="all" if isinstance(env.action_spec(params), ArraySpec) else "one",
+        **source.origin,
     )
+    key, files = jax.random.key(0), {"format": format, "overwrite": overwrite}
+    policy = system.array_policy(env, kind)
+    if policy is not None:
+        golden = golden_decisions(env, params, policy, weights, key)
+        return export_program(
+            directory,
+            facts=facts,
+            policy=policy,
+            features=system.features(env),
+            actions=system.action_names(env),
+            weights=weights,
+            golden=golden,
+            **files,  # type: ignore[arg-type]
+        )
+    network = system.network(env, kind)
     spec = _named(env.observation_spec(params))
     return export_policy(
         directory,
@@ -78,10 +186,9 @@ def export_saved(
         features={**_by_name(spec), **system.features(env)},
         actions=system.action_names(env),
         network=network.describe(),
-        params=chosen.weights,
-        golden=rows,
-        format=format,
-        overwrite=overwrite,
+        params=weights,
+        golden=golden_rows(env, params, network.apply, weights, key, GOLDEN_ROWS),
+        **files,  # type: ignore[arg-type]
     )
 
 

@@ -38,10 +38,8 @@ def load(path: str | Path, system: System, name: str | None = None) -> tuple[Lea
       JaxschedError: nothing there, or of another system or behaviour version.
     """
     path = Path(path)
-    if is_pretrained(path):
-        path = pretrained_folder(system, str(path))
-    if (path / "manifest.json").is_file():
-        return _handed_over(path, system, name)
+    if is_pretrained(path) or (path / "manifest.json").is_file():
+        return load_handed_over(path, system, name)
     folders = policy_folders(path, system.name)
     expected = {"system": system.name, "behaviour_version": system.behaviour_version}
     saved, env, network, play = [], None, "", "greedy"
@@ -153,9 +151,23 @@ def _package_of(system: System) -> Path:
     return Path(inspect.getfile(type(system))).parent
 
 
-def _handed_over(path: Path, system: System, name: str | None) -> tuple[Learned, list[Saved]]:
-    """The policy of a hand-over folder."""
+def load_handed_over(
+    path: str | Path, system: System, name: str | None = None
+) -> tuple[Learned, list[Saved]]:
+    """Load the policy of a hand-over folder, or one that comes with the system.
+
+    Args:
+      path: the folder, or ``pretrained``.
+      system: the system that it must be of.
+      name: what to call the policy; that of the folder if absent.
+
+    Raises:
+      JaxschedError: nothing there, or of another system or behaviour version.
+    """
+    path = Path(path)
+    path = pretrained_folder(system, str(path)) if is_pretrained(path) else path
     from jaxsched.export.hand_over import load_export
+    from jaxsched.export.weights import named_weights, unnamed
 
     expected = {"system": system.name, "behaviour_version": system.behaviour_version}
     manifest, weights = load_export(path, expected=expected)
@@ -169,10 +181,12 @@ def _handed_over(path: Path, system: System, name: str | None) -> tuple[Learned,
         raise JaxschedError(f"{path}: is damaged: its environment is no list of options")
     env = system.saved_environment(options)
     network = system.saved_network(str(kind))
-    target = system.init_weights(env, network, system.params(env, _small_tables(system)))
-    shapes = [jax.tree.map(lambda x: (x.shape, str(x.dtype)), tree) for tree in (weights, target)]
-    if shapes[0] != shapes[1]:
-        raise JaxschedError(f"{path}: its weights do not fit the network {network!r}")
+    params = system.params(env, _small_tables(system))
+    target = jax.eval_shape(lambda: system.init_weights(env, network, params))
+    try:
+        weights = unnamed(target, named_weights(weights))
+    except JaxschedError as error:
+        raise JaxschedError(f"{path}: its weights do not fit the network {network!r}") from error
     learned = Learned(name or _label(path), env, network, [weights], cast(Play, play))
     return learned, [Saved(weights, manifest)]
 

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsched.core.array_policy import ArrayPolicy
 from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder, run_episodes
 from jaxsched.core.policies import Play, Policy, greedy_scores, sampled_scores
@@ -35,6 +36,7 @@ from jaxsched.systems.parts import (
     Network,
     Played,
     PolicyInfo,
+    Rule,
     TraceSet,
     TrainingSetup,
 )
@@ -49,6 +51,7 @@ __all__ = [
     "Network",
     "Played",
     "PolicyInfo",
+    "Rule",
     "System",
     "TraceSet",
     "TrainingSetup",
@@ -292,6 +295,22 @@ class System(HasEnvironment[E], ABC, Generic[E, P, R]):
         """The policy whose weights are the parameters of that network."""
         apply = self.network(env, kind).apply
         return greedy_scores(name, apply) if play == "greedy" else sampled_scores(name, apply)
+
+    def array_policy(self, env: E, kind: str) -> ArrayPolicy | None:
+        """That policy as a function of named arrays, for policies that are more than scores.
+
+        Here None: a network's scores and the mask are all there is.
+        """
+        del env, kind
+        return None
+
+    def rule(self, name: str, env: E) -> Rule | None:
+        """The shipped weights of a heuristic that has some, so that it can be handed over.
+
+        Here None: heuristics are not made of weights.
+        """
+        del name, env
+        return None
 
     def init_weights(self, env: E, kind: str, params: Any) -> PyTree:
         """Network parameters of the right structure, shapes and dtypes (values arbitrary)."""

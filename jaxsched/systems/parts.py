@@ -58,6 +58,20 @@ class Heuristic(NamedTuple):
     weights: PyTree = ()
 
 
+class Rule(NamedTuple):
+    """A heuristic that is made of weights, as a trained policy is.
+
+    Attributes:
+      env: the environment that it plays in.
+      kind: of its network, as ``System.network_policy`` knows it.
+      weights: those that come with the system.
+    """
+
+    env: Environment
+    kind: str
+    weights: PyTree
+
+
 def compiled_together(heuristics: Sequence[Heuristic]) -> list[Heuristic]:
     """The same, but those of one environment share a policy: what plays it is compiled once."""
     shared = []

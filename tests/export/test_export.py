@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import subprocess
 import sys
 from dataclasses import replace
 from functools import cache
@@ -11,8 +10,10 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import onnx
 import pytest
 
+from jaxsched.core.policies import greedy_scores
 from jaxsched.envs.sched2.environment import Sched2
 from jaxsched.envs.sched2.networks import PositionQNetwork, QNetwork
 from jaxsched.envs.sched2.workload import SCHED2_WORKLOAD
@@ -21,26 +22,16 @@ from jaxsched.export.golden import golden_rows
 from jaxsched.export.hand_over import export_policy, load_export
 from jaxsched.export.layout import feature_groups
 from jaxsched.export.manifest import ExportFacts
+from jaxsched.export.onnx_graph import onnx_runner
 from jaxsched.networks import description as nd
 from jaxsched.traces import generate
 from jaxsched.types import ArraySpec, Feature
+from tests.export.recorded import read_alone, record
 
-READER = Path(__file__).parents[2] / "examples" / "read_policy.py"
 TINY = Sched2(num_servers=2, gpus_per_server=4, window=3, auto_advance=True)
 PAPER = Sched2(extras=True)
 WORKLOAD = replace(SCHED2_WORKLOAD, num_jobs=60, mean_gap_s=60.0, multi_gpu_sizes=(2, 4, 6, 8))
 METRICS = {"avg_effectiveness": np.float32(0.5), "avg_jct": float("nan")}
-
-# Runs a script as its own program and fails if it loaded more than NumPy.
-ALONE = """
-import runpy, sys
-script, *sys.argv[1:] = sys.argv[1:]
-try:
-    runpy.run_path(script, run_name="__main__")
-finally:
-    loaded = {name.partition(".")[0] for name in sys.modules}
-    assert not loaded & {"jax", "jaxlib", "flax", "jaxsched", "safetensors"}, loaded
-"""
 
 
 class Ready(NamedTuple):
@@ -101,11 +92,6 @@ def folder(tmp_path):
     return export_policy(tmp_path / "policy", **ready(TINY).arguments)
 
 
-def read_alone(folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-I", "-c", ALONE, str(READER), str(folder)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
-
-
 def edit_manifest(folder: Path, change) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     change(manifest)
@@ -115,7 +101,7 @@ def edit_manifest(folder: Path, change) -> None:
 @pytest.mark.parametrize("env", [TINY, PAPER], ids=["tiny", "paper"])
 def test_the_example_reads_it_with_numpy_alone(tmp_path, env):
     folder = export_policy(tmp_path / "policy", **ready(env).arguments)
-    done = read_alone(folder)
+    done = read_alone("read_policy.py", folder)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "greedy actions: all agree" in done.stdout
     assert float(done.stdout.split("score: ")[1].split(";")[0]) <= 1e-5
@@ -126,7 +112,7 @@ def test_the_example_fails_where_scores_or_actions_differ(folder):
         manifest["golden"]["rows"][0]["scores"][0] += 0.01
 
     edit_manifest(folder, shift)
-    assert read_alone(folder).returncode == 1
+    assert read_alone("read_policy.py", folder).returncode == 1
 
     def lie(manifest):
         shift(manifest)
@@ -135,9 +121,78 @@ def test_the_example_fails_where_scores_or_actions_differ(folder):
         row["action"] = (row["action"] + 1) % len(row["mask"])
 
     edit_manifest(folder, lie)
-    done = read_alone(folder)
+    done = read_alone("read_policy.py", folder)
     assert done.returncode == 1
     assert "1 DIFFER" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def forms(tmp_path_factory):
+    path = tmp_path_factory.mktemp("forms") / "policy"
+    return export_policy(path, **ready(TINY).arguments, format=["onnx", "stablehlo"])
+
+
+@pytest.mark.parametrize("script", ["read_policy.py", "read_onnx.py"])
+def test_readers_without_jax_decide_the_same_over_an_episode(forms, script, tmp_path):
+    parts, file = ready(TINY), tmp_path / "episode.npz"
+    player = greedy_scores("policy", parts.network.apply)
+    tables = generate(5, 2, config=WORKLOAD)
+    assert record(file, TINY, player, parts.variables, TINY.params(tables)) >= 60
+    done = read_alone(script, forms, file)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "all agree" in done.stdout
+    values = dict(np.load(file))
+    legal = values["mask"][30].nonzero()[0]
+    values["action"][30] = next(a for a in [*legal, 99] if a != values["action"][30])
+    np.savez(file, **values)
+    done = read_alone(script, forms, file)
+    assert done.returncode == 1 and "DIFFER" in done.stdout
+
+
+def test_forms_take_any_batch_and_say_what_they_are(forms):
+    """Mask and choice are inside: scores and action come out."""
+    golden = ready(TINY).arguments["golden"]
+    model = onnx.load(forms / "policy.onnx")
+    assert [(o.domain, o.version) for o in model.opset_import] == [("", 17)]
+    assert {p.key: p.value for p in model.metadata_props}["system"] == "sched2"
+    batch = model.graph.input[0].type.tensor_type.shape.dim[0].dim_param
+    assert batch == "batch"
+    for rows in (slice(0, 1), slice(2, 9)):
+        given = {"observation": golden.observation[rows], "mask": golden.mask[rows]}
+        found = onnx_runner(model.SerializeToString())(given)
+        np.testing.assert_allclose(found["scores"], golden.scores[rows], atol=1e-5)
+        np.testing.assert_array_equal(found["action"], golden.action[rows])
+    exported = jax.export.deserialize(bytearray((forms / "policy.stablehlo").read_bytes()))
+    assert exported.platforms == ("cpu", "cuda")
+    found = exported.call({"observation": golden.observation, "mask": golden.mask})
+    np.testing.assert_array_equal(found["action"], golden.action)
+    facts = load_export(forms).manifest["files"]
+    for name, form in facts.items():
+        assert form["sha256"] == hashlib.sha256((forms / name).read_bytes()).hexdigest()
+
+
+def test_a_form_without_its_package_says_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(
+        JaxschedError, match=r"needs the package onnx.*pip install 'jaxsched\[onnx\]'"
+    ):
+        export_policy(tmp_path / "policy", **ready(TINY).arguments, format="onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_onnx_itself_checks_where_onnxruntime_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    export_policy(tmp_path / "policy", **ready(TINY).arguments, format="onnx")
+
+
+def test_a_form_that_decides_otherwise_is_not_kept(tmp_path, monkeypatch):
+    """The rectifiers of the model are made to keep the smaller number."""
+    from jaxsched.export import onnx_graph
+
+    monkeypatch.setitem(onnx_graph._NODES, "maximum", "Min")
+    with pytest.raises(JaxschedError, match="policy.onnx: misses the golden scores by"):
+        export_policy(tmp_path / "policy", **ready(TINY).arguments, format="onnx")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("env", [TINY, PAPER], ids=["tiny", "paper"])
@@ -247,7 +302,8 @@ def test_damaged_weights_are_refused(folder):
     ("change", "message"),
     [
         ({"format": "other"}, "not an exported policy"),
-        ({"format_version": 2}, "export format version 2, this version of jaxsched reads 1"),
+        ({"format_version": 3}, "export format version 3, this version of jaxsched reads 1 and 2"),
+        ({"format_version": 2}, "not a complete export: the document lacks 'inputs'"),
         ({"weights": None}, "not a complete export"),
     ],
 )
@@ -303,9 +359,8 @@ def test_only_an_export_is_overwritten_and_only_when_asked(folder, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": "onnx"}, "'onnx' is not there yet; accepted: safetensors"),
-        ({"format": "stablehlo"}, "'stablehlo' is not there yet"),
-        ({"format": "pickle"}, "unknown export format 'pickle'"),
+        ({"format": "pickle"}, "unknown export format 'pickle'; accepted: safetensors, onnx, stab"),
+        ({"format": "onnx,"}, "unknown export format ''"),
         ({"actions": ["position0", "void"]}, r"mask is \[10, 4\], expected \[10, 2\]"),
         ({"features": {}}, r"'server\*.gpu\*.remaining' are not described"),
         ({"observation_spec": ArraySpec((30,))}, "a different name per entry"),

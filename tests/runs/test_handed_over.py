@@ -33,6 +33,8 @@ def test_pretrained_policies_give_their_golden_scores(name, policy):
     learned, (saved,) = saved_policies.load(policy, system)
     assert learned.name == policy and learned.play == "greedy"
     golden = saved.meta["golden"]
+    if system.array_policy(learned.env, learned.network) is not None:
+        return  # tests/export/test_programs.py follows its program
     assert len(golden["rows"]) >= 8
     network = system.network(learned.env, learned.network)
     for row in golden["rows"]:

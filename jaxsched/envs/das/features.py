@@ -21,6 +21,8 @@ def features_of(env: DAS) -> dict[str, Feature]:
         "position*.gpus": Feature("of each instance", "GPUs", env.gpus_per_server),
         "position*.cpus": Feature("of each instance", "CPUs", env.cpus_per_server),
         "position*.memory": Feature("of each instance", "GB", env.mem_per_server),
+        "position*.waiting": Feature("whether the position holds a waiting job", "1 or 0"),
+        "position*.number": Feature("place of the job in the episode", ""),
         "position*.age": Feature("since submission", "s", DAY_S),
         "machine*.free_cpus": Feature("free", "CPUs", env.cpus_per_server),
         "machine*.free_gpus": Feature("free", "GPUs", env.gpus_per_server),

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxsched.core.array_policy import ArrayPolicy
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Play, Policy, uniform_reals
 from jaxsched.envs.das import cases
@@ -16,9 +17,11 @@ from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.features import features_of
 from jaxsched.envs.das.heuristics import baseline
 from jaxsched.envs.das.learning import kinds
+from jaxsched.envs.das.learning.handed_over import array_policy
 from jaxsched.envs.das.learning.linear import found_rule, rule_digest, rules_digest
 from jaxsched.envs.das.learning.presets import PRESETS
 from jaxsched.envs.das.learning.recipe import Recipe, play_env, stages_of
+from jaxsched.envs.das.learning.scored import found_scored
 from jaxsched.envs.das.mapping import gang_jobs
 from jaxsched.envs.das.paper import paper_rows
 from jaxsched.envs.das.searchers import SEARCHERS, searcher
@@ -31,6 +34,7 @@ from jaxsched.systems.base import (
     Network,
     Played,
     PolicyInfo,
+    Rule,
     System,
     TraceSet,
     TrainingSetup,
@@ -139,6 +143,19 @@ class DASSystem(System[DAS, Params, Recipe]):
     def network_policy(self, env: DAS, kind: str, name: str, play: Play) -> Policy:
         """The policy of the plain environment with that network."""
         return kinds.policy_of(kind, env, name, play)
+
+    def array_policy(self, env: DAS, kind: str) -> ArrayPolicy:
+        """Both agents with history, walk process and randomness as inputs and outputs."""
+        return array_policy(kind, env)
+
+    def rule(self, name: str, env: DAS) -> Rule | None:
+        """The linear rules that were found by search."""
+        if name == "linear":
+            return Rule(env, name, found_rule(env))
+        if name == "scored":
+            env = replace(env, estimates=True)
+            return Rule(env, name, found_scored(env))
+        return None
 
     def init_weights(self, env: DAS, kind: str, params: Any) -> PyTree:
         """Weights of the right structure."""

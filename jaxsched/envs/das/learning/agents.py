@@ -46,6 +46,11 @@ class DiagonalRows(NamedTuple):
         """One draw of each row, ``[..., N, M]``."""
         return gaussian.sample(key, self.mean, self.std)
 
+    def drawn(self, weights: Array, noise: Array) -> Array:
+        """The rows that standard normal numbers ``noise [..., N, M]`` stand for."""
+        del weights
+        return self.mean + self.std * noise
+
     def log_density(self, action: Array) -> tuple[Array, Array]:
         """Log density and entropy of whole rows, ``[..., N]`` each."""
         density = gaussian.log_density(action, self.mean, self.std)
@@ -68,6 +73,10 @@ class WalkRows(NamedTuple):
     def sample(self, key: PRNGKey) -> Array:
         """One draw of each row, ``[..., N, M]``."""
         return wp.sample(self.given, self.features, self.mean, key)
+
+    def drawn(self, weights: Array, noise: Array) -> Array:
+        """The same of standard normal numbers ``weights [..., N, F]``, ``noise [..., N, M]``."""
+        return wp.drawn(self.given, self.features, self.mean, weights, noise)
 
     def log_density(self, action: Array) -> tuple[Array, Array]:
         """Log density and entropy of whole rows, ``[..., N]`` each."""

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsched.algorithms import gaussian
 from jaxsched.algorithms.agents import Agents
 from jaxsched.core.policies import Play, Policy, View, no_memory
 from jaxsched.envs.das.environment import DAS
@@ -67,17 +66,45 @@ def das_policy(env: DAS, options: DASNetwork, name: str = "das", play: Play = "g
             decision = (observation, known)
             choice = play_by_width(partial(choices, trunk), weights, decision, observation.real)
         else:
-            choice = _choose(trunk, weights, observation, known, key)
-        memory = jax.tree.map(
-            lambda old, new: jnp.where(
-                is_decision(observation), jnp.concatenate([old[1:], new[None]]), old
-            ),
-            memory,
-            (choice.latest, number) if follows else choice.latest,
-        )
+            choice = _choose(trunk, weights, observation, known, normals(trunk, key))
+        latest = (choice.latest, number) if follows else choice.latest
+        memory = _pushed(memory, latest, observation)
         return {"priority": choice.priority, "affinity": choice.affinity}, memory
 
     return Policy(name, init, act)
+
+
+def decide(
+    trunk: Trunk, weights: PyTree, memory: PyTree, observation: Observation, noise: "Noise"
+) -> tuple[dict[str, Array], PyTree]:
+    """One decision of :func:`das_policy` with its randomness handed in, all positions computed.
+
+    Args:
+      trunk: the networks.
+      weights: their weights.
+      memory: of the policy.
+      observation: one observation (no batch axes).
+      noise: standard normal numbers; zeros give the mean.
+
+    Returns:
+      The action and the memory after it.
+    """
+    observation = finite(observation)
+    number = number_of(observation)
+    follows = trunk.options.follows == "job"
+    known = known_of_jobs(memory, number) if follows else added(memory)
+    choice = _choose(trunk, weights, observation, known, noise)
+    latest = (choice.latest, number) if follows else choice.latest
+    action = {"priority": choice.priority, "affinity": choice.affinity}
+    return action, _pushed(memory, latest, observation)
+
+
+def _pushed(memory: PyTree, latest: PyTree, observation: Observation) -> PyTree:
+    """The memory with the latest decision in place of the oldest, if it was one."""
+    due = is_decision(observation)
+    return jax.tree.map(
+        lambda old, new: jnp.where(due, jnp.concatenate([old[1:], new[None]]), old), memory, latest
+    )
 
 
 def number_of(observation: Observation) -> Array:
@@ -98,6 +125,31 @@ def known_of_jobs(memory: tuple[PyTree, Array], number: Array) -> PyTree:
     return jax.tree.map(lambda x: wp.einsum("knp,kp...->n...", same, x), evidence)
 
 
+class Noise(NamedTuple):
+    """Standard normal numbers that one draw is made of.
+
+    Attributes:
+      priority: ``[N]``.
+      weights: ``[N, F]``, of the walk process; not read with the kernel ``graph`` or without it.
+      affinity: ``[N, M]``.
+    """
+
+    priority: Array
+    weights: Array
+    affinity: Array
+
+
+def normals(trunk: Trunk, key: PRNGKey) -> Noise:
+    """What a decision is drawn with."""
+    shape = trunk.env.window, trunk.env.num_servers
+    order_key, row_key = jax.random.split(key)
+    priority = jax.random.normal(order_key, shape[:1], jnp.float32)
+    if not trunk.options.remembers:
+        affinity = jax.random.normal(row_key, shape, jnp.float32)
+        return Noise(priority, jnp.zeros((shape[0], 0), jnp.float32), affinity)
+    return Noise(priority, *wp.normals(row_key, shape, num_features(trunk.options)))
+
+
 class Choice(NamedTuple):
     """What is done, and what it will tell later decisions; leaves ``[..., N, ...]``."""
 
@@ -111,9 +163,9 @@ def _choose(
     weights: PyTree,
     observation: Observation,
     known: Any,
-    key: PRNGKey | None = None,
+    noise: Noise | None = None,
 ) -> Choice:
-    """The choice given evidence of leaves ``[..., N, ...]``: drawn with a key, else the mean."""
+    """The choice given evidence of leaves ``[..., N, ...]``: drawn with noise, else the mean."""
     outlook = outlook_of(trunk, weights, observation)
     rows: DiagonalRows | WalkRows = DiagonalRows(outlook.affinity_mean, outlook.affinity_std)
     if trunk.options.remembers:
@@ -121,10 +173,9 @@ def _choose(
         mean = wp.predict(given, outlook.features, outlook.affinity_mean)
         rows = WalkRows(mean, given, outlook.features)
     priority, affinity = outlook.priority_mean, rows.mean
-    if key is not None:
-        order_key, row_key = jax.random.split(key)
-        priority = gaussian.sample(order_key, priority, outlook.priority_std)
-        affinity = rows.sample(row_key)
+    if noise is not None:
+        priority = priority + outlook.priority_std * noise.priority
+        affinity = rows.drawn(noise.weights, noise.affinity)
     if not trunk.options.remembers:
         return Choice(priority, affinity, ())
     executed = jnp.where(observation.real[..., None], affinity, 0.0)

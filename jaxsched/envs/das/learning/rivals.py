@@ -8,6 +8,7 @@ Axes: ``...`` any batch axes, ``N`` positions, ``M`` machines, ``K`` groups of R
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import flax.linen as nn
 import jax
@@ -86,17 +87,38 @@ class GroupAffinity(nn.Module):
         return {PLACEMENT: of_jobs}
 
 
+class Rival(NamedTuple):
+    """One agent that gives one part of the action, and what gives the other.
+
+    Attributes:
+      network: ``apply(weights, observation) -> {agent: Normal}``, any batch axes.
+      agent: its name.
+      part: of the action that it gives.
+      complete: ``(observation, part) -> action`` over leaves ``[B, ...]``.
+    """
+
+    network: nn.Module
+    agent: str
+    part: str
+    complete: Callable[[Observation, Array], Action]
+
+
 def dl2_agents(env: DAS) -> Agents:
     """DL2: the agent ``ordering`` (units: positions); placement is load balance.
 
     Leaves of ``sample`` and ``greedy`` are ``[B, ...]``, of ``evaluate`` ``[T, B, ...]``.
     """
+    return _one_agent(dl2_rival(env))
+
+
+def dl2_rival(env: DAS) -> Rival:
+    """The parts of DL2."""
 
     def complete(observation: Observation, priority: Array) -> Action:
         rows = jax.vmap(partial(load_balance_rows, env))(observation, priority)
         return {"priority": priority, "affinity": rows}
 
-    return _one_agent(JobPriority(), ORDERING, "priority", complete)
+    return Rival(JobPriority(), ORDERING, "priority", complete)
 
 
 def rifling_agents(env: DAS) -> Agents:
@@ -105,12 +127,17 @@ def rifling_agents(env: DAS) -> Agents:
     Leaves of ``sample`` and ``greedy`` are ``[B, ...]``, of ``evaluate`` ``[T, B, ...]``. A row's
     log density is of the whole row; its entropy is per machine.
     """
+    return _one_agent(rifling_rival(env))
+
+
+def rifling_rival(env: DAS) -> Rival:
+    """The parts of RIFLING."""
 
     def complete(observation: Observation, affinity: Array) -> Action:
         priority = jnp.broadcast_to(fifo_priority(env), observation.real.shape)
         return {"priority": priority, "affinity": affinity}
 
-    return _one_agent(GroupAffinity(env), PLACEMENT, "affinity", complete)
+    return Rival(GroupAffinity(env), PLACEMENT, "affinity", complete)
 
 
 def fifo_priority(env: DAS) -> Array:
@@ -175,10 +202,9 @@ def job_groups(env: DAS, observation: Observation) -> tuple[Array, Array]:
     return centroids, nearest(centroids)
 
 
-def _one_agent(
-    network: nn.Module, name: str, part: str, complete: Callable[[Observation, Array], Action]
-) -> Agents:
-    """The network's only agent, which gives one part of the action; ``complete`` adds the other."""
+def _one_agent(rival: Rival) -> Agents:
+    """The network's only agent, which gives one part of the action, with the other part."""
+    network, name, part, complete = rival
     alone = gaussian_agents(network, lambda observation, mask: {name: observation.real})
 
     def sample(

@@ -244,14 +244,36 @@ def latent_covariance(given: Posterior, features: Array) -> Array:
 
 def sample(given: Posterior, features: Array, mean: Array, key: PRNGKey) -> Array:
     """Actions ``[..., M]`` drawn around ``mean [..., M]`` with the predictive covariance."""
+    weights, noise = normals(key, mean.shape, features.shape[-1])
+    return drawn(given, features, mean, weights, noise)
+
+
+def normals(key: PRNGKey, shape: tuple[int, ...], num_features: int) -> tuple[Array, Array]:
+    """Standard normal numbers of draws ``shape = [..., M]``: of the weights, of the noise.
+
+    Returns:
+      ``[..., F]`` and ``[..., M]``.
+    """
     weight_key, noise_key = jax.random.split(key)
-    noise = jax.random.normal(noise_key, mean.shape, mean.dtype)
+    weights = jax.random.normal(weight_key, (*shape[:-1], num_features), jnp.float32)
+    return weights, jax.random.normal(noise_key, shape, jnp.float32)
+
+
+def drawn(given: Posterior, features: Array, mean: Array, weights: Array, noise: Array) -> Array:
+    """The action ``[..., M]`` that standard normal numbers stand for; the mean if all are 0.
+
+    Args:
+      given: the posterior.
+      features: of now, ``[..., m, F]``.
+      mean: predictive mean, ``[..., M]``.
+      weights: ``[..., F]``; not read with the kernel ``graph``.
+      noise: ``[..., M]``.
+    """
     if features.shape[-2] != mean.shape[-1]:
         variance = given.noise + latent_covariance(given, features)[..., 0]
         return mean + jnp.sqrt(variance) * noise
-    lanes = jax.random.normal(weight_key, (*features.shape[:-2], features.shape[-1]), mean.dtype)
     root, _ = inverse_root(given.precision)
-    shift = einsum("...mf,...gf,...g->...m", features, root, lanes)
+    shift = einsum("...mf,...gf,...g->...m", features, root, weights)
     return mean + shift + jnp.sqrt(given.noise) * noise
 
 
