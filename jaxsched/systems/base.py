@@ -38,6 +38,7 @@ from jaxsched.systems.parts import (
     TrainingSetup,
 )
 from jaxsched.systems.plain import PlainRecipe, plain_recipes, plain_stage
+from jaxsched.systems.recording import Recording, Staged, job_recording
 from jaxsched.systems.workload import Workload
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import DiscreteSpec, PRNGKey, PyTree
@@ -76,6 +77,7 @@ class System(HasEnvironment[E], ABC, Generic[E, P, R]):
       plain_network: kind of the network of plain recipes.
       episode_steps: room for an episode in plain recipes; 0: they play no whole ones.
       learning_horizon_s: of the discount in plain recipes.
+      cases_in_double: golden cases are played in float64.
     """
 
     primary_metric: str
@@ -94,6 +96,7 @@ class System(HasEnvironment[E], ABC, Generic[E, P, R]):
     plain_network: str = "mlp-64-64"
     episode_steps: int = 1024
     learning_horizon_s: float = 3600.0
+    cases_in_double: bool = False
 
     @property
     def behaviour_version(self) -> int:
@@ -191,6 +194,25 @@ class System(HasEnvironment[E], ABC, Generic[E, P, R]):
         The same object for equal environments: it is a static argument of the evaluation.
         """
         return job_recorder(env)
+
+    def recording(self, env: E) -> Recording:
+        """How episodes become pictures; here jobs in rows of their own while they run.
+
+        The same object for equal environments: it is a static argument of what plays them.
+
+        Args:
+          env: an environment that one of the system's policies plays in.
+        """
+        return job_recording(env)
+
+    def staged(self, case: Mapping[str, Any]) -> Staged:
+        """A golden case that is an episode, ready to be played.
+
+        Raises:
+          JaxschedError: a bad case, one that is no episode, or the system has none.
+        """
+        del case
+        raise JaxschedError(f"{self.name}: runs no cases")
 
     def played(
         self, env: E, params: P, episodes: Any, records: Any, schedule: Sequence[int]

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxsched.core.evaluation import Recorder
 from jaxsched.elastic.mapping import chic_jobs
-from jaxsched.envs.chic import cases
+from jaxsched.envs.chic import cases, recording
 from jaxsched.envs.chic import records as rec
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.features import features_of
@@ -41,6 +41,7 @@ from jaxsched.systems.base import (
     TraceSet,
     TrainingSetup,
 )
+from jaxsched.systems.recording import Recording, Staged
 from jaxsched.traces.mapping import MappingConfig
 
 
@@ -68,6 +69,7 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
     planning_horizon_s = 10_000.0  # some workloads' times in the system
     learning_horizon_s = 10_000.0
     workload = WORKLOAD
+    cases_in_double = True
     policies: Mapping[str, PolicyInfo] = {
         "optimus": PolicyInfo("baseline", "Optimus, decides every 600 s"),
         "optimus_300": PolicyInfo("baseline", "Optimus, decides every 300 s"),
@@ -157,6 +159,14 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
     def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
         """Run a golden case."""
         return cases.simulate(case)
+
+    def recording(self, env: Chic) -> Recording:
+        """How episodes become pictures."""
+        return recording.recording(env)
+
+    def staged(self, case: Mapping[str, Any]) -> Staged:
+        """A golden case that is an episode, ready to be played."""
+        return recording.staged(case)
 
     def features(self, env: Chic) -> Mapping[str, Any]:
         """What the observation's entries mean."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Play, Policy, uniform_reals
-from jaxsched.envs.das import cases
+from jaxsched.envs.das import cases, recording
 from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.features import features_of
@@ -35,6 +35,7 @@ from jaxsched.systems.base import (
     TraceSet,
     TrainingSetup,
 )
+from jaxsched.systems.recording import Recording, Staged
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import PyTree
 
@@ -181,6 +182,14 @@ class DASSystem(System[DAS, Params, Recipe]):
     def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
         """Run a golden case."""
         return cases.simulate(case)
+
+    def recording(self, env: DAS) -> Recording:
+        """How episodes become pictures."""
+        return recording.recording(env)
+
+    def staged(self, case: Mapping[str, Any]) -> Staged:
+        """A golden case that is an episode, ready to be played."""
+        return recording.staged(case)
 
     def features(self, env: DAS) -> Mapping[str, Any]:
         """What the observation's entries mean."""

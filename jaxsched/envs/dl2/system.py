@@ -13,7 +13,7 @@ from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Policy
 from jaxsched.core.training import LoopConfig
 from jaxsched.elastic.mapping import dl2_jobs
-from jaxsched.envs.dl2 import cases
+from jaxsched.envs.dl2 import cases, recording
 from jaxsched.envs.dl2 import records as rec
 from jaxsched.envs.dl2.environment import DL2
 from jaxsched.envs.dl2.features import features_of
@@ -49,6 +49,7 @@ from jaxsched.systems.base import (
     TrainingSetup,
 )
 from jaxsched.systems.parts import always
+from jaxsched.systems.recording import Recording, Staged
 from jaxsched.systems.search import searching
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.wrappers.recorded import Recorded
@@ -81,6 +82,7 @@ class DL2System(System[DL2, Params, Recipe]):
     episode_steps = 6144  # of 60 jobs on 60 servers
     learning_horizon_s = 12_000.0  # ten slots
     workload = WORKLOAD
+    cases_in_double = True
     policies: Mapping[str, PolicyInfo] = {
         "drf": PolicyInfo("baseline", "dominant resource fairness"),
         "fifo": PolicyInfo("baseline", "first in, first out, four bundles each"),
@@ -175,6 +177,14 @@ class DL2System(System[DL2, Params, Recipe]):
     def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
         """Run a golden case."""
         return cases.simulate(case)
+
+    def recording(self, env: DL2) -> Recording:
+        """How episodes become pictures."""
+        return recording.recording(env)
+
+    def staged(self, case: Mapping[str, Any]) -> Staged:
+        """A golden case that is an episode, ready to be played."""
+        return recording.staged(case)
 
     def features(self, env: DL2) -> Mapping[str, Any]:
         """What the observation's entries mean."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Play, Policy, uniform_legal
-from jaxsched.envs.mlfs import cases
+from jaxsched.envs.mlfs import cases, recording
 from jaxsched.envs.mlfs import records as rec
 from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.features import features_of
@@ -27,6 +27,7 @@ from jaxsched.envs.mlfs.learning.recipe import (
 )
 from jaxsched.envs.mlfs.mapping import task_jobs
 from jaxsched.envs.mlfs.paper import paper_rows
+from jaxsched.envs.mlfs.recording import PLAY_PACE
 from jaxsched.envs.mlfs.simulator.pairs import WEIGHTS as PAIR_WEIGHTS
 from jaxsched.envs.mlfs.simulator.rules import MLF, ORDERS
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, WEIGHTS, Params
@@ -43,15 +44,13 @@ from jaxsched.systems.base import (
     TraceSet,
     TrainingSetup,
 )
+from jaxsched.systems.recording import Recording, Staged
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import PRNGKey, PyTree
 
 HIGHEST_LOAD = 3  # times the jobs of load 1
 LONGEST_S = 86400  # of a job on an idle cluster (section 11)
 SHORTEST_S = 300
-PLAY_PACE = 16
-"""``slot_every`` of evaluations: many episodes go two to five times as fast as from offer to offer,
-a single one about as fast."""
 DEFAULT_KIND, PLAIN = "paper", "servers"  # of networks: what benchmarks ask for, and what they get
 PAPER, OWN = "paper", "own"
 
@@ -224,6 +223,14 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
     def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
         """Run a golden case."""
         return cases.simulate(case)
+
+    def recording(self, env: MLFS) -> Recording:
+        """How episodes become pictures."""
+        return recording.recording(env)
+
+    def staged(self, case: Mapping[str, Any]) -> Staged:
+        """A golden case that is an episode, ready to be played."""
+        return recording.staged(case)
 
     def features(self, env: MLFS) -> Mapping[str, Any]:
         """What the observation's entries mean."""

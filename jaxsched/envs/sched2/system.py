@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from jaxsched.core.evaluation import Recorder
-from jaxsched.envs.sched2 import cases
+from jaxsched.envs.sched2 import cases, recording
 from jaxsched.envs.sched2 import records as rec
 from jaxsched.envs.sched2.environment import Params, Sched2
 from jaxsched.envs.sched2.features import features_of
@@ -35,6 +35,7 @@ from jaxsched.systems.base import (
     TraceSet,
     TrainingSetup,
 )
+from jaxsched.systems.recording import Recording, Staged
 from jaxsched.systems.search import searching
 from jaxsched.traces.mapping import MappingConfig
 
@@ -173,6 +174,14 @@ class Sched2System(System[Sched2, Params, Recipe]):
     def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
         """Run a golden case."""
         return cases.simulate(case)
+
+    def recording(self, env: Sched2) -> Recording:
+        """How episodes become pictures."""
+        return recording.recording(env)
+
+    def staged(self, case: Mapping[str, Any]) -> Staged:
+        """A golden case that is an episode, ready to be played."""
+        return recording.staged(case)
 
     def features(self, env: Sched2) -> Mapping[str, Any]:
         """What the observation's entries mean."""
