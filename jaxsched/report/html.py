@@ -66,7 +66,7 @@ def render_html(comparison: Comparison) -> str:
         _learning(summary),
     ]
     paper = comparison.get("paper")
-    page = _templates().get_template("page.html.j2")
+    page = templates_of("jaxsched.report").get_template("page.html.j2")
     return page.render(
         title=comparison["title"],
         colours=colour_sheet(),
@@ -82,8 +82,8 @@ def render_html(comparison: Comparison) -> str:
 
 
 @cache
-def _templates() -> Any:
-    """The templates of this package, loaded when the first page is made."""
+def templates_of(package: str) -> Any:
+    """The templates of a package, loaded when the first page is made."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -92,7 +92,7 @@ def _templates() -> Any:
         return value if hasattr(value, "__html__") else Markup(escape(str(value)))
 
     return Environment(
-        loader=PackageLoader("jaxsched.report"),
+        loader=PackageLoader(package),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=escaped,

@@ -84,6 +84,41 @@ def policy_folders(path: Path, system: str = "") -> list[Path]:
     return folders or [path]
 
 
+def system_of(path: str | Path) -> str:
+    """Name of the system that the trained policies under a path are of.
+
+    Args:
+      path: a run directory, one of its ``policies/seedN`` folders, or a hand-over folder.
+
+    Raises:
+      JaxschedError: nothing there, or the path does not tell.
+    """
+    path = Path(path)
+    if is_pretrained(path):
+        raise JaxschedError(f"{path}: comes with several systems; name one")
+    if (path / "manifest.json").is_file():
+        from jaxsched.export.manifest import read_manifest
+
+        name = read_manifest(path).get("system")
+    else:
+        name = checkpoints.read_meta(policy_folders(path)[0]).get("system")
+    if not isinstance(name, str):
+        raise JaxschedError(f"{path}: does not tell its system; found {name!r}")
+    return name
+
+
+def best_seed(system: System, saved: list[Saved]) -> int:
+    """Index of the policy that scored best on the traces it was chosen by; the first if unknown."""
+    sign = 1.0 if system.metric(system.primary_metric).better == "higher" else -1.0
+    scores = [entry.meta.get(system.primary_metric) for entry in saved]
+    known = [
+        (sign * float(score), -index)
+        for index, score in enumerate(scores)
+        if isinstance(score, int | float)
+    ]
+    return -max(known)[1] if known else 0
+
+
 def is_pretrained(path: str | Path) -> bool:
     """Whether a policy that comes with the system is meant, not a folder of that name."""
     name = str(path)

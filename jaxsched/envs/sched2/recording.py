@@ -70,7 +70,7 @@ def _schedule(env: Sched2, params: Params, episode: int, trail: Trail) -> Schedu
         *usual_lines(submit, start, finish, pieces, {"GPUs held": total}),
         Line("fragmentation", "fragmentation", *steps(moments.time[told],
              moments.fragmentation[told])),
-        Line("demanded by the queue", "GPUs demanded", *steps(moments.time[told],
+        Line("demand of the queue", "demand of the queue", *steps(moments.time[told],
              moments.queue_gpus[told]), unit="GPUs"),
     )  # fmt: skip
     return Schedule(
