@@ -283,6 +283,7 @@ def _played(
         )
     table = episodes.tables[wanted.episode]
     players = recorded.players(system, names, learned, cluster, len(table), wanted.chosen)
+    players.sort(key=lambda player: player.network is None)  # trained ones first
     schedules = [recorded.record(system, player, table) for player in players]
     facts = {name: str(fact) for name, fact in facts_of(system, cluster, episodes,
                                                         wanted.chosen).items()}  # fmt: skip

@@ -15,7 +15,7 @@ import numpy as np
 from jaxsched.core.environment import Environment
 from jaxsched.core.policies import Policy, View
 from jaxsched.errors import JaxschedError
-from jaxsched.types import Array, PRNGKey, PyTree, TimeStep
+from jaxsched.types import Array, DiscreteSpec, PRNGKey, PyTree, TimeStep
 
 CHUNK = 256  # steps of one call
 
@@ -60,7 +60,8 @@ class Trail(NamedTuple):
 
     Attributes:
       moments: what was kept, NumPy arrays ``[T, ...]``.
-      seen: ``[T]`` of the decisions that ``watch`` kept; None without one.
+      seen: ``[T]`` of the decisions that are kept, none with a single legal choice; None where
+        nobody asked.
       every: so many decisions were taken for each that ``seen`` keeps.
       ended: whether the episode came to its end.
     """
@@ -204,6 +205,8 @@ def _chunk(
         seen = None
         if score is not None:
             due = env.decides(carry.state)
+            if isinstance(env.action_spec(params), DiscreteSpec):
+                due &= jnp.sum(mask) > 1
             time = carry.elapsed if clock is None else clock(env, carry.state)
             seen = Seen(due, time, observation, mask, action, score(weights, observation))
         following = _Carry(

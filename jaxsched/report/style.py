@@ -42,6 +42,11 @@ _JOBS = (
 """Paul Tol's bright and muted colours."""
 _BEYOND = {"light": "#4a0d0a", "dark": "#a3201c"}  # of levels after the last
 
+_LINES = {
+    "light": ("#0072b2", "#d55e00", "#009e73", "#cc79a7"),
+    "dark": ("#56b4e9", "#e69f00", "#2fc79b", "#cc79a7"),
+}
+
 _SHADES = {"learned": 3, "reference": 2, "baseline": 6}
 
 
@@ -64,7 +69,7 @@ def replay_colours() -> dict[str, dict[str, str | list[str]]]:
             "waiting": colours["single"],
             "jobs": list(_JOBS),
             "models": list(_KINDS),
-            "lines": [_KINDS[0], _KINDS[5], _KINDS[2], _KINDS[3]],
+            "lines": list(_LINES[theme]),
             "levels": [*(colours[f"level{i}"] for i in range(LEVELS)), _BEYOND[theme]],
         }
         for theme, colours in (("light", _LIGHT), ("dark", _DARK))

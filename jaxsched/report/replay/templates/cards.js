@@ -119,11 +119,11 @@ function choices(kept, at) {
   return table;
 }
 
-// What was seen, entries of one thing (the part of the name before the dot) in a row.
+// What was seen, entries of one thing (the part of the name before the first dot) in a row.
 function inputs(kept, at) {
   const things = new Map(), heads = new Set();
   kept.inputs.forEach((name, i) => {
-    const dot = name.lastIndexOf("."), thing = dot < 0 ? "" : name.slice(0, dot), entry = dot < 0 ? name : name.slice(dot + 1);
+    const dot = name.indexOf("."), thing = dot < 0 ? "" : name.slice(0, dot), entry = dot < 0 ? name : name.slice(dot + 1);
     if (!things.has(thing)) things.set(thing, new Map());
     things.get(thing).set(entry, kept.seen[at][i]);
     heads.add(thing.replace(/\d+/g, "*"));

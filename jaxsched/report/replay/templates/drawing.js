@@ -96,13 +96,20 @@ function drawTimeAxis(g, area, view, colours) {
   }
   g.stroke();
   g.textAlign = "right";
-  g.fillText(unit, area.left - 8, area.bottom + 6);
+  g.fillText(unit, area.left - 26, area.bottom + 6);
 }
 
 // Names of the bands at the left, as many as there is room for, and lines between them.
 function drawBands(g, area, tracks, view, colours) {
   const perRow = area.height / (view.r1 - view.r0);
   g.font = "11px system-ui, sans-serif"; g.textAlign = "right"; g.textBaseline = "middle";
+  if (tracks.unit === "job" && tracks.bands.length === 1) {
+    g.fillStyle = colours.soft;
+    for (const mark of ticksOf(view.r0, view.r1 - 1, area.height / 40).filter(Number.isInteger)) {
+      g.fillText(plain(mark), area.left - 6, area.top + (mark + 0.5 - view.r0) * perRow);
+    }
+    return;
+  }
   let row = 0, free = -Infinity;
   for (const [name, rows] of tracks.bands) {
     const top = area.top + (row - view.r0) * perRow, bottom = top + rows * perRow;

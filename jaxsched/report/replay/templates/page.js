@@ -10,7 +10,7 @@ class Page {
     this.cursor = -Infinity; // nowhere yet
     this.pinned = -1; this.hovered = -1;
     this.rowsOf = "places";
-    this.colourBy = this.panels[0].schedule.levels.length > 1 ? "level" : "job";
+    this.colourBy = this.panels[0].schedule.levels.length > 2 ? "level" : "job";
     this.found = []; this.at = -1;
     this.frames = [];
     this.dark = matchMedia("(prefers-color-scheme: dark)");
