@@ -233,8 +233,8 @@ def _owner(subject: str) -> str:
     from jaxsched.traces import clusters
     from jaxsched.traces import registry as traces
 
-    for name in registry.names():
-        if subject in (trace.name for trace in registry.get(name).workload.traces):
+    for name, workload in zip(registry.names(), registry.workloads(), strict=True):
+        if subject in (trace.name for trace in workload.traces):
             return name
     known = subject in clusters.names() or Path(subject).exists()
     if not known:

@@ -96,6 +96,7 @@ def follow(
     score: Score | None = None,
     most_seen: int = 0,
     most_steps: int | None = None,
+    state: PyTree | None = None,
 ) -> Trail:
     """Play one episode as ``core.evaluation.run_episodes`` plays it, and keep the moments.
 
@@ -111,6 +112,8 @@ def follow(
       score: what the network says of the choices; None: nothing is kept of decisions.
       most_seen: decisions to keep at most; of more, every second, fourth, ... is kept.
       most_steps: stop after so many steps; at the environment's own bound by default.
+      state: where the episode begins, so that no reset is compiled: its first action must have no
+        effect, for the policy is shown zeros. None: the reset's.
 
     Raises:
       JaxschedError: the episode did not end within the environment's bound.
@@ -119,7 +122,10 @@ def follow(
     key = jax.random.fold_in(jax.random.fold_in(key, episode), 0)
     bound = env.max_steps(params) if most_steps is None else most_steps
     watched = score if most_seen else None
-    carry = _begin(env, policy, params, jnp.int32(episode), key)
+    if state is None:
+        carry = _begin(env, policy, params, jnp.int32(episode), key)
+    else:
+        carry = _begin_at(env, policy, params, state, key)
     moments: list[PyTree] = []
     thinned = _Thinned(most_seen)
     played, done = 0, bool(carry.done)
@@ -179,6 +185,13 @@ def _begin(env: Environment, policy: Policy, params: Any, episode: Array, key: P
     state, timestep = env.reset(key, params, episode)
     seen = timestep.observation, timestep.action_mask
     return _Carry(state, seen, policy.init(params), jnp.int32(0), jnp.float32(0), timestep.done)
+
+
+def _begin_at(env: Environment, policy: Policy, params: Any, state: PyTree, key: PRNGKey) -> _Carry:
+    _, like = jax.eval_shape(lambda given: env.reset(key, given, jnp.int32(0)), params)
+    zeros = partial(jax.tree.map, lambda leaf: jnp.zeros(leaf.shape, leaf.dtype))
+    seen = zeros(like.observation), zeros(like.action_mask)
+    return _Carry(state, seen, policy.init(params), jnp.int32(0), jnp.float32(0), jnp.bool_(False))
 
 
 @partial(jax.jit, static_argnames=("env", "policy", "moment", "clock", "score"))

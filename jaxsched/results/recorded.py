@@ -101,7 +101,14 @@ def record_case(system: System, case: Mapping[str, Any], name: str) -> Schedule:
     with double:
         staged = system.staged(case)
         player = Player(staged.policy.name, staged.env, staged.policy, staged.weights)
-        return _recorded(system, player, staged.params, name, most_steps=staged.most_steps)
+        return _recorded(
+            system,
+            player,
+            staged.params,
+            name,
+            most_steps=staged.most_steps,
+            state=staged.state,
+        )
 
 
 def _recorded(
@@ -111,6 +118,7 @@ def _recorded(
     episode: str,
     *,
     most_steps: int | None = None,
+    state: PyTree | None = None,
     decisions: bool = False,
 ) -> Schedule:
     recording = system.recording(player.env)
@@ -133,6 +141,7 @@ def _recorded(
         score=score,
         most_seen=most_seen,
         most_steps=most_steps,
+        state=state,
     )
     made = recording.schedule(env, params, 0, trail)
     notes = made.notes if trail.ended else (*made.notes, "The episode is not played to its end.")

@@ -46,6 +46,7 @@ class Staged(NamedTuple):
       policy: the policy, or what plays the listed actions.
       weights: of the policy.
       most_steps: steps that the case lists; None: to the end.
+      state: where the episode begins; None: where resets begin. Its first action has no effect.
     """
 
     env: Environment
@@ -53,6 +54,7 @@ class Staged(NamedTuple):
     policy: Policy
     weights: PyTree = ()
     most_steps: int | None = None
+    state: PyTree | None = None
 
 
 def listed_actions(actions: Any) -> tuple[Policy, PyTree]:

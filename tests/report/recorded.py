@@ -12,7 +12,7 @@ from jaxsched.systems import registry
 GOLDEN = Path(__file__).parents[1] / "golden"
 CASES = {
     "sched2": "04_simultaneous",
-    "dl2": "hand_two_jobs_contention",
+    "dl2": "crowded_fifo",
     "chic": "random_window_2",
     "das": "hash_actions_small",
     "mlfs": "05_overload_migration",
@@ -29,11 +29,11 @@ def case_of(system: str, name: str | None = None) -> dict[str, Any]:
 @cache
 def recorded(system: str, name: str | None = None) -> Schedule:
     """The schedule of a golden case."""
-    return record_case(registry.get(system), case_of(system, name), name or CASES[system])
+    name = name or CASES[system]
+    return record_case(registry.get(system), case_of(system, name), name)
 
 
-def times_of(system: str, job: dict[str, Any] | None) -> tuple[float, float]:
+def times_of(job: dict[str, Any] | None) -> tuple[float, float]:
     """Start and finish that a golden case expects of a job, -1 where there is none."""
-    found = job or {}
-    start, finish = (found.get(name) for name in ("start", "finish"))
+    start, finish = ((job or {}).get(name) for name in ("start", "finish"))
     return tuple(-1.0 if time is None else float(time) for time in (start, finish))

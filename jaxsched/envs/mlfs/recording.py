@@ -32,6 +32,9 @@ PLAY_PACE = 16
 a single one about as fast."""
 
 
+MAX_ITERATIONS = 2**16
+
+
 class Moment(NamedTuple):
     """What is kept of a step: the slot that it ended, if it did; ``[R]`` of rows, ``[A]`` of jobs.
 
@@ -40,6 +43,7 @@ class Moment(NamedTuple):
       ended: bool.
       job: int32 ``[R]``, place in the episode of the job of each running task, -1 in free rows.
       task: int16 ``[R]``, place of the task in its job.
+      iteration: int32 ``[R]``, iterations that the job has completed: each has tasks of its own.
       server: int16 ``[R]``.
       gpu: int16 ``[R]``, of the server.
       waiting: int32, tasks that wait.
@@ -51,6 +55,7 @@ class Moment(NamedTuple):
     ended: Array
     job: Array
     task: Array
+    iteration: Array
     server: Array
     gpu: Array
     waiting: Array
@@ -81,6 +86,7 @@ def _moment(env: MLFS, step: Step, params: Params) -> Moment:
         ended=told.after != before.slot,
         job=jnp.where(there, state.active.job[place], NOBODY),
         task=(running.task % MAX_TASKS).astype(jnp.int16),
+        iteration=state.active.iterations[place],
         server=running.server.astype(jnp.int16),
         gpu=running.gpu.astype(jnp.int16),
         waiting=state.waiting,
@@ -101,7 +107,7 @@ def _schedule(env: MLFS, params: Params, episode: int, trail: Trail) -> Schedule
     jobs = unpack(np.asarray(params.rows, np.int64)[offset : offset + count])
     submit = np.asarray(params.submit_s, np.float64)[offset : offset + count]
     records = _records(moments.told, count)
-    ended = np.flatnonzero(np.asarray(moments.ended) | _last(moments))
+    ended = np.flatnonzero(np.asarray(moments.ended) & (np.asarray(moments.slot) >= 0))
     kept = jax.tree.map(lambda leaf: np.asarray(leaf)[ended], moments._replace(told=()))
     first = np.concatenate([[0], np.cumsum(env.gpus)])
     runs, moves = _runs(kept, first)
@@ -132,13 +138,6 @@ def _schedule(env: MLFS, params: Params, episode: int, trail: Trail) -> Schedule
     )
 
 
-def _last(moments: Moment) -> np.ndarray:
-    """The last step ends its slot, though the clock may stand still."""
-    last = np.zeros(len(moments.slot), bool)
-    last[-1:] = True
-    return last
-
-
 def _records(told: StepMetrics, count: int) -> dict[str, np.ndarray]:
     """What is told of jobs once they finish, or when the episode is cut."""
     names = ("start", "finish", "iterations", "by_deadline", "run_slots")
@@ -154,7 +153,8 @@ def _runs(kept: Moment, first: np.ndarray) -> tuple[dict[str, np.ndarray], Marks
     """Times during which a task stayed on a GPU, and where it was moved while it ran."""
     at, place = np.nonzero(kept.job >= 0)
     job = kept.job[at, place].astype(np.int64)
-    task = job * MAX_TASKS + kept.task[at, place]
+    iteration = kept.iteration[at, place].astype(np.int64)
+    task = (job * MAX_ITERATIONS + iteration) * MAX_TASKS + kept.task[at, place]
     row = first[kept.server[at, place]] + kept.gpu[at, place]
     slot = kept.slot[at].astype(np.int64)
     order = np.lexsort((slot, task))
@@ -269,8 +269,10 @@ def staged(case: Mapping[str, Any]) -> Staged:
     name = case.get("policy", case.get("after_actions", name))
     env = environment_of(config, name)
     params = env.params([table])
+    idle = dynamics.before_first(env.rules, params, jnp.int32(0))
     if "actions" not in case:
-        return Staged(env, params, heuristic(env, str(name)))
+        return Staged(env, params, heuristic(env, str(name)), state=idle)
     actions = actions_of(case)
     listed = jnp.asarray(actions or [0], jnp.int32)
-    return Staged(env, params, _after_list(env), (listed, jnp.int32(len(actions))))
+    weights = (listed, jnp.int32(len(actions)))
+    return Staged(env, params, _after_list(env), weights, state=idle)
