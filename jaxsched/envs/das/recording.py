@@ -36,6 +36,10 @@ LEVELS = (104, 112, 125, 150)
 SLOWED = ("full speed", "up to 12 % slower", "up to 25 % slower", "up to 50 % slower", "worse")
 
 
+MOST_NUMBERS = 2**25
+"""Of a case's hash actions, which are made before it is played."""
+
+
 class Gangs(NamedTuple):
     """Where jobs ran, ``[J]`` each; ``counts`` ``[J, M]`` are instances on each machine."""
 
@@ -240,6 +244,12 @@ def staged(case: Mapping[str, Any]) -> Staged:
     actions = case["actions"]
     if isinstance(actions, Mapping):
         salt = cases.salt_of(actions)
+        numbers = env.max_steps(params) * env.window * (env.num_servers + 1)
+        if numbers > MOST_NUMBERS:
+            raise JaxschedError(
+                f"das: the case has {numbers} numbers in its hash actions; accepted: up to "
+                f"{MOST_NUMBERS}"
+            )
         listed = [cases.hash_action(env, salt, step) for step in range(env.max_steps(params))]
         most_steps = None
     else:
