@@ -56,7 +56,7 @@ class Pieces:
     level: Integers
 
     @staticmethod
-    def of(entries: Sequence[Sequence[float]]) -> "Pieces":
+    def of(entries: Any) -> "Pieces":
         """Pieces of rows ``(job, row, rows, start, end, level)``, sorted by their start."""
         table = np.array(entries, np.float64).reshape(-1, 6)
         table = table[np.argsort(table[:, 3], kind="stable")]
@@ -98,6 +98,12 @@ class Line:
     values: Floats
     unit: str = ""
     stacked: bool = False
+
+    def at(self, times: Any) -> Floats:
+        """Its values at some times (s), 0 before the first."""
+        place = np.searchsorted(self.times, times, side="right") - 1
+        found: Floats = np.where(place < 0, 0.0, self.values[np.maximum(place, 0)])
+        return found
 
 
 @dataclass(frozen=True)
@@ -344,6 +350,47 @@ def usual_lines(
         times, busy = counted(pieces.start[held], pieces.end[held], pieces.rows[held])
         lines.append(Line(name, "utilisation", times, busy / max(count, 1)))
     return tuple(lines)
+
+
+def by_job(
+    system: str,
+    submit: Floats,
+    start: Floats,
+    finish: Floats,
+    *,
+    level: Any = 0,
+    lines: tuple[Line, ...] = (),
+    **parts: Any,
+) -> Schedule:
+    """A schedule that knows when jobs ran but not where: a row for each job, from start to finish.
+
+    Args:
+      system: name of the system.
+      submit: ``[J]`` s.
+      start: ``[J]`` s, ``NEVER`` likewise.
+      finish: ``[J]`` s; of jobs that started and did not finish there is no piece.
+      level: int ``[J]``.
+      lines: beside those of jobs that wait and run.
+      **parts: further fields of ``Schedule``; by default jobs are of one kind.
+    """
+    ran = np.flatnonzero((start >= 0) & (finish >= start))
+    levels = np.broadcast_to(np.asarray(level), submit.shape)
+    columns = [ran, ran, np.ones(len(ran)), start[ran], finish[ran], levels[ran]]
+    pieces = Pieces.of(np.stack(columns, axis=-1))
+    fields = {"model": np.zeros(len(submit), np.int64), "models": ("job",), **parts}
+    return Schedule(
+        system=system,
+        policy="",
+        episode="",
+        unit="job",
+        bands=(Band("jobs", max(len(submit), 1)),),
+        pieces=pieces,
+        submit=submit,
+        start=start,
+        finish=finish,
+        lines=(*usual_lines(submit, start, finish, pieces, {}), *lines),
+        **fields,
+    )
 
 
 def check_pieces(schedule: Schedule) -> None:

@@ -1,6 +1,7 @@
 """How a system's episodes become recorded schedules, and the one of systems that say nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from jaxsched.core.recorder import NOBODY, JobEvents
 from jaxsched.core.trail import Clock, Moment, Step, Trail
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.lanes import Lanes
-from jaxsched.jobs.schedule import NEVER, Band, Fact, Pieces, Schedule, usual_lines
+from jaxsched.jobs.schedule import NEVER, Band, Fact, Pieces, Schedule, by_job
 from jaxsched.types import PyTree
 
 
@@ -110,38 +111,52 @@ def _schedule_of_events(env: Any, params: Any, episode: int, trail: Trail) -> Sc
     num_jobs = int(env.max_jobs(params))
     columns = {"start": np.full(num_jobs, NEVER), "finish": np.full(num_jobs, NEVER)}
     for rows, values in (
-        (events.started, events.of_started),
-        (events.finished, events.of_finished),
+        (np.asarray(events.started), events.of_started),
+        (np.asarray(events.finished), events.of_finished),
     ):
-        there = np.asarray(rows) != NOBODY
+        there = rows != NOBODY
         for name, value in values.items():
             column = columns.setdefault(name, np.full(num_jobs, np.nan))
-            if np.shape(value) == np.shape(rows):
-                column[np.asarray(rows)[there]] = np.asarray(value)[there]
-    start, finish = columns.pop("start"), columns.pop("finish")
-    submit = columns.pop("submit", np.where(start >= 0, start, 0.0))
-    submit = np.where(np.isfinite(submit), submit, 0.0)
+            each = np.asarray(value)
+            if each.ndim < rows.ndim:  # one number for all
+                each = np.broadcast_to(each[..., None], rows.shape)
+            if each.shape == rows.shape:
+                column[rows[there]] = each[there]
+    schedule = schedule_of_columns(env.name, columns)
+    assert schedule is not None
+    start, finish = schedule.start, schedule.finish
     ran = np.flatnonzero((start >= 0) & (finish >= start))
     most = _most_at_once(start[ran], finish[ran])
     lanes, entries = Lanes(0, most), []
     for job in ran[np.argsort(start[ran], kind="stable")].tolist():
-        for row, rows in lanes.take(1, start[job], finish[job]):
-            entries.append((job, row, rows, start[job], finish[job], 0))
-    pieces = Pieces.of(entries)
-    return Schedule(
-        system=env.name,
-        policy="",
-        episode="",
-        unit="job",
-        bands=(Band("running jobs", max(most, 1)),),
-        pieces=pieces,
-        submit=submit,
-        start=start,
-        finish=finish,
-        model=np.zeros(num_jobs, np.int64),
-        models=("job",),
+        for row, count in lanes.take(1, start[job], finish[job]):
+            entries.append((job, row, count, start[job], finish[job], 0))
+    bands = (Band("running jobs", max(most, 1)),)
+    return replace(schedule, bands=bands, pieces=Pieces.of(entries))
+
+
+def schedule_of_columns(system: str, records: Any) -> Schedule | None:
+    """A row for each job, of records by name; None where they lack ``start`` or ``finish``.
+
+    Args:
+      system: name of the system.
+      records: name -> values; those with one for each job become facts, ``submit`` is known.
+    """
+    if not isinstance(records, Mapping) or not {"start", "finish"} <= set(records):
+        return None
+    start, finish = (np.asarray(records[name], np.float64) for name in ("start", "finish"))
+    columns = {
+        name: np.asarray(values, np.float64)
+        for name, values in records.items()
+        if np.shape(values) == start.shape and name not in ("start", "finish")
+    }
+    submit = columns.pop("submit", np.where(start >= 0, start, 0.0))
+    return by_job(
+        system,
+        np.where(np.isfinite(submit), submit, 0.0),
+        start,
+        finish,
         facts=tuple(Fact(name, column.tolist()) for name, column in columns.items()),
-        lines=usual_lines(submit, start, finish, pieces, {}),
     )
 
 

@@ -104,7 +104,7 @@ def _clock(env: Chic, state: Any) -> Array:
 
 def _schedule(env: Chic | OptimusIntervals, params: Params, episode: int, trail: Trail) -> Schedule:
     there = np.flatnonzero(np.asarray(trail.moments.phase))
-    kept: Moment = jax.tree.map(lambda leaf: np.asarray(leaf)[there], trail.moments)
+    kept: Any = jax.tree.map(lambda leaf: np.asarray(leaf)[there], trail.moments)
     count = int(params.jobs.num_jobs[episode])
     submit = np.asarray(params.jobs.submit_time, np.float64)[episode, :count]
     model, iterations = unpack(np.asarray(params.jobs.workload)[episode, :count])
@@ -140,7 +140,7 @@ def _schedule(env: Chic | OptimusIntervals, params: Params, episode: int, trail:
 
 
 def _stacked(
-    times: list[tuple[float, float]], kept: Moment, units: np.ndarray, first: int
+    times: list[tuple[float, float]], kept: Any, units: np.ndarray, first: int
 ) -> tuple[list[Any], int]:
     """Stacks of units of the workloads that train; each ends where its workload finishes."""
     amounts = [
@@ -159,21 +159,21 @@ def _stacked(
     return cut, most
 
 
-def _gpus(kept: Moment, model: np.ndarray) -> np.ndarray:
+def _gpus(kept: Any, model: np.ndarray) -> np.ndarray:
     """GPUs that trained in each phase."""
     each = WORKERS[:, 0][model[np.minimum(kept.job, len(model) - 1)]]
     held: np.ndarray = np.where(kept.trains, kept.workers * each, 0).sum(axis=1)
     return held
 
 
-def _phases(kept: Moment, count: int) -> list[int]:
+def _phases(kept: Any, count: int) -> list[int]:
     trained = np.bincount(kept.job[kept.trains], minlength=count)
     return [int(number) for number in trained[:count]]
 
 
 def _lines(
     env: Chic | OptimusIntervals,
-    kept: Moment,
+    kept: Any,
     submit: np.ndarray,
     start: np.ndarray,
     finish: np.ndarray,

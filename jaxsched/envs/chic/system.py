@@ -32,6 +32,7 @@ from jaxsched.envs.chic.search_recipe import SearchRecipe, search_stages
 from jaxsched.envs.chic.tables import Params
 from jaxsched.envs.chic.traces import WORKLOAD
 from jaxsched.jobs import RIGID_JOBS, JobTable
+from jaxsched.jobs.schedule import Schedule
 from jaxsched.networks.mlp import MLP
 from jaxsched.systems.base import (
     Heuristic,
@@ -118,9 +119,14 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
         self, env: Chic, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
     ) -> Played:
         """Metrics per episode."""
-        del schedule
         records = jax.tree.map(np.asarray, records)
-        return Played(rec.summarise(env, params, episodes, records), {}, [])
+        metrics = rec.summarise(env, params, episodes, records)
+        return Played(metrics, {}, self.schedules(env, params, episodes, records, schedule))
+
+    def drawn(self, env: Chic, params: Any, episode: int, records: Any) -> Schedule:
+        """When each workload trained."""
+        del env
+        return rec.drawn(params, episode, records)
 
     def training(
         self, recipe: Recipe | SearchRecipe, tables: Sequence[JobTable]

@@ -73,10 +73,23 @@ def _clock(env: DAS, state: Any) -> Array:
 
 
 def _schedule(env: DAS, params: Params, episode: int, trail: Trail) -> Schedule:
+    count = int(np.asarray(params.num_jobs)[episode])
+    return schedule_of(env, params, episode, _gangs(trail.moments, count, env.num_servers))
+
+
+def drawn(env: DAS, params: Params, episode: int, records: Any) -> Schedule:
+    """The schedule that the records of an episode tell, which must have the machines."""
+    count = int(np.asarray(params.num_jobs)[episode])
+    start, finish = (np.asarray(x, np.float64)[:count] for x in (records.start, records.finish))
+    counts = np.asarray(records.machines, np.int64)[:count]
+    return schedule_of(env, params, episode, Gangs(start, finish, counts))
+
+
+def schedule_of(env: DAS, params: Params, episode: int, gangs: Gangs) -> Schedule:
+    """The schedule of an episode of which it is known who ran where and when."""
     offset, count = (int(np.asarray(x)[episode]) for x in (params.offset, params.num_jobs))
     table = np.asarray(params.rows, np.int64)[offset : offset + count]
     submit = (table[:, SUBMIT] - int(np.asarray(params.first)[episode])).astype(np.float64)
-    gangs = _gangs(trail.moments, count, env.num_servers)
     spans = contention(env.cluster, table, gangs)
     pieces = Pieces.of(_entries(env, table, gangs, spans))
     total = env.num_servers * env.gpus_per_server

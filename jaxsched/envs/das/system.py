@@ -26,6 +26,7 @@ from jaxsched.envs.das.simulator.tables import Params
 from jaxsched.envs.das.traces import WORKLOAD
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, JobTable
+from jaxsched.jobs.schedule import Schedule
 from jaxsched.systems.base import (
     Heuristic,
     Network,
@@ -122,10 +123,6 @@ class DASSystem(System[DAS, Params, Recipe]):
             "jobs that do not fit": env.on_no_fit,
         }
 
-    def gantt_cluster(self, env: DAS) -> None:
-        """None: instances are not given particular GPUs."""
-        del env
-
     def network(self, env: DAS, kind: str) -> Network:
         """There is no network with a score per action.
 
@@ -153,13 +150,21 @@ class DASSystem(System[DAS, Params, Recipe]):
         """Start and finish of each job."""
         return rec.recorder(env)
 
+    def drawing_recorder(self, env: DAS) -> Recorder:
+        """Its machines as well."""
+        return rec.recorder(env, machines=True)
+
     def played(
         self, env: DAS, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
     ) -> Played:
         """Metrics per episode."""
-        del schedule
         records = jax.tree.map(np.asarray, records)
-        return Played(rec.summarise(env, params, episodes, records), {}, [])
+        metrics = rec.summarise(env, params, episodes, records)
+        return Played(metrics, {}, self.schedules(env, params, episodes, records, schedule))
+
+    def drawn(self, env: DAS, params: Any, episode: int, records: Any) -> Schedule:
+        """GPUs by contention; the records must have the machines."""
+        return recording.drawn(env, params, episode, records)
 
     def score(self, played: Played, tables: Sequence[JobTable]) -> float:
         """Geometric mean of the completion times, times the fee's to the power of three."""

@@ -94,7 +94,7 @@ def _clock(env: DL2, state: Any) -> Array:
 
 
 def _schedule(env: DL2, params: Params, episode: int, trail: Trail) -> Schedule:
-    kept: Moment = trail.moments
+    kept: Any = trail.moments
     ended = np.flatnonzero(kept.ended)
     kept = jax.tree.map(lambda leaf: np.asarray(leaf)[ended], kept)
     count, unit = int(params.jobs.num_jobs[episode]), float(env.slot_seconds)
@@ -102,9 +102,9 @@ def _schedule(env: DL2, params: Params, episode: int, trail: Trail) -> Schedule:
     start, finish = _times(kept, count, unit)
     begins = kept.slot * unit
     slots = [(begin, begin + unit) for begin in begins.tolist()]
-    tasks = kept.tasks[:, :count]
-    workers, top = _stacked(slots, dynamics.workers(tasks), 0, finish)
-    servers, height = _stacked(slots, dynamics.parameter_servers(tasks), top, finish)
+    tasks: Any = kept.tasks[:, :count]
+    workers, top = _stacked(slots, np.asarray(dynamics.workers(tasks)), 0, finish)
+    servers, height = _stacked(slots, np.asarray(dynamics.parameter_servers(tasks)), top, finish)
     bands = [Band("workers", top)] + ([Band("parameter servers", height)] if height else [])
     return Schedule(
         system="dl2",
@@ -123,7 +123,7 @@ def _schedule(env: DL2, params: Params, episode: int, trail: Trail) -> Schedule:
     )
 
 
-def _times(kept: Moment, count: int, unit: float) -> tuple[np.ndarray, np.ndarray]:
+def _times(kept: Any, count: int, unit: float) -> tuple[np.ndarray, np.ndarray]:
     """When each job first trained and finished, s."""
     first, last = kept.started[:, :count], kept.finished[:, :count]
     share = kept.share[:, :count]
@@ -147,9 +147,7 @@ def _stacked(
     return cut, most
 
 
-def _facts(
-    params: Params, episode: int, count: int, tasks: np.ndarray, unit: float
-) -> tuple[Fact, ...]:
+def _facts(params: Params, episode: int, count: int, tasks: Any, unit: float) -> tuple[Fact, ...]:
     columns = {"epochs": params.jobs.true_epochs, "estimated epochs": params.jobs.epochs}
     workers, servers = dynamics.workers(tasks), dynamics.parameter_servers(tasks)
     slots = np.maximum((workers > 0).sum(axis=0), 1)
@@ -166,7 +164,7 @@ def _facts(
 
 
 def _lines(
-    env: DL2, kept: Moment, submit: np.ndarray, start: np.ndarray, finish: np.ndarray
+    env: DL2, kept: Any, submit: np.ndarray, start: np.ndarray, finish: np.ndarray
 ) -> tuple[Line, ...]:
     unit = float(env.slot_seconds)
     begins = kept.slot * unit

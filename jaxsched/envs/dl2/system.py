@@ -39,6 +39,7 @@ from jaxsched.envs.dl2.slotwise import DL2Slots
 from jaxsched.envs.dl2.supervised import record
 from jaxsched.envs.dl2.traces import WORKLOAD
 from jaxsched.jobs import RIGID_JOBS, JobTable
+from jaxsched.jobs.schedule import Schedule
 from jaxsched.systems.base import (
     Heuristic,
     Network,
@@ -138,9 +139,13 @@ class DL2System(System[DL2, Params, Recipe]):
         self, env: DL2, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
     ) -> Played:
         """Metrics per episode."""
-        del schedule
         records = jax.tree.map(np.asarray, records)
-        return Played(rec.summarise(env, params, episodes, records), {}, [])
+        metrics = rec.summarise(env, params, episodes, records)
+        return Played(metrics, {}, self.schedules(env, params, episodes, records, schedule))
+
+    def drawn(self, env: DL2, params: Any, episode: int, records: Any) -> Schedule:
+        """When each job trained."""
+        return rec.drawn(env, params, episode, records)
 
     def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
         """The supervised stage, unless there is no teacher, reinforcement learning, search."""

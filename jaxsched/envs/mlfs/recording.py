@@ -102,9 +102,9 @@ def _clock(env: MLFS, state: Any) -> Array:
 
 
 def _schedule(env: MLFS, params: Params, episode: int, trail: Trail) -> Schedule:
-    moments: Moment = trail.moments
+    moments: Any = trail.moments
     offset, count = (int(np.asarray(x)[episode]) for x in (params.offset, params.num_jobs))
-    jobs = unpack(np.asarray(params.rows, np.int64)[offset : offset + count])
+    jobs: Any = unpack(np.asarray(params.rows, np.int64)[offset : offset + count])
     submit = np.asarray(params.submit_s, np.float64)[offset : offset + count]
     records = _records(moments.told, count)
     ended = np.flatnonzero(np.asarray(moments.ended) & (np.asarray(moments.slot) >= 0))
@@ -149,7 +149,7 @@ def _records(told: StepMetrics, count: int) -> dict[str, np.ndarray]:
     return records
 
 
-def _runs(kept: Moment, first: np.ndarray) -> tuple[dict[str, np.ndarray], Marks]:
+def _runs(kept: Any, first: np.ndarray) -> tuple[dict[str, np.ndarray], Marks]:
     """Times during which a task stayed on a GPU, and where it was moved while it ran."""
     at, place = np.nonzero(kept.job >= 0)
     job = kept.job[at, place].astype(np.int64)
@@ -196,8 +196,8 @@ def _facts(jobs: Any, records: dict[str, np.ndarray], finish: np.ndarray) -> tup
 
 def _lines(
     env: MLFS,
-    kept: Moment,
-    moments: Moment,
+    kept: Any,
+    moments: Any,
     runs: dict[str, np.ndarray],
     submit: np.ndarray,
     start: np.ndarray,

@@ -35,6 +35,7 @@ from jaxsched.envs.mlfs.traces import WORKLOAD
 from jaxsched.envs.mlfs.workload import SMALL_JOBS, SPAN_S
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, JobTable
+from jaxsched.jobs.schedule import Schedule
 from jaxsched.systems.base import (
     Heuristic,
     Network,
@@ -153,10 +154,6 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
             "MLF-C": "with every heuristic" if chosen["mlfc"] else "with mlf_hc only",
         }
 
-    def gantt_cluster(self, env: MLFS) -> None:
-        """None: tasks of an iteration come and go within minutes."""
-        del env
-
     def network(self, env: MLFS, kind: str) -> Network:
         """The policy network, with all inputs or with those of the baseline RL, or weights.
 
@@ -202,9 +199,14 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
         self, env: MLFS, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
     ) -> Played:
         """Metrics per episode."""
-        del schedule
         records = jax.tree.map(np.asarray, records)
-        return Played(rec.summarise(env, params, episodes, records), {}, [])
+        metrics = rec.summarise(env, params, episodes, records)
+        return Played(metrics, {}, self.schedules(env, params, episodes, records, schedule))
+
+    def drawn(self, env: MLFS, params: Any, episode: int, records: Any) -> Schedule:
+        """When jobs ran, and their deadlines."""
+        del env
+        return rec.drawn(params, episode, records)
 
     def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
         """The stages of a recipe; what they learn is RL, MLF-RL, or with MLF-C MLFS."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -31,6 +32,19 @@ class Moment(NamedTuple):
     queue_gpus: Array
 
 
+class Starts(NamedTuple):
+    """The starts of an episode in their order, ``[n]``; times in seconds."""
+
+    job: np.ndarray
+    start: np.ndarray
+    finish: np.ndarray
+    level: np.ndarray
+    gpus: np.ndarray  # uint32 [n, S], bit sets
+    reused: np.ndarray
+    fragmentation: np.ndarray
+    queue_gpus: np.ndarray
+
+
 @cache
 def recording(env: Sched2) -> Recording:
     """How episodes of ``env`` are recorded."""
@@ -50,28 +64,56 @@ def _clock(env: Sched2, state: Any) -> Array:
 
 
 def _schedule(env: Sched2, params: Params, episode: int, trail: Trail) -> Schedule:
-    moments: Moment = trail.moments
+    moments: Any = trail.moments
+    there = np.flatnonzero(moments.start.started)
+    start: Any = jax.tree.map(lambda leaf: np.asarray(leaf)[there], moments.start)
+    return schedule_of(
+        env,
+        params,
+        episode,
+        Starts(
+            job=np.asarray(start.job),
+            start=np.asarray(moments.time)[there],
+            finish=np.asarray(moments.time)[there] + np.asarray(start.run),
+            level=np.asarray(start.level),
+            gpus=np.asarray(start.gpus),
+            reused=np.asarray(start.reused),
+            fragmentation=np.asarray(moments.fragmentation)[there],
+            queue_gpus=np.asarray(moments.queue_gpus)[there],
+        ),
+    )
+
+
+def drawn(env: Sched2, params: Params, episode: int, records: Any) -> Schedule:
+    """The schedule that the records of an episode tell."""
+    job = records.order[: int(records.num_started)]
+    columns = (records.start, records.finish, records.level, records.gpus, records.reused)
+    curves = (records.fragmentation_curve, records.queue_gpus_curve)
+    of_jobs, of_starts = [c[job] for c in columns], [c[: len(job)] for c in curves]
+    return schedule_of(env, params, episode, Starts(job, *of_jobs, *of_starts))
+
+
+def schedule_of(env: Sched2, params: Params, episode: int, starts: Starts) -> Schedule:
+    """The schedule of an episode of which all starts are known."""
     count = int(params.jobs.num_jobs[episode])
     columns = (params.jobs.submit_time, params.jobs.num_gpus, params.jobs.model)
     submit, num_gpus, model = (np.asarray(c)[episode, :count].astype(np.int64) for c in columns)
     ideal = np.asarray(params.jobs.run_time)[episode, :count, 0].astype(np.float64)
     start, finish = np.full(count, NEVER), np.full(count, NEVER)
-    level, reused = np.full(count, -1), np.zeros(count, bool)
-    entries = []
-    for at in np.flatnonzero(moments.start.started).tolist():
-        job, begun = int(moments.start.job[at]), float(moments.time[at])
-        start[job], finish[job] = begun, begun + float(moments.start.run[at])
-        level[job], reused[job] = moments.start.level[at], moments.start.reused[at]
-        for first, rows in _gpus(moments.start.gpus[at], env.gpus_per_server):
-            entries.append((job, first, rows, begun, finish[job], level[job]))
+    start[starts.job], finish[starts.job] = starts.start, starts.finish
+    reused = np.zeros(count, bool)
+    reused[starts.job] = starts.reused
+    entries = [
+        (job, first, rows, start[job], finish[job], level)
+        for job, level, words in zip(starts.job.tolist(), starts.level, starts.gpus, strict=True)
+        for first, rows in _gpus(words, env.gpus_per_server)
+    ]
     pieces, total = Pieces.of(entries), env.num_servers * env.gpus_per_server
-    told = moments.start.started
     lines = (
-        *usual_lines(submit, start, finish, pieces, {"GPUs held": total}),
-        Line("fragmentation", "fragmentation", *steps(moments.time[told],
-             moments.fragmentation[told])),
-        Line("demand of the queue", "demand of the queue", *steps(moments.time[told],
-             moments.queue_gpus[told]), unit="GPUs"),
+        *usual_lines(submit.astype(np.float64), start, finish, pieces, {"GPUs held": total}),
+        Line("fragmentation", "fragmentation", *steps(starts.start, starts.fragmentation)),
+        Line("demand of the queue", "demand of the queue",
+             *steps(starts.start, starts.queue_gpus), unit="GPUs"),
     )  # fmt: skip
     return Schedule(
         system=env.name,

@@ -26,6 +26,7 @@ from jaxsched.envs.sched2.recipe import (
 )
 from jaxsched.envs.sched2.traces import WORKLOAD
 from jaxsched.jobs import JobTable
+from jaxsched.jobs.schedule import Schedule
 from jaxsched.networks.described import Described
 from jaxsched.systems.base import (
     Heuristic,
@@ -114,9 +115,9 @@ class Sched2System(System[Sched2, Params, Recipe]):
             "a job that does not fit": "is skipped" if skips else "blocks the queue",
         }
 
-    def gantt_cluster(self, env: Sched2) -> dict[str, int]:
-        """Servers and GPUs of each."""
-        return {"num_servers": env.num_servers, "gpus_per_server": env.gpus_per_server}
+    def drawn(self, env: Sched2, params: Params, episode: int, records: Any) -> Schedule:
+        """GPUs by locality."""
+        return recording.drawn(env, params, episode, records)
 
     def network(self, env: Sched2, kind: str) -> Described:
         """The paper's network or a variant (``recipe.NetworkKind``)."""
@@ -135,7 +136,7 @@ class Sched2System(System[Sched2, Params, Recipe]):
         return Played(
             metrics,
             rec.mean_curves(records),
-            [rec.schedule(env, params, int(episodes[i]), records, i) for i in schedule],
+            self.schedules(env, params, episodes, records, schedule),
         )
 
     def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
