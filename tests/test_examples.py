@@ -138,6 +138,20 @@ def test_it_trains_and_reports(run):
     assert "num gpus 2, window 6" in page
 
 
+def test_its_schedules_can_be_looked_at(run, tmp_path):
+    page = tmp_path / "page.html"
+    options = ("--policy", str(run), "--policy", "fifo", "--num-jobs", "12", "--html", str(page))
+    assert main(["replay", "weighted", *options]) == 0
+    data = page.read_text().split('id="schedules">')[1].split("</script>")[0]
+    learned, fifo = json.loads(data)["schedules"]
+    assert (learned["policy"], fifo["policy"]) == ("run", "fifo")
+    assert fifo["bands"] == [["running jobs", 2]] and len(fifo["pieces"]["job"]) == 12
+    assert learned["decisions"]["choices"][0] == "action0"
+    in_report = json.loads((run / "comparison.json").read_text())["schedules"]
+    assert {schedule["unit"] for schedule in in_report} == {"job"}
+    assert "<h2>Jobs over time" in (run / "report.html").read_text()
+
+
 def test_it_evaluates_and_compares(run, tmp_path, capsys):
     results = tmp_path / "values.json"
     drawn = ("--num-traces", "2", "--num-jobs", "12", "--json", str(results))

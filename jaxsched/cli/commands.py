@@ -25,6 +25,7 @@ COMMANDS: dict[str, Command] = {
     "compare": compare,
     "headroom": headroom,
     "export": export,
+    "replay": replay,
     "list": list_all,
     "serve": serve,
     "simulate": simulate,
@@ -52,7 +53,6 @@ def build_app() -> typer.Typer:
     )
     for words, command in COMMANDS.items():
         app.command(words)(command)
-    app.command("replay", context_settings={"ignore_unknown_options": True})(replay)
     traces = typer.Typer(
         help="Traces: describe, import, convert, generate, fetch, list.", no_args_is_help=True
     )

@@ -1,13 +1,306 @@
-"""``jaxsched replay``: not there yet."""
+"""``jaxsched replay``: a page that shows schedules of one episode, moment by moment."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from jaxsched.cli.compare import Preset, facts_of, is_path
+from jaxsched.cli.options import (
+    LARGEST,
+    Cut,
+    Format,
+    HeuristicOption,
+    Load,
+    MeanGap,
+    Mode,
+    NumJobs,
+    NumTraces,
+    Part,
+    Trace,
+    TraceOptions,
+    TraceSeed,
+    Window,
+    heuristic_options,
+    present_name,
+    read_part,
+)
+from jaxsched.cli.output import check_writable, console, read_json
 from jaxsched.errors import JaxschedError
 
+if TYPE_CHECKING:
+    from jaxsched.jobs.schedule import Schedule
+    from jaxsched.results.comparison import Learned
+    from jaxsched.systems.base import System
 
-def replay(arguments: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
-    """A page that shows GPUs over time (not there yet)."""
-    del arguments
-    raise JaxschedError("replay: is not there yet; 'jaxsched compare --html FILE' draws a schedule")
+MOST_PANELS = 4
+
+
+class Shown(NamedTuple):
+    """What the page is to show."""
+
+    schedules: list["Schedule"]
+    title: str
+    facts: dict[str, str]
+
+
+class Wanted(NamedTuple):
+    """What was asked for beside the subject.
+
+    Attributes:
+      policies: heuristics by name and folders of trained policies.
+      system: name of the system; None: that of the subject.
+      preset: whose cluster and test traces are used.
+      trace: where the episode is taken from; None: the subject, or the system's test set.
+      options: how a trace becomes episodes.
+      episode: which of them.
+      environment: options of the environment.
+      chosen: options of heuristics.
+    """
+
+    policies: tuple[str, ...]
+    system: str | None
+    preset: str | None
+    trace: str | None
+    options: TraceOptions
+    episode: int
+    environment: dict[str, Any]
+    chosen: dict[str, Any]
+
+
+def replay(
+    subject: Annotated[
+        str, typer.Argument(help="Folder of a trained policy, golden case, trace, or its name.")
+    ],
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(help="Heuristic or folder of a trained policy (repeat to compare them)."),
+    ] = None,
+    html: Annotated[Path, typer.Option("--html", help="Write the page here.")] = Path(
+        "replay.html"
+    ),
+    system: Annotated[
+        str | None, typer.Option(help="System that plays a trace that no system calls its own.")
+    ] = None,
+    preset: Preset = None,
+    trace: Trace = None,
+    episode: Annotated[
+        int, typer.Option(min=0, max=LARGEST, help="Which of the traces or cases, from 0.")
+    ] = 0,
+    env: Annotated[
+        list[str] | None,
+        typer.Option("--env", help="Option of the environment, name=value (repeat)."),
+    ] = None,
+    trace_seed: TraceSeed = 0,
+    num_traces: NumTraces = None,
+    num_jobs: NumJobs = None,
+    cut: Cut = False,
+    mean_gap: MeanGap = None,
+    load: Load = None,
+    format: Format = None,
+    part: Part = None,
+    window: Window = None,
+    mode: Mode = None,
+    option: HeuristicOption = None,
+) -> None:
+    """A page that shows who held which GPUs and when, under one or several policies."""
+    from jaxsched.report.replay import write_replay
+    from jaxsched.runs.overrides import read_options
+
+    check_writable(html)
+    names = tuple(present_name("policy", name) for name in policy or ())
+    if len(set(names)) < len(names) or len(names) > MOST_PANELS:
+        raise JaxschedError(f"--policy: accepted: up to {MOST_PANELS} different policies")
+    wanted = Wanted(
+        names,
+        system,
+        preset,
+        trace,
+        TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format,
+                     read_part(part)),
+        episode,
+        read_options(env or []),
+        heuristic_options(window, mode, option),
+    )  # fmt: skip
+    out = console()
+    with out.status("playing"):
+        shown = _shown(subject, wanted)
+    path = write_replay(shown.schedules, html, title=shown.title, facts=shown.facts)
+    for schedule in shown.schedules:
+        held = len(schedule.pieces.job)
+        out.print(f"{schedule.policy}: {len(schedule.submit)} jobs, {held} pieces on "
+                  f"{schedule.num_rows} rows", highlight=False)  # fmt: skip
+    out.print(f"page written to {path}", highlight=False)
+
+
+def _shown(subject: str, wanted: Wanted) -> Shown:
+    """What the subject is decides how it is played."""
+    from jaxsched.runs import saved_policies
+
+    path = Path(subject)
+    if path.is_dir() or saved_policies.is_pretrained(path):
+        return _of_policy(path, wanted)
+    if path.is_file() and path.suffix == ".json":
+        found = read_json(path)
+        if isinstance(found, dict) and "system" in found:
+            return _of_case(path, found, wanted)
+    return _of_trace(subject, wanted)
+
+
+def _of_case(path: Path, case: dict[str, Any], wanted: Wanted) -> Shown:
+    """A golden case as it is, or under the policies that were asked for."""
+    from jaxsched.results.recorded import record_case
+    from jaxsched.systems import registry
+    from jaxsched.systems.cases import with_table
+
+    if not isinstance(case["system"], str):
+        raise JaxschedError(f'{path}: is not a case: expected an object with "system"')
+    unused = {"--trace": wanted.trace, "--preset": wanted.preset, "--env": wanted.environment}
+    for name, value in unused.items():
+        if value:
+            raise JaxschedError(f"{path}: is a case; {name} goes with a trace or a trained policy")
+    system = registry.get(case["system"])
+    if wanted.system not in (None, system.name):
+        raise JaxschedError(f"{path}: is a case of {system.name!r}, not of {wanted.system!r}")
+    try:
+        chosen = with_table(_one_case(case, wanted.episode), path.parent)
+        played = [chosen]
+        if wanted.policies:
+            plain = {key: value for key, value in chosen.items() if key not in _DECIDED}
+            played = [{**plain, "policy": name} for name in wanted.policies]
+        schedules = [record_case(system, one, path.stem) for one in played]
+    except JaxschedError as error:
+        raise JaxschedError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
+    facts = {"system": system.name, "case": path.stem, "about": str(case.get("description", ""))}
+    return Shown(schedules, f"{system.name}: case {path.stem}", facts)
+
+
+_DECIDED = ("actions", "after_actions", "policy", "expect", "expect_by_policy")
+"""What a case says of its decisions and results."""
+
+
+def _one_case(case: dict[str, Any], index: int) -> dict[str, Any]:
+    """The case itself, or one of those that it lists."""
+    if "reject" in case:
+        raise JaxschedError("lists tables that are refused; accepted: a case that plays")
+    if "cases" not in case:
+        return case
+    entries = case["cases"]
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise JaxschedError("'cases' must be a list of objects")
+    if index >= len(entries):
+        raise JaxschedError(f"--episode is {index}; accepted: below {len(entries)}, its cases")
+    entry: dict[str, Any] = entries[index]
+    return entry if "policy" in entry else {"actions": [], **entry}
+
+
+def _of_policy(path: Path, wanted: Wanted) -> Shown:
+    """A trained policy, on the system's test set unless told otherwise."""
+    from jaxsched.runs import saved_policies
+    from jaxsched.systems import registry
+
+    name = wanted.system or saved_policies.system_of(path)
+    system = registry.get(name)
+    learned = _learned(path, system)
+    return _played(system, [learned], wanted, wanted.trace)
+
+
+def _learned(path: Path, system: "System[Any, Any, Any]") -> "Learned":
+    """The policy of a folder; of several seeds the one that scored best."""
+    from dataclasses import replace
+
+    from jaxsched.runs import saved_policies
+
+    learned, saved = saved_policies.load(path, system)
+    best = saved_policies.best_seed(system, saved)
+    return replace(learned, weights=[learned.weights[best]])
+
+
+def _of_trace(subject: str, wanted: Wanted) -> Shown:
+    """A trace under the policies that were asked for."""
+    from jaxsched.systems import registry
+
+    if wanted.trace is not None:
+        raise JaxschedError(f"{subject}: --trace goes with the folder of a trained policy")
+    name = wanted.system or _owner(subject)
+    return _played(registry.get(name), [], wanted, subject)
+
+
+def _owner(subject: str) -> str:
+    """The system that a named trace belongs to."""
+    from jaxsched.systems import registry
+    from jaxsched.traces import clusters
+    from jaxsched.traces import registry as traces
+
+    for name, workload in zip(registry.names(), registry.workloads(), strict=True):
+        if subject in (trace.name for trace in workload.traces):
+            return name
+    known = subject in clusters.names() or Path(subject).exists()
+    if not known:
+        raise JaxschedError(
+            f"{subject!r} is no folder, file or known trace; accepted: the folder of a trained "
+            f"policy, a case, a trace file, or one of {', '.join(traces.names())}"
+        )
+    raise JaxschedError(
+        f"{subject}: name the system that plays it with --system; known are "
+        f"{', '.join(registry.names())}"
+    )
+
+
+def _played(
+    system: "System[Any, Any, Any]",
+    learned: list["Learned"],
+    wanted: Wanted,
+    trace: str | None,
+) -> Shown:
+    """Policies of one system on one episode, each in its own form of the environment."""
+    from jaxsched.cli.episodes import resolve
+    from jaxsched.results import recorded
+
+    cluster, traces = system.environment(**wanted.environment), None
+    if wanted.preset is not None:
+        recipe = system.preset(wanted.preset)
+        cluster, traces = recipe.env, system.recipe_traces(recipe)
+    names, folders = _sorted(system, wanted.policies)
+    learned = [*learned, *(_learned(Path(folder), system) for folder in folders)]
+    if not names and not learned:
+        names = [system.usual_policies()[0]]
+    if learned:
+        cluster = learned[0].env
+    for name in names:
+        system.heuristic(name, cluster, 1, wanted.chosen)  # refuse bad names before any work
+    options = wanted.options
+    if options.num_traces is None:
+        options = options._replace(num_traces=wanted.episode + 1)
+    name = trace or (traces or system.traces).test
+    episodes = resolve(name, system, options)
+    episodes = episodes.made_with(_as_there(options, wanted, len(episodes.tables)), system)
+    if wanted.episode >= len(episodes.tables):
+        raise JaxschedError(
+            f"--episode is {wanted.episode}; accepted: below {len(episodes.tables)}, the traces of "
+            f"{episodes.source}"
+        )
+    table = episodes.tables[wanted.episode]
+    players = recorded.players(system, names, learned, cluster, len(table), wanted.chosen)
+    players.sort(key=lambda player: player.network is None)  # trained ones first
+    schedules = [recorded.record(system, player, table) for player in players]
+    facts = {name: str(fact) for name, fact in facts_of(system, cluster, episodes,
+                                                        wanted.chosen).items()}  # fmt: skip
+    facts = {"system": system.name, "episode": f"{wanted.episode} ({table.name})", **facts}
+    return Shown(schedules, f"{system.title}: {episodes.source}", facts)
+
+
+def _as_there(options: TraceOptions, wanted: Wanted, count: int) -> TraceOptions:
+    """Fixed tables are there as they are: of fewer than the episode asks for all are taken."""
+    return options if wanted.options.num_traces else options._replace(
+        num_traces=min(options.num_traces or count, count)
+    )  # fmt: skip
+
+
+def _sorted(
+    system: "System[Any, Any, Any]", policies: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Heuristics by name, and folders of trained policies."""
+    folders = [policy for policy in policies if is_path(policy, system.name)]
+    return [policy for policy in policies if policy not in folders], folders

@@ -1,9 +1,10 @@
 """The charts of a report: bars with intervals, curves over started jobs, learning curves."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from jaxsched.jobs.schedule import Line
 from jaxsched.report.schema import Policy, Series
 from jaxsched.report.style import policy_classes
 from jaxsched.report.summary import Summary, number, span
@@ -128,6 +129,35 @@ def job_curves(summary: Summary, curve: str, *, window: int, width: float) -> st
     frame.name_lines(names)
     ends = "; ".join(f"{name} ends at {line[-1]:.3g}" for name, line in lines.items())
     return frame.canvas.render(f"Curve of {curve} over started jobs: {ends}")
+
+
+def over_time(summary: Summary, lines: Mapping[str, Line], *, title: str, width: float) -> str:
+    """One line per policy over the time of one episode, named at its right end.
+
+    Args:
+        summary: whose policies' colours are used.
+        lines: policy -> quantity, which holds each value until the next one.
+        title: what the drawing is about, in words.
+        width: of the drawing, in pixels.
+    """
+    end = max(float(line.times[-1]) for line in lines.values()) or 1.0
+    unit_s, unit = _time_unit(end)
+    grid = np.linspace(0.0, end, _MAX_POINTS)
+    held = {name: line.at(grid) for name, line in lines.items()}
+    high = max(float(values.max()) for values in held.values()) or 1.0
+    right = 16 + max(text_width(name) for name in lines)
+    frame = _Frame(width, 190, right, (0, end / unit_s), (0.0, high), f"time ({unit})")
+    classes = policy_classes(summary.policies)
+    names = []
+    for name, values in held.items():
+        points = frame.points(grid / unit_s, values)
+        frame.canvas.open(classes.get(name, ""))
+        frame.canvas.polyline(points, "curve")
+        frame.canvas.close()
+        names.append((name, classes.get(name, ""), points[-1]))
+    frame.name_lines(names)
+    means = "; ".join(f"{name} {values.mean():.3g} on average" for name, values in held.items())
+    return frame.canvas.render(f"{title} over time: {means}")
 
 
 def learning_curve(summary: Summary, *, against: str, width: float) -> str:

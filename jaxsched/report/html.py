@@ -66,7 +66,7 @@ def render_html(comparison: Comparison) -> str:
         _learning(summary),
     ]
     paper = comparison.get("paper")
-    page = _templates().get_template("page.html.j2")
+    page = templates_of("jaxsched.report").get_template("page.html.j2")
     return page.render(
         title=comparison["title"],
         colours=colour_sheet(),
@@ -75,15 +75,15 @@ def render_html(comparison: Comparison) -> str:
         table=_table(summary),
         gains=_gains(summary),
         sections=[section for section in sections if section.figures],
-        gantt=_gantt(comparison),
+        schedules=_schedules(summary),
         paper=[_claim(row) for row in paper["rows"]] if paper else [],
         command=comparison["command"],
     )
 
 
 @cache
-def _templates() -> Any:
-    """The templates of this package, loaded when the first page is made."""
+def templates_of(package: str) -> Any:
+    """The templates of a package, loaded when the first page is made."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -92,7 +92,7 @@ def _templates() -> Any:
         return value if hasattr(value, "__html__") else Markup(escape(str(value)))
 
     return Environment(
-        loader=PackageLoader("jaxsched.report"),
+        loader=PackageLoader(package),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=escaped,
@@ -310,19 +310,33 @@ def _learning(summary: Summary) -> _Charts:
     return _Charts("Learning", f"{note}.", "two", drawn)
 
 
-def _gantt(comparison: Comparison) -> dict[str, Any] | None:
-    """One figure per policy; None without any job."""
-    chart = comparison.get("gantt")
-    if not chart or not any(p["jobs"] for p in chart["panels"]):
+def _schedules(summary: Summary) -> dict[str, Any] | None:
+    """One figure per policy and one per quantity over time; None without any job."""
+    schedules = gantt.stored(summary.comparison)
+    if not any(len(schedule.pieces.job) for schedule in schedules):
         return None
     drawn = []
-    for i, entry in enumerate(chart["panels"]):
-        text = gantt.sentence(chart, i)
+    for i, schedule in enumerate(schedules):
+        text = gantt.sentence(schedule)
+        draw = partial(gantt.panel, schedules, i)
         note = text[0].upper() + text[1:]
-        draw = partial(gantt.panel, chart, i)
-        drawn.append(_figure(entry["policy"], note, draw, gantt.WIDE, gantt.NARROW))
-    legend = list(gantt.legend(chart["panels"]).items())
-    return {"episode": chart["episode"], "legend": legend, "figures": drawn}
+        drawn.append(_figure(schedule.policy, note, draw, gantt.WIDE, gantt.NARROW))
+    curves = []
+    for title, lines in gantt.shared_lines(schedules):
+        named = {s.policy: line for s, line in zip(schedules, lines, strict=True)}
+        draw = partial(figures.over_time, summary, named, title=title)
+        curves.append(_figure(title[0].upper() + title[1:], "", draw))
+    rows = "GPU, grouped by server (number at the left); blank is idle"
+    if schedules[0].unit == "job":
+        rows = "job, in order of submission (number at the left); pale: it waits"
+    return {
+        "title": gantt.title(schedules[0]),
+        "episode": schedules[0].episode,
+        "rows": rows,
+        "legend": list(gantt.legend(schedules).items()),
+        "figures": drawn,
+        "curves": curves,
+    }
 
 
 def _claim(row: PaperRow) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from jaxsched.errors import JaxschedError
+from jaxsched.jobs.stored_schedule import schedule_of
 
 Kind = Literal["baseline", "reference", "learned"]
 Better = Literal["higher", "lower", "neither"]
@@ -158,7 +159,8 @@ class Comparison(TypedDict):
     bars: NotRequired[list[str]]
     figures: NotRequired[OwnFigures | None]
     learning_curve: NotRequired[LearningCurve | None]
-    gantt: NotRequired[Gantt | None]
+    gantt: NotRequired[Gantt | None]  # of comparisons stored before there were schedules
+    schedules: NotRequired[list[dict[str, Any]] | None]  # ``Schedule.to_json`` of one episode
     paper: NotRequired[Paper | None]
 
 
@@ -189,6 +191,8 @@ def check(comparison: object) -> Comparison:
         _check_learning_curve(top["learning_curve"], metrics)
     if top.get("gantt") is not None:
         _check_gantt(top["gantt"])
+    for i, schedule in enumerate(_list(top.get("schedules") or [], "schedules")):
+        schedule_of(schedule, f"schedules[{i}]")
     if top.get("paper") is not None:
         _check_paper(top["paper"])
     if top.get("figures") is not None:

@@ -33,6 +33,20 @@ _DARK = {
     "level3": "#d23c33",
 }  # fmt: skip
 
+_KINDS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#7f7f7f")
+"""Okabe and Ito's colours, which can be told apart without colour vision."""
+_JOBS = (
+    "#4477aa", "#ddaa33", "#228833", "#bb5566", "#66ccee", "#aa3377", "#999933", "#ee7733",
+    "#117733", "#88ccee", "#882255", "#44aa99", "#cc6677", "#bbbbbb",
+)  # fmt: skip
+"""Paul Tol's bright and muted colours."""
+_BEYOND = {"light": "#4a0d0a", "dark": "#a3201c"}  # of levels after the last
+
+_LINES = {
+    "light": ("#0072b2", "#d55e00", "#009e73", "#cc79a7"),
+    "dark": ("#56b4e9", "#e69f00", "#2fc79b", "#cc79a7"),
+}
+
 _SHADES = {"learned": 3, "reference": 2, "baseline": 6}
 
 
@@ -45,6 +59,21 @@ def policy_classes(policies: Iterable[Policy]) -> dict[str, str]:
         classes[policy["name"]] = f"{kind} c-{kind}{counts[kind] % _SHADES[kind]}"
         counts[kind] += 1
     return classes
+
+
+def replay_colours() -> dict[str, dict[str, str | list[str]]]:
+    """Colours of the replay page by name, for light and dark pages."""
+    return {
+        theme: {
+            **{name: colours[name] for name in ("page", "panel", "ink", "soft", "faint", "wash")},
+            "waiting": colours["single"],
+            "jobs": list(_JOBS),
+            "models": list(_KINDS),
+            "lines": list(_LINES[theme]),
+            "levels": [*(colours[f"level{i}"] for i in range(LEVELS)), _BEYOND[theme]],
+        }
+        for theme, colours in (("light", _LIGHT), ("dark", _DARK))
+    }
 
 
 def colour_sheet() -> str:

@@ -1,7 +1,7 @@
 """Runs several policies on the same episodes and gathers what tables, figures and reports show."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -100,13 +100,14 @@ def compare(
     }
     if system.figures != Figures():
         result["figures"] = words_of(system.figures)
-    pair, cluster = _gantt_pair(system, names, learned), system.gantt_cluster(base)
-    if pair and cluster:
-        result["gantt"] = {
-            "episode": contest.tables[contest.gantt_episode].name,
-            **cluster,
-            "panels": [{"policy": name, "jobs": panels[name][0]["jobs"]} for name in pair],
-        }
+    pair = _gantt_pair(system, names, learned)
+    if pair and all(panels[name] for name in pair):
+        episode = contest.tables[contest.gantt_episode].name
+        drawn = [
+            replace(panels[name][0], policy=name, episode=episode, facts=(), marks=())
+            for name in pair
+        ]
+        result["schedules"] = [schedule.to_json() for schedule in drawn]
     baselines = system.policy_names("baseline")
     if learned and set(baselines) <= set(names):
         means = {entry["name"]: _means(entry) for entry in entries}

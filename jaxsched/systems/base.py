@@ -26,6 +26,7 @@ from jaxsched.core.recorder import job_recorder
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.metrics import METRICS, STANDARD, Metric, of_log
+from jaxsched.jobs.schedule import Schedule
 from jaxsched.networks.mlp import MLP, sizes_of
 from jaxsched.systems.cluster_reader import ClusterReader
 from jaxsched.systems.environments import E, HasEnvironment
@@ -41,6 +42,12 @@ from jaxsched.systems.parts import (
     TrainingSetup,
 )
 from jaxsched.systems.plain import PlainRecipe, plain_recipes, plain_stage
+from jaxsched.systems.recording import (
+    Recording,
+    Staged,
+    job_recording,
+    schedule_of_columns,
+)
 from jaxsched.systems.workload import Workload
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import DiscreteSpec, PRNGKey, PyTree
@@ -80,6 +87,7 @@ class System(HasEnvironment[E], ABC, Generic[E, P, R]):
       plain_network: kind of the network of plain recipes.
       episode_steps: room for an episode in plain recipes; 0: they play no whole ones.
       learning_horizon_s: of the discount in plain recipes.
+      cases_in_double: golden cases are played in float64.
     """
 
     primary_metric: str
@@ -98,6 +106,7 @@ class System(HasEnvironment[E], ABC, Generic[E, P, R]):
     plain_network: str = "mlp-64-64"
     episode_steps: int = 1024
     learning_horizon_s: float = 3600.0
+    cases_in_double: bool = False
 
     @property
     def behaviour_version(self) -> int:
@@ -196,6 +205,29 @@ class System(HasEnvironment[E], ABC, Generic[E, P, R]):
         """
         return job_recorder(env)
 
+    def drawing_recorder(self, env: E) -> Recorder:
+        """Gathers what ``drawn`` needs beside the records of ``recorder``; here these alone."""
+        return self.recorder(env)
+
+    def recording(self, env: E) -> Recording:
+        """How episodes become pictures; here jobs in rows of their own while they run.
+
+        The same object for equal environments: it is a static argument of what plays them.
+
+        Args:
+          env: an environment that one of the system's policies plays in.
+        """
+        return job_recording(env)
+
+    def staged(self, case: Mapping[str, Any]) -> Staged:
+        """A golden case that is an episode, ready to be played.
+
+        Raises:
+          JaxschedError: a bad case, one that is no episode, or the system has none.
+        """
+        del case
+        raise JaxschedError(f"{self.name}: runs no cases")
+
     def played(
         self, env: E, params: P, episodes: Any, records: Any, schedule: Sequence[int]
     ) -> Played:
@@ -203,8 +235,32 @@ class System(HasEnvironment[E], ABC, Generic[E, P, R]):
 
         Here the metrics that the standard record has.
         """
-        del env, params, episodes, schedule
-        return Played(of_log(jax.tree.map(np.asarray, records)), {}, [])
+        records = jax.tree.map(np.asarray, records)
+        return Played(of_log(records), {}, self.schedules(env, params, episodes, records, schedule))
+
+    def schedules(
+        self, env: E, params: P, episodes: Any, records: Any, wanted: Sequence[int]
+    ) -> list[Schedule]:
+        """``drawn`` of the listed episodes; none where the records do not tell."""
+        found = []
+        for index in wanted:
+            one = jax.tree.map(lambda leaf, at=index: np.asarray(leaf)[at], records)
+            found.append(self.drawn(env, params, int(episodes[index]), one))
+        return [schedule for schedule in found if schedule is not None]
+
+    def drawn(self, env: E, params: P, episode: int, records: Any) -> Schedule | None:
+        """The schedule of one episode as its records tell it; here when jobs ran.
+
+        Names of policy and episode are filled in by who asked.
+
+        Args:
+          env: the environment the records come from.
+          params: its parameters.
+          episode: which episode.
+          records: of this episode; None is returned where they lack ``start`` and ``finish``.
+        """
+        del env, params, episode
+        return schedule_of_columns(self.name, records)
 
     def stages(
         self, recipe: R | PlainRecipe, tables: Sequence[JobTable]
@@ -268,11 +324,6 @@ class System(HasEnvironment[E], ABC, Generic[E, P, R]):
         chosen = self.checked_options(options)
         cluster = _in_words(self.environment_options(env))
         return {"cluster": cluster, **({"heuristics": _in_words(chosen)} if chosen else {})}
-
-    def gantt_cluster(self, env: E) -> dict[str, int] | None:
-        """``num_servers`` and ``gpus_per_server`` of Gantt pictures; None: there are none."""
-        del env
-        return None
 
     def shipped_digest(self, recipe: Any | None = None) -> str:
         """Of the shipped parameters that a recipe learns from; of all of them without a recipe.
@@ -344,7 +395,7 @@ class System(HasEnvironment[E], ABC, Generic[E, P, R]):
         outcome = run_episodes(
             env,
             policy,
-            self.recorder(env),
+            self.drawing_recorder(env) if len(schedule) else self.recorder(env),
             params,
             jnp.asarray(episodes),
             jax.random.key(0) if key is None else key,

@@ -9,6 +9,7 @@ from jaxsched.core.environment import Environment
 from jaxsched.core.learner import Learner
 from jaxsched.core.policies import Play, Policy, one_of
 from jaxsched.core.training import LoopConfig
+from jaxsched.jobs.schedule import Schedule
 from jaxsched.types import PyTree
 
 Kind = Literal["baseline", "reference"]
@@ -129,13 +130,12 @@ class Played(NamedTuple):
     Attributes:
       metrics: name -> float64 ``[E]``.
       curves: name -> float64 ``[n]``, means over the episodes.
-      schedule: per episode, what a Gantt picture needs (system's own layout, JSON-able); empty
-        unless asked for.
+      schedule: of the episodes that were asked for; empty where the records do not tell.
     """
 
     metrics: dict[str, Any]
     curves: dict[str, Any]
-    schedule: list[dict[str, Any]]
+    schedule: list[Schedule]
 
 
 class Network(Protocol):

@@ -135,7 +135,6 @@ def test_malformed_cases_are_refused_in_one_line(text, says, tmp_path, capsys):
         (["compare", "sched2", "--trace", "/"], ""),
         (["export", "/no/such/run"], "holds no trained policy"),
         (["export", "/", "--format", "onnx"], "not there yet"),
-        (["replay", "runs/x", "--html", "y"], "not there yet"),
         (["traces", "describe", "no-such"], "neither a file nor a known trace"),
         (["traces", "generate", "no-such", "--out", "x.csv"], "unknown generator"),
     ],

@@ -12,7 +12,7 @@ import jaxsched.report
 from jaxsched.errors import JaxschedError
 from jaxsched.report import Summary, check, comparison_table, render_html, write_html
 from jaxsched.report.figures import smooth
-from jaxsched.report.gantt import runs, split_share
+from jaxsched.report.gantt import runs, schedules_of, upper_share
 from jaxsched.report.svg import spread, ticks
 from tests.report.sample_comparison import sample_comparison
 
@@ -342,8 +342,12 @@ def test_split_share_weighs_by_gpu_time():
         {"start": 0, "finish": 10, "level": 0, "gpus": [0], "num_gpus": 1},
         {"start": 0, "finish": 10, "level": 2, "gpus": [1, 2, 3], "num_gpus": 3},
     ]
-    assert split_share(jobs) == 0.75
-    assert split_share([]) == 0.0
+    cluster = {"episode": "e", "num_servers": 1, "gpus_per_server": 4}
+    gantt = {
+        **cluster,
+        "panels": [{"policy": name, "jobs": of} for name, of in (("a", jobs), ("b", []))],
+    }
+    assert [upper_share(schedule) for schedule in schedules_of(gantt)] == [0.75, 0.0]
 
 
 def test_labels_are_spread_in_order():

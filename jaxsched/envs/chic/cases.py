@@ -59,7 +59,7 @@ def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
         return _run_actions(config, table, actions_of({"actions": [], **case}, end=None))
 
 
-def _options(
+def options_of(
     config: Mapping[str, Any], static: Mapping[str, str], scalars: tuple[str, ...]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Static options and real numbers of a case's ``config``."""
@@ -69,7 +69,7 @@ def _options(
 
 
 def _run_actions(config: Mapping[str, Any], table: JobTable, actions: list[int]) -> dict[str, Any]:
-    options, scalars = _options(
+    options, scalars = options_of(
         config, STATIC, tuple(name for name in SCALARS if name != "interval")
     )
     env = Chic(**options, max_stalls=UNLIMITED)
@@ -104,7 +104,7 @@ def _run_actions(config: Mapping[str, Any], table: JobTable, actions: list[int])
 
 
 def _run_optimus(config: Mapping[str, Any], table: JobTable) -> dict[str, Any]:
-    options, scalars = _options(config, OPTIMUS_STATIC, ("interval", "max_time"))
+    options, scalars = options_of(config, OPTIMUS_STATIC, ("interval", "max_time"))
     env = OptimusIntervals(**options, max_instants=UNLIMITED)
     params = env.params([table], length=shared_length(len(table)), **scalars)
     state, timestep, records = _reset(env, params)

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxsched.core.evaluation import Recorder
 from jaxsched.elastic.mapping import chic_jobs
-from jaxsched.envs.chic import cases
+from jaxsched.envs.chic import cases, recording
 from jaxsched.envs.chic import records as rec
 from jaxsched.envs.chic.cluster_reader import ChicReader
 from jaxsched.envs.chic.environment import Chic
@@ -33,6 +33,7 @@ from jaxsched.envs.chic.search_recipe import SearchRecipe, search_stages
 from jaxsched.envs.chic.tables import Params
 from jaxsched.envs.chic.traces import WORKLOAD
 from jaxsched.jobs import RIGID_JOBS, JobTable
+from jaxsched.jobs.schedule import Schedule
 from jaxsched.networks.mlp import MLP
 from jaxsched.systems.base import (
     Heuristic,
@@ -42,6 +43,7 @@ from jaxsched.systems.base import (
     TraceSet,
     TrainingSetup,
 )
+from jaxsched.systems.recording import Recording, Staged
 from jaxsched.traces.mapping import MappingConfig
 
 
@@ -69,6 +71,7 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
     planning_horizon_s = 10_000.0  # some workloads' times in the system
     learning_horizon_s = 10_000.0
     workload = WORKLOAD
+    cases_in_double = True
     policies: Mapping[str, PolicyInfo] = {
         "optimus": PolicyInfo("baseline", "Optimus, decides every 600 s"),
         "optimus_300": PolicyInfo("baseline", "Optimus, decides every 300 s"),
@@ -117,9 +120,14 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
         self, env: Chic, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
     ) -> Played:
         """Metrics per episode."""
-        del schedule
         records = jax.tree.map(np.asarray, records)
-        return Played(rec.summarise(env, params, episodes, records), {}, [])
+        metrics = rec.summarise(env, params, episodes, records)
+        return Played(metrics, {}, self.schedules(env, params, episodes, records, schedule))
+
+    def drawn(self, env: Chic, params: Any, episode: int, records: Any) -> Schedule:
+        """When each workload trained."""
+        del env
+        return rec.drawn(params, episode, records)
 
     def training(
         self, recipe: Recipe | SearchRecipe, tables: Sequence[JobTable]
@@ -158,6 +166,14 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
     def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
         """Run a golden case."""
         return cases.simulate(case)
+
+    def recording(self, env: Chic) -> Recording:
+        """How episodes become pictures."""
+        return recording.recording(env)
+
+    def staged(self, case: Mapping[str, Any]) -> Staged:
+        """A golden case that is an episode, ready to be played."""
+        return recording.staged(case)
 
     def features(self, env: Chic) -> Mapping[str, Any]:
         """What the observation's entries mean."""

@@ -103,6 +103,19 @@ def hash_values(a: Any, b: Any, c: Any) -> np.ndarray:
     return (mixed >> np.uint64(8)) % np.uint64(HASH_RANGE)
 
 
+def salt_of(actions: Mapping[str, Any]) -> int:
+    """The salt of a case with hash actions.
+
+    Raises:
+      JaxschedError: there is none, or something else.
+    """
+    keyed(actions, "actions", ("hash_salt",))
+    salt = actions.get("hash_salt")
+    if not isinstance(salt, int) or isinstance(salt, bool) or not 0 <= salt < 2**31:
+        raise JaxschedError(f"hash_salt is {salt!r}; accepted: a whole number from 0 on")
+    return salt
+
+
 def hash_action(env: DAS, salt: int, step: int) -> Action:
     """The action of decision ``step`` (from 0) of a case with hash actions."""
     k, position = step + SALT_STEP * salt, np.arange(env.window)
@@ -173,10 +186,7 @@ def _chooser(env: DAS, params: Params, case: Mapping[str, Any]) -> Any:
         return lambda step, state: _decide(env, policy, state, params)
     actions = case["actions"]
     if isinstance(actions, Mapping):
-        keyed(actions, "actions", ("hash_salt",))
-        salt = actions.get("hash_salt")
-        if not isinstance(salt, int) or isinstance(salt, bool) or not 0 <= salt < 2**31:
-            raise JaxschedError(f"hash_salt is {salt!r}; accepted: a whole number from 0 on")
+        salt = salt_of(actions)
         return lambda step, state: hash_action(env, salt, step)
     listed = [
         listed_action(env, a, f"actions[{i}]") for i, a in enumerate(list_of(case, "actions"))

@@ -11,7 +11,7 @@ import numpy as np
 from jaxsched.core.array_policy import ArrayPolicy
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Play, Policy, uniform_reals
-from jaxsched.envs.das import cases
+from jaxsched.envs.das import cases, recording
 from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.features import features_of
@@ -29,6 +29,7 @@ from jaxsched.envs.das.simulator.tables import Params
 from jaxsched.envs.das.traces import WORKLOAD
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, JobTable
+from jaxsched.jobs.schedule import Schedule
 from jaxsched.systems.base import (
     Heuristic,
     Network,
@@ -39,6 +40,7 @@ from jaxsched.systems.base import (
     TraceSet,
     TrainingSetup,
 )
+from jaxsched.systems.recording import Recording, Staged
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import PyTree
 
@@ -125,10 +127,6 @@ class DASSystem(System[DAS, Params, Recipe]):
             "jobs that do not fit": env.on_no_fit,
         }
 
-    def gantt_cluster(self, env: DAS) -> None:
-        """None: instances are not given particular GPUs."""
-        del env
-
     def network(self, env: DAS, kind: str) -> Network:
         """There is no network with a score per action.
 
@@ -169,13 +167,21 @@ class DASSystem(System[DAS, Params, Recipe]):
         """Start and finish of each job."""
         return rec.recorder(env)
 
+    def drawing_recorder(self, env: DAS) -> Recorder:
+        """Its machines as well."""
+        return rec.recorder(env, machines=True)
+
     def played(
         self, env: DAS, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
     ) -> Played:
         """Metrics per episode."""
-        del schedule
         records = jax.tree.map(np.asarray, records)
-        return Played(rec.summarise(env, params, episodes, records), {}, [])
+        metrics = rec.summarise(env, params, episodes, records)
+        return Played(metrics, {}, self.schedules(env, params, episodes, records, schedule))
+
+    def drawn(self, env: DAS, params: Any, episode: int, records: Any) -> Schedule:
+        """GPUs by contention; the records must have the machines."""
+        return recording.drawn(env, params, episode, records)
 
     def score(self, played: Played, tables: Sequence[JobTable]) -> float:
         """Geometric mean of the completion times, times the fee's to the power of three."""
@@ -198,6 +204,14 @@ class DASSystem(System[DAS, Params, Recipe]):
     def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
         """Run a golden case."""
         return cases.simulate(case)
+
+    def recording(self, env: DAS) -> Recording:
+        """How episodes become pictures."""
+        return recording.recording(env)
+
+    def staged(self, case: Mapping[str, Any]) -> Staged:
+        """A golden case that is an episode, ready to be played."""
+        return recording.staged(case)
 
     def features(self, env: DAS) -> Mapping[str, Any]:
         """What the observation's entries mean."""

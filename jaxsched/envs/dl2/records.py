@@ -9,9 +9,11 @@ import numpy as np
 
 from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
-from jaxsched.envs.dl2.environment import DL2, Params, StepMetrics
+from jaxsched.elastic.models import NAMES
+from jaxsched.envs.dl2.environment import Params, StepMetrics
 from jaxsched.jobs import metrics
 from jaxsched.jobs.metrics import Metric
+from jaxsched.jobs.schedule import Schedule, by_job
 from jaxsched.types import Array, TimeStep
 
 OWN_METRICS = {
@@ -129,21 +131,17 @@ def summarise(
     return {name: np.asarray(value, np.float64) for name, value in result.items()}
 
 
-def schedule(env: DL2, params: Params, episode: int, records: Any, index: int) -> dict[str, Any]:
-    """Who ran when in one episode, for a Gantt picture."""
-    one = jax.tree.map(lambda leaf: np.asarray(leaf)[index : index + 1], records)
+def drawn(env: Any, params: Params, episode: int, records: Any) -> Schedule:
+    """The schedule that the records of one episode tell: when each job trained."""
+    one = jax.tree.map(lambda leaf: np.asarray(leaf)[None], records)
     times = job_times(env, params, np.array([episode]), one)
-    model = np.asarray(params.jobs.model)[episode]
-    ran = np.flatnonzero(times.real[0] & (times.start[0] >= 0))
-    return {
-        "jobs": [
-            {
-                "job": int(job),
-                "model": int(model[job]),
-                "submit": float(times.submit[0, job]),
-                "start": float(times.start[0, job]),
-                "finish": float(times.finish[0, job]),
-            }
-            for job in ran
-        ]
-    }
+    real = times.real[0]
+    submit, start, finish = (column[0, real] for column in times[:3])
+    return by_job(
+        "dl2",
+        submit,
+        start,
+        finish,
+        model=np.asarray(params.jobs.model)[episode, :-1][real].astype(np.int64),
+        models=NAMES,
+    )

@@ -13,7 +13,7 @@ from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Policy
 from jaxsched.core.training import LoopConfig
 from jaxsched.elastic.mapping import dl2_jobs
-from jaxsched.envs.dl2 import cases
+from jaxsched.envs.dl2 import cases, recording
 from jaxsched.envs.dl2 import records as rec
 from jaxsched.envs.dl2.cluster_reader import DL2Reader
 from jaxsched.envs.dl2.environment import DL2
@@ -40,6 +40,7 @@ from jaxsched.envs.dl2.slotwise import DL2Slots
 from jaxsched.envs.dl2.supervised import record
 from jaxsched.envs.dl2.traces import WORKLOAD
 from jaxsched.jobs import RIGID_JOBS, JobTable
+from jaxsched.jobs.schedule import Schedule
 from jaxsched.systems.base import (
     Heuristic,
     Network,
@@ -50,6 +51,7 @@ from jaxsched.systems.base import (
     TrainingSetup,
 )
 from jaxsched.systems.parts import always
+from jaxsched.systems.recording import Recording, Staged
 from jaxsched.systems.search import searching
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.wrappers.recorded import Recorded
@@ -82,6 +84,7 @@ class DL2System(System[DL2, Params, Recipe]):
     episode_steps = 6144  # of 60 jobs on 60 servers
     learning_horizon_s = 12_000.0  # ten slots
     workload = WORKLOAD
+    cases_in_double = True
     policies: Mapping[str, PolicyInfo] = {
         "drf": PolicyInfo("baseline", "dominant resource fairness"),
         "fifo": PolicyInfo("baseline", "first in, first out, four bundles each"),
@@ -137,9 +140,13 @@ class DL2System(System[DL2, Params, Recipe]):
         self, env: DL2, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
     ) -> Played:
         """Metrics per episode."""
-        del schedule
         records = jax.tree.map(np.asarray, records)
-        return Played(rec.summarise(env, params, episodes, records), {}, [])
+        metrics = rec.summarise(env, params, episodes, records)
+        return Played(metrics, {}, self.schedules(env, params, episodes, records, schedule))
+
+    def drawn(self, env: DL2, params: Any, episode: int, records: Any) -> Schedule:
+        """When each job trained."""
+        return rec.drawn(env, params, episode, records)
 
     def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
         """The supervised stage, unless there is no teacher, reinforcement learning, search."""
@@ -176,6 +183,14 @@ class DL2System(System[DL2, Params, Recipe]):
     def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
         """Run a golden case."""
         return cases.simulate(case)
+
+    def recording(self, env: DL2) -> Recording:
+        """How episodes become pictures."""
+        return recording.recording(env)
+
+    def staged(self, case: Mapping[str, Any]) -> Staged:
+        """A golden case that is an episode, ready to be played."""
+        return recording.staged(case)
 
     def features(self, env: DL2) -> Mapping[str, Any]:
         """What the observation's entries mean."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Play, Policy, uniform_legal
-from jaxsched.envs.mlfs import cases
+from jaxsched.envs.mlfs import cases, recording
 from jaxsched.envs.mlfs import records as rec
 from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.features import features_of
@@ -27,6 +27,7 @@ from jaxsched.envs.mlfs.learning.recipe import (
 )
 from jaxsched.envs.mlfs.mapping import task_jobs
 from jaxsched.envs.mlfs.paper import paper_rows
+from jaxsched.envs.mlfs.recording import PLAY_PACE
 from jaxsched.envs.mlfs.simulator.pairs import WEIGHTS as PAIR_WEIGHTS
 from jaxsched.envs.mlfs.simulator.rules import MLF, ORDERS
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, WEIGHTS, Params
@@ -34,6 +35,7 @@ from jaxsched.envs.mlfs.traces import WORKLOAD
 from jaxsched.envs.mlfs.workload import SMALL_JOBS, SPAN_S
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, JobTable
+from jaxsched.jobs.schedule import Schedule
 from jaxsched.systems.base import (
     Heuristic,
     Network,
@@ -43,15 +45,13 @@ from jaxsched.systems.base import (
     TraceSet,
     TrainingSetup,
 )
+from jaxsched.systems.recording import Recording, Staged
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import PRNGKey, PyTree
 
 HIGHEST_LOAD = 3  # times the jobs of load 1
 LONGEST_S = 86400  # of a job on an idle cluster (section 11)
 SHORTEST_S = 300
-PLAY_PACE = 16
-"""``slot_every`` of evaluations: many episodes go two to five times as fast as from offer to offer,
-a single one about as fast."""
 DEFAULT_KIND, PLAIN = "paper", "servers"  # of networks: what benchmarks ask for, and what they get
 PAPER, OWN = "paper", "own"
 
@@ -154,10 +154,6 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
             "MLF-C": "with every heuristic" if chosen["mlfc"] else "with mlf_hc only",
         }
 
-    def gantt_cluster(self, env: MLFS) -> None:
-        """None: tasks of an iteration come and go within minutes."""
-        del env
-
     def network(self, env: MLFS, kind: str) -> Network:
         """The policy network, with all inputs or with those of the baseline RL, or weights.
 
@@ -203,9 +199,14 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
         self, env: MLFS, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
     ) -> Played:
         """Metrics per episode."""
-        del schedule
         records = jax.tree.map(np.asarray, records)
-        return Played(rec.summarise(env, params, episodes, records), {}, [])
+        metrics = rec.summarise(env, params, episodes, records)
+        return Played(metrics, {}, self.schedules(env, params, episodes, records, schedule))
+
+    def drawn(self, env: MLFS, params: Any, episode: int, records: Any) -> Schedule:
+        """When jobs ran, and their deadlines."""
+        del env
+        return rec.drawn(params, episode, records)
 
     def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
         """The stages of a recipe; what they learn is RL, MLF-RL, or with MLF-C MLFS."""
@@ -224,6 +225,14 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
     def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
         """Run a golden case."""
         return cases.simulate(case)
+
+    def recording(self, env: MLFS) -> Recording:
+        """How episodes become pictures."""
+        return recording.recording(env)
+
+    def staged(self, case: Mapping[str, Any]) -> Staged:
+        """A golden case that is an episode, ready to be played."""
+        return recording.staged(case)
 
     def features(self, env: MLFS) -> Mapping[str, Any]:
         """What the observation's entries mean."""

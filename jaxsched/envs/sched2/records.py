@@ -163,22 +163,3 @@ def mean_curves(records: Any) -> dict[str, np.ndarray]:
         name: metrics.masked_mean(np.moveaxis(curve, 0, -1), np.moveaxis(nth, 0, -1))[:most]
         for name, curve in curves.items()
     }
-
-
-def schedule(env: Sched2, params: Params, episode: int, records: Any, index: int) -> dict[str, Any]:
-    """Who ran where and when in one episode, for a Gantt picture."""
-    num_gpus = np.asarray(params.jobs.num_gpus)[episode]
-    gpu = np.arange(env.gpus_per_server)
-    jobs = []
-    for job in np.flatnonzero(records.start[index] >= 0):
-        taken = (records.gpus[index, job][:, None] >> gpu) & 1
-        jobs.append(
-            {
-                "start": int(records.start[index, job]),
-                "finish": int(records.finish[index, job]),
-                "level": int(records.level[index, job]),
-                "num_gpus": int(num_gpus[job]),
-                "gpus": np.flatnonzero(taken).tolist(),
-            }
-        )
-    return {"jobs": jobs}

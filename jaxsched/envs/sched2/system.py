@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from jaxsched.core.evaluation import Recorder
-from jaxsched.envs.sched2 import cases
+from jaxsched.envs.sched2 import cases, recording
 from jaxsched.envs.sched2 import records as rec
 from jaxsched.envs.sched2.cluster_reader import Sched2Reader
 from jaxsched.envs.sched2.environment import Params, Sched2
@@ -27,6 +27,7 @@ from jaxsched.envs.sched2.recipe import (
 )
 from jaxsched.envs.sched2.traces import WORKLOAD
 from jaxsched.jobs import JobTable
+from jaxsched.jobs.schedule import Schedule
 from jaxsched.networks.described import Described
 from jaxsched.systems.base import (
     Heuristic,
@@ -36,6 +37,7 @@ from jaxsched.systems.base import (
     TraceSet,
     TrainingSetup,
 )
+from jaxsched.systems.recording import Recording, Staged
 from jaxsched.systems.search import searching
 from jaxsched.traces.mapping import MappingConfig
 
@@ -114,9 +116,9 @@ class Sched2System(System[Sched2, Params, Recipe]):
             "a job that does not fit": "is skipped" if skips else "blocks the queue",
         }
 
-    def gantt_cluster(self, env: Sched2) -> dict[str, int]:
-        """Servers and GPUs of each."""
-        return {"num_servers": env.num_servers, "gpus_per_server": env.gpus_per_server}
+    def drawn(self, env: Sched2, params: Params, episode: int, records: Any) -> Schedule:
+        """GPUs by locality."""
+        return recording.drawn(env, params, episode, records)
 
     def network(self, env: Sched2, kind: str) -> Described:
         """The paper's network or a variant (``recipe.NetworkKind``)."""
@@ -135,7 +137,7 @@ class Sched2System(System[Sched2, Params, Recipe]):
         return Played(
             metrics,
             rec.mean_curves(records),
-            [rec.schedule(env, params, int(episodes[i]), records, i) for i in schedule],
+            self.schedules(env, params, episodes, records, schedule),
         )
 
     def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
@@ -174,6 +176,14 @@ class Sched2System(System[Sched2, Params, Recipe]):
     def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
         """Run a golden case."""
         return cases.simulate(case)
+
+    def recording(self, env: Sched2) -> Recording:
+        """How episodes become pictures."""
+        return recording.recording(env)
+
+    def staged(self, case: Mapping[str, Any]) -> Staged:
+        """A golden case that is an episode, ready to be played."""
+        return recording.staged(case)
 
     def features(self, env: Sched2) -> Mapping[str, Any]:
         """What the observation's entries mean."""

@@ -101,9 +101,9 @@ def test_records_agree_with_the_steps(walk, params):
     np.testing.assert_allclose(metrics["total_reward"], outcome.episode_return, rtol=1e-5)
     assert (metrics["makespan"] >= metrics["avg_jct"]).all()
     assert (metrics["utilization"] <= 1).all()
-    shown = rec.schedule(ENV, params, 1, jax.tree.map(np.asarray, outcome.records), 1)["jobs"]
-    assert len(shown) == 7
-    assert all(job["submit"] <= job["start"] < job["finish"] for job in shown)
+    shown = rec.drawn(ENV, params, 1, jax.tree.map(lambda leaf: leaf[1], outcome.records))
+    assert len(shown.pieces.job) == 7
+    assert np.all((shown.submit <= shown.start) & (shown.start < shown.finish))
 
 
 @pytest.mark.parametrize("name", ["drf", "tetris", "optimus", "optimus_fill", "probe"])

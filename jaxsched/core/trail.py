@@ -1,0 +1,236 @@
+"""One episode played step by step, of which something is kept of each step.
+
+Evaluations gather records of fixed size while they play (``core.evaluation``); pictures need what
+happened in between. Axes: ``T`` steps.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.core.environment import Environment
+from jaxsched.core.policies import Policy, View
+from jaxsched.errors import JaxschedError
+from jaxsched.types import Array, DiscreteSpec, PRNGKey, PyTree, TimeStep
+
+CHUNK = 256  # steps of one call
+
+
+class Step(NamedTuple):
+    """One step, as it is told to what decides what to keep.
+
+    Attributes:
+      before: the state.
+      action: what was done.
+      timestep: what the environment reported.
+      after: the state that followed.
+    """
+
+    before: PyTree
+    action: PyTree
+    timestep: TimeStep
+    after: PyTree
+
+
+Moment = Callable[[Any, Step, Any], PyTree]
+"""``moment(env, step, params)``: what is kept of a step, a pytree of arrays of fixed shapes."""
+Clock = Callable[[Any, Any], Array]
+"""``clock(env, state)``: seconds, scalar."""
+Score = Callable[[PyTree, PyTree], PyTree]
+"""``score(weights, observation)``: what a network says of the choices."""
+
+
+class Seen(NamedTuple):
+    """What a decision was made from, leaves ``[T, ...]``; ``time`` is in seconds."""
+
+    due: Any
+    time: Any
+    observation: PyTree
+    mask: PyTree
+    action: PyTree
+    scores: PyTree
+
+
+class Trail(NamedTuple):
+    """An episode, step by step.
+
+    Attributes:
+      moments: what was kept, NumPy arrays ``[T, ...]``.
+      seen: ``[T]`` of the decisions that are kept, none with a single legal choice; None where
+        nobody asked.
+      every: so many decisions were taken for each that ``seen`` keeps.
+      ended: whether the episode came to its end.
+    """
+
+    moments: PyTree
+    seen: Seen | None
+    every: int
+    ended: bool
+
+
+class _Carry(NamedTuple):
+    """Where the play stands."""
+
+    state: PyTree
+    timestep_seen: tuple[PyTree, PyTree]
+    memory: PyTree
+    step: Array
+    elapsed: Array
+    done: Array
+
+
+def follow(
+    env: Environment,
+    policy: Policy,
+    params: Any,
+    moment: Moment,
+    *,
+    episode: int = 0,
+    weights: PyTree = (),
+    key: PRNGKey | None = None,
+    clock: Clock | None = None,
+    score: Score | None = None,
+    most_seen: int = 0,
+    most_steps: int | None = None,
+    state: PyTree | None = None,
+) -> Trail:
+    """Play one episode as ``core.evaluation.run_episodes`` plays it, and keep the moments.
+
+    Args:
+      env: the environment.
+      policy: the decision rule.
+      params: environment parameters.
+      moment: what is kept of each step; the same object for equal environments.
+      episode: which episode.
+      weights: the policy's network parameters, if it has any.
+      key: for policies and environments that draw; that of seed 0 by default.
+      clock: the time of a state; None: the seconds that passed since the reset.
+      score: what the network says of the choices; None: nothing is kept of decisions.
+      most_seen: decisions to keep at most; of more, every second, fourth, ... is kept.
+      most_steps: stop after so many steps; at the environment's own bound by default.
+      state: where the episode begins, so that no reset is compiled: its first action must have no
+        effect, for the policy is shown zeros. None: the reset's.
+
+    Raises:
+      JaxschedError: the episode did not end within the environment's bound.
+    """
+    key = jax.random.key(0) if key is None else key
+    key = jax.random.fold_in(jax.random.fold_in(key, episode), 0)
+    bound = env.max_steps(params) if most_steps is None else most_steps
+    watched = score if most_seen else None
+    if state is None:
+        carry = _begin(env, policy, params, jnp.int32(episode), key)
+    else:
+        carry = _begin_at(env, policy, params, state, key)
+    moments: list[PyTree] = []
+    thinned = _Thinned(most_seen)
+    played, done = 0, bool(carry.done)
+    while not done and played < bound:
+        carry, playing, kept, seen = _chunk(
+            env, policy, moment, clock, watched, params, weights, key, carry
+        )
+        count = min(int(np.sum(playing)), bound - played)
+        moments.append(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[:n], kept))
+        if seen is not None:
+            thinned.add(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[:n], seen))
+        played, done = played + count, bool(carry.done)
+    if not done and most_steps is None:
+        raise JaxschedError(f"{policy.name}: the episode did not end within its step bound")
+    if not moments:
+        raise JaxschedError(f"{policy.name}: the episode has no steps")
+    return Trail(_joined(moments), thinned.joined(), thinned.every, done)
+
+
+class _Thinned:
+    """Decisions, of which so many are dropped that no more than ``most`` stay."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.every, self._count = most, 1, 0
+        self._numbers: list[Any] = []
+        self._parts: list[Seen] = []
+
+    def add(self, seen: Seen) -> None:
+        """Take what is kept of the decisions of some steps."""
+        due = np.flatnonzero(np.asarray(seen.due))
+        numbers = self._count + np.arange(len(due))
+        self._count += len(due)
+        kept = numbers % self.every == 0
+        self._take(numbers[kept], jax.tree.map(lambda leaf: leaf[due[kept]], seen))
+        while sum(map(len, self._numbers)) > self.most:
+            self.every *= 2
+            numbers, joined = np.concatenate(self._numbers), _joined(self._parts)
+            kept = numbers % self.every == 0
+            self._numbers, self._parts = [], []
+            self._take(numbers[kept], jax.tree.map(lambda leaf, at=kept: leaf[at], joined))
+
+    def _take(self, numbers: Any, seen: Seen) -> None:
+        self._numbers.append(numbers)
+        self._parts.append(seen)
+
+    def joined(self) -> Seen | None:
+        """All that is kept; None if nothing was added."""
+        return _joined(self._parts) if self._parts else None
+
+
+def _joined(parts: list[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+
+
+@partial(jax.jit, static_argnames=("env", "policy"))
+def _begin(env: Environment, policy: Policy, params: Any, episode: Array, key: PRNGKey) -> _Carry:
+    state, timestep = env.reset(key, params, episode)
+    seen = timestep.observation, timestep.action_mask
+    return _Carry(state, seen, policy.init(params), jnp.int32(0), jnp.float32(0), timestep.done)
+
+
+def _begin_at(env: Environment, policy: Policy, params: Any, state: PyTree, key: PRNGKey) -> _Carry:
+    _, like = jax.eval_shape(lambda given: env.reset(key, given, jnp.int32(0)), params)
+    zeros = partial(jax.tree.map, lambda leaf: jnp.zeros(leaf.shape, leaf.dtype))
+    seen = zeros(like.observation), zeros(like.action_mask)
+    return _Carry(state, seen, policy.init(params), jnp.int32(0), jnp.float32(0), jnp.bool_(False))
+
+
+@partial(jax.jit, static_argnames=("env", "policy", "moment", "clock", "score"))
+def _chunk(
+    env: Environment,
+    policy: Policy,
+    moment: Moment,
+    clock: Clock | None,
+    score: Score | None,
+    params: Any,
+    weights: PyTree,
+    key: PRNGKey,
+    carry: _Carry,
+) -> tuple[_Carry, Array, PyTree, Seen | None]:
+    """``CHUNK`` steps: which of them were played, what is kept of them and of their decisions."""
+
+    def step(carry: _Carry, _: None) -> tuple[_Carry, tuple[Array, PyTree, Seen | None]]:
+        act_key, step_key = jax.random.split(jax.random.fold_in(key, carry.step + 1))
+        observation, mask = carry.timestep_seen
+        view = View(observation, mask, carry.state, params)
+        action, memory = policy.act(weights, carry.memory, view, act_key)
+        state, timestep = env.step(step_key, carry.state, action, params)
+        kept = moment(env, Step(carry.state, action, timestep, state), params)
+        seen = None
+        if score is not None:
+            due = env.decides(carry.state)
+            if isinstance(env.action_spec(params), DiscreteSpec):
+                due &= jnp.sum(mask) > 1
+            time = carry.elapsed if clock is None else clock(env, carry.state)
+            seen = Seen(due, time, observation, mask, action, score(weights, observation))
+        following = _Carry(
+            state,
+            (timestep.observation, timestep.action_mask),
+            memory,
+            carry.step + 1,
+            carry.elapsed + timestep.elapsed.astype(jnp.float32),
+            carry.done | timestep.done,
+        )
+        return following, (~carry.done, kept, seen)
+
+    carry, (playing, kept, seen) = jax.lax.scan(step, carry, None, CHUNK)
+    return carry, playing, kept, seen

@@ -1,0 +1,211 @@
+"""DL2's episodes as recorded schedules: stacks of workers and parameter servers, slot by slot."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.core.trail import Step, Trail
+from jaxsched.elastic.jobs import DL2_JOBS
+from jaxsched.elastic.models import NAMES
+from jaxsched.envs.dl2 import dynamics
+from jaxsched.envs.dl2.cases import read_config
+from jaxsched.envs.dl2.cluster import PS, WORKER
+from jaxsched.envs.dl2.dynamics import ONE_PS, ONE_WORKER, Increment
+from jaxsched.envs.dl2.environment import DL2, StepMetrics
+from jaxsched.envs.dl2.heuristics import POLICY_OPTIONS, baseline
+from jaxsched.envs.dl2.parameters import Params
+from jaxsched.envs.dl2.slotwise import DL2Slots
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import from_records
+from jaxsched.jobs.lanes import stacks
+from jaxsched.jobs.schedule import (
+    NEVER,
+    Band,
+    Fact,
+    Line,
+    Pieces,
+    Schedule,
+    counted,
+    steps,
+    usual_lines,
+)
+from jaxsched.systems.cases import actions_of, keyed, list_of
+from jaxsched.systems.recording import Recording, Staged, listed_actions
+from jaxsched.types import Array
+
+
+class Moment(NamedTuple):
+    """What is kept of a step; ``[N]`` of each job."""
+
+    slot: Array
+    ended: Array
+    tasks: Array  # int32 [N], held when the slot ended
+    started: Array
+    finished: Array
+    share: Array
+    gpus: Array
+    cpus: Array
+
+
+@cache
+def recording(env: DL2) -> Recording:
+    """How episodes of ``env``, a ``DL2`` or ``DL2Slots``, are recorded."""
+    return Recording(env, _moment, _schedule, _clock)
+
+
+def _moment(env: DL2, step: Step, params: Params) -> Moment:
+    del params
+    told: StepMetrics = step.timestep.metrics
+    report = told.report
+    if isinstance(env, DL2Slots):
+        workers = jnp.clip(step.action.workers, 0, env.max_workers)
+        servers = jnp.clip(step.action.ps, 0, env.max_ps if env.comm == "ps" else 0)
+        there = dynamics.is_active(step.before.cluster)
+        tasks = jnp.where(there, workers * ONE_WORKER + servers * ONE_PS, 0)
+    else:
+        tasks = _with(step.before.tasks, told.increment)
+    return Moment(
+        told.slot,
+        told.slot_ended,
+        tasks,
+        report.started,
+        report.finished,
+        report.finish_share,
+        report.gpus,
+        report.cpus,
+    )
+
+
+def _with(tasks: Array, increment: Increment) -> Array:
+    """What the jobs hold after an increment."""
+    more = jnp.where(increment.kind != PS, ONE_WORKER, 0)
+    more = more + jnp.where(increment.kind != WORKER, ONE_PS, 0)
+    return tasks.at[increment.job].add(jnp.where(increment.placed, more, 0))
+
+
+def _clock(env: DL2, state: Any) -> Array:
+    cluster = state.cluster if isinstance(env, DL2Slots) else state
+    seconds: Array = cluster.slot * env.slot_seconds
+    return seconds
+
+
+def _schedule(env: DL2, params: Params, episode: int, trail: Trail) -> Schedule:
+    kept: Any = trail.moments
+    ended = np.flatnonzero(kept.ended)
+    kept = jax.tree.map(lambda leaf: np.asarray(leaf)[ended], kept)
+    count, unit = int(params.jobs.num_jobs[episode]), float(env.slot_seconds)
+    submit = np.asarray(params.jobs.submit_time)[episode, :count].astype(np.float64)
+    start, finish = _times(kept, count, unit)
+    begins = kept.slot * unit
+    slots = [(begin, begin + unit) for begin in begins.tolist()]
+    tasks: Any = kept.tasks[:, :count]
+    workers, top = _stacked(slots, np.asarray(dynamics.workers(tasks)), 0, finish)
+    servers, height = _stacked(slots, np.asarray(dynamics.parameter_servers(tasks)), top, finish)
+    bands = [Band("workers", top)] + ([Band("parameter servers", height)] if height else [])
+    return Schedule(
+        system="dl2",
+        policy="",
+        episode="",
+        unit="task",
+        bands=tuple(bands),
+        pieces=Pieces.of([*workers, *servers]),
+        submit=submit,
+        start=start,
+        finish=finish,
+        model=np.asarray(params.jobs.model)[episode, :count].astype(np.int64),
+        models=NAMES,
+        facts=_facts(params, episode, count, tasks, unit),
+        lines=_lines(env, kept, submit, start, finish),
+    )
+
+
+def _times(kept: Any, count: int, unit: float) -> tuple[np.ndarray, np.ndarray]:
+    """When each job first trained and finished, s."""
+    first, last = kept.started[:, :count], kept.finished[:, :count]
+    share = kept.share[:, :count]
+    never = np.iinfo(np.int32).max
+    start = np.min(np.where(first >= 0, first, never), axis=0)
+    done = last >= 0
+    finish = np.max(np.where(done, (last + share) * unit, NEVER), axis=0)
+    return np.where(start < never, start * unit, NEVER), finish
+
+
+def _stacked(
+    slots: list[tuple[float, float]], held: np.ndarray, first: int, finish: np.ndarray
+) -> tuple[list[Any], int]:
+    """Stacks of tasks from row ``first`` on, each job's until it finishes; and their height."""
+    amounts = [{int(job): int(row[job]) for job in np.flatnonzero(row)} for row in held]
+    pieces, most = stacks(slots, amounts, first)
+    cut = [
+        (job, row, rows, start, min(end, finish[int(job)]) if finish[int(job)] > start else end, 0)
+        for job, row, rows, start, end, _ in pieces
+    ]
+    return cut, most
+
+
+def _facts(params: Params, episode: int, count: int, tasks: Any, unit: float) -> tuple[Fact, ...]:
+    columns = {"epochs": params.jobs.true_epochs, "estimated epochs": params.jobs.epochs}
+    workers, servers = dynamics.workers(tasks), dynamics.parameter_servers(tasks)
+    slots = np.maximum((workers > 0).sum(axis=0), 1)
+    facts = [
+        Fact(name, np.asarray(column, np.float64)[episode, :count].tolist())
+        for name, column in columns.items()
+    ]
+    return (
+        *facts,
+        Fact("workers, mean of its slots", (workers.sum(axis=0) / slots).tolist()),
+        Fact("parameter servers, mean", (servers.sum(axis=0) / slots).tolist()),
+        Fact("time in slots with a worker", ((workers > 0).sum(axis=0) * unit).tolist(), "s"),
+    )
+
+
+def _lines(
+    env: DL2, kept: Any, submit: np.ndarray, start: np.ndarray, finish: np.ndarray
+) -> tuple[Line, ...]:
+    unit = float(env.slot_seconds)
+    begins = kept.slot * unit
+    totals = {"GPUs": env.num_servers * env.gpus_per_server, "CPU cores": env.num_servers
+              * env.cpus_per_server}  # fmt: skip
+    lines = list(usual_lines(submit, start, finish, Pieces.of([]), {}))
+    for name, used in (("GPUs", kept.gpus), ("CPU cores", kept.cpus)):
+        if totals[name]:
+            times, values = counted(begins, begins + unit, used / totals[name])
+            lines.append(Line(name, "utilisation", times, values))
+    for name, amount in (
+        ("workers", dynamics.workers(kept.tasks)),
+        ("parameter servers", dynamics.parameter_servers(kept.tasks)),
+    ):
+        if amount.any():
+            total = counted(begins, begins + unit, amount.sum(axis=1))
+            lines.append(Line(name, "tasks", *steps(*total), stacked=True))
+    return tuple(lines)
+
+
+def staged(case: Mapping[str, Any]) -> Staged:
+    """A golden case, ready to be played; call it and play in float64.
+
+    Raises:
+      JaxschedError: the case is malformed, or its table must be refused.
+    """
+    config = read_config(case.get("config", {}))
+    if "policy" in case and "actions" in case:
+        raise JaxschedError("a case needs either 'policy' or 'actions', not both")
+    jobs = list_of(case, "jobs")
+    if not jobs:
+        raise JaxschedError("'jobs' is empty; accepted: at least one job")
+    table = from_records(jobs, schema=DL2_JOBS, name="jobs")
+    if "policy" in case:
+        options = keyed(case.get("policy_options") or {}, "policy_options", POLICY_OPTIONS)
+        slots = DL2Slots(**config.static)
+        name = str(case["policy"])
+        policy = baseline(name, slots, **options)
+        return Staged(slots, slots.params([table], **config.params), policy)
+    env = DL2(**config.static)
+    actions = actions_of({"actions": [], **case})
+    policy, weights = listed_actions(jnp.asarray(actions or [-1], jnp.int32))
+    params = env.params([table], **config.params)
+    return Staged(env, params, policy, weights, len(actions))

@@ -1,0 +1,278 @@
+"""MLFS's episodes as recorded schedules: tasks that share GPUs, their states, migrations."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.core.policies import Policy, View
+from jaxsched.core.trail import Step, Trail
+from jaxsched.envs.mlfs.cases import STATIC, environment_of
+from jaxsched.envs.mlfs.environment import MLFS, StepMetrics
+from jaxsched.envs.mlfs.heuristics import HOSTS, heuristic
+from jaxsched.envs.mlfs.jobs import MAX_TASKS, MODELS, TASK_JOBS
+from jaxsched.envs.mlfs.simulator import dynamics, placing
+from jaxsched.envs.mlfs.simulator.placing import offered
+from jaxsched.envs.mlfs.simulator.state import NOBODY, State
+from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params, unpack
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import from_records
+from jaxsched.jobs.lanes import shared_rows
+from jaxsched.jobs.schedule import NEVER, Band, Fact, Line, Marks, Pieces, Schedule, counted, steps
+from jaxsched.systems.cases import actions_of, keyed, list_of
+from jaxsched.systems.recording import Recording, Staged
+from jaxsched.types import Array, PRNGKey, PyTree
+
+PLAY_PACE = 16
+"""``slot_every`` of evaluations: many episodes go two to five times as fast as from offer to offer,
+a single one about as fast."""
+
+
+MAX_ITERATIONS = 2**16
+
+
+class Moment(NamedTuple):
+    """What is kept of a step: the slot that it ended, if it did; ``[R]`` of rows, ``[A]`` of jobs.
+
+    Attributes:
+      slot: int32, before the step.
+      ended: bool.
+      job: int32 ``[R]``, place in the episode of the job of each running task, -1 in free rows.
+      task: int16 ``[R]``, place of the task in its job.
+      iteration: int32 ``[R]``, iterations that the job has completed: each has tasks of its own.
+      server: int16 ``[R]``.
+      gpu: int16 ``[R]``, of the server.
+      waiting: int32, tasks that wait.
+      moved: int32, tasks that were moved to another server.
+      told: jobs that finished, and the records of them.
+    """
+
+    slot: Array
+    ended: Array
+    job: Array
+    task: Array
+    iteration: Array
+    server: Array
+    gpu: Array
+    waiting: Array
+    moved: Array
+    told: StepMetrics
+
+
+@cache
+def recording(env: MLFS) -> Recording:
+    """How episodes of ``env`` are recorded: as evaluated, a step ending one slot at the most."""
+    kept = env.by_slot or env.slot_every == 1
+    paced = env if kept else replace(env, slot_every=PLAY_PACE)
+    return Recording(paced, _moment, _schedule, _clock)
+
+
+def _moment(env: MLFS, step: Step, params: Params) -> Moment:
+    before: State = step.before
+    if env.by_slot:
+        state = dynamics.open_slot(env.rules, params, before, step.action)
+    else:
+        action = jnp.asarray(step.action, jnp.int32)
+        state = placing.answer(env.rules, params, before, action)
+    running, there = state.running, state.running.task != NOBODY
+    place = jnp.where(there, running.task // MAX_TASKS, 0)
+    told: StepMetrics = step.timestep.metrics
+    return Moment(
+        slot=before.slot,
+        ended=told.after != before.slot,
+        job=jnp.where(there, state.active.job[place], NOBODY),
+        task=(running.task % MAX_TASKS).astype(jnp.int16),
+        iteration=state.active.iterations[place],
+        server=running.server.astype(jnp.int16),
+        gpu=running.gpu.astype(jnp.int16),
+        waiting=state.waiting,
+        moved=state.migrations,
+        told=told,
+    )
+
+
+def _clock(env: MLFS, state: Any) -> Array:
+    del env
+    seconds: Array = state.slot * SLOT_S
+    return seconds
+
+
+def _schedule(env: MLFS, params: Params, episode: int, trail: Trail) -> Schedule:
+    moments: Any = trail.moments
+    offset, count = (int(np.asarray(x)[episode]) for x in (params.offset, params.num_jobs))
+    jobs: Any = unpack(np.asarray(params.rows, np.int64)[offset : offset + count])
+    submit = np.asarray(params.submit_s, np.float64)[offset : offset + count]
+    records = _records(moments.told, count)
+    ended = np.flatnonzero(np.asarray(moments.ended) & (np.asarray(moments.slot) >= 0))
+    kept = jax.tree.map(lambda leaf: np.asarray(leaf)[ended], moments._replace(told=()))
+    first = np.concatenate([[0], np.cumsum(env.gpus)])
+    runs, moves = _runs(kept, first)
+    demand = jobs.gpu_demand[runs["job"]] / 1000.0
+    row = shared_rows(runs["row"], demand, runs["start"], runs["end"])
+    entries = np.stack([runs["job"], row, np.minimum(demand, 1.0), runs["start"], runs["end"],
+                        runs["moved"]], axis=-1)  # fmt: skip
+    start = np.where(records["start"] >= 0, records["start"] * SLOT_S, NEVER).astype(np.float64)
+    finish = np.where(records["finish"] >= 0, records["finish"] * SLOT_S, NEVER).astype(np.float64)
+    return Schedule(
+        system="mlfs",
+        policy="",
+        episode="",
+        unit="GPU",
+        bands=tuple(Band(f"server {s}", gpus) for s, gpus in enumerate(env.gpus)),
+        pieces=Pieces.of(entries),
+        submit=submit,
+        start=start,
+        finish=finish,
+        model=jobs.model,
+        models=MODELS,
+        level_title="migration",
+        levels=("placed from the queue", "moved here while running"),
+        facts=_facts(jobs, records, finish),
+        deadline=jobs.deadline_min.astype(np.float64) * SLOT_S,
+        lines=_lines(env, kept, moments, runs, submit, start, finish, demand),
+        marks=(moves,) if len(moves.times) else (),
+    )
+
+
+def _records(told: StepMetrics, count: int) -> dict[str, np.ndarray]:
+    """What is told of jobs once they finish, or when the episode is cut."""
+    names = ("start", "finish", "iterations", "by_deadline", "run_slots")
+    records = {name: np.full(count, -1, np.int64) for name in names}
+    at, place = np.nonzero(np.asarray(told.job) >= 0)
+    job = np.asarray(told.job)[at, place]
+    for name in names:
+        records[name][job] = np.asarray(getattr(told, name))[at, place]
+    return records
+
+
+def _runs(kept: Any, first: np.ndarray) -> tuple[dict[str, np.ndarray], Marks]:
+    """Times during which a task stayed on a GPU, and where it was moved while it ran."""
+    at, place = np.nonzero(kept.job >= 0)
+    job = kept.job[at, place].astype(np.int64)
+    iteration = kept.iteration[at, place].astype(np.int64)
+    task = (job * MAX_ITERATIONS + iteration) * MAX_TASKS + kept.task[at, place]
+    row = first[kept.server[at, place]] + kept.gpu[at, place]
+    slot = kept.slot[at].astype(np.int64)
+    order = np.lexsort((slot, task))
+    job, task, row, slot = (column[order] for column in (job, task, row, slot))
+    follows = np.append(False, (task[1:] == task[:-1]) & (slot[1:] == slot[:-1] + 1))[: len(task)]
+    stays = follows & np.append(False, row[1:] == row[:-1])[: len(task)]
+    begins = np.flatnonzero(~stays)
+    ends = np.append(begins[1:], len(task)) - 1
+    server = np.searchsorted(first, row, side="right") - 1
+    moved = follows & np.append(False, server[1:] != server[:-1])[: len(task)]
+    runs = {
+        "job": job[begins],
+        "row": row[begins],
+        "start": slot[begins] * float(SLOT_S),
+        "end": (slot[ends[: len(begins)]] + 1) * float(SLOT_S),
+        "moved": moved[begins].astype(np.int64),
+    }
+    there = np.flatnonzero(moved)
+    marks = Marks("migration", slot[there] * float(SLOT_S), job[there], row[there] + 0.5)
+    return runs, marks
+
+
+def _facts(jobs: Any, records: dict[str, np.ndarray], finish: np.ndarray) -> tuple[Fact, ...]:
+    done, in_time = finish >= 0, records["finish"] <= jobs.deadline_min
+    deadline = np.where(done, np.where(in_time, "met", "missed"), "not finished")
+    reached = records["by_deadline"] >= jobs.req_iter
+    return (
+        Fact("tasks", jobs.num_gpus.tolist()),
+        Fact("GPU demand of a task", (jobs.gpu_demand / 1000.0).tolist(), "GPU"),
+        Fact("urgency", jobs.urgency.tolist()),
+        Fact("deadline", deadline.tolist()),
+        Fact("accuracy target by the deadline", np.where(reached, "reached", "missed").tolist()),
+        Fact("iterations", np.where(done, records["iterations"], np.nan).tolist()),
+        Fact("iterations asked for", jobs.iterations.tolist()),
+        Fact("time with a running task", (np.maximum(records["run_slots"], 0) * SLOT_S).tolist(),
+             "s"),
+    )  # fmt: skip
+
+
+def _lines(
+    env: MLFS,
+    kept: Any,
+    moments: Any,
+    runs: dict[str, np.ndarray],
+    submit: np.ndarray,
+    start: np.ndarray,
+    finish: np.ndarray,
+    demand: np.ndarray,
+) -> tuple[Line, ...]:
+    begins = kept.slot * float(SLOT_S)
+    until = begins + SLOT_S
+    total = max(sum(env.gpus), 1)
+    there = np.asarray(kept.job) >= 0
+    told = moments.told
+    states = {
+        "running": there.sum(axis=1) - kept.moved,
+        "moved in this minute": kept.moved,
+        "waiting": kept.waiting,
+    }
+    overloads = np.asarray(told.overloads)
+    at = np.flatnonzero(overloads)
+    return (
+        Line("waiting", "jobs", *counted(submit, start)),
+        Line("running", "jobs", *counted(start[start >= 0], finish[start >= 0])),
+        Line("GPU demand", "utilisation",
+             *_over(runs["start"], runs["end"], np.minimum(demand, 1.0) / total)),
+        *(Line(name, "tasks", *counted(begins, until, values), stacked=True)
+          for name, values in states.items()),
+        Line("overloaded servers", "overload",
+             *counted(moments.slot[at] * float(SLOT_S), (moments.slot[at] + 1) * float(SLOT_S),
+                      overloads[at])),
+    )  # fmt: skip
+
+
+def _over(starts: np.ndarray, ends: np.ndarray, weights: np.ndarray) -> tuple[Any, Any]:
+    times, values = counted(starts, ends, weights)
+    return steps(times, np.round(values, 6))
+
+
+@cache
+def _after_list(env: MLFS) -> Policy:
+    """Answers the listed actions, one for each offer, then as the order's heuristic."""
+
+    def init(params: Params) -> Array:
+        del params
+        return jnp.int32(0)
+
+    def act(weights: PyTree, memory: Array, view: View, key: PRNGKey) -> tuple[Array, Array]:
+        del key
+        listed, count = weights
+        best = HOSTS[env.order](env, view.params, view.state,
+                                offered(env.rules, view.params, view.state))  # fmt: skip
+        entry = listed[jnp.minimum(memory, listed.shape[0] - 1)]
+        action = jnp.where(memory < count, entry, best).astype(jnp.int32)
+        return action, memory + env.decides(view.state)
+
+    return Policy("listed actions", init, act, privileged=True)
+
+
+def staged(case: Mapping[str, Any]) -> Staged:
+    """A golden case, ready to be played; of a case with several runs the first.
+
+    Raises:
+      JaxschedError: the case is malformed, or its table must be refused.
+    """
+    config = dict(keyed(case.get("config", {}), "config", STATIC))
+    table = from_records(list_of(case, "jobs"), schema=TASK_JOBS)
+    if "policy" in case and "actions" in case:
+        raise JaxschedError("a case needs 'policy' or 'actions', not both")
+    several = case.get("expect_by_policy")
+    name = next(iter(several)) if isinstance(several, Mapping) and several else "mlf_h"
+    name = case.get("policy", case.get("after_actions", name))
+    env = environment_of(config, name)
+    params = env.params([table])
+    idle = dynamics.before_first(env.rules, params, jnp.int32(0))
+    if "actions" not in case:
+        return Staged(env, params, heuristic(env, str(name)), state=idle)
+    actions = actions_of(case)
+    listed = jnp.asarray(actions or [0], jnp.int32)
+    weights = (listed, jnp.int32(len(actions)))
+    return Staged(env, params, _after_list(env), weights, state=idle)

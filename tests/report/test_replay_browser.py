@@ -1,0 +1,163 @@
+"""Opens the replay page of every system in a headless Chromium and uses it as a reader would."""
+
+import html
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from jaxsched.jobs.schedule import Decisions
+from jaxsched.report.replay import write_replay
+from tests.report.browser import MARKS, chromium, distinct_rows
+from tests.report.recorded import SYSTEMS, recorded
+
+pytestmark = MARKS
+
+# Before all else: what goes wrong while the page is made and used.
+WATCH = """<head><script>
+window.problems = [];
+addEventListener("error", (event) => problems.push(event.message));
+addEventListener("unhandledrejection", (event) => problems.push(String(event.reason)));
+for (const kind of ["error", "warn"]) console[kind] = (...words) => problems.push(words.join(" "));
+</script>"""
+
+# Points, zooms, pans, searches and changes colours; notes what came of it.
+PROBE = """<script>
+const page = window.replay, panel = page.panels[0], over = panel.over, told = {};
+const by = (id) => document.getElementById(id);
+page.draw();
+const tracks = panel.tracks, {area} = panel;
+let longest = 0;
+for (let i = 0; i < tracks.n; i++) {
+  if (tracks.end[i] - tracks.start[i] > tracks.end[longest] - tracks.start[longest]) longest = i;
+}
+const at = () => {
+  const v = panel.view, box = over.getBoundingClientRect();
+  const when = (tracks.start[longest] + tracks.end[longest]) / 2;
+  const row = tracks.row[longest] + tracks.rows[longest] / 2;
+  return {
+    clientX: box.left + area.left + (when - v.t0) / (v.t1 - v.t0) * area.width,
+    clientY: box.top + area.top + (row - v.r0) / (v.r1 - v.r0) * area.height,
+    bubbles: true, cancelable: true,
+  };
+};
+const pixelAt = () => {
+  const {clientX, clientY} = at(), box = over.getBoundingClientRect(), s = panel.scale;
+  const data = panel.base.getContext("2d").getImageData(
+    Math.round((clientX - box.left) * s), Math.round((clientY - box.top) * s) + 2, 1, 1).data;
+  return pixel("#" + [...data.slice(0, 3)].map((b) => b.toString(16).padStart(2, "0")).join(""));
+};
+const key = (name, more) => {
+  document.dispatchEvent(new KeyboardEvent("keydown", {key: name, cancelable: true, ...more}));
+  page.draw();
+};
+told.painted = page.panels.map((one) => one.painted);
+told.colour = pixelAt() === panel.colour().of(longest);
+over.dispatchEvent(new PointerEvent("pointermove", at()));
+told.hovered = page.hovered === tracks.job[longest];
+told.tip = by("tip").hidden ? "" : by("tip").textContent;
+told.card = by("job").textContent;
+told.now = by("now").textContent;
+told.legend = by("legend").textContent;
+const span = () => (page.t1 - page.t0) / page.end;
+over.dispatchEvent(new WheelEvent("wheel", {...at(), deltaY: -60})); page.draw();
+told.wheel = span();
+told.under = panel.under(at().clientX - over.getBoundingClientRect().left,
+  at().clientY - over.getBoundingClientRect().top).piece === longest;
+key("+"); told.plus = span();
+key("End"); told.ended = page.t1 === page.end;
+const before = page.t0; key("ArrowLeft"); told.left = page.t0 < before;
+key("Home"); told.home = page.t0 === 0;
+key("["); const {r0, r1} = panel.view;
+told.fewer = r1 - r0 < panel.tracks.count || panel.tracks.count <= 4;
+key("0"); told.all = span() === 1 && panel.rows === null;
+key("/"); told.focused = document.activeElement.id;
+const box = by("search");
+box.value = "1"; box.dispatchEvent(new Event("input")); page.draw();
+told.found = by("found").textContent; told.pinned = page.pinned;
+const kind = panel.schedule.models[panel.schedule.model[0]];
+box.value = kind; box.dispatchEvent(new Event("input")); page.draw();
+told.kind = page.found.includes(0);
+box.value = "no such thing"; box.dispatchEvent(new Event("input"));
+told.nothing = by("found").textContent; box.value = ""; box.blur();
+key("0");
+told.colours = [...by("colour").options].map((option) => {
+  by("colour").value = option.value; by("colour").dispatchEvent(new Event("change")); page.draw();
+  return `${option.value}: ${pixelAt() === panel.colour().of(longest)}`;
+});
+key("0");
+by("rows").value = "jobs"; by("rows").dispatchEvent(new Event("change")); page.draw();
+told.jobs = [panel.tracks.count, panel.painted];
+dispatchEvent(new Event("beforeprint")); page.draw();
+told.printed = page.theme === page.colours.light;
+dispatchEvent(new Event("afterprint"));
+told.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+told.decisions = [...document.querySelectorAll("[id^=decision]")].map((one) => one.textContent);
+told.problems = problems;
+document.body.dataset.told = JSON.stringify(told);
+</script>"""
+
+
+def asked(folder, page):
+    """What the probe notes of a page."""
+    probe = folder / "probe.html"
+    text = page.read_text(encoding="utf-8").replace("<head>", WATCH, 1)
+    probe.write_text(text.replace("</body>", PROBE + "</body>"), encoding="utf-8")
+    dom = chromium(folder / "profile", probe, "--window-size=1400,1200", "--dump-dom")
+    return json.loads(html.unescape(dom.split('data-told="')[1].split('"')[0]))
+
+
+def page_of(system, folder):
+    """The page of a small case of a system, twice beside each other."""
+    schedule = recorded(system)
+    jobs, kept = len(schedule.submit), 5
+    decisions = Decisions(
+        times=np.linspace(0, schedule.end, kept), inputs=("server0.free", "server1.free", "age"),
+        seen=np.arange(3.0 * kept).reshape(kept, 3), choices=("go", "stay", "never"),
+        scores=np.tile([1.5, 2.5, np.nan], (kept, 1)), chosen=np.ones(kept, int),
+    )  # fmt: skip
+    again = replace(schedule, policy="again", decisions=decisions)
+    path = write_replay([schedule, again], folder / "page.html", title=system, facts={})
+    return path, jobs
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_the_page_can_be_used(system, tmp_path):
+    path, jobs = page_of(system, tmp_path)
+    told = asked(tmp_path, path)
+    assert told["problems"] == []
+    assert told["overflow"] == 0
+    assert told["painted"][0] == told["painted"][1] > 0
+    assert told["colour"] and told["hovered"] and told["under"]
+    assert "job" in told["tip"] and "completion time" in told["card"] and "at " in told["now"]
+    assert told["wheel"] < 0.8 and told["plus"] < told["wheel"]
+    assert told["ended"] and told["left"] and told["home"] and told["fewer"] and told["all"]
+    assert told["focused"] == "search"
+    assert told["found"] == "1 of 1: job 1" and told["pinned"] == 1
+    assert told["kind"] and told["nothing"] == "no such job"
+    assert len(told["colours"]) >= 2 and all(one.endswith("true") for one in told["colours"])
+    assert told["jobs"][0] == jobs and told["jobs"][1] > 0
+    assert told["printed"]
+    assert "stay (chosen)" in told["decisions"][0] and "1 not legal" in told["decisions"][0]
+    assert "server0" in told["decisions"][0]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pictures_are_not_blank(scheme, tmp_path):
+    path, _ = page_of("das", tmp_path)
+    shot = tmp_path / "shot.png"
+    options = ["--window-size=1000,1100", f"--screenshot={shot}", "--virtual-time-budget=2000"]
+    if scheme == "dark":
+        options.append("--blink-settings=preferredColorScheme=0")
+    chromium(tmp_path / "profile", path, *options)
+    width, height, distinct = distinct_rows(shot.read_bytes())
+    assert (width, height) == (1000, 1100)
+    assert distinct > 300
+
+
+def test_the_page_prints(tmp_path):
+    path, _ = page_of("sched2", tmp_path)
+    printed = tmp_path / "page.pdf"
+    chromium(tmp_path / "profile", path, f"--print-to-pdf={printed}")
+    assert printed.read_bytes().startswith(b"%PDF") and printed.stat().st_size > 20_000
