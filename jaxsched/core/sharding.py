@@ -201,7 +201,17 @@ def on_host(tree: PyTree) -> PyTree:
     return jax.tree.map(of, tree)
 
 
-def like(values: PyTree, target: PyTree) -> PyTree:
+def host_like(tree: PyTree) -> PyTree:
+    """NumPy arrays of the shapes that :func:`on_host` gives, values arbitrary."""
+
+    def of(leaf: jax.Array) -> np.ndarray:
+        data = jax.eval_shape(key_data, leaf)
+        return np.empty(data.shape, data.dtype)
+
+    return jax.tree.map(of, tree)
+
+
+def placed_like(values: PyTree, target: PyTree) -> PyTree:
     """What :func:`on_host` gave, where and as the leaves of ``target`` are."""
 
     def of(value: np.ndarray, leaf: jax.Array) -> jax.Array:
