@@ -32,7 +32,7 @@ from jaxsched.cli.options import (
     present_settings,
 )
 from jaxsched.cli.output import STOPPED, console, write_json
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import EndedAlone, JaxschedError
 
 if TYPE_CHECKING:
     from jaxsched.cli.episodes import Episodes
@@ -141,6 +141,10 @@ def train(
         except trainer.Interrupted:
             display.print(f"stopped; continue with the same command and --resume (run: {path})")
             return STOPPED
+        except EndedAlone as error:
+            raise EndedAlone(
+                f"{error}; start all of them again with --resume (run: {path})"
+            ) from error
         command = as_typed(context, without=("out", "resume", "overwrite"))
         command += f" --out {shlex.quote(str(path))}"
         with processes.together(), sharding.on(mesh):

@@ -85,9 +85,17 @@ def on(mesh: Mesh | None) -> Iterator[None]:
 
 
 def num_parts(*axes: str) -> int:
-    """Over how many devices the ambient mesh splits these axes; 1 without a mesh."""
-    shape = jax.sharding.get_abstract_mesh().shape
-    return int(np.prod([shape.get(axis, 1) for axis in axes], dtype=int))
+    """Over how many devices the ambient mesh splits these axes; 1 without a mesh.
+
+    Also 1 inside :func:`over_environments` and the like, where each device is alone.
+    """
+    mesh = jax.sharding.get_abstract_mesh()
+    shares = {
+        name: size
+        for name, size, kind in zip(mesh.axis_names, mesh.axis_sizes, mesh.axis_types, strict=True)
+        if kind == AxisType.Auto
+    }
+    return int(np.prod([shares.get(axis, 1) for axis in axes], dtype=int))
 
 
 def check_divisible(mesh: Mesh | None, *, num_envs: int, num_seeds: int) -> None:

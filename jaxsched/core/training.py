@@ -180,9 +180,7 @@ def chunk(
     if carry.update.ndim == 0:
         carry, metrics = run(carry, params)
     else:
-        carry, metrics = over_seeds(
-            lambda c, p: jax.vmap(lambda one: run(one, p))(c), carry, params
-        )
+        carry, metrics = over_seeds(jax.vmap(run, (0, None)), carry, params)
     return _placed(learner, carry), whole(metrics)
 
 
