@@ -137,6 +137,7 @@ def train(
                 resume=resume,
                 start=weights,
                 mesh=mesh,
+                say=lambda line: display.print(line, highlight=False),
             )
         except trainer.Interrupted:
             display.print(f"stopped; continue with the same command and --resume (run: {path})")

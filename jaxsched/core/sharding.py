@@ -183,12 +183,18 @@ def laid_out(tree: PyTree, layout: PyTree, *, stacked: bool = False) -> PyTree:
     """A tree whose leaves lie as a layout says; ``stacked`` along an axis of seeds before it."""
     if num_parts(SEEDS, ENVS) == 1:
         return tree
-    lead = (SEEDS if num_parts(SEEDS) > 1 else None,) if stacked else ()
+    return jax.tree.map(_constrained, tree, _of_seeds(layout, stacked))
+
+
+def described(tree: PyTree, layout: PyTree, *, stacked: bool = False) -> PyTree:
+    """``jax.ShapeDtypeStruct`` leaves that would lie so on the ambient mesh."""
+    if num_parts(SEEDS, ENVS) == 1:
+        return tree
+    mesh = jax.sharding.get_mesh()
     return jax.tree.map(
-        lambda spec, leaf: _constrained(leaf, PartitionSpec(*lead, *spec)),
-        layout,
+        lambda leaf, spec: leaf.update(sharding=NamedSharding(mesh, spec)),
         tree,
-        is_leaf=lambda x: isinstance(x, PartitionSpec),
+        _of_seeds(layout, stacked),
     )
 
 
@@ -259,6 +265,16 @@ def _alone(
     # Without the check of what varies over devices, which loops over random keys do not pass.
     divided = jax.shard_map(function, in_specs=(rows, WHOLE), out_specs=rows, check_vma=False)
     return divided(batched, shared)
+
+
+def _of_seeds(layout: PyTree, stacked: bool) -> PyTree:
+    """A layout, behind an axis of seeds if they are stacked."""
+    lead = (SEEDS if num_parts(SEEDS) > 1 else None,) if stacked else ()
+    return jax.tree.map(
+        lambda spec: PartitionSpec(*lead, *spec),
+        layout,
+        is_leaf=lambda x: isinstance(x, PartitionSpec),
+    )
 
 
 def _constrained(tree: PyTree, spec: PartitionSpec) -> PyTree:

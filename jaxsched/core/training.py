@@ -22,6 +22,7 @@ from jaxsched.core.look_ahead import Branches, Weights, branches
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.core.rollout import Running, start_batch, unroll
 from jaxsched.core.sharding import (
+    described,
     laid_out,
     over_environments,
     over_seeds,
@@ -207,20 +208,39 @@ def _start(
     return _placed(learner, made)
 
 
+def abstract(
+    env: Environment,
+    learner: Learner,
+    config: LoopConfig,
+    key: PRNGKey,
+    params: Any,
+    network_params: PyTree | None = None,
+) -> Carry:
+    """What :func:`init` would make, as ``jax.ShapeDtypeStruct`` leaves: nothing is allocated.
+
+    On an ambient mesh they tell where they would lie. For compiling a chunk ahead of time.
+    """
+    check_needs(env, learner, config, params)
+    begin = partial(_start, env, learner, config)
+    carry: Carry = jax.eval_shape(begin, key, params, network_params)
+    return described(carry, _layout(learner, carry), stacked=key.ndim > 0)
+
+
 def _placed(learner: Learner, carry: Carry) -> Carry:
     """The carry where it belongs on the ambient mesh, if there is one."""
-    stacked = carry.update.ndim > 0
+    return laid_out(carry, _layout(learner, carry), stacked=carry.update.ndim > 0)
 
-    def layout(one: Carry) -> Carry:
-        return Carry(
-            learner.layout(one.learner_state),
-            split_layout(one.current, 0),
-            split_layout(one.running, 0),
-            *whole_layout((one.key, one.update)),
-        )
 
-    single = jax.tree.map(lambda x: x[0], carry) if stacked else carry
-    return laid_out(carry, layout(single), stacked=stacked)
+def _layout(learner: Learner, carry: Carry) -> Carry:
+    """How a carry of one seed lies on the ambient mesh."""
+    seeds = carry.update.ndim
+    one = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[seeds:], x.dtype), carry)
+    return Carry(
+        learner.layout(one.learner_state),
+        split_layout(one.current, 0),
+        split_layout(one.running, 0),
+        *whole_layout((one.key, one.update)),
+    )
 
 
 def _update(

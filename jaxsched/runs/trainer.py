@@ -8,7 +8,8 @@ import contextlib
 import math
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,8 +19,9 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxsched.core import processes, sharding, training
+from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.runs import checkpoints
+from jaxsched.runs import checkpoints, memory
 from jaxsched.runs.directory import RunDirectory
 from jaxsched.runs.progress import TrainingProgress
 from jaxsched.systems.base import System, TrainingSetup
@@ -79,6 +81,7 @@ def train(
     resume: bool,
     start: Sequence[PyTree] | None = None,
     mesh: Mesh | None = None,
+    say: Callable[[str], None] = lambda line: None,
 ) -> Trained:
     """Train stage after stage, seeds side by side, and keep the best policy of each seed.
 
@@ -94,10 +97,12 @@ def train(
       start: network parameters that the seeds of the first stage start from; drawn if absent.
       mesh: devices that environments or seeds are divided between, which they have to share
         equally (:func:`jaxsched.core.sharding.check_divisible`); one device if absent.
+      say: called with a line about the memory that a stage takes, before it does.
 
     Raises:
       Interrupted: on Ctrl-C, with everything saved.
-      JaxschedError: the run directory cannot be written, or its checkpoint does not fit.
+      JaxschedError: the run directory cannot be written, its checkpoint does not fit, or there
+        is not enough memory.
       EndedAlone: the run has several processes, and one of them has ended.
     """
     warm = start
@@ -106,8 +111,8 @@ def train(
         config = {**run.config, "stage": stage.name}
         with RunDirectory.create(path, config, resume=resume and path.exists()) as folder:
             host = _Host(system, stage, tables, seeds, folder, mesh)
-            warm = (_finished(host) if resume else None) or _train(host, resume, warm).weights
-    return _train(_Host(system, stages[-1], tables, seeds, run, mesh), resume, warm)
+            warm = (_finished(host) if resume else None) or _train(host, resume, warm, say).weights
+    return _train(_Host(system, stages[-1], tables, seeds, run, mesh), resume, warm, say)
 
 
 def _finished(host: "_Host") -> list[PyTree] | None:
@@ -120,13 +125,15 @@ def _finished(host: "_Host") -> list[PyTree] | None:
     return host.best_weights()
 
 
-def _train(host: "_Host", resume: bool, warm: Sequence[PyTree] | None) -> Trained:
+def _train(
+    host: "_Host", resume: bool, warm: Sequence[PyTree] | None, say: Callable[[str], None]
+) -> Trained:
     """One stage."""
-    setup, seeds = host.setup, host.seeds
-    carry = host.begin(resume, warm)
-    loop = setup.loop
+    setup, seeds, loop = host.setup, host.seeds, host.setup.loop
     grain = math.gcd(setup.evaluate_every, setup.checkpoint_every, loop.num_updates)
     chunk = max(size for size in range(1, min(grain, MAX_CHUNK) + 1) if grain % size == 0)
+    say(host.check_memory(chunk))
+    carry = host.begin(resume, warm)
     total = loop.num_updates * loop.steps_per_update * len(seeds)
     progress = TrainingProgress(
         total,
@@ -165,6 +172,7 @@ class _Host:
         mesh: Mesh | None,
     ) -> None:
         self.mesh, self.given, self.placed = mesh, None, None
+        self.programs: dict[Any, Any] = {}
         self.system, self.setup, self.seeds, self.run = system, setup, list(seeds), run
         self.meta = meta_of(system, setup)
         self.origin = {key: run.config.get(key) for key in ("preset", "trace_digests")}
@@ -181,12 +189,10 @@ class _Host:
     def begin(self, resume: bool, warm: Sequence[PyTree] | None) -> training.Carry:
         """The carry to start from: fresh (with ``warm`` policies, if any), or the newest one."""
         setup, params = self.setup, self.setup.params_at(0.0)
-        keys, weights = jax.random.key(self.seeds[0]), None
+        keys, weights = self.keys, None
         if warm is not None:
             weights = warm[0]
-        if len(self.seeds) > 1:
-            keys = jax.vmap(jax.random.key)(jnp.array(self.seeds))
-            if warm is not None:
+            if len(self.seeds) > 1:
                 weights = jax.tree.map(lambda *leaves: jnp.stack(leaves), *warm)
         with sharding.on(self.mesh):
             carry = training.init(setup.env, setup.learner, setup.loop, keys, params, weights)
@@ -216,10 +222,46 @@ class _Host:
         params = setup.params_at(self.update / setup.loop.num_updates)
         if params is not self.given:  # a curriculum's next ones
             self.given, self.placed = params, sharding.everywhere(params, self.mesh)
-        with sharding.on(self.mesh):
-            return training.chunk(
-                setup.env, setup.learner, setup.loop, carry, self.placed, num_updates=updates
-            )
+        return self.program(setup.loop, self.placed, updates)(carry, self.placed)
+
+    @property
+    def keys(self) -> Any:
+        """The key of the run, or one of each seed."""
+        if len(self.seeds) == 1:
+            return jax.random.key(self.seeds[0])
+        return jax.vmap(jax.random.key)(jnp.array(self.seeds))
+
+    def program(self, loop: training.LoopConfig, params: Any, updates: int) -> Any:
+        """A compiled chunk; one for each number of environments and shapes of ``params``."""
+        shapes = tuple((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(params))
+        known = (loop.num_envs, updates, shapes)
+        if known not in self.programs:
+            env, learner = self.setup.env, self.setup.learner
+            with sharding.on(self.mesh):
+                carry = training.abstract(env, learner, loop, self.keys, params)
+                lowered = training.chunk.lower(
+                    env, learner, loop, carry, params, num_updates=updates
+                )
+                self.programs[known] = lowered.compile()
+        return self.programs[known]
+
+    def check_memory(self, updates: int) -> str:
+        """One line about the memory that the stage takes; refuses what does not fit."""
+        loop = self.setup.loop
+        params = sharding.everywhere(self.setup.params_at(0.0), self.mesh)
+
+        def needed(num_envs: int) -> memory.Needed | None:
+            fewer = replace(loop, num_envs=num_envs)
+            sharding.check_divisible(self.mesh, num_envs=num_envs, num_seeds=len(self.seeds))
+            return memory.needed_by(self.program(fewer, params, updates))
+
+        def smaller(num_envs: int) -> memory.Needed | None:
+            try:
+                return needed(num_envs)
+            except JaxschedError:  # the learner or the devices cannot have so many
+                return None
+
+        return memory.check(needed(loop.num_envs), loop.num_envs, smaller)
 
     @property
     def wall_s(self) -> float:
