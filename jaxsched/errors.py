@@ -1,4 +1,4 @@
-"""The one exception type that users meet, and the check that most often raises it."""
+"""The exceptions that users meet, and the check that most often raises one."""
 
 from numbers import Integral
 from typing import Any
@@ -10,6 +10,10 @@ class JaxschedError(ValueError):
     The command line prints the message alone and exits with status 2; scripts catch it like any
     ``ValueError``.
     """
+
+
+class EndedAlone(Exception):
+    """This process of several cannot go on, and others may wait for it: it has to end at once."""
 
 
 def check_counts(*, optional: bool = False, **counts: Any) -> None:

@@ -6,6 +6,8 @@ Imports nothing, so that it can run before JAX.
 import os
 import sys
 
+_process = 0  # which of several processes this is
+
 UNROLL_OPTION = "xla_cpu_disable_loop_unrolling"
 LEAST_COMPILE_S = 0.3  # programs that compile faster are not kept
 
@@ -41,3 +43,14 @@ def keep_compilations() -> None:
     if config.jax_compilation_cache_dir is None:
         config.update("jax_compilation_cache_dir", folder)
         config.update("jax_persistent_cache_min_compile_time_secs", LEAST_COMPILE_S)
+
+
+def set_process(index: int) -> None:
+    """Remember which of several processes this is, from 0."""
+    global _process
+    _process = index
+
+
+def is_first() -> bool:
+    """Whether this process is the only one, or the one of several that writes and shows."""
+    return _process == 0

@@ -41,6 +41,7 @@ from jaxsched.algorithms.softmax import (
     minibatches,
 )
 from jaxsched.core.learner import Learner, Metrics, Needs, Size
+from jaxsched.core.sharding import ENVS, num_parts, split_layout, whole, whole_layout
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
 
@@ -90,7 +91,8 @@ def actor_critic(
     """
     parts = Parts(policy, value, config, explore, clipped_adam(config.max_gradient_norm))
     functions = partial(_init, parts), partial(_act, parts), partial(_update, parts)
-    return Learner(*functions, lambda state: state.params.policy, _needs(config))
+    needs = _needs(config)
+    return Learner(*functions, lambda state: state.params.policy, needs, layout=_layout)
 
 
 def _needs(config: ActorCriticConfig) -> Needs:
@@ -119,6 +121,18 @@ def _init(
         updates=jnp.int32(0),
         gradient_steps=jnp.int32(0),
     )
+
+
+def _layout(state: ActorCriticState) -> ActorCriticState:
+    """Whole clusters on a device where they can be shared out, else the items of each divided."""
+    layout: ActorCriticState = whole_layout(state)
+    if state.replay is None:
+        return layout
+    clusters = state.replay.size.shape[0]
+    if clusters % num_parts(ENVS) == 0:
+        return layout._replace(replay=split_layout(state.replay, 0))
+    items = split_layout(state.replay.items, 1)
+    return layout._replace(replay=layout.replay._replace(items=items))
 
 
 def _empty_replay(config: ActorCriticConfig, specs: Specs) -> Replay:
@@ -176,7 +190,7 @@ def _update(
         steps: Any = jax.random.split(draw_key, config.gradient_steps)
     else:
         known = _batch_of(parts, rollout, groups, discount, state)
-        known = by_cluster(known, config.num_clusters)
+        known = _rows_by_cluster(config, known)
         step = partial(_rollout_step, parts, state, known, baseline)
         steps = _rows_of(config, order_key, known.target.shape[1])
 
@@ -294,6 +308,17 @@ def _rollout_step(
 def priority_of(advantage: Array, hyper: Any) -> Array:
     """``min(|advantage| + floor, 1) ** alpha``, of the shape of ``advantage``."""
     return jnp.minimum(jnp.abs(advantage) + hyper.priority_floor, 1.0) ** hyper.alpha
+
+
+def _rows_by_cluster(config: ActorCriticConfig, tree: PyTree) -> PyTree:
+    """The same where rows are drawn; in any order that suits the devices where all are used."""
+    if num_parts(ENVS) == 1:
+        return by_cluster(tree, config.num_clusters)
+    if config.batch_size is not None:
+        return whole(by_cluster(tree, config.num_clusters))
+    return jax.tree.map(
+        lambda x: jnp.swapaxes(x, 0, 1).reshape(config.num_clusters, -1, *x.shape[2:]), tree
+    )
 
 
 def by_cluster(tree: PyTree, num_clusters: int) -> PyTree:

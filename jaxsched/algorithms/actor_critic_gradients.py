@@ -22,6 +22,7 @@ from jaxsched.algorithms.softmax import (
     weighted_mean,
 )
 from jaxsched.core.learner import Metrics
+from jaxsched.core.sharding import ENVS, num_parts, split
 from jaxsched.types import Array, PRNGKey, PyTree
 
 Explore = Callable[[PRNGKey, PyTree, Array, Array, Array], Array]
@@ -74,6 +75,7 @@ def learn_from(
     """
     progress = updates / parts.config.total_updates
     entropy_weight = linear(hyper.entropy_start, hyper.entropy_end, progress)
+    batch = split(batch, 0 if batch.target.shape[0] % num_parts(ENVS) == 0 else 1)
     gradient, advantage, metrics = jax.vmap(
         lambda part: _gradients(parts, learning.params, part, entropy_weight, baseline)
     )(batch)

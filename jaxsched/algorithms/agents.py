@@ -26,6 +26,7 @@ from jaxsched.algorithms.softmax import (
     taken,
 )
 from jaxsched.core.learner import Size
+from jaxsched.core.sharding import ENVS, num_parts, split
 from jaxsched.types import Array, PRNGKey, PyTree, Specs
 
 ByAgent = dict[str, Array]
@@ -83,10 +84,19 @@ class Normal(NamedTuple):
 
 
 def over_time(function: Callable[..., PyTree], *trees: PyTree) -> PyTree:
-    """A function of leaves ``[N, ...]`` applied to leaves ``[T, B, ...]``."""
+    """A function of leaves ``[N, ...]``, row by row, applied to leaves ``[T, B, ...]``."""
+    if num_parts(ENVS) > 1:  # rows in time-major order would be gathered from the devices
+        turned = jax.tree.map(_turned, trees)
+        shape = jax.tree.leaves(turned)[0].shape[:2]
+        result = split(function(*split(tuple(map(flatten_time, turned)))))
+        return jax.tree.map(lambda x: _turned(x.reshape(*shape, *x.shape[1:])), result)
     shape = jax.tree.leaves(trees)[0].shape[:2]
     result = function(*map(flatten_time, trees))
     return jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), result)
+
+
+def _turned(x: Array) -> Array:
+    return jnp.swapaxes(x, 0, 1)
 
 
 def sequence_means(

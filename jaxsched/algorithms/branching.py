@@ -41,6 +41,7 @@ from jaxsched.algorithms.softmax import (
 )
 from jaxsched.core.learner import Branching, Learner, Metrics, Needs, Size
 from jaxsched.core.look_ahead import Branches, Knobs, LookAhead
+from jaxsched.core.sharding import split, split_layout, whole, whole_layout
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
@@ -171,7 +172,7 @@ def branching(network: nn.Module, config: BranchingConfig) -> Learner:
             carry: tuple[PyTree, optax.OptState], rows: Array
         ) -> tuple[tuple[PyTree, optax.OptState], Metrics]:
             params, adam = carry
-            batch = jax.tree.map(lambda x: x[rows], kept)
+            batch = split(whole(jax.tree.map(lambda x: x[rows], kept)))
             (_, metrics), gradient = jax.value_and_grad(loss_of, has_aux=True)(
                 params, state.hyper, batch
             )
@@ -200,7 +201,13 @@ def branching(network: nn.Module, config: BranchingConfig) -> Learner:
         policy_params=lambda state: state.params,
         needs=Needs(sizes=(Size("num_envs", "at most", config.capacity, "the states kept"),)),
         branching=Branching(config.look_ahead, _knobs),
+        layout=_layout,
     )
+
+
+def _layout(state: BranchingState) -> BranchingState:
+    layout: BranchingState = whole_layout(state)
+    return layout._replace(kept=split_layout(state.kept, 0))
 
 
 def advantage(found: Branches, relative: float | Array, clip: float | Array) -> Array:

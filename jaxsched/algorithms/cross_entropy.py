@@ -37,6 +37,7 @@ from jaxsched.algorithms.softmax import (
     taken,
 )
 from jaxsched.core.learner import Learner, Metrics, Needs, Size
+from jaxsched.core.sharding import split, whole
 from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import select
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
@@ -166,7 +167,7 @@ def cross_entropy(network: nn.Module, config: CrossEntropyConfig) -> Learner:
         chosen = (elites.elite[None, :] & has_choice(rollout.mask)).reshape(-1)
         count = jnp.sum(chosen)
         rows = _rows_of(chosen, config.decisions_per_pass)
-        decisions = flatten_time((rollout.observation, rollout.mask, rollout.action))
+        decisions = whole(flatten_time((rollout.observation, rollout.mask, rollout.action)))
 
         def step(
             carry: tuple[PyTree, optax.OptState], key: PRNGKey
@@ -196,7 +197,7 @@ def cross_entropy(network: nn.Module, config: CrossEntropyConfig) -> Learner:
         size = rows.shape[1]
 
         def loss_of(params: PyTree, index: Array, valid: Array, key: PRNGKey) -> Array:
-            observation, mask, action = jax.tree.map(lambda x: x[index], decisions)
+            observation, mask, action = split(jax.tree.map(lambda x: x[index], decisions))
             options: dict[str, Any] = (
                 {"train": True, "rngs": {"dropout": key}} if config.dropout else {}
             )

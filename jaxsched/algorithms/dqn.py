@@ -32,6 +32,7 @@ from jaxsched.algorithms.replay import Replay, Transition
 from jaxsched.algorithms.settings import check_positive, linear, traced, traced_values
 from jaxsched.algorithms.softmax import any_legal, as_float32, best_legal, clipped_adam, descend
 from jaxsched.core.learner import Learner, Metrics
+from jaxsched.core.sharding import split, whole_layout
 from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import select
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
@@ -164,7 +165,7 @@ def dqn(network: nn.Module, config: DQNConfig, explore: Explore = explore_unifor
     """
     parts = _Parts(network, config, explore, clipped_adam(config.max_gradient_norm))
     functions = partial(_init, parts), partial(_act, parts), partial(_update, parts)
-    return Learner(*functions, lambda state: state.params)
+    return Learner(*functions, lambda state: state.params, layout=_layout)
 
 
 def _init(parts: _Parts, key: PRNGKey, specs: Specs, params: PyTree | None = None) -> DQNState:
@@ -190,6 +191,11 @@ def _init(parts: _Parts, key: PRNGKey, specs: Specs, params: PyTree | None = Non
         updates=jnp.int32(0),
         gradient_steps=jnp.int32(0),
     )
+
+
+def _layout(state: DQNState) -> DQNState:
+    layout: DQNState = whole_layout(state)
+    return layout._replace(replay=memory.layout(state.replay))
 
 
 def _act(
@@ -243,6 +249,7 @@ def _gradient_step(
     replay = learning.priorities._replace(items=items)
     draw = memory.sample if parts.config.prioritised else memory.sample_uniform
     batch, index, probability = draw(key, replay, parts.config.batch_size)
+    batch = split(batch)
     beta = linear(hyper.beta_start, jnp.float32(1), progress)
     weight = memory.importance_weights(probability, replay.size, beta)
     batch = batch._replace(

@@ -49,6 +49,7 @@ from jaxsched.algorithms.softmax import (
     init_params,
 )
 from jaxsched.core.learner import Learner, Metrics, Needs, Size
+from jaxsched.core.sharding import split_layout, whole_layout
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
@@ -221,7 +222,12 @@ def evolution(
         Size("num_random_streams", "equal to", config.episodes, columns),
     )
     needs = Needs(True, sizes)
-    return Learner(init, act, update, lambda state: state.averaged, needs)
+    return Learner(init, act, update, lambda state: state.averaged, needs, layout=_layout)
+
+
+def _layout(state: EvolutionState) -> EvolutionState:
+    layout: EvolutionState = whole_layout(state)
+    return layout._replace(members=split_layout(state.members, 0))
 
 
 def search_of(

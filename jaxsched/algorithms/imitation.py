@@ -38,6 +38,7 @@ from jaxsched.algorithms.softmax import (
     weighted_mean,
 )
 from jaxsched.core.learner import Learner, Metrics
+from jaxsched.core.sharding import split, whole
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 from jaxsched.wrappers.teacher import Taught
@@ -138,7 +139,7 @@ def imitation(
     def update(
         state: ImitationState, rollout: Rollout, key: PRNGKey
     ) -> tuple[ImitationState, Metrics]:
-        decisions = flatten_time((rollout.observation, rollout.mask))
+        decisions = whole(flatten_time((rollout.observation, rollout.mask)))
         draw_key, step_key = jax.random.split(key)
         index = minibatches(draw_key, rollout.reward.size, config.gradient_steps, config.batch_size)
         progress = state.updates / config.total_updates
@@ -149,7 +150,7 @@ def imitation(
         ) -> tuple[tuple[PyTree, optax.OptState], Metrics]:
             params, adam = carry
             rows, key = drawn
-            taught, mask = jax.tree.map(lambda x: x[rows], decisions)
+            taught, mask = split(jax.tree.map(lambda x: x[rows], decisions))
             observation, label = taught.observation, taught.label.astype(jnp.int32)
             if augment is not None:
                 keys = jax.random.split(key, config.batch_size)

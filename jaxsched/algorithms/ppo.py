@@ -51,6 +51,7 @@ from jaxsched.algorithms.softmax import (
     weighted_mean,
 )
 from jaxsched.core.learner import Learner, Metrics, Size
+from jaxsched.core.sharding import split, whole
 from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import select
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
@@ -201,7 +202,7 @@ def _update(
 ) -> tuple[PPOState, Metrics]:
     config, critic, hyper = parts.config, parts.critic, state.hyper
     told, scale, rate = _with_targets(parts, state, rollout)
-    batch = sequences(told, config.sequence_length)
+    batch = whole(sequences(told, config.sequence_length))
     num_parts, num_sequences = config.num_minibatches, batch.target.shape[1]
     columns = minibatches(key, num_sequences, config.epochs * num_parts, num_sequences // num_parts)
     progress = state.updates / config.total_updates
@@ -212,7 +213,7 @@ def _update(
     entropy_weight = linear(hyper.entropy_start, hyper.entropy_end, progress)
 
     def step(learning: _Learning, columns: Array) -> tuple[_Learning, Metrics]:
-        part = jax.tree.map(lambda x: x[:, columns], batch)
+        part = split(jax.tree.map(lambda x: x[:, columns], batch), 1)
         gradient, metrics = _gradients(parts, learning.params, part, hyper.clip, entropy_weight)
         params, moments = descend_both(
             parts.optimiser, learning.params, learning.optimiser, gradient, rates

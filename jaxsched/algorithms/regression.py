@@ -40,6 +40,7 @@ from jaxsched.algorithms.softmax import (
     weighted_mean,
 )
 from jaxsched.core.learner import Learner, Metrics, Needs
+from jaxsched.core.sharding import split, whole
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 from jaxsched.wrappers.teacher import Taught
@@ -173,7 +174,7 @@ def regression(agents: Agents, config: RegressionConfig) -> Learner:
         state: RegressionState, rollout: Rollout, key: PRNGKey
     ) -> tuple[RegressionState, Metrics]:
         steps = (rollout.observation, rollout.mask, rollout.action)
-        batch = sequences(steps, config.sequence_length)
+        batch = whole(sequences(steps, config.sequence_length))
         columns = minibatches(
             key,
             rollout.reward.size // (config.sequence_length or 1),
@@ -187,7 +188,7 @@ def regression(agents: Agents, config: RegressionConfig) -> Learner:
             carry: tuple[PyTree, optax.OptState], columns: Array
         ) -> tuple[tuple[PyTree, optax.OptState], Metrics]:
             params, adam = carry
-            part = jax.tree.map(lambda x: x[:, columns], batch)
+            part = split(jax.tree.map(lambda x: x[:, columns], batch), 1)
             (_, metrics), gradient = jax.value_and_grad(loss_of, has_aux=True)(
                 params, *part, state.hyper.ranking_scale
             )

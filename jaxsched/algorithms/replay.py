@@ -15,6 +15,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from jaxsched.core.sharding import split_layout, whole, whole_layout
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout
 
 BRANCH = 32  # children per tree node; 64 and 128 need the same time at 4e5 items, 640 needs more
@@ -115,6 +116,12 @@ def init(example: PyTree, capacity: int) -> Replay:
     )
 
 
+def layout(replay: Replay) -> Replay:
+    """How a memory lies on several devices: items divided between them, the tree on each."""
+    on_each: Replay = whole_layout(replay)
+    return on_each._replace(items=split_layout(replay.items, 0))
+
+
 def add(replay: Replay, items: PyTree) -> Replay:
     """Insert items (leaves ``[N, ...]``, ``N <= capacity``) at the maximum priority."""
     capacity = _capacity(replay)
@@ -157,13 +164,13 @@ def sample(key: PRNGKey, replay: Replay, num_items: int) -> tuple[PyTree, Array,
     uniforms = jax.random.uniform(key, (len(replay.tree), num_items))
     row = jnp.zeros(num_items, jnp.int32)
     for level, uniform in zip(reversed(replay.tree), uniforms, strict=True):
-        row = row * BRANCH + _pick(level[row], uniform)
+        row = whole(row * BRANCH + _pick(level[row], uniform))
     return _take(replay, row), row, priority_of(replay, row) / jnp.sum(replay.tree[-1])
 
 
 def sample_uniform(key: PRNGKey, replay: Replay, num_items: int) -> tuple[PyTree, Array, Array]:
     """Draw items uniformly with replacement; arguments and results as :func:`sample`."""
-    index = jax.random.randint(key, (num_items,), 0, jnp.maximum(replay.size, 1))
+    index = whole(jax.random.randint(key, (num_items,), 0, jnp.maximum(replay.size, 1)))
     probability = 1.0 / jnp.maximum(replay.size, 1).astype(jnp.float32)
     return _take(replay, index), index, jnp.broadcast_to(probability, (num_items,))
 
@@ -173,6 +180,7 @@ def set_priorities(replay: Replay, index: Array, priority: Array) -> Replay:
 
     Where an index occurs twice, the same priority must be given both times.
     """
+    priority = whole(priority)
     leaves = replay.tree[0].at[index // BRANCH, index % BRANCH].set(priority)
     return replay._replace(
         tree=_sum_rows((leaves, *replay.tree[1:]), index // BRANCH),
@@ -204,7 +212,8 @@ def _capacity(replay: Replay) -> int:
 
 
 def _take(replay: Replay, index: Array) -> PyTree:
-    return jax.tree.map(lambda x: x.at[index].get(mode="promise_in_bounds"), replay.items)
+    taken = jax.tree.map(lambda x: x.at[index].get(mode="promise_in_bounds"), replay.items)
+    return whole(taken)  # each device gives what it holds
 
 
 def _pick(weights: Array, uniform: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Results of ``throughput`` and ``training`` as tables for people."""
+"""Results of ``throughput``, ``training`` and ``scaling`` as tables for people."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,8 @@ from rich.table import Table
 def print_table(result: Mapping[str, Any], console: Console | None = None) -> None:
     """Print what was measured, on what, and how it compares."""
     console = console or Console()
-    show = {"throughput": _throughput, "training": _training}[result["kind"]]
+    kinds = {"throughput": _throughput, "training": _training, "scaling": _scaling}
+    show = kinds[result["kind"]]
     versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
     console.print(
         f"{result['device']} ({result['backend']}, {result['cores']} cores), {versions}",
@@ -68,6 +69,29 @@ def _training(result: Mapping[str, Any], console: Console) -> None:
         f"{result['compile_s']:.1f}",
     )
     console.print(table)
+
+
+def _scaling(result: Mapping[str, Any], console: Console) -> None:
+    table = Table(title=f"{result['system']}: steps per second, preset {result['preset']}")
+    table.add_column("figure")
+    for column in ("devices", "environments", "median", "min", "max", "per device", "compile s"):
+        table.add_column(column, justify="right")
+    for row in result["rows"]:
+        rates = (f"{row['env_steps_per_s'][name]:,.0f}" for name in ("median", "min", "max"))
+        table.add_row(
+            row["figure"],
+            str(row["devices"]),
+            f"{row['num_envs']:,}",
+            *rates,
+            f"{row['efficiency']:.0%}",
+            f"{row['compile_s']:.1f}",
+        )
+    console.print(table)
+    console.print(
+        "environment: as many environments on each device; training: the recipe's, divided. "
+        "per device: steps/s of one device relative to those of one alone",
+        soft_wrap=True,
+    )
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:

@@ -5,14 +5,19 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 
 import jaxsched
 from jaxsched import traces
 from jaxsched.bench import timing
-from jaxsched.core import training
+from jaxsched.core import sharding, training
+from jaxsched.core.environment import Environment
+from jaxsched.core.learner import Learner
+from jaxsched.core.training import LoopConfig
 from jaxsched.errors import JaxschedError
 from jaxsched.runs.overrides import override
 from jaxsched.systems import registry
+from jaxsched.systems.parts import TrainingSetup
 
 
 def training_speed(
@@ -42,38 +47,22 @@ def training_speed(
     """
     if min(repeats, updates_per_repeat) < 1:
         raise JaxschedError("bench: repeats and updates must be at least 1")
-    system = registry.get(name)
-    recipe = override(system.preset(preset), overrides)
-    names = system.recipe_traces(recipe)
-    tables = system.adapt(traces.get(names.train, num_traces=names.num_train))
-    setup = system.stages(recipe, tables)[-1]
-    env, learner, loop, params = setup.env, setup.learner, setup.loop, setup.params_at(1.0)
-    carry = training.init(env, learner, loop, jax.random.key(0), params)
-
-    def run(carry: Any) -> Any:
-        return compiled(carry=carry, params=params)[0]
-
-    chunk = training.chunk
+    setup = setup_of(name, preset, overrides)
+    loop = setup.loop
     warm_ups = max(timing.WARM_UPS, -(-warm_up_updates // updates_per_repeat))
     chunks = f"{warm_ups} + {repeats} times {updates_per_repeat} updates"
     progress(f"{name} training, preset {preset!r}: compiling, then {chunks}")
-    with timing.fresh_compilations():
-        stopwatch = timing.Stopwatch()
-        compiled = chunk.lower(
-            env, learner, loop, carry=carry, params=params, num_updates=updates_per_repeat
-        ).compile()
-        compile_s = stopwatch.lap().wall_s
-    for _ in range(warm_ups):
-        stopwatch = timing.Stopwatch()
-        carry = jax.block_until_ready(run(carry))
-    expected = repeats * stopwatch.lap().wall_s
-    progress(f"compiled in {compile_s:.0f} s; the repeats are expected to take {expected:.0f} s")
-    laps = []
-    for _ in range(repeats):
-        stopwatch = timing.Stopwatch()
-        carry = jax.block_until_ready(run(carry))
-        laps.append(stopwatch.lap())
-    wall = np.array([lap.wall_s for lap in laps]) / updates_per_repeat
+    timed = time_chunks(
+        setup.env,
+        setup.learner,
+        loop,
+        setup.params_at(1.0),
+        updates=updates_per_repeat,
+        warm_ups=warm_ups,
+        repeats=repeats,
+        progress=progress,
+    )
+    wall = timed.wall_s / updates_per_repeat
     result = {
         "kind": "training",
         "system": name,
@@ -85,19 +74,70 @@ def training_speed(
         "repeats": repeats,
         "updates_per_repeat": updates_per_repeat,
         "warm_up_updates": warm_ups * updates_per_repeat,
-        "compile_s": compile_s,
-        "updates_per_s": _spread(1 / wall),
-        "env_steps_per_s": _spread(loop.steps_per_update / wall),
-        "gradient_steps_per_s": _spread(setup.gradient_steps / wall),
-        "cpu_ms_per_update": float(
-            np.median([lap.cpu_s for lap in laps]) / updates_per_repeat * 1e3
-        ),
+        "compile_s": timed.compile_s,
+        "updates_per_s": spread(1 / wall),
+        "env_steps_per_s": spread(loop.steps_per_update / wall),
+        "gradient_steps_per_s": spread(setup.gradient_steps / wall),
+        "cpu_ms_per_update": float(np.median(timed.cpu_s) / updates_per_repeat * 1e3),
     }
     result["versions"]["jaxsched"] = jaxsched.__version__
     return result
 
 
-def _spread(rate: np.ndarray) -> dict[str, float]:
+def setup_of(name: str, preset: str, overrides: tuple[str, ...]) -> TrainingSetup:
+    """The last stage of a recipe, on its own training tables.
+
+    Raises:
+      JaxschedError: unknown system or preset, or a bad override.
+    """
+    system = registry.get(name)
+    recipe = override(system.preset(preset), overrides)
+    names = system.recipe_traces(recipe)
+    tables = system.adapt(traces.get(names.train, num_traces=names.num_train))
+    return system.stages(recipe, tables)[-1]
+
+
+def time_chunks(
+    env: Environment,
+    learner: Learner,
+    loop: LoopConfig,
+    params: Any,
+    *,
+    updates: int,
+    warm_ups: int,
+    repeats: int,
+    mesh: Mesh | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> timing.Timing:
+    """Time ``jaxsched.core.training.chunk`` of so many updates, on the devices of a mesh.
+
+    Every call is awaited: devices that are faked on a CPU get stuck in many that are not.
+    """
+    laps = []
+    with sharding.on(mesh):
+        params = sharding.everywhere(params, mesh)
+        carry = training.init(env, learner, loop, jax.random.key(0), params)
+        with timing.fresh_compilations():
+            stopwatch = timing.Stopwatch()
+            compiled = training.chunk.lower(
+                env, learner, loop, carry=carry, params=params, num_updates=updates
+            ).compile()
+            compile_s = stopwatch.lap().wall_s
+        for number in range(warm_ups + repeats):
+            stopwatch = timing.Stopwatch()
+            carry = jax.block_until_ready(compiled(carry=carry, params=params)[0])
+            laps.append(stopwatch.lap())
+            if number == warm_ups - 1:
+                expected = repeats * laps[-1].wall_s
+                progress(
+                    f"compiled in {compile_s:.0f} s; the repeats are expected to take "
+                    f"{expected:.0f} s"
+                )
+    return timing.Timing(laps[warm_ups:], compile_s)
+
+
+def spread(rate: np.ndarray) -> dict[str, float]:
+    """Median, smallest and largest."""
     return {
         "median": float(np.median(rate)),
         "min": float(rate.min()),

@@ -7,15 +7,23 @@ from typing import Annotated, Any
 
 import typer
 
+from jaxsched.cli.devices import (
+    Coordinator,
+    Devices,
+    NumProcesses,
+    ProcessId,
+    devices_of,
+)
 from jaxsched.cli.options import LARGEST, present_assignments, present_settings
 from jaxsched.cli.output import check_writable, console, write_json
 from jaxsched.errors import JaxschedError
+from jaxsched.runtime import is_first
 
 KINDS = ("throughput", "training", "scaling")
 
 
 def bench(
-    kind: Annotated[str, typer.Argument(help="throughput, or training.")] = "throughput",
+    kind: Annotated[str, typer.Argument(help="throughput, training, or scaling.")] = "throughput",
     system: Annotated[str, typer.Option(help="Name of the system.")] = "sched2",
     preset: Annotated[
         str | None, typer.Option(help="Cluster and traces, or recipe, of this preset.")
@@ -51,6 +59,10 @@ def bench(
             min=0, max=LARGEST, help="Updates before the first repeat; two repeats' at least."
         ),
     ] = 20,
+    devices: Devices = None,
+    coordinator: Coordinator = None,
+    num_processes: NumProcesses = None,
+    process_id: ProcessId = None,
     peers: Annotated[bool, typer.Option("--peers", help="Measure jumanji as well.")] = False,
     peer_python: Annotated[
         Path | None, typer.Option(help="Interpreter of the environment that has jumanji.")
@@ -59,12 +71,13 @@ def bench(
 ) -> None:
     """Environment steps per second, with device, versions and compile time."""
     if kind not in KINDS:
-        raise JaxschedError(f"unknown benchmark {kind!r}; known are throughput, training")
-    if kind == "scaling":
-        raise JaxschedError("bench scaling: is not there yet")
+        raise JaxschedError(f"unknown benchmark {kind!r}; known are {', '.join(KINDS)}")
+    if devices is not None and kind != "scaling":
+        raise JaxschedError(f"--devices is for bench scaling; bench {kind} uses one device")
     if json_file is not None:
         check_writable(json_file)
     from jaxsched.bench.budget import Budget
+    from jaxsched.bench.scaling import scaling_speed
     from jaxsched.bench.tables import print_table
     from jaxsched.bench.throughput import FIGURES, QUICK, QUICK_S, REPEATS, ROW_S, throughput
     from jaxsched.bench.training import training_speed
@@ -73,11 +86,23 @@ def bench(
 
     chosen = registry.get(system)
     renamed = chosen.renamed_options
-    if kind == "training":
+    overrides = tuple(present_settings(settings, renamed, chosen.renamed_networks))
+    if kind == "scaling":
+        result = scaling_speed(
+            system,
+            preset=preset or "plain-ppo",
+            overrides=overrides,
+            mesh=devices_of(devices or "all", "envs", coordinator, num_processes, process_id),
+            batch=(batch or [4096])[0],
+            repeats=repeats or REPEATS,
+            updates_per_repeat=updates,
+            progress=_say,
+        )
+    elif kind == "training":
         result = training_speed(
             system,
             preset=preset or "paper",
-            overrides=tuple(present_settings(settings, renamed, chosen.renamed_networks)),
+            overrides=overrides,
             repeats=repeats or REPEATS,
             updates_per_repeat=updates,
             warm_up_updates=warm_up,
@@ -100,9 +125,10 @@ def bench(
         )
     out = console()
     print_table(result, out)
-    if json_file is not None:
+    if json_file is not None and is_first():
         out.print(f"result written to {write_json(json_file, result)}", highlight=False)
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    if is_first():
+        print(line, file=sys.stderr, flush=True)

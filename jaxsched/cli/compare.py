@@ -5,6 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from jaxsched.cli.devices import (
+    Coordinator,
+    Devices,
+    NumProcesses,
+    ProcessId,
+    devices_of,
+)
 from jaxsched.cli.options import (
     Cut,
     Format,
@@ -28,8 +35,11 @@ from jaxsched.cli.options import (
 )
 from jaxsched.cli.output import check_writable, console, write_json
 from jaxsched.errors import JaxschedError
+from jaxsched.runtime import is_first
 
 if TYPE_CHECKING:
+    from jax.sharding import Mesh
+
     from jaxsched.cli.episodes import Episodes
     from jaxsched.results.comparison import Contest, Learned
 
@@ -87,6 +97,10 @@ def evaluate(
     window: Window = None,
     mode: Mode = None,
     option: HeuristicOption = None,
+    devices: Devices = None,
+    coordinator: Coordinator = None,
+    num_processes: NumProcesses = None,
+    process_id: ProcessId = None,
     json_file: JsonFile = None,
 ) -> None:
     """Metrics of one policy (or of all heuristics)."""
@@ -108,6 +122,7 @@ def evaluate(
         options,
         heuristic_options(window, mode, option),
         Files(json_file),
+        devices_of(devices, "envs", coordinator, num_processes, process_id),
     )
 
 
@@ -134,6 +149,10 @@ def compare(
     window: Window = None,
     mode: Mode = None,
     option: HeuristicOption = None,
+    devices: Devices = None,
+    coordinator: Coordinator = None,
+    num_processes: NumProcesses = None,
+    process_id: ProcessId = None,
     json_file: JsonFile = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write the report here.")] = None,
 ) -> None:
@@ -148,7 +167,8 @@ def compare(
     )
     players = Players([] if policies == "none" else names, checkpoint or [])
     chosen, files = heuristic_options(window, mode, option), Files(json_file, html)
-    _run(context, system, preset, players, trace, options, chosen, files)
+    mesh = devices_of(devices, "envs", coordinator, num_processes, process_id)
+    _run(context, system, preset, players, trace, options, chosen, files, mesh)
 
 
 def is_path(policy: str, system: str, *, also: tuple[str, ...] = ()) -> bool:
@@ -186,7 +206,9 @@ def _run(
     options: TraceOptions,
     chosen: dict[str, Any],
     files: Files,
+    mesh: "Mesh | None",
 ) -> None:
+    from jaxsched.core import processes, sharding
     from jaxsched.report import check, write_html
     from jaxsched.results import comparison
 
@@ -197,7 +219,7 @@ def _run(
     out = console()
     if prepared.summary:
         out.print(prepared.summary, highlight=False)
-    with out.status("playing") as status:
+    with processes.together(), sharding.on(mesh), out.status("playing") as status:
         result = comparison.compare(
             prepared.contest,
             prepared.names,
@@ -206,6 +228,8 @@ def _run(
             on_policy=lambda name: status.update(f"playing {name}"),
         )
     print_comparison(result, out)
+    if not is_first():
+        return
     if files.json is not None:
         out.print(f"values written to {write_json(files.json, result)}", highlight=False)
     if files.html is not None:

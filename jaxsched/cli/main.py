@@ -1,7 +1,7 @@
 """Entry point: commands, and every failure as one line with an exit status.
 
-Exit status: 0 done, 2 bad input, 130 stopped by Ctrl-C. Heavy modules (JAX, matplotlib) are
-imported by the commands that need them.
+Exit status: 0 done, 1 another process of the run ended, 2 bad input, 130 stopped by Ctrl-C. Heavy
+modules (JAX, matplotlib) are imported by the commands that need them.
 """
 
 import os
@@ -12,8 +12,8 @@ from io import TextIOWrapper
 import typer
 
 from jaxsched.cli.commands import build_app
-from jaxsched.cli.output import BAD_INPUT, STOPPED
-from jaxsched.errors import JaxschedError
+from jaxsched.cli.output import BAD_INPUT, LOST, STOPPED
+from jaxsched.errors import EndedAlone, JaxschedError
 from jaxsched.runtime import keep_compilations, prepare_cpu
 
 # ClickException, wherever this release of typer keeps it (it carries its own click since 0.29).
@@ -40,6 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(message)
     except JaxschedError as error:
         return _fail(str(error))
+    except EndedAlone as error:
+        status = _fail(str(error), LOST)
+        sys.stdout.flush()
+        os._exit(status)  # leaving in the usual way would wait for the others
     except (KeyboardInterrupt, typer.Abort):
         return _fail("stopped", STOPPED)
     except BrokenPipeError:  # the reader of our output has gone

@@ -1,5 +1,6 @@
 """Small things that several commands print, write or return."""
 
+import io
 import json
 import tempfile
 from pathlib import Path
@@ -9,8 +10,9 @@ from rich.console import Console
 
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_whole
+from jaxsched.runtime import is_first
 
-BAD_INPUT, STOPPED = 2, 130
+LOST, BAD_INPUT, STOPPED = 1, 2, 130
 """Exit statuses; 0 is done."""
 
 MIN_TABLE_WIDTH = 120
@@ -18,7 +20,12 @@ MOST_DIGITS = 300  # of a whole number in a file; a float holds so many
 
 
 def console() -> Console:
-    """Standard output; wide enough for the tables where it is no terminal."""
+    """Standard output; wide enough for the tables where it is no terminal.
+
+    Of several processes only the first one shows anything.
+    """
+    if not is_first():
+        return Console(file=io.StringIO())
     plain = Console(markup=False, emoji=False)  # names and notes are printed as they are
     if plain.is_terminal:
         return plain

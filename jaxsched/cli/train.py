@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from jaxsched.cli.devices import (
+    Coordinator,
+    Devices,
+    NumProcesses,
+    ProcessId,
+    Shard,
+    devices_of,
+)
 from jaxsched.cli.options import (
     LARGEST,
     LARGEST_SEED,
@@ -24,7 +32,7 @@ from jaxsched.cli.options import (
     present_settings,
 )
 from jaxsched.cli.output import STOPPED, console, write_json
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import EndedAlone, JaxschedError
 
 if TYPE_CHECKING:
     from jaxsched.cli.episodes import Episodes
@@ -69,10 +77,17 @@ def train(
     mean_gap: MeanGap = None,
     load: Load = None,
     format: Format = None,
+    devices: Devices = None,
+    shard: Shard = "envs",
+    coordinator: Coordinator = None,
+    num_processes: NumProcesses = None,
+    process_id: ProcessId = None,
 ) -> int:
     """Train a policy with a live display, then compare it with every baseline."""
     if seed + num_seeds - 1 > LARGEST_SEED:
         raise JaxschedError(f"the last of {num_seeds} seeds is beyond {LARGEST_SEED}")
+    mesh = devices_of(devices, shard, coordinator, num_processes, process_id)
+    from jaxsched.core import processes, sharding
     from jaxsched.jobs import digest_tables
     from jaxsched.runs import trainer
     from jaxsched.runs.directory import RunDirectory
@@ -108,6 +123,8 @@ def train(
             display.print(summary, highlight=False)
     seeds = list(range(seed, seed + num_seeds))
     weights = _starting_weights(chosen, stages[0], start, num_seeds)
+    for stage in stages:
+        sharding.check_divisible(mesh, num_envs=stage.loop.num_envs, num_seeds=num_seeds)
     with RunDirectory.create(path, config, resume=resume, overwrite=overwrite) as run:
         _introduce(display, system, preset, stages, sets.train, path)
         try:
@@ -119,14 +136,22 @@ def train(
                 run=run,
                 resume=resume,
                 start=weights,
+                mesh=mesh,
+                say=lambda line: display.print(line, highlight=False),
             )
         except trainer.Interrupted:
             display.print(f"stopped; continue with the same command and --resume (run: {path})")
             return STOPPED
+        except EndedAlone as error:
+            raise EndedAlone(
+                f"{error}; start all of them again with --resume (run: {path})"
+            ) from error
         command = as_typed(context, without=("out", "resume", "overwrite"))
         command += f" --out {shlex.quote(str(path))}"
-        result = _test(chosen, stages[-1], trained, seeds, sets, config, command)
-        _conclude(display, run, result)
+        with processes.together(), sharding.on(mesh):
+            result = _test(chosen, stages[-1], trained, seeds, sets, config, command)
+        if run.writes:
+            _conclude(display, run, result)
     return 0
 
 

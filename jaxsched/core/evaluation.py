@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from jaxsched.core.environment import Environment
 from jaxsched.core.policies import Policy, View
+from jaxsched.core.sharding import over_episodes
 from jaxsched.types import Array, PRNGKey, PyTree, TimeStep
 
 
@@ -46,7 +47,7 @@ def run_episodes(
     *,
     max_steps: int | None = None,
 ) -> Outcome:
-    """Play ``episodes`` in parallel until all have ended.
+    """Play ``episodes`` in parallel until all have ended, each device of a mesh its own.
 
     Args:
       env: the environment.
@@ -60,10 +61,28 @@ def run_episodes(
       max_steps: bound on the steps of an episode; the environment's own by default.
     """
     bound = env.max_steps(params) if max_steps is None else max_steps
-    num = episodes.shape[0]
     same = episodes[:, None] == episodes[None, :]
     copy = jnp.sum(jnp.tril(same, -1), axis=-1)
     keys = jax.vmap(lambda e, c: jax.random.fold_in(jax.random.fold_in(key, e), c))(episodes, copy)
+    return over_episodes(
+        lambda given, shared: _play(env, policy, recorder, bound, *given, *shared),
+        (keys, episodes),
+        (params, weights),
+    )
+
+
+def _play(
+    env: Environment,
+    policy: Policy,
+    recorder: Recorder,
+    bound: int,
+    keys: PRNGKey,
+    episodes: Array,
+    params: Any,
+    weights: PyTree,
+) -> Outcome:
+    """Play until all of these have ended, at most ``bound`` steps."""
+    num = episodes.shape[0]
     state, timestep = jax.vmap(env.reset, (0, None, 0))(keys, params, episodes)
     repeat = partial(jax.tree.map, lambda x: jnp.broadcast_to(x, (num, *jnp.shape(x))))
     memory, records = repeat(policy.init(params)), repeat(recorder.init(params))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol
 
 from jaxsched.core.look_ahead import Knobs, LookAhead
+from jaxsched.core.sharding import whole_layout
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
 Metrics = dict[str, Array]
@@ -102,6 +103,8 @@ class Learner(NamedTuple):
         exporters use.
       needs: what the rollouts have to be like.
       branching: what ``rollout.branches`` are to hold, if anything.
+      layout: ``(learner_state) -> layout``, a tree of ``PartitionSpec``: how the state lies on
+        several devices (:mod:`jaxsched.core.sharding`); all of it on each by default.
     """
 
     init: InitFn
@@ -110,3 +113,4 @@ class Learner(NamedTuple):
     policy_params: Callable[[Any], PyTree]
     needs: Needs = Needs()
     branching: Branching | None = None
+    layout: Callable[[Any], PyTree] = whole_layout

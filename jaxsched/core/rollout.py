@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.core.environment import Current, Environment, start, step_and_reset
-from jaxsched.types import Array, PRNGKey, PyTree, Rollout
+from jaxsched.core.sharding import over_environments, split
+from jaxsched.types import Array, PRNGKey, PyTree, Rollout, TimeStep
 
 BatchPolicy = Callable[[PyTree, PyTree, PRNGKey], tuple[PyTree, PyTree]]
 
@@ -38,7 +39,11 @@ def start_batch(
     With ``num_random_streams`` environments ``i`` and ``i + num_random_streams`` draw the same
     numbers.
     """
-    current = jax.vmap(lambda k: start(env, k, params))(_keys(key, batch, num_random_streams))
+    current = over_environments(
+        lambda keys, params: jax.vmap(lambda k: start(env, k, params))(keys),
+        _keys(key, batch, num_random_streams),
+        params,
+    )
     return current, Running(jnp.zeros(batch, jnp.float32), jnp.zeros(batch, jnp.int32))
 
 
@@ -74,16 +79,26 @@ def unroll(
     """
     batch = current.steps.shape[0]
 
+    def observed(state: PyTree, params: Any) -> tuple[PyTree, PyTree]:
+        return jax.vmap(lambda one: env.observe(one, params))(state)
+
+    def stepped(given: tuple, shared: tuple) -> tuple[Current, TimeStep]:
+        params, limit = shared
+        return jax.vmap(lambda k, c, a: step_and_reset(env, k, c, a, params, time_limit=limit))(
+            *given
+        )
+
     def step(
         carry: tuple[Current, Running], key: PRNGKey
     ) -> tuple[tuple[Current, Running], tuple[Rollout, EpisodeSums]]:
         current, running = carry
         act_key, step_key = jax.random.split(key)
-        observation, mask = jax.vmap(lambda state: env.observe(state, params))(current.state)
+        observation, mask = over_environments(observed, current.state, params)
         action, extras = policy(observation, mask, act_key)
-        following, timestep = jax.vmap(
-            lambda k, c, a: step_and_reset(env, k, c, a, params, time_limit=time_limit)
-        )(_keys(step_key, batch, num_random_streams), current, action)
+        keys = _keys(step_key, batch, num_random_streams)
+        following, timestep = over_environments(
+            stepped, (keys, current, action), (params, time_limit)
+        )
         experience = Rollout(
             observation=observation,
             mask=mask,
@@ -96,13 +111,13 @@ def unroll(
             next_mask=timestep.action_mask,
             extras=extras,
         )
-        running, sums = _count(running, timestep.reward, timestep.done)
+        running, sums = over_environments(_count, (running, timestep.reward, timestep.done))
         return (following, running), (experience, sums)
 
     (current, running), (rollout, sums) = jax.lax.scan(
         step, (current, running), jax.random.split(key, length)
     )
-    return current, running, rollout, jax.tree.map(jnp.sum, sums)
+    return current, running, split(rollout, 1), jax.tree.map(jnp.sum, sums)
 
 
 def _keys(key: PRNGKey, batch: int, num_random_streams: int | None) -> PRNGKey:
@@ -112,14 +127,18 @@ def _keys(key: PRNGKey, batch: int, num_random_streams: int | None) -> PRNGKey:
     return jnp.tile(jax.random.split(key, num_random_streams), batch // num_random_streams)
 
 
-def _count(running: Running, reward: Array, done: Array) -> tuple[Running, EpisodeSums]:
-    """Add one step to the running figures; report and clear those of ended episodes."""
+def _count(given: tuple[Running, Array, Array], _: tuple) -> tuple[Running, EpisodeSums]:
+    """Add one step to the running figures; report and clear those of ended episodes.
+
+    Totals have an axis of 1, so that each device has its own until the rollout has ended.
+    """
+    running, reward, done = given
     episode_return = running.episode_return + reward
     episode_length = running.episode_length + 1
     sums = EpisodeSums(
-        episodes=jnp.sum(done, dtype=jnp.float32),
-        return_sum=jnp.sum(jnp.where(done, episode_return, 0.0)),
-        length_sum=jnp.sum(jnp.where(done, episode_length, 0), dtype=jnp.float32),
+        episodes=jnp.sum(done, dtype=jnp.float32, keepdims=True),
+        return_sum=jnp.sum(jnp.where(done, episode_return, 0.0), keepdims=True),
+        length_sum=jnp.sum(jnp.where(done, episode_length, 0), dtype=jnp.float32, keepdims=True),
     )
     cleared = Running(jnp.where(done, 0.0, episode_return), jnp.where(done, 0, episode_length))
     return cleared, sums

@@ -21,6 +21,15 @@ from jaxsched.core.learner import Branching, Learner, Metrics
 from jaxsched.core.look_ahead import Branches, Weights, branches
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.core.rollout import Running, start_batch, unroll
+from jaxsched.core.sharding import (
+    described,
+    laid_out,
+    over_environments,
+    over_seeds,
+    split_layout,
+    whole,
+    whole_layout,
+)
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree
 
@@ -145,7 +154,9 @@ def chunk(
     """Run ``num_updates`` updates in one device call; ``carry`` is consumed.
 
     Compiled once per ``num_updates`` (ahead of time with ``chunk.lower(...).compile()``). Chunks
-    of any lengths give the same bits as one call over their sum.
+    of any lengths give the same bits as one call over their sum. On an ambient mesh
+    (:func:`jaxsched.core.sharding.on`) environments or seeds are divided between its devices;
+    results are those of one device up to the order of sums.
 
     Args:
       env: the environment.
@@ -163,11 +174,15 @@ def chunk(
       the episodes that ended during the update's rollout, ``reward_mean`` over its steps.
     """
 
-    def run(carry: Carry) -> tuple[Carry, Metrics]:
+    def run(carry: Carry, params: Any) -> tuple[Carry, Metrics]:
         step = partial(_update, env, learner, config, params)
         return jax.lax.scan(step, carry, length=num_updates)
 
-    return run(carry) if carry.update.ndim == 0 else jax.vmap(run)(carry)
+    if carry.update.ndim == 0:
+        carry, metrics = run(carry, params)
+    else:
+        carry, metrics = over_seeds(jax.vmap(run, (0, None)), carry, params)
+    return _placed(learner, carry), whole(metrics)
 
 
 @partial(jax.jit, static_argnames=("env", "learner", "config"))
@@ -189,7 +204,43 @@ def _start(
         # Copied, so that no leaf shares memory with ``params`` when the carry is donated.
         return jax.tree.map(jnp.copy, carry)
 
-    return one(key, network_params) if key.ndim == 0 else jax.vmap(one)(key, network_params)
+    made = one(key, network_params) if key.ndim == 0 else jax.vmap(one)(key, network_params)
+    return _placed(learner, made)
+
+
+def abstract(
+    env: Environment,
+    learner: Learner,
+    config: LoopConfig,
+    key: PRNGKey,
+    params: Any,
+    network_params: PyTree | None = None,
+) -> Carry:
+    """What :func:`init` would make, as ``jax.ShapeDtypeStruct`` leaves: nothing is allocated.
+
+    On an ambient mesh they tell where they would lie. For compiling a chunk ahead of time.
+    """
+    check_needs(env, learner, config, params)
+    begin = partial(_start, env, learner, config)
+    carry: Carry = jax.eval_shape(begin, key, params, network_params)
+    return described(carry, _layout(learner, carry), stacked=key.ndim > 0)
+
+
+def _placed(learner: Learner, carry: Carry) -> Carry:
+    """The carry where it belongs on the ambient mesh, if there is one."""
+    return laid_out(carry, _layout(learner, carry), stacked=carry.update.ndim > 0)
+
+
+def _layout(learner: Learner, carry: Carry) -> Carry:
+    """How a carry of one seed lies on the ambient mesh."""
+    seeds = carry.update.ndim
+    one = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[seeds:], x.dtype), carry)
+    return Carry(
+        learner.layout(one.learner_state),
+        split_layout(one.current, 0),
+        split_layout(one.running, 0),
+        *whole_layout((one.key, one.update)),
+    )
 
 
 def _update(
@@ -221,7 +272,8 @@ def _update(
         "episode_length_sum": ended.length_sum,
         "reward_mean": jnp.mean(rollout.reward),
     }
-    return Carry(learner_state, current, running, carry.key, carry.update + 1), metrics
+    following = Carry(learner_state, current, running, carry.key, carry.update + 1)
+    return _placed(learner, following), metrics
 
 
 def _branches(
@@ -238,8 +290,11 @@ def _branches(
     greedy = Policy("greedy", no_memory, act)
     weights = Weights(learner_state, branching.knobs(learner_state))
 
-    def one(state: Any, key: PRNGKey) -> Branches:
-        return branches(env, greedy, branching.config, weights, state, params, key)
+    def each(given: tuple, shared: tuple) -> Branches:
+        weights, params = shared
+        return jax.vmap(
+            lambda state, key: branches(env, greedy, branching.config, weights, state, params, key)
+        )(*given)
 
     keys = jax.random.split(jax.random.fold_in(key, BRANCHES), jax.tree.leaves(states)[0].shape[0])
-    return jax.vmap(one)(states, keys)
+    return over_environments(each, (states, keys), (weights, params))

@@ -6,7 +6,9 @@ dtype and checksum of each leaf. It appears under its step number only when it i
 writes to a temporary folder and renames), so a killed process leaves the previous one in place.
 
 Leaves are stored as a flat, numbered list: containers such as ``NamedTuple`` and static fields come
-back from the target's own structure. Typed random keys are stored as their key data.
+back from the target's own structure. Typed random keys are stored as their key data. Nothing tells
+on how many devices they lay. Of several processes the first one writes, leaves that it holds whole
+(``jaxsched.core.sharding.on_host``), and each reads for itself.
 
 Pruning is not left to orbax' ``CheckpointManager``, which deletes in place: stopped at each of the
 44 removals of a prune or rewind it left half a checkpoint under its step number 30 times, renaming
@@ -69,7 +71,10 @@ class CheckpointWriter:
         self.keep_best = keep_best
         self.background = background
         kind = ocp.AsyncCheckpointer if background else ocp.Checkpointer
-        self._checkpointer = kind(ocp.CompositeCheckpointHandler())
+        handler = ocp.CompositeCheckpointHandler(
+            composite_options=ocp.CompositeOptions(multiprocessing_options=_alone())
+        )
+        self._checkpointer = kind(handler, multiprocessing_options=_alone())
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             for left_over in self.directory.glob(f"*{_TEMPORARY}*"):
@@ -246,10 +251,18 @@ def _scores(directory: str | Path, present: list[int]) -> list[tuple[float, int]
     return scored
 
 
+def _alone() -> ocp.options.MultiprocessingOptions:
+    """Each process reads for itself, and the one that writes waits for no other."""
+    if jax.process_count() == 1:
+        return ocp.options.MultiprocessingOptions()
+    index = jax.process_index()
+    return ocp.options.MultiprocessingOptions(
+        primary_host=index, active_processes={index}, barrier_sync_key_prefix=f"process{index}"
+    )
+
+
 def _remove(path: Path) -> None:
     """Delete a checkpoint so that a process killed meanwhile does not leave half of it in place."""
-    if jax.process_index() != 0:
-        return
     doomed = path
     if _TEMPORARY not in path.name:
         doomed = path.with_name(f"{path.name}{_TEMPORARY}-deleted")
@@ -282,7 +295,7 @@ def _read_arrays(path: Path, wanted: dict[str, Any]) -> dict[str, Any]:
     if not wanted:
         return {}
     try:
-        with ocp.StandardCheckpointer() as checkpointer:
+        with ocp.StandardCheckpointer(multiprocessing_options=_alone()) as checkpointer:
             return checkpointer.restore(path, wanted)
     except Exception as error:  # orbax and tensorstore raise many kinds for damaged files
         raise _CorruptError(_first_line(error)) from error

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 import jaxsched
+from jaxsched.core import processes
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_whole
 from jaxsched.runs.lock import FolderLock
@@ -45,10 +46,19 @@ class RunDirectory:
     Attributes:
       path: the folder.
       config: what the caller asked for (``config.json`` less the recorded environment).
+      writes: whether this process does; of several only the first one.
     """
 
-    def __init__(self, path: Path, config: dict[str, Any], lock: FolderLock | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        config: dict[str, Any],
+        lock: FolderLock | None = None,
+        *,
+        writes: bool = True,
+    ) -> None:
         self.path = path
+        self.writes = writes
         self.config = config
         self._lock = lock
         self._lines: Any = None
@@ -66,7 +76,8 @@ class RunDirectory:
     ) -> "RunDirectory":
         """Start a run in a new or empty folder, or continue or replace one that is there.
 
-        Until ``close`` or the end of the process no other one can do so.
+        Until ``close`` or the end of the process no other one can do so. Processes that run
+        together call it together.
 
         Args:
           path: the folder; parents are created.
@@ -79,8 +90,16 @@ class RunDirectory:
           JaxschedError: the folder holds something else, the config differs, another process
             works in it, or it cannot be written.
         """
-        path = Path(path)
-        plain = to_plain(dict(config))
+        path, plain = Path(path), to_plain(dict(config))
+        return processes.first_alone(
+            lambda: cls._create(path, plain, resume, overwrite),
+            lambda: cls(path, plain, writes=False),
+        )
+
+    @classmethod
+    def _create(
+        cls, path: Path, plain: dict[str, Any], resume: bool, overwrite: bool
+    ) -> "RunDirectory":
         if resume:
             _check_same(path, cls.open(path).config, plain)
             lock = _lock(path)
@@ -122,6 +141,8 @@ class RunDirectory:
           step: host integer, does not decrease.
           metrics: scalars by name; what is not finite is written as null.
         """
+        if not self.writes:
+            return
         values = {name: float(value) for name, value in metrics.items()}
         line = {"step": int(step), "time_s": round(time.time(), 3)}
         line.update({k: v if math.isfinite(v) else None for k, v in values.items()})  # type: ignore[misc]
@@ -141,6 +162,8 @@ class RunDirectory:
 
     def rewind(self, step: int) -> None:
         """Forget what was logged after ``step``, from which the run continues."""
+        if not self.writes:
+            return
         self._close_files()
         path = self.path / "metrics.jsonl"
         kept = [text for text, line in _complete_lines(path) if line["step"] <= step]

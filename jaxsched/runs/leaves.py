@@ -31,7 +31,7 @@ def _key_data(leaf: Any) -> Any:
 def restorable(leaf: Any) -> Any:
     """The leaf as orbax wants to see it in a target."""
     if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct):
-        sharding = leaf.sharding or jax.sharding.SingleDeviceSharding(jax.devices()[0])
+        sharding = leaf.sharding or jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
     return np.asarray(leaf)
 

@@ -28,6 +28,7 @@ class TrainingProgress:
       higher_is_better: how the best evaluation is chosen.
       console: where to write; standard output by default.
       clock: seconds, for tests.
+      shown: whether anything is written at all.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class TrainingProgress:
         higher_is_better: bool = True,
         console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
+        shown: bool = True,
     ) -> None:
         self.total_steps = max(int(total_steps), 1)
         self.description = description
@@ -55,12 +57,12 @@ class TrainingProgress:
         self._start = self._last_line = clock()
         self._history: deque[tuple[float, int, int | None]] = deque([(self._start, start_steps, 0)])
         self._live: Live | None = None
-        self._silent = False
+        self._silent = not shown
 
     def __enter__(self) -> "TrainingProgress":
         self._start = self._last_line = self._clock()
         self._history = deque([(self._start, self.env_steps, self.gradient_steps)])
-        if self._console.is_terminal and not self._console.is_dumb_terminal:
+        if not self._silent and self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = Live(self._render(), console=self._console, auto_refresh=False)
             self._guard(self._live.start)
         return self

@@ -8,16 +8,20 @@ import contextlib
 import math
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
-from jaxsched.core import training
+from jaxsched.core import processes, sharding, training
+from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.runs import checkpoints
+from jaxsched.runs import checkpoints, memory
 from jaxsched.runs.directory import RunDirectory
 from jaxsched.runs.progress import TrainingProgress
 from jaxsched.systems.base import System, TrainingSetup
@@ -76,6 +80,8 @@ def train(
     run: RunDirectory,
     resume: bool,
     start: Sequence[PyTree] | None = None,
+    mesh: Mesh | None = None,
+    say: Callable[[str], None] = lambda line: None,
 ) -> Trained:
     """Train stage after stage, seeds side by side, and keep the best policy of each seed.
 
@@ -89,19 +95,24 @@ def train(
         network parameters), metrics; the same of earlier stages under ``stages/NAME``.
       resume: go on from the newest checkpoint of ``run``, if there is one.
       start: network parameters that the seeds of the first stage start from; drawn if absent.
+      mesh: devices that environments or seeds are divided between, which they have to share
+        equally (:func:`jaxsched.core.sharding.check_divisible`); one device if absent.
+      say: called with a line about the memory that a stage takes, before it does.
 
     Raises:
       Interrupted: on Ctrl-C, with everything saved.
-      JaxschedError: the run directory cannot be written, or its checkpoint does not fit.
+      JaxschedError: the run directory cannot be written, its checkpoint does not fit, or there
+        is not enough memory.
+      EndedAlone: the run has several processes, and one of them has ended.
     """
     warm = start
     for stage in stages[:-1]:
         path = run.path / "stages" / stage.name
         config = {**run.config, "stage": stage.name}
         with RunDirectory.create(path, config, resume=resume and path.exists()) as folder:
-            host = _Host(system, stage, tables, seeds, folder)
-            warm = (_finished(host) if resume else None) or _train(host, resume, warm).weights
-    return _train(_Host(system, stages[-1], tables, seeds, run), resume, warm)
+            host = _Host(system, stage, tables, seeds, folder, mesh)
+            warm = (_finished(host) if resume else None) or _train(host, resume, warm, say).weights
+    return _train(_Host(system, stages[-1], tables, seeds, run, mesh), resume, warm, say)
 
 
 def _finished(host: "_Host") -> list[PyTree] | None:
@@ -114,36 +125,36 @@ def _finished(host: "_Host") -> list[PyTree] | None:
     return host.best_weights()
 
 
-def _train(host: "_Host", resume: bool, warm: Sequence[PyTree] | None) -> Trained:
+def _train(
+    host: "_Host", resume: bool, warm: Sequence[PyTree] | None, say: Callable[[str], None]
+) -> Trained:
     """One stage."""
-    setup, seeds = host.setup, host.seeds
-    carry = host.begin(resume, warm)
-    loop = setup.loop
+    setup, seeds, loop = host.setup, host.seeds, host.setup.loop
     grain = math.gcd(setup.evaluate_every, setup.checkpoint_every, loop.num_updates)
     chunk = max(size for size in range(1, min(grain, MAX_CHUNK) + 1) if grain % size == 0)
+    say(host.check_memory(chunk))
+    carry = host.begin(resume, warm)
     total = loop.num_updates * loop.steps_per_update * len(seeds)
     progress = TrainingProgress(
         total,
         higher_is_better=host.sign > 0,
         description=f"{setup.name}, {len(seeds)} seed{'s' if len(seeds) > 1 else ''}",
         start_steps=host.update * loop.steps_per_update * len(seeds),
+        shown=host.run.writes,
     )
-    with _interrupt_flag() as interrupted, progress:
+    with processes.together(Interrupted), _interrupt_flag() as interrupted, progress:
         if warm is not None and not any(host.curves):
             host.evaluate(carry)  # what a stage starts from is among what it may choose
         while host.update < loop.num_updates:
-            params = setup.params_at(host.update / loop.num_updates)
-            carry, metrics = training.chunk(
-                setup.env, setup.learner, loop, carry, params, num_updates=chunk
-            )
+            carry, metrics = host.advance(carry, chunk)
             host.count(metrics, chunk)
-            ends = host.update == loop.num_updates
+            ends, stops = host.update == loop.num_updates, processes.any_of(interrupted())
             if host.update % setup.evaluate_every == 0 or ends:
                 host.evaluate(carry)
             host.show(progress)
-            if host.update % setup.checkpoint_every == 0 or ends or interrupted():
+            if host.update % setup.checkpoint_every == 0 or ends or stops:
                 host.save(carry)
-            if interrupted() and not ends:
+            if stops and not ends:
                 raise Interrupted
     return host.result()
 
@@ -158,7 +169,10 @@ class _Host:
         tables: Sequence[JobTable],
         seeds: Sequence[int],
         run: RunDirectory,
+        mesh: Mesh | None,
     ) -> None:
+        self.mesh, self.given, self.placed = mesh, None, None
+        self.programs: dict[Any, Any] = {}
         self.system, self.setup, self.seeds, self.run = system, setup, list(seeds), run
         self.meta = meta_of(system, setup)
         self.origin = {key: run.config.get(key) for key in ("preset", "trace_digests")}
@@ -175,22 +189,79 @@ class _Host:
     def begin(self, resume: bool, warm: Sequence[PyTree] | None) -> training.Carry:
         """The carry to start from: fresh (with ``warm`` policies, if any), or the newest one."""
         setup, params = self.setup, self.setup.params_at(0.0)
-        keys, weights = jax.random.key(self.seeds[0]), None
+        keys, weights = self.keys, None
         if warm is not None:
             weights = warm[0]
-        if len(self.seeds) > 1:
-            keys = jax.vmap(jax.random.key)(jnp.array(self.seeds))
-            if warm is not None:
+            if len(self.seeds) > 1:
                 weights = jax.tree.map(lambda *leaves: jnp.stack(leaves), *warm)
-        carry = training.init(setup.env, setup.learner, setup.loop, keys, params, weights)
-        if not (resume and checkpoints.steps(self.run.checkpoints)):
+        with sharding.on(self.mesh):
+            carry = training.init(setup.env, setup.learner, setup.loop, keys, params, weights)
+        newest = max(checkpoints.steps(self.run.checkpoints), default=-1) if resume else -1
+        processes.check_same(newest, "the newest checkpoint")
+        if newest < 0:
             return carry
-        carry, meta = checkpoints.restore(self.run.checkpoints, carry, expected=self.meta)
+        carry, meta = self.restored(carry)
         self.update, self.spent_s = int(meta["update"]), float(meta["spent_s"])
         self.finished_episodes = float(meta["finished_episodes"])
         self.curves = [[Point(*point) for point in curve] for curve in meta["curves"]]
         self.run.rewind(self.update)
         return carry
+
+    def restored(self, carry: training.Carry) -> tuple[training.Carry, dict[str, Any]]:
+        """The newest checkpoint of a carry like this one, where this one lies."""
+        folder, expected = self.run.checkpoints, self.meta
+        if not processes.several():
+            return checkpoints.restore(folder, carry, expected=expected)
+        found, meta = checkpoints.restore(folder, sharding.host_like(carry), expected=expected)
+        with sharding.on(self.mesh):
+            return sharding.placed_like(found, carry), meta
+
+    def advance(self, carry: training.Carry, updates: int) -> tuple[training.Carry, Any]:
+        """Some updates on all devices."""
+        setup = self.setup
+        params = setup.params_at(self.update / setup.loop.num_updates)
+        if params is not self.given:  # a curriculum's next ones
+            self.given, self.placed = params, sharding.everywhere(params, self.mesh)
+        return self.program(setup.loop, self.placed, updates)(carry, self.placed)
+
+    @property
+    def keys(self) -> Any:
+        """The key of the run, or one of each seed."""
+        if len(self.seeds) == 1:
+            return jax.random.key(self.seeds[0])
+        return jax.vmap(jax.random.key)(jnp.array(self.seeds))
+
+    def program(self, loop: training.LoopConfig, params: Any, updates: int) -> Any:
+        """A compiled chunk; one for each number of environments and shapes of ``params``."""
+        shapes = tuple((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(params))
+        known = (loop.num_envs, updates, shapes)
+        if known not in self.programs:
+            env, learner = self.setup.env, self.setup.learner
+            with sharding.on(self.mesh):
+                carry = training.abstract(env, learner, loop, self.keys, params)
+                lowered = training.chunk.lower(
+                    env, learner, loop, carry, params, num_updates=updates
+                )
+                self.programs[known] = lowered.compile()
+        return self.programs[known]
+
+    def check_memory(self, updates: int) -> str:
+        """One line about the memory that the stage takes; refuses what does not fit."""
+        loop = self.setup.loop
+        params = sharding.everywhere(self.setup.params_at(0.0), self.mesh)
+
+        def needed(num_envs: int) -> memory.Needed | None:
+            fewer = replace(loop, num_envs=num_envs)
+            sharding.check_divisible(self.mesh, num_envs=num_envs, num_seeds=len(self.seeds))
+            return memory.needed_by(self.program(fewer, params, updates))
+
+        def smaller(num_envs: int) -> memory.Needed | None:
+            try:
+                return needed(num_envs)
+            except JaxschedError:  # the learner or the devices cannot have so many
+                return None
+
+        return memory.check(needed(loop.num_envs), loop.num_envs, smaller)
 
     @property
     def wall_s(self) -> float:
@@ -219,12 +290,17 @@ class _Host:
     def evaluate(self, carry: training.Carry) -> None:
         """Score the policy of each seed on the validation traces; keep the best weights."""
         metric, sign = self.system.primary_metric, self.sign
-        weights = self.setup.learner.policy_params(carry.learner_state)
+        with sharding.on(self.mesh):
+            weights = self.setup.learner.policy_params(carry.learner_state)
+            each = [weights]
+            if len(self.seeds) > 1:
+                each = [_member(weights, index) for index in range(len(self.seeds))]
         logged: dict[str, float] = {}
         for index, seed in enumerate(self.seeds):
-            mine = weights if len(self.seeds) == 1 else _member(weights, index)
+            mine = each[index]
             setup = self.setup
-            played = self.system.play(setup.play_env, setup.policy, self.scored_params, mine)
+            with sharding.on(self.mesh):
+                played = self.system.play(setup.play_env, setup.policy, self.scored_params, mine)
             score = self.system.score(played, self.tables)
             best = max((sign * point.score for point in self.curves[index]), default=-math.inf)
             point = Point(
@@ -235,12 +311,10 @@ class _Host:
             if sign * score > best:
                 facts = {**self.meta, **self.origin, "seed": seed, "update": self.update}
                 facts[metric] = score
-                checkpoints.save(
-                    self.policy_path(seed), self.update, mine, facts, keep=1, keep_best=0
-                )
+                self.write(self.policy_path(seed), mine, facts)
         self.run.log(self.update, logged)
 
-    def policy_path(self, seed: int) -> Any:
+    def policy_path(self, seed: int) -> Path:
         """Folder of a seed's best network parameters."""
         return self.run.path / "policies" / f"seed{seed}"
 
@@ -263,7 +337,14 @@ class _Host:
             "finished_episodes": self.finished_episodes,
             "curves": self.curves,
         }
-        checkpoints.save(self.run.checkpoints, self.update, carry, meta, keep=1, keep_best=0)
+        self.write(self.run.checkpoints, carry, meta)
+
+    def write(self, folder: Path, tree: PyTree, meta: dict[str, Any]) -> None:
+        """Write a checkpoint of the present update, once."""
+        if processes.several():
+            tree = sharding.on_host(tree)
+        if self.run.writes:
+            checkpoints.save(folder, self.update, tree, meta, keep=1, keep_best=0)
 
     def result(self) -> Trained:
         """The best policies, read back from where they were saved."""
@@ -274,7 +355,9 @@ class _Host:
         """The best policy of each seed, from where it was saved."""
         setup = self.setup
         target = self.system.init_weights(setup.play_env, setup.network, self.scored_params)
-        return [checkpoints.restore(self.policy_path(seed), target)[0] for seed in self.seeds]
+        processes.wait_for_all("policies are written")
+        found = [checkpoints.restore(self.policy_path(seed), target)[0] for seed in self.seeds]
+        return found if self.mesh is None else jax.device_get(found)
 
 
 def _member(tree: PyTree, index: int) -> PyTree:

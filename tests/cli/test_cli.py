@@ -281,6 +281,7 @@ def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_bits(run, trace, tmp_path,
 
 def test_bench_refuses_what_it_does_not_know(capsys):
     assert "unknown benchmark" in refused(capsys, "bench", "speed")
-    assert "not there yet" in refused(capsys, "bench", "scaling")
+    assert "there is 1 CPU device" in refused(capsys, "bench", "scaling", "--devices", "2")
+    assert "is for bench scaling" in refused(capsys, "bench", "--devices", "2")
     assert "unknown system" in refused(capsys, "bench", "throughput", "--system", "nope")
     assert "cannot be" in refused(capsys, "bench", "throughput", "--json", "/proc/x/y.json")

@@ -1,0 +1,262 @@
+"""Several processes that run one program together, each with its own devices.
+
+Every process runs the same commands; the first one alone writes files and shows progress. They find
+each other through ``jax.distributed``, as Slurm or MPI say, or as the launch names them.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from jaxsched import runtime
+from jaxsched.errors import EndedAlone, JaxschedError
+
+T = TypeVar("T")
+
+NOTICE_S = 60
+"""Seconds without a sign of life after which JAX ends the processes that are left."""
+_LONGEST_MESSAGE = 4096
+_LOST = ("gloo", "nccl", "coordination service", "connection closed", "socket closed", "heartbeat")
+
+
+class Launch(NamedTuple):
+    """How processes find each other.
+
+    Attributes:
+      coordinator: ``host:port`` of the first process; None: as the launcher says.
+      num_processes: how many there are.
+      process_id: which this one is, from 0.
+    """
+
+    coordinator: str | None
+    num_processes: int
+    process_id: int
+
+
+class Launcher(NamedTuple):
+    """A program that starts processes and tells them so in their environment.
+
+    Attributes:
+      name: for messages.
+      size: variable that holds the number of processes.
+      rank: variable that holds the number of this one.
+      finds: variable that is set where JAX can find the first process by itself.
+    """
+
+    name: str
+    size: str
+    rank: str
+    finds: str
+
+
+LAUNCHERS = (
+    Launcher("Slurm", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_STEP_NODELIST"),
+    Launcher("Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_MCA_orte_hnp_uri"),
+    Launcher("MPI", "PMI_SIZE", "PMI_RANK", ""),
+)
+
+
+def launch_of(
+    coordinator: str | None = None,
+    num_processes: int | None = None,
+    process_id: int | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> Launch | None:
+    """How this process was launched; None if it is alone.
+
+    Args:
+      coordinator: ``host:port``, as given.
+      num_processes: as given.
+      process_id: as given.
+      environment: what launchers are recognised by.
+
+    Raises:
+      JaxschedError: what is given does not fit together, or does not suffice.
+    """
+    given = {"--num-processes": num_processes, "--process-id": process_id}
+    launcher = _launcher(environment)
+    if coordinator is None:
+        for name, value in given.items():
+            if value is not None:
+                raise JaxschedError(f"{name} is {value}, but --coordinator HOST:PORT is missing")
+        if launcher is None:
+            return None
+        if launcher.finds not in environment:
+            raise JaxschedError(
+                f"{launcher.name} started {environment[launcher.size]} processes and does not "
+                "say where the first one is: give --coordinator HOST:PORT"
+            )
+        return _checked(None, *_told(launcher, environment))
+    if not _is_address(coordinator):
+        raise JaxschedError(f"--coordinator is {coordinator!r}; accepted: HOST:PORT")
+    if launcher is not None:
+        told = dict(zip(given, _told(launcher, environment), strict=True))
+        given = {name: told[name] if value is None else value for name, value in given.items()}
+    for name, value in given.items():
+        if value is None:
+            raise JaxschedError(f"--coordinator is {coordinator}, but {name} is missing")
+    return _checked(coordinator, *(int(value) for value in given.values() if value is not None))
+
+
+def start(launch: Launch | None) -> None:
+    """Meet the other processes; call it before JAX looks for devices.
+
+    Raises:
+      JaxschedError: the others were not met.
+    """
+    if launch is None or launch.num_processes == 1:
+        return
+    import jax
+
+    runtime.set_process(launch.process_id)
+    found = {} if launch.coordinator is None else launch._asdict()
+    if found:
+        found["coordinator_address"] = found.pop("coordinator")
+    try:
+        jax.distributed.initialize(heartbeat_timeout_seconds=NOTICE_S, **found)
+    except (RuntimeError, ValueError) as error:
+        raise JaxschedError(
+            f"process {launch.process_id} of {launch.num_processes} did not meet the others: "
+            f"{_first_line(error)}"
+        ) from error
+
+
+def several() -> bool:
+    """Whether there are more processes than this one."""
+    import jax
+
+    return jax.process_count() > 1
+
+
+def wait_for_all(name: str) -> None:
+    """Until every process has come here."""
+    if several():
+        from jax.experimental import multihost_utils
+
+        multihost_utils.sync_global_devices(name)
+
+
+def check_same(number: int, what: str) -> None:
+    """Refuse a number that differs between processes; called by all of them together.
+
+    Raises:
+      JaxschedError: in all processes.
+    """
+    if not several():
+        return
+    import numpy as np
+    from jax.experimental import multihost_utils
+
+    found = np.asarray(multihost_utils.process_allgather(np.array(number))).reshape(-1)
+    if np.any(found != found[0]):
+        raise JaxschedError(
+            f"{what} is {', '.join(map(str, found))} in the processes of this run; they must work "
+            "in one folder, on a file system that they share"
+        )
+
+
+def any_of(flag: bool) -> bool:
+    """Whether the flag is set in any process; called by all of them together."""
+    if not several():
+        return flag
+    import numpy as np
+    from jax.experimental import multihost_utils
+
+    return bool(np.any(multihost_utils.process_allgather(np.array(flag))))
+
+
+def first_alone(function: Callable[[], T], otherwise: Callable[[], T]) -> T:
+    """``function()`` in the first process, ``otherwise()`` in the others once it is done.
+
+    Raises:
+      JaxschedError: in all processes, where the first one did.
+    """
+    if not several():
+        return function()
+    result, message = None, ""
+    if runtime.is_first():
+        try:
+            result = function()
+        except JaxschedError as error:
+            message = str(error) or type(error).__name__
+    message = _from_first(message)
+    if message:
+        raise JaxschedError(message)
+    return otherwise() if result is None else result
+
+
+@contextlib.contextmanager
+def together(*agreed: type[BaseException]) -> Iterator[None]:
+    """What goes wrong inside ends this process at once, as others wait for it.
+
+    Args:
+      *agreed: what all processes raise together, and so is raised as it is.
+
+    Raises:
+      EndedAlone: one line that says why.
+    """
+    if not several():
+        yield
+        return
+    try:
+        yield
+    except agreed:
+        raise
+    except Exception as error:
+        line = _first_line(error)
+        if any(word in str(error).lower() for word in _LOST):
+            raise EndedAlone(
+                f"another process of this run has ended or cannot be reached ({line})"
+            ) from error
+        if isinstance(error, JaxschedError):
+            raise EndedAlone(str(error)) from error
+        raise
+
+
+def _launcher(environment: Mapping[str, str]) -> Launcher | None:
+    """The launcher of more than one process, if there is one."""
+    for launcher in LAUNCHERS:
+        size, rank = environment.get(launcher.size, ""), environment.get(launcher.rank, "")
+        # Slurm's batch script itself has the number of tasks too, but is no step of the job.
+        step = launcher.name != "Slurm" or launcher.finds in environment
+        if size.isdecimal() and rank.isdecimal() and int(size) > 1 and step:
+            return launcher
+    return None
+
+
+def _told(launcher: Launcher, environment: Mapping[str, str]) -> tuple[int, int]:
+    return int(environment[launcher.size]), int(environment[launcher.rank])
+
+
+def _checked(coordinator: str | None, num_processes: int, process_id: int) -> Launch:
+    if num_processes < 1:
+        raise JaxschedError(f"--num-processes is {num_processes}; accepted: 1 or more")
+    if not 0 <= process_id < num_processes:
+        raise JaxschedError(
+            f"--process-id is {process_id}; accepted: 0 to {num_processes - 1} "
+            f"({num_processes} processes)"
+        )
+    return Launch(coordinator, num_processes, process_id)
+
+
+def _is_address(text: str) -> bool:
+    host, _, port = text.rpartition(":")
+    return bool(host) and port.isdecimal() and 0 < int(port) < 2**16
+
+
+def _from_first(message: str) -> str:
+    """The first process' message in all of them."""
+    import numpy as np
+    from jax.experimental import multihost_utils
+
+    data = message.encode()[:_LONGEST_MESSAGE]
+    room = np.zeros(_LONGEST_MESSAGE, np.uint8)
+    room[: len(data)] = np.frombuffer(data, np.uint8)
+    heard: Any = multihost_utils.broadcast_one_to_all(room)
+    return bytes(np.asarray(heard, np.uint8)).rstrip(b"\0").decode(errors="replace")
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0][:200]

@@ -1,0 +1,285 @@
+"""Several devices: a mesh, what lies where on it, and what each device computes alone.
+
+A mesh has two axes, ``seeds`` and ``envs``; one of them is longer than 1. It is the ambient one
+(:func:`on`), so that programs are the same text on one device and on many:
+
+    environments   split over ``envs``; each device steps its own (:func:`over_environments`)
+    rollouts       split likewise along their axis of environments
+    learners       parameters, optimiser and counters on every device; minibatches split
+                   (:func:`split`), so that gradients are averaged over devices
+    replay         split along what a learner's ``layout`` says (:func:`split_layout`)
+    evaluation     episodes split over all devices (:func:`over_episodes`)
+
+Without a mesh, and on one of one device, every function here gives back what it was given.
+
+Axes: ``B`` batch of environments, ``E`` episodes, ``N`` seeds.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, get_args
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from jaxsched.errors import JaxschedError
+from jaxsched.types import PyTree
+
+Shard = Literal["envs", "seeds"]
+SEEDS, ENVS = "seeds", "envs"
+WHOLE = PartitionSpec()
+
+Function = Callable[[PyTree, PyTree], PyTree]
+
+
+def make_mesh(num_devices: int | None, shard: Shard = "envs") -> Mesh | None:
+    """A mesh over the first devices; of several processes as many of each.
+
+    Args:
+      num_devices: how many; None: all that there are.
+      shard: what is split over them.
+
+    Returns:
+      The mesh; None for one device.
+
+    Raises:
+      JaxschedError: more devices than there are, or not as many of each process.
+    """
+    present, processes = jax.devices(), jax.process_count()
+    num = len(present) if num_devices is None else num_devices
+    if shard not in get_args(Shard):
+        raise JaxschedError(
+            f"--shard is {shard!r}; accepted: {', '.join(map(str, get_args(Shard)))}"
+        )
+    if num > len(present):
+        raise JaxschedError(
+            f"--devices is {num}; there {'is' if len(present) == 1 else 'are'} "
+            f"{_count(len(present), present[0].platform.upper() + ' device')}"
+        )
+    if num % processes:
+        raise JaxschedError(f"--devices is {num}; it must be a multiple of {processes} processes")
+    if num == 1:
+        return None
+    each = num // processes
+    by_process = [[d for d in present if d.process_index == p] for p in range(processes)]
+    if any(len(own) < each for own in by_process):
+        fewest = min(len(own) for own in by_process)
+        raise JaxschedError(
+            f"--devices is {num}, {each} of each process; one has only {_count(fewest, 'device')}"
+        )
+    chosen = [device for own in by_process for device in own[:each]]
+    shape = (1, num) if shard == ENVS else (num, 1)
+    axes = (AxisType.Auto, AxisType.Auto)
+    return jax.make_mesh(shape, (SEEDS, ENVS), axis_types=axes, devices=chosen)
+
+
+@contextlib.contextmanager
+def on(mesh: Mesh | None) -> Iterator[None]:
+    """Programs that are called inside run on this mesh; on one device without one."""
+    if mesh is None:
+        yield
+        return
+    with jax.set_mesh(mesh):
+        yield
+
+
+def num_parts(*axes: str) -> int:
+    """Over how many devices the ambient mesh splits these axes; 1 without a mesh.
+
+    Also 1 inside :func:`over_environments` and the like, where each device is alone.
+    """
+    mesh = jax.sharding.get_abstract_mesh()
+    shares = {
+        name: size
+        for name, size, kind in zip(mesh.axis_names, mesh.axis_sizes, mesh.axis_types, strict=True)
+        if kind == AxisType.Auto
+    }
+    return int(np.prod([shares.get(axis, 1) for axis in axes], dtype=int))
+
+
+def check_divisible(mesh: Mesh | None, *, num_envs: int, num_seeds: int) -> None:
+    """Refuse numbers of environments or seeds that the devices cannot share equally.
+
+    Raises:
+      JaxschedError: one line with what was found and what is accepted.
+    """
+    for axis, name, number in ((ENVS, "num_envs", num_envs), (SEEDS, "number of seeds", num_seeds)):
+        parts = 1 if mesh is None else mesh.shape[axis]
+        if number % parts:
+            raise JaxschedError(
+                f"{name} is {number}; {parts} devices need a multiple of {parts} (or fewer "
+                "devices: --devices)"
+            )
+
+
+def over_environments(function: Function, batched: PyTree, shared: PyTree = ()) -> PyTree:
+    """``function(batched, shared)``, of each device's own environments on that device alone.
+
+    Devices do not wait for each other inside, whatever loops there are.
+
+    Args:
+      function: its results have leaves ``[B, ...]``, and each row depends on its own row only.
+      batched: leaves ``[B, ...]``.
+      shared: what every environment reads.
+    """
+    return _alone(function, batched, shared, ENVS)
+
+
+def over_episodes(function: Function, batched: PyTree, shared: PyTree = ()) -> PyTree:
+    """The same over all devices of the mesh, of leaves ``[E, ...]``; results on every device."""
+    parts = num_parts(SEEDS, ENVS)
+    if parts == 1:
+        return function(batched, shared)
+    num = jax.tree.leaves(batched)[0].shape[0]
+    rows = np.minimum(np.arange(-(-num // parts) * parts), num - 1)  # the last one fills up
+    padded = jax.tree.map(lambda x: x[rows], batched)
+    result = _alone(function, padded, shared, (SEEDS, ENVS))
+    return _constrained(jax.tree.map(lambda x: x[:num], result), WHOLE)
+
+
+def over_seeds(function: Function, batched: PyTree, shared: PyTree = ()) -> PyTree:
+    """The same of each device's own seeds, leaves ``[N, ...]``."""
+    return _alone(function, batched, shared, SEEDS)
+
+
+def split(tree: PyTree, axis: int = 0) -> PyTree:
+    """Rows along ``axis`` of all leaves divided between the devices that divide environments.
+
+    What is computed from them is divided as well, and sums over them are sums over devices.
+    """
+    if num_parts(ENVS) == 1:
+        return tree
+    return _constrained(tree, PartitionSpec(*[None] * axis, ENVS))
+
+
+def whole(tree: PyTree) -> PyTree:
+    """All leaves on every device, which may cost a transfer."""
+    return tree if num_parts(SEEDS, ENVS) == 1 else _constrained(tree, WHOLE)
+
+
+def whole_layout(tree: PyTree) -> PyTree:
+    """The layout (a tree of ``PartitionSpec``) that has all leaves on every device."""
+    return jax.tree.map(lambda _: WHOLE, tree)
+
+
+def split_layout(tree: PyTree, *axes: int) -> PyTree:
+    """The layout that divides leaves along the first of these axes that the devices divide.
+
+    Where none is a multiple of the number of devices, leaves are on every device.
+    """
+    parts = num_parts(ENVS)
+
+    def of(leaf: Any) -> PartitionSpec:
+        for axis in axes:
+            if leaf.shape[axis] % parts == 0:
+                return PartitionSpec(*[None] * axis, ENVS)
+        return WHOLE
+
+    return jax.tree.map(of, tree)
+
+
+def laid_out(tree: PyTree, layout: PyTree, *, stacked: bool = False) -> PyTree:
+    """A tree whose leaves lie as a layout says; ``stacked`` along an axis of seeds before it."""
+    if num_parts(SEEDS, ENVS) == 1:
+        return tree
+    return jax.tree.map(_constrained, tree, _of_seeds(layout, stacked))
+
+
+def described(tree: PyTree, layout: PyTree, *, stacked: bool = False) -> PyTree:
+    """``jax.ShapeDtypeStruct`` leaves that would lie so on the ambient mesh."""
+    if num_parts(SEEDS, ENVS) == 1:
+        return tree
+    mesh = jax.sharding.get_mesh()
+    return jax.tree.map(
+        lambda leaf, spec: leaf.update(sharding=NamedSharding(mesh, spec)),
+        tree,
+        _of_seeds(layout, stacked),
+    )
+
+
+def on_host(tree: PyTree) -> PyTree:
+    """Leaves as NumPy arrays, typed keys as their data; called by all processes together.
+
+    Leaves that no process holds whole are gathered one by one.
+    """
+    from jax.experimental import multihost_utils
+
+    def of(leaf: Any) -> np.ndarray:
+        if isinstance(leaf, jax.Array):
+            leaf = key_data(leaf)
+            if not (leaf.is_fully_addressable or leaf.is_fully_replicated):
+                return np.asarray(multihost_utils.process_allgather(leaf, tiled=True))
+        return np.asarray(leaf)
+
+    return jax.tree.map(of, tree)
+
+
+def host_like(tree: PyTree) -> PyTree:
+    """NumPy arrays of the shapes that :func:`on_host` gives, values arbitrary."""
+
+    def of(leaf: jax.Array) -> np.ndarray:
+        data = jax.eval_shape(key_data, leaf)
+        return np.empty(data.shape, data.dtype)
+
+    return jax.tree.map(of, tree)
+
+
+def placed_like(values: PyTree, target: PyTree) -> PyTree:
+    """What :func:`on_host` gave, where and as the leaves of ``target`` are."""
+
+    def of(value: np.ndarray, leaf: jax.Array) -> jax.Array:
+        data = key_data(leaf)
+        sharding: Any = data.sharding
+        placed = jax.make_array_from_callback(data.shape, sharding, lambda index: value[index])
+        return (
+            placed
+            if data is leaf
+            else jax.random.wrap_key_data(placed, impl=jax.random.key_impl(leaf))
+        )
+
+    return jax.tree.map(of, values, target)
+
+
+def everywhere(tree: PyTree, mesh: Mesh | None) -> PyTree:
+    """Leaves on all devices of a mesh, so that calls need not send them; as given without one."""
+    if mesh is None:
+        return tree
+    with on(mesh):
+        return jax.jit(lambda x: x, out_shardings=NamedSharding(mesh, WHOLE))(tree)
+
+
+def key_data(leaf: jax.Array) -> jax.Array:
+    """The data of typed keys; other arrays themselves."""
+    typed = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return jax.random.key_data(leaf) if typed else leaf
+
+
+def _alone(
+    function: Function, batched: PyTree, shared: PyTree, axes: str | tuple[str, ...]
+) -> PyTree:
+    names = (axes,) if isinstance(axes, str) else axes
+    if num_parts(*names) == 1:
+        return function(batched, shared)
+    rows = PartitionSpec(axes)
+    # Without the check of what varies over devices, which loops over random keys do not pass.
+    divided = jax.shard_map(function, in_specs=(rows, WHOLE), out_specs=rows, check_vma=False)
+    return divided(batched, shared)
+
+
+def _of_seeds(layout: PyTree, stacked: bool) -> PyTree:
+    """A layout, behind an axis of seeds if they are stacked."""
+    lead = (SEEDS if num_parts(SEEDS) > 1 else None,) if stacked else ()
+    return jax.tree.map(
+        lambda spec: PartitionSpec(*lead, *spec),
+        layout,
+        is_leaf=lambda x: isinstance(x, PartitionSpec),
+    )
+
+
+def _constrained(tree: PyTree, spec: PartitionSpec) -> PyTree:
+    return jax.tree.map(lambda x: jax.lax.with_sharding_constraint(x, spec), tree)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
