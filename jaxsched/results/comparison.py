@@ -53,6 +53,19 @@ class Contest:
     gantt_episode: int = 0
 
 
+def distinct(learned: Sequence[Learned], names: Sequence[str]) -> list[Learned]:
+    """Trained policies with names of their own; one that is taken gets an addition."""
+    taken, found = set(names), []
+    for policy in learned:
+        name, number = policy.name, 1
+        while name in taken:
+            name = f"{policy.name}, trained" + (f" {number}" if number > 1 else "")
+            number += 1
+        taken.add(name)
+        found.append(replace(policy, name=name))
+    return found
+
+
 def compare(
     contest: Contest,
     names: Sequence[str],
@@ -74,6 +87,7 @@ def compare(
       A comparison as ``jaxsched.report.schema`` describes it.
     """
     system = contest.system
+    learned = distinct(learned, names)
     base = environment if environment is not None else system.environment()
     entries, panels = [], {}
     for name, play in _heuristics(contest, base, names):

@@ -18,7 +18,7 @@ from jaxsched.core.look_ahead import Knobs, LookAhead, Weights, knobs, look_ahea
 from jaxsched.core.policies import Policy
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.results.comparison import Contest, Learned, compare, policy_entry
+from jaxsched.results.comparison import Contest, Learned, compare, distinct, policy_entry
 from jaxsched.results.statistics import Interval, paired_difference
 from jaxsched.systems.base import Played, System
 from jaxsched.systems.parts import Heuristic
@@ -153,6 +153,10 @@ def measure(
         find_base(contest, base, environment, names)  # refuse a bad base, too
     if isinstance(base, str) and base not in names:
         names = [*names, base]
+    called = distinct(learned, [*names, REDRAWN, CLAIRVOYANT])
+    if isinstance(base, Learned):
+        base = called[[id(policy) for policy in learned].index(id(base))]
+    learned = called
     result = compare(contest, names, learned, environment=environment, on_policy=on_progress)
     if base is None:
         base = _best(result, system.primary_metric, "baseline", "reference")
