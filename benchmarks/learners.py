@@ -23,6 +23,8 @@ from jaxsched.errors import JaxschedError
 STEPS = 512_000
 SEEDS = 3
 TRACE_SEED = 41
+FINISHED = 0.999
+"""Of the jobs at least; means over fewer are no result."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ def row_of(system: str, preset: str, outcome: Outcome) -> dict[str, Any]:
         "rule": rule,
         "learned": float(outcome.learned.mean()),
         "of_rule": float(outcome.rules[rule].mean()),
+        "finished_share": outcome.finished,
         "ratio": [ratio.estimate, ratio.low, ratio.high],
         "by_seed": by_seed.tolist(),
         "better": outcome.better,
@@ -132,10 +135,12 @@ def row_of(system: str, preset: str, outcome: Outcome) -> dict[str, Any]:
 def text_of(row: dict[str, Any]) -> str:
     """A row as a line."""
     estimate, low, high = row["ratio"]
+    found = f"{estimate:6.3f} [{low:.3f}, {high:.3f}] of {row['rule']} ({row['better']} is better)"
+    if row["finished_share"] < FINISHED:
+        found = f"finishes {row['finished_share']:.1%} of the jobs"
     return (
         f"{row['system']:7} {row['learner']:14} {row['metric']:18} {row['learned']:12.4f} "
-        f"{estimate:6.3f} [{low:.3f}, {high:.3f}] of {row['rule']} ({row['better']} is better), "
-        f"{row['training_time']}"
+        f"{found}, {row['training_time']}"
     )
 
 

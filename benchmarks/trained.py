@@ -23,6 +23,7 @@ class Outcome(NamedTuple):
       better: "higher" or "lower".
       learned: of the learned policy, float64 ``[seeds, episodes]``.
       rules: of the others by name, ``[1, episodes]``.
+      finished: share of the jobs that finish under the learned policy; means of times are of these.
       facts: of the run, as words.
     """
 
@@ -30,6 +31,7 @@ class Outcome(NamedTuple):
     better: str
     learned: Floats
     rules: dict[str, Floats]
+    finished: float
     facts: dict[str, Any]
 
     def relative_to(self, base: Floats) -> Interval:
@@ -57,11 +59,16 @@ def read_outcome(path: Path) -> Outcome:
     result = json.loads((path / COMPARISON).read_text(encoding="utf-8"))
     metric = result["primary"]
     learned, rules = [], {}
+    finished: dict[str, float] = {}
     for entry in result["policies"]:
         values = np.atleast_2d(np.asarray(entry["metrics"][metric], np.float64))
         if entry["kind"] == "learned":
             learned.append(values)
         else:
             rules[entry["name"]] = values
+        finished[entry["kind"]] = max(
+            finished.get(entry["kind"], 0.0), float(np.mean(entry["metrics"].get("finished", 1.0)))
+        )
     better = result["metrics"][metric]["better"]
-    return Outcome(metric, better, learned[0], rules, result["facts"])
+    share = finished["learned"] / max(finished.values())
+    return Outcome(metric, better, learned[0], rules, share, result["facts"])

@@ -137,7 +137,7 @@ class System(HasEnvironment[E], ABC, Generic[E, P, R]):
 
         A system without a network of its own has them if its action is one choice of several.
         """
-        env = self.planning_environment(self.environment())
+        env = self.plain_environment()
         if not isinstance(env.action_spec(None), DiscreteSpec):
             return {}
         return plain_recipes(
@@ -146,6 +146,10 @@ class System(HasEnvironment[E], ABC, Generic[E, P, R]):
             horizon_s=self.learning_horizon_s,
             episode_steps=self.episode_steps,
         )
+
+    def plain_environment(self) -> E:
+        """What plain recipes learn in; here the usual cluster with the reward of look-aheads."""
+        return self.planning_environment(self.environment())
 
     def planning_environment(self, env: E) -> E:
         """``env`` with the reward that a look-ahead adds up; here ``env`` itself.

@@ -36,10 +36,12 @@ def test_budgets_are_equal(system):
         assert 500_000 <= steps < 500_000 + loop.steps_per_update
 
 
-def write_run(path, learned, rule):
+def write_run(path, learned, rule, finished=10.0):
     path.mkdir()
-    entry = {"name": "ppo", "kind": "learned", "metrics": {"jct": learned}}
-    other = {"name": "probe", "kind": "reference", "metrics": {"jct": rule}}
+    values = {"jct": learned, "finished": np.full(np.shape(learned), finished).tolist()}
+    entry = {"name": "ppo", "kind": "learned", "metrics": values}
+    values = {"jct": rule, "finished": [10.0] * len(rule)}
+    other = {"name": "probe", "kind": "reference", "metrics": values}
     facts = {
         "training time": "1 min",
         "environment steps": "5",
@@ -64,6 +66,9 @@ def test_rows_are_ratios_by_episode(tmp_path):
     np.testing.assert_allclose(row["ratio"][0], 3.0 / 4.0)
     np.testing.assert_allclose(row["by_seed"], [0.75, 0.75])
     assert "0.750" in learners.text_of(row)
+    write_run(tmp_path / "idle", [[0.1, 0.1]], [2.0, 6.0], finished=0.5)
+    row = learners.row_of("dl2", "plain-ppo", trained.read_outcome(tmp_path / "idle"))
+    assert "finishes 5.0% of the jobs" in learners.text_of(row)
     base = trained.read_outcome(tmp_path / "base")
     row = learner_options.row_of("sched2-ppo", "average reward", (), found, base)
     np.testing.assert_allclose(row["ratio"][0], 0.5)

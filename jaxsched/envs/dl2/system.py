@@ -128,6 +128,10 @@ class DL2System(System[DL2, Params, Recipe]):
         """The paper's network, the variant that shares weights by row, or other widths."""
         return policy_network(env, kind)
 
+    def plain_environment(self) -> DL2:
+        """With the paper's reward: the backlog falls too late for who begins at nothing."""
+        return self.environment()
+
     def planning_environment(self, env: DL2) -> DL2:
         """With the backlog as the reward, where a step ends one slot at the most."""
         return env if env.assign_bundle else replace(env, reward="backlog")

@@ -1,0 +1,74 @@
+"""The page about learners: which work on which system out of the box, what options are worth."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks.evidence.pages import NOTE, table
+from benchmarks.evidence.sources import read
+from benchmarks.learners import FINISHED
+
+LEARNERS, OPTIONS = "learners_cpu2.json", "learner_options_cpu2.json"
+PAGE = "learners.md"
+
+
+def page() -> str:
+    """Both tables, from the files that the scripts wrote."""
+    learners, options = read(LEARNERS), read(OPTIONS)
+    parts = [
+        "# Learners and their options",
+        NOTE,
+        "## Any learner on any environment",
+        "Plain recipes (`jaxsched.systems.plain`: the environment as it is, a small network, the "
+        "learner's usual settings) after an equal number of environment steps, "
+        f"{learners['steps']:,} for each of {learners['seeds']} seeds, on fresh sequences; ratio "
+        "of the primary metric to the best rule's (`python -m benchmarks.learners`). At this "
+        "budget learners of whole episodes see a handful of them. The table says what runs and "
+        "learns out of the box, not which learner is best when tuned.",
+        _matrix(learners["rows"]),
+        "## What options are worth",
+        "One change of a short recipe at a time, ratio to the recipe's own on the same test "
+        f"episodes, {options['seeds']} seeds (`python -m benchmarks.learner_options`). An interval "
+        "across 1 says that nothing was seen at this size.",
+        _options(options["rows"]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def ratio(row: Mapping[str, Any], digits: int = 3) -> str:
+    """A ratio with its interval."""
+    estimate, low, high = row["ratio"]
+    return f"{estimate:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def _matrix(rows: Sequence[Mapping[str, Any]]) -> str:
+    lines = [
+        [
+            row["system"],
+            row["learner"],
+            f"{row['metric']} ({row['better']} is better)",
+            f"{row['learned']:,.4g}",
+            f"{row['of_rule']:,.4g} (`{row['rule']}`)",
+            ratio(row)
+            if row["finished_share"] >= FINISHED
+            else f"finishes {row['finished_share']:.1%} of the jobs",
+            row["training_time"],
+        ]
+        for row in rows
+    ]
+    head = ["system", "learner", "metric", "learned", "rule", "ratio", "training"]
+    return table(head, lines)
+
+
+def _options(rows: Sequence[Mapping[str, Any]]) -> str:
+    lines = [
+        [
+            row["study"],
+            row["variant"],
+            " ".join(f"`{setting}`" for setting in row["settings"]) or "-",
+            f"{row['metric']} ({row['better']} is better)",
+            f"{row['learned']:,.4g}",
+            ratio(row),
+        ]
+        for row in rows
+    ]
+    return table(["study", "variant", "settings", "metric", "mean", "ratio"], lines)
