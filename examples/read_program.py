@@ -82,10 +82,10 @@ tensors = read_tensors(folder / manifest["weights"]["file"])
 rows = [[(d["inputs"], d["outputs"]) for d in s] for s in manifest["golden"]["sequences"]]
 for file in sys.argv[2:]:  # a recorded episode is one more sequence
     episode = dict(np.load(file))
-    outputs = {entry["name"] for entry in manifest["outputs"]}
+    inputs, outputs = ({e["name"] for e in manifest[side]} for side in ("inputs", "outputs"))
     turns = range(len(next(iter(episode.values()))))
     parts = [{name: x[t] for name, x in episode.items()} for t in turns]
-    seen = [{n: x for n, x in part.items() if n not in outputs} for part in parts]
+    seen = [{n: x for n, x in part.items() if n in inputs} for part in parts]
     done = [{n: x for n, x in part.items() if n in outputs} for part in parts]
     rows.append(list(zip(seen, done, strict=True)))
 with np.errstate(all="ignore"):  # branches that are not taken may divide by 0

@@ -14,7 +14,8 @@ from jax import export as jax_export
 from jaxsched.errors import JaxschedError
 from jaxsched.export.folder import sha256
 from jaxsched.export.onnx_graph import BATCH, OPSET, onnx_model, onnx_runner
-from jaxsched.export.tracing import Program, trace
+from jaxsched.export.steps import Program
+from jaxsched.export.tracing import trace
 from jaxsched.types import Array, ArraySpec
 
 ONNX, STABLEHLO = "policy.onnx", "policy.stablehlo"

@@ -12,7 +12,7 @@ import numpy as np
 from jaxsched import __version__
 from jaxsched.export.extras import needed
 from jaxsched.export.operations import ELEMENTWISE, Step, run
-from jaxsched.export.tracing import Program
+from jaxsched.export.steps import Program
 from jaxsched.types import ArraySpec
 
 OPSET = 17

@@ -38,7 +38,8 @@ from jaxsched.export.manifest import (
     to_json,
 )
 from jaxsched.export.operations import OPERATIONS, run
-from jaxsched.export.tracing import Program, trace
+from jaxsched.export.steps import Program
+from jaxsched.export.tracing import trace
 from jaxsched.export.weights import named_weights, to_bytes, unnamed
 from jaxsched.types import Array, ArraySpec, Feature, PRNGKey, PyTree
 

@@ -8,6 +8,7 @@ import pytest
 
 from jaxsched.cli import main
 from tests.command_line import policies_only
+from tests.export.recorded import read_alone
 from tests.golden_check import differences, load
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "das"
@@ -191,10 +192,28 @@ def test_throughput_is_measured(figure, tmp_path):
     assert {row["figure"] for row in rows} == {figure}
 
 
-def test_there_is_nothing_to_hand_over(run, tmp_path, capsys):
-    assert main(["export", str(run), "--out", str(tmp_path / "policy")]) == 2
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert len(lines) == 1 and "chooses priorities and affinities" in lines[0]
+def test_its_policy_is_handed_over(run, tmp_path):
+    assert main(["export", str(run), "--format", "onnx", "--out", str(tmp_path / "policy")]) == 0
+    done = read_alone("read_onnx.py", tmp_path / "policy")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_what_is_handed_over_plays_the_same(run, trace, tmp_path):
+    """The default tests load such a folder and follow its decisions over an episode."""
+    folder, values = tmp_path / "policy", tmp_path / "values.json"
+    assert main(["export", str(run), "--out", str(folder)]) == 0
+    assert main(["evaluate", "das", "--policy", str(folder), "--trace", trace,
+                 "--json", str(values)]) == 0  # fmt: skip
+    first = json.loads((run / "comparison.json").read_text())["policies"]
+    (before,) = (entry for entry in first if entry["name"] == "das")
+    assert json.loads(values.read_text())["policies"][0]["metrics"] == before["metrics"]
+    found = []
+    for policy in ("pretrained", "scored"):
+        assert main(["evaluate", "das", "--policy", policy, "--trace", trace,
+                     "--json", str(values)]) == 0  # fmt: skip
+        found.append(json.loads(values.read_text())["policies"][0]["metrics"])
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(
