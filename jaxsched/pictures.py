@@ -228,7 +228,7 @@ def _of_bars(container: Any, panel: str, names: tuple[Any, Any]) -> Iterator[Poi
         if place < len(segments):
             ends = segments[place][:, 1 if upright else 0].tolist()
         ticks = names[0] if upright else names[1]
-        nearest = min(ticks, key=lambda at, x=x: abs(at - x), default=None)
-        close = nearest is not None and abs(nearest - x) <= 0.5 and ticks[nearest]
-        named = ticks[nearest] if close else x
+        nearest = min(((abs(at - x), at) for at in ticks), default=(1.0, 0.0))[1]
+        close = abs(nearest - x) <= 0.5 and ticks.get(nearest)
+        named = close if close else x
         yield Point(panel, "" if label.startswith("_") else label, named, float(y), *ends)

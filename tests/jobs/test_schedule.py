@@ -15,6 +15,7 @@ from jaxsched.jobs.schedule import (
     Line,
     Pieces,
     Schedule,
+    aligned,
     by_job,
     check_pieces,
     counted,
@@ -122,6 +123,19 @@ def test_tasks_share_a_row_as_far_as_it_goes():
         np.array([0.0, 1.0, 2.0, 12.0, 0.0]), np.array([10.0, 20.0, 20.0, 30.0, 5.0]),
     )  # fmt: skip
     assert places.tolist() == [3.0, 3.5, 3.5, 3.0, 4.0]  # the third overloads the row
+
+
+def test_bands_beside_each_other_are_equally_high():
+    low = small()
+    bands = (Band("server 0", 1), Band("server 1", 3))
+    other = small(bands=bands, pieces=Pieces.of([(0, 0, 1, 0, 5, 0), (1, 1, 3, 5, 9, 1)]))
+    one, two = aligned([low, other])
+    assert one.bands == two.bands == (Band("server 0", 2), Band("server 1", 3))
+    assert one.pieces.row.tolist() == low.pieces.row.tolist()
+    assert two.pieces.row.tolist() == [0, 2] and two.num_rows == 5
+    named = small(bands=(Band("a", 3),))
+    assert aligned([low, named])[1] is named
+    assert aligned([low, low]) == [low, low] and aligned([]) == []
 
 
 # As it is stored
