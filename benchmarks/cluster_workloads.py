@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.scripts import exit_status
+from jaxsched.pictures import PAGE_IN, new_figure, save_figure, styled
 from jaxsched.traces import clusters
 
 Flat = dict[str, float]
@@ -95,15 +96,10 @@ def profile_places(values: list[float]) -> range:
     return range(0, len(values), 4 if len(values) == 24 else 1)
 
 
+@styled
 def plot(names: list[str], num_jobs: int, path: Path) -> None:
     """Run times, demands and daily profile of each workload, a row each."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    from jaxsched.traces.trace_plots import save_figure
-
-    figure = Figure(figsize=(12, 2.6 * len(names)), dpi=100, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(PAGE_IN, 1.6 * len(names))
     rows = figure.subplots(len(names), 3, squeeze=False)
     for name, (durations, demand, profile) in zip(names, rows, strict=True):
         published = clusters.workload(name).published
@@ -121,7 +117,7 @@ def plot(names: list[str], num_jobs: int, path: Path) -> None:
             profile.set(xlabel="hour of day", ylabel="weight")
         else:
             profile.set_axis_off()
-        durations.legend(frameon=False, fontsize="small")
+        durations.legend()
     save_figure(figure, path)
 
 

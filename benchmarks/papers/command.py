@@ -4,6 +4,7 @@
                                      [--set path=value ...]
 
 Per row a table with the paper's claims, DIR/<row>.json and DIR/<row>.png; at the end a summary.
+With --pictures pdf,svg also DIR/<row>.pdf, DIR/<row>.svg and their data, DIR/<row>.data.csv.
 What is finished is kept in DIR and not done again: stop with Ctrl-C and call it once more.
 """
 
@@ -47,6 +48,12 @@ def parser_of(name: str, description: str | None) -> argparse.ArgumentParser:
     )
     for role in ("train", "validation", "test"):
         parser.add_argument(f"--num-{role}", type=int, help=f"{role} tables; the recipe's number")
+    parser.add_argument(
+        "--pictures",
+        default="",
+        metavar="pdf,svg",
+        help="write pictures in these formats as well, and their data beside them as CSV",
+    )
     parser.add_argument("--num-jobs", type=int, help="jobs of each table; the workload's number")
     return parser
 
@@ -65,6 +72,7 @@ def settings_of(arguments: argparse.Namespace, paper: Paper, name: str) -> Setti
         quick=quick,
         seeds=tuple(range(seeds)),
         overrides=tuple(arguments.overrides),
+        pictures=tuple(f".{word}" for word in arguments.pictures.split(",") if word),
         **sizes,
     )
 

@@ -1,40 +1,33 @@
 """The few kinds of pictures that the rows draw, and how they are saved."""
 
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxsched.files import write_whole
+from jaxsched.pictures import COLOURS, PAGE_IN, new_figure, save_figure, styled
+from jaxsched.pictures import legend_beside as beside_axes
 from jaxsched.results.statistics import Interval
 
-COLOURS = (
-    "#0a5fb4", "#00806b", "#7b3fa0", "#c07600", "#7c8899", "#a3260f", "#8f5b00", "#6f7f76",
-)  # fmt: skip
 MARKS = "osD^vPX*"
 LEVEL_COLOUR, LEVEL_STYLES = "#59626d", ("--", ":", "-.")
-SIZE_IN = (9.0, 4.2)
-DPI = 130
+SIZE_IN = (PAGE_IN, 3.3)
 Points = Sequence[float | Interval | None]
 
 
-def save(path: Path, draw: Any) -> None:
-    """Draw on an empty figure and write it as PNG, whole or not at all.
+@styled
+def save(path: Path, draw: Any, endings: Sequence[str] = ()) -> None:
+    """Draw on an empty figure of a page's width and write it, whole or not at all.
 
     Args:
-      path: the file.
+      path: the file; its ending chooses the format.
       draw: called with a matplotlib figure.
+      endings: further formats to write beside it.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=SIZE_IN, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(*SIZE_IN)
     draw(figure)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, buffer.getvalue())
+    for file in (path, *(path.with_suffix(ending) for ending in endings)):
+        save_figure(figure, file)
 
 
 def lines(
@@ -123,7 +116,7 @@ def bars(
 def legend_beside(figure: Any, axes: Any) -> None:
     """One legend for all axes, on the right."""
     handles, names = axes.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside right upper", fontsize=8, frameon=False)
+    figure.legend(handles, names, loc="outside right upper")
 
 
 def no_legend(axes: Any) -> None:
@@ -150,11 +143,8 @@ def _finish(axes: Any, x_label: str, y_label: str, title: str, *, legend: bool =
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     if title:
-        axes.set_title(title, fontsize=10)
-    axes.grid(axis="y", color="#d9dce0", linewidth=0.6)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+        axes.set_title(title)
+    axes.grid(axis="y")
     handles, _ = axes.get_legend_handles_labels()
     if legend and handles:
-        axes.legend(fontsize=8, frameon=False)
+        beside_axes(axes)

@@ -150,7 +150,8 @@ def _run_row(lab: Lab, row: Row, key: str) -> dict[str, Any]:
         "wall_s": round(time.monotonic() - began, 1),
     }
     if outcome.figure is not None:
-        figures.save(lab.store.path / f"{row.name}.png", outcome.figure)
+        path = lab.store.path / f"{row.name}.png"
+        figures.save(path, outcome.figure, lab.settings.pictures)
     lab.store.write_row(row.name, key, document)
     plain: dict[str, Any] = to_plain(document)
     return plain

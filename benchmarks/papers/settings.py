@@ -10,6 +10,7 @@ from typing import Any, Self
 from jaxsched import traces
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.pictures import check_picture
 from jaxsched.runs.directory import to_plain
 
 ROLE_SEEDS = {"train": 0, "validation": 2, "test": 7001}
@@ -29,6 +30,7 @@ class Settings:
       num_validation: job tables that policies are chosen on, likewise.
       num_test: job tables of the test, likewise.
       num_jobs: jobs of each table; as many as the workload has if absent.
+      pictures: formats of pictures beside PNG, such as ``.pdf``, with their data as CSV.
     """
 
     out: Path
@@ -39,6 +41,7 @@ class Settings:
     num_validation: int | None = None
     num_test: int | None = None
     num_jobs: int | None = None
+    pictures: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check that there is something to do."""
@@ -48,11 +51,13 @@ class Settings:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise JaxschedError(f"{name} is {value}; accepted: a whole number from 1 on")
+        for ending in self.pictures:
+            check_picture(f"pictures{ending}")
 
     def deciding(self) -> dict[str, Any]:
-        """All of it but the folder, JSON-able."""
+        """All of it but the folder and the pictures, JSON-able."""
         plain = {field.name: to_plain(getattr(self, field.name)) for field in fields(self)}
-        del plain["out"]
+        del plain["out"], plain["pictures"]
         return plain
 
 

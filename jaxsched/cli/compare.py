@@ -33,7 +33,7 @@ from jaxsched.cli.options import (
     present_name,
     read_part,
 )
-from jaxsched.cli.output import check_writable, console, write_json
+from jaxsched.cli.output import check_writable, console, make_folder, write_json
 from jaxsched.errors import JaxschedError
 from jaxsched.runtime import is_first
 
@@ -53,6 +53,7 @@ class Files(NamedTuple):
 
     json: Path | None = None
     html: Path | None = None
+    plot: Path | None = None
 
 
 class Players(NamedTuple):
@@ -155,6 +156,10 @@ def compare(
     process_id: ProcessId = None,
     json_file: JsonFile = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write the report here.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Write bars here (.png, .svg, .pdf; their data beside as CSV)."),
+    ] = None,
 ) -> None:
     """Table and figures of all baselines and of trained policies, intervals included."""
     options = TraceOptions(
@@ -166,7 +171,7 @@ def compare(
         else [present_name("policy", name.strip()) for name in policies.split(",")]
     )
     players = Players([] if policies == "none" else names, checkpoint or [])
-    chosen, files = heuristic_options(window, mode, option), Files(json_file, html)
+    chosen, files = heuristic_options(window, mode, option), Files(json_file, html, plot)
     mesh = devices_of(devices, "envs", coordinator, num_processes, process_id)
     _run(context, system, preset, players, trace, options, chosen, files, mesh)
 
@@ -209,12 +214,16 @@ def _run(
     mesh: "Mesh | None",
 ) -> None:
     from jaxsched.core import processes, sharding
+    from jaxsched.pictures import check_picture
     from jaxsched.report import check, write_html
+    from jaxsched.report.plot import plot_comparison
     from jaxsched.results import comparison
 
     for path in files:
         if path is not None:
             check_writable(path)
+    if files.plot is not None:
+        check_picture(files.plot)
     prepared = prepare(context, system_name, preset, players, trace, options, chosen)
     out = console()
     if prepared.summary:
@@ -234,6 +243,10 @@ def _run(
         out.print(f"values written to {write_json(files.json, result)}", highlight=False)
     if files.html is not None:
         out.print(f"report written to {write_html(check(result), files.html)}", highlight=False)
+    if files.plot is not None:
+        make_folder(files.plot)
+        plot_comparison(check(result), files.plot)
+        out.print(f"plot written to {files.plot}", highlight=False)
 
 
 def prepare(
@@ -280,7 +293,7 @@ def prepare(
         episodes.source,
         options=chosen,
         facts=facts_of(system, environment, episodes, chosen),
-        command=as_typed(context, without=("json_file", "html")),
+        command=as_typed(context, without=("json_file", "html", "plot")),
     )
     return Prepared(contest, names, learned, environment, episodes.summary)
 

@@ -131,16 +131,18 @@ def job_curves(summary: Summary, curve: str, *, window: int, width: float) -> st
     return frame.canvas.render(f"Curve of {curve} over started jobs: {ends}")
 
 
-def over_time(summary: Summary, lines: Mapping[str, Line], *, title: str, width: float) -> str:
+def over_time(
+    summary: Summary, lines: Mapping[str, Line], *, title: str, end: float, width: float
+) -> str:
     """One line per policy over the time of one episode, named at its right end.
 
     Args:
         summary: whose policies' colours are used.
         lines: policy -> quantity, which holds each value until the next one.
         title: what the drawing is about, in words.
+        end: of the time axis, s.
         width: of the drawing, in pixels.
     """
-    end = max(float(line.times[-1]) for line in lines.values()) or 1.0
     unit_s, unit = _time_unit(end)
     grid = np.linspace(0.0, end, _MAX_POINTS)
     held = {name: line.at(grid) for name, line in lines.items()}

@@ -34,7 +34,7 @@ def panel(schedules: Sequence[Schedule], index: int, *, width: float) -> str:
     if schedule.unit == "job":
         row = min(8.0, _JOB_ROWS / max(schedule.num_rows / every, 1))
     tops = _tops(schedule, row / every)
-    left, top, end = 24.0, 2.0, _end(schedules)
+    left, top, end = 24.0, 2.0, end_of(schedules)
     canvas = Canvas(width, top + tops[-1] + 36)
     unit_s, unit = _time_unit(end)
     time = Scale(0.0, end / unit_s, left, width - 8)
@@ -61,7 +61,7 @@ def panel(schedules: Sequence[Schedule], index: int, *, width: float) -> str:
 
 def title(schedule: Schedule) -> str:
     """What the rows are, over time."""
-    return "Jobs over time" if schedule.unit == "job" else "GPUs over time"
+    return {"job": "Jobs over time", "task": "Tasks over time"}.get(schedule.unit, "GPUs over time")
 
 
 def _every(schedule: Schedule) -> int:
@@ -231,7 +231,8 @@ def runs(gpus: Sequence[int], per_server: int) -> list[tuple[int, int]]:
     return [run for own in by_server.values() for run in adjacent(own)]
 
 
-def _end(schedules: Sequence[Schedule]) -> float:
+def end_of(schedules: Sequence[Schedule]) -> float:
+    """Where the time axis of all of them ends, s."""
     ends = [float(s.pieces.end.max()) for s in schedules if len(s.pieces.end)]
     return max(ends, default=1.0) or 1.0
 

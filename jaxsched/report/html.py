@@ -321,14 +321,17 @@ def _schedules(summary: Summary) -> dict[str, Any] | None:
         draw = partial(gantt.panel, schedules, i)
         note = text[0].upper() + text[1:]
         drawn.append(_figure(schedule.policy, note, draw, gantt.WIDE, gantt.NARROW))
-    curves = []
+    curves, end = [], gantt.end_of(schedules)
     for title, lines in gantt.shared_lines(schedules):
         named = {s.policy: line for s, line in zip(schedules, lines, strict=True)}
-        draw = partial(figures.over_time, summary, named, title=title)
+        draw = partial(figures.over_time, summary, named, title=title, end=end)
         curves.append(_figure(title[0].upper() + title[1:], "", draw))
     rows = "GPU, grouped by server (number at the left); blank is idle"
     if schedules[0].unit == "job":
         rows = "job, in order of submission (number at the left); pale: it waits"
+    elif schedules[0].unit == "task":
+        names = " and ".join(f"{i}: {band.name}" for i, band in enumerate(schedules[0].bands))
+        rows = f"task, stacked by job ({names}); blank is idle"
     return {
         "title": gantt.title(schedules[0]),
         "episode": schedules[0].episode,

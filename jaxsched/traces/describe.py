@@ -9,8 +9,9 @@ import numpy.typing as npt
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
 from jaxsched.jobs import Integers, JobTable
+from jaxsched.pictures import PAGE_IN, legend_above, new_figure, save_figure, styled
 from jaxsched.traces.job_kinds import kind_of
-from jaxsched.traces.trace_plots import COLOURS, draw_bars, draw_cdf, new_figure, save_figure, tidy
+from jaxsched.traces.trace_plots import COLOURS, draw_bars, draw_cdf, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,6 +86,7 @@ def offered_load(tables: Sequence[JobTable], num_gpus: int) -> float | None:
     return _mean(loads)
 
 
+@styled
 def plot_tables(
     tables: Sequence[JobTable],
     path: PathLike,
@@ -102,7 +104,7 @@ def plot_tables(
       JaxschedError: no tables, or a file that cannot be written.
     """
     tables = _rigid(tables)
-    figure = new_figure(10, 6.5)
+    figure = new_figure(PAGE_IN, 4.4)
     demand, durations, gaps, load = figure.subplots(2, 2).ravel()
     _draw_demand(demand, tables)
     run_times = np.concatenate([table["duration"] for table in tables])
@@ -176,6 +178,6 @@ def _draw_load(axes: "Axes", tables: Sequence[JobTable], num_gpus: int) -> None:
         axes.fill_between(hours, low, high, color=COLOURS[0], alpha=0.2, lw=0, label="10-90 %")
     axes.plot(hours, middle, color=COLOURS[0], label="median" if len(tables) > 1 else "load")
     axes.axhline(1.0, color="0.4", ls="--", lw=1, label=f"{num_gpus} GPUs")
-    axes.set(xlabel="time (h)", ylabel="load", title="Load if no job waited")
-    axes.legend(frameon=False, fontsize="small")
+    axes.set(xlabel="time (h)", ylabel="load if no job waited", title="Load")
+    legend_above(axes)
     tidy(axes)

@@ -1,16 +1,14 @@
 """Figures of traces: the panels that all of them share, and the figure of a canonical trace."""
 
-import io
-import warnings
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
-from jaxsched.files import PathLike, write_whole
+from jaxsched.files import PathLike
+from jaxsched.pictures import PAGE_IN, legend_above, new_figure, save_figure, styled
 from jaxsched.traces.describe_trace import (
     DAY_S,
     FIRST_WEEKDAY,
@@ -29,9 +27,7 @@ from jaxsched.traces.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-FIGURE_ENDINGS = (".png", ".svg", ".pdf")
 COLOURS = ("#2a6f97", "#e07a1f")
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _SHORT = {"cpu_only": "CPU"}
@@ -41,6 +37,7 @@ _TALLEST = 5  # peaks that a figure is high at most
 _UNITS = (("s", 1.0), ("min", 60.0), ("h", 3600.0), ("days", 86400.0))
 
 
+@styled
 def plot_trace(
     trace: Trace,
     path: PathLike,
@@ -56,7 +53,7 @@ def plot_trace(
 
     Args:
       trace: the trace.
-      path: the file; its ending (``FIGURE_ENDINGS``) chooses the format.
+      path: the file; its ending (``pictures.ENDINGS``) chooses the format.
       num_servers: servers of the cluster, whose size the GPUs in use are compared with.
       gpus_per_server: GPUs of each.
       daily: as in ``describe_trace``.
@@ -72,7 +69,7 @@ def plot_trace(
     rows: list[Any] = [["demand", "durations", "gaps"]]
     rows += [["hours", "weekdays", "submissions"]] if calendar else []
     rows += [["busy"] * 3] if calendar else [["submissions", "busy", "busy"]]
-    figure = new_figure(11, 3.3 * len(rows))
+    figure = new_figure(PAGE_IN, 2.1 * len(rows))
     panels = figure.subplot_mosaic(rows)
     demand = {
         _SHORT.get(name, name): share for name, share in demand_shares(trace).items() if share
@@ -98,49 +95,6 @@ def plot_trace(
     save_figure(figure, path)
 
 
-def new_figure(width: float, height: float) -> "Figure":
-    """An empty figure (inches) that needs no display."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), dpi=120, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def save_figure(figure: "Figure", path: PathLike) -> None:
-    """Write a figure in the format of the name's ending; letters that no font has become boxes.
-
-    The same figure gives the same bytes.
-
-    Raises:
-      JaxschedError: another ending than ``FIGURE_ENDINGS``, or a file that cannot be written.
-    """
-    import matplotlib
-
-    ending = check_figure(path)
-    buffer = io.BytesIO()
-    with warnings.catch_warnings(), matplotlib.rc_context({"svg.hashsalt": "jaxsched"}):
-        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-        dated = {".svg": "Date", ".pdf": "CreationDate"}.get(ending)
-        metadata = {dated: None} if dated else None
-        figure.savefig(buffer, format=ending.removeprefix("."), metadata=metadata)
-    write_whole(path, buffer.getvalue())
-
-
-def check_figure(path: PathLike) -> str:
-    """The ending of a figure's name.
-
-    Raises:
-      JaxschedError: it is none of ``FIGURE_ENDINGS``.
-    """
-    ending = Path(path).suffix.lower()
-    if ending not in FIGURE_ENDINGS:
-        accepted = " or ".join(FIGURE_ENDINGS)
-        raise JaxschedError(f"{path}: expected a name that ends in {accepted}")
-    return ending
-
-
 def draw_bars(axes: "Axes", series: Mapping[str, Mapping[str, float]]) -> None:
     """Bars side by side: label of the series -> name under its bar -> height.
 
@@ -158,7 +112,7 @@ def draw_bars(axes: "Axes", series: Mapping[str, Mapping[str, float]]) -> None:
         )
         axes.set_xticks(range(len(names)), names, **tilted)
     if len(series) > 1:
-        axes.legend(frameon=False, fontsize="small")
+        legend_above(axes)
     tidy(axes)
 
 
@@ -178,9 +132,7 @@ def draw_cdf(
 
 def tidy(axes: "Axes") -> None:
     """The look of a panel."""
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="0.9")
-    axes.set_axisbelow(True)
+    axes.grid(axis="y")
 
 
 def _draw_calendar(hours: "Axes", weekdays: "Axes", jobs: Trace) -> None:
@@ -261,7 +213,7 @@ def _draw_capacity(axes: "Axes", capacity: int, peak: float) -> None:
         axes.axhline(capacity, color="0.4", ls="--", lw=1, label=f"{capacity} GPUs")
     else:
         axes.plot([], [], color="0.4", ls="--", lw=1, label=f"{capacity} GPUs, above the figure")
-    axes.legend(frameon=False, fontsize="small")
+    legend_above(axes)
 
 
 def _unit_of(span_s: float) -> tuple[str, float]:

@@ -12,14 +12,18 @@ from jaxsched.jobs.schedule import (
     Band,
     Decisions,
     Fact,
+    Line,
     Pieces,
     Schedule,
+    aligned,
+    by_job,
     check_pieces,
     counted,
     plain,
     steps,
     usual_lines,
 )
+from jaxsched.jobs.stored_schedule import schedule_of
 
 
 def small(**changes):
@@ -119,3 +123,60 @@ def test_tasks_share_a_row_as_far_as_it_goes():
         np.array([0.0, 1.0, 2.0, 12.0, 0.0]), np.array([10.0, 20.0, 20.0, 30.0, 5.0]),
     )  # fmt: skip
     assert places.tolist() == [3.0, 3.5, 3.5, 3.0, 4.0]  # the third overloads the row
+
+
+def test_bands_beside_each_other_are_equally_high():
+    low = small()
+    bands = (Band("server 0", 1), Band("server 1", 3))
+    other = small(bands=bands, pieces=Pieces.of([(0, 0, 1, 0, 5, 0), (1, 1, 3, 5, 9, 1)]))
+    one, two = aligned([low, other])
+    assert one.bands == two.bands == (Band("server 0", 2), Band("server 1", 3))
+    assert one.pieces.row.tolist() == low.pieces.row.tolist()
+    assert two.pieces.row.tolist() == [0, 2] and two.num_rows == 5
+    named = small(bands=(Band("a", 3),))
+    assert aligned([low, named])[1] is named
+    assert aligned([low, low]) == [low, low] and aligned([]) == []
+
+
+# As it is stored
+
+
+def test_what_is_stored_is_read_again():
+    line = Line("a", "b", np.array([0.0, 2.5]), np.array([1.0, 0.25]), "s")
+    stored = small(lines=(line,), deadline=np.array([9.0, 8.0]), levels=("x", "y")).to_json()
+    read = schedule_of(json.loads(json.dumps(stored)), "here")
+    assert read.to_json() == {**stored, "facts": [], "marks": [], "decisions": None}
+    assert read.finish.tolist() == [5.0, NEVER]
+    assert line.at([-1.0, 0.0, 2.4, 99.0]).tolist() == [0, 1, 1, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda s: s.pop("bands"), "here: 'bands' is missing"),
+        (lambda s: s.update(bands=[["a", -1]]), r"here.bands\[0\]: \['a', -1\]"),
+        (lambda s: s.update(submit=[0]), "expected as many of each"),
+        (lambda s: s["pieces"]["row"].pop(), r"columns have \[2, 3\] values"),
+        (lambda s: s["pieces"].update(row=[0, 9, 9]), "piece 1 is"),
+        (lambda s: s["pieces"].update(job=[0, 1, "x"]), r"pieces.job\[2\]: 'x'"),
+        (lambda s: s.update(start=[None, float("inf")]), r"start\[1\]: inf"),
+        (lambda s: s.update(policy=3), "here.policy: found int"),
+        (lambda s: s.update(lines=[{"name": "a"}]), r"lines\[0\]: 'times' is missing"),
+        (lambda s: s.update(lines=[3]), r"lines\[0\]: found int"),
+        (lambda s: s.update(models="ab"), "models: found str"),
+    ],
+)
+def test_damaged_ones_name_the_place(spoil, says):
+    stored = small().to_json()
+    spoil(stored)
+    with pytest.raises(JaxschedError, match=says) as error:
+        schedule_of(stored, "here")
+    assert "\n" not in str(error.value)
+
+
+def test_by_job_every_job_has_a_row():
+    schedule = by_job(
+        "toy", np.array([0.0, 1.0, 2.0]), np.array([0.0, 3.0, NEVER]), np.array([4.0, 5.0, NEVER])
+    )
+    assert schedule.pieces.row.tolist() == [0, 1] and schedule.num_rows == 3
+    assert [line.name for line in schedule.lines] == ["waiting", "running"]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +11,12 @@ from jaxsched.envs.das import cases as das_cases
 from jaxsched.envs.das import recording as das
 from jaxsched.envs.das.simulator.tables import DURATION
 from jaxsched.errors import JaxschedError
+from jaxsched.jobs.schedule import by_job
+from jaxsched.report import check, render_html
 from jaxsched.report.replay import render_replay, write_replay
 from jaxsched.report.replay.page import duration, summary_of
 from tests.report.recorded import CASES, GOLDEN, SYSTEMS, case_of, recorded, times_of
+from tests.report.sample_comparison import sample_comparison
 
 SHARED = ("mlfs",)  # several tasks on a GPU
 
@@ -148,8 +152,6 @@ def test_page_loads_nothing_and_escapes_all(page):
 
 
 def test_a_hostile_name_stays_in_the_data():
-    from dataclasses import replace
-
     schedule = replace(recorded("sched2"), policy="</script><script>alert(1)</script>")
     text = render_replay([schedule], title="x", facts={})
     assert "<script>alert" not in text
@@ -170,3 +172,34 @@ def test_schedules_of_other_jobs_are_refused():
         render_replay([], title="x", facts={})
     with pytest.raises(JaxschedError, match="have 8, 120 jobs"):
         render_replay([recorded("sched2"), recorded("das")], title="x", facts={})
+
+
+# In reports
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_reports_show_the_schedules_of_every_system(system):
+    first = recorded(system)
+    second = replace(first, policy="again")
+    comparison = sample_comparison(episodes=2, jobs=20, seeds=1)
+    comparison |= {"gantt": None, "schedules": [first.to_json(), second.to_json()]}
+    text = render_html(json.loads(json.dumps(comparison)))
+    what = "Tasks" if system in ("dl2", "chic") else "GPUs"
+    assert f"<h2>{what} over time, {CASES[system]}" in text
+    assert "<h3>again</h3>" in text and 'class="job level' in text
+    for line in first.lines:
+        words = line.chart if line.chart == line.name else f"{line.chart}: {line.name}"
+        assert f"<h3>{words[0].upper()}{words[1:]}" in text
+    comparison["schedules"][1]["pieces"]["job"][0] = 10**6
+    with pytest.raises(JaxschedError, match=r"schedules\[1\]: piece 0 is .*1000000"):
+        check(comparison)
+
+
+def test_jobs_have_rows_where_places_are_not_known():
+    one = by_job("toy", np.zeros(2000), np.arange(2000.0), np.arange(2000.0) + 50)
+    comparison = sample_comparison(episodes=2, jobs=20, seeds=1)
+    comparison |= {"gantt": None, "schedules": [replace(one, policy="a").to_json()]}
+    text = render_html(comparison)
+    assert "<h2>Jobs over time" in text and "one of 3 jobs is drawn" in text
+    wait = re.search(r'<path class="job single" d="(.*?)"/>', text)[1]
+    assert wait.count("M") == 666  # the first job does not wait

@@ -57,9 +57,9 @@ def describe(
         if path is not None:
             check_writable(path)
     if plot is not None:
-        from jaxsched.traces.trace_plots import check_figure
+        from jaxsched.pictures import check_picture
 
-        check_figure(plot)
+        check_picture(plot)
     options = TraceOptions(seed, num_traces, num_jobs, cut, mean_gap, load, format)
     out = console()
     as_it_is = None if system else _published(trace, options)

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_whole
-from jaxsched.jobs.schedule import Schedule
+from jaxsched.jobs.schedule import Schedule, aligned
 from jaxsched.report.html import templates_of
 from jaxsched.report.style import colour_sheet, replay_colours
 from jaxsched.report.summary import number
@@ -48,6 +48,7 @@ def render_replay(schedules: Sequence[Schedule], *, title: str, facts: Mapping[s
             f"the schedules have {', '.join(map(str, counts))} jobs; accepted: one episode under "
             "several policies"
         )
+    schedules = aligned(schedules)
     content = {
         "schedules": [schedule.to_json() for schedule in schedules],
         "colours": replay_colours(),
