@@ -12,7 +12,7 @@ from importlib import metadata
 _process = 0  # which of several processes this is
 
 UNROLL_OPTION = "xla_cpu_disable_loop_unrolling"
-LEAST_COMPILE_S = 0.3  # programs that compile faster are not kept
+LEAST_COMPILE_S = 0.05  # programs that compile faster are not kept
 
 
 def prepare_cpu() -> None:
