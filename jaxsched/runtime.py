@@ -3,13 +3,16 @@
 Imports nothing, so that it can run before JAX.
 """
 
+import hashlib
 import os
+import platform
 import sys
+from importlib import metadata
 
 _process = 0  # which of several processes this is
 
 UNROLL_OPTION = "xla_cpu_disable_loop_unrolling"
-LEAST_COMPILE_S = 0.3  # programs that compile faster are not kept
+LEAST_COMPILE_S = 0.05  # programs that compile faster are not kept
 
 
 def prepare_cpu() -> None:
@@ -28,13 +31,15 @@ def prepare_cpu() -> None:
 def keep_compilations() -> None:
     """Keep compiled programs between runs, unless the user has set that up already.
 
-    They go to ``$XDG_CACHE_HOME/jaxsched/jax``, by default below ``~/.cache``; whether JAX has been
-    imported before makes no difference.
+    They go below ``$XDG_CACHE_HOME/jaxsched/jax``, by default below ``~/.cache``, into a folder of
+    this version of JAX and this kind of processor; whether JAX has been imported before makes no
+    difference. ``JAX_ENABLE_COMPILATION_CACHE=0`` turns it off, ``JAX_COMPILATION_CACHE_DIR`` names
+    another place.
     """
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    folder = os.path.join(home, "jaxsched", "jax")
+    folder = os.path.join(home, "jaxsched", "jax", machine())
     if "jax" not in sys.modules:
         os.environ["JAX_COMPILATION_CACHE_DIR"] = folder
         os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", str(LEAST_COMPILE_S))
@@ -43,6 +48,23 @@ def keep_compilations() -> None:
     if config.jax_compilation_cache_dir is None:
         config.update("jax_compilation_cache_dir", folder)
         config.update("jax_persistent_cache_min_compile_time_secs", LEAST_COMPILE_S)
+
+
+def machine() -> str:
+    """A word for what compiled programs depend on beside JAX's own keys.
+
+    The machines of a cluster may share a home and differ in their processors' instructions, and
+    one that lacks some of them must not run the programs of one that has them.
+    """
+    kind = [platform.machine()]
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            named = (line for line in file if line.startswith(("flags", "Features", "isa")))
+            kind += sorted(next(named, "").split())
+    except OSError:
+        kind.append(platform.processor())
+    version = metadata.version("jaxlib")
+    return f"{version}-{hashlib.sha256(' '.join(kind).encode()).hexdigest()[:8]}"
 
 
 def set_process(index: int) -> None:

@@ -1,12 +1,10 @@
 """The example of a new environment: its rules, and the ordinary commands on it from outside."""
 
-import importlib.util
 import itertools
 import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +13,9 @@ import pytest
 
 from jaxsched.cli import main
 from jaxsched.jobs import RIGID_JOBS, JobTable, from_records
-from jaxsched.systems import registry
 from jaxsched.traces import describe_tables, load_tables, write_tables
+from tests.example_system import EXAMPLES, registered
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
 TINY = (
     *("--set", "loop.num_envs=8", "--set", "loop.num_updates=4"),
     *("--set", "learner.learning_starts=32", "--set", "learner.capacity=256"),
@@ -30,17 +27,8 @@ TINY = (
 @pytest.fixture(scope="module")
 def example():
     """The example's module, its system registered."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(EXAMPLES))
-        path = EXAMPLES / "new_environment.py"
-        spec = importlib.util.spec_from_file_location("new_environment", path)
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["new_environment"] = module
-        spec.loader.exec_module(module)
-        registry.register(module.SYSTEM)
+    with registered() as module:
         yield module
-        registry.unregister("weighted")
-        del sys.modules["new_environment"]
 
 
 @pytest.fixture(scope="module")

@@ -39,5 +39,28 @@ def test_compilations_are_kept_unless_the_user_says_where(before, own, tmp_path)
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
     )
     folder, seconds = done.stdout.split()
-    assert folder == (own or str(tmp_path / "jaxsched" / "jax"))
+    assert folder == (own or str(tmp_path / "jaxsched" / "jax" / runtime.machine()))
     assert own is not None or float(seconds) == runtime.LEAST_COMPILE_S
+
+
+@pytest.mark.parametrize("switch", ["1", "0"], ids=["on", "off"])
+def test_the_switch_keeps_programs_or_none(switch, tmp_path):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
+    environment |= {"XDG_CACHE_HOME": str(tmp_path), "JAX_ENABLE_COMPILATION_CACHE": switch}
+    code = (
+        "from jaxsched import runtime; runtime.LEAST_COMPILE_S = 0; runtime.keep_compilations();"
+        "import jax; jax.jit(lambda x: x + 1)(1.0).block_until_ready()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert bool(kept) == (switch == "1")
+
+
+def test_programs_of_other_machines_are_kept_apart(monkeypatch):
+    here = runtime.machine()
+    assert here == runtime.machine()
+    monkeypatch.setattr(runtime.platform, "machine", lambda: "another")
+    assert runtime.machine() != here
+    monkeypatch.undo()
+    monkeypatch.setattr(runtime.metadata, "version", lambda name: "0.0.1")
+    assert runtime.machine() == f"0.0.1-{here.rpartition('-')[2]}"

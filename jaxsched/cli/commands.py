@@ -13,6 +13,7 @@ from jaxsched.cli.listing import list_all
 from jaxsched.cli.replay import replay
 from jaxsched.cli.serve import serve
 from jaxsched.cli.simulate import simulate
+from jaxsched.cli.sweep import sweep
 from jaxsched.cli.traces.catalogue import fetch, list_traces
 from jaxsched.cli.traces.conversion import convert, generate, import_file
 from jaxsched.cli.traces.statistics import describe
@@ -29,6 +30,7 @@ COMMANDS: dict[str, Command] = {
     "list": list_all,
     "serve": serve,
     "simulate": simulate,
+    "sweep": sweep,
     "train": train,
 }
 TRACE_COMMANDS: dict[str, Command] = {

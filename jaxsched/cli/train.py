@@ -98,7 +98,7 @@ def train(
     overrides = present_settings(settings, chosen.renamed_options, chosen.renamed_networks)
     recipe = override(chosen.preset(preset), overrides)
     options = TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format)
-    sets = _sets(chosen, recipe, trace, test_trace, options)
+    sets = sets_of(chosen, recipe, trace, test_trace, options)
     stages = chosen.stages(recipe, sets.train.tables)
     parts = sets._asdict()
     digests = {name: digest_tables(part.tables) for name, part in parts.items()}
@@ -172,7 +172,7 @@ def _starting_weights(
     return [saved[index % len(saved)].weights for index in range(num_seeds)]
 
 
-def _sets(
+def sets_of(
     system: Any, recipe: Any, trace: str | None, test_trace: str | None, options: TraceOptions
 ) -> Sets:
     """Training, validation and test tables; no job of a trace is in two of them.

@@ -98,13 +98,21 @@ def num_parts(*axes: str) -> int:
     return int(np.prod([shares.get(axis, 1) for axis in axes], dtype=int))
 
 
-def check_divisible(mesh: Mesh | None, *, num_envs: int, num_seeds: int) -> None:
+def check_divisible(
+    mesh: Mesh | None, *, num_envs: int, num_seeds: int, seeds: str = "number of seeds"
+) -> None:
     """Refuse numbers of environments or seeds that the devices cannot share equally.
+
+    Args:
+      mesh: the devices; None: one.
+      num_envs: environments.
+      num_seeds: trainings side by side.
+      seeds: what the message calls them.
 
     Raises:
       JaxschedError: one line with what was found and what is accepted.
     """
-    for axis, name, number in ((ENVS, "num_envs", num_envs), (SEEDS, "number of seeds", num_seeds)):
+    for axis, name, number in ((ENVS, "num_envs", num_envs), (SEEDS, seeds, num_seeds)):
         parts = 1 if mesh is None else mesh.shape[axis]
         if number % parts:
             raise JaxschedError(

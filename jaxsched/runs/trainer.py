@@ -81,6 +81,7 @@ def train(
     resume: bool,
     start: Sequence[PyTree] | None = None,
     mesh: Mesh | None = None,
+    hyper: Sequence[Sequence[PyTree]] | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Trained:
     """Train stage after stage, seeds side by side, and keep the best policy of each seed.
@@ -90,13 +91,15 @@ def train(
       stages: environment, learner and loop of each; a stage starts from the policy that the one
         before it chose.
       tables: validation traces; policies are scored on them as they are.
-      seeds: one run each.
+      seeds: one run each; may repeat where ``hyper`` differs.
       run: where everything is written: ``checkpoints/`` (the whole run), ``policies/seedN`` (best
         network parameters), metrics; the same of earlier stages under ``stages/NAME``.
       resume: go on from the newest checkpoint of ``run``, if there is one.
       start: network parameters that the seeds of the first stage start from; drawn if absent.
       mesh: devices that environments or seeds are divided between, which they have to share
         equally (:func:`jaxsched.core.sharding.check_divisible`); one device if absent.
+      hyper: of each stage, for each run the learner's traced numbers (``learner_state.hyper``);
+        those of the stage's learner if absent. Policies are then called ``memberN``, not ``seedN``.
       say: called with a line about the memory that a stage takes, before it does.
 
     Raises:
@@ -105,14 +108,15 @@ def train(
         is not enough memory.
       EndedAlone: the run has several processes, and one of them has ended.
     """
-    warm = start
-    for stage in stages[:-1]:
+    warm, numbers = start, hyper or (None,) * len(stages)
+    for stage, own in zip(stages[:-1], numbers[:-1], strict=True):
         path = run.path / "stages" / stage.name
         config = {**run.config, "stage": stage.name}
         with RunDirectory.create(path, config, resume=resume and path.exists()) as folder:
-            host = _Host(system, stage, tables, seeds, folder, mesh)
+            host = _Host(system, stage, tables, seeds, folder, mesh, own)
             warm = (_finished(host) if resume else None) or _train(host, resume, warm, say).weights
-    return _train(_Host(system, stages[-1], tables, seeds, run, mesh), resume, warm, say)
+    host = _Host(system, stages[-1], tables, seeds, run, mesh, numbers[-1])
+    return _train(host, resume, warm, say)
 
 
 def _finished(host: "_Host") -> list[PyTree] | None:
@@ -170,7 +174,10 @@ class _Host:
         seeds: Sequence[int],
         run: RunDirectory,
         mesh: Mesh | None,
+        hyper: Sequence[PyTree] | None,
     ) -> None:
+        self.hyper, kind = hyper, "seed" if hyper is None else "member"
+        self.names = [f"{kind}{seed}" for seed in (seeds if hyper is None else range(len(seeds)))]
         self.mesh, self.given, self.placed = mesh, None, None
         self.programs: dict[Any, Any] = {}
         self.system, self.setup, self.seeds, self.run = system, setup, list(seeds), run
@@ -196,6 +203,10 @@ class _Host:
                 weights = jax.tree.map(lambda *leaves: jnp.stack(leaves), *warm)
         with sharding.on(self.mesh):
             carry = training.init(setup.env, setup.learner, setup.loop, keys, params, weights)
+            if self.hyper is not None:
+                own = jax.tree.map(lambda *each: np.stack(each), *self.hyper)
+                own = sharding.placed_like(own, carry.learner_state.hyper)
+                carry = carry._replace(learner_state=carry.learner_state._replace(hyper=own))
         newest = max(checkpoints.steps(self.run.checkpoints), default=-1) if resume else -1
         processes.check_same(newest, "the newest checkpoint")
         if newest < 0:
@@ -307,16 +318,16 @@ class _Host:
                 self.update, self.env_steps, self.finished_episodes, round(self.wall_s, 3), score
             )
             self.curves[index].append(point)
-            logged |= {f"evaluation/{metric}/seed{seed}": score}
+            logged |= {f"evaluation/{metric}/{self.names[index]}": score}
             if sign * score > best:
                 facts = {**self.meta, **self.origin, "seed": seed, "update": self.update}
                 facts[metric] = score
-                self.write(self.policy_path(seed), mine, facts)
+                self.write(self.policy_path(index), mine, facts)
         self.run.log(self.update, logged)
 
-    def policy_path(self, seed: int) -> Path:
-        """Folder of a seed's best network parameters."""
-        return self.run.path / "policies" / f"seed{seed}"
+    def policy_path(self, index: int) -> Path:
+        """Folder of the best network parameters of one of the runs."""
+        return self.run.path / "policies" / self.names[index]
 
     def show(self, progress: TrainingProgress) -> None:
         """Refresh the display."""
@@ -356,7 +367,10 @@ class _Host:
         setup = self.setup
         target = self.system.init_weights(setup.play_env, setup.network, self.scored_params)
         processes.wait_for_all("policies are written")
-        found = [checkpoints.restore(self.policy_path(seed), target)[0] for seed in self.seeds]
+        found = [
+            checkpoints.restore(self.policy_path(index), target)[0]
+            for index in range(len(self.seeds))
+        ]
         return found if self.mesh is None else jax.device_get(found)
 
 

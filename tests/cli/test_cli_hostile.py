@@ -159,14 +159,14 @@ def test_numbers_take_the_first_of_shipped_tables(capsys):
 
 def test_training_sets_from_job_tables(tmp_path):
     from jaxsched.cli.options import TraceOptions
-    from jaxsched.cli.train import _sets
+    from jaxsched.cli.train import sets_of
 
     path = tmp_path / "table.csv"
     path.write_text(TABLE)
     system = registry.get("sched2")
-    sets = _sets(system, system.preset("quick"), str(path), None, TraceOptions(num_jobs=1))
+    sets = sets_of(system, system.preset("quick"), str(path), None, TraceOptions(num_jobs=1))
     assert [len(table) for part in sets for table in part.tables] == [1, 1, 1]
-    apart = _sets(system, system.preset("quick"), "sched2-68", str(path),
+    apart = sets_of(system, system.preset("quick"), "sched2-68", str(path),
                   TraceOptions(num_traces=2, num_jobs=7))  # fmt: skip
     assert [len(table) for table in apart.train.tables] == [7, 7]
     assert [len(table) for table in apart.test.tables] == [2]

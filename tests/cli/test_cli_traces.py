@@ -10,7 +10,7 @@ import pytest
 from jaxsched.cli import main
 from jaxsched.cli.episodes import resolve, usable_jobs
 from jaxsched.cli.options import TraceOptions
-from jaxsched.cli.train import _sets
+from jaxsched.cli.train import sets_of
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import registry
 from jaxsched.traces import Trace, catalogue, clusters, load, read_trace, write_trace
@@ -162,7 +162,7 @@ def test_training_splits_a_published_trace_by_time(canonical):
     chosen = registry.get("dl2")
     recipe = chosen.preset("quick")
     options = TraceOptions(num_traces=3, num_jobs=6)
-    sets = _sets(chosen, recipe, str(canonical), None, options)
+    sets = sets_of(chosen, recipe, str(canonical), None, options)
     named = [part.summary.splitlines()[1].strip() for part in sets]
     assert named == [
         "jobs 0 to 29 of 41 in order of submission",
@@ -170,9 +170,9 @@ def test_training_splits_a_published_trace_by_time(canonical):
         "jobs 33 to 41 of 41 in order of submission",
     ]
     assert {part.digest for part in sets} == {read_trace(canonical).digest()}
-    apart = _sets(chosen, recipe, str(canonical), "dl2-testbed", options)
+    apart = sets_of(chosen, recipe, str(canonical), "dl2-testbed", options)
     assert "jobs 37 to 41 of 41" in apart.validation.summary and apart.test.summary == ""
-    whole = _sets(registry.get("sched2"), registry.get("sched2").preset("quick"), str(canonical),
+    whole = sets_of(registry.get("sched2"), registry.get("sched2").preset("quick"), str(canonical),
                   str(canonical), options)  # fmt: skip
     assert whole.train is whole.validation and "in order of" not in whole.test.summary
 
@@ -212,7 +212,7 @@ def test_every_set_of_a_training_is_rescaled(tmp_path):
     recipe = system.preset("search")
     recipe = replace(recipe, traces=recipe.traces._replace(num_train=3, num_validation=2))
     options = TraceOptions(mean_gap_s=500.0)
-    sets = _sets(system, recipe, None, str(path), options)
+    sets = sets_of(system, recipe, None, str(path), options)
     assert [len(part.tables) for part in sets] == [3, 2, 2]
     for part in sets:
         gaps = np.concatenate([np.diff(table["submit_time"]) for table in part.tables])

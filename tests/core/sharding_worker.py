@@ -1,9 +1,9 @@
 """Trainings of probes on many devices beside one, for ``test_sharding.py``; a process of its own.
 
-    python -m tests.core.sharding_worker FOLDER LEARNER ...
+    python -m tests.core.sharding_worker FOLDER PART ...
 
-prints one JSON object: for each learner how far the carry of eight devices is from that of one, and
-what its program sends; then evaluations, seeds and checkpoints.
+prints one JSON object: of each learner how far the carry of eight devices is from that of one, and
+what its program sends; the same of evaluations, seeds and checkpoints, where they are asked for.
 """
 
 import json
@@ -155,12 +155,14 @@ def of_checkpoints(folder, mesh):
 
 
 def main():
-    folder, *names = sys.argv[1:]
+    folder, *parts = sys.argv[1:]
     mesh = sharding.make_mesh(8)
-    found = {name: of_learner(name, mesh) for name in names}
-    found["evaluation"] = of_evaluation(mesh)
-    found["seeds"] = of_seeds(sharding.make_mesh(8, "seeds"))
-    found["checkpoints"] = of_checkpoints(folder, mesh)
+    others = {
+        "evaluation": lambda: of_evaluation(mesh),
+        "seeds": lambda: of_seeds(sharding.make_mesh(8, "seeds")),
+        "checkpoints": lambda: of_checkpoints(folder, mesh),
+    }
+    found = {part: others[part]() if part in others else of_learner(part, mesh) for part in parts}
     print(json.dumps(found))
 
 

@@ -1,0 +1,248 @@
+"""Many settings and seeds of one recipe: what trains side by side, and what one after the other.
+
+Floats that a learner declares traced (:mod:`jaxsched.algorithms.settings`) are numbers in its
+state, so their values train together with the seeds along one axis. Any other setting is compiled:
+each of its values is a training of its own, a *group*.
+"""
+
+import dataclasses
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import JobTable
+from jaxsched.runs.directory import to_plain
+from jaxsched.runs.overrides import override
+from jaxsched.systems.base import System, TrainingSetup
+
+FORMAT = "jaxsched-sweep/1"
+FILE = "sweep.json"
+
+Values = dict[str, str]  # path -> value as it was typed
+
+
+class Axis(NamedTuple):
+    """A setting and the values it takes, as they were typed."""
+
+    path: str
+    values: tuple[str, ...]
+
+
+class Member(NamedTuple):
+    """One training: its settings and its seed."""
+
+    values: Values
+    seed: int
+
+
+class Group(NamedTuple):
+    """What trains side by side.
+
+    Attributes:
+      name: of its folder.
+      common: settings that all members share.
+      members: settings of the others, and seeds.
+    """
+
+    name: str
+    common: Values
+    members: tuple[Member, ...]
+
+
+class Prepared(NamedTuple):
+    """A group ready for the training driver.
+
+    Attributes:
+      stages: of its first member.
+      hyper: of each stage, by member, the traced numbers; None where there is one member.
+    """
+
+    stages: Sequence[TrainingSetup]
+    hyper: list[list[Any]] | None
+
+
+def read_axes(assignments: Sequence[str]) -> list[Axis]:
+    """``path=value,value,...`` each; commas within brackets belong to a list.
+
+    Raises:
+      JaxschedError: one is not of that form, or a path comes twice.
+    """
+    axes: list[Axis] = []
+    for assignment in assignments:
+        path, sign, text = assignment.partition("=")
+        values = tuple(value.strip() for value in _split(text))
+        if not sign or not path.strip() or not all(values):
+            raise JaxschedError(f"--over {assignment}: expected path=value,value,...")
+        if len(set(values)) < len(values):
+            raise JaxschedError(f"--over {assignment}: a value comes twice")
+        if any(axis.path == path.strip() for axis in axes):
+            raise JaxschedError(f"--over {path.strip()}: comes twice")
+        axes.append(Axis(path.strip(), values))
+    return axes
+
+
+def groups_of(recipe: Any, axes: Sequence[Axis], seeds: Sequence[int]) -> list[Group]:
+    """Every combination of values with every seed, by what trains side by side.
+
+    Raises:
+      JaxschedError: the recipe has no such setting, or does not accept a value.
+    """
+    for axis in axes:
+        for value in axis.values:
+            override(recipe, [f"{axis.path}={value}"])
+    together = [axis for axis in axes if is_traced(recipe, axis)]
+    apart = [axis for axis in axes if axis not in together]
+    members = tuple(Member(values, seed) for values in _grid(together) for seed in seeds)
+    return [Group(f"group{number}", common, members) for number, common in enumerate(_grid(apart))]
+
+
+def is_traced(recipe: Any, axis: Axis) -> bool:
+    """Whether an axis' values can train side by side: a traced float, absent in none of them."""
+    node, field = recipe, None
+    for name in axis.path.split("."):
+        field = next((f for f in dataclasses.fields(node) if f.name == name), None)
+        if field is None:
+            return False
+        node = getattr(node, name)
+    given = node is not None and "null" not in axis.values
+    return field is not None and bool(field.metadata.get("traced")) and given
+
+
+def prepare(
+    system: System, recipe: Any, sets: Sequence[str], group: Group, tables: Sequence[JobTable]
+) -> Prepared:
+    """The stages of a group and the numbers by which its members differ.
+
+    Args:
+      system: what is trained on.
+      recipe: without any change.
+      sets: changes for all, ``path=value`` each.
+      group: the group.
+      tables: what is learnt on.
+
+    Raises:
+      JaxschedError: values do not fit together.
+    """
+    common = [*sets, *as_settings(group.common)]
+
+    def stages_of(member: Member) -> Sequence[TrainingSetup]:
+        return system.stages(override(recipe, [*common, *as_settings(member.values)]), tables)
+
+    stages = stages_of(group.members[0])
+    if len(group.members) == 1:
+        return Prepared(stages, None)
+    known = {
+        tuple(member.values.items()): [_hyper(stage) for stage in stages_of(member)]
+        for member in {tuple(m.values.items()): m for m in group.members}.values()
+    }
+    by_member = [known[tuple(member.values.items())] for member in group.members]
+    return Prepared(stages, [list(stage) for stage in zip(*by_member, strict=True)])
+
+
+def as_settings(values: Values) -> list[str]:
+    """``path=value`` each."""
+    return [f"{path}={value}" for path, value in values.items()]
+
+
+class Book:
+    """What a sweep has found, in one file of its folder; written whole after every group.
+
+    Args:
+      folder: of the sweep.
+      config: what was asked for; a sweep that goes on must have been asked for the same.
+      resume: go on with the sweep that is there.
+
+    Raises:
+      JaxschedError: there is none to go on with, there is one already, or it is another one.
+    """
+
+    def __init__(self, folder: Path, config: Mapping[str, Any], *, resume: bool) -> None:
+        self.path = folder / FILE
+        self.config: dict[str, Any] = to_plain(dict(config))
+        self.groups: dict[str, list[dict[str, Any]]] = {}
+        if not self.path.exists():
+            if resume:
+                raise JaxschedError(f"{folder}: there is no sweep to go on with")
+            return
+        if not resume:
+            raise JaxschedError(
+                f"{folder}: there is a sweep already; go on with it (--resume), or choose another "
+                "folder"
+            )
+        try:
+            document = json.loads(self.path.read_text(encoding="utf-8"))
+            before, self.groups = document["config"], document["groups"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise JaxschedError(f"{self.path}: is not the file of a sweep") from error
+        for name, value in self.config.items():
+            if before.get(name) != value:
+                raise JaxschedError(
+                    f"{folder}: cannot go on: {name} was {before.get(name)!r}, now it is {value!r}"
+                )
+
+    def document(self) -> dict[str, Any]:
+        """The whole file."""
+        return {"format": FORMAT, "config": self.config, "groups": self.groups}
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Settings, seed, score and where the policy is, of every training that has ended."""
+        return [row for rows in self.groups.values() for row in rows]
+
+
+def summary(rows: Sequence[Mapping[str, Any]], *, higher: bool) -> list[dict[str, Any]]:
+    """Scores by settings, the best mean first.
+
+    Args:
+      rows: of a :class:`Book`.
+      higher: whether a higher score is better.
+
+    Returns:
+      For each combination ``values``, the ``scores`` of its seeds in their order, their ``mean``
+      and the ``policy`` of the best one.
+    """
+    by_values: dict[tuple, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by_values.setdefault(tuple(row["values"].items()), []).append(row)
+    sign = -1.0 if higher else 1.0
+    found = []
+    for values, same in by_values.items():
+        scores = [row["score"] for row in same]
+        best = min(same, key=lambda row: sign * row["score"])
+        mean = sum(scores) / len(scores)
+        found.append(
+            {"values": dict(values), "scores": scores, "mean": mean, "policy": best["policy"]}
+        )
+    return sorted(found, key=lambda entry: sign * entry["mean"])
+
+
+def _grid(axes: Sequence[Axis]) -> list[Values]:
+    paths = [axis.path for axis in axes]
+    product = itertools.product(*(axis.values for axis in axes))
+    return [dict(zip(paths, values, strict=True)) for values in product]
+
+
+def _split(text: str) -> list[str]:
+    """At commas that are in no bracket."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "[{") - (letter in "]}")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
+def _hyper(stage: TrainingSetup) -> Any:
+    """The traced numbers that a stage's learner starts with."""
+
+    def of(key: Any) -> Any:
+        return stage.learner.init(key, stage.env.specs(stage.params_at(0.0))).hyper
+
+    return jax.device_get(jax.jit(of)(jax.random.key(0)))
