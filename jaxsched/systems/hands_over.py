@@ -1,0 +1,127 @@
+"""What a system shows and hands over: records, pictures, cases, descriptions for other programs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsched.core.array_policy import ArrayPolicy
+from jaxsched.core.evaluation import Recorder
+from jaxsched.core.recorder import job_recorder
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs.schedule import Schedule
+from jaxsched.systems.cluster_reader import ClusterReader
+from jaxsched.systems.environments import E, HasEnvironment
+from jaxsched.systems.parts import Rule
+from jaxsched.systems.recording import Recording, Staged, job_recording, schedule_of_columns
+from jaxsched.types import DiscreteSpec
+
+
+class HandsOver(HasEnvironment[E]):
+    """What of a system leaves it, each with a default that serves a small one."""
+
+    def recorder(self, env: E) -> Recorder:
+        """Gathers the records of one episode; here the standard record.
+
+        The same object for equal environments: it is a static argument of the evaluation.
+        """
+        return job_recorder(env)
+
+    def drawing_recorder(self, env: E) -> Recorder:
+        """Gathers what ``drawn`` needs beside the records of ``recorder``; here these alone."""
+        return self.recorder(env)
+
+    def recording(self, env: E) -> Recording:
+        """How episodes become pictures; here jobs in rows of their own while they run.
+
+        The same object for equal environments: it is a static argument of what plays them.
+
+        Args:
+          env: an environment that one of the system's policies plays in.
+        """
+        return job_recording(env)
+
+    def staged(self, case: Mapping[str, Any]) -> Staged:
+        """A golden case that is an episode, ready to be played.
+
+        Raises:
+          JaxschedError: a bad case, one that is no episode, or the system has none.
+        """
+        del case
+        raise JaxschedError(f"{self.name}: runs no cases")
+
+    def schedules(
+        self, env: E, params: Any, episodes: Any, records: Any, wanted: Sequence[int]
+    ) -> list[Schedule]:
+        """``drawn`` of the listed episodes; none where the records do not tell."""
+        found = []
+        for index in wanted:
+            one = jax.tree.map(lambda leaf, at=index: np.asarray(leaf)[at], records)
+            found.append(self.drawn(env, params, int(episodes[index]), one))
+        return [schedule for schedule in found if schedule is not None]
+
+    def drawn(self, env: E, params: Any, episode: int, records: Any) -> Schedule | None:
+        """The schedule of one episode as its records tell it; here when jobs ran.
+
+        Names of policy and episode are filled in by who asked.
+
+        Args:
+          env: the environment the records come from.
+          params: its parameters.
+          episode: which episode.
+          records: of this episode; None is returned where they lack ``start`` and ``finish``.
+        """
+        del env, params, episode
+        return schedule_of_columns(self.name, records)
+
+    def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a golden case; the result has the layout of its ``expect``.
+
+        Raises:
+          JaxschedError: a bad case, or the system has none.
+        """
+        del case
+        raise JaxschedError(f"{self.name}: runs no cases")
+
+    def features(self, env: E) -> Mapping[str, Any]:
+        """What the observation's entries mean: ``jaxsched.export.layout.Feature`` by name.
+
+        Entries that are left out are handed over by their names alone.
+        """
+        del env
+        return {}
+
+    def action_names(self, env: E) -> Sequence[str]:
+        """A name for each action; here by its number."""
+        return [f"action{index}" for index in range(self._num_actions(env))]
+
+    def cluster_reader(self) -> ClusterReader[E]:
+        """How front ends describe the cluster to policies that serve them.
+
+        Raises:
+          JaxschedError: the system has no such description.
+        """
+        raise JaxschedError(f"{self.name}: has no description of a cluster for front ends")
+
+    def array_policy(self, env: E, kind: str) -> ArrayPolicy | None:
+        """That policy as a function of named arrays, for policies that are more than scores.
+
+        Here None: a network's scores and the mask are all there is.
+        """
+        del env, kind
+        return None
+
+    def rule(self, name: str, env: E) -> Rule | None:
+        """The shipped weights of a heuristic that has some, so that it can be handed over.
+
+        Here None: heuristics are not made of weights.
+        """
+        del name, env
+        return None
+
+    def _num_actions(self, env: E) -> int:
+        spec = env.action_spec(None)
+        if not isinstance(spec, DiscreteSpec):
+            raise JaxschedError(f"{self.name}: actions are not one choice of several")
+        return spec.num_actions
