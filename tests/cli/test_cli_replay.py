@@ -122,7 +122,6 @@ def test_cases_play_under_the_policies_that_are_asked_for(system, tmp_path, monk
         (["sched2-test-68", "--system", "nope"], "unknown system"),
         (["philly-like"], "name the system"),
         (["pretrained"], "name one"),
-        (["pretrained", "--system", "das"], "comes without"),
         ([str(SHIPPED), "--system", "dl2"], "system 'chic'"),
         (["sched2-test-68", "--html", "/proc/x/y.html"], "cannot be written"),
     ],
