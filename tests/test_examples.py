@@ -134,7 +134,11 @@ def test_its_schedules_can_be_looked_at(run, tmp_path):
     learned, fifo = json.loads(data)["schedules"]
     assert (learned["policy"], fifo["policy"]) == ("run", "fifo")
     assert fifo["bands"] == [["running jobs", 2]] and len(fifo["pieces"]["job"]) == 12
-    assert learned["decisions"]["choices"][0] == "action0"
+    kept = learned["decisions"]
+    assert kept["choices"][0] == "action0" and len(kept["inputs"]) == len(kept["seen"][0])
+    for scores, chosen in zip(kept["scores"], kept["chosen"], strict=True):
+        legal = [score for score in scores if score is not None]
+        assert len(legal) > 1 and max(legal) == scores[chosen]
     in_report = json.loads((run / "comparison.json").read_text())["schedules"]
     assert {schedule["unit"] for schedule in in_report} == {"job"}
     assert "<h2>Jobs over time" in (run / "report.html").read_text()

@@ -17,6 +17,7 @@ from jaxsched.jobs.schedule import Decisions, Schedule, check_pieces
 from jaxsched.results.comparison import Learned
 from jaxsched.systems.base import System
 from jaxsched.systems.parts import compiled_together
+from jaxsched.systems.recording import Recording
 from jaxsched.types import ArraySpec, DiscreteSpec, PyTree
 
 MOST_NUMBERS = 400_000  # of all decisions that a recorded schedule keeps
@@ -147,7 +148,7 @@ def _recorded(
     notes = made.notes if trail.ended else (*made.notes, "The episode is not played to its end.")
     schedule = replace(made, policy=player.name, episode=episode, system=system.name, notes=notes)
     if trail.seen is not None:
-        kept = _decisions(system, env, params, trail, recording.inputs)
+        kept = _decisions(system, recording, params, trail)
         schedule = replace(schedule, decisions=kept)
     check_pieces(schedule)
     return schedule
@@ -165,11 +166,9 @@ def _nothing(weights: PyTree, observation: PyTree) -> PyTree:
     return ()
 
 
-def _decisions(
-    system: System, env: Environment, params: Any, trail: Trail, inputs: Sequence[str]
-) -> Decisions:
+def _decisions(system: System, recording: Recording, params: Any, trail: Trail) -> Decisions:
     """What was kept of decisions, by name."""
-    seen = trail.seen
+    seen, env = trail.seen, recording.env
     assert seen is not None
     spec = env.action_spec(params)
     if isinstance(spec, DiscreteSpec):
@@ -178,11 +177,11 @@ def _decisions(
         scores = np.where(legal, _flat(seen.scores), np.nan)
         chosen = np.asarray(seen.action, np.int64)
     else:
-        names, scores = _names(spec), _flat(seen.action)
+        names, scores = list(recording.answers) or _names(spec), _flat(seen.action)
         chosen = np.full(len(scores), -1, np.int64)
     return Decisions(
         times=np.asarray(seen.time, np.float64),
-        inputs=tuple(inputs) or tuple(_names(env.observation_spec(params))),
+        inputs=recording.inputs or tuple(_names(env.observation_spec(params))),
         seen=_flat(seen.observation),
         choices=names,
         scores=scores,

@@ -29,6 +29,7 @@ class Recording(NamedTuple):
       clock: ``clock(env, state) -> seconds`` of a state; None: the seconds that passed since the
         reset.
       inputs: names of the numbers of an observation; those of its spec if empty.
+      answers: names of the numbers of an action that is no choice; likewise.
     """
 
     env: Environment
@@ -36,6 +37,7 @@ class Recording(NamedTuple):
     schedule: Callable[[Any, Any, int, Trail], Schedule]
     clock: Clock | None = None
     inputs: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
 
 
 class Staged(NamedTuple):

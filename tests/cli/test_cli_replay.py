@@ -41,6 +41,7 @@ def page(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow  # tests/test_examples.py does the same with a smaller system
 def test_a_trained_policy_beside_a_heuristic(page):
     learned, heuristic = schedules_of(page)
     assert (learned["policy"], heuristic["policy"]) == ("pretrained", "round_robin")
@@ -71,6 +72,7 @@ def test_a_schedule_is_what_an_evaluation_plays():
     assert used / makespan == pytest.approx(float(played.metrics["utilization"][0]), rel=1e-5)
 
 
+@pytest.mark.slow  # as above
 def test_a_named_trace_needs_no_system(page, tmp_path, capsys):
     path = tmp_path / "new" / "trace.html"
     arguments = ["replay", "chic-1.80", "--policy", "round_robin", "--num-jobs", "4"]
@@ -122,6 +124,7 @@ def test_cases_play_under_the_policies_that_are_asked_for(system, tmp_path, monk
         (["sched2-test-68", "--system", "nope"], "unknown system"),
         (["philly-like"], "name the system"),
         (["pretrained"], "name one"),
+        (["pretrained-nope", "--system", "das"], "comes without"),
         ([str(SHIPPED), "--system", "dl2"], "system 'chic'"),
         (["sched2-test-68", "--html", "/proc/x/y.html"], "cannot be written"),
     ],

@@ -57,7 +57,9 @@ def recording(env: DAS) -> Recording:
     inputs += [f"position{q}.real" for q in positions]
     if env.numbers:
         inputs += [f"position{q}.number" for q in positions]
-    return Recording(env, _moment, _schedule, _clock, tuple(inputs))
+    answers = [f"position{q}.machine{m}" for q in positions for m in machines]
+    answers += [f"position{q}.priority" for q in positions]  # leaves in the order of their names
+    return Recording(env, _moment, _schedule, _clock, tuple(inputs), tuple(answers))
 
 
 def _moment(env: DAS, step: Step, params: Params) -> StepMetrics:

@@ -97,6 +97,9 @@ function showDecision(place, panel, when) {
 }
 
 function choices(kept, at) {
+  if (kept.chosen[at] < 0 && kept.choices.some((name) => name.includes("."))) {
+    return tables("What it answered", kept.choices, kept.scores[at], idle(kept, at));
+  }
   const scores = kept.scores[at], chosen = kept.chosen[at];
   const legal = scores.map((score, i) => [score, i]).filter(([score]) => !none(score));
   const low = Math.min(...legal.map(([score]) => score)), high = Math.max(...legal.map(([score]) => score));
@@ -119,44 +122,62 @@ function choices(kept, at) {
   return table;
 }
 
-// What was seen, entries of one thing (the part of the name before the first dot) in a row.
-function inputs(kept, at) {
-  const things = new Map(), heads = new Set();
-  kept.inputs.forEach((name, i) => {
-    const dot = name.indexOf("."), thing = dot < 0 ? "" : name.slice(0, dot), entry = dot < 0 ? name : name.slice(dot + 1);
+const inputs = (kept, at) => tables("What it saw", kept.inputs, kept.seen[at], new Set());
+
+const thingOf = (name) => (name.includes(".") ? name.slice(0, name.indexOf(".")) : "");
+
+// Things of which nothing but zeros was seen, such as empty places of a window.
+function idle(kept, at) {
+  const all = new Set(kept.inputs.map(thingOf)), busy = new Set();
+  kept.inputs.forEach((name, i) => { if (kept.seen[at][i]) busy.add(thingOf(name)); });
+  return new Set([...all].filter((thing) => !busy.has(thing)));
+}
+
+// Numbers by name, entries of one thing (the part of the name before the first dot) in a row.
+function tables(caption, list, values, skipped) {
+  const things = new Map(), kinds = new Set();
+  list.forEach((name, i) => {
+    const thing = thingOf(name), entry = thing ? name.slice(thing.length + 1) : name;
+    if (skipped.has(thing)) return;
     if (!things.has(thing)) things.set(thing, new Map());
-    things.get(thing).set(entry, kept.seen[at][i]);
-    heads.add(thing.replace(/\d+/g, "*"));
+    things.get(thing).set(entry, values[i]);
+    kinds.add(thing.replace(/\d+/g, "*"));
   });
   const box = element("div", "inputs");
-  for (const kind of heads) {
+  for (const kind of kinds) {
     const rows = [...things].filter(([thing]) => thing.replace(/\d+/g, "*") === kind);
     const names = [...new Set(rows.flatMap(([, entries]) => [...entries.keys()]))];
-    const scroller = element("div", "scroll"), table = element("table");
-    const flat = rows.length === 1 && names.length > 8;
-    if (flat) {
-      table.createCaption().textContent = `What it saw${kind ? `: ${rows[0][0]}` : ""}`;
-      for (const [name, value] of rows[0][1]) {
-        const row = table.insertRow();
-        row.append(element("th", "", name), element("td", value ? "n" : "n zero", plain(value)));
-      }
-    } else {
-      const head = table.createTHead().insertRow();
-      head.append(element("th", "", "What it saw"), ...names.map((name) => element("th", "n", name)));
-      const body = table.createTBody();
-      for (const [thing, entries] of rows) {
-        const row = body.insertRow();
-        row.append(element("th", "", thing || "value"));
-        for (const name of names) {
-          const value = entries.get(name);
-          row.append(element("td", value ? "n" : "n zero", value === undefined ? "" : plain(value)));
-        }
-      }
-    }
-    scroller.append(table);
+    const scroller = element("div", "scroll");
+    scroller.append(rows.length === 1 && names.length > 8
+      ? column(`${caption}${kind ? `: ${rows[0][0]}` : ""}`, rows[0][1]) : grid(caption, names, rows));
     box.append(scroller);
   }
   return box;
+}
+
+function column(caption, entries) {
+  const table = element("table");
+  table.createCaption().textContent = caption;
+  for (const [name, value] of entries) {
+    const row = table.insertRow();
+    row.append(element("th", "", name), element("td", value ? "n" : "n zero", plain(value)));
+  }
+  return table;
+}
+
+function grid(caption, names, rows) {
+  const table = element("table"), head = table.createTHead().insertRow();
+  head.append(element("th", "", caption), ...names.map((name) => element("th", "n", name)));
+  const body = table.createTBody();
+  for (const [thing, entries] of rows) {
+    const row = body.insertRow();
+    row.append(element("th", "", thing || "value"));
+    for (const name of names) {
+      const value = entries.get(name);
+      row.append(element("td", value ? "n" : "n zero", value === undefined ? "" : plain(value)));
+    }
+  }
+  return table;
 }
 
 // What the colours stand for.
