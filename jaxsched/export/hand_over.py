@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.errors import JaxschedError
+from jaxsched.export.cluster import OBSERVE, cluster_facts, of_cluster
 from jaxsched.export.folder import check_free, read_file, sha256, write_folder
 from jaxsched.export.forms import Computation, formats_of, forms_of
 from jaxsched.export.manifest import (
@@ -39,6 +40,7 @@ from jaxsched.export.manifest import (
 from jaxsched.export.weights import from_bytes, named_weights, to_bytes
 from jaxsched.networks import description as nd
 from jaxsched.runs import directory as runs
+from jaxsched.systems.cluster_arrays import ClusterArrays
 from jaxsched.types import Array, ArraySpec, Feature, PyTree
 
 _CHECKED = ("system", "behaviour_version", "environment")
@@ -69,6 +71,7 @@ def export_policy(
     golden: nd.GoldenRows,
     format: str | Sequence[str] = "safetensors",
     overwrite: bool = False,
+    cluster: ClusterArrays | None = None,
 ) -> Path:
     """Write a hand-over folder, whole or not at all.
 
@@ -85,6 +88,8 @@ def export_policy(
       format: names of ``forms.FORMATS``, with commas between them or several; ``safetensors`` is
         always written.
       overwrite: replace an export that is there; never a folder that holds something else.
+      cluster: how a cluster is told in plain arrays; with it each other form has a companion
+        ``observe.*`` that takes those.
 
     Returns:
       The folder.
@@ -102,7 +107,10 @@ def export_policy(
     check_parts(observation_spec, actions, network, weights, golden)
     tolerance = nd.check_parity(network, weights, golden)
     computation = _computation(network, weights, golden, observation_spec, facts.action == "one")
-    forms = forms_of(formats, computation, head_words(facts, FORMAT_VERSION))
+    words = head_words(facts, FORMAT_VERSION)
+    forms = forms_of(formats, computation, words)
+    if cluster is not None and len(formats) > 1:
+        forms |= forms_of(formats, of_cluster(computation, cluster), words, OBSERVE)
     data = to_bytes(weights)
     manifest = manifest_of(
         facts=facts,
@@ -115,6 +123,7 @@ def export_policy(
         golden=golden,
         tolerance=tolerance,
         files={name: form.facts for name, form in forms.items()},
+        cluster={} if cluster is None else cluster_facts(cluster),
     )
     others = {name: form.data for name, form in forms.items()}
     write_folder(path, {WEIGHTS: data, **others, MANIFEST: to_json(manifest).encode()})

@@ -188,6 +188,7 @@ def export_source(
         network=network.describe(),
         params=weights,
         golden=golden_rows(env, params, network.apply, weights, key, GOLDEN_ROWS),
+        cluster=system.cluster_arrays(env),
         **files,  # type: ignore[arg-type]
     )
 

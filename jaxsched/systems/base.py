@@ -28,6 +28,7 @@ from jaxsched.jobs import JobTable
 from jaxsched.jobs.metrics import METRICS, STANDARD, Metric, of_log
 from jaxsched.jobs.schedule import Schedule
 from jaxsched.networks.mlp import MLP, sizes_of
+from jaxsched.systems.cluster_arrays import ClusterArrays
 from jaxsched.systems.cluster_reader import ClusterReader
 from jaxsched.systems.environments import E, HasEnvironment
 from jaxsched.systems.figures import Figures
@@ -353,6 +354,11 @@ class System(HasEnvironment[E], ABC, Generic[E, P, R]):
         Here None: a network's scores and the mask are all there is.
         """
         del env, kind
+        return None
+
+    def cluster_arrays(self, env: E) -> ClusterArrays | None:
+        """How a cluster is told in plain arrays, so that exports take it; here not at all."""
+        del env
         return None
 
     def rule(self, name: str, env: E) -> Rule | None:
