@@ -25,7 +25,7 @@ import numpy as np
 from jaxsched.errors import JaxschedError
 from jaxsched.export.cluster import OBSERVE, cluster_facts, of_cluster
 from jaxsched.export.folder import check_free, read_file, sha256, write_folder
-from jaxsched.export.forms import Computation, formats_of, forms_of
+from jaxsched.export.forms import Computation, Form, formats_of, forms_of
 from jaxsched.export.manifest import (
     FORMAT_VERSION,
     MANIFEST,
@@ -91,9 +91,6 @@ def export_policy(
       cluster: how a cluster is told in plain arrays; with it each other form has a companion
         ``observe.*`` that takes those.
 
-    Returns:
-      The folder.
-
     Raises:
       JaxschedError: what was handed in does not fit together, the description does not give the
         golden scores, the folder exists, or it cannot be written.
@@ -107,10 +104,7 @@ def export_policy(
     check_parts(observation_spec, actions, network, weights, golden)
     tolerance = nd.check_parity(network, weights, golden)
     computation = _computation(network, weights, golden, observation_spec, facts.action == "one")
-    words = head_words(facts, FORMAT_VERSION)
-    forms = forms_of(formats, computation, words)
-    if cluster is not None and len(formats) > 1:
-        forms |= forms_of(formats, of_cluster(computation, cluster), words, OBSERVE)
+    forms = _forms(formats, computation, facts, cluster)
     data = to_bytes(weights)
     manifest = manifest_of(
         facts=facts,
@@ -179,6 +173,20 @@ def read_weights(path: Path, manifest: Mapping[str, Any]) -> dict[str, np.ndarra
     if found != expected:
         raise JaxschedError(f"{file}: damaged: its tensors are not those of the manifest")
     return weights
+
+
+def _forms(
+    formats: Sequence[str],
+    computation: Computation,
+    facts: ExportFacts,
+    cluster: ClusterArrays | None,
+) -> dict[str, Form]:
+    """The other forms, from an observation and, where one can be told, from a cluster."""
+    words = head_words(facts, FORMAT_VERSION)
+    forms = forms_of(formats, computation, words)
+    if cluster is not None and len(formats) > 1:
+        forms |= forms_of(formats, of_cluster(computation, cluster), words, OBSERVE)
+    return forms
 
 
 def _computation(

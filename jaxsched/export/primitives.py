@@ -278,6 +278,9 @@ RULES: dict[str, Rule] = {
     "round": _round,
     "population_count": _population_count,
     "shift_right_arithmetic": _shift_right,
+    "log2": lambda writer, equation, x: writer.step(  # a primitive from jax 0.12 on
+        "divide", writer.step("log", x), _like(equation, math.log(2))
+    ),
     "square": lambda writer, equation, x: writer.step("multiply", x, x),
     "rsqrt": lambda writer, equation, x: writer.step(
         "divide", _like(equation, 1), writer.step("sqrt", x)
