@@ -1,7 +1,7 @@
 """``jaxsched export``: the hand-over of policies and environments."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -56,26 +56,27 @@ def export(
     """Write a trained policy, or an environment, for programs without this library."""
     from jaxsched.export import saved
 
-    words = {"--option": option, "--trace": trace, "--num-traces": num_traces,
+    words = {"--option": None if policy else option, "--trace": trace, "--num-traces": num_traces,
              "--num-jobs": num_jobs, "--trace-seed": trace_seed or None}  # fmt: skip
     chosen = {"--seed": seed, "--format": format}
     _refuse(chosen if environment else words, environment)
+    _refuse({"--seed": None if policy is None else seed}, environment)
     if (environment or policy is not None) and out is None:
         raise JaxschedError("a folder to write is needed: --out DIR")
     formats = format or ["safetensors"]
     if environment:
-        assert out is not None
         traces = TraceOptions(trace_seed, num_traces, num_jobs)
         env = _environment(source, option, policy)
-        folder = _with_tables(source, env, trace, traces, out, overwrite)
+        folder = _with_tables(source, env, trace, traces, cast(Path, out), overwrite)
     elif policy is None:
         folder = saved.export_saved(
             source, out or Path(source) / "export", format=formats, seed=seed, overwrite=overwrite
         )
     else:
-        _refuse({"--seed": seed}, environment)
-        assert out is not None
-        folder = saved.export_named(source, policy, out, format=formats, overwrite=overwrite)
+        options = _options(source, option)
+        folder = saved.export_named(
+            source, policy, cast(Path, out), options=options, format=formats, overwrite=overwrite
+        )
     names = ", ".join(sorted(path.name for path in folder.iterdir()))
     what = "environment" if environment else "policy"
     console().print(f"{what} written to {folder} ({names})")
@@ -98,7 +99,6 @@ def _refuse(options: dict[str, Any], environment: bool) -> None:
 def _environment(name: str, assignments: list[str] | None, policy: str | None) -> Any:
     """The system's environment with these options, or that of a policy."""
     from jaxsched.runs import saved_policies
-    from jaxsched.runs.overrides import read_options
     from jaxsched.systems import registry
 
     system = registry.get(name)
@@ -106,8 +106,15 @@ def _environment(name: str, assignments: list[str] | None, policy: str | None) -
         if assignments is not None:
             raise JaxschedError("--option does not go with --policy, whose environment is taken")
         return saved_policies.load(policy, system)[0].env
-    renamed = system.renamed_options
-    return system.environment(**read_options(present_assignments("option", assignments, renamed)))
+    return system.environment(**_options(name, assignments))
+
+
+def _options(name: str, assignments: list[str] | None) -> dict[str, Any]:
+    from jaxsched.runs.overrides import read_options
+    from jaxsched.systems import registry
+
+    renamed = registry.get(name).renamed_options
+    return read_options(present_assignments("option", assignments, renamed))
 
 
 def _with_tables(

@@ -18,8 +18,8 @@ from jaxsched.export.steps import Program
 from jaxsched.export.tracing import trace
 from jaxsched.types import Array, ArraySpec
 
-ONNX, STABLEHLO = "policy.onnx", "policy.stablehlo"
-FORMATS = ("safetensors", "onnx", "stablehlo")
+ONNX, STABLEHLO = "onnx", "stablehlo"
+FORMATS = ("safetensors", ONNX, STABLEHLO)
 PLATFORMS = ("cpu", "cuda")
 
 Arrays = Mapping[str, np.ndarray]
@@ -69,7 +69,10 @@ def formats_of(words: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def forms_of(
-    formats: Sequence[str], computation: Computation, facts: Mapping[str, str]
+    formats: Sequence[str],
+    computation: Computation,
+    facts: Mapping[str, str],
+    name: str = "policy",
 ) -> dict[str, Form]:
     """The files of these formats beside that of the weights.
 
@@ -77,13 +80,14 @@ def forms_of(
       formats: some of ``FORMATS``.
       computation: what they compute.
       facts: for the metadata of a form that has any.
+      name: of the files, before the dot.
 
     Raises:
       JaxschedError: a package is missing, or a form does not give the golden rows.
     """
-    makers = {"onnx": (ONNX, _onnx_form), "stablehlo": (STABLEHLO, _stablehlo_form)}
-    chosen = [makers[name] for name in formats if name in makers]
-    return {file: make(computation, facts) for file, make in chosen}
+    makers = {ONNX: _onnx_form, STABLEHLO: _stablehlo_form}
+    chosen = {f"{name}.{kind}": make for kind, make in makers.items() if kind in formats}
+    return {file: make(file, computation, facts) for file, make in chosen.items()}
 
 
 def check_rows(name: str, found: Arrays, wanted: Arrays, tolerance: float) -> None:
@@ -133,17 +137,17 @@ def _facts(data: bytes, computation: Computation, **own: Any) -> dict[str, Any]:
     }
 
 
-def _onnx_form(computation: Computation, facts: Mapping[str, str]) -> Form:
+def _onnx_form(file: str, computation: Computation, facts: Mapping[str, str]) -> Form:
     program = computation.program
     if program is None:
         program = trace(computation.function, computation.weights, computation.inputs)
     data = onnx_model(program, computation.weights, computation.inputs, facts)
     found = onnx_runner(data)(computation.given)
-    check_rows(ONNX, found, computation.wanted, computation.tolerance)
+    check_rows(file, found, computation.wanted, computation.tolerance)
     return Form(data, _facts(data, computation, opset=OPSET))
 
 
-def _stablehlo_form(computation: Computation, facts: Mapping[str, str]) -> Form:
+def _stablehlo_form(file: str, computation: Computation, facts: Mapping[str, str]) -> Form:
     del facts
     weights = {name: np.asarray(x) for name, x in computation.weights.items()}
     exported = batched_export(
@@ -154,7 +158,7 @@ def _stablehlo_form(computation: Computation, facts: Mapping[str, str]) -> Form:
         {name: np.asarray(x) for name, x in computation.given.items()}
     )
     found = {name: np.asarray(x) for name, x in found.items()}
-    check_rows(STABLEHLO, found, computation.wanted, computation.tolerance)
+    check_rows(file, found, computation.wanted, computation.tolerance)
     version = int(exported.calling_convention_version)
     own = {"jax": jax.__version__, "platforms": list(PLATFORMS), "calling_convention": version}
     return Form(data, _facts(data, computation, **own))

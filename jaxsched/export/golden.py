@@ -106,9 +106,7 @@ def _varied(
         raise JaxschedError(
             f"random play met {len(rows)} different states, too few for {count} golden rows"
         )
-    legal = np.sort(np.where(mask, scores, -np.inf), axis=1)
-    margin = legal[:, -1] - legal[:, -2] if legal.shape[1] > 1 else np.full(len(legal), np.inf)
-    clear = margin > 2 * nd.TOLERANCE * np.maximum(1, np.abs(scores).max(axis=1))
+    clear = clear_rows(scores, mask)
     rows = rows[np.argsort(~clear[rows], kind="stable")]
     distinct = rows[np.unique(mask[rows], axis=0, return_index=True)[1]]
     distinct = distinct[clear[distinct]]
@@ -118,6 +116,14 @@ def _varied(
     if clear[rest].sum() >= count - len(chosen):
         rest = rest[clear[rest]]
     return np.concatenate([chosen, _spread(rest, count - len(chosen))])
+
+
+def clear_rows(scores: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Where the best two legal scores differ by more than rounding, bool ``[R]``."""
+    legal = np.sort(np.where(mask, scores, -np.inf), axis=1)
+    margin = legal[:, -1] - legal[:, -2] if legal.shape[1] > 1 else np.full(len(legal), np.inf)
+    clear: np.ndarray = margin > 2 * nd.TOLERANCE * np.maximum(1, np.abs(scores).max(axis=1))
+    return clear
 
 
 def _spread(rows: np.ndarray, count: int) -> np.ndarray:

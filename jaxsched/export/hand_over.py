@@ -23,8 +23,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.errors import JaxschedError
+from jaxsched.export.cluster import OBSERVE, cluster_facts, of_cluster
 from jaxsched.export.folder import check_free, read_file, sha256, write_folder
-from jaxsched.export.forms import Computation, formats_of, forms_of
+from jaxsched.export.forms import Computation, Form, formats_of, forms_of
 from jaxsched.export.manifest import (
     FORMAT_VERSION,
     MANIFEST,
@@ -39,6 +40,7 @@ from jaxsched.export.manifest import (
 from jaxsched.export.weights import from_bytes, named_weights, to_bytes
 from jaxsched.networks import description as nd
 from jaxsched.runs import directory as runs
+from jaxsched.systems.cluster_arrays import ClusterArrays
 from jaxsched.types import Array, ArraySpec, Feature, PyTree
 
 _CHECKED = ("system", "behaviour_version", "environment")
@@ -69,6 +71,7 @@ def export_policy(
     golden: nd.GoldenRows,
     format: str | Sequence[str] = "safetensors",
     overwrite: bool = False,
+    cluster: ClusterArrays | None = None,
 ) -> Path:
     """Write a hand-over folder, whole or not at all.
 
@@ -85,9 +88,8 @@ def export_policy(
       format: names of ``forms.FORMATS``, with commas between them or several; ``safetensors`` is
         always written.
       overwrite: replace an export that is there; never a folder that holds something else.
-
-    Returns:
-      The folder.
+      cluster: how a cluster is told in plain arrays; with it each other form has a companion
+        ``observe.*`` that takes those.
 
     Raises:
       JaxschedError: what was handed in does not fit together, the description does not give the
@@ -102,7 +104,7 @@ def export_policy(
     check_parts(observation_spec, actions, network, weights, golden)
     tolerance = nd.check_parity(network, weights, golden)
     computation = _computation(network, weights, golden, observation_spec, facts.action == "one")
-    forms = forms_of(formats, computation, head_words(facts, FORMAT_VERSION))
+    forms = _forms(formats, computation, facts, cluster)
     data = to_bytes(weights)
     manifest = manifest_of(
         facts=facts,
@@ -115,6 +117,7 @@ def export_policy(
         golden=golden,
         tolerance=tolerance,
         files={name: form.facts for name, form in forms.items()},
+        cluster={} if cluster is None else cluster_facts(cluster),
     )
     others = {name: form.data for name, form in forms.items()}
     write_folder(path, {WEIGHTS: data, **others, MANIFEST: to_json(manifest).encode()})
@@ -170,6 +173,20 @@ def read_weights(path: Path, manifest: Mapping[str, Any]) -> dict[str, np.ndarra
     if found != expected:
         raise JaxschedError(f"{file}: damaged: its tensors are not those of the manifest")
     return weights
+
+
+def _forms(
+    formats: Sequence[str],
+    computation: Computation,
+    facts: ExportFacts,
+    cluster: ClusterArrays | None,
+) -> dict[str, Form]:
+    """The other forms, from an observation and, where one can be told, from a cluster."""
+    words = head_words(facts, FORMAT_VERSION)
+    forms = forms_of(formats, computation, words)
+    if cluster is not None and len(formats) > 1:
+        forms |= forms_of(formats, of_cluster(computation, cluster), words, OBSERVE)
+    return forms
 
 
 def _computation(

@@ -74,6 +74,7 @@ def manifest_of(
     golden: nd.GoldenRows,
     tolerance: float,
     files: Mapping[str, Any],
+    cluster: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The manifest as a document, before it is JSON.
 
@@ -88,6 +89,7 @@ def manifest_of(
       golden: rows to check a re-implementation with.
       tolerance: of their scores.
       files: facts of the other forms, by file name.
+      cluster: the arrays in which a cluster is told, by name; empty if it cannot be.
     """
     return {
         **head(facts, FORMAT_VERSION),
@@ -109,6 +111,7 @@ def manifest_of(
         },
         "weights": {"file": WEIGHTS, "sha256": digest, "tensors": tensors_of(weights)},
         "files": files,
+        **({"cluster": cluster} if cluster else {}),
         "golden": {
             "tolerance": tolerance,
             "rows": [

@@ -1,5 +1,6 @@
 """What each primitive of JAX is in the vocabulary of ``operations.py``."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -7,7 +8,7 @@ import jax
 import numpy as np
 
 from jaxsched.errors import JaxschedError
-from jaxsched.export.steps import Steps, Value, reshaped, sliced
+from jaxsched.export.steps import Steps, Value, reshaped, sliced, sliced_axis
 
 Rule: TypeAlias = Callable[..., Value]
 """``(writer, equation, *inputs) -> output``."""
@@ -46,8 +47,9 @@ def _select(writer: Steps, equation: Any, condition: Value, *cases: Value) -> Va
 
 
 def _cast(writer: Steps, equation: Any, x: Value) -> Value:
-    dtype = np.dtype(equation.params["new_dtype"])
-    if dtype == equation.invars[0].aval.dtype:
+    dtype, given = np.dtype(equation.params["new_dtype"]), equation.invars[0].aval.dtype
+    dtype = np.dtype(np.int32) if dtype == np.uint32 else dtype
+    if dtype == given or (dtype == np.int32 and given == np.uint32):
         return x
     if dtype not in (np.float32, np.int32, np.bool_):
         raise JaxschedError(f"an export has no numbers of the type {dtype}")
@@ -106,6 +108,23 @@ def _dynamic_slice(writer: Steps, equation: Any, x: Value, *starts: Value) -> Va
     return sliced(writer, x, first, [a + size for a, size in zip(first, sizes, strict=True)])
 
 
+def _pad(writer: Steps, equation: Any, x: Value, filling: Value) -> Value:
+    shape = list(equation.invars[0].aval.shape)
+    for axis, (low, high, inner) in enumerate(equation.params["padding_config"]):
+        if inner or low < 0 or high < 0 or isinstance(filling, str):
+            raise JaxschedError("an export has no padding of this kind")
+        parts: list[Value] = []
+        for size in (low, None, high):
+            if size is None:
+                parts.append(x)
+            elif size:
+                beside = (*shape[:axis], size, *shape[axis + 1 :])
+                parts.append(np.broadcast_to(filling, beside))
+        x = writer.step("concat", *parts, axis=axis) if len(parts) > 1 else x
+        shape[axis] += low + high
+    return x
+
+
 def _cumsum(writer: Steps, equation: Any, x: Value) -> Value:
     if equation.params["reverse"]:
         raise JaxschedError("an export has no sums from the end")
@@ -136,6 +155,14 @@ def _gather(writer: Steps, equation: Any, x: Value, index: Value) -> Value:
     plain = not more and tuple(numbers.collapsed_slice_dims) == (axis,) and where[-1] == 1
     plain = plain and all(sizes[i] == shape[i] for i in others)
     lead = where[:-1]
+    first = tuple(range(len(more) + 1))
+    if more and not in_step and first == tuple(numbers.start_index_map):
+        flat = _flat_index(writer, index, where, shape[: len(first)])
+        rest = shape[len(first) :]
+        if tuple(numbers.collapsed_slice_dims) == first and tuple(sizes[len(first) :]) == rest:
+            rows = reshaped(writer, x, (math.prod(shape[: len(first)]), *rest))
+            rows = writer.step("take", rows, reshaped(writer, flat, lead))
+            return _transposed(writer, rows, _places(numbers.offset_dims, len(lead), len(rest)))
     if plain and not in_step:
         rows = _transposed(writer, x, [axis, *others])
         rows = writer.step("take", rows, reshaped(writer, index, lead))
@@ -145,6 +172,16 @@ def _gather(writer: Steps, equation: Any, x: Value, index: Value) -> Value:
         index = writer.step("broadcast", index, shape=[*lead, *shape[axis + 1 :]])
         return writer.step("take_along", x, index, axis=int(axis))
     raise JaxschedError("the policy looks up entries in a way that exports do not have")
+
+
+def _flat_index(writer: Steps, index: Value, where: Sequence[int], shape: Sequence[int]) -> Value:
+    """Places in row-major order of indices ``[..., axes]`` of leading axes of that shape."""
+    total: Value = _like_int(0)
+    for axis in range(len(shape)):
+        part = sliced_axis(writer, index, where, len(where) - 1, axis, axis + 1)
+        stride = _like_int(math.prod(shape[axis + 1 :]))
+        total = writer.step("add", total, writer.step("multiply", part, stride))
+    return total
 
 
 def _places(offsets: Sequence[int], num_lead: int, num_rest: int) -> list[int]:
@@ -169,6 +206,29 @@ def _reordered(writer: Steps, equation: Any, x: Value) -> Value:
 
 def _to_output_shape(writer: Steps, equation: Any, x: Value) -> Value:
     return reshaped(writer, x, equation.outvars[0].aval.shape)
+
+
+def _shift_right(writer: Steps, equation: Any, x: Value, bits: Value) -> Value:
+    """Division by a power of two, down."""
+    if isinstance(bits, str) or bits.ndim:
+        raise JaxschedError("an export shifts by numbers that are known only")
+    unit = _like_int(2 ** int(bits))
+    rest = writer.step("add", writer.step("remainder", x, unit), unit)  # above 0
+    rest = writer.step("remainder", rest, unit)
+    return writer.step("divide", writer.step("subtract", x, rest), unit)
+
+
+def _population_count(writer: Steps, equation: Any, x: Value) -> Value:
+    """Bits of a number below 2**31, one after the other."""
+    bits: Value = _like_int(0)
+    for bit in range(31):
+        above = writer.step("divide", x, _like_int(2**bit))
+        bits = writer.step("add", bits, writer.step("remainder", above, _like_int(2)))
+    return bits
+
+
+def _like_int(number: int) -> np.ndarray:
+    return np.asarray(number, np.int32)
 
 
 def _round(writer: Steps, equation: Any, x: Value) -> Value:
@@ -216,6 +276,11 @@ RULES: dict[str, Rule] = {
     "ge": _swapped("less_equal"),
     "ne": _negated("equal"),
     "round": _round,
+    "population_count": _population_count,
+    "shift_right_arithmetic": _shift_right,
+    "log2": lambda writer, equation, x: writer.step(  # a primitive from jax 0.12 on
+        "divide", writer.step("log", x), _like(equation, math.log(2))
+    ),
     "square": lambda writer, equation, x: writer.step("multiply", x, x),
     "rsqrt": lambda writer, equation, x: writer.step(
         "divide", _like(equation, 1), writer.step("sqrt", x)
@@ -240,6 +305,7 @@ RULES: dict[str, Rule] = {
     ),
     "dynamic_slice": _dynamic_slice,
     "concatenate": _concat,
+    "pad": _pad,
     "stack": _stack,
     "reduce_sum": _reduced("sum"),
     "reduce_max": _reduced("largest"),

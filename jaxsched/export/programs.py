@@ -210,8 +210,8 @@ def export_program(
         "files": {name: form.facts for name, form in forms.items()},
         "golden": {"tolerance": TOLERANCE, "sequences": _written(policy, golden)},
     }
-    others = {name: form.data for name, form in forms.items()}
-    write_folder(path, {WEIGHTS: data, **others, MANIFEST: to_json(manifest).encode()})
+    files = {WEIGHTS: data, **{name: form.data for name, form in forms.items()}}
+    write_folder(path, {**files, MANIFEST: to_json(manifest).encode()})
     return path
 
 

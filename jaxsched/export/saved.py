@@ -99,6 +99,7 @@ def export_named(
     policy: str,
     directory: str | Path,
     *,
+    options: Mapping[str, Any] | None = None,
     format: str | Sequence[str] = "safetensors",
     overwrite: bool = False,
 ) -> Path:
@@ -108,6 +109,7 @@ def export_named(
       name: of the system.
       policy: a heuristic that is made of weights, ``pretrained``, or a hand-over folder.
       directory: folder to write.
+      options: of the environment of a rule, where they are not the usual ones.
       format: names of ``forms.FORMATS``.
       overwrite: replace an export that is there.
 
@@ -116,7 +118,7 @@ def export_named(
     """
     formats_of(format)
     system = registry.get(name)
-    rule = system.rule(policy, system.environment())
+    rule = system.rule(policy, system.environment(**(options or {})))
     if rule is not None:
         facts = {
             "seed": 0,
@@ -129,6 +131,8 @@ def export_named(
         raise JaxschedError(
             f"{name}: {policy} is a rule without weights; there is nothing to hand over"
         )
+    elif options:
+        raise JaxschedError(f"{policy}: is for an environment of its own; without options")
     else:
         learned, (saved,) = saved_policies.load_handed_over(policy, system)
         facts = {key: saved.meta[key] for key in _ORIGIN if key in saved.meta}
@@ -188,6 +192,7 @@ def export_source(
         network=network.describe(),
         params=weights,
         golden=golden_rows(env, params, network.apply, weights, key, GOLDEN_ROWS),
+        cluster=system.cluster_arrays(env),
         **files,  # type: ignore[arg-type]
     )
 

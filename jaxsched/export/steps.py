@@ -62,6 +62,8 @@ class Steps:
             one = value.reshape(-1)[0]
             return self.named(one) if small else self.step("broadcast", one, shape=[*value.shape])
         value = np.asarray(value, order="C")
+        if value.dtype == np.uint32 and value.max(initial=0) < 2**31:
+            value = value.astype(np.int32)  # bit sets of less than 32 entries
         if value.dtype not in (np.float32, np.int32, np.bool_):
             raise JaxschedError(f"an export has no numbers of the type {value.dtype}")
         key = (str(value.dtype), value.shape, value.tobytes())

@@ -20,6 +20,7 @@ from jaxsched.export.steps import (
     Program,
     Steps,
     Value,
+    reshaped,
     row_of,
     sliced_axis,
     stacked,
@@ -87,6 +88,8 @@ class _Writer(Steps):
             return [np.asarray(value) for value in (known if several else [known])]
         if name == "split":
             return self._split(given[0], equation)
+        if name == "unstack":
+            return self._unstacked(given[0], equation)
         rule = RULES.get(name)
         if rule is None:
             raise JaxschedError(
@@ -102,11 +105,20 @@ class _Writer(Steps):
             for start, stop in zip([0, *stops], stops, strict=False)
         ]
 
+    def _unstacked(self, value: Value, equation: Any) -> list[Value]:
+        axis, shape = equation.params["axis"], equation.invars[0].aval.shape
+        rest = (*shape[:axis], *shape[axis + 1 :])
+        return [
+            reshaped(self, sliced_axis(self, value, shape, axis, i, i + 1), rest)
+            for i in range(shape[axis])
+        ]
+
     def _unrolled(self, equation: Any, given: list[Value]) -> list[Value]:
         """A loop of known length, iteration by iteration."""
         p = equation.params
-        inner, carried = p["jaxpr"], p["num_consts"] + p["num_carry"]
-        fixed, state, over = given[: p["num_consts"]], given[p["num_consts"] : carried], []
+        num_fixed, num_state = _scan_counts(p)
+        inner, carried = p["jaxpr"], num_fixed + num_state
+        fixed, state = given[:num_fixed], given[num_fixed:carried]
         shapes = [variable.aval.shape for variable in equation.invars[carried:]]
         over = list(zip(given[carried:], shapes, strict=True))
         turns = range(p["length"])
@@ -120,6 +132,14 @@ class _Writer(Steps):
             for i, variable in enumerate(equation.outvars[len(state) :])
         ]
         return [*state, *gathered]
+
+
+def _scan_counts(settings: Mapping[str, Any]) -> tuple[int, int]:
+    """How many of a loop's inputs are constants, and how many are carried."""
+    if "num_consts" in settings:
+        return settings["num_consts"], settings["num_carry"]
+    constants, carried, _ = settings["ft_in"].unpack()  # from jax 0.12 on
+    return len(constants), len(carried)
 
 
 def _repeats(equation: Any, given: list[Value]) -> bool:

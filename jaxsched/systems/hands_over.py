@@ -11,6 +11,7 @@ from jaxsched.core.evaluation import Recorder
 from jaxsched.core.recorder import job_recorder
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.schedule import Schedule
+from jaxsched.systems.cluster_arrays import ClusterArrays
 from jaxsched.systems.cluster_reader import ClusterReader
 from jaxsched.systems.environments import E, HasEnvironment
 from jaxsched.systems.parts import Rule
@@ -110,6 +111,11 @@ class HandsOver(HasEnvironment[E]):
         Here None: a network's scores and the mask are all there is.
         """
         del env, kind
+        return None
+
+    def cluster_arrays(self, env: E) -> ClusterArrays | None:
+        """How a cluster is told in plain arrays, so that exports take it; here not at all."""
+        del env
         return None
 
     def rule(self, name: str, env: E) -> Rule | None:

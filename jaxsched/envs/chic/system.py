@@ -12,6 +12,7 @@ from jaxsched.core.evaluation import Recorder
 from jaxsched.elastic.mapping import chic_jobs
 from jaxsched.envs.chic import cases, recording
 from jaxsched.envs.chic import records as rec
+from jaxsched.envs.chic.cluster_arrays import cluster_arrays
 from jaxsched.envs.chic.cluster_reader import ChicReader
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.features import features_of
@@ -43,6 +44,7 @@ from jaxsched.systems.base import (
     TraceSet,
     TrainingSetup,
 )
+from jaxsched.systems.cluster_arrays import ClusterArrays
 from jaxsched.systems.recording import Recording, Staged
 from jaxsched.traces.mapping import MappingConfig
 
@@ -178,6 +180,10 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
     def features(self, env: Chic) -> Mapping[str, Any]:
         """What the observation's entries mean."""
         return features_of(env)
+
+    def cluster_arrays(self, env: Chic) -> ClusterArrays:
+        """Plain arrays of a cluster, for exports."""
+        return cluster_arrays(env)
 
     def cluster_reader(self) -> ChicReader:
         """How front ends describe the cluster."""

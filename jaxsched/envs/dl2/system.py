@@ -15,6 +15,7 @@ from jaxsched.core.training import LoopConfig
 from jaxsched.elastic.mapping import dl2_jobs
 from jaxsched.envs.dl2 import cases, recording
 from jaxsched.envs.dl2 import records as rec
+from jaxsched.envs.dl2.cluster_arrays import cluster_arrays
 from jaxsched.envs.dl2.cluster_reader import DL2Reader
 from jaxsched.envs.dl2.environment import DL2
 from jaxsched.envs.dl2.features import features_of
@@ -50,6 +51,7 @@ from jaxsched.systems.base import (
     TraceSet,
     TrainingSetup,
 )
+from jaxsched.systems.cluster_arrays import ClusterArrays
 from jaxsched.systems.parts import always
 from jaxsched.systems.recording import Recording, Staged
 from jaxsched.systems.search import searching
@@ -199,6 +201,10 @@ class DL2System(System[DL2, Params, Recipe]):
     def features(self, env: DL2) -> Mapping[str, Any]:
         """What the observation's entries mean."""
         return features_of(env)
+
+    def cluster_arrays(self, env: DL2) -> ClusterArrays:
+        """Plain arrays of a cluster, for exports."""
+        return cluster_arrays(env)
 
     def cluster_reader(self) -> DL2Reader:
         """How front ends describe the cluster."""

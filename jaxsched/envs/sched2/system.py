@@ -10,6 +10,7 @@ import numpy as np
 from jaxsched.core.evaluation import Recorder
 from jaxsched.envs.sched2 import cases, recording
 from jaxsched.envs.sched2 import records as rec
+from jaxsched.envs.sched2.cluster_arrays import cluster_arrays
 from jaxsched.envs.sched2.cluster_reader import Sched2Reader
 from jaxsched.envs.sched2.environment import Params, Sched2
 from jaxsched.envs.sched2.features import features_of
@@ -37,6 +38,7 @@ from jaxsched.systems.base import (
     TraceSet,
     TrainingSetup,
 )
+from jaxsched.systems.cluster_arrays import ClusterArrays
 from jaxsched.systems.recording import Recording, Staged
 from jaxsched.systems.search import searching
 from jaxsched.traces.mapping import MappingConfig
@@ -188,6 +190,10 @@ class Sched2System(System[Sched2, Params, Recipe]):
     def features(self, env: Sched2) -> Mapping[str, Any]:
         """What the observation's entries mean."""
         return features_of(env)
+
+    def cluster_arrays(self, env: Sched2) -> ClusterArrays:
+        """Plain arrays of a cluster, for exports."""
+        return cluster_arrays(env)
 
     def cluster_reader(self) -> Sched2Reader:
         """How front ends describe the cluster."""
