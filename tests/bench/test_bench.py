@@ -5,6 +5,7 @@ import json
 import math
 import sys
 from datetime import date
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,7 @@ from jaxsched import traces
 from jaxsched.bench import timing
 from jaxsched.bench.loops import at_random, by_policy, environment_loop, start_many
 from jaxsched.bench.peers import Peer
+from jaxsched.bench.scaling import counts, scaling_speed
 from jaxsched.bench.tables import print_table
 from jaxsched.bench.throughput import MOST_STEPS, throughput
 from jaxsched.bench.training import training_speed
@@ -150,6 +152,25 @@ def test_consume_depends_on_each_entry():
     before = timing.consume(tree)
     assert timing.consume({**tree, "a": tree["a"].at[1, 2].set(1.0)}) != before
     assert timing.consume({**tree, "b": tree["b"].at[3].set(True)}) != before
+
+
+@pytest.mark.slow
+def test_scaling_speed_of_one_device():
+    settings = ("loop.num_envs=8", "loop.rollout_length=8", "value_network=mlp-8")
+    result = scaling_speed("chic", overrides=settings, batch=16, repeats=2, updates_per_repeat=1)
+    assert [(row["figure"], row["devices"], row["num_envs"]) for row in result["rows"]] == [
+        ("environment", 1, 16),
+        ("training", 1, 8),
+    ]
+    for row in result["rows"]:
+        assert row["efficiency"] == 1 and row["env_steps_per_s"]["min"] > 0
+    assert "100%" in printed(result)
+
+
+def test_scaling_counts_devices_in_powers_of_two():
+    assert counts(None) == [1]
+    for size, expected in ((2, [1, 2]), (6, [1, 2, 4, 6]), (8, [1, 2, 4, 8])):
+        assert counts(SimpleNamespace(size=size)) == expected
 
 
 def test_training_speed():

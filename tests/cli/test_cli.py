@@ -285,6 +285,23 @@ def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_bits(run, trace, tmp_path,
         np.testing.assert_array_equal(ours[name], theirs[name])
 
 
+def test_devices_that_are_not_there_are_refused(capsys):
+    for command in (
+        ["train", "sched2", "--out", "/nowhere"],
+        ["evaluate", "sched2", "--policy", "fifo"],
+        ["compare", "sched2"],
+        ["sweep", "sched2", "--over", "loop.num_envs=4,8", "--out", "/nowhere"],
+    ):
+        line = refused(capsys, *command, "--devices", "2")
+        assert line == "jaxsched: --devices is 2; there is 1 CPU device"
+    train = ("train", "sched2", "--out", "/nowhere")
+    assert "--devices is 'many'; accepted" in refused(capsys, *train, "--devices", "many")
+    assert "--devices is '0'; accepted" in refused(capsys, *train, "--devices", "0")
+    assert "--shard is 'jobs'; accepted: envs, seeds" in refused(capsys, *train, "--shard", "jobs")
+    assert "--num-processes is missing" in refused(capsys, *train, "--coordinator", "here:1234")
+    assert "HOST:PORT is missing" in refused(capsys, *train, "--process-id", "1")
+
+
 def test_bench_refuses_what_it_does_not_know(capsys):
     assert "unknown benchmark" in refused(capsys, "bench", "speed")
     assert "there is 1 CPU device" in refused(capsys, "bench", "scaling", "--devices", "2")

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -125,6 +126,16 @@ def test_one_device_has_no_mesh():
     tree = {"a": 1}
     with sharding.on(None):
         assert sharding.split(tree) is tree and sharding.whole(tree) is tree
+
+
+def test_what_devices_cannot_share_equally_is_refused():
+    for mesh in (None, SimpleNamespace(shape={"seeds": 1, "envs": 8})):
+        sharding.check_divisible(mesh, num_envs=16, num_seeds=3)
+    with pytest.raises(JaxschedError, match="num_envs is 12; 8 devices need a multiple of 8"):
+        sharding.check_divisible(mesh, num_envs=12, num_seeds=3)
+    seeds = SimpleNamespace(shape={"seeds": 2, "envs": 1})
+    with pytest.raises(JaxschedError, match="number of seeds is 3; 2 devices need"):
+        sharding.check_divisible(seeds, num_envs=12, num_seeds=3)
 
 
 def test_more_devices_than_there_are_are_refused():
