@@ -2,10 +2,12 @@
 
 import csv
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from benchmarks.papers import command, figures
 from jaxsched.errors import JaxschedError
 from jaxsched.pictures import (
     COLUMN_IN,
@@ -101,3 +103,24 @@ def test_a_comparison_as_bars(tmp_path):
     assert float(found["y"]) == pytest.approx(learned)
     assert float(found["low"]) < learned < float(found["high"])
     assert len(rows) == 3 * len(comparison["policies"])
+
+
+def test_rows_of_papers_are_written_in_the_formats_that_are_asked_for(tmp_path):
+    arguments = command.parser_of("das", None).parse_args(["--pictures", "pdf,svg"])
+    paper = SimpleNamespace(quick_sizes={})
+    settings = command.settings_of(arguments, paper, "das")
+    assert settings.pictures == (".pdf", ".svg") and "pictures" not in settings.deciding()
+
+    def draw(figure):
+        axes = figure.subplots()
+        figures.lines(axes, [1, 2], {"a": [1.0, 2.0]}, x_label="load", y_label="JCT (s)")
+
+    figures.save(tmp_path / "new" / "T1.png", draw, settings.pictures)
+    names = sorted(path.name for path in (tmp_path / "new").iterdir())
+    assert names == ["T1.data.csv", "T1.pdf", "T1.png", "T1.svg"]
+    (first, _) = rows_of((tmp_path / "new" / "T1.data.csv").read_text())
+    assert (first["panel"], first["series"], first["y"]) == ("JCT (s)", "a", "1")
+    with pytest.raises(JaxschedError, match="ends in"):
+        command.settings_of(
+            command.parser_of("das", None).parse_args(["--pictures", "bmp"]), paper, "das"
+        )

@@ -109,11 +109,8 @@ def replay(
     from jaxsched.runs.overrides import read_options
 
     check_writable(html)
-    names = tuple(present_name("policy", name) for name in policy or ())
-    if len(set(names)) < len(names) or len(names) > MOST_PANELS:
-        raise JaxschedError(f"--policy: accepted: up to {MOST_PANELS} different policies")
     wanted = Wanted(
-        names,
+        _names(policy or ()),
         system,
         preset,
         trace,
@@ -126,12 +123,24 @@ def replay(
     out = console()
     with out.status("playing"):
         shown = _shown(subject, wanted)
-    path = write_replay(shown.schedules, html, title=shown.title, facts=shown.facts)
+    write_replay(shown.schedules, html, title=shown.title, facts=shown.facts)
+    _tell(out, shown, html)
+
+
+def _names(policies: Sequence[str]) -> tuple[str, ...]:
+    """Names as they are spelt today, each once."""
+    names = tuple(present_name("policy", name) for name in policies)
+    if len(set(names)) < len(names) or len(names) > MOST_PANELS:
+        raise JaxschedError(f"--policy: accepted: up to {MOST_PANELS} different policies")
+    return names
+
+
+def _tell(out: Any, shown: Shown, html: Path) -> None:
     for schedule in shown.schedules:
         held = len(schedule.pieces.job)
         out.print(f"{schedule.policy}: {len(schedule.submit)} jobs, {held} pieces on "
                   f"{schedule.num_rows} rows", highlight=False)  # fmt: skip
-    out.print(f"page written to {path}", highlight=False)
+    out.print(f"page written to {html}", highlight=False)
 
 
 def _shown(subject: str, wanted: Wanted) -> Shown:

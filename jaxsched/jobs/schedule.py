@@ -7,13 +7,14 @@ facts of each job, and curves over time. Axes: ``n`` pieces, ``J`` jobs, ``T`` m
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
+from jaxsched.jobs.numbers import plain
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -244,31 +245,6 @@ class Schedule:
 PIECE_COLUMNS = ("job", "row", "rows", "start", "end", "level")
 
 
-def plain(values: Any, digits: int = 6) -> list[Any]:
-    """Numbers as JSON has them: whole ones as such, null for what is not finite; nested as given.
-
-    Args:
-      values: an array.
-      digits: significant digits of fractions; whole parts are kept.
-    """
-    array = np.asarray(values)
-    if array.dtype.kind in "iub":
-        return list(array.astype(np.int64).tolist())
-    array = array.astype(np.float64)
-    finite = np.isfinite(array)
-    size = np.floor(np.log10(np.maximum(np.abs(np.where(finite, array, 0.0)), 1e-30)))
-    places = np.power(10.0, np.maximum(digits - 1 - size, 0))
-    rounded = np.where(finite, np.rint(np.where(finite, array, 0.0) * places) / places, 0.0)
-    return list(_numbers(rounded, finite))
-
-
-def _numbers(values: npt.NDArray[Any], finite: npt.NDArray[Any]) -> list[Any]:
-    if values.ndim > 1:
-        return [_numbers(row, there) for row, there in zip(values, finite, strict=True)]
-    pairs = zip(values.tolist(), finite.tolist(), strict=True)
-    return [(int(v) if v == int(v) else v) if there else None for v, there in pairs]
-
-
 def _or_nan(times: Floats) -> Floats:
     return np.where(times < 0, np.nan, times)
 
@@ -391,34 +367,6 @@ def by_job(
         lines=(*usual_lines(submit, start, finish, pieces, {}), *lines),
         **fields,
     )
-
-
-def aligned(schedules: Sequence[Schedule]) -> list[Schedule]:
-    """The same schedules, bands of the same names as high as the highest, so that heights compare.
-
-    Those whose bands have other names than the first one's stay as they are.
-    """
-    names = [band.name for band in schedules[0].bands] if schedules else []
-    alike = [[band.name for band in schedule.bands] == names for schedule in schedules]
-    rows = [schedule.bands for schedule, same in zip(schedules, alike, strict=True) if same]
-    bands = tuple(max(column, key=lambda band: band.rows) for column in zip(*rows, strict=True))
-    begins = np.cumsum([0, *(band.rows for band in bands)])
-    found = []
-    for schedule, same in zip(schedules, alike, strict=True):
-        if not same or schedule.bands == bands:
-            found.append(schedule)
-            continue
-        own = np.cumsum([0, *(band.rows for band in schedule.bands)])
-        shift = (begins - own)[:-1]
-
-        def moved(row: Floats, own: Any = own, shift: Any = shift) -> Floats:
-            at: Floats = row + shift[np.searchsorted(own[1:-1], row, side="right")]
-            return at
-
-        pieces = replace(schedule.pieces, row=moved(schedule.pieces.row))
-        marks = tuple(replace(m, row=moved(m.row)) for m in schedule.marks)
-        found.append(replace(schedule, bands=bands, pieces=pieces, marks=marks))
-    return found
 
 
 def check_pieces(schedule: Schedule) -> None:

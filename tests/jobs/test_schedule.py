@@ -7,6 +7,7 @@ import pytest
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.lanes import Lanes, runs, shared_rows, stacks
+from jaxsched.jobs.numbers import plain
 from jaxsched.jobs.schedule import (
     NEVER,
     Band,
@@ -15,15 +16,14 @@ from jaxsched.jobs.schedule import (
     Line,
     Pieces,
     Schedule,
-    aligned,
     by_job,
     check_pieces,
     counted,
-    plain,
     steps,
     usual_lines,
 )
 from jaxsched.jobs.stored_schedule import schedule_of
+from jaxsched.report.replay.aligned import aligned
 
 
 def small(**changes):

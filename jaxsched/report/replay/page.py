@@ -12,8 +12,9 @@ import numpy as np
 
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_whole
-from jaxsched.jobs.schedule import Schedule, aligned
+from jaxsched.jobs.schedule import Schedule
 from jaxsched.report.html import templates_of
+from jaxsched.report.replay.aligned import aligned
 from jaxsched.report.style import colour_sheet, replay_colours
 from jaxsched.report.summary import number
 
