@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks.evidence import pages, pictures
+from benchmarks.evidence import learners, pages, pictures
 from benchmarks.evidence.systems import SYSTEMS
 from benchmarks.scripts import exit_status
 from jaxsched.errors import JaxschedError
@@ -26,6 +26,7 @@ def main() -> None:
     options = parser.parse_args()
     texts = {f"{evidence.system}.md": pages.page(evidence) for evidence in SYSTEMS}
     texts["README.md"] = pages.summary(SYSTEMS)
+    texts[learners.PAGE] = learners.page()
     if options.check:
         for name, text in texts.items():
             path = options.out / name

@@ -23,7 +23,8 @@ def page() -> str:
         f"{learners['steps']:,} for each of {learners['seeds']} seeds, on fresh sequences; ratio "
         "of the primary metric to the best rule's (`python -m benchmarks.learners`). At this "
         "budget learners of whole episodes see a handful of them. The table says what runs and "
-        "learns out of the box, not which learner is best when tuned.",
+        "learns out of the box, not which learner is best when tuned; systems that are not listed "
+        "were not run.",
         _matrix(learners["rows"]),
         "## What options are worth",
         "One change of a short recipe at a time, ratio to the recipe's own on the same test "

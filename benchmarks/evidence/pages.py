@@ -73,7 +73,10 @@ def summary(systems: Sequence[Evidence]) -> str:
         "change",
         "episodes",
     ]
-    parts = ["# Results", NOTE, "Each system's page has the rest.", table(head, rows)]
+    where = (
+        "Each system's page has the rest; [learners](learners.md) and their options have another."
+    )
+    parts = ["# Results", NOTE, where, table(head, rows)]
     costs = [cost for evidence in systems for cost in evidence.cost]
     if costs:
         parts += ["## What training costs, beside what the papers say", _costs(costs)]
