@@ -6,6 +6,7 @@ each other through ``jax.distributed``, as Slurm or MPI say, or as the launch na
 
 import contextlib
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,11 +28,13 @@ class Launch(NamedTuple):
       coordinator: ``host:port`` of the first process; None: as the launcher says.
       num_processes: how many there are.
       process_id: which this one is, from 0.
+      local_devices: which of the GPUs that it sees are its own; None: as JAX decides.
     """
 
     coordinator: str | None
     num_processes: int
     process_id: int
+    local_devices: tuple[int, ...] | None = None
 
 
 class Launcher(NamedTuple):
@@ -42,18 +45,36 @@ class Launcher(NamedTuple):
       size: variable that holds the number of processes.
       rank: variable that holds the number of this one.
       finds: variable that is set where JAX can find the first process by itself.
+      local_rank: variable that holds the number of this one on its machine.
+      local_size: variable that begins with the number of processes on a machine.
     """
 
     name: str
     size: str
     rank: str
     finds: str
+    local_rank: str
+    local_size: str
 
 
 LAUNCHERS = (
-    Launcher("Slurm", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_STEP_NODELIST"),
-    Launcher("Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_MCA_orte_hnp_uri"),
-    Launcher("MPI", "PMI_SIZE", "PMI_RANK", ""),
+    Launcher(
+        "Slurm",
+        "SLURM_NTASKS",
+        "SLURM_PROCID",
+        "SLURM_STEP_NODELIST",
+        "SLURM_LOCALID",
+        "SLURM_STEP_TASKS_PER_NODE",
+    ),
+    Launcher(
+        "Open MPI",
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_MCA_orte_hnp_uri",
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+    ),
+    Launcher("MPI", "PMI_SIZE", "PMI_RANK", "", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
 )
 
 
@@ -87,7 +108,8 @@ def launch_of(
                 f"{launcher.name} started {environment[launcher.size]} processes and does not "
                 "say where the first one is: give --coordinator HOST:PORT"
             )
-        return _checked(None, *_told(launcher, environment))
+        own = own_devices(launcher, environment)
+        return _checked(None, *_told(launcher, environment))._replace(local_devices=own)
     if not _is_address(coordinator):
         raise JaxschedError(f"--coordinator is {coordinator!r}; accepted: HOST:PORT")
     if launcher is not None:
@@ -96,7 +118,40 @@ def launch_of(
     for name, value in given.items():
         if value is None:
             raise JaxschedError(f"--coordinator is {coordinator}, but {name} is missing")
-    return _checked(coordinator, *(int(value) for value in given.values() if value is not None))
+    found = _checked(coordinator, *(int(value) for value in given.values() if value is not None))
+    own = None if launcher is None else own_devices(launcher, environment)
+    return found._replace(local_devices=own)
+
+
+def own_devices(launcher: Launcher, environment: Mapping[str, str]) -> tuple[int, ...] | None:
+    """Which of the GPUs that a process sees it is to use, by their place among them.
+
+    All where the launcher shows each process its own; an equal share where each sees those of the
+    machine. JAX alone would give the process that is number n on its machine the n-th GPU that it
+    sees, which is none where it sees its own only, and one of eight where it is alone.
+
+    Args:
+      launcher: what started the processes.
+      environment: of this process.
+
+    Returns:
+      Places from 0; None where nothing is known of GPUs.
+    """
+    rank = environment.get(launcher.local_rank, "")
+    size = re.match(r"\d+", environment.get(launcher.local_size, ""))
+    told = environment.get("SLURM_GPUS_ON_NODE", "")
+    on_machine = int(told) if told.isdecimal() else 0
+    visible = environment.get("CUDA_VISIBLE_DEVICES", "")
+    seen = len(visible.split(",")) if visible else on_machine
+    if not (seen and rank.isdecimal()) or "JAX_LOCAL_DEVICE_IDS" in environment:
+        return None
+    bound = "SLURM_GPUS_PER_TASK" in environment or seen < on_machine
+    if bound or seen == 1 or (size and int(size[0]) == 1):
+        return tuple(range(seen))
+    if not size or seen % int(size[0]):
+        return None
+    share = seen // int(size[0])
+    return tuple(range(int(rank) * share, (int(rank) + 1) * share))
 
 
 def start(launch: Launch | None) -> None:
@@ -110,9 +165,13 @@ def start(launch: Launch | None) -> None:
     import jax
 
     runtime.set_process(launch.process_id)
-    found = {} if launch.coordinator is None else launch._asdict()
-    if found:
-        found["coordinator_address"] = found.pop("coordinator")
+    found: dict[str, Any] = {"local_device_ids": launch.local_devices}
+    if launch.coordinator is not None:
+        found |= {
+            "coordinator_address": launch.coordinator,
+            "num_processes": launch.num_processes,
+            "process_id": launch.process_id,
+        }
     try:
         jax.distributed.initialize(heartbeat_timeout_seconds=NOTICE_S, **found)
     except (RuntimeError, ValueError) as error:

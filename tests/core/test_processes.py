@@ -153,6 +153,33 @@ def test_launchers_are_recognised():
 
 
 @pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({}, None),  # no word of GPUs
+        ({"CUDA_VISIBLE_DEVICES": "0,1,2,3"}, (2, 3)),  # two tasks see four
+        ({"CUDA_VISIBLE_DEVICES": "5"}, (0,)),  # its own one
+        ({"CUDA_VISIBLE_DEVICES": "4,5", "SLURM_GPUS_PER_TASK": "2"}, (0, 1)),
+        ({"CUDA_VISIBLE_DEVICES": "4,5", "SLURM_GPUS_ON_NODE": "4"}, (0, 1)),
+        ({"CUDA_VISIBLE_DEVICES": "0,1,2"}, None),  # not to be shared equally
+        ({"SLURM_GPUS_ON_NODE": "2"}, (1,)),
+        ({"CUDA_VISIBLE_DEVICES": "0,1,2,3", "JAX_LOCAL_DEVICE_IDS": "3"}, None),
+    ],
+)
+def test_processes_of_a_machine_share_its_gpus(told, expected):
+    slurm = {**SLURM, "SLURM_LOCALID": "1", "SLURM_STEP_TASKS_PER_NODE": "2(x2)", **told}
+    assert launch_of(environment=slurm) == Launch(None, 4, 2, expected)
+
+
+def test_a_process_for_each_machine_has_all_its_gpus():
+    slurm = {**SLURM, "SLURM_LOCALID": "0", "SLURM_STEP_TASKS_PER_NODE": "1(x4)"}
+    slurm["CUDA_VISIBLE_DEVICES"] = "0,1,2,3,4,5,6,7"
+    assert launch_of(environment=slurm) == Launch(None, 4, 2, tuple(range(8)))
+    mpi = {"PMI_SIZE": "2", "PMI_RANK": "1", "MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "1"}
+    mpi["CUDA_VISIBLE_DEVICES"] = "0,1"
+    assert launch_of("a:1", environment=mpi) == Launch("a:1", 2, 1, (0, 1))
+
+
+@pytest.mark.parametrize(
     ("given", "message"),
     [
         (("a", 2, 0), "--coordinator is 'a'; accepted: HOST:PORT"),
