@@ -73,9 +73,7 @@ def summary(systems: Sequence[Evidence]) -> str:
         "change",
         "episodes",
     ]
-    where = (
-        "Each system's page has the rest; [learners](learners.md) and their options have another."
-    )
+    where = "Each system's page has the rest; [learners and their options](learners.md) another."
     parts = ["# Results", NOTE, where, table(head, rows)]
     costs = [cost for evidence in systems for cost in evidence.cost]
     if costs:

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks.evidence import judge, pages, pictures, sources
+from benchmarks.evidence import judge, learners, pages, pictures, sources
 from benchmarks.evidence.systems import SYSTEMS, Contest, Cost, Evidence, Own, Player
 from benchmarks.papers import figures
 from jaxsched.errors import JaxschedError
@@ -164,6 +164,27 @@ def test_the_shipped_pages_have_their_sources(evidence):
         document = sources.read(cost.file)
         trained = document["trained"][cost.part]["wall_s"] if cost.part else 1
         assert trained > 0 and (cost.part or "training time" in document["facts"])
+
+
+def test_the_page_of_learners(monkeypatch):
+    row = {
+        **{"system": "dl2", "learner": "ppo", "metric": "jct", "better": "lower", "learned": 8.0},
+        **{"of_rule": 10.0, "rule": "probe", "ratio": [0.8, 0.7, 0.9], "training_time": "1 min"},
+        "finished_share": 1.0,
+    }
+    idle = row | {"learner": "idle", "finished_share": 0.05}
+    option = row | {"study": "s", "variant": "average", "settings": ["a=1", "b=2"]}
+    files = {
+        learners.LEARNERS: {"steps": 256000, "seeds": 2, "rows": [row, idle]},
+        learners.OPTIONS: {"seeds": 3, "rows": [option]},
+    }
+    monkeypatch.setattr(learners, "read", files.get)
+    text = learners.page()
+    assert "| dl2 | ppo | jct (lower is better) | 8 | 10 (`probe`) | 0.800 [0.700, 0.900] |" in text
+    assert "| finishes 5.0% of the jobs |" in text
+    assert (
+        "| s | average | `a=1` `b=2` | jct (lower is better) | 8 | 0.800 [0.700, 0.900] |" in text
+    )
 
 
 @pytest.mark.slow
