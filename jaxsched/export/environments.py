@@ -132,7 +132,7 @@ def export_environment(
     check_free(path, overwrite, read_environment)
     functions = functions_of(env, params)
     arrays = {name: np.asarray(x) for name, x in named_leaves(PARAM, params).items()}
-    exported = {name: _exported(functions, name, arrays) for name in functions.given}
+    exported = {name: exported_function(functions, name, arrays) for name in functions.given}
     files = {f"{name}.stablehlo": bytes(e.serialize()) for name, e in exported.items()}
     golden = golden_steps(env, params, functions, arrays)
     calls = {name: _call(files[f"{name}.stablehlo"], arrays) for name in exported}
@@ -294,7 +294,8 @@ def _is_key(leaf: Any) -> bool:
     return bool(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key))
 
 
-def _exported(functions: Functions, name: str, arrays: Arrays) -> jax_export.Exported:
+def exported_function(functions: Functions, name: str, arrays: Arrays) -> jax_export.Exported:
+    """``reset`` or ``step`` for a batch of any size; ``arrays`` are the parameters by name."""
     (batch,) = jax_export.symbolic_shape(BATCH)
     params = {k: jax.ShapeDtypeStruct(x.shape, x.dtype) for k, x in arrays.items()}
     inputs = {

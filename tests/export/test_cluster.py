@@ -1,7 +1,5 @@
 """Policies that take a cluster in arrays: what they see is what the environment shows."""
 
-import json
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,11 +8,13 @@ import pytest
 from jaxsched.envs.chic.dynamics import exists
 from jaxsched.envs.dl2 import dynamics as dl2_dynamics
 from jaxsched.envs.dl2 import tables as dl2_tables
-from jaxsched.export import saved
+from jaxsched.export.hand_over import export_policy, load_export
+from jaxsched.export.manifest import ExportFacts
 from jaxsched.export.onnx_graph import onnx_runner
+from jaxsched.networks import description as nd
 from jaxsched.runs import saved_policies
 from jaxsched.systems import registry
-from tests.instances import chic, dl2, sched2
+from tests.instances import chic, dl2, sched2, sched2_tables
 
 STEPS, SEED = 25, 3
 
@@ -108,19 +108,44 @@ def test_what_is_seen_of_the_arrays_is_what_the_environment_shows(make, arrays_o
     assert count >= 15
 
 
+def handed_over(folder):
+    """The shipped policy once more, with the golden rows that it has."""
+    system = registry.get("sched2")
+    learned, (policy,) = saved_policies.load("pretrained", system)
+    rows, kinds = policy.meta["golden"]["rows"], ("f4", "?", "f4", "i4")
+    golden = nd.GoldenRows(
+        *(
+            np.array([row[name] for row in rows], kind)
+            for name, kind in zip(nd.GoldenRows._fields, kinds, strict=True)
+        )
+    )
+    env = learned.env
+    export_policy(
+        folder,
+        facts=ExportFacts("sched2", env.behaviour_version, {}, 0, {}, {}),
+        observation_spec=env.observation_spec(env.params(sched2_tables(0))),
+        features=system.features(env),
+        actions=system.action_names(env),
+        network=system.network(env, learned.network).describe(),
+        params=policy.weights,
+        golden=golden,
+        format="onnx",
+        cluster=system.cluster_arrays(env),
+    )
+    return system.cluster_arrays(env)
+
+
 def test_a_handed_over_policy_takes_a_cluster(tmp_path):
     """Scores and actions are those of the observation that comes out beside them."""
-    system = registry.get("sched2")
-    folder = saved.export_named("sched2", "pretrained", tmp_path / "p", format="onnx")
-    learned, (policy,) = saved_policies.load("pretrained", system)
-    manifest = json.loads((folder / "manifest.json").read_text())
+    cluster = handed_over(tmp_path / "p")
+    manifest = load_export(tmp_path / "p").manifest
     assert manifest["cluster"]["busy_s"]["unit"] == "s"
     assert set(manifest["files"]["observe.onnx"]["inputs"]) == set(manifest["cluster"])
     random = np.random.default_rng(7)
-    rows = [system.cluster_arrays(learned.env).example(random) for _ in range(5)]
+    rows = [cluster.example(random) for _ in range(5)]
     given = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-    found = onnx_runner((folder / "observe.onnx").read_bytes())(given)
-    again = onnx_runner((folder / "policy.onnx").read_bytes())(
+    found = onnx_runner((tmp_path / "p" / "observe.onnx").read_bytes())(given)
+    again = onnx_runner((tmp_path / "p" / "policy.onnx").read_bytes())(
         {"observation": found["observation"], "mask": found["legal"]}
     )
     np.testing.assert_allclose(found["scores"], again["scores"], atol=1e-5)

@@ -13,6 +13,8 @@ from jaxsched.export.golden import golden_rows
 from jaxsched.export.hand_over import export_policy
 from jaxsched.export.manifest import ExportFacts
 from jaxsched.networks.mlp import MLP
+from jaxsched.systems import registry
+from jaxsched.traces import registry as traces
 from tests.export.recorded import read_alone, record
 from tests.instances import INSTANCES, sched2
 
@@ -109,6 +111,22 @@ def test_only_an_environment_is_overwritten(folder, instance, tmp_path):
         environments.export_environment(
             instance.system, instance.env, instance.params, tmp_path, overwrite=True
         )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name == "das" else pytest.param(name, marks=pytest.mark.slow) for name in INSTANCES],
+)
+def test_environments_of_the_usual_size_are_exported(name):
+    """Where batches are taken apart by their size; tiny windows leave that out."""
+    system = registry.get(name)
+    env = system.environment()
+    params = system.params(env, traces.get(system.traces.test, num_traces=2)[:2])
+    functions = environments.functions_of(env, params)
+    arrays = {k: np.asarray(x) for k, x in environments.named_leaves("params", params).items()}
+    exported = environments.exported_function(functions, "step", arrays)
+    assert exported.platforms == ("cpu", "cuda")
+    assert str(exported.in_avals[-1].shape[0]) == "batch"
 
 
 @pytest.mark.slow

@@ -176,7 +176,8 @@ def _place_batch(
     free, demand, affinity, number = jax.tree.map(batched, inputs, tuple(in_batched))
     places = affinity.shape[1]
     group = -(-axis_size // TAIL_SHARE)
-    if places <= HEAD or group == axis_size:
+    known = isinstance(axis_size, int)  # not so in exports, whose batches have any size
+    if places <= HEAD or not known or group == axis_size:
         return jax.vmap(_place_some)(free, demand, affinity)[1], True
 
     head, tail = (
