@@ -20,6 +20,11 @@ LONGEST_TEXT = 256
 """Letters of a cell that is a text; longer ones are refused, since an array of texts takes as much
 memory for each row as for the longest."""
 
+LARGE_BYTES = 2**28
+MOST_INFLATION = 200
+"""A gzip file that inflates beyond ``LARGE_BYTES`` and to more than so many times its size is
+refused: rows of jobs are not that alike."""
+
 _GZIP_MAGIC = b"\x1f\x8b"
 _HEAD_BYTES = 65536
 
@@ -37,7 +42,7 @@ def open_text(path: PathLike) -> Iterator[TextIO]:
     try:
         with _opened(path) as file:
             is_gzip = file.peek(2)[:2] == _GZIP_MAGIC
-            stream = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_gzip else file
+            stream = cast(BinaryIO, _Inflated(path, file)) if is_gzip else file
             yield _Lines(path, stream)
     except FileNotFoundError:
         raise JaxschedError(f"{path}: there is no such file") from None
@@ -51,6 +56,24 @@ def open_text(path: PathLike) -> Iterator[TextIO]:
         raise _not_text(path) from None
     except OSError as error:
         raise JaxschedError(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+class _Inflated(gzip.GzipFile):
+    """What a gzip file holds, up to a size that a table of jobs may have."""
+
+    def __init__(self, path: PathLike, file: io.BufferedReader) -> None:
+        super().__init__(fileobj=file)
+        self._path, self._most = path, MOST_INFLATION * os.fstat(file.fileno()).st_size
+
+    def read1(self, size: int = -1) -> bytes:
+        """The next bytes, not more than are at hand."""
+        data = super().read1(size)
+        if self.tell() > max(LARGE_BYTES, self._most):
+            raise JaxschedError(
+                f"{self._path}: inflates to more than {MOST_INFLATION} times its size; accepted: "
+                "a gzip file of ordinary text"
+            )
+        return data
 
 
 class _Lines(io.TextIOWrapper):

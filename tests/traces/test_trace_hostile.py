@@ -10,7 +10,7 @@ import pytest
 
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_whole
-from jaxsched.traces import Trace, import_trace, load, read_trace, registry, write_trace
+from jaxsched.traces import Trace, import_trace, load, read_trace, registry, text, write_trace
 from jaxsched.traces.describe_trace import describe_trace
 from jaxsched.traces.download import fetch_file
 from jaxsched.traces.mapping import MappingConfig
@@ -117,6 +117,15 @@ def test_one_long_line_of_a_gzip_file_is_not_held(tmp_path):
             file.write(b"a" * 2**20)
     message = bounded_load(path)
     assert message == f"{path}, line 3: has more than 1,048,576 letters; accepted: shorter lines"
+
+
+def test_a_small_file_that_inflates_without_end_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"submit_time,num_gpus,duration\n" + b"0,1,100\n" * 100_000, 9))
+    monkeypatch.setattr(text, "LARGE_BYTES", 2**18)
+    assert "inflates to more than 200 times its size" in refusal(load, path)
+    monkeypatch.setattr(text, "MOST_INFLATION", 2000)
+    assert len(load(path)) == 100_000
 
 
 def test_long_texts_are_refused_wherever_they_come_from(tmp_path):
