@@ -128,7 +128,13 @@ def page_of(system, folder):
     return path, jobs
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize(
+    "system",
+    [
+        system if system in ("sched2", "dl2") else pytest.param(system, marks=pytest.mark.slow)
+        for system in SYSTEMS
+    ],
+)
 def test_the_page_can_be_used(system, tmp_path):
     path, jobs = page_of(system, tmp_path)
     told = asked(tmp_path, path)

@@ -112,6 +112,7 @@ def test_a_stopped_training_goes_on(chic_run, tmp_path):
     assert second.curve() == first.curve()
 
 
+@pytest.mark.slow  # Chic's row goes the same way, the rows' own functions are tested by themselves
 def test_dl2_row(tmp_path):
     settings = settings_of(tmp_path, TINY_DL2, seeds=(0,), num_jobs=8)
     document = runner.run(DL2, settings, ["E4"], show=lambda text: None)[0]

@@ -42,7 +42,7 @@ def test_the_mixed_workload_takes_the_rates_in_turn():
     assert [t.digest() for t in longer[:7]] == [t.digest() for t in tables]
 
 
-@pytest.mark.parametrize("preset", ["search", "search-pair"])
+@pytest.mark.parametrize("preset", ["search", pytest.param("search-pair", marks=pytest.mark.slow)])
 def test_both_stages_learn(preset):
     recipe = override(PRESETS[preset], SMALL)
     tables = traces.get("chic-mixed", num_traces=2, num_jobs=4)

@@ -450,7 +450,17 @@ def heuristic_case(name):
     return env, tables, params, simulators
 
 
-@pytest.mark.parametrize("name", [name for name in BASELINES if name != "fifo"])
+IN_GOLDEN_CASES = ("fair", "graphene", "hypersched", "slaq")  # which the default suite plays
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in IN_GOLDEN_CASES else name
+        for name in BASELINES
+        if name != "fifo"
+    ],
+)
 def test_heuristics(name):
     env, _, params, simulators = heuristic_case(name)
     records = jax.tree.map(np.asarray, play_heuristic(env, params))

@@ -57,7 +57,9 @@ def first_valid(name="first"):
     return Policy(name, no_memory, act)
 
 
-@pytest.mark.parametrize("name", ["mixed", "tight", "window"])
+@pytest.mark.parametrize(
+    "name", ["mixed", *(pytest.param(n, marks=pytest.mark.slow) for n in ("tight", "window"))]
+)
 @pytest.mark.parametrize("weights", [pytest.param({}, marks=pytest.mark.slow), TUNED])
 def test_without_terms_of_pairs_schedules_are_those_of_the_rules(name, weights):
     offered = MLFS(**{**SETTINGS[name], **weights})

@@ -55,7 +55,7 @@ def test_times_stay_below_never_however_rare_the_arrivals():
     assert np.all(np.diff(times) >= 0) and times.max() == 2**30 - 2
 
 
-@pytest.mark.parametrize("name", ["fifo", "strict_sif"])
+@pytest.mark.parametrize("name", [pytest.param("fifo", marks=pytest.mark.slow), "strict_sif"])
 def test_clairvoyant_look_ahead_to_the_end_is_never_worse_than_its_base(name, params):
     base = SYSTEM.heuristic(name, ENV, ENV.max_jobs(params), {}).policy
     policy = look_ahead(ENV, base, LookAhead(futures=0), "clairvoyant")
