@@ -26,37 +26,27 @@ from benchmarks.scripts import exit_status
 from jaxsched.errors import JaxschedError
 
 INERT = ("env.void_outside=inert",)
+TEN, COMMON = ("learner.inner_steps=10",), ("common_sequence=true",)
+MASKED, LAYERS = ("env.free_choice=false",), ("hidden=[64, 32]", "dropout=0")
 POPULATION = ("loop.num_envs=256", "learner.num_trajectories=255", "learner.rho=0.1")
 VARIANTS: dict[str, tuple[str, ...]] = {
     "paper": (),
     "inert": INERT,
     "no penalties": ("punish_empty=0", "punish_first=0"),
     "inert, no penalties": (*INERT, "punish_empty=0", "punish_first=0"),
-    "common sequence": ("common_sequence=true",),
-    "10 steps": ("learner.inner_steps=10",),
+    "common sequence": COMMON,
+    "10 steps": TEN,
     "no dropout": ("dropout=0",),
-    "two layers": ("hidden=[64, 32]",),
-    "masked": ("env.free_choice=false",),
+    "two layers": LAYERS,
+    "masked": MASKED,
     "population": POPULATION,
-    "10 steps, common": ("learner.inner_steps=10", "common_sequence=true"),
-    "10 steps, common, masked": (
-        "learner.inner_steps=10",
-        "common_sequence=true",
-        "env.free_choice=false",
-    ),
-    "10 steps, common, two layers": (
-        "learner.inner_steps=10",
-        "common_sequence=true",
-        "hidden=[64, 32]",
-        "dropout=0",
-    ),
-    "10 steps, common, two layers, masked": (
-        "learner.inner_steps=10",
-        "common_sequence=true",
-        "hidden=[64, 32]",
-        "dropout=0",
-        "env.free_choice=false",
-    ),
+    "10 steps, common": (*TEN, *COMMON),
+    "10 steps, common, masked": (*TEN, *COMMON, *MASKED),
+    "10 steps, common, two layers": (*TEN, *COMMON, *LAYERS),
+    "two layers, masked": (*LAYERS, *MASKED),
+    "10 steps, two layers, masked": (*TEN, *LAYERS, *MASKED),
+    "10 steps, no dropout, masked": (*TEN, "dropout=0", *MASKED),
+    "10 steps, common, two layers, masked": (*TEN, *COMMON, *LAYERS, *MASKED),
 }
 """Changes of the paper's recipe."""
 
