@@ -51,6 +51,8 @@ VARIANTS: dict[str, tuple[str, ...]] = {
 """Changes of the paper's recipe."""
 
 EVALUATIONS = 10
+COLOURS = 5
+TERMS = ("time", "empty rows", "first units")
 NUM_VALIDATION = 30
 
 
@@ -144,27 +146,28 @@ def text_of(name: str, found: dict[str, Any]) -> str:
 
 
 def draw(path: Path, found: dict[str, Any]) -> None:
-    """Completion times, and the reward's terms of the first two variants."""
+    """Completion times, and the reward's terms of the first variant and of the last."""
     from benchmarks.papers import figures
 
     def mean(values: list[list[float]]) -> list[tuple[float, float]]:
         return [(float(i), float(np.mean(row))) for i, row in enumerate(values)]
 
     def on(figure: Any) -> None:
-        first, *others = figure.subplots(1, 3)
-        times = {name: mean(curves["avg_jct"]) for name, curves in found.items()}
+        figure.set_size_inches(10, 7)
+        upper, lower = figure.subfigures(2, 1, height_ratios=(3, 2))
+        first = upper.subplots()
+        for number, (name, curves) in enumerate(found.items()):
+            points = mean(curves["avg_jct"])
+            style = ("-", "--", ":")[number // COLOURS]
+            first.plot(*zip(*points, strict=True), style, color=f"C{number % COLOURS}", label=name)
         level = next(iter(found.values()))["optimus"]
-        figures.curves(
-            first,
-            times,
-            x_label="evaluation",
-            y_label="completion time (s)",
-            levels={"Optimus every 600 s": level},
-        )
-        first.set_yscale("log")
-        for axes, (name, curves) in zip(others, found.items(), strict=False):
-            shown = {term: mean(curves[term]) for term in ("time", "empty rows", "first units")}
-            figures.curves(axes, shown, x_label="evaluation", y_label="mean return", title=name)
+        first.axhline(level, color="#7c8899", linestyle="-.", label="Optimus every 600 s")
+        first.set(yscale="log", xlabel="evaluation", ylabel="completion time (s)")
+        first.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=8)
+        shown = [next(iter(found)), next(reversed(found))]
+        for axes, name in zip(lower.subplots(1, 2), shown, strict=True):
+            terms = {term: mean(found[name][term]) for term in TERMS}
+            figures.curves(axes, terms, x_label="evaluation", y_label="mean return", title=name)
 
     figures.save(path, on)
 
