@@ -5,8 +5,8 @@ seen a size once does not compile again.
 """
 
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -144,13 +144,12 @@ def power_of_two(number: int) -> int:
     return 1 << max(number - 1, 0).bit_length()
 
 
-def load(policies: Sequence[str], preset: Mapping[str, str] | None = None) -> dict[str, Decider]:
+def load(policies: Sequence[str]) -> dict[str, Decider]:
     """Policies by the names that requests use.
 
     Args:
       policies: each ``[NAME=]FOLDER`` of a run or hand-over, or ``[NAME=]SYSTEM/POLICY`` for what
         comes with a system: a rule, or ``pretrained``.
-      preset: system -> preset, whose cluster its rules act in; the usual one where absent.
 
     Raises:
       JaxschedError: nothing there, two of one name, or a system that clusters cannot describe.
@@ -158,7 +157,7 @@ def load(policies: Sequence[str], preset: Mapping[str, str] | None = None) -> di
     found: dict[str, Decider] = {}
     for text in policies:
         name, _, source = text.rpartition("=")
-        decider = _load(name, source, preset or {})
+        decider = _load(name, source)
         if decider.name in found:
             raise JaxschedError(
                 f"two policies are called {decider.name!r}; accepted: NAME=POLICY for one of them"
@@ -167,7 +166,7 @@ def load(policies: Sequence[str], preset: Mapping[str, str] | None = None) -> di
     return found
 
 
-def _load(name: str, source: str, preset: Mapping[str, str]) -> Decider:
+def _load(name: str, source: str) -> Decider:
     path = Path(source)
     system_name, _, policy = source.partition("/")
     if path.is_dir() or system_name not in registry.names() or not policy:
@@ -176,10 +175,7 @@ def _load(name: str, source: str, preset: Mapping[str, str]) -> Decider:
     system = registry.get(system_name)
     if saved_policies.is_pretrained(policy):
         return _learned(name or system_name, source, system, Path(policy))
-    system.cluster_reader()
-    env = system.environment()
-    if system_name in preset:
-        env = system.preset(preset[system_name]).env
+    env = system.cluster_reader().environment(system.environment())
     rule = system.heuristic(policy, env, LEAST_JOBS, {})
     if type(rule.env) is not type(env):
         raise JaxschedError(
@@ -190,11 +186,9 @@ def _load(name: str, source: str, preset: Mapping[str, str]) -> Decider:
 
 
 def _learned(name: str, source: str, system: System, path: Path) -> Decider:
-    system.cluster_reader()
+    reader = system.cluster_reader()
     learned, saved = saved_policies.load(path, system)
-    env: Any = learned.env
-    if getattr(env, "auto_advance", False):
-        env = replace(env, auto_advance=False)
+    env: Any = reader.environment(learned.env)
     policy = system.network_policy(env, learned.network, learned.name, learned.play)
     weights = learned.weights[saved_policies.best_seed(system, saved)]
     return Decider(name, source, system, env, policy, weights, learned.network)

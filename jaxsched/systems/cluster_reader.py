@@ -32,6 +32,10 @@ class ClusterReader(ABC, Generic[E]):
     answer_schema: Mapping[str, Any]
     example: Mapping[str, Any]
 
+    def environment(self, env: E) -> E:
+        """Where a policy of ``env`` decides for described clusters; here there."""
+        return env
+
     @abstractmethod
     def read(self, env: E, clusters: Sequence[Cluster], length: int) -> tuple[PyTree, PyTree]:
         """Parameters with one episode per cluster, and what else is told of each, stacked.

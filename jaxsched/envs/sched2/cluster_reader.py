@@ -5,6 +5,7 @@ order of submission, as they enter the window.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -114,6 +115,10 @@ class Sched2Reader(ClusterReader[Sched2]):
         ],
     }
 
+    def environment(self, env: Sched2) -> Sched2:
+        """Without automatic advance, since the clock is the front end's."""
+        return replace(env, auto_advance=False)
+
     def num_jobs(self, cluster: Cluster) -> int:
         """The waiting ones, and one to come."""
         return len(field(cluster, "waiting", list, "a list of jobs")) + 1
@@ -196,9 +201,8 @@ def _read(env: Sched2, cluster: Cluster) -> tuple[JobTable, np.ndarray, int]:
     time, jobs = _time(cluster), jobs_of(cluster, "waiting", NAMES)
     order = order_of(jobs, "waiting")
     jobs = [jobs[place] for place in order]
-    for place, job in zip(order, jobs, strict=True):
+    for job in jobs:
         whole(job, "submit_time", 0, time)
-        name_of(job, place)
     origin = min([time, *(job["submit_time"] for job in jobs)])
     records = [{**job, "submit_time": job["submit_time"] - origin} for job in jobs]
     more = cluster.get("more_to_come", True)
@@ -228,10 +232,7 @@ def _last_job(env: Sched2, cluster: Cluster, time: int, origin: int) -> np.ndarr
         for gpu, until in enumerate(gpus):
             if until is None:
                 continue
-            ends = whole({f"busy_until[{place}][{gpu}]": until}, *_bounds(place, gpu))
+            name = f"busy_until[{place}][{gpu}]"
+            ends = whole({name: until}, name, 0, LATEST)
             last[place, gpu] = 2 * (ends - origin) if ends > time else 0
     return last
-
-
-def _bounds(place: int, gpu: int) -> tuple[str, int, int]:
-    return f"busy_until[{place}][{gpu}]", 0, LATEST
