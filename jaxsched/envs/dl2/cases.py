@@ -65,6 +65,16 @@ def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
       JaxschedError: the case is malformed, or its table must be refused.
     """
+    config, table = read_case(case)
+    with jax.enable_x64(True):
+        if "policy" in case:
+            options = keyed(case.get("policy_options") or {}, "policy_options", POLICY_OPTIONS)
+            return _run_policy(config, table, str(case["policy"]), options)
+        return _run_actions(config, table, actions_of({"actions": [], **case}))
+
+
+def read_case(case: Mapping[str, Any]) -> tuple[Config, JobTable]:
+    """The ``config`` and the jobs of a case that has a policy, actions, or neither."""
     config = read_config(case.get("config", {}))
     if "policy" in case and "actions" in case:
         raise JaxschedError("a case needs either 'policy' or 'actions', not both")
@@ -72,11 +82,7 @@ def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
     if not jobs:
         raise JaxschedError("'jobs' is empty; accepted: at least one job")
     table = from_records(jobs, schema=DL2_JOBS, name="jobs")
-    with jax.enable_x64(True):
-        if "policy" in case:
-            options = keyed(case.get("policy_options") or {}, "policy_options", POLICY_OPTIONS)
-            return _run_policy(config, table, str(case["policy"]), options)
-        return _run_actions(config, table, actions_of({"actions": [], **case}))
+    return config, table
 
 
 def read_config(config: Any) -> Config:

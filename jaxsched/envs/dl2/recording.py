@@ -9,18 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.core.trail import Step, Trail
-from jaxsched.elastic.jobs import DL2_JOBS
 from jaxsched.elastic.models import NAMES
 from jaxsched.envs.dl2 import dynamics
-from jaxsched.envs.dl2.cases import read_config
+from jaxsched.envs.dl2.cases import read_case
 from jaxsched.envs.dl2.cluster import PS, WORKER
 from jaxsched.envs.dl2.dynamics import ONE_PS, ONE_WORKER, Increment
 from jaxsched.envs.dl2.environment import DL2, StepMetrics
 from jaxsched.envs.dl2.heuristics import POLICY_OPTIONS, baseline
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.slotwise import DL2Slots
-from jaxsched.errors import JaxschedError
-from jaxsched.jobs import from_records
 from jaxsched.jobs.lanes import stacks
 from jaxsched.jobs.schedule import (
     NEVER,
@@ -33,7 +30,7 @@ from jaxsched.jobs.schedule import (
     steps,
     usual_lines,
 )
-from jaxsched.systems.cases import actions_of, keyed, list_of
+from jaxsched.systems.cases import actions_of, keyed
 from jaxsched.systems.recording import Recording, Staged, listed_actions
 from jaxsched.types import Array
 
@@ -191,13 +188,7 @@ def staged(case: Mapping[str, Any]) -> Staged:
     Raises:
       JaxschedError: the case is malformed, or its table must be refused.
     """
-    config = read_config(case.get("config", {}))
-    if "policy" in case and "actions" in case:
-        raise JaxschedError("a case needs either 'policy' or 'actions', not both")
-    jobs = list_of(case, "jobs")
-    if not jobs:
-        raise JaxschedError("'jobs' is empty; accepted: at least one job")
-    table = from_records(jobs, schema=DL2_JOBS, name="jobs")
+    config, table = read_case(case)
     if "policy" in case:
         options = keyed(case.get("policy_options") or {}, "policy_options", POLICY_OPTIONS)
         slots = DL2Slots(**config.static)

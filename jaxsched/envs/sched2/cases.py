@@ -39,13 +39,19 @@ def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
       JaxschedError: the case is malformed, or its table must be refused.
     """
+    config, table = read_case(case)
+    if "policy" in case:
+        return _run_baseline(config, table, str(case["policy"]))
+    return _run_actions(config, table, actions_of(case))
+
+
+def read_case(case: Mapping[str, Any]) -> tuple[Config, JobTable]:
+    """The ``config`` and the jobs of a case that has either a policy or actions."""
     config = read_config(case.get("config", {}))
     if ("policy" in case) == ("actions" in case):
         raise JaxschedError("a case needs either 'policy' or 'actions'")
     table = from_records(list_of(case, "jobs"), name="jobs")
-    if "policy" in case:
-        return _run_baseline(config, table, str(case["policy"]))
-    return _run_actions(config, table, actions_of(case))
+    return config, table
 
 
 def read_config(config: Any) -> Config:

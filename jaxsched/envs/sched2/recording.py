@@ -9,16 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.core.trail import Step, Trail
-from jaxsched.envs.sched2.cases import read_config
+from jaxsched.envs.sched2.cases import read_case
 from jaxsched.envs.sched2.dynamics import Start
 from jaxsched.envs.sched2.environment import Params, Sched2
 from jaxsched.envs.sched2.heuristics import any_baseline, numbered
 from jaxsched.envs.sched2.slowdown import MODELS, NUM_LEVELS, SENSITIVE
-from jaxsched.errors import JaxschedError
-from jaxsched.jobs import from_records
 from jaxsched.jobs.lanes import runs
 from jaxsched.jobs.schedule import NEVER, Band, Fact, Line, Pieces, Schedule, steps, usual_lines
-from jaxsched.systems.cases import actions_of, list_of, shared_length
+from jaxsched.systems.cases import actions_of, shared_length
 from jaxsched.systems.recording import Recording, Staged, listed_actions
 from jaxsched.types import Array
 
@@ -164,10 +162,7 @@ def staged(case: Mapping[str, Any]) -> Staged:
     Raises:
       JaxschedError: the case is malformed, or its table must be refused.
     """
-    config = read_config(case.get("config", {}))
-    if ("policy" in case) == ("actions" in case):
-        raise JaxschedError("a case needs either 'policy' or 'actions'")
-    table = from_records(list_of(case, "jobs"), name="jobs")
+    config, table = read_case(case)
     static = dict(config.static)
     if "policy" in case:
         static["window"] = config.baseline_window or max(len(table), 1)
