@@ -273,7 +273,8 @@ def prepare(
     if preset is not None:
         recipe = system.preset(preset)
         environment, traces = recipe.env, system.recipe_traces(recipe)
-    names = system.usual_policies() if players.heuristics is None else players.heuristics
+    asked = players.heuristics
+    names = system.usual_policies(environment) if asked is None else asked
     for name in names:
         system.heuristic(name, environment, 1, chosen)  # refuse bad names before any work
     usual = options
@@ -287,6 +288,7 @@ def prepare(
     if len(clusters) > 1:
         raise JaxschedError("the trained policies are for clusters of different sizes")
     environment = learned[0].env if learned else environment
+    names = system.usual_policies(environment) if asked is None else asked
     contest = comparison.Contest(
         system,
         episodes.tables,

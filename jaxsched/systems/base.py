@@ -356,13 +356,18 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
             raise JaxschedError(f"{self.name}: unknown preset {name!r}; known are {known}")
         return plain[name]
 
-    def policy_names(self, *kinds: Kind) -> tuple[str, ...]:
-        """Names of the heuristics of these kinds, in table order, without slow ones."""
-        usual = self.usual_policies()
+    def policy_names(self, *kinds: Kind, env: E | None = None) -> tuple[str, ...]:
+        """Names of the heuristics of these kinds, in table order, of ``usual_policies``."""
+        usual = self.usual_policies(env)
         return tuple(name for name in usual if self.policies[name].kind in kinds)
 
-    def usual_policies(self) -> list[str]:
-        """Names of the heuristics that play unless others are asked for."""
+    def usual_policies(self, env: E | None = None) -> list[str]:
+        """Names of the heuristics that play unless others are asked for: all but slow ones.
+
+        Args:
+          env: the cluster, for systems in which that matters; the usual one by default.
+        """
+        del env
         return [name for name, info in self.policies.items() if not info.slow]
 
 
