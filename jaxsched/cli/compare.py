@@ -322,10 +322,12 @@ def facts_of(
 
 def print_comparison(result: dict[str, Any], out: Any) -> None:
     """The verdict and the table."""
-    from jaxsched.report import Summary, check, comparison_table
+    from jaxsched.report import Summary, check, comparison_table, words_table
 
     summary = Summary(check(result))
     out.print(comparison_table(summary))
+    if "published" in result:
+        out.print(words_table(**result["published"]))
     if any(policy["kind"] == "learned" for policy in result["policies"]):
         out.print(summary.verdict.headline, highlight=False)
         out.print(summary.verdict.detail, highlight=False)

@@ -123,8 +123,11 @@ def compare(
         ]
         result["schedules"] = [schedule.to_json() for schedule in drawn]
     baselines = system.policy_names("baseline", env=base)
+    means = {entry["name"]: _means(entry) for entry in entries}
+    published = system.published(base, contest.tables, means)
+    if published is not None:
+        result["published"] = published
     if learned and set(baselines) <= set(names):
-        means = {entry["name"]: _means(entry) for entry in entries}
         rows = system.claims(base, means, learned[0].name)
         if rows:
             result["paper"] = {"rows": rows}

@@ -231,6 +231,22 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         del env, summary, learned
         return []
 
+    def published(
+        self, env: E, tables: Sequence[JobTable], summary: Mapping[str, Mapping[str, float]]
+    ) -> dict[str, Any] | None:
+        """Figures that others published for this cluster beside those measured; here none.
+
+        Args:
+          env: the cluster.
+          tables: the episodes.
+          summary: policy -> metric -> mean over the episodes.
+
+        Returns:
+          ``title``, ``columns`` and ``rows``, all of words.
+        """
+        del env, tables, summary
+        return None
+
     def facts(self, env: E, options: Mapping[str, Any]) -> dict[str, str]:
         """The cluster and the heuristics' options in words, shown with results."""
         chosen = self.checked_options(options)

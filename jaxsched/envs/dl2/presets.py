@@ -127,16 +127,16 @@ ARTEFACT_SEARCH = replace(
     supervised=Supervised(
         teacher="probe_actions",
         learner=ImitationConfig(
-            60, gradient_steps=64, learning_rate=2e-3, final_learning_rate=1e-4
+            150, gradient_steps=64, learning_rate=2e-3, final_learning_rate=1e-4
         ),
-        num_updates=60,
-        evaluate_every=20,
+        num_updates=150,
+        evaluate_every=30,
     ),
     algorithm="none",
     network="rows",
     search=Search(
-        learner=replace(Search().learner, members=64, episodes=8),
-        loop=replace(Search().loop, num_envs=512, rollout_length=6144, num_updates=60),
+        learner=replace(Search().learner, members=32),
+        loop=replace(Search().loop, num_envs=256, rollout_length=6144, num_updates=40),
         reward="presence",
     ),
     play="greedy",

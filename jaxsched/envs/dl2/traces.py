@@ -16,8 +16,13 @@ def _drawn(name: str, num_jobs: int, peak: float, arrival: Arrival = "trace") ->
     return NamedTrace(f"dl2-{name}", words, True, make, num_jobs)
 
 
-def _published(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+def published_tables() -> list[JobTable]:
+    """The first five sequences published with DL2's simulator."""
     return shipped_tables("dl2_artefact_traces.csv.gz", DL2_JOBS)
+
+
+def _published(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+    return published_tables()
 
 
 WORKLOAD = Workload(
