@@ -89,9 +89,7 @@ class Simulator:
             self.active = []
             return False
         self.k = max(self.k, min(j["a"] for j in waiting))
-        self.active = [
-            i for i, j in enumerate(self.jobs) if j["fine"] is None and j["a"] <= self.k
-        ]
+        self.active = [i for i, j in enumerate(self.jobs) if j["fine"] is None and j["a"] <= self.k]
         self.clear()
         return True
 
