@@ -215,7 +215,9 @@ def _checked_mode(mode: Any) -> Any:
         raise JaxschedError(f"autoreset_mode is {mode!r}; accepted: {accepted}") from None
 
 
-def single(system: str, *, mask: str = "info", output: str = "numpy", **options: Any) -> JaxschedEnv:
+def single(
+    system: str, *, mask: str = "info", output: str = "numpy", **options: Any
+) -> JaxschedEnv:
     """What ``gymnasium.make`` makes of an id.
 
     Args:
