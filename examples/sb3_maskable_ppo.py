@@ -72,6 +72,7 @@ class Curve(BaseCallback):
             self.add()
 
     def add(self):
+        """Play, print, keep."""
         score = effectiveness(self.model, self.tables)
         if not self.points or score > max(point[1] for point in self.points):
             self.best = deepcopy(self.model.policy.state_dict())
