@@ -17,6 +17,7 @@ from jaxsched.envs.dl2 import dynamics
 from jaxsched.envs.dl2.environment import DL2
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.tables import build_tables
+from jaxsched.envs.dl2.turns import rows_of
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
 from jaxsched.ops import bit_sets
@@ -145,8 +146,8 @@ class DL2Reader(ClusterReader[DL2]):
         jobs = params.jobs
         state = dynamics.new_cluster(env.rules, jobs, told.episode)
         active = bit_sets.to_words(jnp.arange(jobs.info.shape[-1]) < told.num_jobs)
-        rows = dynamics.rows_of(env.rules, active, state.batch, jobs.empty_row)
-        return state._replace(slot=told.slot, progress=told.progress, active=active, rows=rows)
+        state = state._replace(slot=told.slot, progress=told.progress, active=active)
+        return state._replace(rows=rows_of(env.rules, state, jobs.empty_row))
 
     def nothing(self, env: DL2, params: Params) -> Decision:
         """Nobody has a task."""

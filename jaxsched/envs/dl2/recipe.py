@@ -27,6 +27,24 @@ from jaxsched.systems.base import TraceSet
 SIM = DL2(num_servers=60, window=20)
 TESTBED = DL2(num_servers=13, window=10)
 LARGE = DL2(num_servers=500, window=40)
+ARTEFACT = DL2(
+    num_servers=48,
+    gpus_per_server=8,
+    cpus_per_server=8,
+    mem_per_server=0,
+    window=20,
+    max_workers=32,
+    max_ps=32,
+    assign_bundle=True,
+    demand_table="artefact",
+    speed_mode="grid",
+    bundle_servers="one",
+    placement="least_used",
+    rows="window",
+    misfit="end_slot",
+    observation="artefact",
+)
+"""The simulator that DL2's authors published; resources are slots."""
 PAPER_HIDDEN = (256, 256)
 
 Algorithm = Literal["actor_critic", "ppo", "none"]

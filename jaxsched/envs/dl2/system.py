@@ -72,9 +72,12 @@ class DL2System(System[DL2, Params, Recipe]):
     primary_metric = "avg_jct_slots"
     metrics = (
         "avg_jct_slots",
+        "avg_jct_coarse",
         "avg_jct",
         "avg_wait",
         "makespan",
+        "makespan_coarse",
+        "mean_slot_reward",
         "utilization",
         "cpu_utilization",
         "decisions",
