@@ -10,7 +10,6 @@ from docutils import nodes
 from myst_parser.parsers.sphinx_ import MystParser
 
 
-
 class NotebookParser(MystParser):
     """Reads ``.ipynb``."""
 

@@ -8,6 +8,7 @@ directive ``{picture} <system>`` puts one of them into a page. Colours follow th
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,6 +40,8 @@ class Played(NamedTuple):
       moment: of the episode's end, in 0 to 1.
       options: of the environment.
       says: what to look at.
+      shown: share of the episode that is drawn.
+      by_level: colours tell the level of a piece, not its job.
     """
 
     trace: str
@@ -47,28 +50,34 @@ class Played(NamedTuple):
     moment: float
     options: Mapping[str, Any]
     says: str
+    shown: float = 1.0
+    by_level: bool = False
 
 
 PLAYED = {
     "sched2": Played(
         *("sched2-68", 22, "sif", 0.23, {"num_servers": 4}),
         "Rows are GPUs. Gangs that are split over more servers than they need run longer.",
+        by_level=True,
     ),
     "dl2": Played(
         *("dl2-testbed", 9, "optimus", 0.5, {"num_servers": 4}),
-        "Rows are workers above and parameter servers below, stacked by job; they change by the slot.",
+        "Rows are workers above and parameter servers below, stacked by job and changed by the slot.",
     ),
     "chic": Played(
-        *("chic-2.70", 9, "optimus_event", 0.5, {}),
+        *("chic-2.70", 12, "optimus_event", 0.26, {}),
         "Rows are workers above and parameter servers below; they change at arrivals and finishes.",
     ),
     "das": Played(
-        *("das-normal", 40, "fifo_firstfit", 0.3, {}),
+        *("das-contended", 40, "fifo_firstfit", 0.3, {}),
         "Rows are GPUs. Colours tell how much spread and neighbours slow a job down at that time.",
+        by_level=True,
     ),
     "mlfs": Played(
-        *("mlfs-small-x1", 6, "mlf_h", 0.28, {"gpus": (2, 2)}),
-        "Rows are GPUs, which tasks share. Tasks leave at the end of each pass over the data.",
+        *("mlfs-small-x1", 8, "mlf_h", 0.4, {"gpus": (2, 2)}),
+        "Rows are GPUs, which tasks share; colours are jobs. A task runs once in each pass over "
+        "the data, so GPUs change hands often.",
+        shown=0.38,
     ),
 }
 
@@ -97,8 +106,8 @@ def caption(name: str) -> str:
     """What the picture shows."""
     played = PLAYED[name]
     return (
-        f"{played.num_jobs} jobs of `{played.trace}` under `{played.policy}`. Left: the state at the "
-        f"dashed line, by number of job; below: who waits. {played.says}"
+        f"{played.num_jobs} jobs of `{played.trace}` under `{played.policy}`. Left: the state at "
+        f"the dashed line, by number of job; below: who waits. {played.says}"
     )
 
 
@@ -113,20 +122,24 @@ def schedule_of(name: str) -> Schedule:
     return recorded.record(system, player, table, decisions=False)
 
 
-def draw(schedule: Schedule, at: float) -> str:
-    """The state of a schedule at a moment, beside all of it.
+def draw(schedule: Schedule, at: float, *, shown: float = 1.0, by_level: bool = False) -> str:
+    """The state of a schedule at a moment, beside what comes before and after.
 
     Args:
       schedule: of one episode.
-      at: share of its end.
+      at: share of what is drawn.
+      shown: share of the episode that is drawn.
+      by_level: colours tell levels, not jobs.
     """
-    row = min(max(HEIGHT / schedule.num_rows, 3.4), 15.0)
+    if not by_level:
+        schedule = replace(schedule, level_title="")
+    row = min(max(HEIGHT / schedule.num_rows, 3.4), 44.0)
     tops = np.cumsum([0.0, *(band.rows * row + 5.0 for band in schedule.bands)]) + 18.0
-    end = float(schedule.pieces.end.max())
+    end = float(schedule.pieces.end.max()) * shown
     unit_s, unit = (3600.0, "h") if end > 10_000 else (60.0, "min")
     time = Scale(0.0, end, LEFT + CELL + GAP, WIDTH - 6)
     now = float(schedule.pieces.start[np.searchsorted(schedule.pieces.start, at * end)]) + 1.0
-    canvas = Canvas(WIDTH, float(tops[-1]) + 78)
+    canvas = Canvas(WIDTH, float(tops[-1]) + (80 if schedule.level_title else 58))
     canvas.add(f"<style>{_sheet()}</style>")
     _frame(canvas, schedule, tops, row, time)
     _pieces(canvas, schedule, tops, row, time, now)
@@ -139,6 +152,7 @@ def draw(schedule: Schedule, at: float) -> str:
         canvas.text(time(mark * unit_s), bottom + 12, text, anchor="middle")
     canvas.text(WIDTH - 6, bottom + 26, f"time ({unit})", anchor="end")
     _waiting(canvas, schedule, now, bottom + 46)
+    _legend(canvas, schedule, bottom + 70)
     words = f"{schedule.system} under {schedule.policy} at {now:.0f} s"
     drawing = canvas.render(words).replace('class="chart"', 'class="state"')
     return drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ') + "\n"
@@ -162,23 +176,26 @@ def _pieces(
     """Who holds the rows over time, and in the column of the state who does now."""
     firsts = np.cumsum([0, *(band.rows for band in schedule.bands)])
     pieces = schedule.pieces
-    columns = (pieces.job, pieces.row, pieces.rows, pieces.start, pieces.end, pieces.level)
+    ends = np.minimum(pieces.end, time.high)
+    columns = (pieces.job, pieces.row, pieces.rows, pieces.start, ends, pieces.level)
     for job, first, rows, start, stop, level in zip(*columns, strict=True):
+        if start >= stop:
+            continue
         band = max(int(np.searchsorted(firsts, first, side="right")) - 1, 0)
         y, high = float(tops[band]) + (first - firsts[band]) * row, rows * row
         colour = _class(schedule, int(job), int(level))
         canvas.rect(time(start), y, time(stop) - time(start), high, f"held {colour}")
-        label = high >= 9
+        label, words = high >= 9, f"job on-{colour}"
         if label and time(stop) - time(start) > 18:
-            canvas.text((time(start) + time(stop)) / 2, y + high / 2 + 4, str(job), "job", "middle")
+            canvas.text((time(start) + time(stop)) / 2, y + high / 2 + 4, str(job), words, "middle")
         if start <= now < stop:
             canvas.rect(LEFT, y, CELL, high, f"held {colour}")
             if label:
-                canvas.text(LEFT + CELL / 2, y + high / 2 + 4, str(job), "job", "middle")
+                canvas.text(LEFT + CELL / 2, y + high / 2 + 4, str(job), words, "middle")
 
 
 def _class(schedule: Schedule, job: int, level: int) -> str:
-    """By level where the system has some, else by job."""
+    """By level where it has a title, else by job."""
     return f"level{min(level, 3)}" if schedule.level_title else f"job{job % 12}"
 
 
@@ -204,14 +221,23 @@ def _waiting(canvas: Canvas, schedule: Schedule, now: float, y: float) -> None:
         canvas.text(x + 4, y + 4, f"and {len(waiting) - shown} more")
 
 
+def _legend(canvas: Canvas, schedule: Schedule, y: float) -> None:
+    """What the colours of levels stand for."""
+    x = LEFT
+    for level in sorted(set(np.minimum(schedule.pieces.level, 3).tolist())):
+        if not schedule.level_title:
+            return
+        words = schedule.levels[level]
+        canvas.rect(x, y - 9, 11, 11, f"level{level}")
+        canvas.text(x + 16, y, words)
+        x += 34 + 6.4 * len(words)
+
+
 def _sheet() -> str:
     """Colours, light and dark, by the page's theme where there is one."""
     themes = replay_colours()
     dark = _rules(themes["dark"])
-    scoped = "\n".join(
-        f'body{chosen} svg.state{rule}' for chosen in ('[data-theme="dark"]',)
-        for rule in dark
-    )
+    scoped = "\n".join(f'body[data-theme="dark"] svg.state{rule}' for rule in dark)
     automatic = "\n".join(f'body:not([data-theme="light"]) svg.state{rule}' for rule in dark)
     light = "\n".join(f"svg.state{rule}" for rule in _rules(themes["light"]))
     return f"{light}\n{scoped}\n@media (prefers-color-scheme:dark){{\n{automatic}\n}}"
@@ -222,6 +248,7 @@ def _rules(colours: Mapping[str, Any]) -> list[str]:
         f"{{width:100%;height:auto;color:{colours['soft']}}}",
         f" text{{font:11px sans-serif;fill:{colours['ink']}}}",
         " text.job{fill:#14171a}",
+        " text.on-level3,.state text.on-job0,.state text.on-job8{fill:#fff}",
         f" .free{{fill:{colours['wash']}}}",
         f" .held{{stroke:{colours['page']};stroke-width:.6}}",
         f" .queued{{fill:none;stroke:{colours['soft']}}}",
@@ -234,7 +261,9 @@ def _rules(colours: Mapping[str, Any]) -> list[str]:
 
 def drawn(name: str) -> str:
     """The picture of a system."""
-    return draw(schedule_of(name), PLAYED[name].moment)
+    played = PLAYED[name]
+    schedule = schedule_of(name)
+    return draw(schedule, played.moment, shown=played.shown, by_level=played.by_level)
 
 
 def main(names: list[str]) -> None:

@@ -71,7 +71,10 @@ def observation(name: str) -> str:
         (f"`{pattern}`", entry.meaning, entry.unit, f"{entry.divisor:g}")
         for pattern, entry in features.items()
     ]
-    parts = (table(("array", "type", "shape"), arrays), "and, entry by entry, some with an option only:")
+    parts = (
+        table(("array", "type", "shape"), arrays),
+        "and, entry by entry, some with an option only:",
+    )
     return "\n\n".join((*parts, table(("entries", "meaning", "unit", "entry times"), meant)))
 
 
