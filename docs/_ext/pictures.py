@@ -62,7 +62,7 @@ PLAYED = {
     ),
     "dl2": Played(
         *("dl2-testbed", 9, "optimus", 0.5, {"num_servers": 4}),
-        "Rows are workers above and parameter servers below, stacked by job and changed by the slot.",
+        "Rows are workers above and parameter servers below, stacked by job, slot by slot.",
     ),
     "chic": Played(
         *("chic-2.70", 12, "optimus_event", 0.26, {}),
