@@ -94,8 +94,8 @@ def fitting_table(summary: Summary, console: Console) -> tuple[Table, list[str]]
 def words_table(title: str, columns: list[str], rows: list[list[str]]) -> Table:
     """A rich table of words, the first column to the left."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left", overflow="fold")
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="right" if place else "left", overflow="fold")
     for row in rows:
         table.add_row(*row)
     return table
