@@ -26,7 +26,8 @@ def workload_table(found: Standings) -> list[str]:
     )
     lines = [
         f"{found.workload}: {_times(found.num_draws)}{found.num_jobs:,} jobs on "
-        f"{found.num_servers} x {found.gpus_per_server} GPUs, load {found.load:.2f}, trace {found.digest[:12]}",
+        f"{found.num_servers} x {found.gpus_per_server} GPUs, load {found.load:.2f}, "
+        f"trace {found.digest[:12]}",
         *(f"  {note}" for note in found.notes),
         f"  no schedule below {jct['preemptive']:.3f} h avg JCT ({jct['non_preemptive']:.3f} h "
         f"without suspending jobs), {makespan['preemptive']:.2f} d makespan",
