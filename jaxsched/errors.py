@@ -1,5 +1,6 @@
-"""The exceptions that users meet, and the check that most often raises one."""
+"""The exceptions that users meet, and the checks that most often raise one."""
 
+import importlib
 from numbers import Integral
 from typing import Any
 
@@ -31,3 +32,24 @@ def check_counts(*, optional: bool = False, **counts: Any) -> None:
             continue
         if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
             raise JaxschedError(f"{name} is {value!r}; accepted: a whole number from 1 on")
+
+
+def needed(module: str, extra: str, packages: str = "") -> Any:
+    """A module of an optional package.
+
+    Args:
+      module: its name.
+      extra: of this library, which brings the package.
+      packages: to be installed instead, where no extra has them.
+
+    Raises:
+      JaxschedError: it is not installed; says how to get it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise JaxschedError(
+            f"this needs the package {package}, which is not installed; "
+            f"pip install {packages or repr(f'jaxsched[{extra}]')}"
+        ) from error

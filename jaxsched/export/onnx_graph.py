@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxsched import __version__
-from jaxsched.export.extras import needed
+from jaxsched.errors import needed
 from jaxsched.export.operations import ELEMENTWISE, Step, run
 from jaxsched.export.steps import Program
 from jaxsched.types import ArraySpec

@@ -1,0 +1,1 @@
+"""Environments in the forms of gymnax, Gymnasium, Stable-Baselines3, PettingZoo and dm_env."""
