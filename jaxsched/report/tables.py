@@ -95,7 +95,7 @@ def words_table(title: str, columns: list[str], rows: list[list[str]]) -> Table:
     """A rich table of words, the first column to the left."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for place, column in enumerate(columns):
-        table.add_column(column, justify="right" if place else "left", overflow="fold")
+        table.add_column(column, justify="right" if place else "left", no_wrap=not place)
     for row in rows:
         table.add_row(*row)
     return table
