@@ -159,7 +159,15 @@ def main():
     parser.add_argument("--updates", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    env, env_params = gymnax.make("sched2", auto_advance=True, extras=True, reward="dense")
+    env, env_params = gymnax.make(
+        "sched2",
+        trace="sched2-mixed",
+        num_traces=256,
+        num_jobs=100,
+        auto_advance=True,
+        extras=True,
+        reward="dense",
+    )
     config = Config(num_updates=options.updates)
     run = jax.jit(lambda key: train(env, env_params, config, key))
     _, rewards = run(jax.random.key(options.seed))
