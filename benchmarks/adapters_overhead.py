@@ -79,9 +79,7 @@ def measured(system: str, envs: int, steps: int, repeats: int) -> list[dict[str,
         ratio = float(np.median(np.array(base) / np.array(each)))
         rate = envs * steps / float(np.median(each))
         spread = [envs * steps / max(each), envs * steps / min(each)]
-        rows.append(
-            {"form": form, "steps_per_cpu_s": rate, "min_max": spread, "of_native": ratio}
-        )
+        rows.append({"form": form, "steps_per_cpu_s": rate, "min_max": spread, "of_native": ratio})
     return rows
 
 
