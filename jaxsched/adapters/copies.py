@@ -134,7 +134,13 @@ class Copies:
         self._standing, self.now = _chosen(where, fresh, standing, self.now)
 
     def step(self, action: Any) -> None:
-        """A step of all copies; ``action`` has the layout of the action space, ``[B, ...]``."""
+        """A step of all copies; ``action`` has the layout of the action space, ``[B, ...]``.
+
+        Raises:
+          JaxschedError: no episode has begun.
+        """
+        if not self.seeded:
+            raise JaxschedError(f"{self.env.name}: reset comes before the first step")
         action = structured(self._action_spec, action)
         self._standing, self.now = _step(self.env, self.params, self._standing, action, self._limit)
 
