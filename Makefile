@@ -21,7 +21,7 @@ help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.stamp-run
-	$(BIN)/jaxsched train sched2 --preset quick --out $(DEMO_OUT)
+	$(BIN)/jaxsched demo --out $(DEMO_OUT)
 
 test: $(VENV)/.stamp-dev
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile $(PYTEST_ARGS)

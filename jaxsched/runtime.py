@@ -1,4 +1,4 @@
-"""Settings of the process: XLA's flags for CPUs, and the cache of compiled programs.
+"""Settings of the process: XLA's flags for CPUs, the cache of compiled programs, what it shows.
 
 Imports nothing, so that it can run before JAX.
 """
@@ -10,6 +10,7 @@ import sys
 from importlib import metadata
 
 _process = 0  # which of several processes this is
+_quiet = False  # whether progress and tables are unwanted
 
 UNROLL_OPTION = "xla_cpu_disable_loop_unrolling"
 LEAST_COMPILE_S = 0.0  # all programs: a command has a hundred small ones beside its large ones
@@ -76,3 +77,15 @@ def set_process(index: int) -> None:
 def is_first() -> bool:
     """Whether this process is the only one, or the one of several that writes and shows."""
     return _process == 0
+
+
+def set_quiet(quiet: bool) -> bool:
+    """Show neither progress nor tables from now on, or do; gives back what was set."""
+    global _quiet
+    _quiet = quiet
+    return quiet
+
+
+def shows() -> bool:
+    """Whether this process shows progress and tables."""
+    return is_first() and not _quiet

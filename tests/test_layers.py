@@ -20,8 +20,14 @@ FLOORS = (
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 FILES = sorted(PACKAGE.rglob("*.py"))
 SYSTEMS = re.compile(r"\b(sched2|dl2|chic|das|mlfs)\b")
-NAMING = {"systems/registry.py", "cli/bench.py", "cli/traces/conversion.py"}
-"""The registry itself, a default and a help text."""
+NAMING = {
+    "systems/registry.py",
+    "cli/bench.py",
+    "cli/demo.py",
+    "cli/examples.py",
+    "cli/traces/conversion.py",
+}
+"""The registry itself, a default, a demonstration, examples and a help text."""
 
 
 def room_of(module: str) -> str:

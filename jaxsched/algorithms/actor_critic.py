@@ -1,7 +1,7 @@
 """Actor-critic by REINFORCE with prioritised replay, as DL2 schedules with (Peng et al., 2021).
 
 Decisions taken at one instant form a group and share its reward
-(:mod:`jaxsched.algorithms.returns`). One call of ``update`` is
+(:mod:`jaxsched.algorithms.returns`). One call of ``update`` is::
 
     store the decisions of the rollout, each with its group's reward and what follows the group
     gradient_steps times:

@@ -3,7 +3,7 @@
 Simulated annealing (Kirkpatrick et al., Optimization by Simulated Annealing, 1983) with the
 acceptance of dominating candidates of multi-objective annealing (Bandyopadhyay et al., A Simulated
 Annealing-Based Multiobjective Optimization Algorithm: AMOSA, 2008), as DAS (section 9) compares
-itself with:
+itself with::
 
     iterations times:
         accept a proposal that dominates the present candidate, or

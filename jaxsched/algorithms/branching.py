@@ -3,7 +3,7 @@
 The training loop plays some actions of a state on copies of it, on futures common to all of them,
 and then the present greedy policy (``Learner.branching``, :mod:`jaxsched.core.look_ahead`). The
 difference is the action's advantage with hardly any of the noise of the arrivals, so there is no
-value function and no credit to assign. One call of ``update`` is
+value function and no credit to assign. One call of ``update`` is::
 
     keep the states' candidates and values, the last ``capacity`` of them
     gradient_steps times:

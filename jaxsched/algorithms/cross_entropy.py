@@ -2,7 +2,7 @@
 
 De Boer et al., A Tutorial on the Cross-Entropy Method, 2005, with a network as the sampling
 distribution and one uniformly random trajectory beside those of the policy. One call of
-``update`` is
+``update`` is::
 
     R = sum of the rewards of each trajectory, sorted ascending
     bound = R(floor((1 - rho) * num_trajectories)), elites = trajectories with R >= bound

@@ -1,7 +1,7 @@
 """Deep Q-network with prioritised replay, double and n-step targets, and masked actions.
 
 Mnih et al. 2015 (target network, replay), van Hasselt et al. 2016 (double), Schaul et al. 2016
-(priorities), Sutton 1988 (n-step). One call of ``update`` is
+(priorities), Sutton 1988 (n-step). One call of ``update`` is::
 
     store the n-step transitions of the rollout
     gradient_steps times:

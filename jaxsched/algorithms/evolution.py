@@ -1,7 +1,7 @@
 """Search over the parameters of a policy by whole episodes.
 
 Where :mod:`jaxsched.algorithms.cross_entropy` samples actions, this samples whole parameter
-vectors around a mean. One call of ``update`` is
+vectors around a mean. One call of ``update`` is::
 
     G[k, e] = sum of the rewards of member k on episode e
     fitness[k] = mean over e of (G[k, e] - mean of G[:, e]) / |mean of G[:, e]| ** relative

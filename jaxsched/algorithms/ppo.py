@@ -2,7 +2,7 @@
 
 PPO (Schulman et al., Proximal Policy Optimization Algorithms, 2017) and MAPPO (Yu et al., The
 Surprising Effectiveness of PPO in Cooperative Multi-Agent Games, 2022), in which agents act on
-their own and share a centralised critic. One call of ``update`` is
+their own and share a centralised critic. One call of ``update`` is::
 
     targets = lambda or span returns of the rollout, advantages = targets - values
     epochs times, for each of num_minibatches parts of a fresh permutation of the rollout:

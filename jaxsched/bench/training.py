@@ -108,6 +108,7 @@ def time_chunks(
     repeats: int,
     mesh: Mesh | None = None,
     progress: Callable[[str], None] = lambda line: None,
+    on_compiled: Callable[[Any], None] = lambda program: None,
 ) -> timing.Timing:
     """Time ``jaxsched.core.training.chunk`` of so many updates, on the devices of a mesh.
 
@@ -123,6 +124,7 @@ def time_chunks(
                 env, learner, loop, carry=carry, params=params, num_updates=updates
             ).compile()
             compile_s = stopwatch.lap().wall_s
+        on_compiled(compiled)
         for number in range(warm_ups + repeats):
             stopwatch = timing.Stopwatch()
             carry = jax.block_until_ready(compiled(carry=carry, params=params)[0])

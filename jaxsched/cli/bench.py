@@ -14,10 +14,10 @@ from jaxsched.cli.devices import (
     ProcessId,
     devices_of,
 )
-from jaxsched.cli.options import LARGEST, present_assignments, present_settings
-from jaxsched.cli.output import check_writable, console, write_json
+from jaxsched.cli.options import LARGEST, JsonFile, Settings, present_assignments, present_settings
+from jaxsched.cli.output import check_writable, console, deliver_json
 from jaxsched.errors import JaxschedError
-from jaxsched.runtime import is_first
+from jaxsched.runtime import is_first, shows
 
 KINDS = ("throughput", "training", "scaling")
 
@@ -47,9 +47,7 @@ def bench(
     option: Annotated[
         list[str] | None, typer.Option(help="Option of the environment: name=value (repeat).")
     ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="Change the recipe: path=value (repeat).")
-    ] = None,
+    settings: Settings = None,
     updates: Annotated[
         int, typer.Option(min=1, max=LARGEST, help="Updates of each training repeat.")
     ] = 20,
@@ -67,7 +65,7 @@ def bench(
     peer_python: Annotated[
         Path | None, typer.Option(help="Interpreter of the environment that has jumanji.")
     ] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result here.")] = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Environment steps per second, with device, versions and compile time."""
     if kind not in KINDS:
@@ -126,9 +124,9 @@ def bench(
     out = console()
     print_table(result, out)
     if json_file is not None and is_first():
-        out.print(f"result written to {write_json(json_file, result)}", highlight=False)
+        deliver_json(out, json_file, result, "result")
 
 
 def _say(line: str) -> None:
-    if is_first():
+    if shows():
         print(line, file=sys.stderr, flush=True)

@@ -6,7 +6,11 @@ from typing import Any
 import typer
 
 from jaxsched.cli.bench import bench
+from jaxsched.cli.command import Command as SharedCommand
 from jaxsched.cli.compare import compare, evaluate
+from jaxsched.cli.demo import demo
+from jaxsched.cli.doctor import doctor
+from jaxsched.cli.examples import EXAMPLES
 from jaxsched.cli.export import export
 from jaxsched.cli.headroom import headroom
 from jaxsched.cli.listing import list_all
@@ -22,6 +26,8 @@ from jaxsched.cli.train import train
 Command = Callable[..., Any]
 COMMANDS: dict[str, Command] = {
     "bench": bench,
+    "demo": demo,
+    "doctor": doctor,
     "evaluate": evaluate,
     "compare": compare,
     "headroom": headroom,
@@ -49,16 +55,19 @@ def build_app() -> typer.Typer:
         name="jaxsched",
         help="Environments, learners and baselines for scheduling deep-learning jobs, in JAX.",
         no_args_is_help=True,
-        add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
     for words, command in COMMANDS.items():
-        app.command(words)(command)
+        _add(app, words, command, words)
     traces = typer.Typer(
         help="Traces: describe, import, convert, generate, fetch, list.", no_args_is_help=True
     )
     for words, command in TRACE_COMMANDS.items():
-        traces.command(words)(command)
+        _add(traces, words, command, f"traces {words}")
     app.add_typer(traces, name="traces")
     return app
+
+
+def _add(app: typer.Typer, name: str, command: Command, words: str) -> None:
+    app.command(name, cls=SharedCommand, epilog="\n".join(EXAMPLES[words]))(command)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from jaxsched.cli.completion import complete_policy, complete_preset
 from jaxsched.cli.devices import (
     Coordinator,
     Devices,
@@ -33,7 +34,7 @@ from jaxsched.cli.options import (
     present_name,
     read_part,
 )
-from jaxsched.cli.output import check_writable, console, make_folder, write_json
+from jaxsched.cli.output import check_writable, console, deliver_json, make_folder
 from jaxsched.errors import JaxschedError
 from jaxsched.runtime import is_first
 
@@ -44,7 +45,11 @@ if TYPE_CHECKING:
     from jaxsched.results.comparison import Contest, Learned
 
 Preset = Annotated[
-    str | None, typer.Option(help="Take cluster and test traces of this preset; the system's own.")
+    str | None,
+    typer.Option(
+        help="Take cluster and test traces of this preset; the system's own.",
+        autocompletion=complete_preset,
+    ),
 ]
 
 
@@ -84,7 +89,12 @@ class Prepared(NamedTuple):
 def evaluate(
     context: typer.Context,
     system: System,
-    policy: Annotated[str, typer.Option(help="Policy, 'all', or folder of a trained one.")],
+    policy: Annotated[
+        str,
+        typer.Option(
+            help="Policy, 'all', or folder of a trained one.", autocompletion=complete_policy
+        ),
+    ],
     preset: Preset = None,
     trace: Trace = None,
     trace_seed: TraceSeed = 0,
@@ -240,7 +250,7 @@ def _run(
     if not is_first():
         return
     if files.json is not None:
-        out.print(f"values written to {write_json(files.json, result)}", highlight=False)
+        deliver_json(out, files.json, result)
     if files.html is not None:
         out.print(f"report written to {write_html(check(result), files.html)}", highlight=False)
     if files.plot is not None:
@@ -273,7 +283,8 @@ def prepare(
     if preset is not None:
         recipe = system.preset(preset)
         environment, traces = recipe.env, system.recipe_traces(recipe)
-    names = system.usual_policies() if players.heuristics is None else players.heuristics
+    asked = players.heuristics
+    names = system.usual_policies(environment) if asked is None else asked
     for name in names:
         system.heuristic(name, environment, 1, chosen)  # refuse bad names before any work
     usual = options
@@ -287,6 +298,7 @@ def prepare(
     if len(clusters) > 1:
         raise JaxschedError("the trained policies are for clusters of different sizes")
     environment = learned[0].env if learned else environment
+    names = system.usual_policies(environment) if asked is None else asked
     contest = comparison.Contest(
         system,
         episodes.tables,
@@ -320,10 +332,18 @@ def facts_of(
 
 def print_comparison(result: dict[str, Any], out: Any) -> None:
     """The verdict and the table."""
-    from jaxsched.report import Summary, check, comparison_table
+    from jaxsched.report import Summary, check, fitting_table, words_table
 
     summary = Summary(check(result))
-    out.print(comparison_table(summary))
+    table, left_out = fitting_table(summary, out)
+    out.print(table)
+    if left_out:
+        out.print(
+            f"no room for {', '.join(left_out)}: widen the terminal, or see --json or --html",
+            highlight=False,
+        )
+    if "published" in result:
+        out.print(words_table(**result["published"]))
     if any(policy["kind"] == "learned" for policy in result["policies"]):
         out.print(summary.verdict.headline, highlight=False)
         out.print(summary.verdict.detail, highlight=False)

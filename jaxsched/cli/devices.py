@@ -10,23 +10,39 @@ from jaxsched.errors import JaxschedError
 if TYPE_CHECKING:
     from jax.sharding import Mesh
 
+DEVICES = "Devices and processes"
+
 Devices = Annotated[
     str | None,
     typer.Option(
-        "--devices", help="Devices to use, a number or 'all'; one, or all of several processes."
+        "--devices",
+        help="Devices to use, a number or 'all'; one, or all of several processes.",
+        rich_help_panel=DEVICES,
     ),
 ]
 Shard = Annotated[
-    str, typer.Option(help="What devices divide between them: envs or seeds (of --num-seeds).")
+    str,
+    typer.Option(
+        help="What devices divide between them: envs or seeds (of --num-seeds).",
+        rich_help_panel=DEVICES,
+    ),
 ]
 Coordinator = Annotated[
-    str | None, typer.Option(help="HOST:PORT of the first of several processes.")
+    str | None,
+    typer.Option(help="HOST:PORT of the first of several processes.", rich_help_panel=DEVICES),
 ]
 NumProcesses = Annotated[
-    int | None, typer.Option(min=1, max=LARGEST, help="Processes that run together.")
+    int | None,
+    typer.Option(min=1, max=LARGEST, help="Processes that run together.", rich_help_panel=DEVICES),
 ]
 ProcessId = Annotated[
-    int | None, typer.Option(min=0, max=LARGEST, help="Which of them this one is, from 0.")
+    int | None,
+    typer.Option(
+        min=0,
+        max=LARGEST,
+        help="Which of them this one is, from 0.",
+        rich_help_panel=DEVICES,
+    ),
 ]
 
 

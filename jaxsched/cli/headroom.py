@@ -25,7 +25,7 @@ from jaxsched.cli.options import (
     present_name,
     read_part,
 )
-from jaxsched.cli.output import check_writable, console, write_json
+from jaxsched.cli.output import check_writable, console, deliver_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -113,7 +113,7 @@ def headroom(
         )
     out.print(headroom_table(result))
     if json_file is not None:
-        out.print(f"values written to {write_json(json_file, result)}", highlight=False)
+        deliver_json(out, json_file, result)
 
 
 def headroom_table(result: dict[str, Any]) -> "Table":

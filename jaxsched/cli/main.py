@@ -12,7 +12,7 @@ from io import TextIOWrapper
 import typer
 
 from jaxsched.cli.commands import build_app
-from jaxsched.cli.output import BAD_INPUT, LOST, STOPPED
+from jaxsched.cli.output import BAD_INPUT, LOST, STOPPED, begin
 from jaxsched.errors import EndedAlone, JaxschedError
 from jaxsched.runtime import keep_compilations, prepare_cpu
 
@@ -24,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
     prepare_cpu()
     keep_compilations()
+    begin()
     for stream in (sys.stdout, sys.stderr):  # letters that it cannot show must not stop anything
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

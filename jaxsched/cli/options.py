@@ -8,48 +8,89 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from jaxsched.cli.completion import complete_preset, complete_system, complete_trace
+from jaxsched.cli.output import claim_stdout
+
 LARGEST = 2**31 - 1  # of what is counted: programs count with 32 bits
 LARGEST_SEED = 2**32 - 1  # a random key is made of so many bits
 
-System = Annotated[str, typer.Argument(help="Name of the system.")]
+TRACES, HEURISTICS, OUTPUT = "Traces", "Heuristics", "Output"
+"""Groups of options in the help."""
+
+System = Annotated[str, typer.Argument(help="Name of the system.", autocompletion=complete_system)]
 Trace = Annotated[
     str | None,
-    typer.Option(help="Named trace, job table file, or published trace; the test set by default."),
+    typer.Option(
+        help="Named trace, job table file, or published trace; the test set by default.",
+        rich_help_panel=TRACES,
+        autocompletion=complete_trace,
+    ),
 ]
 TraceSeed = Annotated[
-    int, typer.Option("--trace-seed", min=0, max=LARGEST_SEED, help="Seed of drawn traces.")
+    int,
+    typer.Option(
+        "--trace-seed",
+        min=0,
+        max=LARGEST_SEED,
+        help="Seed of drawn traces.",
+        rich_help_panel=TRACES,
+    ),
 ]
 NumTraces = Annotated[
     int | None,
     typer.Option(
-        min=1, max=LARGEST, help="Traces to draw, or the first of job tables; the preset's number."
+        min=1,
+        max=LARGEST,
+        help="Traces to draw, or the first of job tables; the preset's number.",
+        rich_help_panel=TRACES,
     ),
 ]
 NumJobs = Annotated[
     int | None,
     typer.Option(
-        min=1, max=LARGEST, help="Jobs per trace, of job tables the first; the trace's number."
+        min=1,
+        max=LARGEST,
+        help="Jobs per trace, of job tables the first; the trace's number.",
+        rich_help_panel=TRACES,
     ),
 ]
-Cut = Annotated[bool, typer.Option("--cut", help="Cut a real trace into pieces, do not resample.")]
+Cut = Annotated[
+    bool,
+    typer.Option(
+        "--cut",
+        help="Cut a real trace into pieces, do not resample.",
+        rich_help_panel=TRACES,
+    ),
+]
 MeanGap = Annotated[
     float | None,
-    typer.Option(help="Rescale times to this mean gap (s); job tables all by one factor."),
+    typer.Option(
+        help="Rescale times to this mean gap (s); job tables all by one factor.",
+        rich_help_panel=TRACES,
+    ),
 ]
 Load = Annotated[
     float | None,
     typer.Option(
         help="Rescale times to this offered load of the system's cluster; job tables all by one "
-        "factor, to this mean."
+        "factor, to this mean.",
+        rich_help_panel=TRACES,
     ),
 ]
 Format = Annotated[
     str | None,
-    typer.Option("--format", help="Format of trace files; told by their content if absent."),
+    typer.Option(
+        "--format",
+        help="Format of trace files; told by their content if absent.",
+        rich_help_panel=TRACES,
+    ),
 ]
 Part = Annotated[
     str | None,
-    typer.Option(help="Part of a real trace in order of submission, such as 0.8:1."),
+    typer.Option(
+        help="Part of a real trace in order of submission, such as 0.8:1.",
+        rich_help_panel=TRACES,
+    ),
 ]
 Window = Annotated[
     int | None,
@@ -57,14 +98,47 @@ Window = Annotated[
         min=0,
         max=LARGEST,
         help="Positions that heuristics see (0: whole queue); the agent's if absent.",
+        rich_help_panel=HEURISTICS,
     ),
 ]
-Mode = Annotated[str | None, typer.Option(help="A job that does not fit: skip it, or block on it.")]
+Mode = Annotated[
+    str | None,
+    typer.Option(
+        help="A job that does not fit: skip it, or block on it.", rich_help_panel=HEURISTICS
+    ),
+]
 HeuristicOption = Annotated[
     list[str] | None,
-    typer.Option("--option", help="Option of heuristics, name=value (repeat)."),
+    typer.Option(
+        "--option",
+        help="Option of heuristics, name=value (repeat).",
+        rich_help_panel=HEURISTICS,
+    ),
 ]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Write all values here.")]
+Preset = Annotated[
+    str,
+    typer.Option(help="Recipe; 'jaxsched list' names them.", autocompletion=complete_preset),
+]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="Change the recipe: path=value (repeat).")
+]
+TrainingTrace = Annotated[
+    str | None,
+    typer.Option(
+        help="Training traces: name or file.",
+        rich_help_panel=TRACES,
+        autocompletion=complete_trace,
+    ),
+]
+JsonFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--json",
+        help="Write all values here; - for standard output, and all else to standard error.",
+        rich_help_panel=OUTPUT,
+        callback=claim_stdout,
+    ),
+]
 
 GENERATED_JOBS = 10_000  # of a workload like a cluster's that is not cut into episodes
 
@@ -195,14 +269,26 @@ def as_typed(context: typer.Context, *, without: tuple[str, ...]) -> str:
       without: parameters to leave out, by the function's names.
     """
     words = ["jaxsched", str(context.info_name)]
-    for parameter in context.command.params:
-        name = str(parameter.name)
-        value = context.params.get(name)
-        unset = value in (None, [], ()) or value == parameter.get_default(context)
+    for parameter, value in given(context, without=without):
         if parameter.param_type_name == "argument":
             words.append(str(value))
-        elif name not in without and not unset:
-            given = value if isinstance(value, list | tuple) else [value]
-            for one in given:
-                words += [parameter.opts[0]] if one is True else [parameter.opts[0], str(one)]
+            continue
+        for one in value if isinstance(value, list | tuple) else [value]:
+            words += [parameter.opts[0]] if one is True else [parameter.opts[0], str(one)]
     return shlex.join(words)
+
+
+def given(context: typer.Context, *, without: tuple[str, ...]) -> list[tuple[Any, Any]]:
+    """Parameters of the running command and their values: arguments, options not at their defaults.
+
+    Args:
+      context: of the command.
+      without: parameters to leave out, by the function's names.
+    """
+    found = []
+    for parameter in context.command.params:
+        value = context.params.get(str(parameter.name))
+        unset = value in (None, [], ()) or value == parameter.get_default(context)
+        if parameter.param_type_name == "argument" or not (unset or parameter.name in without):
+            found.append((parameter, value))
+    return found

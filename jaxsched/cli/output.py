@@ -10,27 +10,56 @@ from rich.console import Console
 
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_whole
-from jaxsched.runtime import is_first
+from jaxsched.runtime import set_quiet, shows
 
 LOST, BAD_INPUT, STOPPED = 1, 2, 130
 """Exit statuses; 0 is done."""
+
+STDOUT = Path("-")
+"""Stands for standard output where a file is asked for."""
 
 MIN_TABLE_WIDTH = 120
 MOST_DIGITS = 300  # of a whole number in a file; a float holds so many
 
 
-def console() -> Console:
-    """Standard output; wide enough for the tables where it is no terminal.
+_claimed = False  # whether standard output is for a result alone
 
-    Of several processes only the first one shows anything.
+
+def begin() -> None:
+    """Forget what an earlier command of this process was told about its output."""
+    global _claimed
+    _claimed = False
+    set_quiet(False)
+
+
+def claim_stdout(path: Path | None) -> Path | None:
+    """Keep standard output for a result if it goes there; gives back the path."""
+    global _claimed
+    _claimed = _claimed or path == STDOUT
+    return path
+
+
+def console() -> Console:
+    """Where commands show tables and progress.
+
+    Standard output, or standard error if a result goes there; wide enough for the tables where it
+    is no terminal. Of several processes only the first one shows anything, with ``--quiet`` none.
     """
-    if not is_first():
+    if not shows():
         return Console(file=io.StringIO())
-    plain = Console(markup=False, emoji=False)  # names and notes are printed as they are
+    plain = Console(markup=False, emoji=False, stderr=_claimed)  # names are printed as they are
     if plain.is_terminal:
         return plain
     width = max(plain.width, MIN_TABLE_WIDTH)
-    return Console(width=width, soft_wrap=True, markup=False, emoji=False)
+    return Console(width=width, soft_wrap=True, markup=False, emoji=False, stderr=_claimed)
+
+
+def deliver_json(out: Console, path: Path, document: Any, what: str = "values") -> None:
+    """Write a result where ``--json`` says, and say so."""
+    if path == STDOUT:
+        print(_as_json(document), end="")
+    else:
+        out.print(f"{what} written to {write_json(path, document)}", highlight=False)
 
 
 def write_text(path: str | Path, text: str) -> Path:
@@ -51,12 +80,18 @@ def make_folder(path: Path) -> None:
 
 def write_json(path: str | Path, document: Any) -> Path:
     """Write a JSON file."""
-    return write_text(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
+    return write_text(path, _as_json(document))
+
+
+def _as_json(document: Any) -> str:
+    return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
 def check_writable(path: str | Path) -> None:
     """Refuse an output path early, before any work is done for it."""
     path = Path(path)
+    if path == STDOUT:
+        return
     if path.is_dir():
         raise JaxschedError(f"{path}: is a folder; expected the name of a file")
     parent = path.parent

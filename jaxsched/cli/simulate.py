@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jaxsched.cli.output import BAD_INPUT, check_writable, read_json, write_json
+from jaxsched.cli.options import OUTPUT
+from jaxsched.cli.output import BAD_INPUT, STDOUT, check_writable, read_json, write_json
 from jaxsched.errors import JaxschedError
 
 if TYPE_CHECKING:
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 def simulate(
     cases: Annotated[list[Path], typer.Argument(help="Case files (JSON).")],
     json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write the result of the one case here.")
+        Path | None,
+        typer.Option(
+            "--json", help="Write the result of the one case here.", rich_help_panel=OUTPUT
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write one result per case into this folder.")
@@ -58,7 +62,7 @@ def simulate(
 def _deliver(
     result: dict[str, Any], path: Path, json_file: Path | None, out: Path | None, several: bool
 ) -> None:
-    if json_file is not None:
+    if json_file not in (None, STDOUT):
         write_json(json_file, result)
     elif out is not None:
         write_json(out / path.name, result)

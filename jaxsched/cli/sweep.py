@@ -18,9 +18,12 @@ from jaxsched.cli.options import (
     LARGEST_SEED,
     NumJobs,
     NumTraces,
+    Preset,
+    Settings,
     System,
     TraceOptions,
     TraceSeed,
+    TrainingTrace,
     present_settings,
 )
 from jaxsched.cli.output import STOPPED, console
@@ -50,7 +53,7 @@ class Sweep(NamedTuple):
 def sweep(
     system: System,
     over: Annotated[list[str], typer.Option(help="Values of a setting: path=a,b,c (repeat).")],
-    preset: Annotated[str, typer.Option(help="Recipe; 'jaxsched list' names them.")] = "quick",
+    preset: Preset = "quick",
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="The first seed.")] = 0,
     num_seeds: Annotated[
         int, typer.Option(min=1, max=LARGEST, help="Seeds of each combination.")
@@ -59,10 +62,8 @@ def sweep(
         Path | None, typer.Option(help="Folder of the sweep; runs/SYSTEM-PRESET-sweep.")
     ] = None,
     resume: Annotated[bool, typer.Option(help="Go on with the sweep that is there.")] = False,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="Change the recipe: path=value (repeat).")
-    ] = None,
-    trace: Annotated[str | None, typer.Option(help="Training traces: name or file.")] = None,
+    settings: Settings = None,
+    trace: TrainingTrace = None,
     trace_seed: TraceSeed = 0,
     num_traces: NumTraces = None,
     num_jobs: NumJobs = None,

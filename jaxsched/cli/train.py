@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from jaxsched.cli.completion import complete_trace
+from jaxsched.cli.config_file import RUN_FILE, as_toml
 from jaxsched.cli.devices import (
     Coordinator,
     Devices,
@@ -19,19 +21,25 @@ from jaxsched.cli.devices import (
 from jaxsched.cli.options import (
     LARGEST,
     LARGEST_SEED,
+    OUTPUT,
+    TRACES,
     Cut,
     Format,
     Load,
     MeanGap,
     NumJobs,
     NumTraces,
+    Preset,
+    Settings,
     System,
     TraceOptions,
     TraceSeed,
+    TrainingTrace,
     as_typed,
+    given,
     present_settings,
 )
-from jaxsched.cli.output import STOPPED, console, write_json
+from jaxsched.cli.output import STOPPED, console, write_json, write_text
 from jaxsched.errors import EndedAlone, JaxschedError
 
 if TYPE_CHECKING:
@@ -39,6 +47,9 @@ if TYPE_CHECKING:
 
 TEST_SHARE, VALIDATION_SHARE = 0.2, 0.1
 """Last shares of a published trace that are kept for the test and for choosing policies."""
+
+PLACE = ("out", "resume", "overwrite")
+"""Options that say where a run goes, not what it is."""
 
 
 class Sets(NamedTuple):
@@ -52,7 +63,7 @@ class Sets(NamedTuple):
 def train(
     context: typer.Context,
     system: System,
-    preset: Annotated[str, typer.Option(help="Recipe; 'jaxsched list' names them.")] = "quick",
+    preset: Preset = "quick",
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the run.")] = 0,
     num_seeds: Annotated[
         int, typer.Option(min=1, max=LARGEST, help="Seeds trained side by side.")
@@ -60,15 +71,22 @@ def train(
     out: Annotated[Path | None, typer.Option(help="Run directory; runs/SYSTEM-PRESET.")] = None,
     resume: Annotated[bool, typer.Option(help="Go on from the newest checkpoint.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace the run that is there.")] = False,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="Change the recipe: path=value (repeat).")
-    ] = None,
+    settings: Settings = None,
     start: Annotated[
         str | None, typer.Option(help="Start from trained policies: a run, or a policy in it.")
     ] = None,
-    trace: Annotated[str | None, typer.Option(help="Training traces: name or file.")] = None,
+    track: Annotated[
+        list[str] | None,
+        typer.Option(help="Log to wandb or mlflow too (repeat for both).", rich_help_panel=OUTPUT),
+    ] = None,
+    trace: TrainingTrace = None,
     test_trace: Annotated[
-        str | None, typer.Option(help="Test traces: name or file; of job tables all.")
+        str | None,
+        typer.Option(
+            help="Test traces: name or file; of job tables all.",
+            rich_help_panel=TRACES,
+            autocompletion=complete_trace,
+        ),
     ] = None,
     trace_seed: TraceSeed = 0,
     num_traces: NumTraces = None,
@@ -89,7 +107,7 @@ def train(
     mesh = devices_of(devices, shard, coordinator, num_processes, process_id)
     from jaxsched.core import processes, sharding
     from jaxsched.jobs import digest_tables
-    from jaxsched.runs import trainer
+    from jaxsched.runs import trackers, trainer
     from jaxsched.runs.directory import RunDirectory
     from jaxsched.runs.overrides import override
     from jaxsched.systems import registry
@@ -126,6 +144,10 @@ def train(
     for stage in stages:
         sharding.check_divisible(mesh, num_envs=stage.loop.num_envs, num_seeds=num_seeds)
     with RunDirectory.create(path, config, resume=resume, overwrite=overwrite) as run:
+        if run.writes:
+            text = as_toml(str(context.info_name), given(context, without=PLACE))
+            write_text(run.path / RUN_FILE, text)
+            run.trackers = trackers.start(track or [], run.path, run.config)
         _introduce(display, system, preset, stages, sets.train, path)
         try:
             trained = trainer.train(
@@ -146,7 +168,7 @@ def train(
             raise EndedAlone(
                 f"{error}; start all of them again with --resume (run: {path})"
             ) from error
-        command = as_typed(context, without=("out", "resume", "overwrite"))
+        command = as_typed(context, without=PLACE)
         command += f" --out {shlex.quote(str(path))}"
         with processes.together(), sharding.on(mesh):
             result = _test(chosen, stages[-1], trained, seeds, sets, config, command)
@@ -241,6 +263,7 @@ def _test(
     from jaxsched.results import comparison
 
     env, episodes = setup.play_env, sets.test
+    usual = system.usual_policies(env)
     facts = facts_of(system, env, episodes, {})
     facts |= {
         "preset": config["preset"],
@@ -266,11 +289,11 @@ def _test(
         setup.play,
         "; ".join(setup.variants),
     )
-    result = comparison.compare(contest, system.usual_policies(), [learned], environment=env)
+    result = comparison.compare(contest, usual, [learned], environment=env)
     chosen_on = "training" if sets.validation is sets.train else "validation"
     same = comparison.Contest(system, sets.validation.tables, sets.validation.source)
     result["learning_curve"] = {
-        "levels": comparison.heuristic_scores(same, system.usual_policies(), env),
+        "levels": comparison.heuristic_scores(same, usual, env),
         "x_label": "training episodes",
         "y_label": f"{result['metrics'][system.primary_metric]['label']} "
         f"({chosen_on} traces, {setup.play})",

@@ -1,7 +1,7 @@
 """Several devices: a mesh, what lies where on it, and what each device computes alone.
 
 A mesh has two axes, ``seeds`` and ``envs``; one of them is longer than 1. It is the ambient one
-(:func:`on`), so that programs are the same text on one device and on many:
+(:func:`on`), so that programs are the same text on one device and on many::
 
     environments   split over ``envs``; each device steps its own (:func:`over_environments`)
     rollouts       split likewise along their axis of environments

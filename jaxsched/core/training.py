@@ -2,7 +2,7 @@
 
 Nothing here depends on the algorithm (a :class:`~jaxsched.core.learner.Learner`) or the system
 (an :class:`~jaxsched.core.environment.Environment`). A host loop calls :func:`chunk` and logs,
-evaluates, checkpoints or swaps the environment parameters in between:
+evaluates, checkpoints or swaps the environment parameters in between::
 
     carry = init(env, learner, config, key, params)
     while updates_done < config.num_updates:

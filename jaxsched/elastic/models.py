@@ -5,9 +5,10 @@ the first three types are those published with Chic (and Optimus); the others re
 statement (workers take at most 2 GPUs and 1-4 cores, parameter servers 1-4 cores).
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 RESOURCES = ("gpus", "cpus", "memory_gb")
 
@@ -33,6 +34,34 @@ MODELS = (
 NAMES = tuple(model.name for model in MODELS)
 WORKER_NEEDS = np.array([model.worker for model in MODELS], np.int32)  # [M, 3]
 PS_NEEDS = np.array([model.ps for model in MODELS], np.int32)  # [M, 3]
+
+ARTEFACT_WORKER_NEEDS = np.array(
+    [[2, 2, 0], [2, 2, 0], [2, 2, 0], [2, 2, 0], [0, 2, 0], [2, 2, 0], [0, 2, 0], [2, 1, 0]],
+    np.int32,
+)
+ARTEFACT_PS_NEEDS = np.array([[0, 4, 0]] * len(MODELS), np.int32)
+"""The same in slots of the simulator that DL2's authors published, which has no memory."""
+
+ARTEFACT_SAMPLES = np.array([115, 115, 390, 120, 780, 193, 349, 165])
+"""Samples of an epoch there, a virtual unit."""
+
+DemandTable = Literal["paper", "artefact"]
+DEMAND_TABLES = get_args(DemandTable)
+
+
+class Demands(NamedTuple):
+    """What one worker and one PS of each type need, int32 ``[M, 3]`` each."""
+
+    worker: npt.NDArray[np.int32]
+    ps: npt.NDArray[np.int32]
+
+
+def demands(table: DemandTable) -> Demands:
+    """The needs of the papers' jobs, or those in DL2's published simulator."""
+    if table == "artefact":
+        return Demands(ARTEFACT_WORKER_NEEDS, ARTEFACT_PS_NEEDS)
+    return Demands(WORKER_NEEDS, PS_NEEDS)
+
 
 DL2_COEFFICIENTS = np.array(
     [

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.elastic.models import NAMES
+from jaxsched.elastic.models import ARTEFACT_SAMPLES, NAMES
 from jaxsched.errors import JaxschedError
 
 Comm = Literal["ps", "allreduce"]
@@ -23,6 +23,7 @@ COMMS = get_args(Comm)
 BACKWARD_SHARE = 2 / 3  # of the compute time is the backward pass
 SECONDS_AT_4_4 = 60.0  # per epoch, what measured speeds are scaled to
 MEASURED_TASKS = 16  # workers and PS in the measured grids
+GRID_TASKS = 33  # in the grids of DL2's published simulator
 Reals = npt.NDArray[np.float64]
 
 
@@ -92,6 +93,25 @@ def measured_table(max_workers: int, max_ps: int, *, comm: Comm = "ps") -> Reals
     row = np.clip(p, 1, MEASURED_TASKS) - 1
     tau = SECONDS_AT_4_4 * speed[:, 3, 3][:, None, None] / speed[:, row, column]
     return np.where(runs, tau, np.inf)
+
+
+def grid_rates(max_workers: int, max_ps: int) -> Reals:
+    """Epochs per second in the simulator that DL2's authors published, ``[M, W + 1, P + 1]``.
+
+    Samples per second over the samples of an epoch; 0 where a job has no worker or no PS. The
+    grids were extrapolated from measurements without clipping: some speeds of two types are 0 or
+    below, and are used as they are.
+
+    Args:
+      max_workers: W, at most 33.
+      max_ps: P, at most 33.
+    """
+    file = resources.files("jaxsched.elastic") / "artefact_speed.json"
+    grids = json.loads(file.read_text())["samples_per_second"]
+    speed = np.swapaxes(np.array(grids, np.float64), 1, 2)  # [M, w - 1, p - 1]
+    rates = np.zeros((len(NAMES), max_workers + 1, max_ps + 1))
+    rates[:, 1:, 1:] = speed[:, :max_workers, :max_ps] / ARTEFACT_SAMPLES[:, None, None]
+    return rates
 
 
 def check_comm(comm: str) -> Comm:

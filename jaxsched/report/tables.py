@@ -1,6 +1,8 @@
 """The comparison as a table for the terminal."""
 
 from rich import box
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -64,6 +66,38 @@ def comparison_table(
         cells = [_cell(summary, policy, name, intervals) for policy in shown]
         gains = [_gain(summary, policy, name, intervals) for policy in contenders]
         table.add_row(_label(summary, name), *cells, *gains)
+    return table
+
+
+def fitting_table(summary: Summary, console: Console) -> tuple[Table, list[str]]:
+    """The table with as many policies as a terminal has room for, and the names of the others.
+
+    Baselines go first, from the last one; where not even the trained policies fit, columns are
+    narrower than their content. What is no terminal gets lines as long as it takes.
+    """
+    names = [policy["name"] for policy in summary.policies]
+    kept = {policy["name"] for policy in summary.of_kind("learned")} or set(names[:1])
+    wide = console.options.update(max_width=10_000)
+    left_out: list[str] = []
+    while True:
+        shown = [name for name in names if name not in left_out]
+        table = comparison_table(summary, policies=shown)
+        spare = [name for name in shown if name not in kept]
+        needed = Measurement.get(console, wide, table).minimum
+        if not console.is_terminal:
+            console.width = max(console.width, needed)
+        if needed <= console.width or not spare:
+            return table, left_out[::-1]
+        left_out.append(spare[-1])
+
+
+def words_table(title: str, columns: list[str], rows: list[list[str]]) -> Table:
+    """A rich table of words, the first column to the left."""
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="right" if place else "left", no_wrap=not place)
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

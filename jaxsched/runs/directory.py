@@ -4,6 +4,7 @@
       config.json      what was asked for, and with which code, versions and device
       metrics.jsonl    one line per logged step
       tensorboard/     the same numbers as TensorBoard events
+      run.toml         options that repeat it, for ``--config``
       checkpoints/     see ``jaxsched.runs.checkpoints``
       report.html      written at the end
 
@@ -34,6 +35,7 @@ from jaxsched.core import processes
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_whole
 from jaxsched.runs.lock import FolderLock
+from jaxsched.runs.trackers import Tracker
 
 _FORMAT = "jaxsched-run/1"
 _LIBRARIES = ("jax", "jaxlib", "flax", "optax", "chex", "orbax-checkpoint", "numpy")
@@ -47,6 +49,7 @@ class RunDirectory:
       path: the folder.
       config: what the caller asked for (``config.json`` less the recorded environment).
       writes: whether this process does; of several only the first one.
+      trackers: also given what is logged; closed with the run.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class RunDirectory:
         self.path = path
         self.writes = writes
         self.config = config
+        self.trackers: list[Tracker] = []
         self._lock = lock
         self._lines: Any = None
         self._events: Any = None
@@ -155,6 +159,8 @@ class RunDirectory:
         except OSError as error:
             raise _cannot_write(self.path / "metrics.jsonl", error) from error
         self._log_event(int(step), values)
+        for tracker in self.trackers:
+            tracker.log(int(step), values)
 
     def metrics(self) -> list[dict[str, Any]]:
         """The logged lines, oldest first; an unfinished last line is left out."""
@@ -178,6 +184,9 @@ class RunDirectory:
     def close(self) -> None:
         """Close the files and let other processes work in the folder."""
         self._close_files()
+        for tracker in self.trackers:
+            tracker.close()
+        self.trackers = []
         if self._lock is not None:
             self._lock.release()
 

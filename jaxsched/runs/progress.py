@@ -142,13 +142,13 @@ class TrainingProgress:
         if self.evaluation is not None:
             best = "" if self.best is None else f" (best {self.best:.4g})"
             parts.append(f"evaluation {self.evaluation:.4g}{best}")
-        parts.append(f"{_duration(self._time_left_s())} left")
+        parts.append(f"{duration(self._time_left_s())} left")
         return parts
 
     def _render(self) -> Group:
         done = min(self.env_steps, self.total_steps)
         share = Text(f"{done / self.total_steps:4.0%}", no_wrap=True)
-        elapsed = _duration(self._clock() - self._start)
+        elapsed = duration(self._clock() - self._start)
         bar = Table.grid(padding=(0, 1), expand=True)
         bar.add_column(no_wrap=True, overflow="ellipsis")
         bar.add_column(ratio=1)
@@ -189,7 +189,7 @@ def _short(value: float) -> str:
     return f"{value:.3g}"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Seconds as 42s, 3m07s or 2h05m."""
     if not math.isfinite(seconds):
         return "-"

@@ -24,6 +24,7 @@ from jaxsched.jobs import JobTable
 from jaxsched.runs import checkpoints, memory
 from jaxsched.runs.directory import RunDirectory
 from jaxsched.runs.progress import TrainingProgress
+from jaxsched.runtime import shows
 from jaxsched.systems.base import System, TrainingSetup
 from jaxsched.types import PyTree
 
@@ -144,7 +145,7 @@ def _train(
         higher_is_better=host.sign > 0,
         description=f"{setup.name}, {len(seeds)} seed{'s' if len(seeds) > 1 else ''}",
         start_steps=host.update * loop.steps_per_update * len(seeds),
-        shown=host.run.writes,
+        shown=host.run.writes and shows(),
     )
     with processes.together(Interrupted), _interrupt_flag() as interrupted, progress:
         if warm is not None and not any(host.curves):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,18 @@ def few_rivals():
     """Two heuristics beside the trained policy, where the comparison is not what is tested."""
     with policies_only("sched2", "fifo", "sif"):
         yield
+
+
+def test_a_run_writes_the_options_that_repeat_it(run, trace):
+    document = tomllib.loads((run / "run.toml").read_text())
+    settings = dict(word.removeprefix("--set=").split("=") for word in TINY)
+    assert document == {
+        "command": "train",
+        "system": "sched2",
+        "trace": str(trace),
+        "test-trace": str(trace),
+        "set": settings,
+    }
 
 
 def train(path: Path, trace: Path, *more: str) -> int:

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from jaxsched.runs.progress import TrainingProgress, _duration, _short
+from jaxsched.runs.progress import TrainingProgress, _short, duration
 
 
 class Clock:
@@ -86,5 +86,5 @@ def test_nothing_known_yet():
 
 def test_figures():
     assert [_short(x) for x in (0, 950, 12345, 4.56e6, 7e9)] == ["0", "950", "12.3k", "4.56M", "7G"]
-    assert [_duration(x) for x in (42.4, 187, 7500)] == ["42s", "3m07s", "2h05m"]
-    assert _duration(float("inf")) == _short(float("nan")) == "-"
+    assert [duration(x) for x in (42.4, 187, 7500)] == ["42s", "3m07s", "2h05m"]
+    assert duration(float("inf")) == _short(float("nan")) == "-"

@@ -17,7 +17,7 @@ from jaxsched.cli.options import (
     NumTraces,
     TraceOptions,
 )
-from jaxsched.cli.output import check_writable, console, make_folder, write_json
+from jaxsched.cli.output import check_writable, console, deliver_json, make_folder
 from jaxsched.cli.traces.shared import Seed
 from jaxsched.errors import JaxschedError
 
@@ -69,7 +69,7 @@ def describe(
         cluster = (servers, gpus_per_server)
         figures = _describe_tables(out, trace, system, options, cluster, plot)
     if json_file is not None:
-        out.print(f"figures written to {write_json(json_file, figures)}", highlight=False)
+        deliver_json(out, json_file, figures, "figures")
     if plot is not None:
         out.print(f"plot written to {plot}", highlight=False)
 

@@ -1,6 +1,7 @@
 """Golden cases of DL2: a job table with a list of actions or a policy (section 14)."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -9,12 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.elastic.jobs import DL2_JOBS
+from jaxsched.envs.dl2 import artefact_cases
 from jaxsched.envs.dl2 import records as rec
-from jaxsched.envs.dl2.dynamics import ClusterState, is_active
+from jaxsched.envs.dl2.dynamics import ClusterState, held_after, is_active
 from jaxsched.envs.dl2.environment import DL2
 from jaxsched.envs.dl2.heuristics import POLICY_OPTIONS, plan_rule
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.plans import Plan
+from jaxsched.envs.dl2.recipe import ARTEFACT
 from jaxsched.envs.dl2.slotwise import Allocation, DL2Slots, SlotsState
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
@@ -34,10 +37,18 @@ STATIC = {
     "comm": "comm",
     "assign_bundle": "assign_bundle",
     "bundle_action": "bundle_action",
+    "demand_table": "demand_table",
+    "bundle_servers": "bundle_servers",
+    "placement": "placement",
+    "rows": "rows",
+    "misfit": "misfit",
+    "obs": "observation",
 }
 """Static options by their name in a case."""
 SCALARS = ("overlap", "contention", "d_scale", "e_scale")
 OTHERS = ("speed_mode",)
+CONFIGS = {"artefact": asdict(ARTEFACT)}
+"""Options that ``preset`` stands for."""
 
 
 PROGRAMS = 4  # kept of each kind
@@ -62,6 +73,8 @@ class Config(NamedTuple):
 def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
     """Run one case in float64; the result has all keys of its ``expect``.
 
+    With the preset ``artefact`` and neither policy nor actions, all its heuristics play.
+
     Raises:
       JaxschedError: the case is malformed, or its table must be refused.
     """
@@ -70,6 +83,8 @@ def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
         if "policy" in case:
             options = keyed(case.get("policy_options") or {}, "policy_options", POLICY_OPTIONS)
             return _run_policy(config, table, str(case["policy"]), options)
+        if "actions" not in case and dict(case.get("config", {})).get("preset") == "artefact":
+            return artefact_cases.play_all(DL2Slots(**config.static), table, config.params)
         return _run_actions(config, table, actions_of({"actions": [], **case}))
 
 
@@ -87,12 +102,16 @@ def read_case(case: Mapping[str, Any]) -> tuple[Config, JobTable]:
 
 def read_config(config: Any) -> Config:
     """Check a case's ``config``; what is left out has the environment's defaults."""
-    config = keyed(config, "config", (*STATIC, *SCALARS, *OTHERS))
+    config = keyed(config, "config", ("preset", *STATIC, *SCALARS, *OTHERS))
+    preset = config.get("preset")
+    if preset is not None and preset not in CONFIGS:
+        raise JaxschedError(f"config: preset is {preset!r}; accepted: {', '.join(CONFIGS)}")
     for name in SCALARS:
         value = config.get(name, 0.0)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise JaxschedError(f"config: {name} must be a number, not {value!r}")
-    static = {field: config[name] for name, field in STATIC.items() if name in config}
+    static = dict(CONFIGS[preset]) if preset else {}
+    static |= {field: config[name] for name, field in STATIC.items() if name in config}
     params = {name: config[name] for name in (*SCALARS, *OTHERS) if name in config}
     return Config(static, params)
 
@@ -174,7 +193,7 @@ def _run_actions(config: Config, table: JobTable, actions: list[int]) -> dict[st
     env = DL2(**config.static)
     params = env.params([table], **config.params)
     state, timestep, records = _reset(env, params)
-    trajectory = []
+    trajectory, held = [], state.tasks
     for index, action in enumerate(actions):
         row = {
             "step": index,
@@ -183,14 +202,34 @@ def _run_actions(config: Config, table: JobTable, actions: list[int]) -> dict[st
             "batch": int(state.batch),
             "action": action,
             "mask": np.asarray(timestep.action_mask).astype(int).tolist(),
-            "obs": np.asarray(timestep.observation).tolist(),
+            "obs": _observed(env, timestep.observation),
         }
-        state, timestep, records = _step(env, state, jnp.int32(action), params, records)
-        row |= {"reward": float(timestep.reward), "done": bool(timestep.done)}
+        before = state
+        state, timestep, records = _step(env, before, jnp.int32(action), params, records)
+        held = held_after(before.tasks, timestep.metrics.increment)
+        row |= {
+            "reward": float(timestep.reward),
+            "slot_ended": bool(timestep.metrics.slot_ended),
+            "done": bool(timestep.done),
+        }
         trajectory.append(row)
         if row["done"]:
             break
-    return {"trajectory": trajectory, **_summary(env, params, records)}
+    return {
+        "trajectory": trajectory,
+        "finished": bool(timestep.terminated),
+        "final": artefact_cases.final(env, params, state, held, records),
+        **_summary(env, params, records),
+    }
+
+
+def _observed(env: DL2, observation: Array) -> list[Any]:
+    """The observation, as a matrix of a row for each field where it is the artefact's."""
+    values = np.asarray(observation)
+    found: list[Any] = values.tolist()
+    if env.observation == "artefact":
+        found = values.reshape(-1, env.window).tolist()
+    return found
 
 
 @bounded_programs(most=PROGRAMS)

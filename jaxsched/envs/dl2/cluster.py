@@ -4,12 +4,12 @@ Axes: ``S`` servers, ``M`` job types, ``R`` resources. All integer and exact.
 """
 
 from functools import cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.elastic.models import PS_NEEDS, WORKER_NEEDS
+from jaxsched.elastic.models import Demands, DemandTable, demands
 from jaxsched.elastic.resources import (
     NO_SERVER,
     Integers,
@@ -24,6 +24,9 @@ from jaxsched.types import Array
 WORKER, PS, BUNDLE = 0, 1, 2
 KINDS = 3
 
+Placement = Literal["least_loaded", "least_used"]
+BundleServers = Literal["any", "one"]
+
 
 class Cluster(NamedTuple):
     """Identical servers and what each job type asks of them (static).
@@ -32,6 +35,11 @@ class Cluster(NamedTuple):
       num_servers: S.
       layout: packing of a server's resources.
       needs_ps: jobs need parameter servers, unlike with all-reduce.
+      least_used: a task goes to the server of the smallest load, or nowhere; else to that of the
+        smallest load among those that can host it.
+      together: the tasks of a bundle go to one server.
+      alone: bundles go to one server, which holds any one of them and no second.
+      demands: what each job type asks for.
       totals: resources of the cluster ``(R,)``.
       share_weights: ``(R,)``, a share of a resource is the amount times this, over ``U``.
       share_unit: ``U``, shares are integers in units of ``1 / U``.
@@ -49,6 +57,10 @@ class Cluster(NamedTuple):
     num_servers: int
     layout: Layout
     needs_ps: bool
+    least_used: bool
+    together: bool
+    alone: bool
+    demands: Demands
     totals: tuple[int, ...]
     share_weights: tuple[int, ...]
     share_unit: int
@@ -64,7 +76,7 @@ class Cluster(NamedTuple):
     @property
     def max_tasks(self) -> int:
         """No more tasks than this fit, whichever they are."""
-        needs = np.concatenate([WORKER_NEEDS, PS_NEEDS]) if self.needs_ps else WORKER_NEEDS
+        needs = np.concatenate(self.demands) if self.needs_ps else self.demands.worker
         smallest = needs.min(axis=0)
         capacity = self.layout.capacity
         most = [c // s for c, s in zip(capacity, smallest.tolist(), strict=True) if s]
@@ -72,7 +84,14 @@ class Cluster(NamedTuple):
 
 
 @cache
-def cluster_of(num_servers: int, capacity: tuple[int, int, int], comm: Comm) -> Cluster:
+def cluster_of(
+    num_servers: int,
+    capacity: tuple[int, int, int],
+    comm: Comm,
+    demand_table: DemandTable = "paper",
+    placement: Placement = "least_loaded",
+    bundle_servers: BundleServers = "any",
+) -> Cluster:
     """The cluster of ``num_servers`` servers of this capacity.
 
     Raises:
@@ -87,7 +106,8 @@ def cluster_of(num_servers: int, capacity: tuple[int, int, int], comm: Comm) -> 
         )
     totals = tuple(num_servers * c for c in capacity)
     share_unit, share_weights = integer_weights(totals)
-    workers, servers = packing.pack(WORKER_NEEDS), packing.pack(PS_NEEDS)
+    needs = demands(demand_table)
+    workers, servers = packing.pack(needs.worker), packing.pack(needs.ps)
     worker_needs, worker_kind = np.unique(workers, return_inverse=True)
     ps_needs, ps_kind = np.unique(servers, return_inverse=True)
     worker_bits, ps_bits = np.zeros_like(worker_needs), np.zeros_like(ps_needs)
@@ -96,11 +116,15 @@ def cluster_of(num_servers: int, capacity: tuple[int, int, int], comm: Comm) -> 
         worker_bits[row] |= 1 << KINDS * model + WORKER
         ps_bits[column] |= 1 << KINDS * model + PS
         bundle_bits[row, column] |= 1 << KINDS * model + BUNDLE
-    loads = [num_servers * (needs @ load_weights) for needs in (WORKER_NEEDS, PS_NEEDS)]
+    loads = [num_servers * (need @ load_weights) for need in needs]
     return Cluster(
         num_servers=num_servers,
         layout=packing,
         needs_ps=comm == "ps",
+        least_used=placement == "least_used",
+        together=bundle_servers == "one",
+        alone=bundle_servers == "one" and comm == "ps" and _alone(needs, capacity),
+        demands=needs,
         totals=totals,
         share_weights=tuple(share_weights.tolist()),
         share_unit=share_unit,
@@ -110,9 +134,17 @@ def cluster_of(num_servers: int, capacity: tuple[int, int, int], comm: Comm) -> 
         worker_bits=worker_bits,
         ps_bits=ps_bits,
         bundle_bits=bundle_bits,
-        worker_shares=WORKER_NEEDS * share_weights,
-        ps_shares=PS_NEEDS * share_weights,
+        worker_shares=needs.worker * share_weights,
+        ps_shares=needs.ps * share_weights,
     )
+
+
+def _alone(needs: Demands, capacity: tuple[int, ...]) -> bool:
+    """Whether a server holds a bundle of any type, and never two."""
+    bundles = needs.worker + needs.ps
+    pairs = bundles[:, None] + bundles
+    fits, two_fit = (np.all(tasks <= capacity, axis=-1) for tasks in (bundles, pairs))
+    return bool(fits.all() and not two_fit.any())
 
 
 class Servers(NamedTuple):
@@ -141,14 +173,19 @@ def empty_servers(cluster: Cluster) -> Servers:
     )
 
 
-def _fits(cluster: Cluster, free: Array, need: Array | Integers) -> Array:
+def holds(cluster: Cluster, free: Array, need: Array | Integers) -> Array:
+    """Whether packed needs fit into packed free resources with their guard bits set, bool."""
     guards = cluster.layout.guards
     return ((free - need) & guards) == guards
 
 
 def _best(cluster: Cluster, free: Array, order: Array, need: Array | Integers) -> Array:
-    """``order`` of the server that a task goes to, or ``NO_SERVER``."""
-    return jnp.min(jnp.where(_fits(cluster, free, need), order, NO_SERVER), axis=-1)
+    """``order`` of the server that a task goes to, or ``NO_SERVER``; needs are ``[..., 1]``."""
+    if cluster.least_used:
+        key = jnp.min(order)
+        fits = holds(cluster, free[key % cluster.num_servers], need)
+        return jnp.where(fits, key, NO_SERVER).reshape(jnp.shape(need)[:-1])
+    return jnp.min(jnp.where(holds(cluster, free, need), order, NO_SERVER), axis=-1)
 
 
 def place_tasks(
@@ -156,7 +193,8 @@ def place_tasks(
 ) -> tuple[Servers, Array, Array]:
     """Place a worker, a PS or a bundle: the worker, then the PS on the state after it.
 
-    Each goes to the least loaded server that can host it, ties to the lower index.
+    Each goes to the least loaded server that can host it, ties to the lower index (the options of
+    ``Cluster`` change that).
 
     Args:
       cluster: the cluster.
@@ -174,6 +212,14 @@ def place_tasks(
     needs = jnp.asarray(cluster.placement).at[model].get(mode="clip")
     worker_need, worker_load, ps_need, ps_load = (needs[i] for i in range(4))
     worker, server = wanted & (kind != PS), wanted & (kind != WORKER)
+    if cluster.together:
+        need = jnp.where(worker, worker_need, 0) + jnp.where(server, ps_need, 0)
+        load = jnp.where(worker, worker_load, 0) + jnp.where(server, ps_load, 0)
+        key = _best(cluster, free, order, need)
+        placed = wanted & (key != NO_SERVER)
+        at = jnp.where(placed, key % num, num)
+        where = jnp.stack([jnp.where(worker, at, num), jnp.where(server, at, num)])
+        return put(servers, at, need, load), where, placed
 
     key = _best(cluster, free, order, worker_need)
     first = jnp.where(worker & (key != NO_SERVER), key % num, num)
@@ -186,18 +232,30 @@ def place_tasks(
 
     here, there = index == first, index == second
     hosts = servers.hosts
-    at_first = free[jnp.minimum(first, num - 1)]
-    at_second = free[jnp.minimum(second, num - 1)]
-    at_second -= jnp.where(first == second, worker_need, 0)
-    for at, where, need in ((at_first, first, worker_need), (at_second, second, ps_need)):
-        lost = _fits(cluster, at, cluster.ps_needs) & ~_fits(cluster, at - need, cluster.ps_needs)
-        hosts = hosts - (lost & (where < num)).astype(jnp.int32)
     after = Servers(
         free=free - jnp.where(here, worker_need, 0) - jnp.where(there, ps_need, 0),
         order=order + jnp.where(here, worker_load, 0) + jnp.where(there, ps_load, 0),
         hosts=hosts,
     )
-    return after, jnp.stack([first, second]), placed
+    if cluster.least_used:
+        return after, jnp.stack([first, second]), placed
+    at_first = free[jnp.minimum(first, num - 1)]
+    at_second = free[jnp.minimum(second, num - 1)]
+    at_second -= jnp.where(first == second, worker_need, 0)
+    for at, where, need in ((at_first, first, worker_need), (at_second, second, ps_need)):
+        lost = holds(cluster, at, cluster.ps_needs) & ~holds(cluster, at - need, cluster.ps_needs)
+        hosts = hosts - (lost & (where < num)).astype(jnp.int32)
+    return after._replace(hosts=hosts), jnp.stack([first, second]), placed
+
+
+def put(servers: Servers, at: Array, need: Array, load: Array) -> Servers:
+    """Servers with a packed need and its load added on one; nothing changes where there is none.
+
+    ``hosts`` is left alone: it serves clusters whose tasks may go to any server that fits.
+    """
+    here = jnp.arange(servers.free.shape[-1], dtype=jnp.int32) == at
+    free, order = jnp.where(here, need, 0), jnp.where(here, load, 0)
+    return servers._replace(free=servers.free - free, order=servers.order + order)
 
 
 def feasible(cluster: Cluster, servers: Servers, *, bundles: bool) -> Array:
@@ -212,6 +270,8 @@ def feasible(cluster: Cluster, servers: Servers, *, bundles: bool) -> Array:
       bundles: whether bundles may be placed at all.
     """
     needs = cluster.worker_needs
+    if cluster.least_used or cluster.together:
+        return _feasible_by_trying(cluster, servers, bundles=bundles)
     keys = _best(cluster, servers.free, servers.order, needs[:, None])  # [worker needs]
     able = keys != NO_SERVER
     word = jnp.sum(jnp.where(able, cluster.worker_bits, 0), dtype=jnp.int32)
@@ -219,19 +279,46 @@ def feasible(cluster: Cluster, servers: Servers, *, bundles: bool) -> Array:
         word |= jnp.sum(jnp.where(servers.hosts > 0, cluster.ps_bits, 0), dtype=jnp.int32)
         if bundles:
             there = servers.free[jnp.where(able, keys % cluster.num_servers, 0)][:, None]
-            lost = _fits(cluster, there, cluster.ps_needs)
-            lost &= ~_fits(cluster, there - needs[:, None], cluster.ps_needs)
+            lost = holds(cluster, there, cluster.ps_needs)
+            lost &= ~holds(cluster, there - needs[:, None], cluster.ps_needs)
             fits = able[:, None] & (servers.hosts > lost)  # [worker needs, PS needs]
             word |= jnp.sum(jnp.where(fits, cluster.bundle_bits, 0), dtype=jnp.int32)
+    return word
+
+
+def _feasible_by_trying(cluster: Cluster, servers: Servers, *, bundles: bool) -> Array:
+    """``feasible`` with options of ``Cluster``, by looking where each task would go."""
+    free, order, num = servers.free, servers.order, cluster.num_servers
+    workers, tasks = cluster.worker_needs, cluster.ps_needs
+    keys = _best(cluster, free, order, workers[:, None])  # [worker needs]
+    able = keys != NO_SERVER
+    word = jnp.sum(jnp.where(able, cluster.worker_bits, 0), dtype=jnp.int32)
+    if not cluster.needs_ps:
+        return word
+    hosted = _best(cluster, free, order, tasks[:, None]) != NO_SERVER
+    word |= jnp.sum(jnp.where(hosted, cluster.ps_bits, 0), dtype=jnp.int32)
+    if bundles and cluster.together:
+        both = (workers[:, None] + tasks)[..., None]
+        fits = _best(cluster, free, order, both) != NO_SERVER  # [worker needs, PS needs]
+        word |= jnp.sum(jnp.where(fits, cluster.bundle_bits, 0), dtype=jnp.int32)
+    elif bundles:
+        for model, need in enumerate(cluster.placement.tolist()):
+            row = int(np.searchsorted(workers, need[0]))
+            at = jnp.where(able[row], keys[row] % num, num)
+            after = put(servers, at, jnp.int32(need[0]), jnp.int32(need[1]))
+            key = _best(cluster, after.free, after.order, jnp.int32(need[2]))
+            fits = able[row] & (key != NO_SERVER)
+            word |= jnp.where(fits, 1 << KINDS * model + BUNDLE, 0)
     return word
 
 
 def feasible_when_empty(cluster: Cluster, *, bundles: bool) -> int:
     """``feasible`` of the empty cluster, on the host."""
     room, word = np.array(cluster.layout.capacity), 0
-    for model, (worker, ps) in enumerate(zip(WORKER_NEEDS, PS_NEEDS, strict=True)):
+    for model, (worker, ps) in enumerate(zip(*cluster.demands, strict=True)):
         hosts_worker, hosts_ps = bool(np.all(worker <= room)), bool(np.all(ps <= room))
-        together = cluster.num_servers > 1 or bool(np.all(worker + ps <= room))
+        apart = cluster.num_servers > 1 and not cluster.together
+        together = apart or bool(np.all(worker + ps <= room))
         kinds = hosts_worker << WORKER
         if cluster.needs_ps:
             kinds |= hosts_ps << PS

@@ -17,6 +17,7 @@ from jaxsched.envs.dl2 import dynamics
 from jaxsched.envs.dl2.environment import DL2
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.tables import build_tables
+from jaxsched.envs.dl2.turns import rows_of
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
 from jaxsched.ops import bit_sets
@@ -114,6 +115,11 @@ class DL2Reader(ClusterReader[DL2]):
 
     def read(self, env: DL2, clusters: Sequence[Cluster], length: int) -> tuple[Params, Told]:
         """See the base class."""
+        if env.assign_bundle:
+            raise JaxschedError(
+                "dl2: slots start with a bundle for every job; accepted for decisions on described "
+                "clusters: policies of environments without assign_bundle"
+            )
         tables, progress, slots = [], [], []
         for cluster in clusters:
             records, slot = _records(env, cluster)
@@ -145,8 +151,8 @@ class DL2Reader(ClusterReader[DL2]):
         jobs = params.jobs
         state = dynamics.new_cluster(env.rules, jobs, told.episode)
         active = bit_sets.to_words(jnp.arange(jobs.info.shape[-1]) < told.num_jobs)
-        rows = dynamics.rows_of(env.rules, active, state.batch, jobs.empty_row)
-        return state._replace(slot=told.slot, progress=told.progress, active=active, rows=rows)
+        state = state._replace(slot=told.slot, progress=told.progress, active=active)
+        return state._replace(rows=rows_of(env.rules, state, jobs.empty_row))
 
     def nothing(self, env: DL2, params: Params) -> Decision:
         """Nobody has a task."""

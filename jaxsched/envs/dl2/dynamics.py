@@ -1,11 +1,11 @@
 """The rules of DL2's cluster (specification, section 3), with no word of learning in them.
 
-Time passes in slots. Within a slot nothing but tasks are added, one increment after another; the
-slot's jobs take turns in batches of ``J``, in order of arrival. Axes: ``N`` rows of the job table,
+Time passes in slots. Within a slot nothing but tasks are added, one increment after another; whose
+turn it is, ``turns`` says. Axes: ``N`` rows of the job table,
 ``J`` rows of the window, ``S`` servers.
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
 
@@ -32,6 +32,9 @@ MAX_TASKS = (1 << TASK_BITS) - 1
 ONE_WORKER, ONE_PS = 1, 1 << TASK_BITS
 FINISHED = -1  # the slot after the last job
 
+Rows = Literal["batches", "window"]
+Misfit = Literal["mask", "end_slot"]
+
 
 class Rules(NamedTuple):
     """The static rules of a cluster.
@@ -44,6 +47,8 @@ class Rules(NamedTuple):
       max_ps: of a job.
       max_slots: episodes are cut there.
       bundles: bundles may be placed in one increment.
+      rows: the slot's jobs take turns in batches of J, or the first J that can get more are seen.
+      misfit: what does not fit cannot be chosen, or ends the slot when it is.
     """
 
     cluster: Cluster
@@ -53,6 +58,8 @@ class Rules(NamedTuple):
     max_ps: int
     max_slots: int
     bundles: bool
+    rows: Rows = "batches"
+    misfit: Misfit = "mask"
 
 
 class SpeedTables(NamedTuple):
@@ -92,6 +99,7 @@ class Increment(NamedTuple):
     job: Array  # int32, index in the table, the empty row if there is none
     kind: Array  # int32, WORKER, PS or BUNDLE
     servers: Array  # int32 [2], where the worker and the PS went; S for none
+    failed: Array  # bool, it was possible by the mask, but did not fit
 
 
 class SlotReport(NamedTuple):
@@ -99,6 +107,7 @@ class SlotReport(NamedTuple):
 
     Attributes:
       slots: int32, how many ended.
+      present: int32, jobs of each, summed over them.
       last: int32, the last of them; -1: none.
       gpus: int32, GPUs allocated, summed over them.
       cpus: int32, CPU cores likewise.
@@ -110,6 +119,7 @@ class SlotReport(NamedTuple):
     """
 
     slots: Array
+    present: Array
     last: Array
     gpus: Array
     cpus: Array
@@ -157,12 +167,6 @@ def options(rules: Rules, tasks: Array, info: Array, fits: Array) -> Array:
     return kinds & allowed
 
 
-def rows_of(rules: Rules, active: Array, batch: Array, empty_row: int) -> Array:
-    """The jobs of a batch, the empty row's index for none; int32 ``[J]``."""
-    wanted = batch * rules.window + jnp.arange(rules.window, dtype=jnp.int32)
-    return bits.nth(active, wanted, empty_row)
-
-
 def is_finished(state: ClusterState) -> Array:
     """Every job has finished, bool scalar."""
     return state.slot == FINISHED
@@ -201,7 +205,15 @@ def new_cluster(rules: Rules, jobs: JobTables, episode: Array) -> ClusterState:
 
 
 def _fits_when_empty(rules: Rules) -> Array:
-    return jnp.int32(feasible_when_empty(rules.cluster, bundles=rules.bundles))
+    return jnp.int32(_possible(rules) or feasible_when_empty(rules.cluster, bundles=rules.bundles))
+
+
+def _possible(rules: Rules) -> int:
+    """``fits`` where everything may be tried; 0 where what does not fit is masked."""
+    if rules.misfit == "mask":
+        return 0
+    kinds = 1 << WORKER | (rules.cluster.needs_ps and 1 << PS | rules.bundles << BUNDLE)
+    return sum(kinds << KINDS * model for model in range(tables.NUM_MODELS))
 
 
 def apply_action(
@@ -248,7 +260,14 @@ def give(
         tasks=jnp.where(here, tasks, state.tasks),
         rate=jnp.where(here, rates(speed, model, tasks), state.rate),
     )
-    return state, Increment(placed, job, kind, where)
+    return state, Increment(placed, job, kind, where, wanted & ~placed)
+
+
+def held_after(tasks: Array, increment: Increment) -> Array:
+    """What the jobs hold after an increment, int32 ``[N]``, before any slot ended."""
+    more = jnp.where(increment.kind != PS, ONE_WORKER, 0)
+    more = more + jnp.where(increment.kind != WORKER, ONE_PS, 0)
+    return tasks.at[increment.job].add(jnp.where(increment.placed, more, 0))
 
 
 def rates(speed: SpeedTables, model: Array, tasks: Array) -> Array:
@@ -259,24 +278,10 @@ def rates(speed: SpeedTables, model: Array, tasks: Array) -> Array:
 
 
 def refit(rules: Rules, state: ClusterState) -> Array:
-    """Which tasks fit now, int32 scalar."""
+    """Which tasks can be chosen now, int32 scalar."""
+    if possible := _possible(rules):
+        return jnp.int32(possible)
     return feasible_tasks(rules.cluster, state.servers, bundles=rules.bundles)
-
-
-def next_batch(rules: Rules, state: ClusterState, info: Array, first: Array) -> tuple[Array, Array]:
-    """The first batch from ``first`` on in which something can be placed, and whether there is one.
-
-    Args:
-      rules: the rules.
-      state: the cluster.
-      info: of all jobs, int32 ``[N]``.
-      first: int32 scalar.
-    """
-    able = bits.to_words(options(rules, state.tasks, info, state.fits) > 0) & state.active
-    none = info.shape[-1] - 1
-    start = bits.nth(state.active, first * rules.window, none)
-    nearest = bits.first_from(able, start, none)
-    return bits.rank(state.active, nearest) // rules.window, nearest < none
 
 
 def train_slot(
@@ -304,6 +309,7 @@ def train_slot(
     gpus = jnp.sum(w * tables.worker_gpus(info), dtype=jnp.int32)
     report = SlotReport(
         slots=ends.astype(jnp.int32),
+        present=jnp.where(ends, jnp.sum(bits.count(state.active)), 0),
         last=jnp.where(ends, state.slot, -1),
         gpus=jnp.where(ends, gpus, 0),
         cpus=jnp.where(ends, total, 0),
@@ -368,6 +374,7 @@ def merge(earlier: SlotReport, later: SlotReport) -> SlotReport:
     """The report of both."""
     return SlotReport(
         slots=earlier.slots + later.slots,
+        present=earlier.present + later.present,
         last=jnp.maximum(earlier.last, later.last),
         gpus=earlier.gpus + later.gpus,
         cpus=earlier.cpus + later.cpus,

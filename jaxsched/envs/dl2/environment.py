@@ -7,19 +7,41 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.core.environment import Environment
+from jaxsched.elastic.models import DemandTable
 from jaxsched.elastic.speed import Comm, check_comm
 from jaxsched.envs.dl2 import dynamics
 from jaxsched.envs.dl2 import observation as obs
-from jaxsched.envs.dl2.cluster import KINDS, Cluster, cluster_of
-from jaxsched.envs.dl2.dynamics import ClusterState, Increment, Rules, SlotReport
+from jaxsched.envs.dl2.cluster import KINDS, BundleServers, Cluster, Placement, cluster_of
+from jaxsched.envs.dl2.dynamics import (
+    ClusterState,
+    Increment,
+    Misfit,
+    Rows,
+    Rules,
+    SlotReport,
+)
+from jaxsched.envs.dl2.observation import ObservationKind
 from jaxsched.envs.dl2.parameters import SLOT_SECONDS, Params, SpeedMode, build_params
-from jaxsched.envs.dl2.reward import RewardKind, backlog
+from jaxsched.envs.dl2.reward import RewardKind, backlog, presence
 from jaxsched.envs.dl2.start_bundles import first_with_bundles, open_with_bundles
-from jaxsched.envs.dl2.tables import NEVER, NUM_MODELS, redrawn, whole
+from jaxsched.envs.dl2.tables import NEVER, redrawn, whole
+from jaxsched.envs.dl2.turns import next_turn, rows_of
 from jaxsched.envs.dl2.whole_state import whole_state
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, PyTree, TimeStep
+
+CHOICES = {
+    "reward": RewardKind,
+    "demand_table": DemandTable,
+    "speed_mode": SpeedMode,
+    "bundle_servers": BundleServers,
+    "placement": Placement,
+    "rows": Rows,
+    "misfit": Misfit,
+    "observation": ObservationKind,
+}
+"""Options that are one word of several."""
 
 
 class StepMetrics(NamedTuple):
@@ -52,10 +74,10 @@ class StepMetrics(NamedTuple):
 class DL2(Environment):
     """Cluster of identical servers; the agent adds tasks to the jobs of a slot.
 
-    Observation: float32 ``[J * 13]`` (see ``observation.py``). Actions: ``3 J + 1``, a worker, a PS
-    or one of each for a row's job, or void, which ends the batch. Reward: epochs trained over
-    epochs expected, summed over the jobs, on the step that ends a slot. Terminates when all jobs
-    have finished, truncated at ``max_slots``.
+    Observation: float32 ``[J * 13]`` or ``[J * 6]`` (see ``observation.py``). Actions: ``3 J + 1``,
+    a worker, a PS or one of each for a row's job, or void, which ends the batch. Reward: epochs
+    trained over epochs expected, summed over the jobs, on the step that ends a slot. Terminates
+    when all jobs have finished, truncated at ``max_slots``.
 
     Attributes:
       num_servers: S.
@@ -70,8 +92,19 @@ class DL2(Environment):
       comm: parameter servers or all-reduce.
       assign_bundle: each slot starts with a bundle for every job (slow).
       bundle_action: one action may place a worker and a PS.
-      reward: ``progress`` (the paper's), or ``backlog``, minus the time that jobs spent in a slot
-        (``reward.py``; not with ``assign_bundle``, whose steps may end several slots).
+      reward: ``progress`` (the paper's); or minus the time that jobs spent in a slot, ``backlog``,
+        or ``presence`` in whole slots (``reward.py``; ``backlog`` not with ``assign_bundle`` of
+        bundles on any servers).
+      demand_table: needs of the job types: the ``paper`` track's, or the ``artefact``'s, DL2's
+        published simulator. All options from here on are its ways; each works alone.
+      speed_mode: of ``params``, unless it is told another one.
+      bundle_servers: a bundle's tasks go to ``any`` servers, or both to ``one``.
+      placement: tasks go to the ``least_loaded`` server that can host them, or to the
+        ``least_used`` one of all or nowhere.
+      rows: the slot's jobs take turns in ``batches`` of J, or the agent sees a ``window`` of the
+        first J that are not at both limits.
+      misfit: what does not fit is illegal (``mask``), or ends the slot (``end_slot``).
+      observation: the ``paper``'s or the ``artefact``'s (``observation.py``).
     """
 
     num_servers: int = 13
@@ -87,6 +120,13 @@ class DL2(Environment):
     assign_bundle: bool = False
     bundle_action: bool = True
     reward: RewardKind = "progress"
+    demand_table: DemandTable = "paper"
+    speed_mode: SpeedMode = "analytic"
+    bundle_servers: BundleServers = "any"
+    placement: Placement = "least_loaded"
+    rows: Rows = "batches"
+    misfit: Misfit = "mask"
+    observation: ObservationKind = "paper"
 
     name = "dl2"
     behaviour_version = 1
@@ -114,10 +154,13 @@ class DL2(Environment):
                 raise JaxschedError(
                     f"dl2: {field} must be true or false, not {getattr(self, field)!r}"
                 )
-        if self.reward not in get_args(RewardKind):
-            known = ", ".join(get_args(RewardKind))
-            raise JaxschedError(f"dl2: reward must be one of {known}, not {self.reward!r}")
-        if self.reward == "backlog" and self.assign_bundle:
+        for field, words in CHOICES.items():
+            if getattr(self, field) not in get_args(words):
+                known = ", ".join(get_args(words))
+                raise JaxschedError(
+                    f"dl2: {field} must be one of {known}, not {getattr(self, field)!r}"
+                )
+        if self.reward == "backlog" and self.assign_bundle and self.bundle_servers == "any":
             raise JaxschedError("dl2: reward is 'backlog'; accepted with assign_bundle: progress")
         check_comm(self.comm)
         _ = self.cluster
@@ -126,7 +169,14 @@ class DL2(Environment):
     def cluster(self) -> Cluster:
         """The servers."""
         capacity = (self.gpus_per_server, self.cpus_per_server, self.mem_per_server)
-        return cluster_of(self.num_servers, capacity, self.comm)
+        return cluster_of(
+            self.num_servers,
+            capacity,
+            self.comm,
+            self.demand_table,
+            self.placement,
+            self.bundle_servers,
+        )
 
     @property
     def rules(self) -> Rules:
@@ -139,15 +189,17 @@ class DL2(Environment):
             max_ps=self.max_ps,
             max_slots=self.max_slots,
             bundles=self.bundle_action,
+            rows=self.rows,
+            misfit=self.misfit,
         )
 
     def params(
         self,
         tables: list[JobTable],
         *,
-        speed_mode: SpeedMode = "analytic",
+        speed_mode: SpeedMode | None = None,
         overlap: float = 1.0,
-        contention: float = 1.0,
+        contention: float | None = None,
         d_scale: float = 50.0,
         e_scale: float = 100.0,
         coefficients: PyTree = None,
@@ -156,9 +208,11 @@ class DL2(Environment):
 
         Args:
           tables: job tables with the columns of ``tables.DL2_JOBS``.
-          speed_mode: the formula, or the published measurements (core, sections 3 and 5).
+          speed_mode: the formula, the published measurements (core, sections 3 and 5), or the
+            ``grid`` of DL2's published simulator; the environment's option by default.
           overlap: share of the hideable communication that is hidden, in [0, 1].
-          contention: how much the CPU cores of other jobs slow a job, at least 0.
+          contention: how much the CPU cores of other jobs slow a job, at least 0; 1 by default,
+            0 with the ``grid``.
           d_scale: slots in the cluster that count as 1 in the observation.
           e_scale: remaining epochs that count as 1 in the observation.
           coefficients: ``[8, 5]``, of the formula; the calibrated ones by default.
@@ -170,7 +224,7 @@ class DL2(Environment):
             tables,
             self.rules,
             comm=self.comm,
-            speed_mode=speed_mode,
+            speed_mode=speed_mode or self.speed_mode,
             overlap=overlap,
             contention=contention,
             d_scale=d_scale,
@@ -194,10 +248,9 @@ class DL2(Environment):
 
     def observation_spec(self, params: Params) -> ArraySpec:
         """Flat vector of JAX's default type (float32), named entry by entry."""
-        names = obs.observation_names(self.window)
-        size = self.window * (NUM_MODELS + len(obs.FIELDS))
-        most = obs.largest_entry(params, self.max_slots)
-        return ArraySpec((size,), params.d_scale.dtype, 0.0, most, names)
+        names = obs.observation_names(self.window, self.observation)
+        least, most = obs.extremes(self.rules, params, self.observation)
+        return ArraySpec((len(names),), params.d_scale.dtype, least, most, names)
 
     def action_spec(self, params: Params) -> DiscreteSpec:
         """Worker, PS, bundle of row 0, of row 1, ..., then void."""
@@ -210,7 +263,7 @@ class DL2(Environment):
 
     def observe(self, state: ClusterState, params: Params) -> tuple[Array, Array]:
         """Observation and mask of a state."""
-        return obs.observe(self.rules, state, params.jobs, params.d_scale, params.e_scale)
+        return obs.observe(self.rules, state, params, self.observation)
 
     def reset(
         self, key: PRNGKey, params: Params, episode: Array | None = None
@@ -248,17 +301,16 @@ class DL2(Environment):
         playing = dynamics.is_open(state)
         after, increment = dynamics.apply_action(rules, state, jobs, params.speed, action)
         after = after._replace(fits=dynamics.refit(rules, after))
-        first = state.batch + ~increment.placed
-        batch, found = dynamics.next_batch(rules, after, info, first)
-        ends = playing & ~found
+        batch, goes_on = next_turn(rules, after, info, increment)
+        ends = playing & ~goes_on
         after = after._replace(batch=jnp.where(playing, batch, state.batch))
         after, report = dynamics.end_slot(rules, after, jobs, params.speed, ends)
         if self.assign_bundle:
             after, passed = open_with_bundles(rules, after, jobs, params.speed, ends)
             report = dynamics.merge(report, passed)
-        rows = dynamics.rows_of(rules, after.active, after.batch, jobs.empty_row)
-        after = after._replace(rows=rows)
-        invalid = playing & ~increment.placed & (action != KINDS * self.window)
+        after = after._replace(rows=rows_of(rules, after, jobs.empty_row))
+        refused = ~increment.placed & ~increment.failed
+        invalid = playing & refused & (action != KINDS * self.window)
         return after, self._timestep(state, after, params, increment, invalid, report, playing)
 
     def resample_future(
@@ -271,10 +323,12 @@ class DL2(Environment):
         alone = params._replace(jobs=jobs, draw=jnp.array([0, 1], jnp.int32))
         return state._replace(episode=jnp.int32(0)), alone
 
-    def reward_of(self, before: ClusterState, report: SlotReport, job_reward: Array) -> Array:
-        """Of a step from this state, of which ``job_reward`` is each job's progress."""
+    def reward_of(self, report: SlotReport, job_reward: Array) -> Array:
+        """Of a step, of which ``job_reward`` is each job's progress."""
         if self.reward == "backlog":
-            return backlog(before, report)
+            return backlog(report)
+        if self.reward == "presence":
+            return presence(report)
         return jnp.sum(job_reward)
 
     def _timestep(
@@ -292,7 +346,7 @@ class DL2(Environment):
         return TimeStep(
             observation=observation,
             action_mask=mask,
-            reward=self.reward_of(before, report, job_reward),
+            reward=self.reward_of(report, job_reward),
             terminated=dynamics.is_finished(after),
             truncated=dynamics.is_cut(self.rules, after),
             elapsed=dynamics.seconds_passed(self.rules, before, after, report),

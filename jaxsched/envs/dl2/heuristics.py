@@ -1,7 +1,8 @@
 """The rule-based policies of DL2 (section 9) and the probe (section 15).
 
-All decide once per slot, from an empty allocation, and see all active jobs. ``baseline`` gives them
-as policies of ``DL2Slots``; ``plan_rule`` and ``plan`` also tell the order of their increments.
+All decide once per slot, from an empty allocation, and see all active jobs; those of DL2's
+published simulator are in ``artefact_rules``. ``baseline`` gives them as policies of ``DL2Slots``;
+``plan_rule`` and ``plan`` also tell the order of their increments.
 """
 
 from collections.abc import Callable
@@ -11,8 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.core.policies import Policy, View, no_memory
-from jaxsched.envs.dl2 import optimus
-from jaxsched.envs.dl2.dynamics import Rules
+from jaxsched.envs.dl2 import artefact_rules, optimus
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.plans import (
     Draft,
@@ -21,9 +21,12 @@ from jaxsched.envs.dl2.plans import (
     Slot,
     first_best,
     first_least,
+    most_bundles,
     open_draft,
+    ranked,
     repeat,
     see,
+    shares,
     try_increment,
 )
 from jaxsched.envs.dl2.probe import probe
@@ -34,6 +37,7 @@ from jaxsched.types import Array, PRNGKey, PyTree
 CAP = 4  # bundles of one job, for fifo, srtf and tetris
 CAPPED = ("fifo", "srtf", "tetris")
 BASELINES = ("drf", *CAPPED, "optimus", "optimus_oracle", "optimus_fill")
+ARTEFACT = tuple(f"{name}_artefact" for name in artefact_rules.RULES)
 REFERENCES = ("probe",)
 POLICY_OPTIONS = ("cap",)
 
@@ -42,17 +46,17 @@ def plan_rule(name: str, env: DL2Slots, *, cap: int = CAP, log: bool = False) ->
     """The rule of that name for an environment.
 
     Args:
-      name: one of ``BASELINES`` or ``REFERENCES``.
+      name: one of ``BASELINES``, ``REFERENCES`` or ``ARTEFACT``.
       env: the environment.
       cap: bundles of one job at most, for ``fifo``, ``srtf`` and ``tetris``.
       log: list the increments of each plan in order.
 
     Raises:
-      JaxschedError: unknown name, a cap that is not a whole number from 1 on, or the online fit
-        with all-reduce, for which it is not defined.
+      JaxschedError: unknown name, a cap that is not a whole number from 1 on, or a rule with
+        all-reduce for which it is not defined.
     """
-    if name not in BASELINES + REFERENCES:
-        known = ", ".join(BASELINES + REFERENCES)
+    if name not in (every := BASELINES + REFERENCES + ARTEFACT):
+        known = ", ".join(every)
         raise JaxschedError(f"dl2: unknown policy {name!r}; known are {known}")
     if isinstance(cap, bool) or not isinstance(cap, int) or cap < 1:
         raise JaxschedError(f"dl2: cap must be a whole number from 1 on, not {cap!r}")
@@ -61,6 +65,8 @@ def plan_rule(name: str, env: DL2Slots, *, cap: int = CAP, log: bool = False) ->
             "dl2: optimus fits a model of workers and parameter servers; with all-reduce use "
             "optimus_oracle or optimus_fill"
         )
+    if name in ARTEFACT and env.comm != "ps":
+        raise JaxschedError(f"dl2: {name} gives parameter servers; accepted: comm 'ps'")
     length = env.cluster.max_tasks if log else 0
 
     def start(state: SlotsState, params: Params) -> tuple[Slot, Draft]:
@@ -101,28 +107,13 @@ def baseline(name: str, env: DL2Slots, *, cap: int = CAP) -> Policy:
     return Policy(name, rule.init, act, privileged=True)
 
 
-def _limit(rules: Rules, cap: int) -> int:
-    """How many bundles a job can get."""
-    most = min(cap, rules.max_workers)
-    return min(most, rules.max_ps) if rules.cluster.needs_ps else most
-
-
-def _shares(slot: Slot, plan: Plan) -> Array:
-    """Dominant share of each job, in units of ``1 / U``, int32 ``[N]``."""
-    cluster = slot.rules.cluster
-    none = np.zeros((1, cluster.worker_shares.shape[1]), np.int32)
-    worker = jnp.asarray(np.concatenate([cluster.worker_shares, none]))[slot.model]
-    ps = jnp.asarray(np.concatenate([cluster.ps_shares, none]))[slot.model]
-    return jnp.max(plan.workers[:, None] * worker + plan.ps[:, None] * ps, axis=-1)
-
-
 def _drf(slot: Slot, draft: Draft, cap: int) -> Draft:
     """Dominant resource fairness: the job with the smallest share gets the next bundle."""
     del cap
     index = jnp.arange(slot.active.shape[0], dtype=jnp.int32)
 
     def step(draft: Draft, live: Array) -> tuple[Draft, Array, Array]:
-        job = first_least(_shares(slot, draft.plan), live)
+        job = first_least(shares(slot, draft.plan), live)
         draft, placed = try_increment(slot, draft, job, slot.bundle, live[job])
         live &= placed | (index != job)
         return draft, live, jnp.any(live)
@@ -130,22 +121,9 @@ def _drf(slot: Slot, draft: Draft, cap: int) -> Draft:
     return repeat(step, draft, slot.active, jnp.any(slot.active))[0]
 
 
-def _ranked(slot: Slot, draft: Draft, key: Array, cap: int) -> Draft:
-    """In order of the key, each job gets bundles up to the cap, until one does not fit."""
-    limit = _limit(slot.rules, cap)
-
-    def step(draft: Draft, extra: tuple[()]) -> tuple[Draft, tuple[()], Array]:
-        waiting = slot.active & (draft.plan.workers < limit)
-        job = first_least(key, waiting)
-        draft, placed = try_increment(slot, draft, job, slot.bundle, waiting[job])
-        return draft, extra, placed
-
-    return repeat(step, draft, ())[0]
-
-
 def _fifo(slot: Slot, draft: Draft, cap: int) -> Draft:
     """First in, first out."""
-    return _ranked(slot, draft, jnp.arange(slot.active.shape[0], dtype=jnp.int32), cap)
+    return ranked(slot, draft, jnp.arange(slot.active.shape[0], dtype=jnp.int32), cap)
 
 
 def _reference(slot: Slot) -> Array:
@@ -155,7 +133,7 @@ def _reference(slot: Slot) -> Array:
 
 def _srtf(slot: Slot, draft: Draft, cap: int) -> Draft:
     """Shortest remaining time first."""
-    return _ranked(slot, draft, _reference(slot), cap)
+    return ranked(slot, draft, _reference(slot), cap)
 
 
 class _Serving(NamedTuple):
@@ -167,7 +145,7 @@ class _Serving(NamedTuple):
 
 def _tetris(slot: Slot, draft: Draft, cap: int) -> Draft:
     """Alignment of a bundle with the free resources, plus preference for short jobs."""
-    cluster, limit = slot.rules.cluster, _limit(slot.rules, cap)
+    cluster, limit = slot.rules.cluster, most_bundles(slot.rules, cap)
     index = jnp.arange(slot.active.shape[0], dtype=jnp.int32)
     totals = np.array(cluster.totals)
     has = totals > 0
@@ -217,6 +195,10 @@ def _probe(slot: Slot, draft: Draft, cap: int) -> Draft:
     return probe(slot, draft)
 
 
+def _uncapped(rule: Callable[[Slot, Draft], Draft]) -> Callable[[Slot, Draft, int], Draft]:
+    return lambda slot, draft, cap: rule(slot, draft)
+
+
 RULES: dict[str, Callable[[Slot, Draft, int], Draft]] = {
     "drf": _drf,
     "fifo": _fifo,
@@ -225,4 +207,5 @@ RULES: dict[str, Callable[[Slot, Draft, int], Draft]] = {
     "optimus_oracle": _oracle,
     "optimus_fill": _fill,
     "probe": _probe,
+    **{name: _uncapped(artefact_rules.RULES[name.removesuffix("_artefact")]) for name in ARTEFACT},
 }

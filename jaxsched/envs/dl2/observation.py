@@ -3,7 +3,15 @@
 Layout of the flat vector, ``J * (L + 5)`` long with ``L = 8`` job types: the one-hot types, row by
 row; then, for all rows each, the slots since the arrival, the remaining epochs by the estimate, the
 dominant share allocated in this slot, workers and parameter servers.
+
+DL2's published simulator shows a matrix ``6 x J`` of raw values instead (``artefact``): the type's
+number from 1 on, the slots since the arrival, the share of the epochs that remains, the dominant
+share, workers and parameter servers; each of them for all rows.
+
+Axes: ``J`` rows of the window.
 """
+
+from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
 
@@ -22,12 +30,16 @@ from jaxsched.envs.dl2.tables import NUM_MODELS, JobTables, lookup
 from jaxsched.ops.bounds import known_largest
 from jaxsched.types import Array
 
+ObservationKind = Literal["paper", "artefact"]
 FIELDS = ("slots", "remaining", "share", "workers", "ps")
+ARTEFACT_FIELDS = ("type", "slots", "fraction", "share", "workers", "ps")
 KIND_NAMES = ("worker", "ps", "bundle")
 
 
-def observation_names(window: int) -> tuple[str, ...]:
+def observation_names(window: int, kind: ObservationKind = "paper") -> tuple[str, ...]:
     """A readable name for each entry of the observation, in order."""
+    if kind == "artefact":
+        return tuple(f"row{r}.{field}" for field in ARTEFACT_FIELDS for r in range(window))
     types = [f"row{r}.{name}" for r in range(window) for name in NAMES]
     return tuple(types + [f"row{r}.{field}" for field in FIELDS for r in range(window)])
 
@@ -37,46 +49,76 @@ def action_names(window: int) -> tuple[str, ...]:
     return (*(f"row{r}.{kind}" for r in range(window) for kind in KIND_NAMES), "void")
 
 
-def largest_entry(params: Params, max_slots: int) -> float:
-    """A bound of every entry: of flags and shares, epochs, and slots since the arrival."""
-    return known_largest(1.0, params.jobs.epochs / params.e_scale, (max_slots + 1) / params.d_scale)
+def extremes(rules: Rules, params: Params, kind: ObservationKind) -> tuple[float, float]:
+    """Bounds of every entry.
 
-
-def observe(
-    rules: Rules, state: ClusterState, jobs: JobTables, d_scale: Array, e_scale: Array
-) -> tuple[Array, Array]:
-    """Observation, float ``[J * 13]``, and legal actions, bool ``[3 * J + 1]``.
-
-    Args:
-      rules: the rules.
-      state: the cluster.
-      jobs: job tables.
-      d_scale: slots in the cluster that count as 1.
-      e_scale: remaining epochs that count as 1.
+    Of flags and shares, epochs, and slots since the arrival. Speeds below 0 take progress away:
+    there what remains has no bound.
     """
+    slots = rules.max_slots + 1
+    if kind == "artefact":
+        endless = known_largest(-params.speed.rate) > 0
+        counts = known_largest(slots, rules.max_workers, rules.max_ps, NUM_MODELS)
+        return 0.0, float("inf") if endless else counts
+    return 0.0, known_largest(1.0, params.jobs.epochs / params.e_scale, slots / params.d_scale)
+
+
+class Seen(NamedTuple):
+    """The rows' jobs; all ``[J]`` and 0 for none."""
+
+    info: Array  # int32, see ``JobTables.info``
+    tasks: Array  # int32, see ``ClusterState.tasks``
+    slots: Array  # int32, since the arrival
+    left: Array  # float, epochs by the estimate
+    share: Array  # int32, dominant share in units of ``1 / U``
+
+
+def see_rows(rules: Rules, state: ClusterState, jobs: JobTables) -> Seen:
+    """What is known of the rows' jobs."""
     static = lookup(jobs.row, state.episode, state.rows)
     info, tasks = static[:, 0], state.tasks.at[state.rows].get(mode="promise_in_bounds")
-    w, p = workers(tasks), parameter_servers(tasks)
-    usage = tables.usage(static[:, 1], w, p)
+    usage = tables.usage(static[:, 1], workers(tasks), parameter_servers(tasks))
     weights = rules.cluster.share_weights
     share = jnp.maximum(usage[0] * weights[0], usage[1] * weights[1])
     share = jnp.maximum(share, usage[2] * weights[2])
     progress = state.progress.at[state.rows].get(mode="promise_in_bounds")
     left = lookup(jobs.epochs, state.episode, state.rows) - progress
     # Empty rows never arrive, so that theirs is 0.
-    age = jnp.maximum(state.slot - tables.arrival(info), 0)
-    types = tables.model_of(info)[:, None] == jnp.arange(NUM_MODELS, dtype=jnp.int32)
-    unit = rules.cluster.share_unit
-    parts = [
-        types.reshape(-1).astype(left.dtype),
-        age.astype(left.dtype) * (1.0 / d_scale),
-        jnp.maximum(left, 0.0) * (1.0 / e_scale),
-        share.astype(left.dtype) / unit,
-        w.astype(left.dtype) / rules.max_workers,
-        p.astype(left.dtype) / rules.max_ps,
-    ]
-    observation = jnp.concatenate(parts)
-    allowed = options(rules, tasks, info, state.fits)
+    slots = jnp.maximum(state.slot - tables.arrival(info), 0)
+    return Seen(info, tasks, slots, left, share)
+
+
+def observe(
+    rules: Rules, state: ClusterState, params: Params, kind: ObservationKind = "paper"
+) -> tuple[Array, Array]:
+    """Observation, float ``[J * 13]`` or ``[J * 6]``, and legal actions, bool ``[3 * J + 1]``.
+
+    Args:
+      rules: the rules.
+      state: the cluster.
+      params: with the job tables, and what counts as 1.
+      kind: which observation.
+    """
+    seen = see_rows(rules, state, params.jobs)
+    w, p = workers(seen.tasks), parameter_servers(seen.tasks)
+    share = seen.share.astype(seen.left.dtype) / rules.cluster.share_unit
+    if kind == "artefact":
+        expected = lookup(params.jobs.expected, state.episode, state.rows)
+        model = tables.model_of(seen.info)
+        number = jnp.where(model < NUM_MODELS, model + 1, 0)
+        parts = [number, seen.slots, jnp.maximum(seen.left, 0.0) / expected, share, w, p]
+    else:
+        types = tables.model_of(seen.info)[:, None] == jnp.arange(NUM_MODELS, dtype=jnp.int32)
+        parts = [
+            types.reshape(-1),
+            seen.slots.astype(share.dtype) * (1.0 / params.d_scale),
+            jnp.maximum(seen.left, 0.0) * (1.0 / params.e_scale),
+            share,
+            w.astype(share.dtype) / rules.max_workers,
+            p.astype(share.dtype) / rules.max_ps,
+        ]
+    observation = jnp.concatenate([part.astype(share.dtype) for part in parts])
+    allowed = options(rules, seen.tasks, seen.info, state.fits)
     kinds = jnp.arange(KINDS, dtype=jnp.int32)
     legal = (allowed[:, None] >> kinds) & 1 > 0
     return observation, jnp.append(legal.reshape(-1), True)

@@ -9,14 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.elastic.models import DL2_COEFFICIENTS
-from jaxsched.elastic.speed import Comm, measured_table, speed_table
+from jaxsched.elastic.speed import GRID_TASKS, Comm, grid_rates, measured_table, speed_table
 from jaxsched.envs.dl2.dynamics import Rules, SpeedTables
 from jaxsched.envs.dl2.tables import NUM_MODELS, JobTables, build_tables
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.types import Array
 
-SpeedMode = Literal["analytic", "measured"]
+SpeedMode = Literal["analytic", "measured", "grid"]
 SLOT_SECONDS = 1200
 PROFILE_POINTS = ((1, 1), (2, 2), (4, 4), (8, 8), (1, 2), (2, 1), (4, 8), (8, 4))
 """Numbers of PS and workers at which Optimus profiles each job type before it starts."""
@@ -62,7 +62,7 @@ def build_params(
     comm: Comm,
     speed_mode: SpeedMode,
     overlap: float,
-    contention: float,
+    contention: float | None,
     d_scale: float,
     e_scale: float,
     coefficients: Any,
@@ -71,6 +71,8 @@ def build_params(
     if speed_mode not in get_args(SpeedMode):
         known = ", ".join(get_args(SpeedMode))
         raise JaxschedError(f"dl2: speed_mode must be one of {known}, not {speed_mode!r}")
+    if contention is None:
+        contention = 0.0 if speed_mode == "grid" else 1.0
     checks = (
         ("overlap", overlap, 0 <= overlap <= 1, "in [0, 1]"),
         ("contention", contention, 0 <= contention < float("inf"), "from 0 on"),
@@ -80,13 +82,19 @@ def build_params(
     for name, value, holds, accepted in checks:
         if not holds:
             raise JaxschedError(f"dl2: {name} must be a number {accepted}, not {value!r}")
-    size = (max(rules.max_workers, MOST_PROFILED), max(rules.max_ps, MOST_PROFILED))
-    if speed_mode == "measured":
-        tau = measured_table(*size, comm=comm)
+    most = (rules.max_workers, rules.max_ps)
+    if speed_mode == "grid":
+        tau, rate = _grid(rules, comm)
+        most = (most[0] + 1, most[1] + 1)  # the artefact's Optimus looks beyond the limits
+        rate = np.concatenate([rate, np.zeros((1, *rate.shape[1:]))])
+    elif speed_mode == "measured":
+        tau = measured_table(*(max(m, MOST_PROFILED) for m in most), comm=comm)
     else:
+        size = (max(m, MOST_PROFILED) for m in most)
         tau = speed_table(_checked(coefficients), *size, overlap=overlap, comm=comm)
     tau = np.concatenate([tau, np.full((1, *tau.shape[1:]), np.inf)])
-    seconds = tau[:, : rules.max_workers + 1, : rules.max_ps + 1]
+    seconds = tau[:, : most[0] + 1, : most[1] + 1]
+    rate = rate[:, : most[0] + 1, : most[1] + 1] if speed_mode == "grid" else 1.0 / seconds
     servers, workers = np.array(PROFILE_POINTS).T
     all_cpus = max(rules.cluster.totals[1], 1)
     return Params(
@@ -100,7 +108,7 @@ def build_params(
         draw=jnp.array([0, len(tables)], jnp.int32),
         speed=SpeedTables(
             seconds=jnp.asarray(seconds, float),
-            rate=jnp.asarray(1.0 / seconds, float),
+            rate=jnp.asarray(rate, float),
             doubling=jnp.asarray(all_cpus / contention if contention else np.inf, float),
         ),
         known=Knowledge(
@@ -110,6 +118,17 @@ def build_params(
         d_scale=jnp.asarray(d_scale, float),
         e_scale=jnp.asarray(e_scale, float),
     )
+
+
+def _grid(rules: Rules, comm: Comm) -> tuple[np.ndarray, np.ndarray]:
+    """Seconds per epoch, infinite where a job does not get on, and epochs per second."""
+    if comm != "ps" or max(rules.max_workers, rules.max_ps) >= GRID_TASKS:
+        raise JaxschedError(
+            "dl2: speed_mode is 'grid'; accepted: with parameter servers, at most "
+            f"{GRID_TASKS - 1} workers and PS of a job"
+        )
+    rate = grid_rates(GRID_TASKS, GRID_TASKS)
+    return np.where(rate > 0, 1.0 / np.where(rate > 0, rate, 1.0), np.inf), rate
 
 
 def _checked(coefficients: Any) -> np.ndarray:

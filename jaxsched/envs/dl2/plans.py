@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxsched.envs.dl2 import tables
 from jaxsched.envs.dl2.cluster import BUNDLE, PS, WORKER, Servers, empty_servers, place_tasks
@@ -135,6 +136,23 @@ def try_increment(
     servers, where, placed = place_tasks(
         rules.cluster, draft.servers, slot.model[job], kind, wanted & room
     )
+    return noted(slot, Draft(servers, plan), job, kind, where, placed), placed
+
+
+def noted(slot: Slot, draft: Draft, job: Array, kind: Array, where: Array, placed: Array) -> Draft:
+    """The draft with an increment in its plan, where ``placed``; its servers are as given.
+
+    Args:
+      slot: the slot.
+      draft: the plan so far, and the servers with the tasks on them.
+      job: int32 scalar.
+      kind: int32 scalar.
+      where: int32 ``[2]``, where its worker and its PS went, S for none.
+      placed: bool scalar.
+    """
+    rules, plan = slot.rules, draft.plan
+    worker, server = kind != PS, kind != WORKER
+    count = plan.count
     here = (jnp.arange(slot.active.shape[0], dtype=jnp.int32) == job) & placed
     plan = plan._replace(
         workers=plan.workers + (here & worker).astype(jnp.int32),
@@ -143,14 +161,14 @@ def try_increment(
     )
     length = plan.job.shape[0]
     if length:
-        at = jnp.where(placed, draft.plan.count, length)  # out of range: dropped
+        at = jnp.where(placed, count, length)  # out of range: dropped
         used = jnp.where(where < rules.cluster.num_servers, where, -1)
         plan = plan._replace(
             job=plan.job.at[at].set(job.astype(jnp.int32), mode="drop"),
             kind=plan.kind.at[at].set(kind.astype(jnp.int8), mode="drop"),
             servers=plan.servers.at[at].set(used, mode="drop"),
         )
-    return Draft(servers, plan), placed
+    return Draft(draft.servers, plan)
 
 
 def see(env: DL2Slots, state: SlotsState, params: Params) -> Slot:
@@ -194,3 +212,31 @@ def first_least(key: Array, candidates: Array) -> Array:
     """Index of the smallest integer or real key among the candidates, ties to the lower index."""
     top = jnp.iinfo(key.dtype).max if key.dtype.kind == "i" else jnp.inf
     return jnp.argmin(jnp.where(candidates, key, top)).astype(jnp.int32)
+
+
+def most_bundles(rules: Rules, cap: int) -> int:
+    """How many bundles a job can get."""
+    most = min(cap, rules.max_workers)
+    return min(most, rules.max_ps) if rules.cluster.needs_ps else most
+
+
+def shares(slot: Slot, plan: Plan) -> Array:
+    """Dominant share of each job, in units of ``1 / U``, int32 ``[N]``."""
+    cluster = slot.rules.cluster
+    none = np.zeros((1, cluster.worker_shares.shape[1]), np.int32)
+    worker = jnp.asarray(np.concatenate([cluster.worker_shares, none]))[slot.model]
+    ps = jnp.asarray(np.concatenate([cluster.ps_shares, none]))[slot.model]
+    return jnp.max(plan.workers[:, None] * worker + plan.ps[:, None] * ps, axis=-1)
+
+
+def ranked(slot: Slot, draft: Draft, key: Array, cap: int) -> Draft:
+    """In order of the key, each job gets bundles up to the cap, until one does not fit."""
+    limit = most_bundles(slot.rules, cap)
+
+    def step(draft: Draft, extra: tuple[()]) -> tuple[Draft, tuple[()], Array]:
+        waiting = slot.active & (draft.plan.workers < limit)
+        job = first_least(key, waiting)
+        draft, placed = try_increment(slot, draft, job, slot.bundle, waiting[job])
+        return draft, extra, placed
+
+    return repeat(step, draft, ())[0]

@@ -6,7 +6,6 @@ It bounds what is easily attainable, and is no scheduler: it reads what no sched
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.elastic.models import PS_NEEDS, WORKER_NEEDS
 from jaxsched.envs.dl2.cluster import BUNDLE, PS, WORKER
 from jaxsched.envs.dl2.dynamics import delay
 from jaxsched.envs.dl2.plans import Draft, Plan, Slot, clip, repeat, try_increment
@@ -32,8 +31,8 @@ def probe(slot: Slot, draft: Draft) -> Draft:
     weight = jnp.maximum(slot.left, LEAST_LEFT) ** -EXPONENT
     kinds = (WORKER, PS, BUNDLE) if cluster.needs_ps else (WORKER,)
     more = {WORKER: (1, 0), PS: (0, 1), BUNDLE: (1, 1)}
-    worker_cpus = _with_none(WORKER_NEEDS[:, 1])[slot.model]
-    ps_cpus = _with_none(PS_NEEDS[:, 1])[slot.model]
+    worker_cpus = _with_none(cluster.demands.worker[:, 1])[slot.model]
+    ps_cpus = _with_none(cluster.demands.ps[:, 1])[slot.model]
 
     def rate(w: Array, p: Array) -> Array:
         table = speed.rate

@@ -12,8 +12,7 @@ from jaxsched.core.trail import Step, Trail
 from jaxsched.elastic.models import NAMES
 from jaxsched.envs.dl2 import dynamics
 from jaxsched.envs.dl2.cases import read_case
-from jaxsched.envs.dl2.cluster import PS, WORKER
-from jaxsched.envs.dl2.dynamics import ONE_PS, ONE_WORKER, Increment
+from jaxsched.envs.dl2.dynamics import ONE_PS, ONE_WORKER
 from jaxsched.envs.dl2.environment import DL2, StepMetrics
 from jaxsched.envs.dl2.heuristics import POLICY_OPTIONS, baseline
 from jaxsched.envs.dl2.parameters import Params
@@ -64,7 +63,7 @@ def _moment(env: DL2, step: Step, params: Params) -> Moment:
         there = dynamics.is_active(step.before.cluster)
         tasks = jnp.where(there, workers * ONE_WORKER + servers * ONE_PS, 0)
     else:
-        tasks = _with(step.before.tasks, told.increment)
+        tasks = dynamics.held_after(step.before.tasks, told.increment)
     return Moment(
         told.slot,
         told.slot_ended,
@@ -75,13 +74,6 @@ def _moment(env: DL2, step: Step, params: Params) -> Moment:
         report.gpus,
         report.cpus,
     )
-
-
-def _with(tasks: Array, increment: Increment) -> Array:
-    """What the jobs hold after an increment."""
-    more = jnp.where(increment.kind != PS, ONE_WORKER, 0)
-    more = more + jnp.where(increment.kind != WORKER, ONE_PS, 0)
-    return tasks.at[increment.job].add(jnp.where(increment.placed, more, 0))
 
 
 def _clock(env: DL2, state: Any) -> Array:

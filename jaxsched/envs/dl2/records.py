@@ -18,6 +18,15 @@ from jaxsched.types import Array, TimeStep
 
 OWN_METRICS = {
     "avg_jct_slots": Metric("JCT", "slots", "lower", 3, "mean of (finish - submit) / slot"),
+    "avg_jct_coarse": Metric(
+        "JCT in whole slots", "slots", "lower", 3, "mean of slots from the first to the last"
+    ),
+    "makespan_coarse": Metric(
+        "makespan in whole slots", "slots", "lower", 1, "slots from the first to the last of all"
+    ),
+    "mean_slot_reward": Metric(
+        "reward of a slot", "", "neither", 3, "shares of epochs trained, sum over slots / slots"
+    ),
     "cpu_utilization": Metric("CPU utilization", "", "neither", 4, "mean share of cores allocated"),
 }
 """Metrics that only this system has."""
@@ -93,6 +102,27 @@ def job_times(env: Any, params: Params, episodes: np.ndarray, records: Any) -> J
     )
 
 
+class SlotsSpent(NamedTuple):
+    """Completion times of each job in slots, float64 ``[E, n]``; NaN for jobs that are open."""
+
+    coarse: np.ndarray  # whole slots, as DL2's published simulator counts
+    fine: np.ndarray  # from submission to the end in the last slot
+    last: np.ndarray  # the slot after the job's last
+    first: np.ndarray  # the job's first
+    real: np.ndarray  # bool, a job of the table
+
+
+def slots_spent(env: Any, params: Params, episodes: np.ndarray, records: Any) -> SlotsSpent:
+    """How many slots each job took."""
+    times = job_times(env, params, episodes, records)
+    first = np.ceil(times.submit / env.slot_seconds)
+    finish = np.asarray(records.finish_slot)[:, :-1]
+    done = times.real & (finish >= 0)
+    last = np.where(done, finish + 1.0, np.nan)
+    fine = np.where(done, times.finish - times.submit, np.nan) / env.slot_seconds
+    return SlotsSpent(last - first, fine, last, first, times.real)
+
+
 def summarise(
     env: Any, params: Params, episodes: np.ndarray, records: Any
 ) -> dict[str, np.ndarray]:
@@ -105,12 +135,15 @@ def summarise(
       records: ``Records`` with leaves ``[E, ...]``.
 
     Returns:
-      name -> float64 ``[E]``: the metrics of section 8, times in seconds.
+      name -> float64 ``[E]``: the metrics of section 8, times in seconds, and in whole slots.
     """
     records = jax.tree.map(np.asarray, records)
     times = job_times(env, params, episodes, records)
     finished = times.real & (times.finish >= 0)
     jct = metrics.masked_mean(times.finish - times.submit, finished)
+    spent = slots_spent(env, params, episodes, records)
+    end = np.max(np.where(finished, spent.last, 0.0), axis=-1)
+    begin = np.min(np.where(times.real, spent.first, np.inf), axis=-1)
     last = np.max(np.where(finished, times.finish, 0.0), axis=-1)
     first = np.min(np.where(times.real, times.submit, np.inf), axis=-1)
     per_epoch = np.asarray(params.jobs.epochs, np.float64)[np.asarray(episodes)]
@@ -120,6 +153,9 @@ def summarise(
         "finished": np.sum(finished, axis=-1),
         "avg_jct": jct,
         "avg_jct_slots": jct / env.slot_seconds,
+        "avg_jct_coarse": metrics.masked_mean(np.nan_to_num(spent.coarse), finished),
+        "makespan_coarse": np.where(finished.any(axis=-1), end - begin, 0.0),
+        "mean_slot_reward": np.sum(shares, axis=-1) / np.maximum(records.slots, 1),
         "avg_wait": metrics.masked_mean(times.start - times.submit, finished),
         "makespan": np.where(finished.any(axis=-1), last - first, 0.0),
         "utilization": records.gpus / np.maximum(records.slots * totals[0], 1),

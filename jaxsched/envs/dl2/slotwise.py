@@ -23,6 +23,7 @@ from jaxsched.envs.dl2.dynamics import (
 from jaxsched.envs.dl2.environment import DL2, StepMetrics
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.tables import whole
+from jaxsched.envs.dl2.turns import rows_of
 from jaxsched.types import Array, ArraySpec, PRNGKey, PyTree, TimeStep
 
 
@@ -121,8 +122,7 @@ class DL2Slots(DL2):
         rate = dynamics.rates(params.speed, model, tasks)
         held = cluster._replace(tasks=tasks, rate=rate)
         after, report = dynamics.end_slot(rules, held, jobs, params.speed, playing)
-        rows = dynamics.rows_of(rules, after.active, after.batch, jobs.empty_row)
-        after = after._replace(rows=rows)
+        after = after._replace(rows=rows_of(rules, after, jobs.empty_row))
         last = LastSlot(
             jnp.where(playing, workers(tasks), state.last.workers),
             jnp.where(playing, parameter_servers(tasks), state.last.ps),
@@ -134,7 +134,7 @@ class DL2Slots(DL2):
         timestep = TimeStep(
             observation=(),
             action_mask=(),
-            reward=self.reward_of(cluster, report, job_reward),
+            reward=self.reward_of(report, job_reward),
             terminated=dynamics.is_finished(after),
             truncated=dynamics.is_cut(rules, after),
             elapsed=dynamics.seconds_passed(rules, cluster, after, report),
@@ -143,7 +143,9 @@ class DL2Slots(DL2):
                 batch=jnp.int32(0),
                 decisions=jnp.int32(0),
                 invalid=jnp.bool_(False),
-                increment=Increment(jnp.bool_(False), none, jnp.int32(BUNDLE), nowhere),
+                increment=Increment(
+                    jnp.bool_(False), none, jnp.int32(BUNDLE), nowhere, jnp.bool_(False)
+                ),
                 slot_ended=playing,
                 report=report,
                 progress=after.progress,

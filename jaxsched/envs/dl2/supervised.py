@@ -19,10 +19,8 @@ import numpy as np
 
 from jaxsched.envs.dl2.cluster import BUNDLE, KINDS, PS, WORKER
 from jaxsched.envs.dl2.dynamics import (
-    ONE_PS,
-    ONE_WORKER,
     ClusterState,
-    Increment,
+    held_after,
     is_active,
     parameter_servers,
     workers,
@@ -169,7 +167,7 @@ def _play(env: DL2, lessons: Lesson, params: Params) -> tuple[Lesson, Sample]:
         label, queue = next_action(env, lesson.queue, cluster, mask)
         after, timestep = env.step(key, cluster, label, params)
         happened = timestep.metrics
-        held = cluster.tasks + _added(happened.increment, cluster.tasks.shape[-1])
+        held = held_after(cluster.tasks, happened.increment)
         ended = happened.slot_ended
         measured = LastSlot(workers(held), parameter_servers(held), happened.report.pace)
         following = Lesson(
@@ -186,11 +184,3 @@ def _play(env: DL2, lessons: Lesson, params: Params) -> tuple[Lesson, Sample]:
         return jax.vmap(one)(lessons)
 
     return jax.lax.scan(step, lessons, length=INFERENCES)
-
-
-def _added(increment: Increment, size: int) -> Array:
-    """What an increment adds to the packed words of the jobs, int32 ``[n + 1]``."""
-    tasks = jnp.where(increment.kind != PS, ONE_WORKER, 0)
-    tasks += jnp.where(increment.kind != WORKER, ONE_PS, 0)
-    here = (jnp.arange(size, dtype=jnp.int32) == increment.job) & increment.placed
-    return jnp.where(here, tasks, 0)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.elastic.jobs import DL2_JOBS
-from jaxsched.elastic.models import MODELS, PS_NEEDS, WORKER_NEEDS
+from jaxsched.elastic.models import MODELS
 from jaxsched.elastic.resources import find_unfit
 from jaxsched.envs.dl2.cluster import Cluster
 from jaxsched.errors import JaxschedError
@@ -154,10 +154,10 @@ def check_table(table: JobTable, cluster: Cluster) -> JobTable:
         )
     problem = find_unfit(
         table,
-        WORKER_NEEDS,
-        PS_NEEDS,
+        cluster.demands.worker,
+        cluster.demands.ps,
         cluster.layout.capacity,
-        cluster.num_servers,
+        1 if cluster.together else cluster.num_servers,
         needs_ps=cluster.needs_ps,
     )
     if problem is not None:
@@ -199,9 +199,10 @@ def build_tables(
     model = padded("model", NO_MODEL).astype(np.int64)
     known = np.minimum(model, NUM_MODELS - 1)
     seen = np.where(real, first_seen(submit, slot_seconds), NEVER)
-    needs = WORKER_NEEDS[known, 0] << 4 | WORKER_NEEDS[known, 1] << 6 | PS_NEEDS[known, 1] << 9
+    worker, ps = cluster.demands
+    needs = worker[known, 0] << 4 | worker[known, 1] << 6 | ps[known, 1] << 9
     info = model | np.where(real, needs, 0) | seen << ARRIVAL_BIT
-    wants = np.concatenate([WORKER_NEEDS, PS_NEEDS[:, 1:]], axis=-1)[known]
+    wants = np.concatenate([worker, ps[:, 1:]], axis=-1)[known]
     wants = np.where(real, np.sum(wants << 5 * np.arange(5), axis=-1), 0)
     first = seen.min(axis=1)
     early = (seen <= first[:, None]) & (first[:, None] < max_slots)

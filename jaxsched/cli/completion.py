@@ -1,0 +1,56 @@
+"""What a shell may complete: names of systems, presets, policies and traces."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import typer
+
+Complete = Callable[[typer.Context, str], list[str]]
+
+
+def _completing(names: Callable[[typer.Context], Iterable[str]]) -> Complete:
+    """Those names that begin as what was typed; none where they cannot be found out."""
+
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        try:
+            return [name for name in names(ctx) if name.startswith(incomplete)]
+        except Exception:  # a shell that completes must not show tracebacks
+            return []
+
+    return complete
+
+
+def _system(ctx: typer.Context) -> Any:
+    from jaxsched.systems import registry
+
+    typed = ctx.params.get("system") or ctx.args[0]  # not parsed yet behind an option without value
+    return registry.get(str(typed))
+
+
+def _systems(ctx: typer.Context) -> Iterable[str]:
+    del ctx
+    from jaxsched.systems import registry
+
+    return registry.names()
+
+
+def _presets(ctx: typer.Context) -> Iterable[str]:
+    system = _system(ctx)
+    return (*system.presets, *system.plain_presets)
+
+
+def _policies(ctx: typer.Context) -> Iterable[str]:
+    return _system(ctx).policies
+
+
+def _traces(ctx: typer.Context) -> Iterable[str]:
+    del ctx
+    from jaxsched.traces import clusters, registry
+
+    return (*registry.names(), *clusters.names())
+
+
+complete_system = _completing(_systems)
+complete_preset = _completing(_presets)
+complete_policy = _completing(_policies)
+complete_trace = _completing(_traces)

@@ -1,0 +1,42 @@
+"""Examples in the help of each command, as one types them."""
+
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "demo": ("jaxsched demo",),
+    "train": (
+        "jaxsched train sched2 --preset quick --out runs/first",
+        "jaxsched train dl2 --preset search --num-seeds 3",
+        "jaxsched train chic --set learner.elite_share=0.2 --trace jobs.csv",
+        "jaxsched train sched2 --out runs/first --resume",
+        "jaxsched train --config runs/first/run.toml --seed 1 --out runs/second",
+    ),
+    "evaluate": (
+        "jaxsched evaluate sched2 --policy pretrained",
+        "jaxsched evaluate dl2 --policy drf --num-traces 10",
+        "jaxsched evaluate sched2 --policy runs/first --json - --quiet",
+    ),
+    "compare": (
+        "jaxsched compare sched2 --checkpoint runs/first --html report.html",
+        "jaxsched compare mlfs --policies mlf_h,tiresias --num-traces 5",
+    ),
+    "headroom": ("jaxsched headroom sched2 --policy strict_sif --num-traces 10",),
+    "export": ("jaxsched export runs/first --format safetensors,onnx --out policy",),
+    "replay": ("jaxsched replay runs/first --html schedule.html",),
+    "serve": ("jaxsched serve runs/first --port 8080",),
+    "simulate": ("jaxsched simulate case.json --json result.json",),
+    "sweep": ("jaxsched sweep sched2 --over learner.learning_rate=1e-4,1e-3 --num-seeds 3",),
+    "bench": (
+        "jaxsched bench throughput --system chic --quick",
+        "jaxsched bench training --system sched2 --preset plain-ppo",
+    ),
+    "doctor": (
+        "jaxsched doctor",
+        "jaxsched doctor sched2 --preset plain-ppo",
+    ),
+    "list": ("jaxsched list",),
+    "traces fetch": ("jaxsched traces fetch philly",),
+    "traces list": ("jaxsched traces list",),
+    "traces import": ("jaxsched traces import jobs.csv --out trace.csv",),
+    "traces convert": ("jaxsched traces convert trace.csv --system sched2 --out tables",),
+    "traces generate": ("jaxsched traces generate sched2-68 --num-traces 3 --out traces.csv",),
+    "traces describe": ("jaxsched traces describe sched2-68 --plot trace.pdf",),
+}
