@@ -94,7 +94,7 @@ class Copies:
         check_counts(optional=True, max_episode_steps=time_limit)
         check_choices(mask, output)
         self.env, self.params, self.num = env, params, num
-        self._limit = np.int32(NO_LIMIT if time_limit is None else time_limit)
+        self._limit = np.int32(min(time_limit or NO_LIMIT, NO_LIMIT))
         self._mask, self._numpy = mask, output == "numpy"
         self._action_spec = env.action_spec(params)
         self._standing: Standing | None = None
