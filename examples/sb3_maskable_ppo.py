@@ -75,7 +75,10 @@ class Curve(BaseCallback):
             self.best = {name: value.clone() for name, value in weights.items()}
         self.points.append((self.num_timesteps, score))
         seconds = time.monotonic() - self.began
-        print(f"{self.num_timesteps:>9,} steps {seconds:6.0f} s  effectiveness {score:.4f}", flush=True)
+        print(
+            f"{self.num_timesteps:>9,} steps {seconds:6.0f} s  effectiveness {score:.4f}",
+            flush=True,
+        )
 
 
 def train(steps, seed, num_envs=64):
@@ -137,7 +140,9 @@ def main():
     parser.add_argument("--steps", type=int, default=400_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--plot", type=Path, help="picture of the learning curve (.png, .svg, .pdf)")
+    parser.add_argument(
+        "--plot", type=Path, help="picture of the learning curve (.png, .svg, .pdf)"
+    )
     options = parser.parse_args()
     model, curve = train(options.steps, options.seed)
     fresh = tables_of(FRESH)
