@@ -11,7 +11,10 @@ from jaxsched.cli.commands import build_app
 from jaxsched.systems import registry
 from tests.docs.pages import ROOT, blocks, inline, name_of, pages
 
-SLOW = {"README.md": "its first block steps 1,024 environments (tests/systems has a test of it)"}
+SLOW = {
+    "README.md": "1,024 and 4,096 environments; tests/systems runs its first block",
+    "docs/replay.md": "plays and draws an episode; tests/cli does so in other ways",
+}
 """Pages whose Python takes longer, and why."""
 
 RUNNING = [
