@@ -10,6 +10,7 @@ import numpy as np
 from jaxsched.core.environment import Environment
 from jaxsched.elastic.jobs import CHIC_JOBS, DL2_JOBS
 from jaxsched.envs.das.jobs import GANG_JOBS
+from jaxsched.envs.dl2.recipe import ARTEFACT
 from jaxsched.envs.mlfs.jobs import TASK_JOBS, graph_shape
 from jaxsched.jobs import JobTable
 from jaxsched.systems import registry
@@ -50,12 +51,12 @@ def sched2(**options: Any) -> Instance:
     return Instance(system, env, params, other, replace(env, window=4))
 
 
-def dl2_tables(seed: int) -> list[JobTable]:
+def dl2_tables(seed: int, unit: float = 1.0) -> list[JobTable]:
     """Three tables of at most six short jobs, some with noise and errors of the estimate."""
     rng = np.random.default_rng(seed)
     tables = []
     for jobs in (6, 4, 1):
-        epochs = rng.integers(2, 13, jobs).astype(float)
+        epochs = unit * rng.integers(2, 13, jobs)
         columns = {
             "submit_time": np.sort(rng.integers(0, 4000, jobs)),
             "model": rng.integers(0, 8, jobs),
@@ -72,6 +73,14 @@ def dl2(**options: Any) -> Instance:
     env = system.environment(num_servers=2, window=3, max_slots=60, **options)
     params = env.params(dl2_tables(0))
     other = env.params(dl2_tables(1), contention=0.5, overlap=0.0, e_scale=50.0)
+    return Instance(system, env, params, other, replace(env, window=4))
+
+
+def dl2_published(**options: Any) -> Instance:
+    """A small cluster with the ways of DL2's published simulator."""
+    system = registry.get("dl2")
+    env = replace(ARTEFACT, num_servers=3, window=3, max_slots=60, **options)
+    params, other = (env.params(dl2_tables(seed, 400.0)) for seed in (0, 1))
     return Instance(system, env, params, other, replace(env, window=4))
 
 
@@ -184,6 +193,7 @@ INSTANCES: dict[str, dict[str, Callable[[], Instance]]] = {
         "paper": dl2,
         "allreduce": partial(dl2, comm="allreduce"),
         "bundles": partial(dl2, assign_bundle=True),
+        "published": dl2_published,
     },
     "das": {
         "paper": das,

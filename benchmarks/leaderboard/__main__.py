@@ -4,10 +4,10 @@
     python -m benchmarks.leaderboard --data DIR                 real ones of that folder as well
     python -m benchmarks.leaderboard --trace my.csv --load 0.8  a trace of your own
 
-Prints, for each workload, the average JCT of every policy with its interval and its distance to
-what no schedule can beat, and at the end all workloads side by side; writes OUT/leaderboard.json
-and OUT/leaderboard.png. What OUT/leaderboard.json has is not played again: stop with Ctrl-C
-and call it once more.
+Prints, for each workload, the average JCT of every policy and its distance to what no schedule can
+beat, for generated ones with --draws 10 also its interval over draws, and at the end all workloads
+side by side; writes OUT/leaderboard.json and OUT/leaderboard.png. What OUT/leaderboard.json has is
+not played again: stop with Ctrl-C and call it once more.
 """
 
 import argparse
@@ -31,7 +31,8 @@ def main() -> int:
     parser.add_argument("--policies", help="names with commas between; all by default")
     parser.add_argument("--jobs", type=int, help="play no more than the first so many jobs")
     parser.add_argument("--iterations", type=int, default=30, help="of the bounds from prices")
-    parser.add_argument("--seed", type=int, default=0, help="of generated workloads")
+    parser.add_argument("--seed", type=int, default=0, help="of generated workloads, the first")
+    parser.add_argument("--draws", type=int, default=1, help="of each generated workload")
     parser.add_argument("--out", type=Path, default=Path("runs/leaderboard"))
     return exit_status(partial(run, parser.parse_args()))
 
@@ -53,6 +54,7 @@ def run(options: argparse.Namespace) -> None:
         "jobs": options.jobs,
         "iterations": options.iterations,
         "seed": options.seed,
+        "draws": options.draws,
     }
     done = finished(file, settings)
     for number, workload in enumerate(workloads, 1):
@@ -64,7 +66,8 @@ def run(options: argparse.Namespace) -> None:
                 print(f"[{number}/{len(workloads)} {name}] {line}", flush=True)
 
             report(f"{len(ready.table):,} jobs on {ready.cluster.num_gpus} GPUs")
-            found = play(ready, policies, iterations=options.iterations, report=report)
+            draws = [ready, *redrawn(workload, ready, options)]
+            found = play(draws, policies, iterations=options.iterations, report=report)
             report(f"done in {time.perf_counter() - began:.0f} s")
             done[workload.name] = found.to_json()
             document = {"settings": settings, **surroundings(), "workloads": done}
@@ -75,6 +78,17 @@ def run(options: argparse.Namespace) -> None:
     print("\n" + "\n".join(overall_table(boards)))
     draw(options.out / "leaderboard.png", boards)
     print(f"\nwritten to {file} and {options.out / 'leaderboard.png'}")
+
+
+def redrawn(workload: Any, first: Any, options: argparse.Namespace) -> list[Any]:
+    """A generated workload again with the seeds that follow, on the same cluster; else nothing."""
+    from benchmarks.leaderboard import prepare
+
+    if not workload.is_generated:
+        return []
+    seeds = range(options.seed + 1, options.seed + options.draws)
+    same = workload._replace(load=first.load, num_servers=first.cluster.num_servers)
+    return [prepare(same, None, seed=seed, num_jobs=options.jobs) for seed in seeds]
 
 
 def chosen_policies(names: str | None) -> dict[str, Any]:
@@ -132,7 +146,6 @@ def same_work(done: Any, ready: Any) -> bool:
         done.get(name) == value
         for name, value in {
             "digest": ready.digest,
-            "load": ready.load,
             "num_jobs": len(ready.table),
             "num_servers": ready.cluster.num_servers,
         }.items()

@@ -1,21 +1,26 @@
-"""Replays of a workload under every policy, with intervals and distances to the lower bounds."""
+"""Replays of a workload under every policy, and distances to the lower bounds.
 
+A trace is one long series of jobs that wait for each other: neighbouring blocks of it correlate by
+0.8 to 0.9, and bootstraps over blocks held the true mean in half of the cases only. So a mean has
+an interval where a workload can be drawn again with other seeds, and none where it is one trace.
+"""
+
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
 
 from benchmarks.leaderboard.workloads import Prepared
-from jaxsched.jobs import Integers
-from jaxsched.results.statistics import Interval, ratio_interval
+from jaxsched.results.statistics import Interval
 from jaxsched.trace_replay import Policy, Records, replay, summary
 from jaxsched.trace_replay.bounds import Goals, LowerBounds, lower_bounds
 from jaxsched.trace_replay.policies import Locality
-
-BLOCKS = 50
-"""Consecutive jobs are resampled together in as many blocks, since they share their queues."""
+from jaxsched.trace_replay.tables import groups_of
 
 REFERENCE = "fifo-skip"
 """What policies are compared with where it plays; else the first one."""
@@ -31,13 +36,15 @@ class Standing(NamedTuple):
     Attributes:
       policy: its name.
       clairvoyant: whether it uses true run times.
-      figures: of ``jaxsched.trace_replay.summary``; seconds.
-      avg_jct: mean JCT (s) with a 95 % block-bootstrap interval over the trace.
-      over_reference: mean JCT over that of the reference policy, likewise; both have the same
-        blocks, so what a block's jobs have in common does not widen it.
-      jct_ratio: mean JCT over the lower bound for schedules of its kind.
-      makespan_ratio: makespan over its lower bound.
-      seconds: wall time of the replay, compilation left out.
+      figures: of ``jaxsched.trace_replay.summary``, means over the draws; seconds.
+      avg_jct: mean JCT (s) with a 95 % interval over the draws; NaN where there is one.
+      over_reference: mean JCT over that of the reference policy on the same draws, likewise.
+      jct_ratio: mean JCT over the lower bound for any schedule, which may suspend jobs; the same
+        for all policies (those with locality ``any`` have another cluster, and so a bound of their
+        own).
+      own_ratio: mean JCT over the lower bound for schedules of its kind.
+      makespan_ratio: makespan over the lower bound for schedules of its kind.
+      seconds: wall time of a replay, compilation left out.
     """
 
     policy: str
@@ -46,6 +53,7 @@ class Standing(NamedTuple):
     avg_jct: Interval
     over_reference: Interval
     jct_ratio: float
+    own_ratio: float
     makespan_ratio: float
     seconds: float
 
@@ -56,19 +64,22 @@ class Standings:
 
     Attributes:
       workload: its name.
-      num_jobs: jobs of it.
+      num_jobs: jobs of each draw.
+      num_draws: how often it was drawn.
       num_servers: servers of the cluster.
       gpus_per_server: GPUs of each.
-      load: offered load.
-      digest: of the trace.
+      load: offered load, mean over the draws.
+      digest: of the trace, of the first draw.
       notes: what was changed in it.
-      bounds: lower bounds in seconds, by kind of schedules and metric, and every single one.
+      bounds: lower bounds in seconds, by kind of schedules and metric, and every single one; means
+        over the draws.
       reference: the policy that others are compared with.
       standings: the policies, in the order given.
     """
 
     workload: str
     num_jobs: int
+    num_draws: int
     num_servers: int
     gpus_per_server: int
     load: float
@@ -81,7 +92,7 @@ class Standings:
     def to_json(self) -> dict[str, Any]:
         """Plain values; ``from_json`` reads them back."""
         rows = [
-            {**row._asdict(), **{name: asdict(getattr(row, name)) for name in _INTERVALS}}
+            {**row._asdict(), **{name: _plain(getattr(row, name)) for name in _INTERVALS}}
             for row in self.standings
         ]
         return {**vars(self), "notes": list(self.notes), "standings": rows}
@@ -90,14 +101,32 @@ class Standings:
     def from_json(values: Mapping[str, Any]) -> "Standings":
         """What ``to_json`` wrote."""
         rows = tuple(
-            Standing(**{**row, **{name: Interval(**row[name]) for name in _INTERVALS}})
+            Standing(**{**row, **{name: _interval(row[name]) for name in _INTERVALS}})
             for row in values["standings"]
         )
         return Standings(**{**values, "notes": tuple(values["notes"]), "standings": rows})
 
 
+def _plain(found: Interval) -> dict[str, float | None]:
+    return {name: None if math.isnan(end) else end for name, end in asdict(found).items()}
+
+
+def _interval(values: Mapping[str, float | None]) -> Interval:
+    ends = {name: math.nan if end is None else end for name, end in values.items()}
+    return Interval(**ends)
+
+
+class _Draw(NamedTuple):
+    """One policy on one draw."""
+
+    figures: dict[str, float]
+    goals: Goals
+    any_goal_s: float
+    seconds: float
+
+
 def play(
-    prepared: Prepared,
+    draws: Sequence[Prepared],
     policies: Mapping[str, Policy],
     *,
     iterations: int = 30,
@@ -105,62 +134,103 @@ def play(
 ) -> Standings:
     """Replay a workload under every policy.
 
+    Policies that share GPUs among owners are left out where the jobs have none.
+
     Args:
-      prepared: the workload.
+      draws: the workload, drawn with other seeds if there are several.
       policies: name -> policy.
       iterations: of the bounds from prices; see ``lower_bounds``.
       report: called with a line when the bounds and when each policy are done.
     """
     began = time.perf_counter()
-    by_locality: dict[Locality, LowerBounds] = {"strict": _bounds(prepared, "strict", iterations)}
-    bounds = by_locality["strict"]
-    best = bounds.preemptive.avg_jct_s
+    first = draws[0]
+    if groups_of(first.table).max() == 0:
+        policies = {name: policy for name, policy in policies.items() if policy.order != "drf"}
+    bounds: dict[Locality, list[LowerBounds]] = {
+        "strict": [_bounds(draw, "strict", iterations) for draw in draws]
+    }
+    strict = bounds["strict"]
+    best = float(np.mean([each.preemptive.avg_jct_s for each in strict]))
     report(f"bounds: {best / 3600:.2f} h, {time.perf_counter() - began:.0f} s")
     reference = REFERENCE if REFERENCE in policies else next(iter(policies))
-    compared: list[float] = []
     found: dict[str, Standing] = {}
+    compared: list[float] = []
     for name in (reference, *(name for name in policies if name != reference)):
         policy = policies[name]
-        if policy.locality not in by_locality:
-            by_locality[policy.locality] = _bounds(prepared, policy.locality, iterations)
-        allowed = by_locality[policy.locality]
-        goals = allowed.preemptive if policy.preemptive else allowed.non_preemptive
-        records, seconds = _timed(prepared, policy)
-        compared = compared or block_sums(records.jct)
-        standing = _standing(prepared, name, policy, goals, records, seconds, compared)
-        found[name] = standing
+        if policy.locality not in bounds:
+            bounds[policy.locality] = [_bounds(draw, policy.locality, iterations) for draw in draws]
+        played = [
+            _play(draw, policy, allowed)
+            for draw, allowed in zip(draws, bounds[policy.locality], strict=True)
+        ]
+        compared = compared or [each.figures["avg_jct"] for each in played]
+        found[name] = standing = _standing(name, policy, played, compared)
         report(
             f"{name}: {standing.avg_jct.estimate / 3600:.2f} h, {standing.jct_ratio:.2f} x bound, "
             f"{standing.seconds:.1f} s"
         )
     return Standings(
-        workload=prepared.name,
-        num_jobs=len(prepared.table),
-        num_servers=prepared.cluster.num_servers,
-        gpus_per_server=prepared.cluster.gpus_per_server,
-        load=prepared.load,
-        digest=prepared.digest,
-        notes=prepared.notes,
+        workload=first.name,
+        num_jobs=len(first.table),
+        num_draws=len(draws),
+        num_servers=first.cluster.num_servers,
+        gpus_per_server=first.cluster.gpus_per_server,
+        load=float(np.mean([draw.load for draw in draws])),
+        digest=first.digest,
+        notes=first.notes,
         bounds={
-            "non_preemptive": bounds.non_preemptive._asdict(),
-            "preemptive": bounds.preemptive._asdict(),
-            "avg_jct_s": bounds.avg_jct_s,
-            "makespan_s": bounds.makespan_s,
+            "non_preemptive": _means([each.non_preemptive._asdict() for each in strict]),
+            "preemptive": _means([each.preemptive._asdict() for each in strict]),
+            "avg_jct_s": _means([each.avg_jct_s for each in strict]),
+            "makespan_s": _means([each.makespan_s for each in strict]),
         },
         reference=reference,
         standings=tuple(found[name] for name in policies),
     )
 
 
-def block_interval(values: Integers, *, blocks: int = BLOCKS) -> Interval:
-    """Mean of a series ``[n]`` with a 95 % bootstrap interval over blocks of neighbours."""
-    counts = block_sums(np.ones_like(values), blocks=blocks)
-    return ratio_interval(block_sums(values, blocks=blocks), counts)
+def _play(prepared: Prepared, policy: Policy, allowed: LowerBounds) -> _Draw:
+    records, seconds = _timed(prepared, policy)
+    goals = allowed.preemptive if policy.preemptive else allowed.non_preemptive
+    figures = summary(records, prepared.cluster)
+    return _Draw(figures, goals, allowed.preemptive.avg_jct_s, seconds)
 
 
-def block_sums(values: Integers, *, blocks: int = BLOCKS) -> list[float]:
-    """Sums of a series ``[n]`` over as many blocks of neighbours."""
-    return [float(np.sum(part)) for part in np.array_split(values, min(blocks, len(values)))]
+def _standing(
+    name: str, policy: Policy, played: Sequence[_Draw], compared: Sequence[float]
+) -> Standing:
+    figures = _means([each.figures for each in played])
+    times = [each.figures["avg_jct"] for each in played]
+    return Standing(
+        policy=name,
+        clairvoyant=policy.clairvoyant,
+        figures=figures,
+        avg_jct=interval(times, np.ones(len(times))),
+        over_reference=interval(times, compared),
+        jct_ratio=figures["avg_jct"] / float(np.mean([each.any_goal_s for each in played])),
+        own_ratio=figures["avg_jct"] / float(np.mean([each.goals.avg_jct_s for each in played])),
+        makespan_ratio=figures["makespan"]
+        / float(np.mean([each.goals.makespan_s for each in played])),
+        seconds=float(np.mean([each.seconds for each in played])),
+    )
+
+
+def interval(above: ArrayLike, below: ArrayLike) -> Interval:
+    """Ratio of means over independent draws with Student's 95 % interval; NaN ends for one draw.
+
+    ``python -m benchmarks.leaderboard.coverage`` tells how often it holds the true mean.
+    """
+    top, bottom = np.asarray(above, np.float64), np.asarray(below, np.float64)
+    estimate = float(top.sum() / bottom.sum())
+    if len(top) < 2:
+        return Interval(estimate, math.nan, math.nan)
+    error = (top - estimate * bottom).std(ddof=1) / math.sqrt(len(top)) / bottom.mean()
+    half = float(stats.t.ppf(0.975, len(top) - 1) * error)
+    return Interval(estimate, estimate - half, estimate + half)
+
+
+def _means(figures: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: float(np.mean([each[name] for each in figures])) for name in figures[0]}
 
 
 def _bounds(prepared: Prepared, locality: Locality, iterations: int) -> LowerBounds:
@@ -173,29 +243,6 @@ def _bounds(prepared: Prepared, locality: Locality, iterations: int) -> LowerBou
         gpus_per_server=cluster.gpus_per_server,
         locality=locality,
         iterations=iterations,
-    )
-
-
-def _standing(
-    prepared: Prepared,
-    name: str,
-    policy: Policy,
-    goals: Goals,
-    records: Records,
-    seconds: float,
-    compared: list[float],
-) -> Standing:
-    figures = summary(records, prepared.cluster)
-    avg_jct = block_interval(records.jct)
-    return Standing(
-        policy=name,
-        clairvoyant=policy.clairvoyant,
-        figures=figures,
-        avg_jct=avg_jct,
-        over_reference=ratio_interval(block_sums(records.jct), compared),
-        jct_ratio=avg_jct.estimate / goals.avg_jct_s,
-        makespan_ratio=figures["makespan"] / goals.makespan_s,
-        seconds=seconds,
     )
 
 

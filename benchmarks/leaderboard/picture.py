@@ -15,9 +15,10 @@ _HOUR = 3600
 
 
 def draw(path: Path, boards: Sequence[Standings]) -> None:
-    """Write a PNG: average JCT over the lower bound of its kind of schedules; hollow: clairvoyant.
+    """Write a PNG: average JCT over the lower bound for any schedule; hollow: clairvoyant.
 
-    The bars are intervals of the ratio to the reference policy, whose own place is a line.
+    The bars are intervals of the ratio to the reference policy, whose own place is a line; a
+    workload that was drawn once has none.
     """
     ratios = overall(boards)
     order = sorted(ratios, key=lambda name: geometric_mean(ratios[name]), reverse=True)
@@ -39,12 +40,17 @@ def _panel(axes: Any, board: Standings, order: Sequence[str]) -> None:
     by_name = {row.policy: row for row in board.standings}
     level = by_name[board.reference].jct_ratio
     for at, name in enumerate(order):
+        if name not in by_name:
+            continue
         row = by_name[name]
         middle, over = row.jct_ratio, row.over_reference
-        spread = [
-            [middle * (1 - over.low / over.estimate)],
-            [middle * (over.high / over.estimate - 1)],
-        ]
+        spread = None
+        if math.isfinite(over.low):
+            low = max(over.low, 0.0)
+            spread = [
+                [middle * (1 - low / over.estimate)],
+                [middle * (over.high / over.estimate - 1)],
+            ]
         fill = "white" if row.clairvoyant else None
         style = {"fmt": "o", "ms": 4, "capsize": 2, "lw": 1, "color": figures.COLOURS[0]}
         axes.errorbar([middle], [at], xerr=spread, markerfacecolor=fill, **style)

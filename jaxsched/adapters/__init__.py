@@ -1,1 +1,1 @@
-"""Environments in the forms of other projects: gymnax, Gymnasium, Stable-Baselines3, PettingZoo, dm_env."""
+"""Environments in the forms of gymnax, Gymnasium, Stable-Baselines3, PettingZoo and dm_env."""

@@ -28,6 +28,8 @@ from jaxsched.errors import JaxschedError, check_counts
 from jaxsched.ops.batching import select
 from jaxsched.types import Array, PRNGKey, PyTree
 
+NO_LIMIT = 2**31 - 1  # of steps; one program serves with and without
+
 
 class Standing(NamedTuple):
     """Where copies stand, leaves ``[B, ...]``.
@@ -92,7 +94,7 @@ class Copies:
         check_counts(optional=True, max_episode_steps=time_limit)
         check_choices(mask, output)
         self.env, self.params, self.num = env, params, num
-        self._limit = None if time_limit is None else np.int32(time_limit)
+        self._limit = np.int32(NO_LIMIT if time_limit is None else time_limit)
         self._mask, self._numpy = mask, output == "numpy"
         self._action_spec = env.action_spec(params)
         self._standing: Standing | None = None
@@ -124,16 +126,17 @@ class Copies:
         Raises:
           JaxschedError: there is no such episode.
         """
-        self._standing, self.now = _renew(
-            self.env, self.params, self._standing, self.now, where, self._episodes(episode)
+        standing = self._standing
+        assert standing is not None, "begin comes first"
+        fresh = _begin(
+            self.env, self.params, standing.key, standing.begun + 1, self._episodes(episode)
         )
+        self._standing, self.now = _chosen(where, fresh, standing, self.now)
 
     def step(self, action: Any) -> None:
         """A step of all copies; ``action`` has the layout of the action space, ``[B, ...]``."""
         action = structured(self._action_spec, action)
-        self._standing, self.now = _step(
-            self.env, self.params, self._standing, action, self._limit
-        )
+        self._standing, self.now = _step(self.env, self.params, self._standing, action, self._limit)
 
     @property
     def done(self) -> np.ndarray:
@@ -148,7 +151,9 @@ class Copies:
     def info(self) -> dict[str, Any]:
         """What else is told, leaves ``[B, ...]``: simulated seconds of the step, and the mask."""
         told = {"elapsed": self.out(self.now.elapsed)}
-        return told if self._mask == "observation" else {ACTION_MASK: self.out(self.now.mask), **told}
+        return (
+            told if self._mask == "observation" else {ACTION_MASK: self.out(self.now.mask), **told}
+        )
 
     def action_masks(self) -> Any:
         """Legal actions, bool ``[B, A]``."""
@@ -187,30 +192,23 @@ def _begin(
     return jax.vmap(one)(keys, begun, episode)
 
 
-@partial(jax.jit, static_argnames="env", donate_argnames="standing")
-def _renew(
-    env: Environment,
-    params: Any,
-    standing: Standing,
-    shown: Shown,
-    where: Array,
-    episode: Array | None,
+@partial(jax.jit, donate_argnames="standing")
+def _chosen(
+    where: Array, fresh: tuple[Standing, Shown], standing: Standing, shown: Shown
 ) -> tuple[Standing, Shown]:
-    fresh = _begin(env, params, standing.key, standing.begun + 1, episode)
     return jax.vmap(select)(where, fresh, (standing, shown))
 
 
 @partial(jax.jit, static_argnames="env", donate_argnames="standing")
 def _step(
-    env: Environment, params: Any, standing: Standing, action: PyTree, limit: Array | None
+    env: Environment, params: Any, standing: Standing, action: PyTree, limit: Array
 ) -> tuple[Standing, Shown]:
     def one(standing: Standing, action: PyTree) -> tuple[Standing, Shown]:
         steps = standing.steps + 1
         key = _key(standing.key, standing.begun, steps)
         state, timestep = env.step(key, standing.state, action, params)
-        if limit is not None:
-            cut = (steps >= limit) & ~timestep.terminated
-            timestep = timestep._replace(truncated=timestep.truncated | cut)
+        cut = (steps >= limit) & ~timestep.terminated
+        timestep = timestep._replace(truncated=timestep.truncated | cut)
         return standing._replace(state=state, steps=steps), _shown(timestep)
 
     return jax.vmap(one)(standing, action)

@@ -13,9 +13,10 @@ from jaxsched.types import ArraySpec, DiscreteSpec, PyTree
 
 dm_env = needed("dm_env", "adapters")
 dm_specs = needed("dm_env.specs", "adapters")
+Base: Any = dm_env.Environment
 
 
-class JaxschedDmEnv(dm_env.Environment):
+class JaxschedDmEnv(Base):
     """One copy of an environment as a ``dm_env.Environment``.
 
     Observations are dictionaries with an ``action_mask`` (int8). A step after the last one begins

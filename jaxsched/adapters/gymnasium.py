@@ -21,11 +21,13 @@ from jaxsched.systems.make import make
 gymnasium = needed("gymnasium", "adapters")
 gymnasium_vector = needed("gymnasium.vector", "adapters")
 AutoresetMode = gymnasium_vector.AutoresetMode
+Env: Any = gymnasium.Env
+VectorEnv: Any = gymnasium_vector.VectorEnv
 
 NAMESPACE, VERSION = "jaxsched", 0
 
 
-class JaxschedEnv(gymnasium.Env):
+class JaxschedEnv(Env):
     """One copy of an environment as a ``gymnasium.Env``.
 
     ``reset(seed=, options={"episode": i})`` begins episode ``i``, or one drawn with the seed; a
@@ -90,13 +92,13 @@ class JaxschedEnv(gymnasium.Env):
         return row(self._copies.observation()), row(self._copies.info())
 
 
-class JaxschedVectorEnv(gymnasium_vector.VectorEnv):
+class JaxschedVectorEnv(VectorEnv):
     """Many copies of an environment as a ``gymnasium.vector.VectorEnv``, stepped by one program.
 
     Copy ``i`` with seed ``s`` plays the episodes of a ``JaxschedEnv`` with seed ``s``; one seed for
-    all means ``seed + i``. ``reset`` takes ``options={"episode": i}``, a number or one of each copy,
-    and ``{"reset_mask": bool [num_envs]}`` for some copies alone. With ``AutoresetMode.SAME_STEP``
-    the last observation and info of an episode are in ``final_obs`` and ``final_info``.
+    all means ``seed + i``. ``reset`` takes ``options={"episode": i}``, a number or one of each
+    copy, and ``{"reset_mask": bool [num_envs]}`` for some copies alone. With ``SAME_STEP`` the last
+    observation and info of an episode are in ``final_obs`` and ``final_info``.
 
     Attributes:
       env: the environment.
@@ -215,7 +217,9 @@ def _checked_mode(mode: Any) -> Any:
         raise JaxschedError(f"autoreset_mode is {mode!r}; accepted: {accepted}") from None
 
 
-def single(system: str, *, mask: str = "info", output: str = "numpy", **options: Any) -> JaxschedEnv:
+def single(
+    system: str, *, mask: str = "info", output: str = "numpy", **options: Any
+) -> JaxschedEnv:
     """What ``gymnasium.make`` makes of an id.
 
     Args:

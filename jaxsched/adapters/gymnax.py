@@ -26,7 +26,7 @@ from jaxsched.adapters.plain import (
 from jaxsched.core.environment import Current, Environment, look, start, step_and_look
 from jaxsched.errors import JaxschedError
 from jaxsched.systems.make import make as make_native
-from jaxsched.types import Array, DiscreteSpec, PRNGKey, PyTree
+from jaxsched.types import DiscreteSpec, PRNGKey, PyTree
 
 
 @struct.dataclass

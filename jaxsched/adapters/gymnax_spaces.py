@@ -57,7 +57,9 @@ class Dict:
     def sample(self, key: PRNGKey) -> dict[str, Any]:
         """A sample of each part."""
         keys = jax.random.split(key, len(self.spaces))
-        return {name: self.spaces[name].sample(k) for name, k in zip(self.spaces, keys, strict=True)}
+        return {
+            name: self.spaces[name].sample(k) for name, k in zip(self.spaces, keys, strict=True)
+        }
 
     def contains(self, x: Any) -> Array:
         """Whether each part of ``x`` is in its space."""

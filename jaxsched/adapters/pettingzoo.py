@@ -12,11 +12,11 @@ from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError, needed
 from jaxsched.systems.make import make
 
-pettingzoo = needed("pettingzoo", "adapters")
+ParallelEnv: Any = needed("pettingzoo", "adapters").ParallelEnv
 np_random = needed("gymnasium.utils.seeding", "adapters").np_random
 
 
-class JaxschedParallelEnv(pettingzoo.ParallelEnv):
+class JaxschedParallelEnv(ParallelEnv):
     """An environment as a ``pettingzoo.ParallelEnv`` of agents that act at the same time.
 
     All agents see the whole observation, are paid the same and end together. The mask, which

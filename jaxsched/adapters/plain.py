@@ -87,6 +87,7 @@ def with_mask(observation: Any, mask: Any) -> dict[str, Any]:
 
 def mask_spec(env: Environment, params: Any) -> Any:
     """Spec of the mask as ``plain`` and ``number`` make it, read off a traced observation."""
+
     def first_mask() -> Any:
         _, timestep = env.reset(jax.random.key(0), params)
         return plain(timestep.action_mask, number)

@@ -11,10 +11,10 @@ from jaxsched.errors import JaxschedError, needed
 from jaxsched.systems.make import make
 
 PACKAGES = "stable-baselines3 sb3-contrib 'jaxsched[adapters]'"
-vec_env = needed("stable_baselines3.common.vec_env", "adapters", PACKAGES)
+VecEnv: Any = needed("stable_baselines3.common.vec_env", "adapters", PACKAGES).VecEnv
 
 
-class JaxschedVecEnv(vec_env.VecEnv):
+class JaxschedVecEnv(VecEnv):
     """Copies of an environment as a Stable-Baselines3 ``VecEnv``, stepped by one program.
 
     Infos of ended episodes have ``terminal_observation`` and ``TimeLimit.truncated``. Legal actions

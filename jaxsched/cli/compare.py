@@ -283,7 +283,8 @@ def prepare(
     if preset is not None:
         recipe = system.preset(preset)
         environment, traces = recipe.env, system.recipe_traces(recipe)
-    names = system.usual_policies() if players.heuristics is None else players.heuristics
+    asked = players.heuristics
+    names = system.usual_policies(environment) if asked is None else asked
     for name in names:
         system.heuristic(name, environment, 1, chosen)  # refuse bad names before any work
     usual = options
@@ -297,6 +298,7 @@ def prepare(
     if len(clusters) > 1:
         raise JaxschedError("the trained policies are for clusters of different sizes")
     environment = learned[0].env if learned else environment
+    names = system.usual_policies(environment) if asked is None else asked
     contest = comparison.Contest(
         system,
         episodes.tables,
@@ -330,7 +332,7 @@ def facts_of(
 
 def print_comparison(result: dict[str, Any], out: Any) -> None:
     """The verdict and the table."""
-    from jaxsched.report import Summary, check, fitting_table
+    from jaxsched.report import Summary, check, fitting_table, words_table
 
     summary = Summary(check(result))
     table, left_out = fitting_table(summary, out)
@@ -340,6 +342,8 @@ def print_comparison(result: dict[str, Any], out: Any) -> None:
             f"no room for {', '.join(left_out)}: widen the terminal, or see --json or --html",
             highlight=False,
         )
+    if "published" in result:
+        out.print(words_table(**result["published"]))
     if any(policy["kind"] == "learned" for policy in result["policies"]):
         out.print(summary.verdict.headline, highlight=False)
         out.print(summary.verdict.detail, highlight=False)

@@ -263,6 +263,7 @@ def _test(
     from jaxsched.results import comparison
 
     env, episodes = setup.play_env, sets.test
+    usual = system.usual_policies(env)
     facts = facts_of(system, env, episodes, {})
     facts |= {
         "preset": config["preset"],
@@ -288,11 +289,11 @@ def _test(
         setup.play,
         "; ".join(setup.variants),
     )
-    result = comparison.compare(contest, system.usual_policies(), [learned], environment=env)
+    result = comparison.compare(contest, usual, [learned], environment=env)
     chosen_on = "training" if sets.validation is sets.train else "validation"
     same = comparison.Contest(system, sets.validation.tables, sets.validation.source)
     result["learning_curve"] = {
-        "levels": comparison.heuristic_scores(same, system.usual_policies(), env),
+        "levels": comparison.heuristic_scores(same, usual, env),
         "x_label": "training episodes",
         "y_label": f"{result['metrics'][system.primary_metric]['label']} "
         f"({chosen_on} traces, {setup.play})",

@@ -68,11 +68,12 @@ def _gated(where: Callable[..., PyTree]) -> Callable[..., PyTree]:
 
     @jax.custom_batching.custom_vmap
     def run(any_holds: Array, condition: Array, tree: PyTree, given: Any) -> PyTree:
-        return jax.lax.cond(
-            any_holds,
-            lambda: where(condition, tree, given),
-            lambda: tree,
-        )
+        # A conditional copies a tree that it leaves as it is, a loop of no rounds does not.
+        return jax.lax.while_loop(
+            lambda carry: carry[0],
+            lambda carry: (jnp.zeros_like(any_holds), where(condition, carry[1], given)),
+            (any_holds, tree),
+        )[1]
 
     @run.def_vmap
     def _(

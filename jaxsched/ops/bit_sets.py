@@ -32,6 +32,20 @@ def contains(words: Array, index: Array) -> Array:
     return (words[index // WORD] >> (index % WORD).astype(jnp.uint32)) & np.uint32(1) > 0
 
 
+def members(words: Array, index: Array) -> Array:
+    """Whether each of these jobs is in the set, bool ``[...]`` of int32 ``[...]``, without look-up.
+
+    False for indices that are no job's.
+    """
+    found = jnp.zeros(index.shape, jnp.uint32)
+    for place in range(words.shape[0]):
+        within = index - WORD * place
+        here = (within >= 0) & (within < WORD)
+        shift = jnp.clip(within, 0, WORD - 1).astype(jnp.uint32)
+        found |= jnp.where(here, words[place] >> shift, np.uint32(0))
+    return found & np.uint32(1) > 0
+
+
 def count(words: Array) -> Array:
     """Jobs in each word, int32 ``[V]``."""
     return jnp.bitwise_count(words).astype(jnp.int32)

@@ -6,7 +6,7 @@ Nothing here imports an environment, a learner or JAX.
 from jaxsched.report.html import render_html, write_html
 from jaxsched.report.schema import Comparison, check
 from jaxsched.report.summary import Summary, Verdict
-from jaxsched.report.tables import comparison_table, fitting_table
+from jaxsched.report.tables import comparison_table, fitting_table, words_table
 
 __all__ = [
     "Comparison",
@@ -16,5 +16,6 @@ __all__ = [
     "comparison_table",
     "fitting_table",
     "render_html",
+    "words_table",
     "write_html",
 ]

@@ -91,6 +91,16 @@ def fitting_table(summary: Summary, console: Console) -> tuple[Table, list[str]]
         left_out.append(spare[-1])
 
 
+def words_table(title: str, columns: list[str], rows: list[list[str]]) -> Table:
+    """A rich table of words, the first column to the left."""
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="right" if place else "left", no_wrap=not place)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
 def _label(summary: Summary, name: str) -> Text:
     metric = summary.metrics[name]
     text = Text(f"{_ARROW[metric['better']]} {metric['label']}")

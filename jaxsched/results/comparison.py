@@ -114,7 +114,7 @@ def compare(
     }
     if system.figures != Figures():
         result["figures"] = words_of(system.figures)
-    pair = _gantt_pair(system, names, learned)
+    pair = _gantt_pair(system, base, names, learned)
     if pair and all(panels[name] for name in pair):
         episode = contest.tables[contest.gantt_episode].name
         drawn = [
@@ -122,9 +122,12 @@ def compare(
             for name in pair
         ]
         result["schedules"] = [schedule.to_json() for schedule in drawn]
-    baselines = system.policy_names("baseline")
+    baselines = system.policy_names("baseline", env=base)
+    means = {entry["name"]: _means(entry) for entry in entries}
+    published = system.published(base, contest.tables, means)
+    if published is not None:
+        result["published"] = published
     if learned and set(baselines) <= set(names):
-        means = {entry["name"]: _means(entry) for entry in entries}
         rows = system.claims(base, means, learned[0].name)
         if rows:
             result["paper"] = {"rows": rows}
@@ -202,9 +205,11 @@ def _shown(metric: Metric) -> dict[str, Any]:
     }
 
 
-def _gantt_pair(system: System, names: Sequence[str], learned: Sequence[Learned]) -> list[str]:
+def _gantt_pair(
+    system: System, env: Environment, names: Sequence[str], learned: Sequence[Learned]
+) -> list[str]:
     """A plain baseline beside the learned policy, or beside the reference policy."""
-    baselines = [name for name in system.policy_names("baseline") if name in names]
+    baselines = [name for name in system.policy_names("baseline", env=env) if name in names]
     others = [policy.name for policy in learned]
-    others += [name for name in system.policy_names("reference") if name in names]
+    others += [name for name in system.policy_names("reference", env=env) if name in names]
     return [*baselines[:1], *others[:1]] if baselines and others else (baselines + others)[:2]

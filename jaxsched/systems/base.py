@@ -231,6 +231,22 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         del env, summary, learned
         return []
 
+    def published(
+        self, env: E, tables: Sequence[JobTable], summary: Mapping[str, Mapping[str, float]]
+    ) -> dict[str, Any] | None:
+        """Figures that others published for this cluster beside those measured; here none.
+
+        Args:
+          env: the cluster.
+          tables: the episodes.
+          summary: policy -> metric -> mean over the episodes.
+
+        Returns:
+          ``title``, ``columns`` and ``rows``, all of words.
+        """
+        del env, tables, summary
+        return None
+
     def facts(self, env: E, options: Mapping[str, Any]) -> dict[str, str]:
         """The cluster and the heuristics' options in words, shown with results."""
         chosen = self.checked_options(options)
@@ -356,13 +372,18 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
             raise JaxschedError(f"{self.name}: unknown preset {name!r}; known are {known}")
         return plain[name]
 
-    def policy_names(self, *kinds: Kind) -> tuple[str, ...]:
-        """Names of the heuristics of these kinds, in table order, without slow ones."""
-        usual = self.usual_policies()
+    def policy_names(self, *kinds: Kind, env: E | None = None) -> tuple[str, ...]:
+        """Names of the heuristics of these kinds, in table order, of ``usual_policies``."""
+        usual = self.usual_policies(env)
         return tuple(name for name in usual if self.policies[name].kind in kinds)
 
-    def usual_policies(self) -> list[str]:
-        """Names of the heuristics that play unless others are asked for."""
+    def usual_policies(self, env: E | None = None) -> list[str]:
+        """Names of the heuristics that play unless others are asked for: all but slow ones.
+
+        Args:
+          env: the cluster, for systems in which that matters; the usual one by default.
+        """
+        del env
         return [name for name, info in self.policies.items() if not info.slow]
 
 

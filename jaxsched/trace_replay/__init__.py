@@ -23,22 +23,22 @@ are taken from the lowest index on. With locality ``any``, servers are taken as 
 **Mode** of the orders that never suspend a job. ``block``: the first waiting job in order starts,
 or everything waits. ``skip``: the first in order that fits starts. ``easy`` (EASY backfilling;
 Lifka, JSSPP'95): the first in order starts if it fits. Otherwise it is promised the earliest
-time, now at the soonest, at which as many GPUs as it needs will be free, by number; the first in
-order that fits now and either ends by then or needs no more than the GPUs to spare at that time
-starts.
+time at which it will fit, server by server, if nobody else starts; the first in order that fits
+now starts, if it ends by then or if the promised job would still fit at that time beside it.
+With order ``fifo`` no promise is broken; with another a job that arrives later may come first.
 
-**Suspension** (orders ``srtf`` and ``las``). Running and waiting jobs share one order. A waiting
-job of ``g`` GPUs can run if it would fit, were all running jobs that come after it in order
-suspended. A decision is about the first waiting job in order that can run (``skip``), or the
-first one, which may not (``block``). If it fits, it starts. Otherwise one running job after it is
-suspended. With locality ``any``, that is the last in order. With ``strict``, one server is
-cleared after the other: it needs ``M`` GPUs of a server while fewer than ``g // M`` servers are
-wholly free, then ``g mod M``. Of the servers that have fewer free, but would have as many were
-the jobs after it suspended, those with the most free GPUs count; of the jobs after it on these,
-the last in order is suspended. A suspended job waits, keeps what it has done, and runs later on
-any servers; being suspended adds ``restart_s`` to its remaining time, so that no job is resumed
-only to come after others again. Besides arrivals and completions, a running job's change of queue
-(``las``) is an instant of decision.
+**Suspension** (orders ``srtf``, ``srsf`` and ``las``). Running and waiting jobs share one order. A
+waiting job of ``g`` GPUs can run if it would fit, were all running jobs that come after it in order
+suspended. A decision is about the first waiting job in order that can run (``skip``), or the first
+one, which may not (``block``). If it fits, it starts. Otherwise one running job after it is
+suspended. With locality ``any``, that is the last in order. With ``strict``, one server is cleared
+after the other: it needs ``M`` GPUs of a server while fewer than ``g // M`` servers are wholly
+free, then ``g mod M``. Of the servers that have fewer free, but would have as many were the jobs
+after it suspended, those with the most free GPUs count; of the jobs after it on these, the last in
+order is suspended. A suspended job waits, keeps what it has done, and runs later on any servers;
+being suspended adds ``restart_s`` to its remaining time, so that no job is resumed only to come
+after others again. Besides arrivals and completions, a running job's change of queue (``las``) is
+an instant of decision.
 """
 
 from jaxsched.trace_replay.cluster import Cluster

@@ -126,8 +126,8 @@ def class_of(jobs: Jobs, job: Array) -> Array:
 
 def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Array) -> Array:
     """The job that starts now, int32 scalar; n if none does."""
-    nobody = rules.shape.num_jobs
-    room = largest_fit(rules.cluster, rules.locality, free)
+    nobody, cluster = rules.shape.num_jobs, rules.cluster
+    room = largest_fit(cluster, rules.locality, free)
     fits = jobs.class_gpus <= room
     if rules.mode == "skip":
         return _first(rules, free_weight, jobs, state, free, jnp.where(fits, ANY, -1))
@@ -138,30 +138,41 @@ def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: A
         return jnp.where(head_fits, head, nobody)
 
     def backfilled() -> Array:
-        promised, spare = reservation(state, jobs.num_gpus[head])
-        short = jnp.where(jobs.class_gpus <= spare, ANY, promised - state.time)
+        needed = jobs.num_gpus[head]
+        promised, then_free = reservation(rules, state, needed)
+
+        def leaves_room(num_gpus: Array) -> Array:
+            taken = place(cluster, rules.locality, free_weight, free, num_gpus).counts(free)
+            return largest_fit(cluster, rules.locality, then_free - taken) >= needed
+
+        harmless = jax.vmap(leaves_room)(jnp.minimum(jobs.class_gpus, cluster.num_gpus))
+        short = jnp.where(harmless, ANY, promised - state.time)
         return _first(rules, free_weight, jobs, state, free, jnp.where(fits, short, -1))
 
     return jax.lax.cond(head_fits, lambda: head, backfilled)
 
 
-def reservation(state: State, num_gpus: Array) -> tuple[Array, Array]:
-    """When that many GPUs will be free, and how many more are free then; int32 scalars."""
+def reservation(rules: Rules, state: State, num_gpus: Array) -> tuple[Array, Array]:
+    """When a job of that many GPUs will fit if nobody else starts, and what is free then.
+
+    Returns:
+      int32 scalar (s), and the free GPUs of each server at that time, int32 ``[S]``.
+    """
 
     def free_at(time: Array) -> Array:
-        return jnp.sum(state.free_from <= time, dtype=jnp.int32)
+        return jnp.sum(state.free_from <= time, axis=0, dtype=jnp.int32)
 
     def halve(bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         too_early, enough = bounds
         middle = too_early + (enough - too_early) // 2
-        holds = free_at(middle) >= num_gpus
+        holds = largest_fit(rules.cluster, rules.locality, free_at(middle)) >= num_gpus
         return jnp.where(holds, too_early, middle), jnp.where(holds, middle, enough)
 
     latest = jnp.maximum(jnp.max(state.free_from), state.time)
     _, promised = jax.lax.while_loop(
         lambda bounds: bounds[1] - bounds[0] > 1, halve, (state.time - 1, latest)
     )
-    return promised, free_at(promised) - num_gpus
+    return promised, free_at(promised)
 
 
 def _first(

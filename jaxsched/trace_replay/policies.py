@@ -25,6 +25,10 @@ Where the orders come from, and what becomes of each in the rigid view:
     score needs a place, so the mode is ``skip`` and the locality ``strict``.
 ``srtf``
     Shortest remaining time, with suspension (DL2's SRTF).
+``srsf``
+    Smallest remaining service, the GPUs of a job times its remaining time, with suspension (SRSF,
+    the clairvoyant rule that Tiresias, NSDI'19, section 3.1, compares with); cut at 2**30
+    GPU-seconds.
 ``las``
     Least attained service, two-dimensional and discretised (Tiresias, NSDI'19, section 3.2; MLFS'
     Tiresias baseline): a job that has held GPUs for ``threshold`` GPU-seconds moves to the next
@@ -42,7 +46,7 @@ from typing import Literal, get_args
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import describe_value
 
-Order = Literal["fifo", "sjf", "lrf", "spf", "drf", "tetris", "srtf", "las"]
+Order = Literal["fifo", "sjf", "lrf", "spf", "drf", "tetris", "srtf", "srsf", "las"]
 Mode = Literal["block", "skip", "easy"]
 Placement = Literal["pack", "first_fit", "load_balance"]
 Locality = Literal["strict", "any"]
@@ -51,8 +55,8 @@ ORDERS: tuple[Order, ...] = get_args(Order)
 MODES: tuple[Mode, ...] = get_args(Mode)
 PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
 LOCALITIES: tuple[Locality, ...] = get_args(Locality)
-PREEMPTIVE: tuple[Order, ...] = ("srtf", "las")
-CLAIRVOYANT: tuple[Order, ...] = ("sjf", "spf", "tetris", "srtf")
+PREEMPTIVE: tuple[Order, ...] = ("srtf", "srsf", "las")
+CLAIRVOYANT: tuple[Order, ...] = ("sjf", "spf", "tetris", "srtf", "srsf")
 
 QUEUE_THRESHOLD = 30_000
 """GPU-seconds of service after which Tiresias demotes a job, as in MLFS' baseline."""
@@ -62,6 +66,9 @@ DECADES = (60, 600, 6_000, 60_000, 600_000, 6_000_000)
 spread over five of them, one threshold leaves most jobs in a queue with others of all lengths."""
 
 LARGEST_OPTION = 2**30
+
+MOST_SERVICE = 2**30
+"""GPU-seconds beyond which ``srsf`` tells no difference."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +169,8 @@ POLICIES = MappingProxyType(
         "tetris-pack": Policy("tetris", "skip", "pack"),
         "srtf": Policy("srtf", "skip"),
         "srtf-300s": Policy("srtf", "skip", restart_s=300),
+        "srsf": Policy("srsf", "skip"),
+        "srsf-300s": Policy("srsf", "skip", restart_s=300),
         "las": Policy("las", "skip"),
         "las-decades": Policy("las", "skip", thresholds=DECADES),
         "las-decades-300s": Policy("las", "skip", thresholds=DECADES, restart_s=300),

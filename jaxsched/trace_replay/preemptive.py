@@ -1,10 +1,10 @@
-"""Replays of the orders that suspend running jobs: ``srtf`` and ``las``.
+"""Replays of the orders that suspend running jobs: ``srtf``, ``srsf`` and ``las``.
 
 Axes: ``S`` servers, ``M`` GPUs per server, ``n`` jobs, ``K`` classes of equal size, ``Q``
 thresholds. A step starts one job, suspends one, or goes on to the next instant and admits the job
 that arrives then, if one does. A job's rank is ``(value, job number)``, lower first, where the
-value is its remaining time (``srtf``) or its queue (``las``); of a class only the first waiting
-job matters, since later ones need as much and may suspend fewer.
+value is its remaining time (``srtf``), that times its GPUs (``srsf``) or its queue (``las``); of a
+class only the first waiting job matters, since later ones need as much and may suspend fewer.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from jaxsched.ops.batching import select
 from jaxsched.ops.packing import Packing
 from jaxsched.trace_replay import waiting as wt
 from jaxsched.trace_replay.cluster import Cluster, first_server, largest_fit, place, take_gpus
-from jaxsched.trace_replay.policies import Locality, Mode
+from jaxsched.trace_replay.policies import MOST_SERVICE, Locality, Mode
 from jaxsched.trace_replay.tables import NEVER, Jobs, Shape
 from jaxsched.trace_replay.waiting import NONE, Waiting
 from jaxsched.types import Array
@@ -27,7 +27,8 @@ class Rules(NamedTuple):
 
     cluster: Cluster
     shape: Shape
-    num_thresholds: int  # 0: shortest remaining time
+    num_thresholds: int  # 0: what remains counts
+    by_service: bool  # what remains is GPU-seconds, not seconds
     mode: Mode
     locality: Locality
 
@@ -141,7 +142,8 @@ def step(rules: Rules, free_weight: Array, restart_s: Array, jobs: Jobs, state: 
     unserved = state.time - account.served
     crossing = unserved + jobs.crossing[moved]
     crossing = jnp.where(crossing < unserved, NEVER, crossing)[:, None, None]
-    value = jnp.where(admits, jobs.duration[moved], rest.remaining)
+    left = jnp.where(admits, jobs.duration[moved], rest.remaining)
+    value = _worth(rules, left, jobs.num_gpus[moved])
     if rules.num_thresholds > 0:
         passed = jnp.sum(jobs.crossing[moved] <= rest.served, dtype=jnp.int32)
         value = jnp.where(admits, 0, passed)
@@ -200,7 +202,7 @@ def _suspending(rules: Rules, jobs: Jobs, state: State, free: Array, heads: Head
     """The decision where the first waiting job in order does not fit."""
     nobody, running = rules.shape.num_jobs, state.running
     busy = running.free_from > state.time
-    value = running_values(rules, state)
+    value = running_values(rules, jobs, state)
 
     def available(value_: Array, job: Array) -> Array:
         after = (value > value_) | ((value == value_) & (running.job > job))
@@ -254,11 +256,19 @@ def to_clear(cluster: Cluster, free: Array, available: Array, num_gpus: Array) -
     return suited & (free == most)
 
 
-def running_values(rules: Rules, state: State) -> Array:
+def running_values(rules: Rules, jobs: Jobs, state: State) -> Array:
     """The value in the rank of each GPU's job, int32 ``[M, S]``."""
+    running = state.running
     if rules.num_thresholds == 0:
-        return state.running.free_from - state.time
+        return _worth(rules, running.free_from - state.time, jobs.num_gpus[running.job])
     return jnp.sum(state.running.crossing <= state.time, axis=0, dtype=jnp.int32)
+
+
+def _worth(rules: Rules, left: Array, num_gpus: Array) -> Array:
+    """What remains of jobs in the unit of their order, cut at ``MOST_SERVICE``; int32."""
+    if not rules.by_service:
+        return left
+    return jnp.where(left > MOST_SERVICE // num_gpus, MOST_SERVICE, left * num_gpus)
 
 
 def _lowest(heads: Heads, allowed: Array, nobody: int) -> Array:

@@ -76,7 +76,10 @@ def _replayed(
 def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Rules:
     if policy.preemptive:
         thresholds = len(policy.thresholds) if policy.order == "las" else 0
-        return preemptive.Rules(cluster, shape, thresholds, policy.mode, policy.locality)
+        by_service = policy.order == "srsf"
+        return preemptive.Rules(
+            cluster, shape, thresholds, by_service, policy.mode, policy.locality
+        )
     ranking = RANKINGS.get(policy.order, "key")
     return engine.Rules(cluster, shape, ranking, policy.mode, policy.locality)
 

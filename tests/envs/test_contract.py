@@ -30,7 +30,7 @@ NO_LIMIT, SHORT = 2**30, 3  # of time, steps; no episode is as short as the latt
 SPARE = 64  # steps beyond the longest episode's bound: every lane is reset at least twice
 EAGER = ("sched2-paper", "chic-paper")  # the others compile an operation at a time for long
 # Options whose own rules are compared with those of the oracles.
-SLOW = ("mlfs-paced", "dl2-bundles", "dl2-allreduce", "das-random", "das-events")
+SLOW = ("mlfs-paced", "dl2-bundles", "dl2-allreduce", "dl2-published", "das-random", "das-events")
 
 
 NAMES = [f"{name}-{kind}" for name in registry.names() for kind in INSTANCES.get(name, {})]

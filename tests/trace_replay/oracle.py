@@ -81,6 +81,7 @@ class Simulation:
         self.served = [0] * len(self.jobs)  # seconds, at the last suspension
         self.suspended = [0] * len(self.jobs)
         self.place, self.time = {}, 0
+        self.promises = {}  # job -> times it was promised
         self.all_gpus = sum(job.gpus for job in self.jobs)
         self.all_work = sum(job.gpus * job.duration for job in self.jobs)
 
@@ -141,9 +142,9 @@ class Simulation:
 
     def rank(self, j):
         job, order = self.jobs[j], self.policy.order
-        if order == "srtf":
+        if order in ("srtf", "srsf"):
             left = self.end[j] - self.time if j in self.running else self.left[j]
-            return left, j
+            return left if order == "srtf" else min(left * job.gpus, 2**30), j
         keys = {
             "fifo": lambda: 0,
             "sjf": lambda: job.duration,
@@ -174,7 +175,7 @@ class Simulation:
 
     def decide(self):
         """Take one decision; False if there is none to take."""
-        if self.policy.order in ("srtf", "las"):
+        if self.policy.order in ("srtf", "srsf", "las"):
             return self.decide_suspending()
         if self.policy.mode == "skip":
             able = [j for j in self.waiting if self.fits_now(j)]
@@ -184,22 +185,38 @@ class Simulation:
             return self.start(head)
         if self.policy.mode == "block":
             return False
-        promised, spare = self.promise(self.jobs[head].gpus)
+        promised, then_free = self.promise(self.jobs[head].gpus)
+        self.promises.setdefault(head, []).append(promised)
         able = [
             j
             for j in self.waiting
             if self.fits_now(j)
-            and (self.time + self.jobs[j].duration <= promised or self.jobs[j].gpus <= spare)
+            and (
+                self.time + self.jobs[j].duration <= promised
+                or self.fits_beside(self.jobs[head].gpus, j, then_free)
+            )
         ]
         return bool(able) and self.start(min(able, key=self.rank))
 
     def promise(self, gpus):
+        """When a job will fit if nobody else starts, and what each server has free then."""
         for time in sorted({self.time, *(self.end[j] for j in self.running)}):
-            ending = [j for j in self.running if self.end[j] <= time]
-            free = sum(self.free) + sum(self.jobs[j].gpus for j in ending)
-            if free >= gpus:
-                return time, free - gpus
+            free = list(self.free)
+            for j in self.running:
+                if self.end[j] <= time:
+                    for server, held in self.running[j].items():
+                        free[server] += held
+            if fits(free, gpus, self.size, self.policy.locality):
+                return time, free
         raise AssertionError("the job does not fit the cluster")
+
+    def fits_beside(self, gpus, j, then_free):
+        """Whether a job would fit at the time of its promise with job ``j`` started now."""
+        policy, free = self.policy, list(then_free)
+        places = choose(self.free, self.jobs[j].gpus, self.size, policy.locality, policy.placement)
+        for server, taken in places.items():
+            free[server] -= taken
+        return fits(free, gpus, self.size, policy.locality)
 
     def decide_suspending(self):
         ranks = {j: self.rank(j) for j in (*self.waiting, *self.running)}

@@ -8,7 +8,8 @@ import pytest
 from jaxsched.trace_replay import POLICIES, Cluster, Policy, replay, replay_batch
 from jaxsched.trace_replay.policies import LOCALITIES, MODES, ORDERS, PLACEMENTS, PREEMPTIVE
 from jaxsched.traces import registry
-from tests.trace_replay.cases import expected, found, random_columns
+from tests.trace_replay.cases import NAMES, expected, found, random_columns
+from tests.trace_replay.oracle import Simulation
 
 CLUSTER = Cluster(3, 4)
 TABLES = [random_columns(seed, 20, CLUSTER.num_gpus) for seed in range(40)]
@@ -48,6 +49,21 @@ def test_other_clusters(shape):
             np.testing.assert_array_equal(found(records), expected(table, cluster, POLICIES[name]))
 
 
+@pytest.mark.parametrize("locality", LOCALITIES)
+def test_no_head_starts_after_its_promise(locality):
+    """What EASY promises the first job in line holds, whoever starts before it."""
+    policy, promised, backfilled = Policy("fifo", "easy", locality=locality), 0, 0
+    for table, records in zip(TABLES, replay_batch(TABLES, CLUSTER, policy), strict=True):
+        jobs = list(zip(*(table[name].tolist() for name in NAMES), strict=True))
+        oracle = Simulation(jobs, CLUSTER.num_servers, CLUSTER.gpus_per_server, policy)
+        oracle.run()
+        for job, times in oracle.promises.items():
+            assert records.start[job] <= min(times)
+            promised += 1
+        backfilled += (np.diff(records.start) < 0).sum()
+    assert promised > 100 and backfilled > 30
+
+
 def check_philly(name, num_jobs):
     """Philly's jobs on 120 GPUs; the oracle's time grows with the square of their number."""
     table = registry.get("philly-sample", num_traces=1, num_jobs=num_jobs)[0]
@@ -59,7 +75,7 @@ def check_philly(name, num_jobs):
     assert records.wait.max() > 0
 
 
-PHILLY = ["fifo", "fifo-easy", "spf", "drf", "tetris", "srtf", "las"]
+PHILLY = ["fifo", "fifo-easy", "spf", "drf", "tetris", "srtf", "srsf", "las"]
 
 
 @pytest.mark.parametrize("name", PHILLY)

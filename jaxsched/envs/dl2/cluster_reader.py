@@ -115,6 +115,11 @@ class DL2Reader(ClusterReader[DL2]):
 
     def read(self, env: DL2, clusters: Sequence[Cluster], length: int) -> tuple[Params, Told]:
         """See the base class."""
+        if env.assign_bundle:
+            raise JaxschedError(
+                "dl2: slots start with a bundle for every job; accepted for decisions on described "
+                "clusters: policies of environments without assign_bundle"
+            )
         tables, progress, slots = [], [], []
         for cluster in clusters:
             records, slot = _records(env, cluster)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.envs.dl2.networks import KINDS, join_rows, split_rows
+from jaxsched.envs.dl2.observation import ObservationKind
 from jaxsched.types import Array, PRNGKey
 
 MOST_UNEQUAL = 10  # workers per parameter server, or the reverse, beyond which a job is poor
@@ -40,7 +41,7 @@ def mending_action(w: Array, p: Array) -> tuple[Array, Array]:
 
 
 def job_aware(
-    num_rows: int, max_workers: int, max_ps: int
+    num_rows: int, max_workers: int, max_ps: int, kind: ObservationKind = "paper"
 ) -> Callable[[PRNGKey, Array, Array, Array, Array], Array]:
     """Job-aware exploration (section 10) for a cluster with parameter servers.
 
@@ -50,9 +51,10 @@ def job_aware(
     """
 
     def explore(key: PRNGKey, observation: Array, mask: Array, action: Array, step: Array) -> Array:
-        rows = split_rows(observation, num_rows)
-        w = jnp.round(rows[..., WORKERS_AT] * max_workers).astype(jnp.int32)
-        p = jnp.round(rows[..., PS_AT] * max_ps).astype(jnp.int32)
+        rows = split_rows(observation, num_rows, kind)
+        units = (1, 1) if kind == "artefact" else (max_workers, max_ps)
+        w = jnp.round(rows[..., WORKERS_AT] * units[0]).astype(jnp.int32)
+        p = jnp.round(rows[..., PS_AT] * units[1]).astype(jnp.int32)
         mending, poor = jax.vmap(mending_action)(w, p)
         legal = jnp.take_along_axis(mask, mending[:, None], axis=-1)[:, 0]
         chance = jax.random.uniform(key, action.shape) < epsilon(step)
@@ -62,7 +64,7 @@ def job_aware(
 
 
 def shuffle_rows(
-    num_rows: int,
+    num_rows: int, kind: ObservationKind = "paper"
 ) -> Callable[[PRNGKey, Array, Array, Array], tuple[Array, Array, Array]]:
     """Data augmentation of the supervised stage: the same decision with its rows in random order.
 
@@ -75,7 +77,7 @@ def shuffle_rows(
     ) -> tuple[Array, Array, Array]:
         order = jax.random.permutation(key, num_rows)
         place = jnp.argsort(order)  # where each row went
-        observation = join_rows(split_rows(observation, num_rows)[order])
+        observation = join_rows(split_rows(observation, num_rows, kind)[order], kind)
         tasks = mask[:-1].reshape(num_rows, KINDS)[order].reshape(-1)
         row = jnp.minimum(label // KINDS, num_rows - 1)
         moved = KINDS * place[row] + label % KINDS

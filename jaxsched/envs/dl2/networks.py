@@ -7,6 +7,7 @@ the variant reads every row with the same weights and adds what all rows have in
 import jax.numpy as jnp
 
 from jaxsched.elastic.models import MODELS
+from jaxsched.envs.dl2.observation import ObservationKind
 from jaxsched.networks import description as nd
 from jaxsched.networks.described import Described
 from jaxsched.types import Array
@@ -17,17 +18,24 @@ KINDS = 3  # worker, parameter server, bundle
 SQUASH_MULTIPLY, SQUASH_DIVIDE = 10.0, 2.0
 
 
-def split_rows(observation: Array, num_rows: int) -> Array:
-    """Rows ``[..., J, L + 5]`` of a flat observation ``[..., J * (L + 5)]``."""
+def split_rows(observation: Array, num_rows: int, kind: ObservationKind = "paper") -> Array:
+    """Rows ``[..., J, L + 5]`` of a flat observation ``[..., J * (L + 5)]``.
+
+    Those of the ``artefact``'s observation are ``[..., J, 6]``. A row ends with its workers and PS.
+    """
+    if kind == "artefact":
+        return jnp.swapaxes(observation.reshape(*observation.shape[:-1], -1, num_rows), -1, -2)
     lead, size = observation.shape[:-1], num_rows * NUM_TYPES
     types = observation[..., :size].reshape(*lead, num_rows, NUM_TYPES)
     scalars = observation[..., size:].reshape(*lead, SCALARS, num_rows)
     return jnp.concatenate([types, jnp.swapaxes(scalars, -1, -2)], axis=-1)
 
 
-def join_rows(rows: Array) -> Array:
+def join_rows(rows: Array, kind: ObservationKind = "paper") -> Array:
     """The inverse of ``split_rows``."""
     lead = rows.shape[:-2]
+    if kind == "artefact":
+        return jnp.swapaxes(rows, -1, -2).reshape(*lead, -1)
     types = rows[..., :NUM_TYPES].reshape(*lead, -1)
     scalars = jnp.swapaxes(rows[..., NUM_TYPES:], -1, -2).reshape(*lead, -1)
     return jnp.concatenate([types, scalars], axis=-1)

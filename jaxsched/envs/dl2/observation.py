@@ -106,7 +106,7 @@ def observe(
         expected = lookup(params.jobs.expected, state.episode, state.rows)
         model = tables.model_of(seen.info)
         number = jnp.where(model < NUM_MODELS, model + 1, 0)
-        parts = [number, seen.slots, seen.left / expected, share, w, p]
+        parts = [number, seen.slots, jnp.maximum(seen.left, 0.0) / expected, share, w, p]
     else:
         types = tables.model_of(seen.info)[:, None] == jnp.arange(NUM_MODELS, dtype=jnp.int32)
         parts = [

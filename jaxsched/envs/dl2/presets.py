@@ -13,10 +13,20 @@ near their end for more.
 from dataclasses import replace
 from functools import partial
 
+from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
 from jaxsched.algorithms.imitation import ImitationConfig
 from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.core.training import LoopConfig
-from jaxsched.envs.dl2.recipe import LARGE, SIM, TESTBED, Recipe, Search, Supervised
+from jaxsched.envs.dl2.recipe import (
+    ARTEFACT,
+    LARGE,
+    PUBLISHED,
+    SIM,
+    TESTBED,
+    Recipe,
+    Search,
+    Supervised,
+)
 from jaxsched.systems.base import TraceSet
 
 RECORDED = partial(ImitationConfig, student_share=0.0)
@@ -81,11 +91,64 @@ CONTENDED = replace(
     ),
 )
 
+# What DL2's published code does, in its own simulator: imitate DRF, then actor-critic on the slot's
+# reward alone (no next value, hence gamma 0), and draw actions when tested. Its long run has 6,000
+# steps of one batch each; its sequences are for tests only.
+PUBLISHED_CODE = Recipe(
+    env=ARTEFACT,
+    traces=TraceSet("dl2-artefact", "dl2-artefact-published", "dl2-artefact", 100, 20),
+    simulator=PUBLISHED,
+    supervised=Supervised(
+        teacher="drf_actions",
+        learner=ImitationConfig(
+            60,
+            gradient_steps=50,
+            student_share=0.0,
+            learning_rate=2e-3,
+            final_learning_rate=1e-4,
+        ),
+        num_updates=60,
+        evaluate_every=20,
+    ),
+    loop=LoopConfig(num_envs=16, rollout_length=32, num_updates=6000),
+    actor_critic=ActorCriticConfig(6000, gamma=0.0),
+    play="sampled",
+    evaluate_every=250,
+    checkpoint_every=1000,
+)
+
+# The best known here: imitate the probe, then search by whole episodes for the completion time in
+# whole slots, as the published numbers count. What does not fit is masked, which changes what the
+# agent knows and not what it can reach: a slot that nothing more fits is over either way.
+ARTEFACT_SEARCH = replace(
+    PUBLISHED_CODE,
+    env=replace(ARTEFACT, misfit="mask", observation="paper"),
+    traces=TraceSet("dl2-artefact", "dl2-artefact-published", "dl2-artefact", 400, 100),
+    supervised=Supervised(
+        teacher="probe_actions",
+        learner=ImitationConfig(
+            150, gradient_steps=64, learning_rate=2e-3, final_learning_rate=1e-4
+        ),
+        num_updates=150,
+        evaluate_every=30,
+    ),
+    algorithm="none",
+    network="rows",
+    search=Search(
+        learner=replace(Search().learner, members=32),
+        loop=replace(Search().loop, num_envs=256, rollout_length=6144, num_updates=40),
+        reward="presence",
+    ),
+    play="greedy",
+)
+
 PRESETS = {
     "quick": QUICK,
     "paper": PAPER,
     "testbed": replace(QUICK, env=TESTBED, traces=TESTBED_TRACES, urgency=0.6),
     "search": SEARCH,
     "contended": CONTENDED,
+    "artefact": PUBLISHED_CODE,
+    "artefact-search": ARTEFACT_SEARCH,
     "large": replace(QUICK, env=LARGE, traces=LARGE_TRACES),
 }

@@ -49,7 +49,19 @@ PAPER_HIDDEN = (256, 256)
 
 Algorithm = Literal["actor_critic", "ppo", "none"]
 Reward = Literal["slot", "shares", "epochs"]
-Teacher = Literal["none", "drf", "fifo", "srtf", "tetris", "optimus", "optimus_oracle", "probe"]
+Teacher = Literal[
+    "none",
+    "drf",
+    "fifo",
+    "srtf",
+    "tetris",
+    "optimus",
+    "optimus_oracle",
+    "probe",
+    "drf_actions",
+    "optimus_actions",
+    "probe_actions",
+]
 
 
 @dataclass(frozen=True)
@@ -67,12 +79,17 @@ class Simulator:
     contention: float = 1.0
 
 
+PUBLISHED = Simulator(speed_mode="grid", contention=0.0)
+"""Of the code that DL2's authors published."""
+
+
 @dataclass(frozen=True)
 class Supervised:
     """The stage before reinforcement learning: imitate an existing scheduler.
 
     Attributes:
-      teacher: the scheduler; ``none`` leaves the stage out.
+      teacher: the scheduler; ``none`` leaves the stage out. A rule that acts through the agent's
+        actions labels decisions as they come, also the student's (``learner.student_share``).
       num_tables: training tables that the teacher schedules once, for the data.
       learner: settings of the imitation; its ``total_updates`` follows ``num_updates``.
       num_updates: updates of ``learner.batch_size`` decisions each.
@@ -99,6 +116,7 @@ class Search:
     Attributes:
       learner: settings of the search.
       loop: its sizes; ``rollout_length`` covers an episode.
+      reward: what an episode's rewards add up to.
       evaluate_every: updates between evaluations.
     """
 
@@ -116,6 +134,7 @@ class Search:
     loop: LoopConfig = field(
         default_factory=lambda: LoopConfig(512, 4000, 100, num_random_streams=8)
     )
+    reward: Literal["backlog", "presence"] = "backlog"
     evaluate_every: int = 10
 
 
@@ -189,7 +208,8 @@ def learner_of(recipe: Recipe) -> Learner:
         return ppo(policy, value, replace(recipe.ppo, total_updates=updates))
     explore = None
     if recipe.exploration and recipe.env.comm == "ps":
-        explore = job_aware(recipe.env.window, recipe.env.max_workers, recipe.env.max_ps)
+        env = recipe.env
+        explore = job_aware(env.window, env.max_workers, env.max_ps, env.observation)
     config = replace(recipe.actor_critic, total_updates=updates)
     return actor_critic(policy, value, config, explore)
 
@@ -205,7 +225,7 @@ def imitator_of(recipe: Recipe) -> Learner:
     """The learner of the first stage."""
     stage = recipe.supervised
     config = replace(stage.learner, total_updates=stage.num_updates)
-    augment = shuffle_rows(recipe.env.window) if stage.shuffle else None
+    augment = shuffle_rows(recipe.env.window, recipe.env.observation) if stage.shuffle else None
     return imitation(policy_network(recipe.env, recipe.network), config, augment)
 
 
@@ -229,7 +249,7 @@ def gradient_steps(recipe: Recipe) -> int:
 
 def variants(recipe: Recipe) -> tuple[str, ...]:
     """What differs from the paper's own recipe, one line each."""
-    paper, lines = Recipe(), []
+    paper, lines = _paper_of(recipe.env), []
     if recipe.network == "rows":
         lines.append("networks that share weights between the rows")
     elif recipe.network != "paper":
@@ -267,7 +287,33 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
         lines.append(f"then search over whole episodes for the completion time: {moved}")
     if not recipe.env.bundle_action:
         lines.append("no bundle action")
+    if recipe.env.demand_table == "artefact":
+        lines += _interface_variants(recipe.env)
     return tuple(lines)
+
+
+def _interface_variants(env: DL2) -> list[str]:
+    """How the agent's interface differs from the published simulator's."""
+    lines = []
+    if env.observation != ARTEFACT.observation:
+        lines.append(f"the {env.observation}'s observation in place of the simulator's")
+    if env.misfit != ARTEFACT.misfit:
+        lines.append("actions that do not fit are masked; slots end when nothing fits")
+    if env.window != ARTEFACT.window:
+        lines.append(f"sees {env.window} jobs in place of {ARTEFACT.window}")
+    return lines
+
+
+def _paper_of(env: DL2) -> Recipe:
+    """The paper's recipe, or that of its published code, which looks no further than the slot."""
+    if env.demand_table == "paper":
+        return Recipe()
+    return Recipe(
+        env=ARTEFACT,
+        simulator=PUBLISHED,
+        supervised=Supervised(teacher="drf_actions"),
+        actor_critic=ActorCriticConfig(2000, gamma=0.0),
+    )
 
 
 def _reward_variants(recipe: Recipe) -> list[str]:
@@ -286,6 +332,15 @@ def check(recipe: Recipe) -> Recipe:
       JaxschedError: one is not.
     """
     hidden_of("paper" if recipe.network == "rows" else recipe.network)
+    if recipe.network == "rows" and recipe.env.observation != "paper":
+        raise JaxschedError("dl2: network is 'rows'; accepted: with the observation 'paper'")
+    teacher = recipe.supervised.teacher
+    acts = teacher == "none" or teacher.endswith("_actions")
+    if recipe.env.rows == "window" and not acts:
+        raise JaxschedError(
+            f"dl2: teacher is {teacher!r}; accepted with rows 'window': drf_actions, "
+            "optimus_actions, probe_actions, none"
+        )
     if recipe.algorithm not in get_args(Algorithm):
         raise JaxschedError(f"dl2: unknown algorithm {recipe.algorithm!r}")
     if recipe.algorithm == "none" and recipe.search is None:

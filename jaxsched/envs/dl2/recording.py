@@ -12,6 +12,7 @@ from jaxsched.core.trail import Step, Trail
 from jaxsched.elastic.models import NAMES
 from jaxsched.envs.dl2 import dynamics
 from jaxsched.envs.dl2.cases import read_case
+from jaxsched.envs.dl2.dynamics import ONE_PS, ONE_WORKER
 from jaxsched.envs.dl2.environment import DL2, StepMetrics
 from jaxsched.envs.dl2.heuristics import POLICY_OPTIONS, baseline
 from jaxsched.envs.dl2.parameters import Params

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxsched.envs.dl2 import tables
 from jaxsched.envs.dl2.cluster import BUNDLE, WORKER, empty_servers
@@ -53,33 +54,42 @@ def give_bundles(
 def _give_at_once(
     rules: Rules, state: ClusterState, jobs: JobTables, speed: SpeedTables, wanted: Array
 ) -> ClusterState:
-    """The same where no server holds two bundles: the first S jobs get one each, in order."""
+    """The same where no server holds two bundles: the first S jobs get one each, in order.
+
+    Sets of jobs take the place of look-ups, which compilers for CPUs do not vectorise.
+    """
     cluster = rules.cluster
     num = cluster.num_servers
     place = jnp.arange(num + 1, dtype=jnp.int32)
     first = bits.nth(state.active, place, jobs.empty_row)  # job of each server, and the next one
-    model = tables.model_of(lookup(jobs.info, state.episode, first[:num]))
+    models = tables.model_of(whole(jobs.info, state.episode))
     both = cluster.placement[:, :2] + cluster.placement[:, 2:]
-    need, load = _of_model(both[:, 0], model), _of_model(both[:, 1], model)
+    kinds, kind_of = np.unique(both, axis=0, return_inverse=True)
+    taken = jnp.zeros((2, num), jnp.int32)  # need and load
+    for kind, (need, load) in enumerate(kinds.tolist()):
+        alike = _any_of(models, np.flatnonzero(kind_of == kind))
+        there = bits.members(state.active & bits.to_words(alike), first[:num])
+        taken += jnp.where(there, jnp.array([[need], [load]], jnp.int32), 0)
     empty = empty_servers(cluster)
-    servers = empty._replace(free=empty.free - need, order=empty.order + load)
+    servers = empty._replace(free=empty.free - taken[0], order=empty.order + taken[1])
 
     words = [bits.below(first[num] - bits.WORD * v) for v in range(state.active.shape[0])]
     served = bits.to_flags(state.active & jnp.stack(words))
-    models = tables.model_of(whole(jobs.info, state.episode))
-    rate = jnp.where(served, _of_model(speed.rate[:NUM_MODELS, 1, 1], models), 0.0)
+    rate = jnp.zeros_like(state.rate)
+    for model in range(NUM_MODELS):
+        rate = jnp.where(served & (models == model), speed.rate[model, 1, 1], rate)
     given = state._replace(
-        servers=servers,
-        tasks=jnp.where(served, ONE_WORKER + ONE_PS, 0),
-        rate=rate,
+        servers=servers, tasks=jnp.where(served, ONE_WORKER + ONE_PS, 0), rate=rate
     )
     return select(wanted, given._replace(fits=refit(rules, given)), state)
 
 
-def _of_model(values: Any, model: Array) -> Array:
-    """An entry for each job type, 0 for none; ``[n]`` of ``[M]`` and int32 ``[n]``."""
-    kinds = jnp.arange(NUM_MODELS, dtype=jnp.int32)
-    return jnp.sum(jnp.where(model[:, None] == kinds, values, 0), axis=-1, dtype=values.dtype)
+def _any_of(models: Array, some: Any) -> Array:
+    """Whether each job is of one of these types, bool ``[N]``."""
+    found = jnp.zeros(models.shape, bool)
+    for model in some.tolist():
+        found |= models == model
+    return found
 
 
 def open_with_bundles(

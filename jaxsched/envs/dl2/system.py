@@ -15,6 +15,7 @@ from jaxsched.core.training import LoopConfig
 from jaxsched.elastic.mapping import dl2_jobs
 from jaxsched.envs.dl2 import cases, recording
 from jaxsched.envs.dl2 import records as rec
+from jaxsched.envs.dl2.action_rules import ACTION_RULES, action_rule
 from jaxsched.envs.dl2.cluster_arrays import cluster_arrays
 from jaxsched.envs.dl2.cluster_reader import DL2Reader
 from jaxsched.envs.dl2.environment import DL2
@@ -24,6 +25,7 @@ from jaxsched.envs.dl2.observation import action_names
 from jaxsched.envs.dl2.paper import paper_rows
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.presets import PRESETS
+from jaxsched.envs.dl2.published import published_claims, published_table
 from jaxsched.envs.dl2.recipe import (
     TESTBED,
     Recipe,
@@ -57,9 +59,25 @@ from jaxsched.systems.recording import Recording, Staged
 from jaxsched.systems.search import searching
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.wrappers.recorded import Recorded
+from jaxsched.wrappers.teacher import TaughtEnvironment
 
 MEAN_GAP_S = 1400.0  # of the simulated cluster's workload
 SUPERVISED_ENVS = 256
+TAUGHT_STEPS = 256  # of each environment in an update, where a teacher is asked as they play
+PUBLISHED_RULES = {
+    "drf": "dominant resource fairness",
+    "optimus": "largest gain in time, knows the speeds",
+    "srtf": "smallest share of epochs left first",
+    "fifo": "first in, first out",
+    "tetris": "packing and long jobs",
+}
+IN_ARTEFACT = (
+    *(f"{name}_artefact" for name in PUBLISHED_RULES),
+    "optimus_actions",
+    "probe_actions",
+)
+ASKED_FOR = ("drf_actions", "void_actions")
+"""Heuristics of the published simulator: those compared there, and those only by name."""
 
 
 class DL2System(System[DL2, Params, Recipe]):
@@ -99,6 +117,16 @@ class DL2System(System[DL2, Params, Recipe]):
         "optimus_oracle": PolicyInfo("reference", "Optimus that knows the noise-free speeds"),
         "optimus_fill": PolicyInfo("reference", "the same, going on where a task does not fit"),
         "probe": PolicyInfo("reference", "greedy, knows speeds and contention"),
+        **{
+            f"{name}_artefact": PolicyInfo(
+                "baseline", f"{words}, as DL2's published simulator has it"
+            )
+            for name, words in PUBLISHED_RULES.items()
+        },
+        "optimus_actions": PolicyInfo("reference", "its Optimus, through the agent's actions"),
+        "probe_actions": PolicyInfo("reference", "greedy by true speeds, through the actions"),
+        "drf_actions": PolicyInfo("reference", "its DRF, through the agent's actions"),
+        "void_actions": PolicyInfo("reference", "only what slots start with"),
     }
     presets = PRESETS
     traces = TraceSet("dl2-testbed", "dl2-testbed", num_test=10)
@@ -116,8 +144,16 @@ class DL2System(System[DL2, Params, Recipe]):
         del num_jobs
         self.checked_options(options)
         self.policy_info(name)
+        if name in ACTION_RULES:
+            return Heuristic(env, _acting(name, env))
         slots = DL2Slots(**asdict(env))
         return Heuristic(slots, _baseline(name, slots))
+
+    def usual_policies(self, env: DL2 | None = None) -> list[str]:
+        """In the cluster of the published simulator its own heuristics, elsewhere all others."""
+        if env is not None and env.demand_table == "artefact":
+            return list(IN_ARTEFACT)
+        return [name for name in self.policies if name not in (*IN_ARTEFACT, *ASKED_FOR)]
 
     def facts(self, env: DL2, options: Mapping[str, Any]) -> dict[str, str]:
         """The cluster and the window."""
@@ -126,7 +162,9 @@ class DL2System(System[DL2, Params, Recipe]):
             "cluster": f"{env.num_servers} servers of {env.gpus_per_server} GPUs, "
             f"{env.cpus_per_server} CPU cores, {env.mem_per_server} GB",
             "slot": f"{env.slot_seconds} s",
-            "agent sees": f"batches of {env.window} jobs",
+            "agent sees": f"batches of {env.window} jobs"
+            if env.rows == "batches"
+            else f"the first {env.window} jobs that can get more",
         }
 
     def network(self, env: DL2, kind: str) -> Network:
@@ -186,8 +224,16 @@ class DL2System(System[DL2, Params, Recipe]):
     def claims(
         self, env: DL2, summary: Mapping[str, Mapping[str, float]], learned: str
     ) -> list[dict[str, Any]]:
-        """Figure 9."""
+        """Figure 9; in the published simulator the targets of its own saved numbers."""
+        if env.demand_table == "artefact":
+            return published_claims(summary, learned)
         return paper_rows(summary, learned, testbed=env.num_servers <= TESTBED.num_servers)
+
+    def published(
+        self, env: DL2, tables: Sequence[JobTable], summary: Mapping[str, Mapping[str, float]]
+    ) -> dict[str, Any] | None:
+        """The figures of the published simulator."""
+        return published_table(tables, summary) if env.demand_table == "artefact" else None
 
     def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
         """Run a golden case."""
@@ -205,9 +251,9 @@ class DL2System(System[DL2, Params, Recipe]):
         """What the observation's entries mean."""
         return features_of(env)
 
-    def cluster_arrays(self, env: DL2) -> ClusterArrays:
-        """Plain arrays of a cluster, for exports."""
-        return cluster_arrays(env)
+    def cluster_arrays(self, env: DL2) -> ClusterArrays | None:
+        """Plain arrays of a cluster, for exports; not of the published simulator's observation."""
+        return cluster_arrays(env) if env.observation == "paper" else None
 
     def cluster_reader(self) -> DL2Reader:
         """How front ends describe the cluster."""
@@ -225,6 +271,11 @@ class DL2System(System[DL2, Params, Recipe]):
 
 
 @cache
+def _acting(name: str, env: DL2) -> Policy:
+    return action_rule(name, env)
+
+
+@cache
 def _baseline(name: str, env: DL2Slots) -> Policy:
     return baseline(name, env)
 
@@ -234,6 +285,8 @@ def _supervised(
 ) -> TrainingSetup:
     """Imitation of a teacher's recorded decisions, through the same loop."""
     stage = recipe.supervised
+    if stage.teacher in ACTION_RULES:
+        return _taught(recipe, params, last)
     batch = stage.learner.batch_size * stage.learner.gradient_steps
     envs = min(batch, SUPERVISED_ENVS)
 
@@ -254,9 +307,25 @@ def _supervised(
     )
 
 
+def _taught(recipe: Recipe, params: Params, last: TrainingSetup) -> TrainingSetup:
+    """Imitation of a teacher who is asked at every decision, through the same loop."""
+    stage = recipe.supervised
+    teacher = action_rule(stage.teacher, recipe.env)
+    return last._replace(
+        name="supervised",
+        env=TaughtEnvironment(recipe.env, teacher),
+        learner=imitator_of(recipe),
+        loop=LoopConfig(SUPERVISED_ENVS, TAUGHT_STEPS, stage.num_updates),
+        params_at=always(params),
+        gradient_steps=stage.learner.gradient_steps,
+        evaluate_every=stage.evaluate_every,
+        checkpoint_every=stage.num_updates,
+    )
+
+
 def _searching(recipe: Recipe, stage: Search, last: TrainingSetup) -> TrainingSetup:
     """Search for a lower completion time from the learned policy on."""
-    env = replace(recipe.env, reward="backlog")
+    env = replace(recipe.env, reward=stage.reward)
     network = policy_network(recipe.env, recipe.network)
     config = replace(stage.learner, total_updates=stage.loop.num_updates)
     return last._replace(

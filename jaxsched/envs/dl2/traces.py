@@ -5,7 +5,7 @@ from jaxsched.envs.dl2.workload import Arrival, dl2_tables
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.kinds import JobKind
 from jaxsched.systems.workload import Workload
-from jaxsched.traces.named import NamedTrace
+from jaxsched.traces.named import NamedTrace, shipped_tables
 
 
 def _drawn(name: str, num_jobs: int, peak: float, arrival: Arrival = "trace") -> NamedTrace:
@@ -14,6 +14,15 @@ def _drawn(name: str, num_jobs: int, peak: float, arrival: Arrival = "trace") ->
 
     words = f"DL2 workload, {arrival} arrivals, peak {peak:g} jobs per slot"
     return NamedTrace(f"dl2-{name}", words, True, make, num_jobs)
+
+
+def published_tables() -> list[JobTable]:
+    """The first five sequences published with DL2's simulator."""
+    return shipped_tables("dl2_artefact_traces.csv.gz", DL2_JOBS)
+
+
+def _published(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
+    return published_tables()
 
 
 WORKLOAD = Workload(
@@ -26,5 +35,12 @@ WORKLOAD = Workload(
         _drawn("poisson", 60, 1.2, "poisson"),
         _drawn("uniform", 60, 1.2, "uniform"),
         _drawn("google", 60, 2.0, "google"),
+        _drawn("artefact", 60, 3.0, "artefact"),
+        NamedTrace(
+            "dl2-artefact-published",
+            "five of the sequences published with DL2's simulator, 60 jobs each (shipped)",
+            False,
+            _published,
+        ),
     ),
 )

@@ -15,7 +15,7 @@ from jaxsched.errors import JaxschedError, check_counts
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.draws import generator
 
-Arrival = Literal["trace", "poisson", "uniform", "google"]
+Arrival = Literal["trace", "poisson", "uniform", "google", "artefact"]
 VariationLevel = Literal["slot", "job"]
 Floats = npt.NDArray[np.float64]
 
@@ -34,8 +34,24 @@ GOOGLE_ARRIVALS = np.array(
     ]
 )
 """Published pattern of arrivals in a Google cluster, per slot."""
+ARTEFACT_ARRIVALS = np.array(
+    [
+        *(23, 8, 10, 13, 24, 21, 17, 29, 11, 16, 39, 61, 25, 28, 59, 50, 82, 59, 35, 46, 46, 32),
+        *(28, 16, 19, 8, 22, 10, 19, 17, 24, 16, 29, 30, 47, 63, 39, 48, 42, 42, 57, 64, 22, 46),
+        *(42, 23, 17, 68, 24, 3, 8, 10, 13, 18, 16, 28, 17, 47, 54, 54, 42, 36, 72, 46, 53, 77),
+        *(27, 44, 68, 25, 10, 43),
+    ]
+)
+"""Arrivals of DL2's published simulator, per slot of a day; the peak is the largest."""
+ARTEFACT_MODELS = np.array([6, 4, 0, 5, 1, 2, 7, 3])
+ARTEFACT_EPOCHS = np.array([2424, 12467, 20779, 30199, 38718, 47030, 55826, 80000])
+ARTEFACT_SHARES = np.array(
+    [0.681208, 0.159627, 0.054096, 0.024705, 0.020481, 0.018051, 0.012960, 0.028871]
+)
+ARTEFACT_SHARES /= ARTEFACT_SHARES.sum()  # of six digits each
+"""Its jobs: type and length are one draw; types by their number here."""
 GOOGLE_FULL = 10  # arrivals of the pattern that count as the peak
-GOOGLE_OFFSETS = 5
+OFFSETS = 5
 
 
 def dl2_tables(
@@ -60,8 +76,9 @@ def dl2_tables(
       num_tables: how many tables.
       num_jobs: jobs in each.
       peak: arrivals per slot at the busiest time (``trace``, ``google``) or on average.
-      arrival: pattern: a day and week cycle, Poisson, uniform on ``0 .. 2 peak``, or Google's.
-      num_types: types are uniform over the first so many.
+      arrival: pattern: a day and week cycle, Poisson, uniform on ``0 .. 2 peak``, Google's; or
+        arrivals and jobs as in DL2's published simulator (artefact track, section 10).
+      num_types: types are uniform over the first so many (but in ``artefact``).
       variation: the speed of a job in a slot is ``1 + variation * u`` of the model's, u uniform
         on [-1, 1], at least 0.05.
       variation_level: one ``u`` per job and slot, or one per job.
@@ -93,11 +110,14 @@ def dl2_tables(
 
     def table(index: int) -> JobTable:
         draws = [generator(seed, BRANCH, index, part) for part in range(5)]
-        epochs = _epochs(draws[2], num_jobs)
+        model, epochs = draws[1].integers(0, num_types, num_jobs), _epochs(draws[2], num_jobs)
+        if arrival == "artefact":
+            kind = draws[1].choice(len(ARTEFACT_SHARES), num_jobs, p=ARTEFACT_SHARES)
+            model, epochs = ARTEFACT_MODELS[kind], ARTEFACT_EPOCHS[kind].astype(np.float64)
         error = draws[4].uniform(-1.0, 1.0, num_jobs)
         columns = {
             "submit_time": _submissions(draws[0], num_jobs, peak, arrival),
-            "model": draws[1].integers(0, num_types, num_jobs),
+            "model": model,
             "epochs": epochs,
             "true_epochs": epochs * (1.0 + epoch_error * error),
             "speed_factor": _factors(draws[3], num_jobs, variation, variation_level),
@@ -126,13 +146,17 @@ def _submissions(
     draw: np.random.Generator, num_jobs: int, peak: float, arrival: Arrival
 ) -> npt.NDArray[np.int64]:
     """Submission times (s): arrivals slot by slot, from the first that has any."""
-    offset = int(draw.integers(0, GOOGLE_OFFSETS))
+    offset = int(draw.integers(0, OFFSETS))
     slots: list[int] = []
     slot = 0
     while len(slots) < num_jobs:
         if arrival == "google":
             share = min(1.0, GOOGLE_ARRIVALS[(slot + offset) % len(GOOGLE_ARRIVALS)] / GOOGLE_FULL)
             count = round(peak * share)
+        elif arrival == "artefact":
+            day = ARTEFACT_ARRIVALS
+            share = day[(slot + offset) % len(day)] / day.max()
+            count = math.ceil(peak * share)
         elif arrival == "uniform":
             count = int(draw.integers(0, round(2 * peak) + 1))
         else:

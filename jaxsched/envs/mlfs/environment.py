@@ -1,102 +1,26 @@
 """MLFS as an environment: a server for the task on offer, or the queue."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Literal, NamedTuple, get_args
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 
 from jaxsched.core.environment import Environment
 from jaxsched.envs.mlfs import observation as obs
-from jaxsched.envs.mlfs import reward
+from jaxsched.envs.mlfs import options, reward
+from jaxsched.envs.mlfs.options import Decide
 from jaxsched.envs.mlfs.reward import RewardMode
 from jaxsched.envs.mlfs.simulator import dynamics, pairs, placing, tables
 from jaxsched.envs.mlfs.simulator.cluster import Cluster
-from jaxsched.envs.mlfs.simulator.execution import Ended
-from jaxsched.envs.mlfs.simulator.rules import MLF, ORDERS, Order, Rules
-from jaxsched.envs.mlfs.simulator.state import NOBODY, Active, State
+from jaxsched.envs.mlfs.simulator.rules import MLF, Order, Rules
+from jaxsched.envs.mlfs.simulator.state import NOBODY, State
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params
+from jaxsched.envs.mlfs.told import Since, joined, nothing
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.ops.batching import apply_if, select
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
-
-Decide = Literal["offer", "slot"]
-LIMITS = {
-    "cpus_per_server": (1, 2**12),
-    "mem_per_server": (1, 2**14),
-    "bandwidth_per_server": (1, 2**20),
-    "flow_rate": (1, 2**20),
-    "comm_rounds": (0, 2**12),
-    "move_work": (0, 2**20),
-    "move_mb": (0, 2**20),
-    "max_active": (1, 2**14),
-    "max_offers": (1, 2**14),
-    "max_slots": (1, 2**20),
-    "overload_threshold": (1, 1000),
-    "busy_threshold": (0, 4000),
-    "migrant_share": (0, 100),
-    "tiresias_threshold": (0, 2**30),
-    "prediction_error": (0, 100),
-    **{name: (0, most) for name, most in tables.MOST_WEIGHT.items()},
-    "slot_every": (0, 2**14),
-}
-CHOICES: dict[str, tuple[Any, ...]] = {
-    "order": ORDERS,
-    "decide": get_args(Decide),
-    "reward": get_args(RewardMode),
-    **dict.fromkeys(
-        ("use_urgency", "use_deadline", "use_bandwidth", "use_migration", "use_mlfc"), (False, True)
-    ),
-}
-MOST_SERVERS, MOST_GPUS = 2**12, 64
-
-
-class StepMetrics(NamedTuple):
-    """What happened in one step; recorders gather it into records per job.
-
-    Attributes:
-      decides: bool, an offer was answered; of a whole slot int32, how many.
-      slot: int32, before the step.
-      after: int32, slot after it.
-      job: int32 ``[A]``, jobs (places in the episode) that finished, and those that were in the
-        window when the episode was cut; -1 elsewhere.
-      finish: int32 ``[A]``, slot in which these were finished; -1 if they were not.
-      start: int32 ``[A]``, first slot with a running task; -1 if there was none.
-      home: int32 ``[A]``.
-      iterations: int32 ``[A]``.
-      by_deadline: int32 ``[A]``, iterations.
-      run_slots: int32 ``[A]``.
-      completed: int32, iterations of all jobs completed in this step.
-      overloads: int32, server-slots.
-      evictions: int32.
-      migrations: int32.
-      sent_mb: int32.
-    """
-
-    decides: Array
-    slot: Array
-    after: Array
-    job: Array
-    finish: Array
-    start: Array
-    home: Array
-    iterations: Array
-    by_deadline: Array
-    run_slots: Array
-    completed: Array
-    overloads: Array
-    evictions: Array
-    migrations: Array
-    sent_mb: Array
-
-
-class Since(NamedTuple):
-    """What the slots of one step brought: reward, and ``StepMetrics`` of them."""
-
-    reward: Array
-    metrics: StepMetrics
 
 
 @dataclass(frozen=True)
@@ -111,6 +35,7 @@ class MLFS(Environment):
     With ``decide`` "slot" a step is a whole slot. Observation: float32 ``[8]``, the cluster.
     Action: float32 ``[W]``, weights of jobs, tasks and pairs of task and server (``pairs.py``),
     which say what is placed next, where, and what leaves overloaded servers. Mask: bool ``[1]``.
+    With "rule" it is the order's own rule that places a slot's tasks; the one action is 0.
 
     Attributes:
       gpus: GPUs of each of the S servers.
@@ -142,7 +67,7 @@ class MLFS(Environment):
       remaining_weight: per cent of the remaining-time term (g_r).
       waiting_weight: per cent of the waiting term (g_w).
       order: in which order tasks are offered: ``mlf``, or as a baseline of section 9 does.
-      decide: what a step decides: one ``offer``, or the weights of a ``slot``.
+      decide: what a step decides: one ``offer``, the weights of a ``slot``, or nothing (``rule``).
       reward: ``mlfs`` (section 6), ``backlog`` (RL of section 9), ``progress`` or
         ``service``, ours.
       slot_every: K; 0: a step goes from one offer to the next. Otherwise slots end at multiples of
@@ -188,30 +113,14 @@ class MLFS(Environment):
     def __post_init__(self) -> None:
         if isinstance(self.gpus, list):
             object.__setattr__(self, "gpus", tuple(self.gpus))
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name == "gpus":
-                _check_gpus(value)
-            elif field.name in CHOICES:
-                choices = CHOICES[field.name]
-                if value not in choices or isinstance(value, int) != isinstance(choices[0], int):
-                    accepted = ", ".join(str(choice) for choice in choices)
-                    raise JaxschedError(f"mlfs: {field.name} is {value!r}; accepted: {accepted}")
-            else:
-                least, most = LIMITS[field.name]
-                whole = isinstance(value, int) and not isinstance(value, bool)
-                if not whole or not least <= value <= most:
-                    raise JaxschedError(
-                        f"mlfs: {field.name} is {value!r}; accepted: a whole number from {least} "
-                        f"to {most}"
-                    )
-        if self.by_slot and self.order != MLF:
+        options.check(self)
+        if self.decide == "slot" and self.order != MLF:
             raise JaxschedError(f"mlfs: decide is 'slot'; accepted with order {MLF!r} only")
 
     @property
     def by_slot(self) -> bool:
         """A step is a slot."""
-        return self.decide == "slot"
+        return self.decide != "offer"
 
     @property
     def num_servers(self) -> int:
@@ -295,8 +204,10 @@ class MLFS(Environment):
         return ArraySpec((len(names),), jnp.float32, obs.LEAST_ENTRY, most, names)
 
     def action_spec(self, params: Params | None = None) -> DiscreteSpec | ArraySpec:
-        """Servers and the queue, or weights."""
+        """Servers and the queue, weights, or nothing to choose from."""
         del params
+        if self.decide == "rule":
+            return DiscreteSpec(1)
         if self.by_slot:
             return ArraySpec((len(pairs.WEIGHTS),), jnp.float32, names=pairs.WEIGHTS)
         return DiscreteSpec(self.num_servers + 1)
@@ -325,7 +236,7 @@ class MLFS(Environment):
         state = begin(self.rules, params, jnp.asarray(episode, jnp.int32))
         observation, mask = self.observe(state, params)
         none, false = jnp.float32(0), jnp.bool_(False)
-        metrics = self._nothing(state).metrics
+        metrics = nothing(state).metrics
         return state, TimeStep(observation, mask, none, false, false, none, metrics)
 
     def step(
@@ -335,7 +246,7 @@ class MLFS(Environment):
         del key
         if self.by_slot:
             return self._step_slot(state, action, params)
-        since = self._nothing(state)
+        since = nothing(state)
         after = placing.answer(self.rules, params, state, jnp.asarray(action, jnp.int32))
         if self.slot_every == 0:
 
@@ -353,10 +264,16 @@ class MLFS(Environment):
             after, since = apply_if(due, self._slot, (after, since), params)
         return after, self._told(state, after, since, self.decides(state), params)
 
-    def _step_slot(self, state: State, weights: Array, params: Params) -> tuple[State, TimeStep]:
-        """A whole slot, tasks placed by weights, and the jobs that come in before the next."""
-        over, since = self._done(state, params), self._nothing(state)
-        opened = dynamics.open_slot(self.rules, params, state, weights)
+    def placed(self, state: State, action: Array, params: Params) -> State:
+        """A slot with all its tasks placed, by weights or by the rule, where a step is a slot."""
+        if self.decide == "rule":
+            return dynamics.open_slot(self.rules, params, state, by_rule=True)
+        return dynamics.open_slot(self.rules, params, state, action)
+
+    def _step_slot(self, state: State, action: Array, params: Params) -> tuple[State, TimeStep]:
+        """A whole slot, and the jobs that come in before the next."""
+        over, since = self._done(state, params), nothing(state)
+        opened = self.placed(state, action, params)
         made = jnp.where(over, 0, opened.offers.made)
         after, since = select(over, (state, since), self._slot((opened, since), params))
         return after, self._told(state, after, since, made, params)
@@ -402,50 +319,8 @@ class MLFS(Environment):
         over = dynamics.over(params, after)
         cut = (after.slot >= self.max_slots) & ~over
         after = after._replace(cut=cut)
-        since = _joined(since, gain, ended, after.slot, cut)
+        since = joined(since, gain, ended, after.slot, cut)
         begin = dynamics.admit if self.by_slot else dynamics.begin_slot
         begun = begin(self.rules, params, after)
         arrived = jnp.where(begun.slot == after.slot, begun.submitted, after.submitted)
         return select(over | cut, after._replace(submitted=arrived), begun), since
-
-    def _nothing(self, state: State) -> Since:
-        zero = jnp.int32(0)
-        jobs = jnp.full(self.max_active, NOBODY, jnp.int32)
-        metrics = StepMetrics(jnp.bool_(False), state.slot, state.slot, *[jobs] * 7, *[zero] * 5)
-        return Since(jnp.float32(0), metrics)
-
-
-def _check_gpus(gpus: Sequence[int]) -> None:
-    whole = isinstance(gpus, tuple) and all(
-        isinstance(g, int) and not isinstance(g, bool) and 1 <= g <= MOST_GPUS for g in gpus
-    )
-    if not whole or not 1 <= len(gpus) <= MOST_SERVERS:
-        raise JaxschedError(
-            f"mlfs: gpus is {gpus!r}; accepted: for each of 1 to {MOST_SERVERS} servers a whole "
-            f"number of GPUs from 1 to {MOST_GPUS}"
-        )
-
-
-def _joined(since: Since, gain: Array, ended: Ended, slot: Array, cut: Array) -> Since:
-    """``since`` with one slot more, of which ``slot`` is the next."""
-    happened, active = since.metrics, ended.active
-    told = ended.over | (cut & (active.job != NOBODY) & (happened.job == NOBODY))
-
-    def kept(old: Array, new: Array) -> Array:
-        return jnp.where(told, new, old)
-
-    by_job = {
-        name: kept(getattr(happened, name), getattr(active, name))
-        for name in Active._fields
-        if name in StepMetrics._fields
-    }
-    metrics = happened._replace(
-        finish=kept(happened.finish, jnp.where(ended.over, slot, NOBODY)),
-        **by_job,
-        completed=happened.completed + jnp.sum(ended.completed, dtype=jnp.int32),
-        overloads=happened.overloads + ended.overloads,
-        evictions=happened.evictions + ended.evictions,
-        migrations=happened.migrations + ended.migrations,
-        sent_mb=happened.sent_mb + ended.sent,
-    )
-    return Since(since.reward + gain, metrics)

@@ -12,13 +12,14 @@ import numpy as np
 from jaxsched.core.policies import Policy, View
 from jaxsched.core.trail import Step, Trail
 from jaxsched.envs.mlfs.cases import STATIC, environment_of
-from jaxsched.envs.mlfs.environment import MLFS, StepMetrics
+from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.heuristics import HOSTS, heuristic
 from jaxsched.envs.mlfs.jobs import MAX_TASKS, MODELS, TASK_JOBS
 from jaxsched.envs.mlfs.simulator import dynamics, placing
 from jaxsched.envs.mlfs.simulator.placing import offered
 from jaxsched.envs.mlfs.simulator.state import NOBODY, State
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params, unpack
+from jaxsched.envs.mlfs.told import StepMetrics
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
 from jaxsched.jobs.lanes import shared_rows
@@ -74,7 +75,7 @@ def recording(env: MLFS) -> Recording:
 def _moment(env: MLFS, step: Step, params: Params) -> Moment:
     before: State = step.before
     if env.by_slot:
-        state = dynamics.open_slot(env.rules, params, before, step.action)
+        state = env.placed(before, step.action, params)
     else:
         action = jnp.asarray(step.action, jnp.int32)
         state = placing.answer(env.rules, params, before, action)

@@ -9,9 +9,10 @@ import numpy as np
 
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.recorder import JobEvents, note_events
-from jaxsched.envs.mlfs.environment import MLFS, StepMetrics
+from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.jobs import MODELS
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params, unpack
+from jaxsched.envs.mlfs.told import StepMetrics
 from jaxsched.jobs.metrics import Metric
 from jaxsched.jobs.schedule import Line, Schedule, by_job, counted
 from jaxsched.types import Array, TimeStep

@@ -120,9 +120,9 @@ def updated(name, stage_name, updates=1):
 
 slow = pytest.mark.slow
 STAGES = [
-    ("DAS", "imitation"),
+    pytest.param("DAS", "imitation", marks=slow),  # imitates as RIFLING does
     ("DAS", "mappo"),
-    ("DA", "mappo"),
+    pytest.param("DA", "mappo", marks=slow),  # the first agent of DAS
     pytest.param("dl2", "imitation", marks=slow),  # imitates as RIFLING does, updates with MAPPO
     ("dl2", "mappo"),
     ("rifling", "imitation"),

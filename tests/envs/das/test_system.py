@@ -137,8 +137,15 @@ def schedule_of(rule):
     return jax.tree.map(np.asarray, played(ENV, baseline(rule, ENV), recorder))
 
 
-@pytest.mark.parametrize("rule", ["fifo_loadbalance", "tetris"])
-@pytest.mark.parametrize("remembers", [False, True], ids=["plain", "history"])
+@pytest.mark.parametrize(
+    ("rule", "remembers"),
+    [
+        ("fifo_loadbalance", False),
+        ("tetris", True),
+        pytest.param("fifo_loadbalance", True, marks=pytest.mark.slow),
+        pytest.param("tetris", False, marks=pytest.mark.slow),
+    ],
+)
 def test_labels_are_what_the_rule_does(rule, remembers):
     network = SMALL if remembers else DASNetwork(variant="DA")
     env = with_history(ENV, network)

@@ -84,9 +84,23 @@ class Demand(NamedTuple):
 
 
 def div(a: Any, b: Any) -> Array:
-    """``a // b`` of numbers from 0 on, ``b`` above 0."""
+    """``a // b`` of numbers from 0 on, ``b`` above 0, int32.
+
+    Processors divide whole vectors of real numbers only, so by anything but a constant we divide
+    these, first the number, which leaves a rest of some hundred times ``b`` at most, then the rest.
+    """
+    if isinstance(b, np.ndarray) and (b == b.flat[0]).all():
+        b = b.flat[0]
+    constant = isinstance(b, int | np.integer)
     a, b = jnp.broadcast_arrays(jnp.asarray(a, jnp.int32), jnp.asarray(b, jnp.int32))
-    return jax.lax.div(a, b)
+    if constant or a.ndim == 0:
+        return jax.lax.div(a, b)
+    divisor = b.astype(jnp.float32)
+    about = (a.astype(jnp.float32) / divisor).astype(jnp.int32)
+    rest = a - about * b
+    more = jnp.floor(rest.astype(jnp.float32) / divisor).astype(jnp.int32)
+    rest = rest - more * b
+    return about + more + (rest >= b).astype(jnp.int32) - (rest < 0).astype(jnp.int32)
 
 
 def per_mille(amount: Array, capacity: int) -> Array:
@@ -171,31 +185,37 @@ def least_gpu(servers: Servers) -> Array:
     return jnp.min(jnp.where(there, gpu, NO_GPU), axis=-1)
 
 
-def fits_threshold(cluster: Cluster, servers: Servers, demand: Demand) -> Array:
-    """Servers that stay below the threshold with a task more (section 3), bool ``[..., S]``.
+class Room(NamedTuple):
+    """What a task must stay below to fit a server, int32 ``[S]`` each, in thousandths of its units.
 
-    Args:
-      cluster: thresholds.
-      servers: axes ``[S]``.
-      demand: estimated, ``[..., 1]``.
+    A limit on a rounded quotient is one on the number itself: nothing is divided for each task.
+
+    Attributes:
+      gpu: of its pm of a GPU.
+      cpu: of its virtual CPUs.
+      mem: of its GB.
     """
+
+    gpu: Array
+    cpu: Array
+    mem: Array
+
+
+def room_below_threshold(cluster: Cluster, servers: Servers) -> Room:
+    """Room of servers that are to stay below the threshold with a task more (section 3)."""
     limit, (_, cpu, mem, _) = cluster.overload, servers.loads
-    return (
-        (least_gpu(servers) + demand.gpu <= limit)
-        & (cpu + demand.cpu < cluster.cpus * (limit + 1))
-        & (FULL * (mem + demand.mem) < cluster.mem * (limit + 1))
-        & ~overloaded(cluster, servers)
+    gpu = jnp.maximum(limit + 1 - least_gpu(servers), 0)
+    gpu = jnp.where(overloaded(cluster, servers), 0, gpu)
+    return Room(
+        FULL * gpu, cluster.cpus * (limit + 1) - cpu, cluster.mem * (limit + 1) - FULL * mem
     )
 
 
-def fits_nominal(cluster: Cluster, servers: Servers, demand: Demand) -> Array:
-    """Servers with room for a task's nominal demand (section 9), bool ``[..., S]``."""
+def nominal_room(cluster: Cluster, servers: Servers) -> Room:
+    """Room of servers for a task's nominal demand (section 9)."""
     _, cpu, mem, _ = servers.loads
-    return (
-        (least_gpu(servers) + demand.gpu <= FULL)
-        & (cpu + demand.cpu <= FULL * cluster.cpus)
-        & (mem + demand.mem <= cluster.mem)
-    )
+    gpu = jnp.maximum(FULL + 1 - least_gpu(servers), 0)
+    return Room(FULL * gpu, FULL * cluster.cpus + 1 - cpu, FULL * (cluster.mem - mem) + 1)
 
 
 def is_busy(cluster: Cluster, used: Array) -> Array:

@@ -6,7 +6,7 @@ A slot begins with ``begin_slot``, goes through its offers by ``answer``, and en
 
 import jax.numpy as jnp
 
-from jaxsched.envs.mlfs.simulator import graph, migration, pairs
+from jaxsched.envs.mlfs.simulator import graph, hosts, migration, pairs
 from jaxsched.envs.mlfs.simulator.execution import Ended, run_slot, stop_limit
 from jaxsched.envs.mlfs.simulator.job import Job
 from jaxsched.envs.mlfs.simulator.offers import open_offers
@@ -57,14 +57,22 @@ def begin_slot(rules: Rules, params: Params, state: State) -> State:
     return open_slot(rules, params, admit(rules, params, state))
 
 
-def open_slot(rules: Rules, params: Params, state: State, weights: Array | None = None) -> State:
-    """Steps 2-4 up to the first offer; with weights of pairs all of step 4.
+def open_slot(
+    rules: Rules,
+    params: Params,
+    state: State,
+    weights: Array | None = None,
+    *,
+    by_rule: bool = False,
+) -> State:
+    """Steps 2-4 up to the first offer; with weights of pairs or by the order's rule all of step 4.
 
     Args:
       rules: static options.
       params: of the episode.
       state: jobs admitted.
       weights: float32 ``[W]``, of ``pairs.WEIGHTS``; the tasks are then placed by them.
+      by_rule: the tasks are placed by the rule that goes with the order.
     """
     jobs = jobs_at(params, state.episode, state.active.job)
     rows = migration.rows_of(jobs, state.active, state.running, state.slot)
@@ -100,7 +108,7 @@ def open_slot(rules: Rules, params: Params, state: State, weights: Array | None 
     state = state._replace(loads=loads, measured=(measured.gpu, measured.cpu), offers=offers)
     if weights is not None:
         return pairs.place_all(rules, params, state, jobs, worth, weights)
-    return with_next_offer(rules, params, state)
+    return (hosts.place_all if by_rule else with_next_offer)(rules, params, state)
 
 
 def admit(rules: Rules, params: Params, state: State) -> State:

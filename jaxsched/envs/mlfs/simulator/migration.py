@@ -84,15 +84,20 @@ class Leaving(NamedTuple):
       running: rows, those of migrants free.
       tasks: migrants marked; their ``since`` counts them, from 1.
       loads: without the migrants'.
-      server: int32, the overloaded one at work; S at the end.
+      strained: bool ``[S]``, overloaded and with tasks left.
       chosen: int32, migrants so far.
     """
 
     running: Running
     tasks: Tasks
     loads: Loads
-    server: Array
+    strained: Array
     chosen: Array
+
+    @property
+    def server(self) -> Array:
+        """The first strained server, int32; 0 if there is none."""
+        return jnp.argmax(self.strained).astype(jnp.int32)
 
 
 def leave_overload(rules: Rules, state: State, rows: Rows, loads: Loads) -> tuple[State, Loads]:
@@ -111,18 +116,14 @@ def leave_overload(rules: Rules, state: State, rows: Rows, loads: Loads) -> tupl
       The state with the migrants, without setting its loads, and the loads without theirs.
     """
     cluster = rules.cluster
-    servers = np.arange(cluster.num_servers, dtype=np.int32)
     priority = state.tasks.priority.reshape(-1)[state.running.task]
-
-    def following(running: Running, loads: Loads, server: Array) -> Array:
-        """The first overloaded server with tasks from ``server`` on; S if there is none."""
-        on = jnp.where(running.task == NOBODY, cluster.num_servers, running.server)
-        here = jnp.zeros(cluster.num_servers, bool).at[on].set(True, mode="drop")
-        strained = here & cl.overloaded(cluster, cl.all_servers(cluster, loads))
-        return jnp.min(jnp.where(strained & (servers >= server), servers, cluster.num_servers))
+    on = jnp.where(rows.busy, state.running.server, cluster.num_servers)
+    here = jnp.zeros(cluster.num_servers, bool).at[on].set(True, mode="drop")
+    strained = here & cl.overloaded(cluster, cl.all_servers(cluster, loads))
 
     def one_leaves(at: Leaving) -> Leaving:
-        running, tasks, loads, server, count = at
+        running, tasks, loads, strained, count = at
+        server = at.server
         row = _migrant(rules, running, rows, priority, loads, server)
         task = running.task[row]
         place, inside = split(task)
@@ -134,11 +135,12 @@ def leave_overload(rules: Rules, state: State, rows: Rows, loads: Loads) -> tupl
         less = Demand(*(-x[row] for x in rows.demand))
         loads = cl.with_task(loads, server, running.gpu[row], less, -running.bandwidth[row])
         running = running._replace(task=running.task.at[row].set(NOBODY))
-        return Leaving(running, tasks, loads, following(running, loads, server), count + 1)
+        left = jnp.any((running.task != NOBODY) & (running.server == server))
+        still = left & cl.overloaded(cluster, cl.one_server(cluster, loads, server))[0]
+        return Leaving(running, tasks, loads, strained.at[server].set(still), count + 1)
 
-    start = following(state.running, loads, jnp.int32(0))
-    at = Leaving(state.running, state.tasks, loads, start, jnp.int32(0))
-    at = jax.lax.while_loop(lambda at: at.server < cluster.num_servers, one_leaves, at)
+    at = Leaving(state.running, state.tasks, loads, strained, jnp.int32(0))
+    at = jax.lax.while_loop(lambda at: jnp.any(at.strained), one_leaves, at)
     return state._replace(running=at.running, tasks=at.tasks, migrants=at.chosen), at.loads
 
 

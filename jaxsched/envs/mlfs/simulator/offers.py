@@ -8,13 +8,14 @@ each class of demand is enough. Axes: ``A`` jobs, ``K`` places for tasks, ``C`` 
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.envs.mlfs.jobs import MAX_TASKS
 from jaxsched.envs.mlfs.simulator import cluster as cl
-from jaxsched.envs.mlfs.simulator.cluster import Demand, Loads, Servers, div
+from jaxsched.envs.mlfs.simulator.cluster import FULL, Demand, Loads, Room, Servers, div
 from jaxsched.envs.mlfs.simulator.job import Job
 from jaxsched.envs.mlfs.simulator.rules import Rules
 from jaxsched.envs.mlfs.simulator.selection import LATE
@@ -54,8 +55,8 @@ def open_offers(
     columns = as_columns(jobs)
     classes = class_of(rules, columns, active.job[:, None], tasks.state, slot, place)
     best = best_of(rules, tasks.state, tasks.priority, classes)
-    everywhere = servers_with_room(rules, active, cl.all_servers(rules.cluster, loads))
-    room = jnp.sum(everywhere, axis=-1, dtype=jnp.int32)
+    room = room_of(rules, cl.all_servers(rules.cluster, loads))
+    room = jnp.sum(servers_with_room(rules, active, room), axis=-1, dtype=jnp.int32)
     return Offers(jnp.int32(NOBODY), jnp.int32(0), best, room, jnp.int32(0))
 
 
@@ -69,34 +70,41 @@ def class_of(rules: Rules, jobs: Job, job: Array, state: Array, slot: Array, pla
 
 
 def best_of(rules: Rules, state: Array, priority: Array, classes: Array) -> Array:
-    """Highest priority of the tasks on offer by class, int32 ``[..., C]`` of ``[..., K]``."""
+    """Highest priority of the tasks on offer by class, int32 ``[C, ...]`` of ``[..., K]``."""
     on_offer = (state == WAITING) | (state == MIGRANT)
     best = [
         jnp.max(jnp.where(on_offer & (classes == index), priority, NONE), axis=-1)
         for index in range(len(rules.classes))
     ]
-    return jnp.stack(best, axis=-1)
+    return jnp.stack(best)
 
 
-def servers_with_room(rules: Rules, active: Active, servers: Servers) -> Array:
-    """Which servers could take a task of each job and class, bool ``[A, C, S]``."""
-    demand = estimate(rules, Demand(active.gpu, active.cpus, active.mem))
-    return fits(rules, servers, demand)
+def servers_with_room(rules: Rules, active: Active, room: Room) -> Array:
+    """Which servers could take a task of each class and job, bool ``[C, A, S]``."""
+    pm = np.array(rules.classes, np.int32)[:, None, None]
+    nominal = Demand(*(x[:, None] for x in (active.gpu, active.cpus, active.mem)))
+    return fits(room, nominal, pm)
 
 
-def estimate(rules: Rules, nominal: Demand) -> Demand:
-    """Estimated demand by class, ``[..., C, 1]`` of ``[...]``."""
-    pm = np.array(rules.classes, np.int32)
-    gpu = div(nominal.gpu[..., None] * pm, NOMINAL)
-    cpu = nominal.cpu[..., None] * pm
-    mem = jnp.broadcast_to(nominal.mem[..., None], gpu.shape)
-    return Demand(gpu[..., None], cpu[..., None], mem[..., None])
+def room_of(rules: Rules, servers: Servers) -> Room:
+    """What servers have room for."""
+    room = cl.room_below_threshold if rules.measures else cl.nominal_room
+    return room(rules.cluster, servers)
 
 
-def fits(rules: Rules, servers: Servers, demand: Demand) -> Array:
-    """Servers that can take the demand, bool ``[..., S]`` of ``[..., 1]``."""
-    test = cl.fits_threshold if rules.measures else cl.fits_nominal
-    return test(rules.cluster, servers, demand)
+def fits(room: Room, nominal: Demand, pm: Any) -> Array:
+    """Servers that can take tasks at ``pm`` of a nominal demand, bool ``[..., S]``.
+
+    Args:
+      room: of the servers.
+      nominal: int32 ``[..., 1]``.
+      pm: int32, likewise.
+    """
+    return (
+        (nominal.gpu * pm < room.gpu)
+        & (nominal.cpu * pm < room.cpu)
+        & (nominal.mem * FULL < room.mem)
+    )
 
 
 def next_offer(
@@ -119,8 +127,7 @@ def next_offer(
       offers: to be continued.
       slot: t.
     """
-    possible = jnp.where(offers.room > 0, offers.best, NONE)
-    by_job = jnp.max(possible, axis=-1)
+    by_job = jnp.max(jnp.where(offers.servers > 0, offers.highest, NONE), axis=0)
     highest = jnp.max(by_job)
     candidates = (by_job == highest) & (active.job >= 0)
     first = jnp.min(jnp.where(candidates, active.job, LATE))
@@ -132,7 +139,7 @@ def next_offer(
     classes = class_of(rules, job, first, state, slot, index)
     room = jnp.any(
         (classes[:, None] == np.arange(len(rules.classes), dtype=np.int32))
-        & (offers.room[place] > 0),
+        & (offers.servers[:, place] > 0),
         axis=-1,
     )
     on_offer = ((state == WAITING) | (state == MIGRANT)) & room & (priority == highest)

@@ -225,8 +225,9 @@ def all_scores(rules: Rules, jobs: Job, state: State, pairing: Pairing) -> Array
         rules, as_columns(jobs), active.job[:, None], tasks.state, state.slot, place
     )
     servers = cl.all_servers(rules.cluster, state.loads)
-    room = jnp.moveaxis(off.servers_with_room(rules, active, servers), -1, 0)  # [S, A, C]
-    valid = [(classes == i) & room[..., i, None] for i in range(len(rules.classes))]
+    room = off.servers_with_room(rules, active, off.room_of(rules, servers))
+    room = jnp.moveaxis(room, -1, 1)  # [C, S, A]
+    valid = [(classes == i) & room[i, ..., None] for i in range(len(rules.classes))]
     on_offer = (tasks.state == WAITING) | (tasks.state == MIGRANT)
     which = np.arange(rules.cluster.num_servers, dtype=np.int32)[:, None, None]
     total, local = all_communication(rules, jobs, state)

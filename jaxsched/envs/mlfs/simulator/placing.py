@@ -12,7 +12,7 @@ import numpy as np
 from jaxsched.envs.mlfs.jobs import MAX_TASKS, MAX_WIDTH
 from jaxsched.envs.mlfs.simulator import cluster as cl
 from jaxsched.envs.mlfs.simulator import offers as off
-from jaxsched.envs.mlfs.simulator.cluster import FULL, Demand, div
+from jaxsched.envs.mlfs.simulator.cluster import FULL, Demand, Room, div
 from jaxsched.envs.mlfs.simulator.job import Job
 from jaxsched.envs.mlfs.simulator.rules import Rules
 from jaxsched.envs.mlfs.simulator.selection import first_least
@@ -121,8 +121,8 @@ def offered(rules: Rules, params: Params, state: State) -> Offered:
     number = number_of(job, task)
     pm = jnp.where(migrant, wave(state.slot, index, number), NOMINAL)
     talk = communication(rules, state, job, place, task)
-    demand = Demand(*(x[None] for x in demand_of(job, pm)))
-    room = off.fits(rules, cl.all_servers(rules.cluster, state.loads), demand)
+    room = off.room_of(rules, cl.all_servers(rules.cluster, state.loads))
+    room = off.fits(room, Demand(job.gpu_demand, job.cpus, job.mem), pm)
     return Offered(
         there=there,
         place=place,
@@ -187,6 +187,7 @@ def settled(
     server: Array,
     placed: Array,
     again: Array | None = None,
+    room: Room | None = None,
 ) -> State:
     """The state after an offer, with the next one.
 
@@ -199,8 +200,11 @@ def settled(
       placed: bool, the task runs there from now on.
       again: int32, priority at which a task that is not placed stays on offer; if absent, it is not
         offered again in this slot.
+      room: of the server without the task, where it is known already.
     """
-    state = _placed(rules, state, offer, server, placed)
+    if room is None:
+        room = off.room_of(rules, cl.one_server(rules.cluster, state.loads, server))
+    state = _placed(rules, state, offer, server, placed, room)
     place, task, tasks = offer.place, offer.task, state.tasks
     target = jnp.where(offer.there, place, rules.window)
     before, priority = tasks.state[place, task], tasks.priority
@@ -226,7 +230,7 @@ def settled(
     best = off.best_of(rules, tasks.state[place], priority[place], classes)
     answered = offer.there if again is None else offer.there & placed
     offers = state.offers._replace(
-        best=state.offers.best.at[target].set(best, mode="drop"),
+        highest=state.offers.highest.at[:, target].set(best, mode="drop"),
         made=state.offers.made + answered,
     )
     state = state._replace(tasks=tasks, offers=offers)
@@ -243,7 +247,9 @@ def with_next_offer(rules: Rules, params: Params, state: State) -> State:
     return state._replace(offers=offers)
 
 
-def _placed(rules: Rules, state: State, offer: Offered, server: Array, placed: Array) -> State:
+def _placed(
+    rules: Rules, state: State, offer: Offered, server: Array, placed: Array, before: Room
+) -> State:
     """The state after the offer is placed on a server, if it is; the task's state is not set."""
     active, tasks, loads = state.active, state.tasks, state.loads
     cluster = rules.cluster
@@ -272,9 +278,9 @@ def _placed(rules: Rules, state: State, offer: Offered, server: Array, placed: A
     )
     running = jax.tree.map(lambda old, new: old.at[row].set(new, mode="drop"), running, taken)
 
-    before = off.servers_with_room(rules, active, cl.one_server(cluster, loads, server))
     grown = cl.with_task(loads, nowhere, gpu, offer.estimate, bandwidth)
-    after = off.servers_with_room(rules, active, cl.one_server(cluster, grown, server))
+    after = off.room_of(rules, cl.one_server(cluster, grown, server))
+    before, after = (off.servers_with_room(rules, active, x)[..., 0] for x in (before, after))
     measured = demand_of(offer.job, wave(state.slot, offer.which, offer.number))
     used_gpu, used_cpu = state.measured
     home = jnp.where(active.home[offer.place] == NOBODY, server, active.home[offer.place])
@@ -291,7 +297,7 @@ def _placed(rules: Rules, state: State, offer: Offered, server: Array, placed: A
             used_cpu.at[nowhere].add(measured.cpu, mode="drop"),
         ),
         offers=state.offers._replace(
-            room=state.offers.room - (before & ~after)[..., 0].astype(jnp.int32)
+            servers=state.offers.servers - (before & ~after).astype(jnp.int32)
         ),
         waiting=state.waiting - (placed & ~offer.migrant),
         migrants=state.migrants - (placed & offer.migrant),

@@ -98,16 +98,26 @@ class Offers(NamedTuple):
     Attributes:
       place: int32, of the job in the window; ``NOBODY``: no offer is left.
       task: int32, place of the task.
-      best: int32 ``[A, C]``, highest priority of the job's tasks still to be offered.
-      room: int32 ``[A, C]``, servers that could take such a task.
+      highest: int32 ``[C, A]``, priority of the job's first task still to be offered.
+      servers: int32 ``[C, A]``, how many could take such a task.
       made: int32, offers so far.
     """
 
     place: Array
     task: Array
-    best: Array
-    room: Array
+    highest: Array
+    servers: Array
     made: Array
+
+    @property
+    def best(self) -> Array:
+        """``highest`` by job, int32 ``[A, C]``."""
+        return self.highest.swapaxes(-1, -2)
+
+    @property
+    def room(self) -> Array:
+        """``servers`` by job, int32 ``[A, C]``."""
+        return self.servers.swapaxes(-1, -2)
 
 
 class State(NamedTuple):
@@ -163,7 +173,7 @@ def empty_state(
     nobody = jnp.full(window, NOBODY, jnp.int32)
     tasks = jnp.zeros((window, MAX_TASKS), jnp.int32)
     rows = jnp.zeros(max_running, jnp.int32)
-    by_class = jnp.zeros((window, classes), jnp.int32)
+    by_class = jnp.zeros((classes, window), jnp.int32)
     loads = no_loads(cluster)
     return State(
         slot=zero,

@@ -1,0 +1,160 @@
+"""Where rules place the task on offer (specification, sections 3.3 and 9), and whole slots of it.
+
+Axes: ``S`` servers, ``R`` running tasks.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.envs.mlfs.jobs import MODELS
+from jaxsched.envs.mlfs.simulator import cluster as cl
+from jaxsched.envs.mlfs.simulator import offers as off
+from jaxsched.envs.mlfs.simulator import placing
+from jaxsched.envs.mlfs.simulator.cluster import FULL, Cluster, Room, div
+from jaxsched.envs.mlfs.simulator.placing import Offered
+from jaxsched.envs.mlfs.simulator.rules import Rules
+from jaxsched.envs.mlfs.simulator.selection import LATE, first_least
+from jaxsched.envs.mlfs.simulator.state import NOBODY, State, split
+from jaxsched.envs.mlfs.simulator.tables import Params, jobs_at
+from jaxsched.ops.batching import any_of_copies
+from jaxsched.types import Array
+
+SPREAD = tuple(MODELS.index(name) for name in ("AlexNet", "MLP"))
+"""Models whose tasks Tiresias keeps together."""
+
+
+class Hosting(Protocol):
+    """What rules of hosts ask about: an environment, or the options of its dynamics."""
+
+    @property
+    def cluster(self) -> Cluster:
+        """Servers and thresholds."""
+
+    @property
+    def use_bandwidth(self) -> bool:
+        """Communication counts."""
+
+    @property
+    def move_work(self) -> int:
+        """Mmin that a move costs."""
+
+
+Host = Callable[[Any, Params, State, Offered], Array]
+"""Server for the task on offer, from a ``Hosting``, parameters, state and offer."""
+
+
+def mlf_host(rules: Hosting, params: Params, state: State, offer: Offered) -> Array:
+    """The server nearest to the ideal one (section 3.3)."""
+    del params
+    cluster = rules.cluster
+    servers = cl.all_servers(cluster, state.loads)
+    used = cl.utilisation(cluster, servers)
+    usable = ~cl.overloaded(cluster, servers)
+    ideal = jnp.min(jnp.where(usable[:, None], used, LATE), axis=0)
+    distance = jnp.sum((used - ideal) ** 2, axis=-1, dtype=jnp.int32)
+    share = offer.talk.local_share
+    less = share - jnp.max(jnp.where(usable, share, 0))
+    distance += jnp.where(rules.use_bandwidth, less**2, 0)
+    delay = div(FULL * rules.move_work, jnp.maximum(offer.work + rules.move_work, 1))
+    distance += jnp.where(offer.moves, delay, 0) ** 2
+    return first_least(offer.valid, distance)
+
+
+def least_loaded(rules: Hosting, params: Params, state: State, offer: Offered) -> Array:
+    """The server whose GPUs are least loaded on average."""
+    del params
+    return first_least(offer.valid, _load(rules, state))
+
+
+def tiresias_host(rules: Hosting, params: Params, state: State, offer: Offered) -> Array:
+    """AlexNet and MLP go where most of the job runs already, then to the least loaded."""
+    del params
+    of_job = split(state.running.task)[0] == offer.place
+    count = _by_server(rules, state, of_job)
+    together = jnp.any(offer.job.model == np.array(SPREAD, np.int32))
+    most = jnp.max(jnp.where(offer.valid, count, -1))
+    among = offer.valid & (~together | (count == most))
+    return first_least(among, _load(rules, state))
+
+
+def gandiva_host(rules: Hosting, params: Params, state: State, offer: Offered) -> Array:
+    """Servers that run jobs of the same size come first."""
+    sizes = jobs_at(params, state.episode, state.active.job).num_gpus
+    alike = sizes[split(state.running.task)[0]] == offer.job.num_gpus
+    hosts = offer.valid & (_by_server(rules, state, alike) > 0)
+    among = jnp.where(jnp.any(hosts), hosts, offer.valid)
+    return first_least(among, _load(rules, state))
+
+
+def _load(rules: Hosting, state: State) -> Array:
+    """Mean load of the servers' GPUs, rounded down."""
+    return div(jnp.sum(state.loads.gpu, axis=-1, dtype=jnp.int32), rules.cluster.num_gpus)
+
+
+def _by_server(rules: Hosting, state: State, chosen: Array) -> Array:
+    """How many of the chosen running tasks each server has."""
+    runs = chosen & (state.running.task != NOBODY)
+    server = jnp.where(runs, state.running.server, rules.cluster.num_servers)
+    return jnp.zeros(rules.cluster.num_servers, jnp.int32).at[server].add(1, mode="drop")
+
+
+HOSTS: dict[str, Host] = {
+    "mlf": mlf_host,
+    "fair": least_loaded,
+    "slaq": least_loaded,
+    "tiresias": tiresias_host,
+    "gandiva": gandiva_host,
+    "graphene": least_loaded,
+    "hypersched": least_loaded,
+    "fifo": least_loaded,
+}
+"""Choice of servers by order."""
+
+
+class Choice(NamedTuple):
+    """What is done about an offer.
+
+    Attributes:
+      offer: the task.
+      server: int32, its host.
+      placed: bool, it can run there.
+      room: of the host, axes ``[1]``, without the task.
+    """
+
+    offer: Offered
+    server: Array
+    placed: Array
+    room: Room
+
+
+def place_all(rules: Rules, params: Params, state: State) -> State:
+    """Step 4 as the order's own rule takes it: every offer is answered by ``HOSTS``.
+
+    Args:
+      rules: static options.
+      params: of the episode.
+      state: offers open, nobody chosen.
+    """
+    host = HOSTS[rules.order]
+
+    def choice(state: State) -> Choice:
+        offer = placing.offered(rules, params, state)
+        server = host(rules, params, state, offer)
+        room = off.room_of(rules, cl.one_server(rules.cluster, state.loads, server))
+        return Choice(offer, server, offer.valid[server], room)
+
+    def step(at: tuple[State, Choice]) -> tuple[State, Choice]:
+        # What the next choice reads comes after what this one writes: nothing has to be copied.
+        state, (offer, server, placed, room) = at
+        state = placing.settled(rules, params, state, offer, server, placed, room=room)
+        return state, choice(state)
+
+    state = placing.with_next_offer(rules, params, state)
+    # Nothing happens to a copy without an offer.
+    return jax.lax.while_loop(
+        lambda at: any_of_copies(at[0].offers.place != NOBODY), step, (state, choice(state))
+    )[0]
