@@ -11,6 +11,7 @@ VENV ?= .venv
 PYTHON ?=
 CANDIDATES = $(if $(PYTHON),"$(PYTHON)",python3.12 python3.11 python3.13 python3 python)
 BIN = $(VENV)/bin
+comma := ,
 DEMO_OUT ?= runs/demo
 
 .DEFAULT_GOAL := help
@@ -82,5 +83,5 @@ $(VENV)/.stamp-dev: $(VENV)/.stamp-venv pyproject.toml $(wildcard constraints/*.
 
 # The tests' packages too, so that what the site makes of the code can be tested.
 $(VENV)/.stamp-docs: $(VENV)/.stamp-venv pyproject.toml $(wildcard constraints/*.txt)
-	$(call install,[dev,docs])
+	$(call install,[dev$(comma)docs])
 	@touch $(VENV)/.stamp-run $(VENV)/.stamp-dev
