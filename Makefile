@@ -1,7 +1,8 @@
 # make demo    train SCHED2 for a few minutes and write runs/demo/report.html
 # make test    the default test suite        make lint    ruff: rules and formatting
 # make test-all  the slow tests too, everything compiled with all optimisations
-# make types   mypy                          make venv    only create and fill $(VENV)
+# make types   mypy                          make docs    the documentation, docs/_build/html
+# make venv    only create and fill $(VENV)
 # make clean   remove what these targets made (not runs/)
 #
 # PYTHON=/path/to/python chooses the interpreter (3.11 or newer), VENV=dir the environment.
@@ -10,10 +11,11 @@ VENV ?= .venv
 PYTHON ?=
 CANDIDATES = $(if $(PYTHON),"$(PYTHON)",python3.12 python3.11 python3.13 python3 python)
 BIN = $(VENV)/bin
+comma := ,
 DEMO_OUT ?= runs/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint types venv dev clean
+.PHONY: help demo test test-all lint types docs venv dev clean
 # A failed recipe must not leave its stamp behind.
 .DELETE_ON_ERROR:
 
@@ -36,12 +38,17 @@ lint: $(VENV)/.stamp-dev
 types: $(VENV)/.stamp-dev
 	$(BIN)/mypy
 
+# Without network; a warning is an error.
+docs: $(VENV)/.stamp-docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 venv: $(VENV)/.stamp-run
 
 dev: $(VENV)/.stamp-dev
 
 clean:
-	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -rf docs/_build docs/reference $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
 # The environment itself, from the first interpreter that is new enough and can make one.
@@ -73,3 +80,8 @@ $(VENV)/.stamp-run: $(VENV)/.stamp-venv pyproject.toml $(wildcard constraints/*.
 $(VENV)/.stamp-dev: $(VENV)/.stamp-venv pyproject.toml $(wildcard constraints/*.txt)
 	$(call install,[dev])
 	@touch $(VENV)/.stamp-run
+
+# The tests' packages too, so that what the site makes of the code can be tested.
+$(VENV)/.stamp-docs: $(VENV)/.stamp-venv pyproject.toml $(wildcard constraints/*.txt)
+	$(call install,[dev$(comma)docs])
+	@touch $(VENV)/.stamp-run $(VENV)/.stamp-dev

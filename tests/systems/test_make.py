@@ -81,14 +81,6 @@ def run(code):
     return found
 
 
-def test_all_code_of_the_readme_runs():
-    """But the first, which has a test of its own."""
-    first, *others = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    assert others
-    for code in others:
-        run(code)
-
-
 def test_the_first_code_of_the_readme_runs():
     code = re.search(r"```python\n(.*?)```", README.read_text(), re.DOTALL).group(1)
     lines = [line for line in code.splitlines() if line.strip()]

@@ -1,0 +1,92 @@
+"""Code of README and docs: Python runs, commands are ones that the command line knows."""
+
+import re
+import shlex
+from collections.abc import Iterator
+
+import pytest
+import typer
+
+from jaxsched.cli.commands import build_app
+from jaxsched.systems import registry
+from tests.docs.pages import ROOT, blocks, inline, name_of, pages
+
+SLOW = {
+    "README.md": "1,024 and 4,096 environments; tests/systems runs its first block",
+    "docs/replay.md": "plays and draws an episode; tests/cli does so in other ways",
+}
+"""Pages whose Python takes longer, and why."""
+
+RUNNING = [
+    pytest.param(page, id=name_of(page), marks=[pytest.mark.slow] if name_of(page) in SLOW else [])
+    for page in pages()
+    if any(block.language == "python" for block in blocks(page))
+]
+EXAMPLE = "weighted"  # the system of examples/new_environment.py
+
+
+@pytest.mark.parametrize("page", RUNNING)
+def test_python_runs(page, tmp_path, monkeypatch):
+    """The blocks of a page, one after the other, as a reader would paste them."""
+    monkeypatch.chdir(tmp_path)
+    names: dict = {"__name__": "__docs__"}
+    for number, block in enumerate(blocks(page)):
+        if block.language == "python":
+            exec(compile(block.code, f"{name_of(page)}, block {number}", "exec"), names)
+
+
+def commands(page) -> Iterator[str]:
+    """Every line that calls the command line, or one of the examples through it."""
+    code = [block.code for block in blocks(page) if block.language != "python"]
+    for part in (*code, *inline(page)):
+        for line in re.sub(r"\\\n\s*", " ", part).splitlines():
+            words = re.sub(r"\s{2,}.*$", "", line.strip().removeprefix("$ "))  # words beside it
+            words = re.sub(r"^(?:\w+=\S+ |srun(?: --\S+)* |mpirun -n \d+ )+", "", words)
+            words = re.sub(r"^python examples/new_environment\.py ", "jaxsched ", words)
+            if re.match(r"jaxsched [a-z]", words) and "..." not in words:
+                yield words
+
+
+ALL = [(name_of(page), words) for page in pages() for words in commands(page)]
+
+
+def test_there_are_commands_to_check():
+    assert len(ALL) > 60
+    assert {"README.md", "docs/quickstart.md", "docs/scaling.md"} <= {page for page, _ in ALL}
+
+
+@pytest.fixture(scope="module")
+def app():
+    return typer.main.get_command(build_app())
+
+
+@pytest.mark.parametrize(("page", "words"), ALL, ids=lambda text: text[:60])
+def test_commands_are_known(app, page, words):
+    """Commands, options, systems and presets; what stands for the reader's own is left."""
+    text = re.sub(r"\[(--?\S+) ([^\]]*)\]", r"\1 \2", words).replace("|", "_")
+    command, arguments = app, shlex.split(text, comments=True)[1:]
+    while hasattr(command, "commands") and arguments and arguments[0] in command.commands:
+        command, arguments = command.commands[arguments[0]], arguments[1:]
+    assert not hasattr(command, "commands"), f"{page}: no such command: {words}"
+    context = command.context_class(command, info_name="jaxsched")
+    values, given, _ = command.make_parser(context).parse_args(args=list(arguments))
+    system = values.get("system") or next(iter(given), None)
+    takes = {parameter.name for parameter in command.params}
+    if "system" in takes and isinstance(system, str) and system.islower():
+        assert system in (*registry.names(), EXAMPLE), f"{page}: no such system: {words}"
+    preset = values.get("preset")
+    if preset and system in registry.names():
+        assert registry.get(system).preset(preset) is not None
+
+
+def test_wrong_commands_are_found(app):
+    for words in ("jaxsched train sched2 --presett quick", "jaxsched trian sched2"):
+        with pytest.raises(Exception, match="presett|no such command"):
+            test_commands_are_known(app, "here", words)
+
+
+def test_examples_that_pages_include_exist():
+    for page in pages():
+        for name in re.findall(r"\{literalinclude\} (\S+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / name).resolve().is_relative_to(ROOT)
+            assert (page.parent / name).exists(), (name_of(page), name)
