@@ -31,5 +31,5 @@ def policies_only(name: str, *policies: str) -> Iterator[None]:
     system = registry.get(name)
     few = list(policies or system.policy_names("baseline"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(system), "usual_policies", lambda _: few)
+        patch.setattr(type(system), "usual_policies", lambda _, env=None: few)
         yield

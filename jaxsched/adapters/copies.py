@@ -94,7 +94,7 @@ class Copies:
         check_counts(optional=True, max_episode_steps=time_limit)
         check_choices(mask, output)
         self.env, self.params, self.num = env, params, num
-        self._limit = np.int32(NO_LIMIT if time_limit is None else time_limit)
+        self._limit = np.int32(min(time_limit or NO_LIMIT, NO_LIMIT))
         self._mask, self._numpy = mask, output == "numpy"
         self._action_spec = env.action_spec(params)
         self._standing: Standing | None = None
@@ -134,7 +134,13 @@ class Copies:
         self._standing, self.now = _chosen(where, fresh, standing, self.now)
 
     def step(self, action: Any) -> None:
-        """A step of all copies; ``action`` has the layout of the action space, ``[B, ...]``."""
+        """A step of all copies; ``action`` has the layout of the action space, ``[B, ...]``.
+
+        Raises:
+          JaxschedError: no episode has begun.
+        """
+        if not self.seeded:
+            raise JaxschedError(f"{self.env.name}: reset comes before the first step")
         action = structured(self._action_spec, action)
         self._standing, self.now = _step(self.env, self.params, self._standing, action, self._limit)
 

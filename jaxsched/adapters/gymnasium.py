@@ -150,8 +150,7 @@ class JaxschedVectorEnv(VectorEnv):
     ) -> tuple[Any, dict[str, Any]]:
         """Begin episodes in all copies, or in those of ``options["reset_mask"]``."""
         options = options or {}
-        one = None if isinstance(seed, Sequence) else seed
-        super().reset(seed=one)
+        super().reset(seed=int(seed) if isinstance(seed, int | np.integer) else None)
         where = np.asarray(options.get("reset_mask", np.ones(self.num_envs, bool)))
         if where.shape != (self.num_envs,) or where.dtype != np.bool_:
             raise JaxschedError(
@@ -159,9 +158,10 @@ class JaxschedVectorEnv(VectorEnv):
             )
         if seed is None and self._copies.seeded:
             self._copies.renew(where, options.get("episode"))
-        else:
+        elif where.all():
             self._copies.begin(self._seeds(seed), options.get("episode"))
-            where = np.ones(self.num_envs, bool)
+        else:
+            raise JaxschedError("reset_mask is of some copies; accepted: without a seed, later on")
         self._over = self._over & ~where
         return self._copies.observation(), self._infos(self._copies.info(), where)
 
@@ -186,11 +186,14 @@ class JaxschedVectorEnv(VectorEnv):
         return self._copies.action_masks()
 
     def _seeds(self, seed: int | Sequence[int] | None) -> Sequence[int]:
-        if isinstance(seed, Sequence):
-            if len(seed) != self.num_envs:
-                raise JaxschedError(f"{len(seed)} seeds for {self.num_envs} environments")
-            return seed
-        first = int(self.np_random.integers(2**32)) if seed is None else seed
+        if seed is not None and np.ndim(seed) > 0:
+            numbers = np.asarray(seed)
+            if numbers.shape != (self.num_envs,) or numbers.dtype.kind not in "iu":
+                raise JaxschedError(
+                    f"seed is {seed!r}; accepted: a whole number, or {self.num_envs} of them"
+                )
+            return numbers.tolist()
+        first = int(self.np_random.integers(2**32)) if seed is None else int(np.asarray(seed))
         return range(first, first + self.num_envs)
 
     def _final(self, done: np.ndarray) -> dict[str, Any]:

@@ -14,7 +14,7 @@ spaces = needed("gymnasium.spaces", "adapters")
 def space_of(spec: PyTree) -> Any:
     """The space of a tree of specs: ``Dict`` and ``Tuple`` of ``Discrete`` and ``Box``.
 
-    Truth values are ``MultiBinary`` (int8).
+    A row of truth values is ``MultiBinary`` (int8).
     """
     return plain(spec, _leaf, _node)
 
@@ -27,7 +27,7 @@ def _leaf(spec: ArraySpec | DiscreteSpec) -> Any:
     if isinstance(spec, DiscreteSpec):
         return spaces.Discrete(spec.num_actions)
     dtype = np.dtype(spec.dtype)
-    if dtype == np.int8 and (spec.minimum, spec.maximum) == (0, 1):
-        return spaces.MultiBinary(spec.shape)
+    if dtype == np.int8 and (spec.minimum, spec.maximum) == (0, 1) and len(spec.shape) == 1:
+        return spaces.MultiBinary(*spec.shape)  # a number: TorchRL knows no shapes of it
     low, high = bounds(spec)
     return spaces.Box(low, high, spec.shape, dtype)

@@ -1,7 +1,7 @@
 """Options in a TOML file: read with ``--config``, written beside every run so that it repeats it.
 
     command = "train"
-    system = "sched2"
+    system = "NAME"
     preset = "plain-ppo"
     num-seeds = 5
 

@@ -203,10 +203,20 @@ def test_arrays_of_jax_stay_on_the_device():
         (lambda: JaxschedVectorEnv(Probe(), PARAMS, autoreset_mode="x"), "'SameStep', 'Disabled'"),
         (lambda: JaxschedEnv(Probe(), PARAMS).reset(options={"episode": 3}), "from 0 to 2"),
         (lambda: JaxschedEnv(Probe(), PARAMS).reset(options={"episode": 0.5}), "from 0 to 2"),
-        (lambda: JaxschedVectorEnv(Probe(), PARAMS, 3).reset(seed=[1, 2]), "2 seeds for 3"),
+        (
+            lambda: JaxschedVectorEnv(Probe(), PARAMS, 3).reset(seed=[1, 2]),
+            r"\[1, 2\]; accepted: .* or 3",
+        ),
+        (lambda: JaxschedEnv(Probe(), PARAMS).step(0), "probe: reset comes before"),
         (
             lambda: JaxschedVectorEnv(Probe(), PARAMS, 3).reset(options={"reset_mask": [1, 0, 1]}),
             r"accepted: bool \[3\]",
+        ),
+        (
+            lambda: JaxschedVectorEnv(Probe(), PARAMS, 2).reset(
+                seed=0, options={"reset_mask": np.array([True, False])}
+            ),
+            "accepted: without a seed",
         ),
         (lambda: gymnasium.make("jaxsched/Sched2-v0", servers=3), "unknown environment option"),
     ],

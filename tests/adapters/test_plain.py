@@ -1,5 +1,7 @@
 """Trees of records become dictionaries and come back."""
 
+import importlib
+import sys
 from typing import NamedTuple
 
 import jax
@@ -48,3 +50,15 @@ def test_a_missing_package_is_named():
         needed("no_such_package.part", "adapters")
     with pytest.raises(JaxschedError, match=r"package no_such_package, .* pip install other more"):
         needed("no_such_package", "adapters", "other more")
+
+
+@pytest.mark.parametrize(
+    ("module", "package"),
+    [("gymnasium", "gymnasium"), ("pettingzoo", "pettingzoo"), ("dm_env", "dm_env")],
+)
+def test_adapters_name_the_extra(module, package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    monkeypatch.delitem(sys.modules, f"jaxsched.adapters.{module}", raising=False)
+    with pytest.raises(JaxschedError, match=r"pip install 'jaxsched\[adapters\]'") as error:
+        importlib.import_module(f"jaxsched.adapters.{module}")
+    assert "\n" not in str(error.value)

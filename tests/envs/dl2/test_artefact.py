@@ -43,7 +43,7 @@ def test_every_file_is_used():
 def test_case(path):
     case = load(path)
     found = as_expected(simulate(case), case["expect"])
-    assert differences(case["expect"], found, 1e-7, {"jct_fine": 1e-6}) == []
+    assert differences(case["expect"], found, 1e-9, {"jct_fine": 1e-9}) == []
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ compilers vectorise over them and take the machines in turn.
 Axes: ``R`` rows, ``M`` machines, ``P`` places of a decision's order.
 """
 
+from functools import reduce
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -24,9 +25,11 @@ from jaxsched.envs.das.simulator.tables import (
     SUBMIT,
 )
 from jaxsched.ops import bit_sets as bits
+from jaxsched.ops.batching import apply_if
 from jaxsched.types import Array
 
 NOBODY = -1
+BYTES = 4  # of a word
 
 
 class Running(NamedTuple):
@@ -175,19 +178,25 @@ def admit(
         rows[SUBMIT],
         100 * rows[DURATION],
     ]
-    packed = jnp.stack(fields)  # [6, P]
+    packed = jnp.stack([*fields, *as_bytes(counts)])  # [6 + W, P]
 
-    source = matched(running.job < 0, machines > 0)
+    places = machines > 0
+    # Held apart from what follows: compilers would repeat it for every column of the table.
+    source = apply_if(
+        jnp.any(places),
+        lambda _, given: matched(*given),
+        jnp.full(running.job.shape, job.shape[0], jnp.int32),
+        (running.job < 0, places),
+    )
     enters = source < job.shape[0]
     source = jnp.minimum(source, job.shape[0] - 1)
     new = packed.at[:, source].get(mode="promise_in_bounds")
-    alloc = counts.at[source].get(mode="promise_in_bounds")
 
     def chosen(value: Array, old: Array) -> Array:
         return jnp.where(enters, value, old)
 
     return running._replace(
-        alloc=jnp.where(enters, alloc.T, running.alloc),
+        alloc=jnp.where(enters, from_bytes(new[6:], counts.shape[-1]), running.alloc),
         job=chosen(new[0], running.job),
         request=chosen(new[1].astype(jnp.uint32), running.request),
         base=chosen(new[2], running.base),
@@ -197,6 +206,19 @@ def admit(
         left=chosen(new[5], running.left),
         speed=chosen(jnp.int32(0), running.speed),
     )
+
+
+def as_bytes(counts: Array) -> Array:
+    """Numbers of instances, four machines to a word, int32 ``[W, P]`` of int8 ``[P, M]``."""
+    padded = jnp.pad(counts.T, [(0, -counts.shape[-1] % BYTES), (0, 0)]).astype(jnp.int32)
+    by_word = padded.reshape(-1, BYTES, counts.shape[0])
+    return reduce(jnp.bitwise_or, [by_word[:, k] << (8 * k) for k in range(BYTES)])
+
+
+def from_bytes(words: Array, num_servers: int) -> Array:
+    """What ``as_bytes`` has packed, int8 ``[M, R]`` of int32 ``[W, R]``."""
+    parts = jnp.stack([(words >> (8 * k)) & 0xFF for k in range(BYTES)], axis=1)
+    return parts.reshape(-1, words.shape[-1])[:num_servers].astype(jnp.int8)
 
 
 def matched(empty: Array, placed: Array) -> Array:

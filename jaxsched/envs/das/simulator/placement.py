@@ -4,17 +4,24 @@ Amounts are whole numbers in float32, exact below 2**20. Axes: ``N`` positions o
 machines; ``P`` = N ranks of the order.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from jaxsched.ops.batching import apply_if
 from jaxsched.types import Array
 
 HEAD = 4  # jobs of an order that all decisions of a batch try together
+CHUNK = 4  # jobs that a decision with more goes on with at a time
+HALF = 0.5  # of a unit
+FEW = 32  # terms that are added up one by one: compilers do that in one pass over the rest
 TAIL_SHARE = 8  # of the batch, one part goes on at a time
+
+LARGEST = np.int32(2**31 - 1)
 
 Free = tuple[Array, Array, Array]
 """Free GPUs, CPUs and GB of each machine, float32 ``[M]``."""
@@ -41,15 +48,31 @@ def fitting(free: Free, demand: Demand) -> Array:
     """
     rooms = []
     for amount, request in zip(free, demand.requests, strict=True):
-        inverse = jnp.where(request > 0, 1.0 / jnp.maximum(request, 1.0), 1e6)
-        rooms.append(jnp.expand_dims(amount + 0.5, range(1, 1 + inverse.ndim)) * inverse)
+        inverse = inverse_of_request(request)
+        rooms.append(jnp.expand_dims(amount + HALF, range(1, 1 + inverse.ndim)) * inverse)
     return jnp.floor(reduce(jnp.minimum, rooms))
 
 
 def can_place(free: Free, demand: Demand) -> Array:
     """Whether all instances fit at once, bool ``[...]``."""
-    room = jnp.sum(fitting(free, demand), axis=0)
+    if free[0].shape[0] > FEW:
+        room = jnp.sum(fitting(free, demand), axis=0)
+    else:
+        inverses = [inverse_of_request(request) for request in demand.requests]
+        machines = zip(*(amount + HALF for amount in free), strict=True)
+        room = reduce(jnp.add, [_fitting_one(machine, inverses) for machine in machines])
     return (demand.instances > 0) & (room >= demand.instances)
+
+
+def inverse_of_request(request: Array) -> Array:
+    """What the free amount is to be multiplied by; zero requests do not count."""
+    return jnp.where(request > 0, 1.0 / jnp.maximum(request, 1.0), 1e6)
+
+
+def _fitting_one(machine: Sequence[Array], inverses: Sequence[Array]) -> Array:
+    """Instances that one machine can take, of its amounts with half a unit on top."""
+    rooms = [amount * inverse for amount, inverse in zip(machine, inverses, strict=True)]
+    return jnp.floor(reduce(jnp.minimum, rooms))
 
 
 def place(free: Free, demand: Demand, affinity: Array) -> Array:
@@ -90,12 +113,23 @@ def rank_of(priority: Array, member: Array) -> Array:
       priority: float ``[N]``.
       member: bool ``[N]``; the others come last, by position.
     """
-    value = jnp.where(member & ~jnp.isnan(priority), priority, -jnp.inf)
-    index = jnp.arange(value.shape[0], dtype=jnp.int32)
-    tie = (value[None, :] == value[:, None]) & (index[None, :] < index[:, None])
-    before = (value[None, :] > value[:, None]) | tie
-    before = jnp.where(member[None, :] == member[:, None], before, member[None, :])
-    return jnp.sum(before, axis=-1, dtype=jnp.int32)
+    key = apply_if(  # held apart from what follows: compilers would repeat it for every pair
+        jnp.any(member),
+        lambda _, given: _keys(*given),
+        jnp.full(priority.shape, -LARGEST, jnp.int32),
+        (priority, member),
+    )
+    index = np.arange(key.shape[0], dtype=np.int32)
+    not_after = key[:, None] - (index[None, :] < index[:, None])
+    return jnp.sum(key[None, :] > not_after, axis=-1, dtype=jnp.int32)
+
+
+def _keys(priority: Array, member: Array) -> Array:
+    """Whole numbers in the order of the priorities, those of others than members below all."""
+    value = jnp.where(jnp.isnan(priority), -jnp.inf, priority).astype(jnp.float32)
+    value = jnp.where(value == 0, 0.0, value)  # minus zero is no less
+    bits = jax.lax.bitcast_convert_type(value, jnp.int32)
+    return jnp.where(member, bits ^ ((bits >> 31) & LARGEST), -LARGEST)
 
 
 def inverse_of(rank: Array) -> Array:
@@ -129,8 +163,8 @@ def rows_in_turn(free: Free, demand: Demand, rank: Array, row: Callable[[Free], 
 def place_in_order(free: Free, demand: Demand, affinity: Array, number: Array) -> Array:
     """Place jobs one after the other on what the earlier ones leave.
 
-    In a batch nearly all decisions are about a few jobs and some about many: the first ``HEAD``
-    jobs are placed in all of them at once, the rest only in those that have more.
+    In a batch nearly all decisions place a few jobs and some many: the first ``HEAD`` jobs are
+    placed in all of them at once, the rest only in those in which one of them still fits.
 
     Args:
       free: what the machines have.
@@ -157,6 +191,32 @@ def _place_some(free: Free, demand: Demand, affinity: Array) -> tuple[Free, Arra
     return jax.lax.scan(body, free, (demand, affinity))
 
 
+def _place_chunk(
+    fits: Array, free: Free, demand: Demand, affinity: Array
+) -> tuple[Free, Array, Array, Array]:
+    """The first ``CHUNK`` of the jobs that fit, placed.
+
+    Args:
+      fits: bool ``[P]``, jobs that are not placed and would fit.
+      free: what the machines have.
+      demand: leaves ``[P]``.
+      affinity: float ``[P, M]``.
+
+    Returns:
+      What is left, ``fits`` after that, the places of the chunk (int32 ``[CHUNK]``, P where there
+      are fewer), and its instances, int8 ``[CHUNK, M]``.
+    """
+    size = fits.shape[0]
+    turn = jnp.cumsum(fits, dtype=jnp.int32)
+    wanted, place = np.arange(1, CHUNK + 1, dtype=np.int32), np.arange(size, dtype=np.int32)
+    chosen = fits & (turn == wanted[:, None])  # [CHUNK, P]
+    at = jnp.sum(jnp.where(chosen, place - size, 0), axis=-1, dtype=jnp.int32) + size
+    demand_at, affinity_at = jax.tree.map(lambda x: x.at[at].get(mode="clip"), (demand, affinity))
+    instances = jnp.where(at < size, demand_at.instances, 0.0)
+    free, counts = _place_some(free, demand_at._replace(instances=instances), affinity_at)
+    return free, fits & (turn > CHUNK) & can_place(free, demand), at, counts
+
+
 @jax.custom_batching.custom_vmap
 def _place_all(free: Free, demand: Demand, affinity: Array, number: Array) -> Array:
     del number
@@ -167,7 +227,7 @@ def _place_all(free: Free, demand: Demand, affinity: Array, number: Array) -> Ar
 def _place_batch(
     axis_size: int, in_batched: list, free: Free, demand: Demand, affinity: Array, number: Array
 ) -> tuple[Array, bool]:
-    """All decisions of a batch: their heads together, then their tails, some at a time."""
+    """All decisions of a batch: their heads together, then those with more, some at a time."""
 
     def batched(value: Array, is_batched: bool) -> Array:
         return value if is_batched else jnp.broadcast_to(value, (axis_size, *value.shape))
@@ -187,17 +247,20 @@ def _place_batch(
     free, counts = jax.vmap(_place_some)(free, *head)
     unplaced = jnp.zeros((axis_size, places - HEAD, affinity.shape[-1]), jnp.int8)
 
-    def waits(carry: tuple[Array, Array]) -> Array:
+    def waits(carry: tuple[Array, Free, Array]) -> Array:
         return jnp.any(carry[0])
 
-    def some(carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        longer, placed = carry
-        turn = jnp.cumsum(longer, dtype=jnp.int32)
-        wanted = jnp.arange(1, group + 1, dtype=jnp.int32)
-        lanes = jnp.searchsorted(turn, wanted)  # out of range: dropped
-        theirs = jax.tree.map(lambda x: x.at[lanes].get(mode="clip"), (free, *tail))
-        _, rest = jax.vmap(_place_some)(*theirs)
-        return longer & (turn > group), placed.at[lanes].set(rest, mode="drop")
+    def some(carry: tuple[Array, Free, Array]) -> tuple[Array, Free, Array]:
+        fits, free, placed = carry
+        turn = jnp.cumsum(jnp.any(fits, axis=-1), dtype=jnp.int32)
+        lanes = jnp.searchsorted(turn, jnp.arange(1, group + 1, dtype=jnp.int32))
+        theirs = jax.tree.map(lambda x: x.at[lanes].get(mode="clip"), (fits, free, *tail))
+        left, now, at, counts = jax.vmap(_place_chunk)(*theirs)
+        # Where fewer wait, numbers of copies are out of range and dropped, as are places.
+        fits = fits.at[lanes].set(now, mode="drop")
+        free = jax.tree.map(lambda x, new: x.at[lanes].set(new, mode="drop"), free, left)
+        return fits, free, placed.at[lanes[:, None], at].set(counts, mode="drop")
 
-    _, rest = jax.lax.while_loop(waits, some, (number > HEAD, unplaced))
+    fits = jax.vmap(can_place)(free, tail[0])
+    _, _, rest = jax.lax.while_loop(waits, some, (fits, free, unplaced))
     return jnp.concatenate([counts, rest], axis=1), True
