@@ -2,6 +2,7 @@
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -31,11 +32,16 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 toc_object_entries = False  # thousands of names in every page's navigation
+# Other projects that modules are made for; they need not be there.
+autodoc_mock_imports = [
+    name
+    for name in ("dm_env", "gymnasium", "pettingzoo", "stable_baselines3", "sb3_contrib")
+    if find_spec(name) is None
+]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
-autodoc_mock_imports = ["stable_baselines3"]  # its adapter is described without it
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True

@@ -43,6 +43,7 @@ def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
     app.connect("config-inited", lambda app, config: write_pages())
     app.connect("autodoc-skip-member", _skip)
+    app.connect("autodoc-process-docstring", _whole_sentence, priority=400)  # before napoleon
     return {"parallel_read_safe": True}
 
 
@@ -63,7 +64,10 @@ def write_pages(folder: Path = REFERENCE) -> None:
 def commands_page() -> str:
     """Every command with its arguments and options."""
     group = typer.main.get_command(build_app())
-    intro = "Made from the command line itself; `jaxsched COMMAND --help` says the same."
+    intro = (
+        "Made from the command line itself; `jaxsched COMMAND --help` says the same. Every command "
+        "also takes `--config FILE` and `--quiet` ([the command line](../command_line.md))."
+    )
     return "\n".join(["# Commands", "", intro, "", *_described("jaxsched", group)]) + "\n"
 
 
@@ -74,7 +78,17 @@ def _described(words: str, group: Any) -> Iterator[str]:
             continue
         yield from (f"## {words} {name}", "", f"```text\n{_usage(words, name, command)}\n```", "")
         yield from (_paragraphs(command.help or ""), "")
-        yield from _table([p for p in command.params if not getattr(p, "hidden", False)])
+        shown = [p for p in command.params if not getattr(p, "hidden", False)]
+        for title in dict.fromkeys(_group(parameter) for parameter in shown):
+            yield from ([f"**{title}**", ""] if title else [])
+            yield from _table([parameter for parameter in shown if _group(parameter) == title])
+        if command.epilog:
+            yield from ("```console", *(f"$ {x}" for x in command.epilog.splitlines()), "```", "")
+
+
+def _group(parameter: Any) -> str:
+    """The title that the help of a command lists an option under."""
+    return getattr(parameter, "rich_help_panel", None) or ""
 
 
 def _usage(words: str, name: str, command: Any) -> str:
@@ -171,3 +185,12 @@ def _skip(app: Any, what: str, name: str, member: Any, skip: bool, options: Any)
     del app, options
     field = type(member).__name__ in ("_tuplegetter", "member_descriptor")
     return True if what == "class" and field else None
+
+
+def _whole_sentence(
+    app: Any, what: str, name: str, member: Any, options: Any, lines: list[str]
+) -> None:
+    """Keep napoleon from reading what stands before a colon as the type of a constant."""
+    del app, name, member, options
+    if what in ("attribute", "data") and lines:
+        lines.insert(0, "\\ ")

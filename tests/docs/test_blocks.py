@@ -7,12 +7,14 @@ from collections.abc import Iterator
 import pytest
 import typer
 
+from jaxsched.cli import main
 from jaxsched.cli.commands import build_app
 from jaxsched.systems import registry
 from tests.docs.pages import ROOT, blocks, inline, name_of, pages
 
 SLOW = {
     "README.md": "1,024 and 4,096 environments; tests/systems runs its first block",
+    "docs/adapters.md": "six environments; tests/adapters has each form",
     "docs/replay.md": "plays and draws an episode; tests/cli does so in other ways",
 }
 """Pages whose Python takes longer, and why."""
@@ -77,6 +79,13 @@ def test_commands_are_known(app, page, words):
     preset = values.get("preset")
     if preset and system in registry.names():
         assert registry.get(system).preset(preset) is not None
+
+
+@pytest.mark.parametrize("words", ["jaxsched list", "jaxsched traces list"])
+def test_cheap_commands_run(words, capsys):
+    assert words in {found for _, found in ALL}
+    assert main(shlex.split(words)[1:]) == 0
+    assert len(capsys.readouterr().out.splitlines()) > 20
 
 
 def test_wrong_commands_are_found(app):

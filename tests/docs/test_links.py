@@ -1,6 +1,7 @@
 """Links of README and docs lead to files and headings; nothing is loaded from elsewhere."""
 
 import re
+from fnmatch import fnmatchcase
 
 import pytest
 
@@ -31,8 +32,15 @@ def test_every_page_can_be_reached():
         relative = page.relative_to(DOCS).with_suffix("")
         if relative.parts[0] in ("_build", "_ext", "reference") or str(relative) == "index":
             continue
-        shown = {str(relative), relative.name, f"{relative.parent}/*", f"{relative.name}*"}
-        assert shown & names, f"{relative} is in no table of contents"
+        in_its_folder = str(relative.parent) == "systems" and relative.name in names
+        in_its_folder |= f"../{relative}" in names
+        found = any(_matches(str(relative), name) for name in names)
+        assert found or in_its_folder, f"{relative} is in no table of contents"
+
+
+def _matches(page: str, pattern: str) -> bool:
+    """As Sphinx reads patterns: an asterisk stops at a slash."""
+    return page.count("/") == pattern.count("/") and fnmatchcase(page, pattern)
 
 
 def test_the_site_loads_nothing_from_elsewhere():
