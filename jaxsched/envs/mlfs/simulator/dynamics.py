@@ -31,7 +31,8 @@ from jaxsched.types import Array
 
 def first_slot(rules: Rules, params: Params, episode: Array) -> State:
     """The idle cluster at the first submission, offers open."""
-    return begin_slot(rules, params, _idle(rules, params, episode))
+    state = admit(rules, params, _idle(rules, params, episode))
+    return open_slot(rules, params, state, idle=True)
 
 
 def first_jobs(rules: Rules, params: Params, episode: Array) -> State:
@@ -64,6 +65,7 @@ def open_slot(
     weights: Array | None = None,
     *,
     by_rule: bool = False,
+    idle: bool = False,
 ) -> State:
     """Steps 2-4 up to the first offer; with weights of pairs or by the order's rule all of step 4.
 
@@ -73,10 +75,11 @@ def open_slot(
       state: jobs admitted.
       weights: float32 ``[W]``, of ``pairs.WEIGHTS``; the tasks are then placed by them.
       by_rule: the tasks are placed by the rule that goes with the order.
+      idle: nothing runs, as is known before; then less has to be done, and compiled.
     """
     jobs = jobs_at(params, state.episode, state.active.job)
     rows = migration.rows_of(jobs, state.active, state.running, state.slot)
-    measured = migration.total(rules, state.running, rows, rows.demand)
+    measured = state.loads if idle else migration.total(rules, state.running, rows, rows.demand)
     if rules.measures:
         priority = mlf_priority(
             params,
@@ -91,12 +94,12 @@ def open_slot(
             worth = pairs.worth(jobs, state, priority, weights)
             priority = pairs.ordered(worth)
         state = state._replace(tasks=state.tasks._replace(priority=priority))
-        if rules.use_migration:
+        if rules.use_migration and not idle:
             state, measured = migration.leave_overload(rules, state, rows, measured)
         loads = measured
     else:
-        loads = migration.total(rules, state.running, rows, rows.nominal)
-        if rules.order == "gandiva":
+        loads = measured if idle else migration.total(rules, state.running, rows, rows.nominal)
+        if rules.order == "gandiva" and not idle:
             state, measured, loads = migration.gandiva_moves(
                 rules, state, jobs, rows, measured, loads
             )

@@ -28,6 +28,7 @@ from jaxsched.envs.mlfs.simulator.state import (
     running_tasks,
     split,
 )
+from jaxsched.ops.batching import apply_if
 from jaxsched.types import Array
 
 
@@ -93,7 +94,13 @@ def run_slot(rules: Rules, jobs: Job, state: State) -> tuple[State, Ended]:
     place, inside = split(running.task)
     phase = phase.reshape(-1).at[ended].set(DONE, mode="drop").reshape(phase.shape)
     done = phase == DONE
-    woken = (phase == NOT_READY) & graph.ready(jobs, done)
+    not_ready = phase == NOT_READY
+    woken = apply_if(  # held apart from what follows: compilers would repeat it for each reader
+        jnp.any(not_ready),
+        lambda _, given: given[0] & graph.ready(given[1], given[2]),
+        jnp.zeros_like(not_ready),
+        (not_ready, jobs, done),
+    )
     phase = jnp.where(woken, jnp.int8(WAITING), phase)
     since = jnp.where(woken, slot, since)
 

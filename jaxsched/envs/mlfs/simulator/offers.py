@@ -33,6 +33,7 @@ from jaxsched.envs.mlfs.simulator.state import (
     wave,
 )
 from jaxsched.envs.mlfs.simulator.tables import as_columns
+from jaxsched.ops.batching import apply_if
 from jaxsched.types import Array
 
 NONE = -(2**31)
@@ -65,8 +66,19 @@ def class_of(rules: Rules, jobs: Job, job: Array, state: Array, slot: Array, pla
     nominal = rules.classes.index(NOMINAL)
     if len(rules.classes) == 1:
         return jnp.full(jnp.broadcast_shapes(state.shape, place.shape), nominal, jnp.int32)
-    measured = div(wave(slot, job, number_of(jobs, place)) - rules.classes[0], 100)
-    return jnp.where(state == MIGRANT, measured, nominal)
+    given = state == MIGRANT, slot, job, number_of(jobs, place)
+    if state.ndim == 1:
+        return _with_migrants(rules, jnp.int32(nominal), given)
+    # Only the few migrants differ; apart from what follows, which reads class by class.
+    classes = jnp.full(state.shape, nominal, jnp.int32)
+    return apply_if(jnp.any(given[0]), lambda *x: _with_migrants(rules, *x), classes, given)
+
+
+def _with_migrants(rules: Rules, classes: Array, given: tuple[Array, Array, Array, Array]) -> Array:
+    """Classes, of migrants by what is measured; ``given``: migrants, slot, jobs, task numbers."""
+    migrates, slot, job, number = given
+    found = div(wave(slot, job, number) - rules.classes[0], 100)
+    return jnp.where(migrates, found, classes)
 
 
 def best_of(rules: Rules, state: Array, priority: Array, classes: Array) -> Array:

@@ -3,7 +3,7 @@
 Axes: ``A`` jobs, ``K`` = 32 places for tasks, two replicas of ``P`` = 16 partitions.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -121,17 +121,18 @@ def over_children(own: Array, jobs: Job, share: Array) -> Array:
     inner = div(place, width) < num_layers(jobs)[:, None] - 1
     last_of_layer = place % width == width - 1
 
-    def one(sums: tuple[Array, Array], given: tuple[Array, Array, Array]) -> Any:
+    def one(step: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         """From a partition to the one before; sums over its layer so far, and over the next."""
-        layer, children = sums
-        own, inner, begins = given
-        begins = begins[:, None]
+        layer, children, values = carry
+        at = MAX_PARTITIONS - 1 - step
+        begins, below = ends[at], has_children[at]
         children = jnp.where(begins, layer, children)
-        total = own + jnp.where(inner[:, None], div(share * children, 100), 0)
+        total = values[at] + jnp.where(below, div(share * children, 100), 0)
         found = jnp.minimum(total, CAP)
-        return (jnp.where(begins, 0, layer) + found, children), found
+        return jnp.where(begins, 0, layer) + found, children, values.at[at].set(found)
 
-    none = jnp.zeros(own.shape[:-1], jnp.int32)
-    partitions = jnp.moveaxis(own, -1, 0), inner.T, last_of_layer.T
-    _, found = jax.lax.scan(one, (none, none), partitions, reverse=True)
-    return jnp.moveaxis(found, 0, -1)
+    # Partitions first, jobs last: a loop over slices that vectorise, of a batch without a copy.
+    ends, has_children = last_of_layer.T, inner.T
+    none = jnp.zeros(own.shape[-2::-1], jnp.int32)
+    carry = none, none, own.T
+    return jax.lax.fori_loop(0, MAX_PARTITIONS, one, carry)[2].T
