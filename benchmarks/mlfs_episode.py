@@ -1,21 +1,28 @@
 """Time and metrics of one MLFS episode per rule, after compilation, one environment.
 
     python -m benchmarks.mlfs_episode --cluster real --trace mlfs-real-x3
-    python -m benchmarks.mlfs_episode --cluster large --trace mlfs-large-x1
+    python -m benchmarks.mlfs_episode --cluster large --trace mlfs-large-x1 --by slot
 
 Prints for each rule the wall time of the whole episode, per simulated slot and per decision, and
 the metrics; ``--jobs`` takes other than the trace's own number of jobs, ``--json`` writes it all.
+With ``--by slot`` the environment places a slot's tasks by the rule itself, in one step: the
+schedule is the same, and no observation is written for each offer. Small loops are then compiled
+into one function each (``KERNEL_BYTES``), which pays where a single environment is stepped.
 """
 
 import argparse
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.scripts import exit_status
+from jaxsched.runtime import prepare_cpu
 
+KERNEL_BYTES = 2**22
+"""A loop of which a round touches fewer bytes than this becomes one function with ``--by slot``."""
 SHOWN = ("avg_jct", "makespan", "deadline_ratio", "accuracy_ratio", "bandwidth_mb", "overloads")
 
 
@@ -28,7 +35,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7001)
     parser.add_argument("--jobs", type=int, help="of the table; the trace's own number if absent")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--by", choices=("offer", "slot"), default="offer", help="what a step is")
     options = parser.parse_args()
+    if options.by == "slot":
+        prepare_cpu(kernel_bytes=KERNEL_BYTES)
     from jaxsched import traces
     from jaxsched.bench.timing import surroundings
     from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
@@ -41,7 +51,7 @@ def main() -> None:
     print(f"{options.trace}, seed {options.seed}: {jobs} jobs on {sum(env.gpus)} GPUs", flush=True)
     episodes: dict[str, Any] = {}
     for name in options.policies.split(","):
-        found = episodes[name] = play(system, env, name, tables)
+        found = episodes[name] = play(system, env, name, tables, by_slot=options.by == "slot")
         metrics = ", ".join(f"{key} {found['metrics'][key]:,.4g}" for key in SHOWN)
         print(
             f"{name}: {found['wall_s']:.1f} s (compiled in {found['compile_s']:.1f} s), "
@@ -55,7 +65,7 @@ def main() -> None:
             options.json.write_text(json.dumps(result, indent=1) + "\n")
 
 
-def play(system: Any, env: Any, name: str, tables: Any) -> dict[str, Any]:
+def play(system: Any, env: Any, name: str, tables: Any, *, by_slot: bool = False) -> dict[str, Any]:
     """One rule on the one table."""
     import jax
     import jax.numpy as jnp
@@ -63,8 +73,13 @@ def play(system: Any, env: Any, name: str, tables: Any) -> dict[str, Any]:
 
     from jaxsched.core.evaluation import run_episodes
     from jaxsched.envs.mlfs import records as rec
+    from jaxsched.envs.mlfs.heuristics import heuristic as rule_of
+    from jaxsched.systems.parts import Heuristic
 
     heuristic = system.heuristic(name, env, len(tables[0]), {})
+    if by_slot:
+        slots = replace(heuristic.env, decide="rule")
+        heuristic = Heuristic(slots, rule_of(slots, name))
     params = system.params(heuristic.env, tables)
     episodes, key = jnp.arange(1), jax.random.key(0)
     recorder = rec.recorder(heuristic.env)

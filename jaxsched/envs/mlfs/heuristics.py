@@ -6,6 +6,8 @@ on offer.
 
 from functools import cache
 
+import jax.numpy as jnp
+
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.simulator.hosts import HOSTS
@@ -19,6 +21,8 @@ __all__ = ["HOSTS", "heuristic"]
 def heuristic(env: MLFS, name: str = "") -> Policy:
     """The heuristic that goes with the environment's order.
 
+    Where the environment itself places whole slots by it (``decide`` "rule"), the one action.
+
     Args:
       env: the environment.
       name: what tables call it; that of the order by default.
@@ -27,6 +31,8 @@ def heuristic(env: MLFS, name: str = "") -> Policy:
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
         del weights, key
+        if env.decide == "rule":
+            return jnp.int32(0), memory
         offer = offered(env.rules, view.params, view.state)
         return host(env, view.params, view.state, offer), memory
 
