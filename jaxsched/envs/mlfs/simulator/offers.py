@@ -57,8 +57,8 @@ def open_offers(
     classes = class_of(rules, columns, active.job[:, None], tasks.state, slot, place)
     best = best_of(rules, tasks.state, tasks.priority, classes)
     room = room_of(rules, cl.all_servers(rules.cluster, loads))
-    room = jnp.sum(servers_with_room(rules, active, room), axis=-1, dtype=jnp.int32)
-    return Offers(jnp.int32(NOBODY), jnp.int32(0), best, room, jnp.int32(0))
+    count = jnp.sum(servers_with_room(rules, active, room), axis=-1, dtype=jnp.int32)
+    return Offers(jnp.int32(NOBODY), jnp.int32(0), best, count, jnp.int32(0))
 
 
 def class_of(rules: Rules, jobs: Job, job: Array, state: Array, slot: Array, place: Array) -> Array:

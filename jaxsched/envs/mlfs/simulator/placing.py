@@ -122,7 +122,7 @@ def offered(rules: Rules, params: Params, state: State) -> Offered:
     pm = jnp.where(migrant, wave(state.slot, index, number), NOMINAL)
     talk = communication(rules, state, job, place, task)
     room = off.room_of(rules, cl.all_servers(rules.cluster, state.loads))
-    room = off.fits(room, Demand(job.gpu_demand, job.cpus, job.mem), pm)
+    valid = off.fits(room, Demand(job.gpu_demand, job.cpus, job.mem), pm)
     return Offered(
         there=there,
         place=place,
@@ -135,7 +135,7 @@ def offered(rules: Rules, params: Params, state: State) -> Offered:
         talk=talk,
         last=state.tasks.server[place, task].astype(jnp.int32),
         left=state.tasks.left[place, task],
-        valid=room & there,
+        valid=valid & there,
     )
 
 
@@ -280,7 +280,7 @@ def _placed(
 
     grown = cl.with_task(loads, nowhere, gpu, offer.estimate, bandwidth)
     after = off.room_of(rules, cl.one_server(cluster, grown, server))
-    before, after = (off.servers_with_room(rules, active, x)[..., 0] for x in (before, after))
+    could, can = (off.servers_with_room(rules, active, x)[..., 0] for x in (before, after))
     measured = demand_of(offer.job, wave(state.slot, offer.which, offer.number))
     used_gpu, used_cpu = state.measured
     home = jnp.where(active.home[offer.place] == NOBODY, server, active.home[offer.place])
@@ -297,7 +297,7 @@ def _placed(
             used_cpu.at[nowhere].add(measured.cpu, mode="drop"),
         ),
         offers=state.offers._replace(
-            servers=state.offers.servers - (before & ~after).astype(jnp.int32)
+            servers=state.offers.servers - (could & ~can).astype(jnp.int32)
         ),
         waiting=state.waiting - (placed & ~offer.migrant),
         migrants=state.migrants - (placed & offer.migrant),
