@@ -5,7 +5,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "train": (
         "jaxsched train sched2 --preset quick --out runs/first",
         "jaxsched train dl2 --preset search --num-seeds 3",
-        "jaxsched train chic --set learner.elite_share=0.2 --trace jobs.csv",
+        "jaxsched train chic --set learner.rho=0.2 --trace jobs.csv",
         "jaxsched train sched2 --out runs/first --resume",
         "jaxsched train --config runs/first/run.toml --seed 1 --out runs/second",
     ),

@@ -14,6 +14,8 @@ from jaxsched.cli.commands import COMMANDS, TRACE_COMMANDS, build_app
 from jaxsched.cli.examples import EXAMPLES
 from jaxsched.cli.options import TraceOptions
 from jaxsched.cli.train import sets_of
+from jaxsched.runs.overrides import override
+from jaxsched.systems import registry
 from tests.command_line import refused
 
 FEW = ["--num-traces", "1", "--num-jobs", "10"]
@@ -37,8 +39,13 @@ def test_every_command_has_examples_that_parse():
             program, *words = line.split()
             assert program == "jaxsched" and line.startswith(f"jaxsched {name}")
             command, rest = command_of(words)
-            if "--config" not in rest:
-                command.make_context(name, rest)
+            if "--config" in rest:
+                continue
+            given = command.make_context(name, rest).params
+            changes = [*(given.get("settings") or ()), *(given.get("over") or ())]
+            if changes:
+                recipe = registry.get(given["system"]).preset(given["preset"])
+                override(recipe, [change.split(",")[0] for change in changes])
 
 
 def test_help_groups_options_and_fits_80_columns(capsys):
