@@ -34,10 +34,6 @@ Where the orders come from, and what becomes of each in the rigid view:
     Tiresias baseline): a job that has held GPUs for ``threshold`` GPU-seconds moves to the next
     queue; lower queues first, first submitted inside. Nothing is promoted.
 
-``key``
-    The table's column ``key`` (whole numbers), lower first: any priority that is known when a job
-    is submitted.
-
 Left out: DSIF delays jobs that would be split, which costs nothing here and cannot happen with
 strict locality; Optimus, SLAQ, HyperSched, Graphene and MLF-H need speeds, losses, deadlines or
 task graphs; Gandiva's affinity of equal sizes and MLFS' fair share of tasks need shared GPUs.
@@ -50,7 +46,7 @@ from typing import Literal, get_args
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import describe_value
 
-Order = Literal["fifo", "sjf", "lrf", "spf", "drf", "tetris", "srtf", "srsf", "las", "key"]
+Order = Literal["fifo", "sjf", "lrf", "spf", "drf", "tetris", "srtf", "srsf", "las"]
 Mode = Literal["block", "skip", "easy"]
 Placement = Literal["pack", "first_fit", "load_balance"]
 Locality = Literal["strict", "any"]

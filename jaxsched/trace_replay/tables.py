@@ -24,8 +24,7 @@ MILLI = 1000
 CLASS_STEP = 8  # classes and blocks are padded to multiples, to compile less often
 
 COLUMNS = tuple(column for column in RIGID_JOBS if column.name != "model")
-"""Columns that a replay needs; ``group`` (whole numbers from 0) is optional, and ``key`` is for
-the order of that name only."""
+"""Columns that a replay needs; ``group`` (whole numbers from 0) is optional."""
 
 
 class Jobs(NamedTuple):
@@ -89,7 +88,7 @@ def as_table(jobs: JobTable | Mapping[str, Any], cluster: Cluster) -> JobTable:
     else:
         raise JaxschedError(
             f"rigid: jobs are a {type(jobs).__name__}; accepted: a JobTable or a mapping with "
-            f"{', '.join(_names())} (group and key are optional)"
+            f"{', '.join(_names())} (group is optional)"
         )
     return validate(table, schema=COLUMNS, max_gpus=cluster.num_gpus, from_zero=False)
 
@@ -161,18 +160,12 @@ def fixed_key(table: JobTable, policy: Policy) -> Integers:
             scale, total = MILLI * len(work), sum(work)
             shares = [min(scale * each // total, LARGEST_PENALTY) for each in work]
             return np.array(shares, np.int64)
-        case "key":
-            if "key" not in table.columns:
-                raise JaxschedError(
-                    f"table '{table.name}': order key needs a column key; accepted: whole numbers"
-                )
-            return _numbered(table["key"])
         case _:
             return np.zeros(len(table), np.int64)
 
 
 def _names() -> tuple[str, ...]:
-    return (*(column.name for column in COLUMNS), "group", "key")
+    return (*(column.name for column in COLUMNS), "group")
 
 
 def _numbered(values: Any) -> Integers:
