@@ -27,6 +27,13 @@ time at which it will fit, server by server, if nobody else starts; the first in
 now starts, if it ends by then or if the promised job would still fit at that time beside it.
 With order ``fifo`` no promise is broken; with another a job that arrives later may come first.
 
+**Estimates.** With ``run_times="estimates"`` orders and promises take estimates for run times. A
+running job is expected to end at its start plus its estimate, and once it has outrun that, in the
+next second. Decisions are taken at arrivals and completions only, not when an estimate has passed.
+Estimates that no run time exceeds keep EASY's promises, since jobs can only end earlier.
+
+**Groups.** An ``isolated`` group starts a job only while it then holds no more GPUs than its quota.
+
 **Suspension** (orders ``srtf``, ``srsf`` and ``las``). Running and waiting jobs share one order. A
 waiting job of ``g`` GPUs can run if it would fit, were all running jobs that come after it in order
 suspended. A decision is about the first waiting job in order that can run (``skip``), or the first
