@@ -41,6 +41,13 @@ Where the orders come from, and what becomes of each in the rigid view:
 ``edf``
     Earliest deadline first, then jobs without one as submitted: the order in which Chronus (Gao et
     al., SoCC'21) serves its SLO jobs and its best-effort jobs, without its admission and leases.
+``priority``
+    Largest priority first, first submitted inside.
+``spot``
+    The same, with suspension of running jobs of a lower priority for waiting ones of a higher, and
+    of nobody for an equal: high-priority jobs reclaim the GPUs of spot jobs, last submitted first.
+    The baseline that GFS (Duan et al., ASPLOS'26) goes beyond: it also forecasts what high-priority
+    jobs will ask for, and holds spot jobs to a quota that follows from that.
 
 ``run_times="estimates"`` puts the table's column ``estimate`` in the place of run times in every
 order and promise: users' requests, as EASY was made for, or what any predictor gives. ``spf`` with
@@ -68,7 +75,19 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import describe_value
 
 Order = Literal[
-    "fifo", "sjf", "lrf", "spf", "drf", "tetris", "srtf", "srsf", "las", "fairness", "edf"
+    "fifo",
+    "sjf",
+    "lrf",
+    "spf",
+    "drf",
+    "tetris",
+    "srtf",
+    "srsf",
+    "las",
+    "fairness",
+    "edf",
+    "priority",
+    "spot",
 ]
 Mode = Literal["block", "skip", "easy"]
 Placement = Literal["pack", "first_fit", "load_balance"]
@@ -83,8 +102,15 @@ PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
 LOCALITIES: tuple[Locality, ...] = get_args(Locality)
 RUN_TIMES: tuple[RunTimes, ...] = get_args(RunTimes)
 SHARES: tuple[Share, ...] = get_args(Share)
-PREEMPTIVE: tuple[Order, ...] = ("srtf", "srsf", "las")
+PREEMPTIVE: tuple[Order, ...] = ("srtf", "srsf", "las", "spot")
 CLAIRVOYANT: tuple[Order, ...] = ("sjf", "spf", "tetris", "srtf", "srsf", "fairness")
+
+ORDER_NEEDS: dict[Order, tuple[str, ...]] = {
+    "edf": ("time_to_deadline",),
+    "priority": ("priority",),
+    "spot": ("priority",),
+}
+"""Columns that a table must have for an order, beyond those that all need."""
 
 QUEUE_THRESHOLD = 30_000
 """GPU-seconds of service after which Tiresias demotes a job, as in MLFS' baseline."""
@@ -213,7 +239,7 @@ class Policy:
     def needs(self) -> tuple[str, ...]:
         """Columns that a table must have beyond submission, GPUs and run time."""
         estimates = ("estimate",) if self.knows == "estimates" else ()
-        return (*estimates, *(("time_to_deadline",) if self.order == "edf" else ()))
+        return estimates + ORDER_NEEDS.get(self.order, ())
 
 
 def _is_whole(value: object, least: int) -> bool:
@@ -259,6 +285,9 @@ POLICIES = MappingProxyType(
         "vc-isolated": Policy("fifo", "skip", share="work", isolated=True),
         "vc-isolated-equal": Policy("fifo", "skip", isolated=True),
         "edf": Policy("edf", "skip"),
+        "priority": Policy("priority", "skip"),
+        "spot": Policy("spot", "skip"),
+        "spot-300s": Policy("spot", "skip", restart_s=300),
         "edf-easy-est": Policy("edf", "easy", run_times="estimates"),
     }
 )

@@ -30,7 +30,7 @@ def replay(table: Table, cluster: Cluster, policy: Policy) -> Records:
     Args:
       table: a job table, or columns ``submit_time`` (s, not decreasing), ``num_gpus``,
         ``duration`` (s) and optionally ``group`` (numbers or names; what ``drf`` and isolation go
-        by), ``estimate`` (s) and ``time_to_deadline`` (s).
+        by), ``estimate`` (s), ``time_to_deadline`` (s) and ``priority``.
       cluster: the cluster.
       policy: the policy; see ``POLICIES`` for usual ones.
 
@@ -79,7 +79,13 @@ def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Rules:
         thresholds = len(policy.thresholds) if policy.order == "las" else 0
         by_service = policy.order == "srsf"
         return preemptive.Rules(
-            cluster, shape, thresholds, by_service, policy.mode, policy.locality
+            cluster,
+            shape,
+            thresholds,
+            by_service,
+            policy.mode,
+            policy.locality,
+            by_priority=policy.order == "spot",
         )
     return engine.Rules(
         cluster,

@@ -31,6 +31,7 @@ OPTIONAL = {
     for column in (
         Column("estimate", 1, 2**30, "s", "run time as known at submission"),
         Column("time_to_deadline", 0, NEVER, "s", "from submission; 2**31 - 1: none"),
+        Column("priority", 0, 2**15, "", "larger goes first"),
     )
 }
 """Columns that some policies need (``Policy.needs``)."""
@@ -124,7 +125,8 @@ def from_trace(trace: Trace) -> JobTable:
 
     ``estimate`` is there where users gave run times (``requested_time``), at least 1; a job without
     one has the longest of the trace, as a queue's limit would give it. ``time_to_deadline`` is
-    there where jobs have deadlines, at least 0.
+    there where jobs have deadlines, at least 0. ``priority`` is there where all jobs have one: its
+    rank among the trace's priorities, from 0.
 
     Raises:
       JaxschedError: no row has GPUs and a run time.
@@ -153,6 +155,8 @@ def from_trace(trace: Trace) -> JobTable:
         left = np.floor(trace["deadline"][kept] - submit)
         left = np.where(np.isnan(left), NEVER, np.clip(left, 0, NEVER - 1))
         columns["time_to_deadline"] = left.astype(np.int64)
+    if np.all(known(trace, "priority")[kept]):
+        columns["priority"] = _numbered(trace["priority"][kept])
     return JobTable(columns, trace.name, schema=COLUMNS)
 
 
@@ -231,6 +235,8 @@ def fixed_key(table: JobTable, policy: Policy) -> Integers:
             return duration
         case "lrf":
             return gpus
+        case "priority" | "spot":
+            return table["priority"].max() - table["priority"]
         case "edf":
             left = table["time_to_deadline"]
             return _numbered(np.where(left < NEVER, table["submit_time"] + left, 2 * NEVER))

@@ -5,7 +5,7 @@ import numpy as np
 from tests.trace_replay.oracle import simulate
 
 NAMES = ("submit_time", "num_gpus", "duration", "group")
-FURTHER = ("estimate", "time_to_deadline")
+FURTHER = ("estimate", "time_to_deadline", "priority")
 COMPARED = ("start", "end", "num_servers", "first_server", "preemptions")
 
 
@@ -25,13 +25,20 @@ def random_columns(seed, num_jobs, total_gpus):
 
 
 def with_estimates(table, seed, *, least=0.0):
-    """The same jobs with estimates, from ``least`` to thrice the run times, and some deadlines."""
+    """The same jobs with what policies may know besides.
+
+    Estimates from ``least`` to thrice the run times, deadlines for most, three priorities.
+    """
     rng = np.random.default_rng([seed, 1])
     duration = np.asarray(table["duration"])
     count = len(duration)
     estimate = np.maximum(np.ceil(duration * rng.choice([least, 1, 1, 2, 3], count)), 1)
     left = np.where(rng.random(count) < 0.7, rng.integers(0, 60, count), 2**31 - 1)
-    return table | {"estimate": estimate.astype(int), "time_to_deadline": left}
+    return table | {
+        "estimate": estimate.astype(int),
+        "time_to_deadline": left,
+        "priority": rng.integers(0, 3, count),
+    }
 
 
 def expected(table, cluster, policy):

@@ -1,8 +1,8 @@
 """A plain event loop for rigid jobs, written from the rules of ``jaxsched.trace_replay`` alone.
 
 Everything is Python numbers, lists and dictionaries; nothing is shared with the library. A job is a
-tuple ``(submit, gpus, duration, group, estimate, time to deadline)``, of which the last three may
-be missing; jobs come in order of submission.
+tuple ``(submit, gpus, duration, group, estimate, time to deadline, priority)``, of which the last
+four may be missing; jobs come in order of submission.
 """
 
 from fractions import Fraction
@@ -20,6 +20,7 @@ class Job(NamedTuple):
     group: int = 0
     estimate: int = 0
     time_to_deadline: int = NO_DEADLINE
+    priority: int = 0
 
 
 class Result(NamedTuple):
@@ -186,6 +187,8 @@ class Simulation:
             ),
             "tetris": lambda: -self.score(j),
             "las": lambda: self.queue(j),
+            "priority": lambda: -job.priority,
+            "spot": lambda: -job.priority,
         }
         return keys[order](), j
 
@@ -215,7 +218,7 @@ class Simulation:
 
     def decide(self):
         """Take one decision; False if there is none to take."""
-        if self.policy.order in ("srtf", "srsf", "las"):
+        if self.policy.order in ("srtf", "srsf", "las", "spot"):
             return self.decide_suspending()
         if self.policy.mode == "skip":
             able = [j for j in self.waiting if self.fits_now(j)]
@@ -268,7 +271,8 @@ class Simulation:
         ranks = {j: self.rank(j) for j in (*self.waiting, *self.running)}
         by_rank = sorted(self.waiting, key=ranks.get)
         for j in by_rank[:1] if self.policy.mode == "block" else by_rank:
-            later = [other for other in self.running if ranks[other] > ranks[j]]
+            last = (ranks[j][0], float("inf")) if self.policy.order == "spot" else ranks[j]
+            later = [other for other in self.running if ranks[other] > last]
             available = list(self.free)
             for other in later:
                 for server, gpus in self.running[other].items():

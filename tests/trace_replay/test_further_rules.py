@@ -54,6 +54,32 @@ def test_fairness(run_times):
     check_equal(Policy("fairness", "skip", run_times=run_times))
 
 
+@pytest.mark.parametrize("locality", LOCALITIES)
+def test_spot_jobs_are_suspended(locality):
+    stops = sum(found[4].sum() for found in check_equal(Policy("spot", "skip", locality=locality)))
+    assert stops > 30
+
+
+def test_priorities():
+    check_equal(Policy("spot", "block", restart_s=2))
+    check_equal(Policy("priority", "skip"))
+    with_deadlines = check_equal(Policy("edf", "skip"))
+    assert not np.array_equal(check_equal(Policy("priority", "skip")), with_deadlines)
+
+
+def test_equals_are_not_suspended_by_hand():
+    """The fourth job takes the first one's GPU, the third waits for the second and takes it too."""
+    jobs = {
+        "submit_time": [0, 0, 1, 2],
+        "num_gpus": [1, 1, 2, 1],
+        "duration": [10, 8, 5, 4],
+        "priority": [0, 1, 1, 1],
+    }
+    records = replay(jobs, Cluster(1, 2), POLICIES["spot"])
+    assert records.start.tolist() == [0, 0, 8, 2]
+    assert records.preemptions.tolist() == [2, 0, 0, 0] and records.end[0] == 19
+
+
 @pytest.mark.parametrize("order", ["fifo", "drf"])
 @pytest.mark.parametrize("isolated", [False, True])
 def test_quotas(order, isolated):
@@ -162,6 +188,7 @@ def test_what_a_trace_tells_of_estimates_and_deadlines():
             r"table 'jobs' has no column 'estimate' \(run time as known.* with estimate",
         ),
         (lambda: replay(PLAIN[0], CLUSTER, POLICIES["edf"]), "no column 'time_to_deadline'"),
+        (lambda: replay(PLAIN[0], CLUSTER, POLICIES["spot"]), "no column 'priority' .larger"),
         (
             lambda: replay(PLAIN[0] | {"estimate": [0] * 20}, CLUSTER, Policy()),
             "job 0: estimate is 0; accepted: a whole number from 1",

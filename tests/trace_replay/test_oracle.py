@@ -20,7 +20,7 @@ RULES = [
     for locality in LOCALITIES
     if not (order in PREEMPTIVE and mode == "easy")
     and (order != "tetris" or (mode, locality) == ("skip", "strict"))
-    and order not in ("fairness", "edf")
+    and order not in ("fairness", "edf", "priority", "spot")
 ]
 
 
