@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.acme_figures import ACME, acme
 from benchmarks.cluster_figures import helios, pai
 from jaxsched.traces.clusters.arrivals import DAY_S, Arrivals
 from jaxsched.traces.clusters.fit import duration_knots, fit, size_classes, with_cascade
@@ -70,6 +71,7 @@ def makers() -> dict[str, Callable[[Path], dict[str, Any]]]:
         **{f"itp-cluster{c}-like": partial(itp_cluster, cluster=c) for c in ITP},
         "openb-like": openb,
         "pai-like": lambda folder: pai(),
+        **{f"acme-{c}-like": lambda folder, c=c: acme(c) for c in ACME},
     }
 
 

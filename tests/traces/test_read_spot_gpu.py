@@ -3,7 +3,8 @@ import pytest
 
 from jaxsched.errors import JaxschedError
 from jaxsched.trace_replay import from_trace
-from jaxsched.traces import arrow_rows, load_trace, recognise
+from jaxsched.traces import arrow_rows, load_trace, recognise, with_spot_jobs
+from jaxsched.traces.clusters import generate_trace
 from jaxsched.traces.readers import spot_gpu
 from tests.traces.test_read_helios import write
 
@@ -64,3 +65,18 @@ def test_another_header_is_refused(tmp_path):
     path = write(tmp_path / "t.csv", "a,b", "1,2")
     with pytest.raises(JaxschedError, match="the header is 'a,b'; accepted: job_name,organiz"):
         spot_gpu.read(path)
+
+
+def test_spot_jobs_can_be_drawn():
+    trace = generate_trace("pai-like", 0, 2000)
+    found = with_spot_jobs(trace, 0.3, seed=5)
+    spot = found["priority"] == 0
+    assert abs(spot.mean() - 0.3) < 4 * np.sqrt(0.3 * 0.7 / 2000)
+    assert found.notes[-1] == f"{spot.sum()} of 2000 jobs drawn to be spot jobs (priority 0)"
+    np.testing.assert_array_equal(found["priority"][~spot], 1)
+    np.testing.assert_array_equal(found["duration"], trace["duration"])
+    assert with_spot_jobs(found, 0.3, seed=5).digest() == found.digest()
+    assert with_spot_jobs(trace, 0)["priority"].min() == 1
+    for share in (-0.1, 1.5, np.nan, "half"):
+        with pytest.raises(JaxschedError, match="share is .*; accepted: a number from 0 to 1"):
+            with_spot_jobs(trace, share)
