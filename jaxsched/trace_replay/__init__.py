@@ -32,6 +32,9 @@ running job is expected to end at its start plus its estimate, and once it has o
 next second. Decisions are taken at arrivals and completions only, not when an estimate has passed.
 Estimates that no run time exceeds keep EASY's promises, since jobs can only end earlier.
 
+**Headroom** (order ``spot``). Jobs of less than the largest priority of all start only if enough
+GPUs stay free, or if all are free.
+
 **Groups.** An ``isolated`` group starts a job only while it then holds no more GPUs than its quota.
 
 **Suspension** (orders ``srtf``, ``srsf``, ``las`` and ``spot``). Running and waiting jobs share one

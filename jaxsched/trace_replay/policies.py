@@ -46,8 +46,9 @@ Where the orders come from, and what becomes of each in the rigid view:
 ``spot``
     The same, with suspension of running jobs of a lower priority for waiting ones of a higher, and
     of nobody for an equal: high-priority jobs reclaim the GPUs of spot jobs, last submitted first.
-    The baseline that GFS (Duan et al., ASPLOS'26) goes beyond: it also forecasts what high-priority
-    jobs will ask for, and holds spot jobs to a quota that follows from that.
+    With ``headroom_percent``, jobs below the table's largest priority start only while so many of
+    the GPUs stay free, or if all are: a fixed quota of spot jobs. GFS (Duan et al., ASPLOS'26)
+    makes that quota follow a forecast of what high-priority jobs will ask for.
 
 ``run_times="estimates"`` puts the table's column ``estimate`` in the place of run times in every
 order and promise: users' requests, as EASY was made for, or what any predictor gives. ``spf`` with
@@ -140,6 +141,8 @@ class Policy:
         table's column ``estimate``; ``estimates`` for orders that do not suspend jobs only.
       share: one of ``SHARES``; what a group's quota is in proportion to.
       isolated: whether no group holds more than its quota; mode ``skip`` only.
+      headroom_percent: ``spot`` with mode ``skip`` only, percent of the GPUs that are kept free for
+        the largest priority.
 
     Raises:
       JaxschedError: an unknown name, an option out of range, or options that contradict.
@@ -154,6 +157,7 @@ class Policy:
     run_times: RunTimes = "true"
     share: Share = "equal"
     isolated: bool = False
+    headroom_percent: int = 0
 
     def __post_init__(self) -> None:
         """Refuse what cannot be replayed."""
@@ -177,6 +181,12 @@ class Policy:
             raise JaxschedError(
                 f"rigid: restart_s is {describe_value(self.restart_s)}; accepted: a whole number "
                 f"from 0 to {LARGEST_OPTION} (s)"
+            )
+        percent = self.headroom_percent
+        if not _is_whole(percent, 0) or percent > 100:
+            raise JaxschedError(
+                f"rigid: headroom_percent is {describe_value(percent)}; accepted: a whole number "
+                "from 0 to 100"
             )
         steps = self.thresholds
         if not isinstance(steps, tuple) or not all(_is_whole(step, 1) for step in steps):
@@ -208,6 +218,11 @@ class Policy:
         if (self.order == "fairness" or self.isolated) and self.mode != "skip":
             given = "isolated groups" if self.isolated else f"order {self.order}"
             raise JaxschedError(f"rigid: {given} with mode {self.mode}; accepted: skip")
+        if self.headroom_percent and (self.order, self.mode) != ("spot", "skip"):
+            raise JaxschedError(
+                f"rigid: headroom_percent with order {self.order} and mode {self.mode}; accepted: "
+                "spot and skip"
+            )
         if self.order == "fairness" and self.isolated:
             raise JaxschedError(
                 "rigid: order fairness with isolated groups; accepted: one or the other"
@@ -287,6 +302,7 @@ POLICIES = MappingProxyType(
         "edf": Policy("edf", "skip"),
         "priority": Policy("priority", "skip"),
         "spot": Policy("spot", "skip"),
+        "spot-headroom": Policy("spot", "skip", headroom_percent=10),
         "spot-300s": Policy("spot", "skip", restart_s=300),
         "edf-easy-est": Policy("edf", "easy", run_times="estimates"),
     }

@@ -33,6 +33,7 @@ class Rules(NamedTuple):
     mode: Mode
     locality: Locality
     by_priority: bool = False  # values are fixed keys, and equals are never suspended
+    headroom: int = 0  # GPUs that start no job of a value above 0, unless all are free
 
 
 class Running(NamedTuple):
@@ -193,6 +194,11 @@ def decide(rules: Rules, jobs: Jobs, state: State, free: Array) -> Decision:
     found = wt.first_up_to(state.waiting, jobs.block_class, jnp.minimum(least, NONE - 1))
     job = jnp.where(found.exists, jobs.job_at[found.place], nobody)
     heads = Heads(least, job, found.exists)
+    if rules.headroom:
+        left = jnp.sum(free)
+        beside = left - jobs.class_gpus >= rules.headroom
+        keeps = (least == 0) | beside | (left == rules.cluster.num_gpus)
+        heads = heads._replace(exists=heads.exists & keeps)
     first = _lowest(heads, heads.exists, nobody)
     room = largest_fit(rules.cluster, rules.locality, free)
     return jax.lax.cond(

@@ -86,6 +86,7 @@ def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Rules:
             policy.mode,
             policy.locality,
             by_priority=policy.order == "spot",
+            headroom=-(-policy.headroom_percent * cluster.num_gpus // 100),
         )
     return engine.Rules(
         cluster,

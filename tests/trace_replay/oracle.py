@@ -271,6 +271,8 @@ class Simulation:
         ranks = {j: self.rank(j) for j in (*self.waiting, *self.running)}
         by_rank = sorted(self.waiting, key=ranks.get)
         for j in by_rank[:1] if self.policy.mode == "block" else by_rank:
+            if self.has_to_leave_room(j):
+                continue
             last = (ranks[j][0], float("inf")) if self.policy.order == "spot" else ranks[j]
             later = [other for other in self.running if ranks[other] > last]
             available = list(self.free)
@@ -288,6 +290,15 @@ class Simulation:
             victims = [other for other in later if servers & set(self.running[other])]
             return self.suspend(max(victims, key=ranks.get))
         return False
+
+    def has_to_leave_room(self, j):
+        """Whether a spot job would take GPUs that are kept free."""
+        all_gpus = self.size * len(self.free)
+        kept = self.policy.headroom_percent * all_gpus / 100
+        largest = max(job.priority for job in self.jobs)
+        if not kept or self.jobs[j].priority == largest or not self.running:
+            return False
+        return sum(self.free) - self.jobs[j].gpus < kept
 
     def to_clear(self, gpus, available):
         whole, rest = divmod(gpus, self.size)

@@ -60,6 +60,16 @@ def test_spot_jobs_are_suspended(locality):
     assert stops > 30
 
 
+@pytest.mark.parametrize("percent", [10, 100])
+def test_headroom(percent):
+    """With all GPUs kept free, a job of a lower priority runs alone."""
+    stops = [
+        sum(found[4].sum() for found in check_equal(Policy("spot", headroom_percent=kept)))
+        for kept in (0, percent)
+    ]
+    assert stops[1] < stops[0]
+
+
 def test_priorities():
     check_equal(Policy("spot", "block", restart_s=2))
     check_equal(Policy("priority", "skip"))
@@ -194,6 +204,8 @@ def test_what_a_trace_tells_of_estimates_and_deadlines():
             "job 0: estimate is 0; accepted: a whole number from 1",
         ),
         (lambda: Policy(run_times="guesses"), "run_times is 'guesses'; accepted: true, estimates"),
+        (lambda: Policy("spot", headroom_percent=101), "headroom_percent is 101; accepted: a whol"),
+        (lambda: Policy("las", headroom_percent=5), "headroom_percent with order las and mode s"),
         (lambda: Policy(share="half"), "share is 'half'; accepted: equal, work"),
         (lambda: Policy(isolated=2), "isolated is 2; accepted: False, True"),
         (lambda: Policy("srtf", run_times="estimates"), "srtf suspends jobs, which run_times est"),
