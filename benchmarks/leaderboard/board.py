@@ -20,7 +20,7 @@ from jaxsched.results.statistics import Interval
 from jaxsched.trace_replay import Policy, Records, replay, summary
 from jaxsched.trace_replay.bounds import Goals, LowerBounds, lower_bounds
 from jaxsched.trace_replay.policies import Locality
-from jaxsched.trace_replay.tables import groups_of
+from jaxsched.trace_replay.tables import groups_of, lacking
 
 REFERENCE = "fifo-skip"
 """What policies are compared with where it plays; else the first one."""
@@ -134,7 +134,8 @@ def play(
 ) -> Standings:
     """Replay a workload under every policy.
 
-    Policies that share GPUs among owners are left out where the jobs have none.
+    Policies that share GPUs among owners are left out where the jobs have none, and so are those
+    that go by estimates or deadlines.
 
     Args:
       draws: the workload, drawn with other seeds if there are several.
@@ -144,8 +145,12 @@ def play(
     """
     began = time.perf_counter()
     first = draws[0]
-    if groups_of(first.table).max() == 0:
-        policies = {name: policy for name, policy in policies.items() if policy.order != "drf"}
+    no_owners = groups_of(first.table).max() == 0
+    policies = {
+        name: policy
+        for name, policy in policies.items()
+        if not (no_owners and policy.shares_groups) and not lacking(first.table, policy)
+    }
     bounds: dict[Locality, list[LowerBounds]] = {
         "strict": [_bounds(draw, "strict", iterations) for draw in draws]
     }
