@@ -115,15 +115,7 @@ def lower_bounds(
     schema = tuple(column for column in RIGID_JOBS if column.name in columns)
     table = JobTable(columns, schema=schema)
     validate(table, max_gpus=cluster.num_gpus, from_zero=False)
-    submit, gpus, run_time = (table[name] for name in columns)
-    choices = relaxed_widths(gpus, gpus_per_server, locality)
-    large = large_job_widths(choices, cluster.num_gpus)
-    large.sort(key=lambda widths: -float(widths @ run_time))
-    problems = [
-        PlanningProblem(submit - submit[0], widths, run_time, cluster.num_gpus)
-        for widths in (*choices, *large)
-    ]
-    priced = problems[: len(choices) + MOST_LARGE]
+    problems, priced = _problems(table, cluster, locality)
     makespan = {
         "last_end": last_end_bound(problems[0]),
         "work": max(map(work_bound, problems)),
@@ -143,6 +135,20 @@ def lower_bounds(
     longest = max(makespan.values())
     for_all = max(value for name, value in jct.items() if name != "start_prices")
     return LowerBounds(Goals(max(jct.values()), longest), Goals(for_all, longest), jct, makespan)
+
+
+def _problems(
+    table: JobTable, cluster: Cluster, locality: Locality
+) -> tuple[list[PlanningProblem], list[PlanningProblem]]:
+    """One problem for each choice of widths, and those to search for prices."""
+    run_time, submit = table["duration"], table["submit_time"] - table["submit_time"][0]
+    choices = relaxed_widths(table["num_gpus"], cluster.gpus_per_server, locality)
+    large = large_job_widths(choices, cluster.num_gpus)
+    large.sort(key=lambda widths: -float(widths @ run_time))
+    found = [
+        PlanningProblem(submit, widths, run_time, cluster.num_gpus) for widths in choices + large
+    ]
+    return found, found[: len(choices) + MOST_LARGE]
 
 
 def relaxed_widths(num_gpus: Integers, gpus_per_server: int, locality: Locality) -> list[Integers]:
