@@ -27,6 +27,7 @@ from jaxsched.jobs.columns import describe_value
 from jaxsched.leaderboard.workloads import Prepared
 from jaxsched.trace_replay import POLICIES, Cluster, Policy, Records, replay
 from jaxsched.trace_replay.policies import Locality
+from jaxsched.trace_replay.tables import lacking
 
 Knowledge = Literal["nothing", "estimates", "prediction", "run times", "unstated"]
 KNOWLEDGE: tuple[Knowledge, ...] = get_args(Knowledge)
@@ -34,7 +35,8 @@ KNOWLEDGE: tuple[Knowledge, ...] = get_args(Knowledge)
 
 Play = Callable[[JobTable, Cluster], Records]
 
-_BY_KEY = Policy("key", "skip")
+_BY_ESTIMATE = Policy("sjf", "skip", run_times="estimates")
+"""Plays any priority that is put into the column of estimates."""
 
 
 class Entry(NamedTuple):
@@ -48,6 +50,7 @@ class Entry(NamedTuple):
       learned: whether it was trained.
       locality: ``any``: jobs are split over servers as one likes, which is another cluster.
       shares: whether it is about owners, and needs some.
+      policy: what it plays, where it is one of the library.
     """
 
     name: str
@@ -57,10 +60,13 @@ class Entry(NamedTuple):
     learned: bool = False
     locality: Locality = "strict"
     shares: bool = False
+    policy: Policy | None = None
 
     def can_play(self, prepared: Prepared) -> bool:
         """Whether a workload has what the policy is about."""
-        return prepared.has_owners or not self.shares
+        if self.shares and not prepared.has_owners:
+            return False
+        return self.policy is None or not lacking(prepared.table, self.policy)
 
     def marks(self) -> dict[str, Any]:
         """What readers may filter by, plain values."""
@@ -72,10 +78,11 @@ def of_policy(name: str, policy: Policy) -> Entry:
     return Entry(
         name,
         lambda table, cluster: replay(table, cluster, policy),
-        knows="run times" if policy.clairvoyant else "nothing",
+        knows=policy.knows,
         suspends=policy.preemptive,
         locality=policy.locality,
-        shares=policy.order == "drf",
+        shares=policy.shares_groups,
+        policy=policy,
     )
 
 
@@ -155,8 +162,8 @@ def _play_own(spec: str, function: Any, table: JobTable, cluster: Cluster) -> Re
             f"{spec}: returned {describe_value(found)}; accepted: a number for each of the "
             f"{len(table)} jobs, or Records"
         )
-    rank = np.unique(priority, return_inverse=True)[1]
-    return replay(table.with_columns(key=rank.astype(np.int64).reshape(-1)), cluster, _BY_KEY)
+    rank = np.unique(priority, return_inverse=True)[1].astype(np.int64).reshape(-1)
+    return replay(table.with_columns(estimate=rank + 1), cluster, _BY_ESTIMATE)
 
 
 def _what(error: Exception) -> str:

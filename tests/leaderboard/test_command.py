@@ -89,7 +89,7 @@ def test_it_refuses_in_one_line(tmp_path, monkeypatch, capsys, arguments, says):
 
 def test_names_are_completed_after_commas():
     assert complete_workload(None, "philly,itp-0") == [f"philly,itp-0{k}" for k in (2, 3, 4, 7)]
-    assert complete_rule(None, "fifo-e") == ["fifo-easy"]
+    assert complete_rule(None, "sjf,fifo-l") == ["sjf,fifo-loadbalance"]
 
 
 def test_own_policy_of_the_documentation(words, tmp_path, monkeypatch, capsys):

@@ -8,7 +8,7 @@ import pytest
 from jaxsched.errors import JaxschedError
 from jaxsched.leaderboard import entries_of
 from jaxsched.leaderboard.entries import check_schedule
-from jaxsched.trace_replay import POLICIES, Cluster, Policy, replay
+from jaxsched.trace_replay import POLICIES, Cluster, replay
 from tests.trace_replay.cases import found, random_columns
 
 CLUSTER = Cluster(3, 4)
@@ -129,13 +129,3 @@ def test_schedules_that_cannot_be_are_refused(table):
         check_schedule("x", good._replace(end=good.end - 1), table, CLUSTER)
     with pytest.raises(JaxschedError, match="x: job 0 has another submission"):
         check_schedule("x", good._replace(num_gpus=good.num_gpus + 1), table, CLUSTER)
-
-
-def test_a_table_needs_a_key():
-    columns = random_columns(3, 20, CLUSTER.num_gpus)
-    with pytest.raises(JaxschedError, match="order key needs a column key"):
-        replay(columns, CLUSTER, Policy("key"))
-    given = {**columns, "key": np.asarray(columns["duration"]) * 3}
-    for mode in ("block", "easy"):
-        ours, theirs = (replay(given, CLUSTER, Policy(order, mode)) for order in ("key", "sjf"))
-        np.testing.assert_array_equal(found(ours), found(theirs))
