@@ -311,8 +311,8 @@ DAS = Evidence(
         "search beats its teacher by far and is level with the hand rule: the bar, above the best "
         "rule, is not reached.",
         "On the paper's own workload nothing learned beats `linear`: the same search, begun as "
-        "`linear` and chosen on validation episodes, ends above it on 8 machines and level with it on "
-        "16 (last comparisons below), since users and groups tell nothing there and what it moves "
+        "`linear` and chosen on validation episodes, ends above it on 8 machines and level on "
+        "16 (last comparisons below): users and groups tell nothing there, and what it moves "
         "is noise. An order that knew all "
         "durations would gain 38, 14 and 2.3 % of completion time on 8, 16 and 32 machines "
         "(`das_oracle*_cpu2.json`), which no scheduler can know; how much of it can be had is "
