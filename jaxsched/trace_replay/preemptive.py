@@ -1,10 +1,11 @@
-"""Replays of the orders that suspend running jobs: ``srtf``, ``srsf`` and ``las``.
+"""Replays of the orders that suspend running jobs: ``srtf``, ``srsf``, ``las`` and ``spot``.
 
 Axes: ``S`` servers, ``M`` GPUs per server, ``n`` jobs, ``K`` classes of equal size, ``Q``
 thresholds. A step starts one job, suspends one, or goes on to the next instant and admits the job
 that arrives then, if one does. A job's rank is ``(value, job number)``, lower first, where the
-value is its remaining time (``srtf``), that times its GPUs (``srsf``) or its queue (``las``); of a
-class only the first waiting job matters, since later ones need as much and may suspend fewer.
+value is its remaining time (``srtf``), that times its GPUs (``srsf``), its queue (``las``) or its
+priority's rank (``spot``); of a class only the first waiting job matters, since later ones need as
+much and may suspend fewer.
 """
 
 from typing import NamedTuple
@@ -31,6 +32,8 @@ class Rules(NamedTuple):
     by_service: bool  # what remains is GPU-seconds, not seconds
     mode: Mode
     locality: Locality
+    by_priority: bool = False  # values are fixed keys, and equals are never suspended
+    headroom: int = 0  # GPUs that start no job of a value above 0, unless all are free
 
 
 class Running(NamedTuple):
@@ -147,6 +150,8 @@ def step(rules: Rules, free_weight: Array, restart_s: Array, jobs: Jobs, state: 
     if rules.num_thresholds > 0:
         passed = jnp.sum(jobs.crossing[moved] <= rest.served, dtype=jnp.int32)
         value = jnp.where(admits, 0, passed)
+    if rules.by_priority:
+        value = jobs.key[moved]
     return State(
         time=time,
         arrived=state.arrived + admits,
@@ -189,6 +194,11 @@ def decide(rules: Rules, jobs: Jobs, state: State, free: Array) -> Decision:
     found = wt.first_up_to(state.waiting, jobs.block_class, jnp.minimum(least, NONE - 1))
     job = jnp.where(found.exists, jobs.job_at[found.place], nobody)
     heads = Heads(least, job, found.exists)
+    if rules.headroom:
+        left = jnp.sum(free)
+        beside = left - jobs.class_gpus >= rules.headroom
+        keeps = (least == 0) | beside | (left == rules.cluster.num_gpus)
+        heads = heads._replace(exists=heads.exists & keeps)
     first = _lowest(heads, heads.exists, nobody)
     room = largest_fit(rules.cluster, rules.locality, free)
     return jax.lax.cond(
@@ -205,7 +215,9 @@ def _suspending(rules: Rules, jobs: Jobs, state: State, free: Array, heads: Head
     value = running_values(rules, jobs, state)
 
     def available(value_: Array, job: Array) -> Array:
-        after = (value > value_) | ((value == value_) & (running.job > job))
+        after = value > value_
+        if not rules.by_priority:
+            after |= (value == value_) & (running.job > job)
         return ~busy | after
 
     counts = jax.vmap(lambda value_, job: jnp.sum(available(value_, job), axis=0, dtype=jnp.int32))(
@@ -259,6 +271,8 @@ def to_clear(cluster: Cluster, free: Array, available: Array, num_gpus: Array) -
 def running_values(rules: Rules, jobs: Jobs, state: State) -> Array:
     """The value in the rank of each GPU's job, int32 ``[M, S]``."""
     running = state.running
+    if rules.by_priority:
+        return jobs.key[running.job]
     if rules.num_thresholds == 0:
         return _worth(rules, running.free_from - state.time, jobs.num_gpus[running.job])
     return jnp.sum(state.running.crossing <= state.time, axis=0, dtype=jnp.int32)

@@ -21,7 +21,7 @@ from jaxsched.types import Array
 Rules = engine.Rules | preemptive.Rules
 Table = JobTable | Mapping[str, Any]
 
-RANKINGS: dict[Order, Ranking] = {"drf": "drf", "tetris": "tetris"}
+RANKINGS: dict[Order, Ranking] = {"drf": "drf", "tetris": "tetris", "fairness": "fairness"}
 
 
 def replay(table: Table, cluster: Cluster, policy: Policy) -> Records:
@@ -29,7 +29,8 @@ def replay(table: Table, cluster: Cluster, policy: Policy) -> Records:
 
     Args:
       table: a job table, or columns ``submit_time`` (s, not decreasing), ``num_gpus``,
-        ``duration`` (s) and optionally ``group`` (numbers or names; ``drf`` shares among them).
+        ``duration`` (s) and optionally ``group`` (numbers or names; what ``drf`` and isolation go
+        by), ``estimate`` (s), ``time_to_deadline`` (s) and ``priority``.
       cluster: the cluster.
       policy: the policy; see ``POLICIES`` for usual ones.
 
@@ -78,10 +79,25 @@ def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Rules:
         thresholds = len(policy.thresholds) if policy.order == "las" else 0
         by_service = policy.order == "srsf"
         return preemptive.Rules(
-            cluster, shape, thresholds, by_service, policy.mode, policy.locality
+            cluster,
+            shape,
+            thresholds,
+            by_service,
+            policy.mode,
+            policy.locality,
+            by_priority=policy.order == "spot",
+            headroom=-(-policy.headroom_percent * cluster.num_gpus // 100),
         )
-    ranking = RANKINGS.get(policy.order, "key")
-    return engine.Rules(cluster, shape, ranking, policy.mode, policy.locality)
+    return engine.Rules(
+        cluster,
+        shape,
+        RANKINGS.get(policy.order, "key"),
+        policy.mode,
+        policy.locality,
+        estimated=policy.mode == "easy" and policy.knows == "estimates",
+        weighted=policy.share != "equal",
+        isolated=policy.isolated,
+    )
 
 
 def _loop(rules: Rules, free_weight: Array, restart_s: Array, jobs: Jobs) -> tuple[Any, Any, Any]:
