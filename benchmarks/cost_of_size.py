@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> None:
     if options.plot is not None:
         check_picture(options.plot)
     sizes = read_sizes(options.sizes)
-    effort = QUICK if options.quick else {}
+    effort: dict[str, Any] = QUICK if options.quick else {}
     curves = []
     for system in options.systems.split(","):
         for name in options.axes.split(","):

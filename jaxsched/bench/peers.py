@@ -6,33 +6,61 @@ import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from jaxsched.errors import JaxschedError
 from jaxsched.runtime import prepare_cpu
 
+PACKAGE = "jaxsched.bench.peer_workers"
 HOW_TO = (
-    "--peers needs jumanji: install the `bench` extra, or make an environment for it "
-    "(python -m venv peers; peers/bin/pip install jax jumanji) and pass --peer-python "
-    "peers/bin/python"
+    "install the `bench` extra (gymnax apart), or make an environment (python -m venv peers; "
+    "peers/bin/pip install jax jumanji gymnax gpu-choochoo) and pass --peer-python peers/bin/python"
 )
 
 
+class Known(NamedTuple):
+    """A peer: its name, and the worker that times it."""
+
+    name: str
+    worker: str
+    arguments: tuple[str, ...] = ()
+
+
+def known_peers(system: str) -> tuple[Known, ...]:
+    """What a system is measured beside; the plain simulators exist in checkouts only."""
+    return (
+        Known("jumanji", f"{PACKAGE}.jumanji_worker"),
+        Known("gymnax", f"{PACKAGE}.gymnax_worker"),
+        Known("gpu-choochoo", f"{PACKAGE}.choochoo_worker"),
+        Known("plain Python", "benchmarks.peers.plain", (system,)),
+    )
+
+
+class MissingPeer(JaxschedError):
+    """A peer that is not installed."""
+
+
 class Peer:
-    """A worker that times jumanji's JobShop-v0; a context manager.
+    """A worker that times another environment; a context manager.
+
+    Args:
+      known: which one.
+      python: interpreter that has it; this one by default.
 
     Raises:
-      JaxschedError: the interpreter cannot be run or has no jumanji.
+      MissingPeer: the interpreter has no such environment.
+      JaxschedError: the interpreter cannot be run.
     """
 
-    def __init__(self, python: str | None = None) -> None:
+    def __init__(self, known: Known, python: str | None = None) -> None:
         prepare_cpu()
+        self.known = known
         package_root = str(Path(__file__).resolve().parents[2])
         paths = [package_root, os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         try:
             self._process = subprocess.Popen(
-                [python or sys.executable, "-m", "jaxsched.bench.peer_worker"],
+                [python or sys.executable, "-m", known.worker, *known.arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -43,9 +71,14 @@ class Peer:
             raise JaxschedError(f"{python}: {error.strerror or error}; {HOW_TO}") from error
         try:
             self.about: dict[str, Any] = self._read()
-        except JaxschedError:
+        except JaxschedError as error:
             self.close()
-            raise
+            raise MissingPeer(f"{known.name} is not installed; {HOW_TO}") from error
+
+    @property
+    def batched(self) -> bool:
+        """Whether it steps many environments side by side; else it is measured once."""
+        return bool(self.about["batched"])
 
     def time(
         self, *, batch: int, num_steps: int, repeats: int, least_s: float = 0.0
@@ -66,7 +99,7 @@ class Peer:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise JaxschedError(f"the peer's worker stopped; {HOW_TO}")
+            raise JaxschedError(f"the worker of {self.known.name} stopped")
         reply: dict[str, Any] = json.loads(line)
         return reply
 

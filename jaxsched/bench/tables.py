@@ -29,7 +29,8 @@ def _throughput(result: Mapping[str, Any], console: Console) -> None:
         table.add_column(column, justify="right")
     for row in result["rows"]:
         table.add_row(row["figure"], *_cells(row), f"{row['bandwidth_fraction']:.1%}")
-    for peer in result["peers"]:
+    measured = [peer for peer in result["peers"] if "missing" not in peer]
+    for peer in measured:
         table.add_section()
         for row in peer["rows"]:
             table.add_row(peer["name"], *_cells(row), "")
@@ -46,11 +47,15 @@ def _throughput(result: Mapping[str, Any], console: Console) -> None:
             line += f", {row['decisions_per_s']:,.0f} decisions/s"
         console.print(line)
     for peer in result["peers"]:
+        if "missing" in peer:
+            console.print(peer["missing"], soft_wrap=True)
+    for peer in measured:
         versions = ", ".join(f"{name} {version}" for name, version in peer["versions"].items())
         line = f"best {peer['name']} ({versions}): {_rate(peer['best'])} steps/s"
         if "ratio" in peer:
             line += (
-                f"; ours is {peer['ratio']:.1f} times faster ({peer['cpu_ratio']:.1f} in CPU time)"
+                f"; ours is {peer['ratio']:,.1f} times faster "
+                f"({peer['cpu_ratio']:,.1f} in CPU time)"
             )
         console.print(line, soft_wrap=True)
 

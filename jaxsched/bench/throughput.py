@@ -15,7 +15,7 @@ from jaxsched import traces
 from jaxsched.bench import timing
 from jaxsched.bench.budget import Budget, Pace
 from jaxsched.bench.loops import Chooser, at_random, by_policy, environment_loop, start_many
-from jaxsched.bench.peers import Peer
+from jaxsched.bench.peers import MissingPeer, Peer, known_peers
 from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
@@ -89,19 +89,21 @@ def throughput(
       steps_per_repeat: environment steps of all environments per repeat; fewer where that would
         be more than ``MOST_STEPS`` of each, or more than the row's budget.
       least_s: call a program as often in each repeat as takes so many seconds.
-      peers: measure jumanji's JobShop-v0 in between, at the same batches.
-      peer_python: interpreter that has jumanji; this one by default.
+      peers: measure other environments in between (``peers.known_peers``), those written in JAX
+        at the same batches, the others for one episode at a time.
+      peer_python: interpreter that has them; this one by default.
       budget: of the rows and of the sweep; no bounds by default. Where ``steps_per_repeat`` is
         absent, a few steps of each figure tell first what to expect.
       progress: called with a line before each row and one after it.
 
     Returns:
       A JSON-able dictionary: what was run and on what, ``rows``, ``best`` row by figure,
-      ``peers`` with rows, best row and ratio of the best medians, and ``stopped``: the rows at
+      ``peers`` with rows, best row and ratio of the best medians, or ``missing`` for those that
+      are not installed, and ``stopped``: the rows at
       which the sweep of a figure ended because they would have taken longer than their budget.
 
     Raises:
-      JaxschedError: unknown system or figure, bad sizes, or no jumanji where peers are wanted.
+      JaxschedError: unknown system or figure, bad sizes, or an interpreter that cannot be run.
     """
     _check(batches, repeats, figures)
     subject = _subject(name, preset, options, tables, figures, network)
@@ -118,11 +120,12 @@ def throughput(
     result["versions"]["jaxsched"] = jaxsched.__version__
     result["bandwidth_bytes_per_s"] = timing.bandwidth_bytes_per_s()
     with ExitStack() as stack:
-        peer = stack.enter_context(Peer(peer_python)) if peers else None
-        sweep = Sweep(subject, repeats, steps_per_repeat, least_s, budget, peer, progress)
+        beside, result["peers"] = _peers(name, peer_python, stack) if peers else ({}, [])
+        sweep = Sweep(subject, repeats, steps_per_repeat, least_s, budget, beside, progress)
         for batch in batches:
-            for figure in (*figures, "peer") if peer else figures:
-                sweep.measure(figure, batch)
+            for figure in (*figures, *beside):
+                if figure in figures or beside[figure].batched or batch == batches[0]:
+                    sweep.measure(figure, batch)
     if not any(sweep.rows[figure] for figure in figures):
         raise JaxschedError("bench: no batch size could be measured")
     rows = sorted(
@@ -136,10 +139,25 @@ def throughput(
     result["stopped"] = sweep.stopped
     result["peak_memory_bytes"] = timing.peak_memory_bytes()
     result["best"] = {f: _best(sweep.rows[f]) for f in figures if sweep.rows[f]}
-    result["peers"] = []
-    if peer is not None and sweep.rows["peer"]:
-        result["peers"] = [_beside(peer.about, sweep.rows["peer"], sweep.rows["environment"])]
+    result["peers"] += [
+        _beside(peer.about, sweep.rows[key], sweep.rows["environment"])
+        for key, peer in beside.items()
+        if sweep.rows[key]
+    ]
     return result
+
+
+def _peers(
+    system: str, python: str | None, stack: ExitStack
+) -> tuple[dict[str, Peer], list[dict[str, Any]]]:
+    """The workers of those that are installed, and entries of the others."""
+    found, missing = {}, []
+    for known in known_peers(system):
+        try:
+            found[known.name] = stack.enter_context(Peer(known, python))
+        except MissingPeer as error:
+            missing.append({"name": known.name, "missing": str(error)})
+    return found, missing
 
 
 class Subject(NamedTuple):
@@ -189,12 +207,12 @@ class Sweep:
         steps_per_repeat: int | None,
         least_s: float,
         budget: Budget | None,
-        peer: Peer | None,
+        peers: dict[str, Peer],
         progress: Progress,
     ) -> None:
-        self.rows: dict[str, list[dict[str, Any]]] = {figure: [] for figure in (*FIGURES, "peer")}
+        self.rows: dict[str, list[dict[str, Any]]] = {name: [] for name in (*FIGURES, *peers)}
         self.stopped: list[dict[str, Any]] = []
-        self._subject, self._peer, self._progress = subject, peer, progress
+        self._subject, self._peers, self._progress = subject, peers, progress
         self._repeats, self._steps, self._least_s = repeats, steps_per_repeat, least_s
         self._budget = budget or Budget(math.inf)
         self._pilots = budget is not None and steps_per_repeat is None
@@ -207,7 +225,9 @@ class Sweep:
         if self._pilots and not self.rows[figure] and figure in FIGURES:
             self._progress(f"{label}: {FEWEST_STEPS} steps first, to know what to expect")
             self._time(figure, batch, FEWEST_STEPS, 1, 0.0)
-        num_steps = _num_steps(self._steps or STEPS_PER_REPEAT[figure], batch)
+        usual = STEPS_PER_REPEAT["peer" if figure in self._peers else figure]
+        batch = batch if figure in FIGURES or self._peers[figure].batched else 1
+        num_steps = _num_steps(self._steps or usual, batch)
         fitting = budget.fitting_steps(figure, self._repeats) / batch
         if fitting < num_steps:
             num_steps = max(FEWEST_STEPS, int(fitting)) if self._steps is None else num_steps
@@ -230,18 +250,16 @@ class Sweep:
         self._keep(figure, self._time(figure, batch, num_steps, self._repeats, self._least_s))
 
     def _label(self, figure: str, batch: int) -> str:
-        peer, name = self._peer, self._subject.system.name
-        named = peer.about["name"] if figure == "peer" and peer else f"{name} {figure}"
-        return f"{named}, batch {batch}"
+        peer, name = self._peers.get(figure), self._subject.system.name
+        return f"{peer.about['name'] if peer else f'{name} {figure}'}, batch {batch}"
 
     def _time(
         self, figure: str, batch: int, num_steps: int, repeats: int, least_s: float
     ) -> dict[str, Any]:
         """Measure, and learn what the next row will take."""
         watch = timing.Stopwatch()
-        if figure == "peer":
-            assert self._peer is not None
-            row = self._peer.time(
+        if figure in self._peers:
+            row = self._peers[figure].time(
                 batch=batch, num_steps=num_steps, repeats=repeats, least_s=least_s
             )
             row = {"batch": batch, **row}

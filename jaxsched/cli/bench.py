@@ -61,9 +61,11 @@ def bench(
     coordinator: Coordinator = None,
     num_processes: NumProcesses = None,
     process_id: ProcessId = None,
-    peers: Annotated[bool, typer.Option("--peers", help="Measure jumanji as well.")] = False,
+    peers: Annotated[
+        bool, typer.Option("--peers", help="Measure other projects' environments as well.")
+    ] = False,
     peer_python: Annotated[
-        Path | None, typer.Option(help="Interpreter of the environment that has jumanji.")
+        Path | None, typer.Option(help="Interpreter of the environment that has them.")
     ] = None,
     json_file: JsonFile = None,
 ) -> None:

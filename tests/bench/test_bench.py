@@ -16,7 +16,7 @@ from rich.console import Console
 from jaxsched import traces
 from jaxsched.bench import timing
 from jaxsched.bench.loops import at_random, by_policy, environment_loop, start_many
-from jaxsched.bench.peers import Peer
+from jaxsched.bench.peers import MissingPeer, Peer, known_peers
 from jaxsched.bench.scaling import counts, scaling_speed
 from jaxsched.bench.tables import print_table
 from jaxsched.bench.throughput import MOST_STEPS, throughput
@@ -199,21 +199,47 @@ def test_training_speed():
     assert "gradient steps/s" in printed(result)
 
 
-def test_peers_without_jumanji_say_what_to_do(tmp_path):
+def python_without_anything(folder):
+    found = folder / "python"
+    found.write_text(f"#!/bin/sh\nexec {sys.executable} -c pass\n")
+    found.chmod(0o755)
+    return str(found)
+
+
+def test_missing_peers_say_what_to_do(tmp_path):
+    known = known_peers("sched2")[0]
     with pytest.raises(JaxschedError, match="bench"):
-        Peer(str(tmp_path / "nowhere"))
-    empty = tmp_path / "python"
-    empty.write_text(f"#!/bin/sh\nexec {sys.executable} -c pass\n")
-    empty.chmod(0o755)
-    with pytest.raises(JaxschedError, match="jumanji"):
-        Peer(str(empty))
+        Peer(known, str(tmp_path / "nowhere"))
+    with pytest.raises(MissingPeer, match="jumanji is not installed.*bench"):
+        Peer(known, python_without_anything(tmp_path))
 
 
-def test_peer_is_timed():
-    pytest.importorskip("jumanji")
-    with Peer() as peer:
+def test_missing_peers_are_named(tmp_path):
+    names = [known.name for known in known_peers("sched2")]
+    python = python_without_anything(tmp_path)
+    sizes = {"batches": (1,), "repeats": 1, "steps_per_repeat": 4, "figures": ("environment",)}
+    result = throughput("sched2", **sizes, options=SMALL, peers=True, peer_python=python)
+    assert [peer["name"] for peer in result["peers"]] == names
+    text = printed(result)
+    assert all(f"{name} is not installed" in text for name in names)
+
+
+def test_plain_python_is_timed_beside_ours(monkeypatch):
+    plain = known_peers("sched2")[-1]
+    monkeypatch.setattr("jaxsched.bench.throughput.known_peers", lambda system: (plain,))
+    sizes = {"batches": (1, 2), "repeats": 1, "steps_per_repeat": 8, "figures": ("environment",)}
+    (peer,) = throughput("sched2", **sizes, options=SMALL, peers=True)["peers"]
+    assert peer["name"] == "plain Python sched2" and len(peer["rows"]) == 1
+    assert peer["ratio"] > 0 and peer["best"]["cpu_ns_per_step"] > 0
+
+
+@pytest.mark.parametrize("index", range(3))
+def test_peer_is_timed(index):
+    known = known_peers("sched2")[index]
+    pytest.importorskip(known.name.replace("-", "_"))
+    with Peer(known) as peer:
         row = peer.time(batch=4, num_steps=4, repeats=2)
-    assert peer.about["name"] == "jumanji JobShop-v0" and row["steps_per_s"]["median"] > 0
+    assert peer.about["name"].startswith(known.name) and row["steps_per_s"]["median"] > 0
 
 
 def test_loop_holds_no_constant_per_environment():

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Measures environments, training, scaling and cost of size of all systems on the machine's device
+# and writes dated JSON, within a budget of seconds (8 minutes by default), without network.
+#
+#     benchmarks/gpu.sh [FOLDER]        BUDGET_S=480 PYTHON=python SIZES=full|tiny SYSTEMS="sched2 ..."
+#
+# A row that does not fit into what is left is skipped, or ended when its time is over, and named in
+# FOLDER/summary.txt. Compare two folders with `python -m benchmarks.compare_results OLD NEW`.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+budget=${BUDGET_S:-480}
+python=${PYTHON:-python3}
+sizes=${SIZES:-full}
+systems=${SYSTEMS:-sched2 dl2 chic das mlfs}
+folder=${1:-benchmarks/results/gpu_$(date -u +%Y-%m-%d)}
+mkdir -p "$folder"
+summary=$folder/summary.txt
+: >"$summary"
+
+say() { echo "$*" | tee -a "$summary"; }
+
+# row NAME LEAST_S MOST_S ARGUMENT...: a command that writes FOLDER/NAME.json.
+row() {
+  local name=$1 least=$2 most=$3 left=$((budget - SECONDS)) began=$SECONDS status=0
+  shift 3
+  if [ "$left" -lt "$least" ]; then
+    say "$name: skipped, needs $least s or more and $left s are left"
+    return
+  fi
+  [ "$left" -lt "$most" ] && most=$left
+  timeout "$most" "$python" -m "$@" --json "$folder/$name.json" >"$folder/$name.log" 2>&1 || status=$?
+  case $status in
+    0) say "$name: $((SECONDS - began)) s" ;;
+    124) say "$name: ended after $most s" ;;
+    *) say "$name: failed with exit status $status, see $name.log" ;;
+  esac
+}
+
+if [ "$sizes" = tiny ]; then
+  throughput=(--batch 4 --repeats 1 --budget 5 --figure environment)
+  training=(--repeats 1 --updates 1 --warm-up 0)
+  cost=(--quick --sizes 8)
+  least=1
+else
+  throughput=(--batch 4096 --batch 65536 --repeats 3 --budget 25)
+  training=(--repeats 3 --updates 5 --warm-up 10)
+  cost=(--axes cluster --sizes 137,550)
+  least=15
+fi
+
+for system in $systems; do
+  options=()
+  [ "$system" = das ] && options=(--option events_per_step=2)
+  [ "$system" = mlfs ] && options=(--option slot_every=8)
+  row "${system}_throughput" "$least" 90 jaxsched bench throughput --system "$system" \
+    "${throughput[@]}" "${options[@]}"
+done
+for system in $systems; do
+  case $system in
+    sched2 | dl2 | chic)
+      row "${system}_training" "$least" 60 jaxsched bench training --system "$system" \
+        --preset plain-ppo "${training[@]}"
+      ;;
+    *) say "${system}_training: left out, none of its recipes is plain PPO" ;;
+  esac
+done
+set -- $systems
+row "${1}_scaling" "$least" 60 jaxsched bench scaling --system "$1" --batch 1024 --repeats 2 \
+  --updates 2
+for system in $systems; do
+  row "${system}_cost" "$least" 60 benchmarks.cost_of_size --systems "$system" "${cost[@]}"
+done
+say "all: $SECONDS s of $budget s"
+grep -q failed "$summary" && exit 1
+exit 0

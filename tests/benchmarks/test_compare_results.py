@@ -1,0 +1,72 @@
+"""Regressions between two result files."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchmarks import compare_results
+from benchmarks.scripts import exit_status
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def result(folder, rates, name="a.json"):
+    rows = [
+        {"figure": "environment", "batch": batch, "steps_per_s": {"median": rate},
+         "cpu_ns_per_step": 1e9 / rate}
+        for batch, rate in rates.items()
+    ]  # fmt: skip
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(json.dumps({"kind": "throughput", "system": "sched2", "rows": rows}))
+    return path
+
+
+def run(monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", ["compare_results", *map(str, arguments)])
+    try:
+        return exit_status(compare_results.main)
+    except SystemExit as stop:
+        return stop.code
+
+
+@pytest.mark.parametrize(
+    ("new", "options", "status"),
+    [
+        ({1: 95.0, 8: 400.0}, (), 0),
+        ({1: 85.0, 8: 400.0}, (), 1),
+        ({1: 85.0}, ("--threshold", "0.2"), 0),
+        ({1: 85.0}, ("--cpu",), 1),
+        ({2: 100.0}, (), 2),
+        ({1: 100.0}, ("--threshold", "1"), 2),
+    ],
+)
+def test_status_tells_a_regression(tmp_path, monkeypatch, capsys, new, options, status):
+    old = result(tmp_path / "old", {1: 100.0, 8: 200.0})
+    other = result(tmp_path / "new", new)
+    assert run(monkeypatch, old, other, *options) == status
+    assert ("SLOWER" in capsys.readouterr().out) == (status == 1)
+
+
+def test_folders_are_compared_by_name(tmp_path, monkeypatch, capsys):
+    for name, rate in (("a.json", 100.0), ("b.json", 50.0)):
+        result(tmp_path / "old", {1: 100.0}, name)
+        result(tmp_path / "new", {1: rate}, name)
+    result(tmp_path / "new", {1: 1.0}, "c.json")
+    assert run(monkeypatch, tmp_path / "old", tmp_path / "new") == 1
+    assert "1 of 2 rows" in capsys.readouterr().out
+    assert run(monkeypatch, tmp_path / "old", tmp_path / "new" / "a.json") == 2
+    (tmp_path / "new" / "a.json").write_text("[")
+    assert run(monkeypatch, tmp_path / "old", tmp_path / "new") == 2
+
+
+def test_the_gpu_script_names_what_it_skips(tmp_path):
+    """No time for anything: each row is named, nothing is measured."""
+    settings = {"BUDGET_S": "0", "SYSTEMS": "sched2 mlfs", "PATH": "/usr/bin:/bin"}
+    script = ROOT / "benchmarks" / "gpu.sh"
+    subprocess.run([script, tmp_path], env=settings, check=True, capture_output=True)
+    lines = (tmp_path / "summary.txt").read_text().splitlines()
+    assert sum("skipped" in line for line in lines) == 6 and "mlfs_training: left out" in lines[3]
+    assert not list(tmp_path.glob("*.json"))
