@@ -34,6 +34,20 @@ Where the orders come from, and what becomes of each in the rigid view:
     Tiresias baseline): a job that has held GPUs for ``threshold`` GPU-seconds moves to the next
     queue; lower queues first, first submitted inside. Nothing is promoted.
 
+``gittins``
+    2D-Gittins, discretised (Tiresias, NSDI'19, section 3.2): as ``las``, but queues in order of the
+    Gittins index of the services that jobs of the table's first 60 % turn out to take. So the
+    spread of services is known, and nothing of a single job; the last 40 % are a fair test.
+``qssf``
+    Quasi-shortest service first (Hu et al., SC'21, section 4.2.2), without suspension: the mean
+    run time of the jobs of the same owner and size that have ended so far, times GPUs.
+``learned``
+    The Gittins index per GPU of a network's forecast of the run time, with suspension: made at the
+    job's submission from what has happened in this very schedule, for each interval of the time
+    that the job has held its GPUs. ``history``, ``scorers``.
+``learned-once``
+    The same forecast's mean run time times GPUs, without suspension.
+
 Left out: DSIF delays jobs that would be split, which costs nothing here and cannot happen with
 strict locality; Optimus, SLAQ, HyperSched, Graphene and MLF-H need speeds, losses, deadlines or
 task graphs; Gandiva's affinity of equal sizes and MLFS' fair share of tasks need shared GPUs.
@@ -46,7 +60,21 @@ from typing import Literal, get_args
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import describe_value
 
-Order = Literal["fifo", "sjf", "lrf", "spf", "drf", "tetris", "srtf", "srsf", "las"]
+Order = Literal[
+    "fifo",
+    "sjf",
+    "lrf",
+    "spf",
+    "drf",
+    "tetris",
+    "srtf",
+    "srsf",
+    "las",
+    "gittins",
+    "qssf",
+    "learned",
+    "learned-once",
+]
 Mode = Literal["block", "skip", "easy"]
 Placement = Literal["pack", "first_fit", "load_balance"]
 Locality = Literal["strict", "any"]
@@ -55,7 +83,9 @@ ORDERS: tuple[Order, ...] = get_args(Order)
 MODES: tuple[Mode, ...] = get_args(Mode)
 PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
 LOCALITIES: tuple[Locality, ...] = get_args(Locality)
-PREEMPTIVE: tuple[Order, ...] = ("srtf", "srsf", "las")
+PREEMPTIVE: tuple[Order, ...] = ("srtf", "srsf", "las", "gittins", "learned")
+LEARNING: tuple[Order, ...] = ("qssf", "learned", "learned-once")
+"""Orders that go by the jobs that have ended earlier in the same schedule."""
 CLAIRVOYANT: tuple[Order, ...] = ("sjf", "spf", "tetris", "srtf", "srsf")
 
 QUEUE_THRESHOLD = 30_000
@@ -70,6 +100,9 @@ LARGEST_OPTION = 2**30
 MOST_SERVICE = 2**30
 """GPU-seconds beyond which ``srsf`` tells no difference."""
 
+FITTED_SHARE = 0.6
+"""The part of a table, from its beginning, whose services ``gittins`` knows the spread of."""
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -80,7 +113,8 @@ class Policy:
       mode: one of ``MODES``; ``easy`` has no meaning for orders that suspend jobs.
       placement: one of ``PLACEMENTS``; decides nothing but recorded servers with locality ``any``.
       locality: one of ``LOCALITIES``.
-      thresholds: ``las`` only, GPU-seconds (increasing, at least 1) at which jobs change queues.
+      thresholds: ``las`` and ``gittins``, GPU-seconds (increasing, at least 1) at which jobs
+        change queues.
       restart_s: orders that suspend jobs only, seconds of work that a suspension adds.
 
     Raises:
@@ -106,9 +140,10 @@ class Policy:
             if value not in known:
                 found = describe_value(value)
                 raise JaxschedError(f"rigid: {field} is {found}; accepted: {', '.join(known)}")
-        if self.preemptive and self.mode == "easy":
+        if self.mode == "easy" and (self.preemptive or self.learns):
+            why = "suspends jobs" if self.preemptive else "knows no run times"
             raise JaxschedError(
-                f"rigid: order {self.order} suspends jobs, so mode easy has no meaning; accepted: "
+                f"rigid: order {self.order} {why}, so mode easy has no meaning; accepted: "
                 "block, skip"
             )
         if self.order == "tetris" and (self.mode, self.locality) != ("skip", "strict"):
@@ -134,6 +169,11 @@ class Policy:
     def preemptive(self) -> bool:
         """Whether running jobs are suspended for others."""
         return self.order in PREEMPTIVE
+
+    @property
+    def learns(self) -> bool:
+        """Whether it goes by the jobs that have ended earlier in the same schedule."""
+        return self.order in LEARNING
 
     @property
     def clairvoyant(self) -> bool:
@@ -174,6 +214,9 @@ POLICIES = MappingProxyType(
         "las": Policy("las", "skip"),
         "las-decades": Policy("las", "skip", thresholds=DECADES),
         "las-decades-300s": Policy("las", "skip", thresholds=DECADES, restart_s=300),
+        "2d-gittins": Policy("gittins", "skip", thresholds=DECADES),
+        "2d-gittins-300s": Policy("gittins", "skip", thresholds=DECADES, restart_s=300),
+        "qssf": Policy("qssf", "skip"),
     }
 )
 """The policies that a leaderboard compares, by name."""
