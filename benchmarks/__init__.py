@@ -1,1 +1,1 @@
-"""Measurements of this project: speed, papers, leaderboard. Not part of the package."""
+"""Measurements of this project: speed, papers, intervals. Not part of the package."""

@@ -7,10 +7,12 @@ Trains each preset where its run is not finished, then plays all seeds on the fi
 were published and come with the package, and on fresh ones of the same generator that nothing else
 is drawn from. Both comparisons go into the folder of results, ``dl2_artefact_NAME.json`` and
 ``dl2_artefact_fresh_NAME.json`` with the device's name, and the tables are printed; with ``--page``
-they also replace what stands between the marks of that page.
+they also replace what stands between the marks of that page. ``--written`` prints the tables of the
+comparisons that are in the folder of results, and trains and plays nothing.
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,12 +22,15 @@ import numpy as np
 
 from benchmarks.scripts import exit_status
 from benchmarks.trained import outcome_of
+from jaxsched.cli.output import write_json
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_whole
 
 PRESETS = ("artefact", "artefact-search")
 FRESH_SEED = 20_221  # training, test and validation have 0, 1 and 2
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+RULES = ("probe_actions", "optimus_artefact", "drf_artefact")
+MANY = 20  # sequences from which on intervals are worth printing
 METRICS = ("avg_jct_coarse", "avg_jct_slots", "makespan_coarse")
 RESULTS = Path(__file__).parent / "results"
 SAVED = {
@@ -47,26 +52,36 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], dest="settings", metavar="path=value")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--page", type=Path)
+    parser.add_argument("--written", action="store_true", help="print what is there")
     options = parser.parse_args()
     if options.seeds < 1 or options.fresh < 1:
         raise JaxschedError("--seeds and --fresh must be at least 1")
     text = options.page.read_text(encoding="utf-8") if options.page else f"{BEGIN}{END}"
     if BEGIN not in text or END not in text:
         raise JaxschedError(f"{options.page}: has no marks {BEGIN} and {END}")
-    settings = [word for setting in options.settings for word in ("--set", setting)]
-    folders = {}
-    for preset in options.presets.split(","):
-        folders[preset] = options.runs / preset
-        seeds = ["--num-seeds", str(options.seeds)]
-        outcome_of(folders[preset], ["dl2", "--preset", preset, *seeds, *settings])
-    found = judged(folders, options.fresh)
-    write(found, options.results)
+    if options.written:
+        found = {name: read_json(file) for name, file in files(options.results).items()}
+    else:
+        found = judged(trained(options), options.fresh)
+        for name, file in files(options.results).items():
+            write_json(file, found[name])
     tables = "\n\n".join(markdown(result) for result in found.values())
     print(tables)
     if options.page:
         head, rest = text.split(BEGIN)
         page = f"{head}{BEGIN}\n\n{tables}\n\n{END}{rest.split(END)[1]}"
         write_whole(options.page, page.encode())
+
+
+def trained(options: argparse.Namespace) -> dict[str, Path]:
+    """The folders of finished runs by preset."""
+    settings = [word for setting in options.settings for word in ("--set", setting)]
+    folders = {}
+    for preset in options.presets.split(","):
+        folders[preset] = options.runs / preset
+        seeds = ["--num-seeds", str(options.seeds)]
+        outcome_of(folders[preset], ["dl2", "--preset", preset, *seeds, *settings])
+    return folders
 
 
 def judged(folders: dict[str, Path], fresh: int) -> dict[str, dict[str, Any]]:
@@ -107,17 +122,22 @@ def judged(folders: dict[str, Path], fresh: int) -> dict[str, dict[str, Any]]:
     return found
 
 
-def write(found: dict[str, dict[str, Any]], folder: Path) -> None:
-    """Both comparisons, named by the device."""
+def files(folder: Path) -> dict[str, Path]:
+    """Where both comparisons go; they are named by the device."""
     import jax
-
-    from jaxsched.cli.output import write_json
 
     device = jax.devices()[0]
     kind = f"cpu{cores()}" if device.platform == "cpu" else device.device_kind.lower().split()[-1]
-    for name, result in found.items():
-        middle = "" if name == "published" else f"_{name}"
-        write_json(folder / f"dl2_artefact{middle}_{kind}.json", result)
+    middles = {"published": "", "fresh": "_fresh"}
+    return {name: folder / f"dl2_artefact{middle}_{kind}.json" for name, middle in middles.items()}
+
+
+def read_json(file: Path) -> Any:
+    """A comparison that was written."""
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise JaxschedError(f"{file}: cannot be read: {error}") from error
 
 
 def cores() -> int:
@@ -146,7 +166,28 @@ def markdown(result: dict[str, Any]) -> str:
         cells = [words(column) for column in row] + [""] * (len(heads) - len(row))
         change = 100 * (float(np.mean(row[0])) / drf - 1)
         lines.append(f"| {name} | {' | '.join(cells)} | {change:+.1f} % |")
-    return "\n".join(lines)
+    return "\n".join([*lines, *against(result, values)])
+
+
+def against(result: dict[str, Any], values: dict[str, Any]) -> list[str]:
+    """Ratios of learned policies to rules, episode by episode, where there are many episodes."""
+    from jaxsched.results.statistics import ratio_interval
+
+    if result["episodes"]["count"] < MANY:
+        return []
+    heads = " | ".join(result["metrics"][metric]["label"] for metric in METRICS)
+    lines = ["", "Ratios of means with 95 % intervals over seeds and sequences:", ""]
+    lines += [f"| policy | over | {heads} |", f"|---|---|{'---|' * len(METRICS)}"]
+    for entry in result["policies"]:
+        if entry["kind"] != "learned":
+            continue
+        for rule in RULES:
+            ratios = [
+                ratio_interval(entry["metrics"][metric], values[rule][metric]) for metric in METRICS
+            ]
+            cells = (f"{each.estimate:.3f} [{each.low:.3f}, {each.high:.3f}]" for each in ratios)
+            lines.append(f"| {entry['name']} | {rule} | {' | '.join(cells)} |")
+    return lines
 
 
 def seeds_of(values: Sequence[Any]) -> Any:

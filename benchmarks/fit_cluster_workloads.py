@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.acme_figures import ACME, acme
 from benchmarks.cluster_figures import helios, pai
 from jaxsched.traces.clusters.arrivals import DAY_S, Arrivals
 from jaxsched.traces.clusters.fit import duration_knots, fit, size_classes, with_cascade
@@ -70,6 +71,7 @@ def makers() -> dict[str, Callable[[Path], dict[str, Any]]]:
         **{f"itp-cluster{c}-like": partial(itp_cluster, cluster=c) for c in ITP},
         "openb-like": openb,
         "pai-like": lambda folder: pai(),
+        **{f"acme-{c}-like": partial(acme_cluster, cluster=c) for c in ACME},
     }
 
 
@@ -269,6 +271,11 @@ def philly_vc(folder: Path) -> dict[str, Any]:
         shares["killed"], shares["failed"] = _parts(1 - shares["completed"])
     published["gpu_time_by_status"] = {"completed": published["gpu_time_by_status"]["completed"]}
     return {**content, "num_users": 40}
+
+
+def acme_cluster(folder: Path, cluster: str) -> dict[str, Any]:
+    """One cluster of Acme; its figures are in the module."""
+    return acme(cluster)
 
 
 def itp_cluster(folder: Path, cluster: str) -> dict[str, Any]:

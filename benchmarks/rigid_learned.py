@@ -222,7 +222,41 @@ def searched(predictor: Any, played: dict[str, Any], options: argparse.Namespace
 
 
 def judge(options: argparse.Namespace) -> None:
-    """x."""
+    """Play the test parts once: the predictor of OUT and the rules it is compared with."""
+    from jaxsched.files import write_whole
+    from jaxsched.trace_replay import POLICIES, Policy, replay
+    from jaxsched.trace_replay.scorers import read
+
+    predictor = read(options.out / "predictor.json")
+    found: dict[str, Any] = {}
+    for name, (table, cluster, count) in workloads(options.data, 1.0).items():
+        test = slice(int(SPLIT[1] * count), None)
+        group = table["group"][test] if "group" in table.columns else None
+        rules = {"learned": Policy("learned"), **{bar: POLICIES[bar] for bar in (*BARS, "sjf")}}
+        found[name] = {}
+        for rule, policy in rules.items():
+            used = predictor if rule == "learned" else None
+            records = replay(table, cluster, policy, predictor=used)
+            found[name][rule] = figures(records, test, group)
+        report(f"{name}: { ({rule: round(row['avg_jct']) for rule, row in found[name].items()}) }")
+        file = options.out / "rigid_learned.json"
+        write_whole(file, (json.dumps(found, indent=1) + "\n").encode())
+
+
+def figures(records: Any, part: slice, group: Any) -> dict[str, Any]:
+    """Of the jobs submitted in a part: mean JCT, p99 slowdown, worst owner, suspensions."""
+    import numpy as np
+
+    jct, duration = records.jct[part], records.duration[part]
+    worst = None
+    if group is not None:
+        worst = max(float(jct[group == owner].mean()) for owner in np.unique(group))
+    return {
+        "avg_jct": float(jct.mean()),
+        "p99_slowdown": float(np.percentile(jct / duration, 99)),
+        "worst_group_avg_jct": worst,
+        "preemptions": int(records.preemptions[part].sum()),
+    }
 
 
 if __name__ == "__main__":

@@ -223,7 +223,7 @@ def _of_bars(container: Any, panel: str, names: tuple[Any, Any]) -> Iterator[Poi
         if upright:
             x, y = patch.get_x() + patch.get_width() / 2, patch.get_height()
         else:
-            x, y = patch.get_y() + patch.get_height() / 2, patch.get_width()
+            x, y = patch.get_y() + patch.get_height() / 2, patch.get_x() + patch.get_width()
         ends: Any = [None, None]
         if place < len(segments):
             ends = segments[place][:, 1 if upright else 0].tolist()

@@ -14,7 +14,7 @@ FLOORS = (
     ("systems",),
     ("envs",),
     ("runs", "results", "export", "report", "bench", "adapters"),
-    ("serve",),
+    ("serve", "leaderboard"),
     ("cli",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

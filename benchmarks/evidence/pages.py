@@ -105,7 +105,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def per_cent(change: Interval, digits: int = 2) -> str:
     """A change with its interval."""
     estimate, low, high = (100 * x for x in (change.estimate, change.low, change.high))
-    return f"{estimate:+.{digits}f} % [{low:+.{digits}f}, {high:+.{digits}f}]"
+    return f"{estimate:+.{digits}f} %{_between(low, high, f'+.{digits}f')}"
+
+
+def _between(low: float, high: float, form: str) -> str:
+    """Ends of an interval; nothing where there is none, as over a single episode."""
+    return "" if low == high else f" [{low:{form}}, {high:{form}}]"
 
 
 def _contest(contest: Contest) -> Iterator[str]:
@@ -113,7 +118,8 @@ def _contest(contest: Contest) -> Iterator[str]:
     learned = contest.learned.policy
     found = [verdict(played, learned, contest.rule, metric) for metric in contest.metrics]
     seeds, episodes = played.of(learned, contest.metrics[0]).shape
-    yield f"`{learned}` ({_count(seeds, 'seed')}, {episodes} episodes) and `{contest.rule}`:"
+    counts = f"{_count(seeds, 'seed')}, {_count(episodes, 'episode')}"
+    yield f"`{learned}` ({counts}) and `{contest.rule}`:"
     head = ["", learned, contest.rule, "difference", "change", "typical episode", "is better in"]
     yield table(head, [_row(played, v) for v in found])
     if contest.ranked_by:
@@ -136,16 +142,16 @@ def _count(number: int, what: str) -> str:
 def _row(played: Plays, found: Verdict) -> list[str]:
     digits = played.metrics[found.metric]["digits"]
     difference = found.difference
-    inside = ", ".join(f"{x:+.{digits}f}" for x in (difference.low, difference.high))
+    inside = _between(difference.low, difference.high, f"+.{digits}f")
     share = found.improvement
     return [
         _label(played, found.metric),
         _mean(played, found, 0),
         _mean(played, found, 1),
-        f"{difference.estimate:+.{digits}f} [{inside}]",
+        f"{difference.estimate:+.{digits}f}{inside}",
         per_cent(found.change),
         "-" if found.typical is None else per_cent(found.typical),
-        f"{100 * share.estimate:.0f} % [{100 * share.low:.0f}, {100 * share.high:.0f}]",
+        f"{100 * share.estimate:.0f} %{_between(100 * share.low, 100 * share.high, '.0f')}",
     ]
 
 
@@ -168,7 +174,7 @@ def _own(own: Own) -> Iterator[str]:
     found = [verdict(played, own.player.policy, own.against, metric) for metric in own.metrics]
     seeds, episodes = played.of(own.player.policy, own.metrics[0]).shape
     head = ["", own.player.policy, own.against, "difference", "change"]
-    yield f"{_count(seeds, 'seed')}, {episodes} episodes, `{played.command}`:"
+    yield f"{_count(seeds, 'seed')}, {_count(episodes, 'episode')}, `{played.command}`:"
     yield table(head, [_row(played, v)[:5] for v in found])
 
 

@@ -1,6 +1,6 @@
 """How often the leaderboard's intervals hold the mean that they are about.
 
-    python -m benchmarks.leaderboard.coverage [--seeds 40] [--jobs 20000] [--draws 10] [--json FILE]
+    python -m benchmarks.leaderboard.coverage [--seeds 40] [--jobs 40000] [--draws 5] [--json FILE]
 
 Generated workloads are drawn with many seeds and replayed; the mean over all of them stands for the
 true one. Printed per workload: the share of random groups of draws whose interval holds it, for the
@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.leaderboard.board import interval
 from benchmarks.scripts import exit_status
+from jaxsched.leaderboard.board import interval
+from jaxsched.leaderboard.plays import DRAWS
 
 SOURCES = ("itp-cluster04-like", "helios-venus-like")
 POLICY, OTHER = "fifo-skip", "sjf"
@@ -29,8 +30,8 @@ def main() -> int:
     """Play, count, print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=40)
-    parser.add_argument("--jobs", type=int, default=20_000)
-    parser.add_argument("--draws", type=int, default=10, help="of each group")
+    parser.add_argument("--jobs", type=int, default=40_000)
+    parser.add_argument("--draws", type=int, default=DRAWS, help="of each group")
     parser.add_argument("--json", type=Path, help="write the figures here")
     return exit_status(partial(run, parser.parse_args()))
 
@@ -57,15 +58,19 @@ def run(options: argparse.Namespace) -> None:
 
 
 def played(source: str, seeds: int, jobs: int) -> tuple[list[Any], list[Any]]:
-    """JCTs of every job under both policies, for each seed, on the first seed's cluster."""
-    from benchmarks.leaderboard.workloads import Workload, prepare
+    """JCTs of the measured jobs under both policies, for each seed, on the first seed's cluster."""
+    from jaxsched.leaderboard import Workload, prepare
+    from jaxsched.leaderboard.window import window_of
     from jaxsched.trace_replay import POLICIES, replay
 
     first = prepare(Workload(source, source, num_jobs=jobs), None)
     same = Workload(source, source, first.load, 0, first.cluster.num_servers, jobs)
     draws = [prepare(same, None, seed=seed) for seed in range(seeds)]
     ours, theirs = (
-        [replay(draw.table, draw.cluster, POLICIES[name]).jct for draw in draws]
+        [
+            replay(draw.table, draw.cluster, POLICIES[name]).jct[window_of(draw.table).jobs]
+            for draw in draws
+        ]
         for name in (POLICY, OTHER)
     )
     return ours, theirs

@@ -13,6 +13,7 @@ from jaxsched.cli.doctor import doctor
 from jaxsched.cli.examples import EXAMPLES
 from jaxsched.cli.export import export
 from jaxsched.cli.headroom import headroom
+from jaxsched.cli.leaderboard import leaderboard
 from jaxsched.cli.listing import list_all
 from jaxsched.cli.replay import replay
 from jaxsched.cli.serve import serve
@@ -33,6 +34,7 @@ COMMANDS: dict[str, Command] = {
     "headroom": headroom,
     "export": export,
     "replay": replay,
+    "leaderboard": leaderboard,
     "list": list_all,
     "serve": serve,
     "simulate": simulate,

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from jaxsched.cli.episodes import Episodes
     from jaxsched.results.comparison import Contest, Learned
 
-Preset = Annotated[
+PlayedPreset = Annotated[
     str | None,
     typer.Option(
         help="Take cluster and test traces of this preset; the system's own.",
@@ -95,7 +95,7 @@ def evaluate(
             help="Policy, 'all', or folder of a trained one.", autocompletion=complete_policy
         ),
     ],
-    preset: Preset = None,
+    preset: PlayedPreset = None,
     trace: Trace = None,
     trace_seed: TraceSeed = 0,
     num_traces: NumTraces = None,
@@ -147,7 +147,7 @@ def compare(
     checkpoint: Annotated[
         list[Path] | None, typer.Option(help="Folder of a trained policy (repeat for several).")
     ] = None,
-    preset: Preset = None,
+    preset: PlayedPreset = None,
     trace: Trace = None,
     trace_seed: TraceSeed = 0,
     num_traces: NumTraces = None,

@@ -1,4 +1,4 @@
-"""What a shell may complete: names of systems, presets, policies and traces."""
+"""What a shell may complete: names of systems, presets, policies, traces and workloads."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -50,7 +50,33 @@ def _traces(ctx: typer.Context) -> Iterable[str]:
     return (*registry.names(), *clusters.names())
 
 
+def _workloads(ctx: typer.Context) -> Iterable[str]:
+    del ctx
+    from jaxsched.leaderboard.workloads import WORKLOADS
+
+    return (workload.name for workload in WORKLOADS)
+
+
+def _rules(ctx: typer.Context) -> Iterable[str]:
+    del ctx
+    from jaxsched.trace_replay import POLICIES
+
+    return POLICIES
+
+
+def _with_commas(complete: Complete) -> Complete:
+    """Completes the last of several names with commas between."""
+
+    def last(ctx: typer.Context, incomplete: str) -> list[str]:
+        before, comma, word = incomplete.rpartition(",")
+        return [before + comma + name for name in complete(ctx, word)]
+
+    return last
+
+
 complete_system = _completing(_systems)
 complete_preset = _completing(_presets)
 complete_policy = _completing(_policies)
 complete_trace = _completing(_traces)
+complete_workload = _with_commas(_completing(_workloads))
+complete_rule = _with_commas(_completing(_rules))

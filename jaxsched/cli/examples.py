@@ -21,6 +21,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "headroom": ("jaxsched headroom sched2 --policy strict_sif --num-traces 10",),
     "export": ("jaxsched export runs/first --format safetensors,onnx --out policy",),
     "replay": ("jaxsched replay runs/first --html schedule.html",),
+    "leaderboard": (
+        "jaxsched leaderboard --workloads helios-venus --jobs 2000 --html board.html",
+        "jaxsched leaderboard --trace jobs.csv --policies fifo,sjf,las --loads 0.7,0.9",
+        "jaxsched leaderboard --trace jobs.csv --policy my_rules:widest_last",
+    ),
     "serve": ("jaxsched serve runs/first --port 8080",),
     "simulate": ("jaxsched simulate case.json --json result.json",),
     "sweep": ("jaxsched sweep sched2 --over learner.learning_rate=1e-4,1e-3 --num-seeds 3",),

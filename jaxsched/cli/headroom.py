@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jaxsched.cli.compare import Players, Preset, is_path, prepare
+from jaxsched.cli.compare import PlayedPreset, Players, is_path, prepare
 from jaxsched.cli.options import (
     LARGEST,
     Cut,
@@ -41,7 +41,7 @@ def headroom(
     checkpoint: Annotated[
         list[Path] | None, typer.Option(help="Folder of a trained policy to show (repeat).")
     ] = None,
-    preset: Preset = None,
+    preset: PlayedPreset = None,
     trace: Trace = None,
     trace_seed: TraceSeed = 0,
     num_traces: NumTraces = None,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from jaxsched.cli.compare import Preset, facts_of, is_path
+from jaxsched.cli.compare import PlayedPreset, facts_of, is_path
 from jaxsched.cli.options import (
     LARGEST,
     Cut,
@@ -83,7 +83,7 @@ def replay(
     system: Annotated[
         str | None, typer.Option(help="System that plays a trace that no system calls its own.")
     ] = None,
-    preset: Preset = None,
+    preset: PlayedPreset = None,
     trace: Trace = None,
     episode: Annotated[
         int, typer.Option(min=0, max=LARGEST, help="Which of the traces or cases, from 0.")

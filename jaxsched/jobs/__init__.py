@@ -1,5 +1,6 @@
 """Job tables: the host-side columns that every system shares, and metrics over job records."""
 
+from jaxsched.jobs.stacking import StackedJobs, stack_tables
 from jaxsched.jobs.table import (
     MAX_DURATION_S,
     NO_SUBMISSION,
@@ -9,13 +10,11 @@ from jaxsched.jobs.table import (
     JobTable,
     Problem,
     Schema,
-    StackedJobs,
     digest_tables,
     find_problem,
     first_of,
     from_records,
     rescale_arrivals,
-    stack_tables,
     validate,
 )
 

@@ -11,6 +11,8 @@ import jax.numpy as jnp
 from jaxsched.types import Array
 
 VECTOR = 8  # int32 in a vector register of common CPUs
+MOST_PAIRED = 128
+"""More servers than this are counted by their free GPUs instead of compared pair by pair."""
 
 
 def to_bits(flags: Array) -> Array:
@@ -66,6 +68,51 @@ def servers_used(cumulative: Array, num_gpus: Array) -> Array:
     return 1 + jnp.sum(taken_in_full, axis=-1, dtype=jnp.int32)
 
 
+class Reach(NamedTuple):
+    """How far packing goes through servers in the order of their free GPUs.
+
+    Attributes:
+      value: int32 ``[...]``, servers with more free GPUs than this are taken in full.
+      same: int32 ``[...]``, servers with as many that are taken in full as well, the first ones.
+    """
+
+    value: Array
+    same: Array
+
+
+def reach_of(servers: Array, num_gpus: Array) -> Reach:
+    """How far gangs of ``num_gpus`` get.
+
+    Args:
+      servers: int32 ``[G + 1]``, how many servers have 0, 1 .. G free GPUs.
+      num_gpus: int32 ``[...]``, sizes of the gangs.
+    """
+    value = jnp.arange(servers.shape[-1], dtype=jnp.int32)
+    gpus = servers * value
+    above = jnp.sum(jnp.where(value[None, :] > value[:, None], gpus, 0), axis=-1)
+    reached = jnp.sum(above < num_gpus[..., None], axis=-1, dtype=jnp.int32)
+    last = servers.shape[-1] - reached  # above G for no GPU, 0 for more than are free
+    before = jnp.sum(jnp.where(value > last[..., None], gpus, 0), axis=-1)
+    same = jnp.maximum(num_gpus - before - 1, 0) // jnp.maximum(last, 1)
+    return Reach(last, jnp.where(last > 0, same, servers[0]))
+
+
+def count_servers(free_count: Array, most: int) -> Array:
+    """How many servers have 0, 1 .. ``most`` free GPUs, int32 ``[most + 1]``."""
+    value = jnp.arange(most + 1, dtype=jnp.int32)
+    return jnp.sum(free_count == value[:, None], axis=-1, dtype=jnp.int32)
+
+
+def servers_for(free_count: Array, num_gpus: Array, most: int) -> Array:
+    """``servers_used`` from the free GPUs themselves, of which a server has at most ``most``."""
+    if free_count.shape[-1] <= MOST_PAIRED:
+        return servers_used(cumulative_free(free_count), num_gpus)
+    servers = count_servers(free_count, most)
+    reach = reach_of(servers, num_gpus)
+    more = jnp.arange(most + 1, dtype=jnp.int32) > reach.value[..., None]
+    return 1 + jnp.sum(jnp.where(more, servers, 0), axis=-1) + reach.same
+
+
 class Packing(NamedTuple):
     """Where packing puts a gang: some servers in full, then part of one more.
 
@@ -101,8 +148,21 @@ def pack(free_count: Array, cumulative: Array, num_gpus: Array) -> Packing:
       cumulative: int32 ``[S]`` from ``cumulative_free``.
       num_gpus: int32 scalar, GPUs wanted, at most the number of free GPUs; 0 takes none.
     """
+    return _packing(free_count, cumulative < num_gpus, num_gpus)
+
+
+def pack_gang(free_count: Array, num_gpus: Array, most: int) -> Packing:
+    """``pack`` from the free GPUs alone, of which a server has at most ``most``."""
+    if free_count.shape[-1] <= MOST_PAIRED:
+        return pack(free_count, cumulative_free(free_count), num_gpus)
+    reach = reach_of(count_servers(free_count, most), num_gpus)
+    same = free_count == reach.value
+    first = jnp.cumsum(same, dtype=jnp.int32) <= reach.same
+    return _packing(free_count, (free_count > reach.value) | (same & first), num_gpus)
+
+
+def _packing(free_count: Array, in_full: Array, num_gpus: Array) -> Packing:
     num_servers = free_count.shape[-1]
-    in_full = cumulative < num_gpus
     left = num_gpus - jnp.sum(jnp.where(in_full, free_count, 0))
     fits = ~in_full & (free_count >= left)
     index = jnp.arange(num_servers)

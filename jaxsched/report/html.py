@@ -102,6 +102,11 @@ def templates_of(package: str) -> Any:
     )
 
 
+def script_safe(text: str) -> str:
+    """JSON that cannot end the element it stands in."""
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
 def _facts(comparison: Comparison) -> list[tuple[str, str]]:
     """Names and texts of what is known of the comparison, in order."""
     episodes = comparison["episodes"]

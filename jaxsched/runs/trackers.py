@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import JaxschedError, needed
 
 PROJECT = "jaxsched"
 
@@ -43,10 +43,7 @@ def start(names: Sequence[str], path: Path, config: Mapping[str, Any]) -> list[T
     for name in names:
         if name not in known:
             raise JaxschedError(f"--track {name}: unknown; known are {', '.join(known)}")
-        try:
-            import_module(name)
-        except ImportError as error:
-            raise JaxschedError(f"--track {name}: is not installed; pip install {name}") from error
+        needed(name, "trackers", packages=name)
     trackers: list[Tracker] = []
     for name in names:
         try:

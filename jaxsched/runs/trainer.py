@@ -4,11 +4,9 @@ The chunks themselves are ``jaxsched.core.training``; nothing here changes what 
 run that is interrupted and resumed ends with the same bits as one that was not.
 """
 
-import contextlib
 import math
-import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +19,7 @@ from jax.sharding import Mesh
 from jaxsched.core import processes, sharding, training
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.runs import checkpoints, memory
+from jaxsched.runs import checkpoints, interrupts, memory
 from jaxsched.runs.directory import RunDirectory
 from jaxsched.runs.progress import TrainingProgress
 from jaxsched.runtime import shows
@@ -147,7 +145,7 @@ def _train(
         start_steps=host.update * loop.steps_per_update * len(seeds),
         shown=host.run.writes and shows(),
     )
-    with processes.together(Interrupted), _interrupt_flag() as interrupted, progress:
+    with processes.together(Interrupted), interrupts.pressed() as interrupted, progress:
         if warm is not None and not any(host.curves):
             host.evaluate(carry)  # what a stage starts from is among what it may choose
         while host.update < loop.num_updates:
@@ -377,25 +375,3 @@ class _Host:
 
 def _member(tree: PyTree, index: int) -> PyTree:
     return jax.tree.map(lambda x: x[index], tree)
-
-
-@contextlib.contextmanager
-def _interrupt_flag() -> Iterator[Any]:
-    """Turn the first Ctrl-C into a flag that is read between chunks; a second one stops at once."""
-    pressed = []
-
-    def handler(number: int, frame: Any) -> None:
-        del frame
-        pressed.append(number)
-        if len(pressed) > 1:
-            raise KeyboardInterrupt
-
-    try:
-        before = signal.signal(signal.SIGINT, handler)
-    except ValueError:  # not in the main thread: Ctrl-C is somebody else's
-        yield lambda: False
-        return
-    try:
-        yield lambda: bool(pressed)
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -27,18 +27,28 @@ time at which it will fit, server by server, if nobody else starts; the first in
 now starts, if it ends by then or if the promised job would still fit at that time beside it.
 With order ``fifo`` no promise is broken; with another a job that arrives later may come first.
 
-**Suspension** (orders ``srtf``, ``srsf`` and ``las``). Running and waiting jobs share one order. A
-waiting job of ``g`` GPUs can run if it would fit, were all running jobs that come after it in order
-suspended. A decision is about the first waiting job in order that can run (``skip``), or the first
-one, which may not (``block``). If it fits, it starts. Otherwise one running job after it is
-suspended. With locality ``any``, that is the last in order. With ``strict``, one server is cleared
-after the other: it needs ``M`` GPUs of a server while fewer than ``g // M`` servers are wholly
-free, then ``g mod M``. Of the servers that have fewer free, but would have as many were the jobs
-after it suspended, those with the most free GPUs count; of the jobs after it on these, the last in
-order is suspended. A suspended job waits, keeps what it has done, and runs later on any servers;
-being suspended adds ``restart_s`` to its remaining time, so that no job is resumed only to come
-after others again. Besides arrivals and completions, a running job's change of queue (``las``) is
-an instant of decision.
+**Estimates.** With ``run_times="estimates"`` orders and promises take estimates for run times. A
+running job is expected to end at its start plus its estimate, and once it has outrun that, in the
+next second. Decisions are taken at arrivals and completions only, not when an estimate has passed.
+Estimates that no run time exceeds keep EASY's promises, since jobs can only end earlier.
+
+**Headroom** (order ``spot``). Jobs of less than the largest priority of all start only if enough
+GPUs stay free, or if all are free.
+
+**Groups.** An ``isolated`` group starts a job only while it then holds no more GPUs than its quota.
+
+**Suspension** (orders ``srtf``, ``srsf``, ``las`` and ``spot``). Running and waiting jobs share one
+order. A waiting job of ``g`` GPUs can run if it would fit, were all running jobs that come after it
+in order (``spot``: those of a lower priority) suspended. A decision is about the first waiting job
+in order that can run (``skip``), or the first one, which may not (``block``). If it fits, it
+starts. Otherwise one running job after it is suspended. With locality ``any``, that is the last in
+order. With ``strict``, one server is cleared after the other: it needs ``M`` GPUs of a server while
+fewer than ``g // M`` servers are wholly free, then ``g mod M``. Of the servers that have fewer
+free, but would have as many were the jobs after it suspended, those with the most free GPUs count;
+of the jobs after it on these, the last in order is suspended. A suspended job waits, keeps what it
+has done, and runs later on any servers; being suspended adds ``restart_s`` to its remaining time,
+so that no job is resumed only to come after others again. Besides arrivals and completions, a
+running job's change of queue (``las``) is an instant of decision.
 """
 
 from jaxsched.trace_replay.cluster import Cluster

@@ -7,11 +7,13 @@ its GPUs. A bound for preemptive schedules holds for non-preemptive ones too, si
 special case.
 
 All bounds keep of the cluster only that the widths of the jobs that run at any instant add up to at
-most ``G``, for one or more choices of widths (`relaxed_widths`); each docstring has its proof.
+most ``G``, for one or more choices of widths (`relaxed_widths`, `large_job_widths`); each docstring
+has its proof.
 Axes: ``n`` jobs. Whole seconds and exact integers inside, float64 results.
 """
 
 import heapq
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +43,9 @@ MAKESPAN_BOUNDS = {
     "last_end": "no job ends before submission plus run time",
     "work": "what is submitted from some time on needs all GPUs for so long",
 }
+
+MOST_LARGE = 2
+"""Of the choices of `large_job_widths`, those of most work, so many are searched for prices."""
 
 
 class Goals(NamedTuple):
@@ -110,11 +115,7 @@ def lower_bounds(
     schema = tuple(column for column in RIGID_JOBS if column.name in columns)
     table = JobTable(columns, schema=schema)
     validate(table, max_gpus=cluster.num_gpus, from_zero=False)
-    submit, gpus, run_time = (table[name] for name in columns)
-    problems = [
-        PlanningProblem(submit - submit[0], widths, run_time, cluster.num_gpus)
-        for widths in relaxed_widths(gpus, gpus_per_server, locality)
-    ]
+    problems, priced = _problems(table, cluster, locality)
     makespan = {
         "last_end": last_end_bound(problems[0]),
         "work": max(map(work_bound, problems)),
@@ -128,12 +129,26 @@ def lower_bounds(
         "run_time": run_time_bound(problems[0]),
         "srpt": max(map(srpt_bound, problems)),
         "mean_busy": max(map(mean_busy_bound, problems)),
-        "busy_prices": max(best_bound(problem, busy_time_dual, **search) for problem in problems),
-        "start_prices": max(best_bound(problem, start_time_dual, **search) for problem in problems),
+        "busy_prices": max(best_bound(problem, busy_time_dual, **search) for problem in priced),
+        "start_prices": max(best_bound(problem, start_time_dual, **search) for problem in priced),
     }
     longest = max(makespan.values())
     for_all = max(value for name, value in jct.items() if name != "start_prices")
     return LowerBounds(Goals(max(jct.values()), longest), Goals(for_all, longest), jct, makespan)
+
+
+def _problems(
+    table: JobTable, cluster: Cluster, locality: Locality
+) -> tuple[list[PlanningProblem], list[PlanningProblem]]:
+    """One problem for each choice of widths, and those to search for prices."""
+    run_time, submit = table["duration"], table["submit_time"] - table["submit_time"][0]
+    choices = relaxed_widths(table["num_gpus"], cluster.gpus_per_server, locality)
+    large = large_job_widths(choices, cluster.num_gpus)
+    large.sort(key=lambda widths: -float(widths @ run_time))
+    found = [
+        PlanningProblem(submit, widths, run_time, cluster.num_gpus) for widths in choices + large
+    ]
+    return found, found[: len(choices) + MOST_LARGE]
 
 
 def relaxed_widths(num_gpus: Integers, gpus_per_server: int, locality: Locality) -> list[Integers]:
@@ -173,6 +188,36 @@ def relaxed_widths(num_gpus: Integers, gpus_per_server: int, locality: Locality)
         if not any(np.all(widths <= other) for other in found):
             found.append(widths)
     return choices + [widths[index] for widths in found[1:]]
+
+
+def large_job_widths(choices: Sequence[Integers], capacity: int) -> list[Integers]:
+    """Further choices of widths, for jobs that take more than half of the cluster.
+
+    For a width ``w`` of some job with ``G / 2 < w < G``, let jobs of at least that width count as
+    the whole cluster, those that fit beside none of them (at most ``G - w``) as nothing, and others
+    as they are.
+
+    Proof. The widths of the running jobs add up to at most ``G`` before. If one of them is at least
+    ``w``, the others are at most ``G - w`` together, count nothing, and the sum is ``G``; if none
+    is, no width has grown.
+
+    Choices that are nowhere above another one are left out.
+
+    Args:
+      choices: widths that keep to the capacity, int64 ``[n]`` each.
+      capacity: ``G``.
+
+    Source: dual feasible functions (Fekete and Schepers 2001, u^(epsilon)) of the whole cluster.
+    """
+    found: list[Integers] = []
+    for widths in choices:
+        sizes = np.unique(widths)
+        for size in sizes[(2 * sizes > capacity) & (sizes < capacity)]:
+            kept = np.where(widths <= capacity - size, 0, widths)
+            raised = np.where(widths >= size, capacity, kept)
+            if not any(np.all(raised <= other) for other in (*choices, *found)):
+                found.append(raised)
+    return found
 
 
 def run_time_bound(problem: PlanningProblem) -> float:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import describe_value
-from jaxsched.ops.packing import Packing, cumulative_free, pack
+from jaxsched.ops.packing import Packing, pack_gang
 from jaxsched.trace_replay.policies import Locality, Placement
 from jaxsched.types import Array
 
@@ -87,7 +87,7 @@ def place(
       The servers of which all free GPUs are taken, the one that gives a part, and that part.
     """
     if locality == "any":
-        return pack(free, cumulative_free(free), num_gpus)
+        return pack_gang(free, num_gpus, cluster.gpus_per_server)
     full, size = cluster.gpus_per_server, cluster.num_servers
     num_whole, left = num_gpus // full, num_gpus % full
     index = jnp.arange(size, dtype=jnp.int32)

@@ -19,8 +19,9 @@ from jaxsched.trace_replay.tables import NEVER, Jobs, Shape
 from jaxsched.trace_replay.waiting import NONE, Waiting
 from jaxsched.types import Array
 
-Ranking = Literal["key", "drf", "tetris"]
+Ranking = Literal["key", "drf", "tetris", "fairness"]
 ANY = NONE - 1  # a limit that every waiting job's value keeps
+PARTS = 2**15  # of a quota that a group may hold, as fractions are compared
 
 
 class Rules(NamedTuple):
@@ -31,6 +32,14 @@ class Rules(NamedTuple):
     ranking: Ranking
     mode: Mode
     locality: Locality
+    estimated: bool  # promises go by estimates
+    weighted: bool  # what groups hold counts in parts of their quotas
+    isolated: bool  # no group holds more than its quota
+
+    @property
+    def by_group(self) -> bool:
+        """Whether it matters who holds which GPUs."""
+        return self.ranking == "drf" or self.isolated
 
 
 class Outcome(NamedTuple):
@@ -48,8 +57,9 @@ class State(NamedTuple):
     time: Array  # int32 scalar, s
     arrived: Array  # int32 scalar, jobs admitted
     num_waiting: Array  # int32 scalar
-    waiting: Waiting  # values: run times
+    waiting: Waiting  # values: run times, as the policy knows them
     free_from: Array  # int32 [M, S], when the GPU's last job ends
+    expected: Array  # int32 [M, S], when it was expected to as it started; [0, 0] if that is all
     group: Array  # int32 [M, S], group of the GPU's last job
     ledger: Array  # int32 [n + 1, 4], the outcome of each job; the last row is of no job
     overflow: Array  # bool scalar, a job would end beyond int32
@@ -66,6 +76,7 @@ def opened(rules: Rules) -> State:
         num_waiting=zero,
         waiting=wt.nobody(shape.num_blocks, shape.width),
         free_from=jnp.zeros(gpus, jnp.int32),
+        expected=jnp.zeros(gpus if rules.estimated else (0, 0), jnp.int32),
         group=jnp.zeros(gpus, jnp.int32),
         ledger=jnp.zeros((shape.num_jobs + 1, len(Outcome._fields)), jnp.int32),
         overflow=jnp.bool_(False),
@@ -101,10 +112,13 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
     admits = goes_on & (jobs.submit[state.arrived] <= time)
 
     moved = jnp.where(starts, job, jnp.where(admits, state.arrived, nobody))
-    value = jnp.where(admits, jobs.duration[moved], NONE)
+    value = jnp.where(admits, jobs.expected[moved], NONE)
     outcome = Outcome(state.time, end, placing.num_servers, first_server(placing))
-    group = state.group
-    if rules.ranking == "drf":
+    group, expected = state.group, state.expected
+    if rules.estimated:
+        until = state.time + jnp.minimum(jobs.expected[job], NEVER - state.time)
+        expected = jnp.where(taken, until, expected)
+    if rules.by_group:
         group = jnp.where(taken, jobs.class_group[class_of(jobs, job)], group)
     return State(
         time=time,
@@ -112,6 +126,7 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
         num_waiting=state.num_waiting + admits - starts,
         waiting=wt.put(state.waiting, jobs.place[moved], value),
         free_from=jnp.where(taken, end, state.free_from),
+        expected=expected,
         group=group,
         ledger=state.ledger.at[job].set(jnp.stack(outcome)),
         overflow=state.overflow | (starts & ((end < state.time) | (end == NEVER))),
@@ -129,6 +144,11 @@ def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: A
     nobody, cluster = rules.shape.num_jobs, rules.cluster
     room = largest_fit(cluster, rules.locality, free)
     fits = jobs.class_gpus <= room
+    if rules.isolated:
+        left = jobs.quota - _held(rules, state)
+        fits &= jobs.class_gpus <= left[jobs.class_group]
+    if rules.ranking == "fairness":
+        return _worst_off(rules, jobs, state, fits)
     if rules.mode == "skip":
         return _first(rules, free_weight, jobs, state, free, jnp.where(fits, ANY, -1))
     everyone = jnp.full_like(jobs.class_gpus, ANY)
@@ -155,12 +175,17 @@ def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: A
 def reservation(rules: Rules, state: State, num_gpus: Array) -> tuple[Array, Array]:
     """When a job of that many GPUs will fit if nobody else starts, and what is free then.
 
+    A job that has outrun its estimate is expected to end in the next second.
+
     Returns:
       int32 scalar (s), and the free GPUs of each server at that time, int32 ``[S]``.
     """
+    until = state.free_from
+    if rules.estimated:
+        until = jnp.where(until > state.time, jnp.maximum(state.expected, state.time + 1), until)
 
     def free_at(time: Array) -> Array:
-        return jnp.sum(state.free_from <= time, axis=0, dtype=jnp.int32)
+        return jnp.sum(until <= time, axis=0, dtype=jnp.int32)
 
     def halve(bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         too_early, enough = bounds
@@ -168,7 +193,7 @@ def reservation(rules: Rules, state: State, num_gpus: Array) -> tuple[Array, Arr
         holds = largest_fit(rules.cluster, rules.locality, free_at(middle)) >= num_gpus
         return jnp.where(holds, too_early, middle), jnp.where(holds, middle, enough)
 
-    latest = jnp.maximum(jnp.max(state.free_from), state.time)
+    latest = jnp.maximum(jnp.max(until), state.time)
     _, promised = jax.lax.while_loop(
         lambda bounds: bounds[1] - bounds[0] > 1, halve, (state.time - 1, latest)
     )
@@ -183,13 +208,27 @@ def _first(
     found = wt.first_up_to(state.waiting, jobs.block_class, limit)
     job = jnp.where(found.exists, jobs.job_at[found.place], nobody)
     if rules.ranking == "drf":
-        key = _held(rules, state)[jobs.class_group]
+        key = _held(rules, state)
+        if rules.weighted:
+            key = key * PARTS // jobs.quota
+        key = key[jobs.class_group]
     elif rules.ranking == "tetris":
         key = jobs.key[job] - alignment(rules, free_weight, jobs, free)
     else:
         key = jobs.key[job]
     least = jnp.min(jnp.where(found.exists, key, NONE))
     return jnp.min(jnp.where(found.exists & (key == least), job, nobody))
+
+
+def _worst_off(rules: Rules, jobs: Jobs, state: State, fits: Array) -> Array:
+    """The waiting job of the worst finish-time fairness whose class fits; n if none does."""
+    nobody, run_time = rules.shape.num_jobs, state.waiting.values
+    of_block = jnp.append(fits, False)[jnp.minimum(jobs.block_class, fits.shape[0])]
+    able = (run_time < NONE) & of_block[:, None]
+    waited = (state.time - jobs.submit_at.reshape(able.shape)).astype(jnp.float32)
+    worse = jnp.where(able, waited / run_time.astype(jnp.float32), -1)
+    worst = able & (worse == jnp.max(worse))
+    return jnp.min(jnp.where(worst, jobs.job_at.reshape(able.shape), nobody))
 
 
 def _held(rules: Rules, state: State) -> Array:

@@ -33,6 +33,35 @@ Where the orders come from, and what becomes of each in the rigid view:
     Least attained service, two-dimensional and discretised (Tiresias, NSDI'19, section 3.2; MLFS'
     Tiresias baseline): a job that has held GPUs for ``threshold`` GPU-seconds moves to the next
     queue; lower queues first, first submitted inside. Nothing is promoted.
+``fairness``
+    Worst finish-time fairness first (Themis; Mahajan et al., NSDI'20, section 4): a job's rho is
+    the time to its end, started now, over its time alone on the cluster. That is ``1 + wait / run
+    time``, so the order is by ``wait / run time`` in float32, largest first. Themis auctions leases
+    of GPUs among the jobs of worst rho; here a lease is a whole run. The mode is ``skip``.
+``edf``
+    Earliest deadline first, then jobs without one as submitted: the order in which Chronus (Gao et
+    al., SoCC'21) serves its SLO jobs and its best-effort jobs, without its admission and leases.
+``priority``
+    Largest priority first, first submitted inside.
+``spot``
+    The same, with suspension of running jobs of a lower priority for waiting ones of a higher, and
+    of nobody for an equal: high-priority jobs reclaim the GPUs of spot jobs, last submitted first.
+    With ``headroom_percent``, jobs below the table's largest priority start only while so many of
+    the GPUs stay free, or if all are: a fixed quota of spot jobs. GFS (Duan et al., ASPLOS'26)
+    makes that quota follow a forecast of what high-priority jobs will ask for.
+
+``run_times="estimates"`` puts the table's column ``estimate`` in the place of run times in every
+order and promise: users' requests, as EASY was made for, or what any predictor gives. ``spf`` with
+estimates is what remains of Lucid (Hu et al., ASPLOS'23, section 3.4: least estimated GPU time
+first, without preemption) where jobs share no GPUs and none is profiled first, and of Helios' QSSF
+(Hu et al., SC'21, section 4.2.2): both differ in the predictor.
+
+``share`` and ``isolated`` are about groups (virtual clusters, tenants). Every group has a quota of
+GPUs: the cluster over the groups, equal or in proportion to the GPU-seconds that their jobs take in
+the whole table (``tables.quotas``). ``drf`` serves the group that holds the smallest part of its
+quota: max-min fairness with weights. With ``isolated``, a job starts only if its group then holds
+at most its quota: virtual clusters as Philly and Helios run them (Jeon et al., ATC'19, section 2;
+Hu et al., SC'21, section 2), but of GPUs rather than servers.
 
 ``gittins``
     2D-Gittins, discretised (Tiresias, NSDI'19, section 3.2): as ``las``, but queues in order of the
@@ -49,8 +78,8 @@ Where the orders come from, and what becomes of each in the rigid view:
     The same forecast's mean run time times GPUs, without suspension.
 
 Left out: DSIF delays jobs that would be split, which costs nothing here and cannot happen with
-strict locality; Optimus, SLAQ, HyperSched, Graphene and MLF-H need speeds, losses, deadlines or
-task graphs; Gandiva's affinity of equal sizes and MLFS' fair share of tasks need shared GPUs.
+strict locality; Optimus, SLAQ, HyperSched, Graphene and MLF-H need speeds, losses or task graphs;
+Gandiva's affinity of equal sizes and MLFS' fair share of tasks need shared GPUs.
 """
 
 from dataclasses import dataclass
@@ -74,19 +103,35 @@ Order = Literal[
     "qssf",
     "learned",
     "learned-once",
+    "fairness",
+    "edf",
+    "priority",
+    "spot",
 ]
 Mode = Literal["block", "skip", "easy"]
 Placement = Literal["pack", "first_fit", "load_balance"]
 Locality = Literal["strict", "any"]
+RunTimes = Literal["true", "estimates"]
+Share = Literal["equal", "work"]
+Knowledge = Literal["nothing", "estimates", "run times"]
 
 ORDERS: tuple[Order, ...] = get_args(Order)
 MODES: tuple[Mode, ...] = get_args(Mode)
 PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
 LOCALITIES: tuple[Locality, ...] = get_args(Locality)
-PREEMPTIVE: tuple[Order, ...] = ("srtf", "srsf", "las", "gittins", "learned")
+RUN_TIMES: tuple[RunTimes, ...] = get_args(RunTimes)
+SHARES: tuple[Share, ...] = get_args(Share)
+PREEMPTIVE: tuple[Order, ...] = ("srtf", "srsf", "las", "spot", "gittins", "learned")
 LEARNING: tuple[Order, ...] = ("qssf", "learned", "learned-once")
 """Orders that go by the jobs that have ended earlier in the same schedule."""
-CLAIRVOYANT: tuple[Order, ...] = ("sjf", "spf", "tetris", "srtf", "srsf")
+CLAIRVOYANT: tuple[Order, ...] = ("sjf", "spf", "tetris", "srtf", "srsf", "fairness")
+
+ORDER_NEEDS: dict[Order, tuple[str, ...]] = {
+    "edf": ("time_to_deadline",),
+    "priority": ("priority",),
+    "spot": ("priority",),
+}
+"""Columns that a table must have for an order, beyond those that all need."""
 
 QUEUE_THRESHOLD = 30_000
 """GPU-seconds of service after which Tiresias demotes a job, as in MLFS' baseline."""
@@ -116,6 +161,12 @@ class Policy:
       thresholds: ``las`` and ``gittins``, GPU-seconds (increasing, at least 1) at which jobs
         change queues.
       restart_s: orders that suspend jobs only, seconds of work that a suspension adds.
+      run_times: one of ``RUN_TIMES``; whether orders and promises go by true run times or by the
+        table's column ``estimate``; ``estimates`` for orders that do not suspend jobs only.
+      share: one of ``SHARES``; what a group's quota is in proportion to.
+      isolated: whether no group holds more than its quota; mode ``skip`` only.
+      headroom_percent: ``spot`` with mode ``skip`` only, percent of the GPUs that are kept free for
+        the largest priority.
 
     Raises:
       JaxschedError: an unknown name, an option out of range, or options that contradict.
@@ -127,6 +178,10 @@ class Policy:
     locality: Locality = "strict"
     thresholds: tuple[int, ...] = (QUEUE_THRESHOLD,)
     restart_s: int = 0
+    run_times: RunTimes = "true"
+    share: Share = "equal"
+    isolated: bool = False
+    headroom_percent: int = 0
 
     def __post_init__(self) -> None:
         """Refuse what cannot be replayed."""
@@ -135,11 +190,39 @@ class Policy:
             ("mode", MODES),
             ("placement", PLACEMENTS),
             ("locality", LOCALITIES),
+            ("run_times", RUN_TIMES),
+            ("share", SHARES),
+            ("isolated", (False, True)),
         ):
             value = getattr(self, field)
             if value not in known:
                 found = describe_value(value)
-                raise JaxschedError(f"rigid: {field} is {found}; accepted: {', '.join(known)}")
+                raise JaxschedError(
+                    f"rigid: {field} is {found}; accepted: {', '.join(map(str, known))}"
+                )
+        self._check_combination()
+        if not _is_whole(self.restart_s, 0):
+            raise JaxschedError(
+                f"rigid: restart_s is {describe_value(self.restart_s)}; accepted: a whole number "
+                f"from 0 to {LARGEST_OPTION} (s)"
+            )
+        percent = self.headroom_percent
+        if not _is_whole(percent, 0) or percent > 100:
+            raise JaxschedError(
+                f"rigid: headroom_percent is {describe_value(percent)}; accepted: a whole number "
+                "from 0 to 100"
+            )
+        steps = self.thresholds
+        if not isinstance(steps, tuple) or not all(_is_whole(step, 1) for step in steps):
+            raise JaxschedError(
+                f"rigid: thresholds are {describe_value(steps)}; accepted: a tuple of whole "
+                f"numbers from 1 to {LARGEST_OPTION} (GPU-seconds)"
+            )
+        if list(steps) != sorted(set(steps)):
+            raise JaxschedError(f"rigid: thresholds are {steps}; accepted: increasing numbers")
+
+    def _check_combination(self) -> None:
+        """Refuse options that contradict each other."""
         if self.mode == "easy" and (self.preemptive or self.learns):
             why = "suspends jobs" if self.preemptive else "knows no run times"
             raise JaxschedError(
@@ -151,19 +234,25 @@ class Policy:
                 f"rigid: order tetris with mode {self.mode} and locality {self.locality}; "
                 "accepted: skip and strict"
             )
-        if not _is_whole(self.restart_s, 0):
+        if (self.preemptive or self.learns) and (self.run_times == "estimates" or self.isolated):
+            given = "run_times estimates" if self.run_times == "estimates" else "isolated groups"
+            why = "suspends jobs" if self.preemptive else "knows no run times"
             raise JaxschedError(
-                f"rigid: restart_s is {describe_value(self.restart_s)}; accepted: a whole number "
-                f"from 0 to {LARGEST_OPTION} (s)"
+                f"rigid: order {self.order} {why}, which {given} are not made for; "
+                "accepted: an order that does not"
             )
-        steps = self.thresholds
-        if not isinstance(steps, tuple) or not all(_is_whole(step, 1) for step in steps):
+        if (self.order == "fairness" or self.isolated) and self.mode != "skip":
+            given = "isolated groups" if self.isolated else f"order {self.order}"
+            raise JaxschedError(f"rigid: {given} with mode {self.mode}; accepted: skip")
+        if self.headroom_percent and (self.order, self.mode) != ("spot", "skip"):
             raise JaxschedError(
-                f"rigid: thresholds are {describe_value(steps)}; accepted: a tuple of whole "
-                f"numbers from 1 to {LARGEST_OPTION} (GPU-seconds)"
+                f"rigid: headroom_percent with order {self.order} and mode {self.mode}; accepted: "
+                "spot and skip"
             )
-        if list(steps) != sorted(set(steps)):
-            raise JaxschedError(f"rigid: thresholds are {steps}; accepted: increasing numbers")
+        if self.order == "fairness" and self.isolated:
+            raise JaxschedError(
+                "rigid: order fairness with isolated groups; accepted: one or the other"
+            )
 
     @property
     def preemptive(self) -> bool:
@@ -176,9 +265,27 @@ class Policy:
         return self.order in LEARNING
 
     @property
+    def knows(self) -> Knowledge:
+        """What decisions use of how long jobs will run."""
+        if self.order not in CLAIRVOYANT and self.mode != "easy":
+            return "nothing"
+        return "run times" if self.run_times == "true" else "estimates"
+
+    @property
     def clairvoyant(self) -> bool:
         """Whether decisions use the jobs' true run times, which real schedulers only estimate."""
-        return self.order in CLAIRVOYANT or self.mode == "easy"
+        return self.knows == "run times"
+
+    @property
+    def shares_groups(self) -> bool:
+        """Whether groups matter; the table's column ``group`` is then of use, though not needed."""
+        return self.order == "drf" or self.isolated
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Columns that a table must have beyond submission, GPUs and run time."""
+        estimates = ("estimate",) if self.knows == "estimates" else ()
+        return estimates + ORDER_NEEDS.get(self.order, ())
 
 
 def _is_whole(value: object, least: int) -> bool:
@@ -217,6 +324,21 @@ POLICIES = MappingProxyType(
         "2d-gittins": Policy("gittins", "skip", thresholds=DECADES),
         "2d-gittins-300s": Policy("gittins", "skip", thresholds=DECADES, restart_s=300),
         "qssf": Policy("qssf", "skip"),
+        "fifo-easy-est": Policy("fifo", "easy", run_times="estimates"),
+        "sjf-est": Policy("sjf", "skip", run_times="estimates"),
+        "sjf-easy-est": Policy("sjf", "easy", run_times="estimates"),
+        "spf-est": Policy("spf", "skip", run_times="estimates"),
+        "themis": Policy("fairness", "skip"),
+        "themis-est": Policy("fairness", "skip", run_times="estimates"),
+        "vc-maxmin": Policy("drf", "skip", share="work"),
+        "vc-isolated": Policy("fifo", "skip", share="work", isolated=True),
+        "vc-isolated-equal": Policy("fifo", "skip", isolated=True),
+        "edf": Policy("edf", "skip"),
+        "priority": Policy("priority", "skip"),
+        "spot": Policy("spot", "skip"),
+        "spot-headroom": Policy("spot", "skip", headroom_percent=10),
+        "spot-300s": Policy("spot", "skip", restart_s=300),
+        "edf-easy-est": Policy("edf", "easy", run_times="estimates"),
     }
 )
 """The policies that a leaderboard compares, by name."""

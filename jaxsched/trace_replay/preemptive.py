@@ -4,10 +4,10 @@ Axes: ``S`` servers, ``M`` GPUs per server, ``n`` jobs, ``K`` classes of equal s
 thresholds. A step starts one job, suspends one, takes one ended job into the history (for orders
 that have one), or goes on to the next instant and admits the job that arrives then, if one does. A
 job's rank is ``(value, job number)``, lower first, where the value is its remaining time
-(``srtf``), that times its GPUs (``srsf``) or its **level**: a row of ``Q + 1`` levels, given or, with a
-history, scored when the job is submitted, has one for each number of thresholds that the job's
-service has crossed. Of a class only the first waiting job matters, since later ones need as much
-and may suspend fewer.
+(``srtf``), that times its GPUs (``srsf``) or its **level**: a row of ``Q + 1`` levels, given or,
+with a history, scored when the job is submitted, has one for each number of thresholds that the
+job's service has crossed (``spot``: its priority's rank). Of a class only the first waiting job
+matters, since later ones need as much and may suspend fewer.
 """
 
 from typing import Literal, NamedTuple
@@ -41,6 +41,8 @@ class Rules(NamedTuple):
     mode: Mode
     locality: Locality
     keeps_features: bool  # of every job, for those who train scorers
+    by_priority: bool = False  # equals are never suspended
+    headroom: int = 0  # GPUs that start no job of a value above 0, unless all are free
 
 
 class Learnt(NamedTuple):
@@ -317,6 +319,11 @@ def decide(rules: Rules, jobs: Jobs, state: State, free: Array) -> Decision:
     found = wt.first_up_to(state.waiting, jobs.block_class, jnp.minimum(least, NONE - 1))
     job = jnp.where(found.exists, jobs.job_at[found.place], nobody)
     heads = Heads(least, job, found.exists)
+    if rules.headroom:
+        left = jnp.sum(free)
+        beside = left - jobs.class_gpus >= rules.headroom
+        keeps = (least == 0) | beside | (left == rules.cluster.num_gpus)
+        heads = heads._replace(exists=heads.exists & keeps)
     first = _lowest(heads, heads.exists, nobody)
     room = largest_fit(rules.cluster, rules.locality, free)
     otherwise = _suspending if rules.suspends else _skipping
@@ -344,7 +351,9 @@ def _suspending(rules: Rules, jobs: Jobs, state: State, free: Array, heads: Head
     value = running_values(rules, jobs, state)
 
     def available(value_: Array, job: Array) -> Array:
-        after = (value > value_) | ((value == value_) & (running.job > job))
+        after = value > value_
+        if not rules.by_priority:
+            after |= (value == value_) & (running.job > job)
         return ~busy | after
 
     counts = jax.vmap(lambda value_, job: jnp.sum(available(value_, job), axis=0, dtype=jnp.int32))(

@@ -16,14 +16,14 @@ from jaxsched.trace_replay.engine import Ranking
 from jaxsched.trace_replay.policies import Order, Policy
 from jaxsched.trace_replay.preemptive import Options, Worth
 from jaxsched.trace_replay.records import Records
-from jaxsched.trace_replay.scorers import SCORERS, Predictor, shipped
+from jaxsched.trace_replay.scorers import Predictor, shipped
 from jaxsched.trace_replay.tables import Jobs, Shape, as_table, prepare, thresholds_of
 from jaxsched.types import Array
 
 Rules = engine.Rules | preemptive.Rules
 Table = JobTable | Mapping[str, Any]
 
-RANKINGS: dict[Order, Ranking] = {"drf": "drf", "tetris": "tetris"}
+RANKINGS: dict[Order, Ranking] = {"drf": "drf", "tetris": "tetris", "fairness": "fairness"}
 
 
 WORTH: dict[Order, Worth] = {"srtf": "remaining", "srsf": "service"}
@@ -36,7 +36,8 @@ def replay(
 
     Args:
       table: a job table, or columns ``submit_time`` (s, not decreasing), ``num_gpus``,
-        ``duration`` (s) and optionally ``group`` (numbers or names; ``drf`` shares among them).
+        ``duration`` (s) and optionally ``group`` (numbers or names; what ``drf`` and isolation go
+        by), ``estimate`` (s), ``time_to_deadline`` (s) and ``priority``.
       cluster: the cluster.
       policy: the policy; see ``POLICIES`` for usual ones.
       predictor: ``learned`` orders only, in place of the one that comes with the library.
@@ -126,14 +127,24 @@ def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Any:
             shape=shape,
             worth=WORTH.get(policy.order, "level"),
             num_thresholds=len(thresholds_of(policy)),
-            scorer=policy.order if policy.order in SCORERS else "",
+            scorer=policy.order if policy.learns else "",
             suspends=policy.preemptive,
             mode=policy.mode,
             locality=policy.locality,
             keeps_features=False,
+            by_priority=policy.order == "spot",
+            headroom=-(-policy.headroom_percent * cluster.num_gpus // 100),
         )
-    ranking = RANKINGS.get(policy.order, "key")
-    return engine.Rules(cluster, shape, ranking, policy.mode, policy.locality)
+    return engine.Rules(
+        cluster,
+        shape,
+        RANKINGS.get(policy.order, "key"),
+        policy.mode,
+        policy.locality,
+        estimated=policy.mode == "easy" and policy.knows == "estimates",
+        weighted=policy.share != "equal",
+        isolated=policy.isolated,
+    )
 
 
 def _loop(rules: Rules, options: Options, jobs: Jobs) -> tuple[Any, Any, Any]:

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs import RIGID_JOBS, Integers, JobTable, validate
+from jaxsched.jobs import RIGID_JOBS, Column, Integers, JobTable, validate
 from jaxsched.trace_replay import history
 from jaxsched.trace_replay.cluster import Cluster
 from jaxsched.trace_replay.gittins import sample_levels
 from jaxsched.trace_replay.history import EDGES, Known
-from jaxsched.trace_replay.policies import FITTED_SHARE, Policy
+from jaxsched.trace_replay.policies import FITTED_SHARE, Policy, Share
 from jaxsched.traces.details import rounded_up
-from jaxsched.traces.trace import Trace
+from jaxsched.traces.trace import Trace, known
 from jaxsched.types import Array
 
 NEVER = 2**31 - 1
@@ -29,6 +29,16 @@ CLASS_STEP = 8  # classes and blocks are padded to multiples, to compile less of
 COLUMNS = tuple(column for column in RIGID_JOBS if column.name != "model")
 """Columns that a replay needs; ``group`` (whole numbers from 0) is optional."""
 
+OPTIONAL = {
+    column.name: column
+    for column in (
+        Column("estimate", 1, 2**30, "s", "run time as known at submission"),
+        Column("time_to_deadline", 0, NEVER, "s", "from submission; 2**31 - 1: none"),
+        Column("priority", 0, 2**15, "", "larger goes first"),
+    )
+}
+"""Columns that some policies need (``Policy.needs``)."""
+
 
 class Jobs(NamedTuple):
     """A table as a replay sees it, int32.
@@ -36,6 +46,7 @@ class Jobs(NamedTuple):
     Attributes:
       submit: ``[n + 1]``, seconds; padding and the last are never submitted.
       duration: ``[n + 1]``, seconds.
+      expected: ``[n + 1]``, the run time that the policy goes by.
       num_gpus: ``[n + 1]``.
       key: ``[n + 1]``, the order's fixed key, lower first; ties go to the lower job number.
       place: ``[n + 1]``, where the job waits.
@@ -43,6 +54,8 @@ class Jobs(NamedTuple):
       block_class: ``[B]``; K for blocks of no class.
       class_gpus: ``[K]``, GPUs of each class's jobs; more than any cluster has for padding.
       class_group: ``[K]``.
+      quota: ``[groups]``, GPUs; of the policies that share GPUs among groups.
+      submit_at: ``[B * W]``, submission of the job of each place; empty unless the order needs it.
       crossing: ``[n + 1, Q]``, seconds of service after which a job changes queue.
       levels: ``[n + 1, Q + 1]``, its place in the order after so many changes; no rows where the
         order has none that are known in advance.
@@ -52,6 +65,7 @@ class Jobs(NamedTuple):
 
     submit: Array
     duration: Array
+    expected: Array
     num_gpus: Array
     key: Array
     place: Array
@@ -59,6 +73,8 @@ class Jobs(NamedTuple):
     block_class: Array
     class_gpus: Array
     class_group: Array
+    quota: Array
+    submit_at: Array
     crossing: Array
     levels: Array
     known: Known
@@ -97,9 +113,16 @@ def as_table(jobs: JobTable | Mapping[str, Any], cluster: Cluster) -> JobTable:
     else:
         raise JaxschedError(
             f"rigid: jobs are a {type(jobs).__name__}; accepted: a JobTable or a mapping with "
-            f"{', '.join(_names())} (group is optional)"
+            f"{', '.join(_names())} (those from group on are optional)"
         )
-    return validate(table, schema=COLUMNS, max_gpus=cluster.num_gpus, from_zero=False)
+    further = tuple(OPTIONAL[name] for name in OPTIONAL if name in table.columns)
+    schema = (*COLUMNS, *further)
+    return validate(table, schema=schema, max_gpus=cluster.num_gpus, from_zero=False)
+
+
+def lacking(table: JobTable, policy: Policy) -> tuple[str, ...]:
+    """The columns that a policy needs and a table has not."""
+    return tuple(name for name in policy.needs if name not in table.columns)
 
 
 def from_trace(trace: Trace) -> JobTable:
@@ -108,6 +131,11 @@ def from_trace(trace: Trace) -> JobTable:
     Times count from the first submission and are rounded down to whole seconds; run times and
     shares of GPUs are rounded up, to at least 1. ``jaxsched.traces.mapping.import_trace`` rescales
     and clips instead.
+
+    ``estimate`` is there where users gave run times (``requested_time``), at least 1; a job without
+    one has the longest of the trace, as a queue's limit would give it. ``time_to_deadline`` is
+    there where jobs have deadlines, at least 0. ``priority`` is there where all jobs have one: its
+    rank among the trace's priorities, from 0.
 
     Raises:
       JaxschedError: no row has GPUs and a run time.
@@ -127,6 +155,17 @@ def from_trace(trace: Trace) -> JobTable:
     }
     if "group" in trace:
         columns["group"] = _numbered(trace["group"][kept])
+    if np.any(known(trace, "requested_time")[kept]):
+        asked = trace["requested_time"][kept]
+        longest = OPTIONAL["estimate"].maximum
+        asked = np.ceil(np.where(np.isnan(asked), np.nanmax(asked), asked))
+        columns["estimate"] = np.clip(asked, 1, longest).astype(np.int64)
+    if np.any(known(trace, "deadline")[kept]):
+        left = np.floor(trace["deadline"][kept] - submit)
+        left = np.where(np.isnan(left), NEVER, np.clip(left, 0, NEVER - 1))
+        columns["time_to_deadline"] = left.astype(np.int64)
+    if np.all(known(trace, "priority")[kept]):
+        columns["priority"] = _numbered(trace["priority"][kept])
     return JobTable(columns, trace.name, schema=COLUMNS)
 
 
@@ -137,10 +176,53 @@ def groups_of(table: JobTable) -> Integers:
     return _numbered(table["group"])
 
 
+def quotas(table: JobTable, cluster: Cluster, share: Share, *, isolated: bool = False) -> Integers:
+    """GPUs of the cluster that each group is entitled to, ``[groups]``, at least 1.
+
+    Args:
+      table: the jobs.
+      cluster: the cluster.
+      share: ``equal``, or in proportion to the GPU-seconds of the group's jobs (``work``). What
+        division leaves goes to the largest remainders, ties to the lower group.
+      isolated: raise quotas to the largest job of the group, which could never run otherwise; they
+        may then add up to more than the cluster has.
+    """
+    group = groups_of(table)
+    count = int(group.max()) + 1
+    parts = [1] * count
+    if share == "work":  # Python's numbers: products of these exceed int64
+        work = (table["num_gpus"] * table["duration"]).astype(object)
+        parts = [int(work[group == number].sum()) for number in range(count)]
+    total = sum(parts)
+    shared = [divmod(part * cluster.num_gpus, total) for part in parts]
+    most = sorted(range(count), key=lambda number: (-shared[number][1], number))
+    spare = cluster.num_gpus - sum(whole for whole, _ in shared)
+    found = np.array([whole for whole, _ in shared], np.int64)
+    found[most[:spare]] += 1
+    if isolated:
+        np.maximum.at(found, group, table["num_gpus"])
+    return np.maximum(found, 1)
+
+
+def run_times(table: JobTable, policy: Policy) -> Integers:
+    """The run times that a policy goes by, ``[n]``."""
+    return table["estimate" if policy.knows == "estimates" else "duration"]
+
+
 def prepare(
     tables: Sequence[JobTable], cluster: Cluster, policy: Policy
 ) -> tuple[list[Jobs], Shape]:
-    """The arrays of tables, padded to the same shape."""
+    """The arrays of tables, padded to the same shape.
+
+    Raises:
+      JaxschedError: a table lacks a column that the policy needs.
+    """
+    for table in tables:
+        for name in lacking(table, policy):
+            raise JaxschedError(
+                f"table '{table.name}' has no column '{name}' ({OPTIONAL[name].meaning}), which "
+                f"the policy goes by; accepted: a table with {', '.join(policy.needs)}"
+            )
     grouping = [_classes(table, policy) for table in tables]
     num_jobs = max(len(table) for table in tables)
     width = 1 << max(3, (num_jobs.bit_length() + 1) // 2)
@@ -172,8 +254,17 @@ def thresholds_of(policy: Policy) -> tuple[int, ...]:
     return policy.thresholds if policy.order in ("las", "gittins") else ()
 
 
-def _levels(table: JobTable, policy: Policy) -> Integers:
-    """Levels ``[1, Q + 1]`` that all jobs have, or none."""
+def _per_job(levels: Integers, count: int) -> Integers:
+    """Levels of each job, ``[n + 1, Q + 1]``, of those that all have or of those that some have."""
+    if len(levels) == 1:
+        return np.repeat(levels, count, axis=0)
+    return np.pad(levels, [(0, count - len(levels) if len(levels) else 0), (0, 0)])
+
+
+def _levels(table: JobTable, policy: Policy, key: Integers) -> Integers:
+    """Levels ``[1, Q + 1]`` that all jobs have, ``[n, 1]`` of each job, or none."""
+    if policy.order == "spot":
+        return key[:, None]
     count = len(policy.thresholds) + 1
     if policy.order == "las":
         return np.arange(count)[None, :]
@@ -206,12 +297,17 @@ def _padded_known(known: Known, shape: Shape) -> Known:
 
 def fixed_key(table: JobTable, policy: Policy) -> Integers:
     """The order's fixed key of each job (``[n]``), lower first; ties by job number."""
-    gpus, duration = table["num_gpus"], table["duration"]
+    gpus, duration = table["num_gpus"], run_times(table, policy)
     match policy.order:
         case "sjf":
             return duration
         case "lrf":
             return gpus
+        case "priority" | "spot":
+            return table["priority"].max() - table["priority"]
+        case "edf":
+            left = table["time_to_deadline"]
+            return _numbered(np.where(left < NEVER, table["submit_time"] + left, 2 * NEVER))
         case "spf":
             return _numbered(gpus * duration)  # ranks: the products exceed int32
         case "tetris":
@@ -224,7 +320,7 @@ def fixed_key(table: JobTable, policy: Policy) -> Integers:
 
 
 def _names() -> tuple[str, ...]:
-    return (*(column.name for column in COLUMNS), "group")
+    return (*(column.name for column in COLUMNS), "group", *OPTIONAL)
 
 
 def _numbered(values: Any) -> Integers:
@@ -238,7 +334,7 @@ def _padded(count: int) -> int:
 
 def _classes(table: JobTable, policy: Policy) -> tuple[Integers, Integers]:
     """The distinct ``(num_gpus, group)`` ``[K, 2]`` and the class of each job."""
-    group = groups_of(table) if policy.order == "drf" else np.zeros(len(table), np.int64)
+    group = groups_of(table) if policy.shares_groups else np.zeros(len(table), np.int64)
     pairs = np.stack([table["num_gpus"], group], axis=1)
     classes, of_job = np.unique(pairs, axis=0, return_inverse=True)
     return classes, of_job.reshape(-1)
@@ -268,11 +364,17 @@ def _arrays(
     gpus = _extended(table["num_gpus"], shape.num_jobs + 1, 1)
     steps = np.array(thresholds_of(policy), np.int64)
     by_time = policy.order == "learned"
-    levels = _levels(table, policy)
+    levels = _levels(table, policy, key)
+    quota = np.zeros(0, np.int64)
+    if policy.shares_groups:
+        quota = quotas(table, cluster, policy.share, isolated=policy.isolated)
+        quota = _extended(quota, shape.num_groups, 1)
+    submit = _extended(table["submit_time"], shape.num_jobs + 1, NEVER)
     unit = max(1, round(cluster.gpus_per_server * float(table["num_gpus"].mean())))
     arrays: dict[str, Any] = dict(
-        submit=_extended(table["submit_time"], shape.num_jobs + 1, NEVER),
+        submit=submit,
         duration=_extended(table["duration"], shape.num_jobs + 1, 1),
+        expected=_extended(run_times(table, policy), shape.num_jobs + 1, 1),
         num_gpus=gpus,
         key=_extended(key, shape.num_jobs + 1, 0),
         place=place,
@@ -280,8 +382,10 @@ def _arrays(
         block_class=block_class,
         class_gpus=_extended(classes[:, 0], shape.num_classes, NEVER),
         class_group=_extended(classes[:, 1], shape.num_classes, 0),
+        quota=quota,
+        submit_at=submit[job_at] if policy.order == "fairness" else np.zeros(0),
         crossing=-(-steps[None, :] // (np.ones_like(gpus) if by_time else gpus)[:, None]),
-        levels=np.repeat(levels, shape.num_jobs + 1, axis=0),
+        levels=_per_job(levels, shape.num_jobs + 1),
         align_unit=np.int64(unit),
     )
     whole: dict[str, Any] = {name: np.asarray(values, np.int32) for name, values in arrays.items()}

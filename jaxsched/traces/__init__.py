@@ -16,6 +16,7 @@ from jaxsched.traces.mapping import (
     sample_traces,
 )
 from jaxsched.traces.registry import NamedTrace, entries, get, names, resolve
+from jaxsched.traces.spot import with_spot_jobs
 from jaxsched.traces.synthetic import SyntheticConfig, generate
 from jaxsched.traces.trace import TRACE_COLUMNS, Trace
 from jaxsched.traces.trace_files import read_trace, write_trace
@@ -47,6 +48,7 @@ __all__ = [
     "recognise",
     "resolve",
     "sample_traces",
+    "with_spot_jobs",
     "write_tables",
     "write_trace",
 ]

@@ -10,6 +10,7 @@ from jaxsched.jobs.columns import describe_value
 from jaxsched.traces import csv_tables, trace_files
 from jaxsched.traces.job_kinds import job_kinds
 from jaxsched.traces.readers import (
+    acme,
     chronus,
     crius,
     elasticflow,
@@ -24,6 +25,7 @@ from jaxsched.traces.readers import (
     philly_json,
     philly_vc,
     pollux,
+    spot_gpu,
     swf,
     tiresias,
 )
@@ -86,9 +88,11 @@ FORMATS = (
             philly_csv,
             philly_json,
             helios,
+            acme,
             pai,
             pai_simulator,
             openb,
+            spot_gpu,
             chronus,
             crius,
             elasticflow,

@@ -20,7 +20,7 @@ from jaxsched.traces.text import LONGEST_TEXT, open_text, read_head, too_long
 BATCH_ROWS = 65536
 
 _WHOLE = re.compile(r"\s*([+-]?\d{1,18})(?:\.0*)?\s*", re.ASCII)
-_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?\s*", re.ASCII)
+NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?\s*", re.ASCII)
 STAMP = re.compile(
     r"\s*(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:\.\d+)?(?: ?[A-Z]{1,5}| ?[+-]\d\d:?\d\d)?\s*",
     re.ASCII,
@@ -118,7 +118,7 @@ class Rows:
         """
 
         def parse(cell: str) -> float | None:
-            if _NUMBER.fullmatch(cell):
+            if NUMBER.fullmatch(cell):
                 value = float(cell)
                 return value if math.isfinite(value) else None
             return absent if cell.strip().lower() in ABSENT else None
@@ -134,7 +134,7 @@ class Rows:
         rows: list[list[float]] = []
         for row, cell in enumerate(self.column(name)):
             words = cell.split()
-            values = [float(word) for word in words if _NUMBER.fullmatch(word)]
+            values = [float(word) for word in words if NUMBER.fullmatch(word)]
             if not words or len(values) < len(words) or not all(map(math.isfinite, values)):
                 self.fail(
                     row, f"{name} is {describe_value(cell)}; accepted: numbers with blanks between"
@@ -243,11 +243,28 @@ def read_rows(path: PathLike, headers: Sequence[tuple[str, ...]]) -> Rows:
 
 def read_columns(
     path: PathLike,
-    headers: Sequence[tuple[str, ...]],
+    headers: Sequence[tuple[str, ...]] | Callable[[tuple[str, ...]], bool],
     parse: Callable[[Rows], Mapping[str, npt.NDArray[Any]]],
+    *,
+    large_by_arrow: bool = False,
     **how: Any,
 ) -> dict[str, npt.NDArray[Any]]:
-    """The columns of a whole file, parsed batch by batch and joined; see ``iterate_rows``."""
+    """The columns of a whole file, parsed batch by batch and joined; see ``iterate_rows``.
+
+    Args:
+      path: the file.
+      headers: accepted header lines.
+      parse: the columns of a batch.
+      large_by_arrow: read large files by Apache Arrow where it can (``arrow_rows``); ``parse`` must
+        keep nothing from one call to the next then, since it may be called again from the start.
+      **how: further arguments of ``iterate_rows``.
+    """
+    if large_by_arrow:
+        from jaxsched.traces.arrow_rows import read_by_arrow
+
+        parts = read_by_arrow(path, headers, parse)
+        if parts is not None:
+            return join_columns(parts)
     return join_columns([parse(rows) for rows in iterate_rows(path, headers, **how)])
 
 

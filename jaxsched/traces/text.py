@@ -39,11 +39,21 @@ def open_text(path: PathLike) -> Iterator[TextIO]:
     Raises:
       JaxschedError: one line if the file is missing, unreadable, damaged or not text.
     """
+    with open_bytes(path) as stream:
+        yield _Lines(path, stream)
+
+
+@contextmanager
+def open_bytes(path: PathLike) -> Iterator[BinaryIO]:
+    """Open a file, plain or compressed with gzip, for streaming; see ``open_text``.
+
+    Raises:
+      JaxschedError: as there.
+    """
     try:
         with _opened(path) as file:
             is_gzip = file.peek(2)[:2] == _GZIP_MAGIC
-            stream = cast(BinaryIO, _Inflated(path, file)) if is_gzip else file
-            yield _Lines(path, stream)
+            yield cast(BinaryIO, _Inflated(path, file)) if is_gzip else file
     except FileNotFoundError:
         raise JaxschedError(f"{path}: there is no such file") from None
     except IsADirectoryError:

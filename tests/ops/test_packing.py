@@ -9,6 +9,8 @@ from jaxsched.ops.packing import (
     count_bits,
     cumulative_free,
     pack,
+    pack_gang,
+    servers_for,
     servers_used,
     taken_gpus,
     to_bits,
@@ -137,3 +139,18 @@ def test_bits():
     flags[2] = True
     np.testing.assert_array_equal(to_bits(jnp.asarray(flags)), [9, 2**31, 2**32 - 1])
     np.testing.assert_array_equal(count_bits(to_bits(jnp.asarray(flags))), [2, 1, 32])
+
+
+@pytest.mark.parametrize(("servers", "gpus"), [(130, 8), (200, 3)])
+def test_counting_servers_gives_what_comparing_them_gives(servers, gpus):
+    free, size = random_cases(servers, gpus, seed=2)
+    size[1], size[2] = 0, free[2].sum() + 1  # no GPU, and one more than there are
+
+    def one(free_count, size):
+        cumulative = cumulative_free(free_count)
+        compared = pack(free_count, cumulative, size), servers_used(cumulative, size)
+        counted = pack_gang(free_count, size, gpus), servers_for(free_count, size, gpus)
+        return compared, counted
+
+    compared, counted = jax.jit(jax.vmap(one))(jnp.asarray(free), jnp.asarray(size))
+    jax.tree.map(np.testing.assert_array_equal, compared, counted)

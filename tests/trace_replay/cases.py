@@ -5,6 +5,7 @@ import numpy as np
 from tests.trace_replay.oracle import simulate
 
 NAMES = ("submit_time", "num_gpus", "duration", "group")
+FURTHER = ("estimate", "time_to_deadline", "priority")
 COMPARED = ("start", "end", "num_servers", "first_server", "preemptions")
 
 
@@ -23,14 +24,37 @@ def random_columns(seed, num_jobs, total_gpus):
     }
 
 
+def with_estimates(table, seed, *, least=0.0):
+    """The same jobs with what policies may know besides.
+
+    Estimates from ``least`` to thrice the run times, deadlines for most, three priorities.
+    """
+    rng = np.random.default_rng([seed, 1])
+    duration = np.asarray(table["duration"])
+    count = len(duration)
+    estimate = np.maximum(np.ceil(duration * rng.choice([least, 1, 1, 2, 3], count)), 1)
+    left = np.where(rng.random(count) < 0.7, rng.integers(0, 60, count), 2**31 - 1)
+    return table | {
+        "estimate": estimate.astype(int),
+        "time_to_deadline": left,
+        "priority": rng.integers(0, 3, count),
+    }
+
+
 def expected(table, cluster, policy):
     """The oracle's records, ``[5, n]`` in the order of ``COMPARED``."""
+    jobs = jobs_of(table)
+    return np.array(simulate(jobs, cluster.num_servers, cluster.gpus_per_server, policy)).T
+
+
+def jobs_of(table):
+    """The rows of a table as the oracle takes them."""
     columns = [np.asarray(table[name]).tolist() for name in NAMES[:3]]
     columns.append(
         np.asarray(table["group"]).tolist() if "group" in table else [0] * len(columns[0])
     )
-    jobs = list(zip(*columns, strict=True))
-    return np.array(simulate(jobs, cluster.num_servers, cluster.gpus_per_server, policy)).T
+    columns += [np.asarray(table[name]).tolist() for name in FURTHER if name in table]
+    return list(zip(*columns, strict=True))
 
 
 def found(records):

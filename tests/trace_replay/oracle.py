@@ -1,11 +1,16 @@
 """A plain event loop for rigid jobs, written from the rules of ``jaxsched.trace_replay`` alone.
 
 Everything is Python numbers, lists and dictionaries; nothing is shared with the library. A job is a
-tuple ``(submit, gpus, duration, group)``; jobs come in order of submission.
+tuple ``(submit, gpus, duration, group, estimate, time to deadline, priority)``, of which the last
+four may be missing; jobs come in order of submission.
 """
 
 from fractions import Fraction
 from typing import NamedTuple
+
+import numpy as np
+
+NO_DEADLINE = 2**31 - 1
 
 
 class Job(NamedTuple):
@@ -13,6 +18,9 @@ class Job(NamedTuple):
     gpus: int
     duration: int
     group: int = 0
+    estimate: int = 0
+    time_to_deadline: int = NO_DEADLINE
+    priority: int = 0
 
 
 class Result(NamedTuple):
@@ -161,6 +169,20 @@ class History:
         return [logarithm(job.gpus), *numbers, *gaps, *columns, *seconds]
 
 
+def quotas(jobs, total, share, isolated):
+    """GPUs of each group, by the method of largest remainders."""
+    groups = sorted({job.group for job in jobs})
+    weights = dict.fromkeys(groups, 1)
+    if share == "work":
+        weights = {g: sum(j.gpus * j.duration for j in jobs if j.group == g) for g in groups}
+    exact = {g: Fraction(weights[g] * total, sum(weights.values())) for g in groups}
+    given = {g: int(exact[g]) for g in groups}
+    for g in sorted(groups, key=lambda g: (given[g] - exact[g], g))[: total - sum(given.values())]:
+        given[g] += 1
+    largest = {g: max(j.gpus for j in jobs if j.group == g) for g in groups}
+    return {g: max(given[g], 1, largest[g] if isolated else 0) for g in groups}
+
+
 class Simulation:
     """One replay; ``run`` gives a ``Result`` per job."""
 
@@ -170,6 +192,9 @@ class Simulation:
         self.score_job, self.rows, self.features = score, {}, {}
         self.jobs, self.size, self.policy = [Job(*job) for job in jobs], size, policy
         self.free = [size] * num_servers
+        self.quota = quotas(self.jobs, size * num_servers, policy.share, policy.isolated)
+        estimated = policy.run_times == "estimates"
+        self.believed = [job.estimate if estimated else job.duration for job in self.jobs]
         self.waiting = []
         self.running = {}  # job -> GPUs by server
         self.end, self.since, self.first = {}, {}, {}
@@ -179,7 +204,9 @@ class Simulation:
         self.place, self.time = {}, 0
         self.promises = {}  # job -> times it was promised
         self.all_gpus = sum(job.gpus for job in self.jobs)
-        self.all_work = sum(job.gpus * job.duration for job in self.jobs)
+        self.all_work = sum(
+            job.gpus * believed for job, believed in zip(self.jobs, self.believed, strict=True)
+        )
 
     def run(self):
         arrived = 0
@@ -286,13 +313,15 @@ class Simulation:
             return left if order == "srtf" else min(left * job.gpus, 2**30), j
         keys = {
             "fifo": lambda: 0,
-            "sjf": lambda: job.duration,
+            "sjf": lambda: self.believed[j],
             "lrf": lambda: job.gpus,
-            "spf": lambda: job.gpus * job.duration,
-            "drf": lambda: sum(
-                self.jobs[other].gpus
-                for other in self.running
-                if self.jobs[other].group == job.group
+            "spf": lambda: job.gpus * self.believed[j],
+            "drf": lambda: self.part_held(job.group),
+            "fairness": lambda: -np.float32(self.time - job.submit) / np.float32(self.believed[j]),
+            "edf": lambda: (
+                job.submit + job.time_to_deadline
+                if job.time_to_deadline < NO_DEADLINE
+                else float("inf")
             ),
             "tetris": lambda: -self.score(j),
             "las": lambda: self.queue(j),
@@ -300,25 +329,38 @@ class Simulation:
             "qssf": lambda: self.rows[j][0],
             "learned-once": lambda: self.rows[j][0],
             "learned": lambda: self.rows[j][sum(self.service(j) >= edge for edge in EDGES)],
+            "priority": lambda: -job.priority,
+            "spot": lambda: -job.priority,
         }
         return keys[order](), j
+
+    def held(self, group):
+        return sum(self.jobs[j].gpus for j in self.running if self.jobs[j].group == group)
+
+    def part_held(self, group):
+        if self.policy.share == "equal":
+            return self.held(group)
+        return self.held(group) * 2**15 // self.quota[group]
 
     def score(self, j):
         job = self.jobs[j]
         places = choose(self.free, job.gpus, self.size, "strict", self.policy.placement)
         alignment = sum(gpus * self.free[server] for server, gpus in places.items())
         unit = max(1, round(self.size * (self.all_gpus / len(self.jobs))))
-        work = 1000 * job.gpus * job.duration * len(self.jobs) // self.all_work
+        work = 1000 * job.gpus * self.believed[j] * len(self.jobs) // self.all_work
         return 1000 * alignment // unit - min(work, 2**30)
 
     # Decisions
 
     def fits_now(self, j):
-        return fits(self.free, self.jobs[j].gpus, self.size, self.policy.locality)
+        job = self.jobs[j]
+        if self.policy.isolated and self.held(job.group) + job.gpus > self.quota[job.group]:
+            return False
+        return fits(self.free, job.gpus, self.size, self.policy.locality)
 
     def decide(self):
         """Take one decision; False if there is none to take."""
-        if self.policy.order in ("srtf", "srsf", "las", "gittins", "learned"):
+        if self.policy.order in ("srtf", "srsf", "las", "spot", "gittins", "learned"):
             return self.decide_suspending()
         if self.policy.mode == "skip":
             able = [j for j in self.waiting if self.fits_now(j)]
@@ -335,7 +377,7 @@ class Simulation:
             for j in self.waiting
             if self.fits_now(j)
             and (
-                self.time + self.jobs[j].duration <= promised
+                self.time + self.believed[j] <= promised
                 or self.fits_beside(self.jobs[head].gpus, j, then_free)
             )
         ]
@@ -343,15 +385,21 @@ class Simulation:
 
     def promise(self, gpus):
         """When a job will fit if nobody else starts, and what each server has free then."""
-        for time in sorted({self.time, *(self.end[j] for j in self.running)}):
+        ends = {j: self.expected_end(j) for j in self.running}
+        for time in sorted({self.time, *ends.values()}):
             free = list(self.free)
             for j in self.running:
-                if self.end[j] <= time:
+                if ends[j] <= time:
                     for server, held in self.running[j].items():
                         free[server] += held
             if fits(free, gpus, self.size, self.policy.locality):
                 return time, free
         raise AssertionError("the job does not fit the cluster")
+
+    def expected_end(self, j):
+        if self.policy.run_times == "true":
+            return self.end[j]
+        return max(self.since[j] + self.believed[j], self.time + 1)
 
     def fits_beside(self, gpus, j, then_free):
         """Whether a job would fit at the time of its promise with job ``j`` started now."""
@@ -365,7 +413,10 @@ class Simulation:
         ranks = {j: self.rank(j) for j in (*self.waiting, *self.running)}
         by_rank = sorted(self.waiting, key=ranks.get)
         for j in by_rank[:1] if self.policy.mode == "block" else by_rank:
-            later = [other for other in self.running if ranks[other] > ranks[j]]
+            if self.has_to_leave_room(j):
+                continue
+            last = (ranks[j][0], float("inf")) if self.policy.order == "spot" else ranks[j]
+            later = [other for other in self.running if ranks[other] > last]
             available = list(self.free)
             for other in later:
                 for server, gpus in self.running[other].items():
@@ -381,6 +432,15 @@ class Simulation:
             victims = [other for other in later if servers & set(self.running[other])]
             return self.suspend(max(victims, key=ranks.get))
         return False
+
+    def has_to_leave_room(self, j):
+        """Whether a spot job would take GPUs that are kept free."""
+        all_gpus = self.size * len(self.free)
+        kept = self.policy.headroom_percent * all_gpus / 100
+        largest = max(job.priority for job in self.jobs)
+        if not kept or self.jobs[j].priority == largest or not self.running:
+            return False
+        return sum(self.free) - self.jobs[j].gpus < kept
 
     def to_clear(self, gpus, available):
         whole, rest = divmod(gpus, self.size)

@@ -13,6 +13,7 @@ from jaxsched.trace_replay.bounds import (
     JCT_BOUNDS,
     MAKESPAN_BOUNDS,
     LowerBounds,
+    large_job_widths,
     last_end_bound,
     lower_bounds,
     mean_busy_bound,
@@ -50,10 +51,12 @@ def bounds_of(case: Case, iterations: int = 12) -> LowerBounds:
     return lower_bounds(*columns, **cluster, locality=case.locality, iterations=iterations)
 
 
-def problems_of(case: Case) -> list[PlanningProblem]:
+def problems_of(case: Case, *, large: bool = True) -> list[PlanningProblem]:
+    """What the bounds work on; without ``large``, only the choices that servers give."""
     submit, gpus, duration = (np.array(column) for column in case[:3])
     capacity = case.num_servers * case.gpus_per_server
     choices = relaxed_widths(gpus, case.gpus_per_server, case.locality)
+    choices += large_job_widths(choices, capacity) if large else []
     return [PlanningProblem(submit, widths, duration, capacity) for widths in choices]
 
 
@@ -234,6 +237,26 @@ def test_search_raises_the_bound(dual: Any) -> None:
     assert many > max(srpt_bound(problem), mean_busy_bound(problem), 1.5 * run_time)
 
 
+@pytest.mark.parametrize("locality", ["strict", "any"])
+def test_large_jobs_run_one_after_the_other(locality: str) -> None:
+    cluster = {"num_servers": 2, "gpus_per_server": 4, "locality": locality}
+    bounds = lower_bounds([0, 0], [5, 5], [10, 10], **cluster)
+    assert bounds.preemptive.makespan_s == 20
+    assert bounds.non_preemptive.avg_jct_s == pytest.approx(15, rel=0.01)
+    found = large_job_widths([np.array([5, 6, 3, 2, 8])], 8)
+    assert np.array(found).tolist() == [[8, 8, 0, 0, 8], [5, 8, 3, 0, 8]]
+    assert large_job_widths([np.array([4, 4, 8])], 8) == []
+
+
+def test_large_jobs_make_bounds_better(cases: Any) -> None:
+    better = 0
+    for case, one_piece, _ in cases:
+        before, after = (max(map(work_bound, problems_of(case, large=k))) for k in (False, True))
+        assert after <= one_piece.makespan * (1 + ROUNDING)
+        better += after > before
+    assert better > 15
+
+
 def test_one_job_has_all_it_wants() -> None:
     bounds = lower_bounds([5], [3], [7], num_servers=2, gpus_per_server=4)
     assert bounds.non_preemptive == bounds.preemptive == (7, 7)
@@ -314,12 +337,13 @@ def test_locality_raises_bounds() -> None:
 
 
 def test_more_servers_never_raise_a_bound(cases: Any) -> None:
+    """Widths of large jobs are others on another cluster, and no such thing holds for them."""
     rng = np.random.default_rng(9)
     for case, _, _ in cases[:100]:
         prices = rng.exponential(0.3, 6)
         values = []
         for num_servers in (case.num_servers, case.num_servers + 1, case.num_servers + 4):
-            problems = problems_of(case._replace(num_servers=num_servers))
+            problems = problems_of(case._replace(num_servers=num_servers), large=False)
             exact = (run_time_bound, srpt_bound, mean_busy_bound, last_end_bound, work_bound)
             values.append([max(map(bound, problems)) for bound in exact])
             for dual in (start_time_dual, busy_time_dual):

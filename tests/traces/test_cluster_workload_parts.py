@@ -147,7 +147,7 @@ def test_load():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("philly", 0, 10), "unknown workload 'philly'; known are helios-earth-like"),
+        (("philly", 0, 10), "unknown workload 'philly'; known are acme-kalos-like"),
         (("pai-like", -1, 10), "seed is -1"),
         (("pai-like", 0, 0), "num_jobs is 0; accepted: a whole number from 1 on"),
         (("pai-like", 0, 1.5), "num_jobs is 1.5; accepted"),

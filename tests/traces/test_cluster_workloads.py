@@ -16,7 +16,8 @@ NUM_JOBS, NUM_HELIOS_JOBS = 100_000, 600_000
 HELIOS = ("helios-venus-like", "helios-earth-like", "helios-saturn-like", "helios-uranus-like")
 ITP = ("itp-cluster02-like", "itp-cluster04-like", "itp-cluster07-like", "itp-cluster08-like")
 PHILLY = ("philly-like", "philly-pass-like", "philly-vc-like")
-NAMES = (*HELIOS, *ITP, *PHILLY, "itp-like", "openb-like", "pai-like")
+ACME = ("acme-seren-like", "acme-kalos-like")
+NAMES = (*HELIOS, *ITP, *PHILLY, *ACME, "itp-like", "openb-like", "pai-like")
 
 
 @cache
@@ -156,6 +157,33 @@ def test_means(name):
         error = 4 * np.std(values) / np.sqrt(effective(name))
         assert error < 0.25 * wanted
         assert abs(np.mean(values) - wanted) < error
+
+
+# Mean and median run time (s), mean GPUs, GPU seconds per job, and shares by outcome of jobs and of
+# GPU time: the release's summary.
+SUMMARY = {
+    "acme-seren-like": (1414.335, 122, 5.68, 32405, (0.497, 0.075, 0.429), (0.212, 0.664, 0.124)),
+    "acme-kalos-like": (1259.689, 124, 26.77, 267905, (0.541, 0.062, 0.397), (0.313, 0.607, 0.08)),
+}
+
+
+@pytest.mark.parametrize("name", SUMMARY)
+def test_acme(name):
+    mean, median, gpus, work, status, work_share = SUMMARY[name]
+    jobs, source = gpu_jobs(name), clusters.workload(name)
+    near(np.mean(jobs["duration"] <= median), 0.5, name)
+    for values, wanted in ((jobs["duration"], mean), (jobs["num_gpus"], gpus)):
+        assert abs(np.mean(values) - wanted) < 4 * np.std(values) / np.sqrt(len(jobs))
+    assert np.median(jobs["num_gpus"]) == 1 and np.max(jobs["num_gpus"]) == 1024
+    assert source.gpu_seconds_per_job() == pytest.approx(work, rel=0.001)
+    classes = [source.classes[source.class_of(size)] for size, _ in source.sizes]
+    for k, (share, wanted) in enumerate(zip(status, work_share, strict=True)):
+        near(np.mean(jobs["status"] == ("completed", "killed", "failed")[k]), share, name, 0.001)
+        of_outcome = sum(
+            size * part * entry.outcomes[k].share * entry.outcomes[k].duration.mean_s()
+            for (size, part), entry in zip(source.sizes, classes, strict=True)
+        )
+        assert of_outcome / work == pytest.approx(wanted, abs=0.002)
 
 
 @pytest.mark.parametrize("name", MEANS)

@@ -11,11 +11,12 @@ import numpy as np
 
 from jaxsched.core.policies import Policy, View
 from jaxsched.envs.das import records as rec
-from jaxsched.envs.das.environment import DAS, Action, surrogate
+from jaxsched.envs.das.environment import DAS, Action
 from jaxsched.envs.das.heuristics import baseline
 from jaxsched.envs.das.jobs import GANG_JOBS
 from jaxsched.envs.das.simulator.dynamics import State, real_positions
 from jaxsched.envs.das.simulator.tables import SCALARS, Params
+from jaxsched.envs.das.surrogate import surrogate
 from jaxsched.envs.das.traces import das_stream
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records

@@ -12,9 +12,10 @@ from jax.flatten_util import ravel_pytree
 from jaxsched.algorithms.annealing import anneal
 from jaxsched.algorithms.ant_lion import ant_lion
 from jaxsched.core.policies import Policy, View, no_memory
-from jaxsched.envs.das.environment import DAS, Action, surrogate
+from jaxsched.envs.das.environment import DAS, Action
 from jaxsched.envs.das.simulator.dynamics import State, real_positions
 from jaxsched.envs.das.simulator.tables import Params
+from jaxsched.envs.das.surrogate import surrogate
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree
 

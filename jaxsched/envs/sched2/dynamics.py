@@ -156,7 +156,7 @@ def place(state: ClusterState, jobs: JobTables, job: Array) -> tuple[ClusterStat
 
     bits = free_bits(state)
     free_count = placement.count_bits(bits)
-    packing = placement.pack(free_count, placement.cumulative_free(free_count), num_gpus)
+    packing = placement.pack_gang(free_count, num_gpus, gpus_per_server)
     level = level_of(packing.num_servers - fewest_servers(num_gpus, gpus_per_server))
     chosen = jnp.arange(by_level.shape[0]) == level
     run = jnp.sum(jnp.where(chosen, by_level, 0), dtype=jnp.int32)

@@ -142,8 +142,9 @@ def placement_now(state: ClusterState, jobs: JobTables) -> tuple[Array, Array]:
     """
     gpus = window_gpus(state, jobs)
     free_count = jnp.sum(is_free(state), axis=-1, dtype=jnp.int32)
-    servers = placement.servers_used(placement.cumulative_free(free_count), gpus)
-    level = level_of(servers - fewest_servers(gpus, state.last_job.shape[-1]))
+    gpus_per_server = state.last_job.shape[-1]
+    servers = placement.servers_for(free_count, gpus, gpus_per_server)
+    level = level_of(servers - fewest_servers(gpus, gpus_per_server))
     by_level = lookup(jobs.run_time, state.episode, state.window)
     chosen = jnp.arange(NUM_LEVELS) == level[:, None]
     return level, jnp.sum(jnp.where(chosen, by_level, 0), axis=-1, dtype=jnp.int32)

@@ -13,7 +13,7 @@ import numpy as np
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_whole
 from jaxsched.jobs.schedule import Schedule
-from jaxsched.report.html import templates_of
+from jaxsched.report.html import script_safe, templates_of
 from jaxsched.report.replay.aligned import aligned
 from jaxsched.report.style import colour_sheet, replay_colours
 from jaxsched.report.summary import number
@@ -62,14 +62,9 @@ def render_replay(schedules: Sequence[Schedule], *, title: str, facts: Mapping[s
             sheet=colour_sheet(),
             facts=[(name, fact) for name, fact in facts.items() if fact],
             panels=[_panel(index, schedule) for index, schedule in enumerate(schedules)],
-            data=_script_safe(json.dumps(content, separators=(",", ":"), allow_nan=False)),
+            data=script_safe(json.dumps(content, separators=(",", ":"), allow_nan=False)),
         )
     )
-
-
-def _script_safe(text: str) -> str:
-    """JSON that cannot end the element it stands in."""
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _panel(index: int, schedule: Schedule) -> dict[str, Any]:

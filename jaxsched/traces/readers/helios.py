@@ -64,7 +64,7 @@ def read(path: PathLike) -> Trace:
     Raises:
       JaxschedError: one line with file and line number.
     """
-    columns = read_columns(path, HEADERS, _columns)
+    columns = read_columns(path, HEADERS, _columns, large_by_arrow=True)
     unknown = int(np.sum(np.isnan(columns["duration"])))
     notes = (f"{unknown} jobs without start or end, their run times not known",) if unknown else ()
     return Trace(columns, stem(path), NAME, "local", notes)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from benchmarks.peers.simulators import chic as oracle
 from jaxsched.core.evaluation import run_episodes
 from jaxsched.envs.chic import CHIC_JOBS, Chic, OptimusIntervals
 from jaxsched.envs.chic import records as rec
@@ -16,7 +17,6 @@ from jaxsched.envs.chic.heuristics import baseline, columns
 from jaxsched.envs.chic.intervals import allocate, optimus
 from jaxsched.envs.chic.search import best_units
 from jaxsched.jobs import JobTable
-from tests.envs.chic import oracle as oracle
 
 NUM_TABLES = 32
 MAX_JOBS = 9

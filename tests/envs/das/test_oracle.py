@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from benchmarks.peers.simulators.das import Simulator
 from jaxsched.envs.das import DAS, GANG_JOBS
 from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.cases import OPTION_OF
 from jaxsched.jobs import JobTable
-from tests.envs.das.oracle import Simulator
 
 NUM_TABLES = 24
 MAX_JOBS = 14

@@ -20,7 +20,7 @@ from jaxsched.envs.das.learning.networks import DASNetwork
 from jaxsched.envs.das.learning.recipe import relative_params
 from jaxsched.envs.das.observation import Observation
 from jaxsched.envs.das.paper import HEURISTICS, paper_rows
-from jaxsched.envs.das.simulator.placement import inverse_of, rank_of
+from jaxsched.envs.das.simulator.placement import MOST_COMPARED, inverse_of, rank_of
 from jaxsched.envs.das.simulator.tables import NEVER
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import registry
@@ -115,6 +115,20 @@ def test_squeezed_actions_order_and_place_alike():
     np.testing.assert_array_equal(rows(got["affinity"]), rows(affinity))
     assert all(np.abs(part).max() < 1 for part in got.values())
     assert not np.asarray(got["priority"])[~np.asarray(real)].any()
+
+
+def test_many_positions_are_sorted_as_few_are_compared():
+    random = np.random.default_rng(1)
+    values = np.array([-np.inf, -3, -0.0, 0, 2, 7, 1e9, np.inf, np.nan], "f4")
+    priority, member = random.choice(values, MOST_COMPARED + 2), random.random(MOST_COMPARED + 2)
+    member = member < 0.7
+    last = np.where(np.isnan(priority), -np.inf, priority)
+    order = sorted(
+        range(len(member)), key=lambda i: (not member[i], -last[i] if member[i] else 0, i)
+    )
+    rank = rank_of(jnp.asarray(priority), jnp.asarray(member))
+    np.testing.assert_array_equal(inverse_of(rank), order)
+    np.testing.assert_array_equal(np.asarray(rank)[order], np.arange(len(order)))
 
 
 def test_squeezed_priorities_are_evenly_spaced_and_ties_stay_equal():

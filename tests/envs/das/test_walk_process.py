@@ -9,6 +9,7 @@ import pytest
 import scipy.linalg
 import scipy.stats
 
+from jaxsched.envs.das.learning import small_inverses
 from jaxsched.envs.das.learning import walk_process as wp
 from tests.golden_check import golden_files, load
 
@@ -245,8 +246,8 @@ def test_inverses_are_those_of_cholesky(kind, dtype):
     assert (condition > 1e5) == (kind == "nearly parallel machines")
     with jax.enable_x64(dtype == "f8"):
         given = jnp.asarray(matrix, dtype)
-        root, log_det = jax.jit(wp.inverse_root)(given)
-        inverse, same = jax.jit(wp.inverse_and_log_det)(given)
+        root, log_det = jax.jit(small_inverses.inverse_root)(given)
+        inverse, same = jax.jit(small_inverses.inverse_and_log_det)(given)
     assert root.dtype == inverse.dtype == log_det.dtype == dtype
     exact = np.linalg.inv(np.linalg.cholesky(matrix))
     tolerance = np.finfo(dtype).eps * (20 + condition / 5)
@@ -265,7 +266,7 @@ def test_the_gradient_of_inverses_is_that_of_the_library(float64):
     weight = weight + weight.swapaxes(-1, -2)
 
     def ours(matrix):
-        inverse, log_det = wp.inverse_and_log_det(matrix)
+        inverse, log_det = small_inverses.inverse_and_log_det(matrix)
         return jnp.sum(weight * inverse) + jnp.sum(jnp.sin(log_det))
 
     def theirs(matrix):

@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
+from benchmarks.peers.simulators.dl2 import Cluster
 from jaxsched.envs.dl2.cases import simulate
-from tests.envs.dl2.oracle import Cluster
 from tests.golden_check import differences
 
 POLICIES = ("drf", "fifo", "srtf", "tetris", "optimus", "optimus_oracle", "optimus_fill")

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from benchmarks.peers.simulators import mlfs_rules as rules
+from benchmarks.peers.simulators.mlfs import BASELINES, Simulator
 from jaxsched.core.policies import View
 from jaxsched.envs.mlfs import MLFS
 from jaxsched.envs.mlfs import records as rec
@@ -20,8 +22,6 @@ from jaxsched.envs.mlfs.late_options import padded, shared, with_options
 from jaxsched.envs.mlfs.simulator.dynamics import before_first
 from jaxsched.envs.mlfs.simulator.placing import offered
 from jaxsched.jobs import from_records
-from tests.envs.mlfs import oracle_rules as rules
-from tests.envs.mlfs.oracle import BASELINES, Simulator
 
 NUM_TABLES = 12
 NUM_JOBS = 8

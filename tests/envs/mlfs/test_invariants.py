@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from benchmarks.peers.simulators.mlfs import Job
 from jaxsched.envs.mlfs import MLFS
 from jaxsched.envs.mlfs import records as rec
 from jaxsched.envs.mlfs.simulator import placing
@@ -27,7 +28,6 @@ from jaxsched.envs.mlfs.simulator.state import (
     number_of,
 )
 from jaxsched.envs.mlfs.simulator.tables import jobs_at, unpack
-from tests.envs.mlfs.oracle import Job
 from tests.envs.mlfs.test_env_oracle import (
     QUICK,
     TIGHT,

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from benchmarks.peers.simulators import mlfs_rules as rules
+from benchmarks.peers.simulators.mlfs import Simulator
 from jaxsched.envs.mlfs import MLFS
 from jaxsched.envs.mlfs import records as rec
 from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
@@ -22,8 +24,6 @@ from jaxsched.envs.mlfs.simulator.state import WAITING, Active, Tasks, number_of
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
 from jaxsched.types import TimeStep
-from tests.envs.mlfs import oracle_rules as rules
-from tests.envs.mlfs.oracle import Simulator
 from tests.envs.mlfs.test_env_oracle import config_of
 
 LARGE = MLFS(**CLUSTERS["large"])

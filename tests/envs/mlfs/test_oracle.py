@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.envs.mlfs.oracle import BASELINES, Simulator
-from tests.envs.mlfs.oracle_rules import observation, random_case
+from benchmarks.peers.simulators.mlfs import BASELINES, Simulator
+from benchmarks.peers.simulators.mlfs_rules import observation, random_case
 from tests.golden_check import differences, golden_files, load
 
 FILES = [path for path in golden_files("mlfs") if "cases" not in load(path)]

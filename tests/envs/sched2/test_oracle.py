@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from benchmarks.peers.simulators.sched2 import Cluster, play_baseline
 from jaxsched.core.evaluation import run_episodes
 from jaxsched.envs.sched2.heuristics import any_baseline, numbered
 from jaxsched.jobs import JobTable
 from jaxsched.systems import registry
-from tests.envs.sched2.oracle import Cluster, play_baseline
 
 SYSTEM = registry.get("sched2")
 NUM_TABLES = 40

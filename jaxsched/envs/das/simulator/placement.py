@@ -19,6 +19,7 @@ HEAD = 4  # jobs of an order that all decisions of a batch try together
 CHUNK = 4  # jobs that a decision with more goes on with at a time
 HALF = 0.5  # of a unit
 FEW = 32  # terms that are added up one by one: compilers do that in one pass over the rest
+MOST_COMPARED = 128  # positions that are compared pair by pair; more are sorted
 TAIL_SHARE = 8  # of the batch, one part goes on at a time
 
 LARGEST = np.int32(2**31 - 1)
@@ -119,6 +120,8 @@ def rank_of(priority: Array, member: Array) -> Array:
         jnp.full(priority.shape, -LARGEST, jnp.int32),
         (priority, member),
     )
+    if key.shape[0] > MOST_COMPARED:
+        return inverse_of(jnp.argsort(-key, stable=True).astype(jnp.int32))
     index = np.arange(key.shape[0], dtype=np.int32)
     not_after = key[:, None] - (index[None, :] < index[:, None])
     return jnp.sum(key[None, :] > not_after, axis=-1, dtype=jnp.int32)
@@ -135,6 +138,8 @@ def _keys(priority: Array, member: Array) -> Array:
 def inverse_of(rank: Array) -> Array:
     """The position at each rank of the order, int32 ``[P]``, of the positions' ranks ``[N]``."""
     index = jnp.arange(rank.shape[0], dtype=jnp.int32)
+    if rank.shape[0] > MOST_COMPARED:
+        return jnp.zeros_like(rank).at[rank].set(index, unique_indices=True)
     there = jnp.where(rank[None, :] == index[:, None], index[None, :], 0)
     return jnp.sum(there, axis=-1, dtype=jnp.int32)
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tests.envs.mlfs import oracle_rules as rules
-from tests.envs.mlfs.oracle_rules import DONE, NOMINAL, NOT_READY, RUNNING, WAITING, WAVE
+from benchmarks.peers.simulators import mlfs_rules as rules
+from benchmarks.peers.simulators.mlfs_rules import DONE, NOMINAL, NOT_READY, RUNNING, WAITING, WAVE
 
 OFFERING = ("mlf_h", "mlfs")
 BASELINES = ("fair", "slaq", "tiresias", "gandiva", "graphene", "hypersched", "fifo")

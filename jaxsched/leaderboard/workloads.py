@@ -1,7 +1,7 @@
 """The common workloads: real traces as published, and generated ones where logs are not public.
 
 A cluster is as large as the load asks for, or has a given size, and then the time between
-submissions is stretched to give the load.
+submissions is stretched to give the load; so it is for the other loads of a sweep.
 """
 
 import math
@@ -13,6 +13,7 @@ import numpy as np
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.trace_replay import Cluster, from_trace
+from jaxsched.trace_replay.tables import groups_of
 from jaxsched.traces import Trace, load_trace
 from jaxsched.traces.clusters import generate_trace, names
 
@@ -29,7 +30,7 @@ class Workload(NamedTuple):
       load: GPU-seconds asked for over GPU-seconds there are between first and last submission.
       from_day: days at the trace's beginning that are left out (too few jobs).
       num_servers: servers of 8 GPUs; None: as few as give no more than the load.
-      num_jobs: jobs to generate; ignored for files.
+      num_jobs: rows to generate, some without GPUs; ignored for files.
     """
 
     name: str
@@ -37,7 +38,7 @@ class Workload(NamedTuple):
     load: float = 0.9
     from_day: float = 0
     num_servers: int | None = None
-    num_jobs: int = 100_000
+    num_jobs: int = 60_000
 
     @property
     def is_generated(self) -> bool:
@@ -66,7 +67,7 @@ class Prepared(NamedTuple):
       name: the workload's name.
       table: its jobs, with a ``group`` column where they have owners.
       cluster: the cluster.
-      load: the load that results.
+      load: the load that results, between first and last submission.
       digest: of the trace that it was made of.
       notes: what was changed, one sentence each.
     """
@@ -77,6 +78,11 @@ class Prepared(NamedTuple):
     load: float
     digest: str
     notes: tuple[str, ...]
+
+    @property
+    def has_owners(self) -> bool:
+        """Whether jobs belong to more than one virtual cluster, tenant or user."""
+        return bool(groups_of(self.table).max() > 0)
 
 
 def prepare(
@@ -104,6 +110,7 @@ def prepare(
     table = from_trace(trace)
     if len(table) < trace.rows_read:
         notes.append(f"{trace.rows_read - len(table)} rows without GPUs or run time dropped")
+    notes += _rounding(trace)
     first = int(np.searchsorted(table["submit_time"], workload.from_day * DAY_S))
     if first >= len(table) - 1:
         raise JaxschedError(
@@ -116,6 +123,34 @@ def prepare(
         notes.append(f"the first {num_jobs} jobs of {len(table) - first}")
     table = table.window(first, num_jobs or len(table))
     return _on_cluster(workload, table, trace.digest(), notes)
+
+
+def at_load(prepared: Prepared, load: float) -> Prepared:
+    """The same jobs on the same cluster, submission times multiplied so as to give a load."""
+    factor = prepared.load / load
+    table = _stretched(prepared.table, factor)
+    span = int(table["submit_time"][-1])
+    if span <= 0:
+        raise JaxschedError(
+            f"workload '{prepared.name}': at a load of {load:g} all jobs come at once; accepted: "
+            "a lower load"
+        )
+    work = float(np.sum(table["num_gpus"] * table["duration"]))
+    notes = (*prepared.notes, f"submission times multiplied by {factor:.4g}")
+    return prepared._replace(table=table, load=work / prepared.cluster.num_gpus / span, notes=notes)
+
+
+def _stretched(table: JobTable, factor: float) -> JobTable:
+    times = np.floor(table["submit_time"] * factor).astype(np.int64)
+    return table.with_columns(submit_time=times)
+
+
+def _rounding(trace: Trace) -> list[str]:
+    """A note on shares of a GPU, which become whole ones."""
+    gpus = np.asarray(trace["num_gpus"], np.float64)
+    kept = (gpus > 0) & ~np.isnan(trace["duration"])
+    shared = float(np.mean((gpus % 1 > 0)[kept])) if kept.any() else 0.0
+    return [f"shares of a GPU rounded up in {shared:.1%} of the jobs"] if shared else []
 
 
 def _trace(workload: Workload, data: Path | None, seed: int) -> Trace:
@@ -145,9 +180,7 @@ def _on_cluster(workload: Workload, table: JobTable, digest: str, notes: list[st
     if workload.num_servers is not None:
         factor = work / cluster.num_gpus / workload.load / span
         notes.append(f"submission times multiplied by {factor:.4g}")
-        table = table.with_columns(
-            submit_time=np.floor(table["submit_time"] * factor).astype(np.int64)
-        )
+        table = _stretched(table, factor)
         span = int(table["submit_time"][-1])
     load = work / cluster.num_gpus / max(span, 1)
     return Prepared(workload.name, table, cluster, load, digest, tuple(notes))

@@ -1,0 +1,1 @@
+"""Simulators that ours are measured beside; ``simulators`` are what tests compare it with."""

@@ -1,0 +1,1 @@
+"""The five systems in slow plain Python, written from the specifications alone."""

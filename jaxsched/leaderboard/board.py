@@ -1,0 +1,324 @@
+"""Replays of a workload under every policy, and distances to the lower bounds.
+
+Figures are of the jobs in the window (``window``), and so are bounds on the average JCT: whatever a
+schedule of all jobs makes of these is a schedule of them alone, so that no schedule beats the bound
+of these jobs alone, not even one that puts all others off.
+
+A trace is one long series of jobs that wait for each other: neighbouring blocks of it correlate by
+0.8 to 0.9, and bootstraps over blocks held the true mean in half of the cases only. So a mean has
+an interval where a workload can be drawn again with other seeds, and none where it is one trace.
+"""
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from jaxsched.leaderboard.entries import Entry
+from jaxsched.leaderboard.window import (
+    Window,
+    figures,
+    is_stationary,
+    offered_load,
+    waiting_by_quarter,
+    window_of,
+)
+from jaxsched.leaderboard.workloads import Prepared
+from jaxsched.results.statistics import Interval
+from jaxsched.trace_replay import Records
+from jaxsched.trace_replay.bounds import LowerBounds, lower_bounds, relaxed_widths
+from jaxsched.trace_replay.policies import Locality
+
+REFERENCE = "fifo-skip"
+"""What policies are compared with where it plays; else the first one."""
+
+ITERATIONS = 20
+"""Of the bounds from prices. Half as many again move them by less than 0.3 %."""
+
+Floats = NDArray[np.float64]
+
+_INTERVALS = ("avg_jct", "over_reference")
+
+
+class Standing(NamedTuple):
+    """One policy on one workload.
+
+    Attributes:
+      policy: its name.
+      knows: what it knows of run times, one of ``entries.KNOWLEDGE``.
+      suspends: whether it suspends running jobs.
+      learned: whether it was trained.
+      figures: of ``window.figures``, means over the draws; seconds.
+      avg_jct: mean JCT (s) with a 95 % interval over the draws; NaN where there is one.
+      over_reference: mean JCT over that of the reference policy on the same draws, likewise.
+      jct_ratio: mean JCT over the lower bound for any schedule, which may suspend jobs; the same
+        for all policies (those with locality ``any`` have another cluster, and so a bound of their
+        own).
+      own_ratio: mean JCT over the lower bound for schedules of its kind.
+      seconds: wall time of a replay, compilation left out; None: not asked for.
+    """
+
+    policy: str
+    knows: str
+    suspends: bool
+    learned: bool
+    figures: dict[str, float]
+    avg_jct: Interval
+    over_reference: Interval
+    jct_ratio: float
+    own_ratio: float
+    seconds: float | None
+
+    @property
+    def clairvoyant(self) -> bool:
+        """Whether it uses true run times."""
+        return self.knows == "run times"
+
+
+@dataclass(frozen=True)
+class Standings:
+    """All policies on one workload at one load.
+
+    Attributes:
+      workload: its name.
+      asked_load: the load that it was made for.
+      load: the load that its window has, mean over the draws.
+      busy: share of the GPUs' time in the window that jobs hold under the reference policy,
+        likewise.
+      num_jobs: jobs of each draw, those outside the window included.
+      num_measured: jobs in the window.
+      num_draws: how often it was drawn.
+      num_servers: servers of the cluster.
+      gpus_per_server: GPUs of each.
+      digest: of the trace, of the first draw.
+      notes: what was changed in it.
+      waiting: mean number of jobs that wait, by quarter of the window, under the reference policy,
+        mean over the draws.
+      stationary: whether the window can be in a steady state (``window.is_stationary``).
+      bounds: lower bounds on the average JCT in seconds, by kind of schedules, means over the
+        draws.
+      reference: the policy that others are compared with.
+      seconds: processor time that all this took.
+      standings: the policies, in the order given.
+    """
+
+    workload: str
+    asked_load: float
+    load: float
+    busy: float
+    num_jobs: int
+    num_measured: int
+    num_draws: int
+    num_servers: int
+    gpus_per_server: int
+    digest: str
+    notes: tuple[str, ...]
+    waiting: tuple[float, ...]
+    stationary: bool
+    bounds: dict[str, float]
+    reference: str
+    seconds: float
+    standings: tuple[Standing, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; ``from_json`` reads them back."""
+        rows = [
+            {**row._asdict(), **{name: _plain(getattr(row, name)) for name in _INTERVALS}}
+            for row in self.standings
+        ]
+        lists = {"notes": list(self.notes), "waiting": list(self.waiting)}
+        return {**vars(self), **lists, "standings": rows}
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> "Standings":
+        """What ``to_json`` wrote."""
+        rows = tuple(
+            Standing(**{**row, **{name: _interval(row[name]) for name in _INTERVALS}})
+            for row in values["standings"]
+        )
+        tuples = {name: tuple(values[name]) for name in ("notes", "waiting")}
+        return Standings(**{**values, **tuples, "standings": rows})
+
+
+def _plain(found: Interval) -> dict[str, float | None]:
+    return {name: None if math.isnan(end) else end for name, end in asdict(found).items()}
+
+
+def _interval(values: Mapping[str, float | None]) -> Interval:
+    ends = {name: math.nan if end is None else end for name, end in values.items()}
+    return Interval(**ends)
+
+
+class _Draw(NamedTuple):
+    """A draw, what is measured of it, and what no schedule of it can beat."""
+
+    ready: Prepared
+    window: Window
+    bounds: dict[Locality, LowerBounds]
+
+
+class _Played(NamedTuple):
+    """One policy on one draw."""
+
+    figures: dict[str, float]
+    waiting: Floats
+    any_bound_s: float
+    own_bound_s: float
+    seconds: float | None
+
+
+def play(
+    draws: Sequence[Prepared],
+    entries: Sequence[Entry],
+    *,
+    asked_load: float,
+    iterations: int = ITERATIONS,
+    timed: bool = False,
+) -> Standings:
+    """Replay a workload under every policy that can play it.
+
+    Args:
+      draws: the workload, drawn with other seeds if there are several.
+      entries: the policies.
+      asked_load: the load that it was made for.
+      iterations: of the bounds from prices; see ``lower_bounds``.
+      timed: replay once more with a clock running.
+    """
+    began = time.process_time()
+    first = draws[0]
+    entries = [entry for entry in entries if entry.can_play(first)]
+    kinds: set[Locality] = {"strict", *(entry.locality for entry in entries)}
+    measured = [_Draw(draw, *_measures(draw, kinds, iterations)) for draw in draws]
+    reference = next((e for e in entries if e.name == REFERENCE), entries[0])
+    level = [_play(draw, reference, timed) for draw in measured]
+    rows = [
+        _standing(
+            entry,
+            level if entry is reference else [_play(draw, entry, timed) for draw in measured],
+            level,
+        )
+        for entry in entries
+    ]
+    loads = [offered_load(draw.table, draw.cluster, window) for draw, window, _ in measured]
+    load = float(np.mean(loads))
+    busy = float(np.mean([each.figures["utilization"] for each in level]))
+    waiting = tuple(np.mean([each.waiting for each in level], axis=0).tolist())
+    strict = [draw.bounds["strict"] for draw in measured]
+    return Standings(
+        workload=first.name,
+        asked_load=asked_load,
+        load=load,
+        busy=busy,
+        num_jobs=len(first.table),
+        num_measured=measured[0].window.stop - measured[0].window.first,
+        num_draws=len(draws),
+        num_servers=first.cluster.num_servers,
+        gpus_per_server=first.cluster.gpus_per_server,
+        digest=first.digest,
+        notes=first.notes,
+        waiting=waiting,
+        stationary=is_stationary(waiting, load, busy),
+        bounds={
+            "any_s": float(np.mean([each.preemptive.avg_jct_s for each in strict])),
+            "non_preemptive_s": float(np.mean([each.non_preemptive.avg_jct_s for each in strict])),
+        },
+        reference=reference.name,
+        seconds=time.process_time() - began,
+        standings=tuple(rows),
+    )
+
+
+def _measures(
+    prepared: Prepared, kinds: set[Locality], iterations: int
+) -> tuple[Window, dict[Locality, LowerBounds]]:
+    """The window of a draw and the bounds of the jobs in it; equal ones are found once."""
+    window = window_of(prepared.table)
+    jobs = prepared.table.window(window.first, window.stop - window.first)
+    cluster = prepared.cluster
+    found: dict[Locality, LowerBounds] = {}
+    choices: dict[Locality, list[Any]] = {}
+    for kind in sorted(kinds, key=["strict", "any"].index):
+        choices[kind] = relaxed_widths(jobs["num_gpus"], cluster.gpus_per_server, kind)
+        if kind == "any" and _equal(choices["any"], choices["strict"]):
+            found["any"] = found["strict"]
+            continue
+        found[kind] = lower_bounds(
+            jobs["submit_time"],
+            jobs["num_gpus"],
+            jobs["duration"],
+            num_servers=cluster.num_servers,
+            gpus_per_server=cluster.gpus_per_server,
+            locality=kind,
+            iterations=iterations,
+        )
+    return window, found
+
+
+def _equal(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    return len(some) == len(others) and all(map(np.array_equal, some, others))
+
+
+def _play(draw: _Draw, entry: Entry, timed: bool) -> _Played:
+    ready, allowed = draw.ready, draw.bounds[entry.locality]
+    records, seconds = _replayed(ready, entry, timed)
+    own = allowed.preemptive if entry.suspends else allowed.non_preemptive
+    return _Played(
+        figures(records, ready.table, ready.cluster, draw.window),
+        waiting_by_quarter(records, draw.window),
+        allowed.preemptive.avg_jct_s,
+        own.avg_jct_s,
+        seconds,
+    )
+
+
+def _replayed(ready: Prepared, entry: Entry, timed: bool) -> tuple[Records, float | None]:
+    """A replay, and the wall time (s) of one that need not compile."""
+    records = entry.play(ready.table, ready.cluster)
+    if not timed:
+        return records, None
+    began = time.perf_counter()
+    entry.play(ready.table, ready.cluster)
+    return records, time.perf_counter() - began
+
+
+def _standing(entry: Entry, played: Sequence[_Played], level: Sequence[_Played]) -> Standing:
+    means = _means([each.figures for each in played])
+    times = [each.figures["avg_jct"] for each in played]
+    clock = [each.seconds for each in played if each.seconds is not None]
+    return Standing(
+        policy=entry.name,
+        **entry.marks(),
+        figures=means,
+        avg_jct=interval(times, np.ones(len(times))),
+        over_reference=interval(times, [each.figures["avg_jct"] for each in level]),
+        jct_ratio=means["avg_jct"] / float(np.mean([each.any_bound_s for each in played])),
+        own_ratio=means["avg_jct"] / float(np.mean([each.own_bound_s for each in played])),
+        seconds=float(np.mean(clock)) if clock else None,
+    )
+
+
+def interval(above: ArrayLike, below: ArrayLike) -> Interval:
+    """Ratio of means over independent draws with a 95 % interval; NaN ends for one draw.
+
+    Student's interval of the ratio's logarithm (delta method), since such means are skewed and
+    never below 0, with a degree of freedom less for each of the two means. ``python -m
+    benchmarks.leaderboard.coverage`` tells how often it holds the true mean.
+    """
+    top, bottom = np.asarray(above, np.float64), np.asarray(below, np.float64)
+    estimate = float(top.sum() / bottom.sum())
+    if len(top) < 2:
+        return Interval(estimate, math.nan, math.nan)
+    error = (top - estimate * bottom).std(ddof=1) / math.sqrt(len(top)) / top.mean()
+    factor = math.exp(float(stats.t.ppf(0.975, max(len(top) - 2, 1)) * error))
+    return Interval(estimate, estimate / factor, estimate * factor)
+
+
+def _means(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Means over draws of what all of them have."""
+    common = [name for name in found[0] if all(name in each for each in found)]
+    return {name: float(np.mean([each[name] for each in found])) for name in common}

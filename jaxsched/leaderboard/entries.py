@@ -1,0 +1,201 @@
+"""What a leaderboard plays: policies of the library, and those that users bring along.
+
+A policy of one's own is ``module:name``, where the name stands for
+
+- a ``Policy``;
+- a function of a job table and a cluster that returns a number for each job, lower first: the
+  first in order that fits starts, and nobody is suspended;
+- a function of the same two that returns ``Records``: a schedule of whatever makes it. It is
+  checked (``check_schedule``).
+
+Attributes of the function say what it is: ``knows`` (one of ``KNOWLEDGE``), ``suspends``,
+``learned``.
+"""
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import JobTable
+from jaxsched.jobs.columns import describe_value
+from jaxsched.leaderboard.workloads import Prepared
+from jaxsched.trace_replay import POLICIES, Cluster, Policy, Records, replay
+from jaxsched.trace_replay.policies import Locality
+from jaxsched.trace_replay.tables import lacking
+
+Knowledge = Literal["nothing", "estimates", "prediction", "run times", "unstated"]
+KNOWLEDGE: tuple[Knowledge, ...] = get_args(Knowledge)
+"""What a policy may know of how long a job will run."""
+
+Play = Callable[[JobTable, Cluster], Records]
+
+_BY_ESTIMATE = Policy("sjf", "skip", run_times="estimates")
+"""Plays any priority that is put into the column of estimates."""
+
+
+class Entry(NamedTuple):
+    """A row of the board.
+
+    Attributes:
+      name: of the policy.
+      play: a job table and a cluster -> what became of the jobs.
+      knows: what it knows of run times.
+      suspends: whether running jobs are suspended for others.
+      learned: whether it was trained.
+      locality: ``any``: jobs are split over servers as one likes, which is another cluster.
+      shares: whether it is about owners, and needs some.
+      policy: what it plays, where it is one of the library.
+    """
+
+    name: str
+    play: Play
+    knows: Knowledge
+    suspends: bool
+    learned: bool = False
+    locality: Locality = "strict"
+    shares: bool = False
+    policy: Policy | None = None
+
+    def can_play(self, prepared: Prepared) -> bool:
+        """Whether a workload has what the policy is about."""
+        if self.shares and not prepared.has_owners:
+            return False
+        return self.policy is None or not lacking(prepared.table, self.policy)
+
+    def marks(self) -> dict[str, Any]:
+        """What readers may filter by, plain values."""
+        return {"knows": self.knows, "suspends": self.suspends, "learned": self.learned}
+
+
+def of_policy(name: str, policy: Policy) -> Entry:
+    """A policy of the library as an entry."""
+    return Entry(
+        name,
+        lambda table, cluster: replay(table, cluster, policy),
+        knows=policy.knows,
+        suspends=policy.preemptive,
+        locality=policy.locality,
+        shares=policy.shares_groups,
+        policy=policy,
+    )
+
+
+def entries_of(names: Sequence[str] | None, own: Sequence[str] = ()) -> list[Entry]:
+    """Entries by name (None: all of the library), and those of ``module:name``.
+
+    Raises:
+      JaxschedError: an unknown name, or nothing that can be played behind it.
+    """
+    unknown = [name for name in names or () if name not in POLICIES]
+    if unknown:
+        raise JaxschedError(f"unknown policy {unknown[0]!r}; accepted: {', '.join(POLICIES)}")
+    found = [of_policy(name, POLICIES[name]) for name in (POLICIES if names is None else names)]
+    found += [_own(spec) for spec in own]
+    twice = [entry.name for k, entry in enumerate(found) if entry.name in _names(found[:k])]
+    if twice:
+        raise JaxschedError(f"two policies are called {twice[0]!r}; accepted: different names")
+    return found
+
+
+def _names(entries: Sequence[Entry]) -> set[str]:
+    return {entry.name for entry in entries}
+
+
+def _own(spec: str) -> Entry:
+    module_name, _, name = spec.partition(":")
+    if not module_name or not name.isidentifier():
+        raise JaxschedError(f"--policy is {spec!r}; accepted: module:name")
+    found = getattr(_module(spec, module_name), name, None)
+    if isinstance(found, Policy):
+        return of_policy(name, found)
+    if not callable(found):
+        raise JaxschedError(
+            f"{spec}: is {describe_value(found)}; accepted: a Policy, or a function of a job "
+            "table and a cluster"
+        )
+    knows = getattr(found, "knows", "unstated")
+    if knows not in KNOWLEDGE:
+        raise JaxschedError(
+            f"{spec}: knows is {describe_value(knows)}; accepted: {', '.join(KNOWLEDGE)}"
+        )
+    return Entry(
+        name,
+        lambda table, cluster: _play_own(spec, found, table, cluster),
+        knows=knows,
+        suspends=bool(getattr(found, "suspends", False)),
+        learned=bool(getattr(found, "learned", False)),
+    )
+
+
+def _module(spec: str, name: str) -> Any:
+    """A module of the environment or of the working folder."""
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        raise JaxschedError(f"{spec}: cannot be imported: {_what(error)}") from error
+
+
+def _play_own(spec: str, function: Any, table: JobTable, cluster: Cluster) -> Records:
+    try:
+        found = function(table, cluster)
+    except JaxschedError as error:
+        raise JaxschedError(f"{spec}: {error}") from error
+    except Exception as error:
+        raise JaxschedError(f"{spec}: {_what(error)}") from error
+    if isinstance(found, Records):
+        check_schedule(spec, found, table, cluster)
+        return found
+    try:
+        priority = np.asarray(found, np.float64)
+    except (TypeError, ValueError):
+        priority = np.zeros(0)
+    if priority.shape != (len(table),) or np.isnan(priority).any():
+        raise JaxschedError(
+            f"{spec}: returned {describe_value(found)}; accepted: a number for each of the "
+            f"{len(table)} jobs, or Records"
+        )
+    rank = np.unique(priority, return_inverse=True)[1].astype(np.int64).reshape(-1)
+    return replay(table.with_columns(estimate=rank + 1), cluster, _BY_ESTIMATE)
+
+
+def _what(error: Exception) -> str:
+    """An error of somebody's code, and where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{where}"
+
+
+def check_schedule(spec: str, records: Records, table: JobTable, cluster: Cluster) -> None:
+    """Refuse a schedule that cannot have been.
+
+    Checked are the table's own columns, that no job starts before its submission or runs shorter
+    than it must, and, for jobs that were never suspended, that they never hold more GPUs together
+    than there are.
+
+    Raises:
+      JaxschedError: one line with the first job that is wrong.
+    """
+    wrong = {
+        "has another submission, size or run time": (records.submit != table["submit_time"])
+        | (records.num_gpus != table["num_gpus"])
+        | (records.duration != table["duration"]),
+        "starts before its submission": records.start < records.submit,
+        "runs shorter than it must": records.end - records.start < records.duration,
+    }
+    for what, jobs in wrong.items():
+        if np.any(jobs):
+            raise JaxschedError(f"{spec}: job {int(np.argmax(jobs))} {what}")
+    whole = records.preemptions == 0
+    times = np.concatenate([records.start[whole], records.end[whole]])
+    change = np.concatenate([records.num_gpus[whole], -records.num_gpus[whole]])
+    order = np.lexsort((change, times))  # ends come before starts
+    if np.any(np.cumsum(change[order]) > cluster.num_gpus):
+        raise JaxschedError(f"{spec}: jobs hold more than {cluster.num_gpus} GPUs together")

@@ -1,0 +1,342 @@
+const leaderboard = (() => {
+  "use strict";
+  const {workloads, policies, main, columns} =
+    JSON.parse(document.getElementById("data").textContent);
+  const by = id => document.getElementById(id);
+  const ALL = "all", CHOSEN = 6;
+  const state = {workload: workloads.length > 1 ? ALL : workloads[0].name, load: main};
+  const chosen = new Set();
+
+  const make = (tag, classes, text) => {
+    const element = document.createElement(tag);
+    if (classes) element.className = classes;
+    if (text !== undefined) element.textContent = text;
+    return element;
+  };
+  const drawn = (tag, attributes, text) => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    if (text !== undefined) element.textContent = text;
+    return element;
+  };
+  const number = value => {
+    const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
+    return value.toLocaleString("en", {minimumFractionDigits: digits,
+      maximumFractionDigits: digits});
+  };
+  const mean = values => Math.exp(values.reduce((sum, v) => sum + Math.log(v), 0) / values.length);
+  const boardAt = (workload, load) => workload.boards.find(board => board.asked === load);
+  const loads = [...new Set(workloads.flatMap(w => w.boards.map(b => b.asked)))]
+    .sort((a, b) => a - b);
+
+  const KINDS = {
+    "k-learned": "learned", "k-run": "knows run times",
+    "k-some": "knows estimates or predicts", "k-none": "knows nothing",
+    "k-unstated": "does not say",
+  };
+  const kindOf = name => {
+    const {knows, learned} = policies[name];
+    if (learned) return "k-learned";
+    return {"run times": "k-run", "nothing": "k-none", "unstated": "k-unstated"}[knows]
+      || "k-some";
+  };
+  const wanted = () => {
+    const ticked = name => new Set([...document.querySelectorAll(`input[name=${name}]:checked`)]
+      .map(box => box.value));
+    const [knows, suspends, learned] = ["knows", "suspends", "learned"].map(ticked);
+    const letters = by("search").value.trim().toLowerCase();
+    return Object.keys(policies).filter(name => {
+      const of = policies[name];
+      return knows.has(of.knows) && suspends.has(String(of.suspends))
+        && learned.has(String(of.learned)) && name.toLowerCase().includes(letters);
+    });
+  };
+
+  // Ratios to the bound: of a workload, or the geometric mean over all that were played so.
+  const ratioAt = (name, load) => {
+    const shown = state.workload === ALL ? workloads
+      : workloads.filter(w => w.name === state.workload);
+    const boards = shown.map(w => boardAt(w, load)).filter(Boolean);
+    const found = boards.map(board => board.rows[name]?.ratio);
+    return boards.length && found.every(value => value !== undefined)
+      ? {ratio: mean(found), least: Math.min(...found), most: Math.max(...found)} : null;
+  };
+  const rowsNow = () => wanted().map(name => {
+    const found = ratioAt(name, state.load);
+    if (!found) return null;
+    if (state.workload === ALL) return {name, ...found, ends: [found.least, found.most]};
+    const row = boardAt(workloads.find(w => w.name === state.workload), state.load).rows[name];
+    return {name, ...row};
+  }).filter(Boolean).sort((a, b) => a.ratio - b.ratio);
+
+  const bar = (row, highest) => {
+    const at = value => 100 * Math.log(Math.max(value, 1)) / Math.log(highest);
+    const svg = drawn("svg", {viewBox: "0 0 100 18", preserveAspectRatio: "none",
+      role: "img", "aria-label": `${number(row.ratio)} times the bound`});
+    svg.append(drawn("path", {d: "M0 0V18", class: "bar-edge"}),
+      drawn("rect", {x: 0, y: 3, width: at(row.ratio), height: 12, class: "bar-fill"}));
+    if (row.ends) {
+      const [low, high] = row.ends.map(at);
+      svg.append(drawn("path", {d: `M${low} 9H${high}M${low} 5V13M${high} 5V13`,
+        class: "bar-line"}));
+    }
+    const cell = make("td", "bar");
+    cell.dataset.v = row.ratio;
+    cell.append(svg);
+    return cell;
+  };
+  const cellOf = (value, ends) => {
+    const cell = make("td", "n", value === undefined ? "–" : number(value));
+    cell.dataset.v = value === undefined ? "" : value;
+    if (ends) cell.append(make("small", "", `[${ends.map(number).join(", ")}]`));
+    return cell;
+  };
+  const nameOf = row => {
+    const of = policies[row.name], cell = make("th"), button = make("button");
+    cell.scope = "row";
+    cell.dataset.v = row.name;
+    cell.className = kindOf(row.name);
+    button.type = "button";
+    button.setAttribute("aria-pressed", chosen.has(row.name));
+    button.append(make("span", "key"), row.name);
+    button.addEventListener("click", () => {
+      if (!chosen.delete(row.name)) chosen.add(row.name);
+      button.setAttribute("aria-pressed", chosen.has(row.name));
+      lines();
+    });
+    const words = [of.knows === "nothing" ? "" : of.knows === "unstated" ? "?" : of.knows,
+      of.suspends ? "suspends" : "", of.learned ? "learned" : ""].filter(Boolean);
+    cell.append(button, make("small", "", words.join(", ") || "\u00a0"));
+    return cell;
+  };
+
+  const keys = () => state.workload === ALL ? [] : Object.keys(columns);
+  const heads = () => {  // of both kinds of tables; sort.js listens to those that are there
+    const head = (text, unit, first, classes) => {
+      const cell = make("th", classes), button = make("button", "", text);
+      cell.scope = "col";
+      button.type = "button";
+      cell.append(button);
+      if (classes) cell.append(make("small", "", unit || "\u00a0"));
+      cell.setAttribute("aria-sort", "none");
+      cell.dataset.first = first;
+      return cell;
+    };
+    const all = [head("policy", "", "ascending", ""),
+      head("distance to the bound", "logarithmic", "ascending", "bar-head"),
+      head("/ bound", "", "ascending", "n")];
+    for (const [text, unit, first] of Object.values(columns)) {
+      all.push(head(text, unit, first, "n"));
+    }
+    by("heads").replaceChildren(...all);
+  };
+  const table = () => {
+    const rows = rowsNow(), own = keys();
+    const highest = Math.max(1.05, ...rows.flatMap(row => [row.ratio, ...(row.ends || [])]));
+    const known = [...by("heads").cells].slice(3);
+    known.forEach(cell => { cell.hidden = !own.length; });
+    by("rows").closest("table").classList.toggle("short", !own.length);
+    by("rows").replaceChildren(...rows.map(row => {
+      const line = make("tr", kindOf(row.name) === "k-learned" ? "k-learned learned"
+        : kindOf(row.name));
+      const cells = own.map(key => cellOf(row[key], key === "over" ? row.overEnds : null));
+      line.append(nameOf(row), bar(row, highest), cellOf(row.ratio, row.ends), ...cells);
+      return line;
+    }));
+    sortAgain();
+    const count = wanted().length;
+    by("count").textContent = `${rows.length} of ${Object.keys(policies).length} policies`
+      + (count > rows.length ? `, ${count - rows.length} not played everywhere` : "");
+  };
+  const sortAgain = () => {
+    const head = by("heads").querySelector("[aria-sort=ascending],[aria-sort=descending]");
+    if (!head) return;
+    const order = head.getAttribute("aria-sort");
+    head.setAttribute("aria-sort", "none");
+    head.querySelector("button").click();
+    if (head.getAttribute("aria-sort") !== order) head.querySelector("button").click();
+  };
+
+  const about = () => {
+    const rows = rowsNow(), best = rows[0];
+    const free = rows.find(row => policies[row.name].knows !== "run times");
+    by("headline").textContent = !best ? "No policy is left by the filters."
+      : `${best.name} comes closest: ${number(best.ratio)} times what no schedule can beat`
+        + (free && free !== best ? `; without run times ${free.name}: ${number(free.ratio)}.` : ".");
+    const notes = [];
+    if (state.workload === ALL) {
+      const odd = workloads.filter(w => boardAt(w, state.load)?.stationary === false);
+      by("which").textContent = `All ${workloads.length} workloads at a load of ${state.load}`;
+      by("about").textContent = "Geometric mean of the mean JCT over the bound; "
+        + "whiskers from the least to the most of any workload.";
+      if (odd.length) notes.push(["Not stationary", odd.map(w => w.name).join(", ")]);
+    } else {
+      const board = boardAt(workloads.find(w => w.name === state.workload), state.load);
+      by("which").textContent = `${state.workload} at a load of ${state.load}`;
+      by("about").textContent = !board ? "Not played at this load." : [
+        board.num_draws > 1 ? `${board.num_draws} draws of ` : "",
+        `${board.num_jobs.toLocaleString("en")} jobs on ${board.num_servers} × `,
+        `${board.gpus_per_server} GPUs; the window has ${board.num_measured.toLocaleString("en")}`,
+        ` jobs and a load of ${number(board.load)}, ${number(100 * board.busy)} % of the GPUs are `,
+        `busy and ${number(board.waiting.reduce((a, b) => a + b, 0) / board.waiting.length)} jobs `,
+        `wait under ${board.reference}. Bound: ${number(board.bound)} h, without suspension `,
+        `${number(board.own_bound)} h. `,
+        board.num_draws > 1 ? "Whiskers: 95 % intervals over the draws." : ""].join("");
+      if (board) {
+        notes.push(...board.notes.map(text => ["", text]), ["", `trace ${board.digest}`]);
+        if (!board.stationary) {
+          notes.unshift(["Not stationary", `waiting by quarter of the window: ${
+            board.waiting.map(number).join(", ")}`]);
+        }
+      }
+    }
+    by("notes").replaceChildren(...notes.map(([word, text]) => {
+      const item = make("li");
+      if (word) item.append(make("b", "", word));
+      item.append(text);
+      return item;
+    }));
+    by("how").textContent = state.workload === ALL ? "" : "over: mean JCT over that of "
+      + `${boardAt(workloads.find(w => w.name === state.workload), state.load)?.reference}.`;
+  };
+
+  const lines = () => {
+    by("sweep").hidden = loads.length < 2;
+    if (loads.length < 2) return;
+    const series = wanted().map(name => ({name, points: loads.map(load => {
+      const found = ratioAt(name, load);
+      return found && [load, found.ratio];
+    }).filter(Boolean)})).filter(one => one.points.length);
+    const width = Math.max(320, Math.min(by("lines").clientWidth || 900, 1200));
+    const height = 340, left = 46, right = Math.min(170, width * .34), top = 12, bottom = 40;
+    const ends = series.flatMap(one => one.points.map(point => point[1]));
+    const highest = Math.max(1.1, ...ends) * 1.05;
+    const x = load => left + (load - loads[0]) / (loads.at(-1) - loads[0])
+      * (width - left - right);
+    const y = ratio => height - bottom - Math.log(ratio) / Math.log(highest)
+      * (height - top - bottom);
+    const svg = drawn("svg", {viewBox: `0 0 ${width} ${height}`, role: "img",
+      "aria-label": "Mean JCT over the bound, by load"});
+    const marks = [1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000]
+      .filter(mark => mark <= highest);
+    let last = Infinity;
+    for (const mark of marks) {
+      if (last - y(mark) < 16) continue;
+      last = y(mark);
+      svg.append(drawn("path", {d: `M${left} ${last}H${width - right}`, class: "grid"}),
+        drawn("text", {x: left - 6, y: last + 4, "text-anchor": "end"}, mark));
+    }
+    for (const load of loads) {
+      svg.append(drawn("text", {x: x(load), y: height - bottom + 18, "text-anchor": "middle"},
+        load));
+    }
+    svg.append(drawn("text", {x: (left + width - right) / 2, y: height - 4,
+      "text-anchor": "middle"}, "load"));
+    const path = points => "M" + points.map(([load, ratio]) => `${x(load).toFixed(1)} ${
+      y(ratio).toFixed(1)}`).join("L");
+    const strong = series.filter(one => chosen.has(one.name));
+    for (const one of series) {
+      const group = drawn("g", {class: kindOf(one.name)});
+      group.append(drawn("title", {}, one.name), drawn("path", {d: path(one.points),
+        class: chosen.has(one.name) ? "strong-line" : "faint-line"}));
+      if (chosen.has(one.name)) {
+        for (const [load, ratio] of one.points) {
+          group.append(drawn("circle", {cx: x(load), cy: y(ratio), r: 3, class: "strong-dot"}));
+        }
+      }
+      svg.append(group);
+    }
+    let above = height;  // names at the lines' ends, from the lowest line up
+    for (const one of strong.sort((a, b) => a.points.at(-1)[1] - b.points.at(-1)[1])) {
+      const at = Math.min(y(one.points.at(-1)[1]) + 4, above - 14);
+      above = at;
+      svg.append(drawn("text", {x: width - right + 8, y: at, class: "end"},
+        `${one.name} ${number(one.points.at(-1)[1])}`));
+    }
+    by("lines").replaceChildren(svg);
+  };
+
+  const matrix = () => {
+    by("all").hidden = workloads.length < 2;
+    if (workloads.length < 2) return;
+    const names = wanted(), order = names.map(name => {
+      const found = workloads.map(w => boardAt(w, state.load)?.rows[name]?.ratio);
+      const played = found.filter(value => value !== undefined);
+      return {name, found, mean: played.length === found.length ? mean(found) : Infinity};
+    }).filter(row => row.found.some(value => value !== undefined))
+      .sort((a, b) => a.mean - b.mean);
+    const best = workloads.map((_, k) =>
+      Math.min(...order.map(row => row.found[k] ?? Infinity)));
+    const first = make("th", "", "policy");
+    first.scope = "col";
+    by("names").replaceChildren(first, ...workloads.map(workload => {
+      const cell = make("th", "n"), board = boardAt(workload, state.load);
+      const button = make("button", "", workload.name + (board?.stationary === false ? "!" : ""));
+      button.type = "button";
+      button.addEventListener("click", () => {
+        by("workload").value = state.workload = workload.name;
+        show();
+        by("which").scrollIntoView({block: "start"});
+        by("workload").focus({preventScroll: true});
+      });
+      cell.scope = "col";
+      cell.append(button, make("small", "", board ? `load ${number(board.load)}` : "–"));
+      if (workload.name === state.workload) cell.dataset.now = "";
+      return cell;
+    }), make("th", "n", "mean"));
+    by("cells").replaceChildren(...order.map(row => {
+      const line = make("tr", kindOf(row.name)), name = make("th");
+      name.scope = "row";
+      name.append(make("span", "key"), row.name);
+      line.append(name, ...row.found.map((value, k) => {
+        const cell = make("td", "n", value === undefined ? "–" : "");
+        if (value !== undefined) {
+          cell.append(make(value === best[k] ? "b" : "span", "", number(value)));
+        }
+        return cell;
+      }), make("td", "n", isFinite(row.mean) ? number(row.mean) : "–"));
+      return line;
+    }));
+  };
+
+  const show = () => { about(); table(); lines(); matrix(); };
+
+  const begin = () => {
+    const option = (value, text) => Object.assign(make("option", "", text), {value});
+    by("workload").append(...(workloads.length > 1 ? [option(ALL, "all")] : []),
+      ...workloads.map(w => option(w.name, w.name)));
+    by("load").append(...loads.map(load => option(load, load)));
+    by("load").value = state.load;
+    by("learned").hidden = new Set(Object.values(policies).map(of => of.learned)).size < 2;
+    const kinds = new Set(Object.keys(policies).map(kindOf));
+    by("kinds").replaceChildren(...Object.keys(KINDS).filter(kind => kinds.has(kind))
+      .map(kind => {
+        const item = make("li", kind);
+        item.append(make("span", "key"), KINDS[kind]);
+        return item;
+      }));
+    heads();
+    const rows = rowsNow(), turns = {};
+    for (const row of rows) (turns[kindOf(row.name)] ||= []).push(row.name);
+    for (let turn = 0; chosen.size < CHOSEN && turn < rows.length; turn++) {
+      for (const names of Object.values(turns)) {
+        if (names[turn] && chosen.size < CHOSEN) chosen.add(names[turn]);
+      }
+    }
+    by("workload").addEventListener("change", event => {
+      state.workload = event.target.value;
+      show();
+    });
+    by("load").addEventListener("change", event => {
+      state.load = Number(event.target.value);
+      show();
+    });
+    by("tools").addEventListener("input", event => {
+      if (event.target.tagName === "INPUT") show();
+    });
+    by("tools").addEventListener("submit", event => event.preventDefault());
+    addEventListener("resize", lines);
+  };
+  begin();
+  return {state, show, rowsNow, chosen};
+})();

@@ -1,0 +1,88 @@
+"""Reader for Alibaba's spot-GPU trace of 2026, ``job_info_df.csv``: high-priority and spot jobs.
+
+Source: the README of ``cluster-trace-v2026-spot-gpu`` in alibaba/clusterdata, published with GFS
+(ASPLOS'26). Requests are those of one worker, as the README's examples show (one GPU, 94 workers);
+a job's GPUs and cores are its workers' together. Submission times count from the first job's. The
+README and the released tables order columns differently, so any order is accepted. The servers
+(``node_info_df.csv``) are not read.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jaxsched.files import PathLike
+from jaxsched.jobs.columns import describe_value
+from jaxsched.traces.readers.fields import number, renamed
+from jaxsched.traces.readers.head import Head
+from jaxsched.traces.rows import Rows, read_columns
+from jaxsched.traces.text import stem
+from jaxsched.traces.trace import Trace
+
+NAME = "spot-gpu"
+DESCRIPTION = "Alibaba spot GPUs (2026), high-priority and spot jobs"
+COLUMNS = (
+    "job_name",
+    "organization",
+    "gpu_model",
+    "cpu_request",
+    "gpu_request",
+    "worker_num",
+    "submit_time",
+    "duration",
+    "job_type",
+)
+PRIORITY = {"HP": 1.0, "Spot": 0.0}
+
+_NAMES = {
+    "submit_time": "submit_time",
+    "duration": "duration",
+    "job_id": "job_name",
+    "group": "organization",
+    "gpu_type": "gpu_model",
+    "num_instances": "worker_num",
+}
+
+
+def matches(head: Head) -> bool:
+    """Whether the header has these columns, in any order."""
+    return _has_columns(head.header)
+
+
+def read(path: PathLike) -> Trace:
+    """Read the jobs; ``priority`` is 1 for high-priority and 0 for spot jobs.
+
+    ``group`` is the organization that pays.
+
+    Raises:
+      JaxschedError: one line with file and line number.
+    """
+    columns = read_columns(
+        path, _has_columns, _columns, accepted=",".join(COLUMNS), large_by_arrow=True
+    )
+    note = "GPUs and cores are those of one worker times the workers"
+    return Trace(columns, stem(path), NAME, notes=(note,))
+
+
+def _has_columns(header: tuple[str, ...]) -> bool:
+    return sorted(header) == sorted(COLUMNS)
+
+
+def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
+    columns = renamed(rows, _NAMES)
+    workers = columns["num_instances"]
+    return columns | {
+        "num_gpus": number(rows, "gpu_request") * workers,
+        "cpus": number(rows, "cpu_request") * workers,
+        "priority": _priorities(rows),
+    }
+
+
+def _priorities(rows: Rows) -> npt.NDArray[np.float64]:
+    kinds = rows.texts("job_type").tolist()
+    for row, kind in enumerate(kinds):
+        if kind not in PRIORITY:
+            accepted = ", ".join(PRIORITY)
+            rows.fail(row, f"job_type is {describe_value(kind)}; accepted: {accepted}")
+    return np.array([PRIORITY[kind] for kind in kinds], np.float64)

@@ -1,0 +1,131 @@
+"""``jaxsched leaderboard``: what it plays once, writes and refuses, and ten lines of one's own."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from jaxsched.cli import main
+from jaxsched.cli.completion import complete_rule, complete_workload
+from jaxsched.leaderboard import Standings
+from jaxsched.leaderboard.plays import Choice, pieces_of, play_all
+from jaxsched.leaderboard.workloads import Workload
+from tests.leaderboard.small import trace_file
+
+PAGE = Path(__file__).parents[2] / "docs" / "how_to" / "leaderboard.md"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("traces")
+    trace_file(path)
+    return path
+
+
+@pytest.fixture
+def words(folder, tmp_path):
+    return ["leaderboard", "--trace", str(folder / "hand.csv.gz"), "--policies", "fifo,sjf",
+            "--jobs", "60", "--iterations", "2", "--processes", "1", "--loads", "0.5",
+            "--out", str(tmp_path / "out")]  # fmt: skip
+
+
+def test_each_piece_is_played_once(words, tmp_path, capsys):
+    written = {name: tmp_path / name for name in ("b.json", "b.html", "b.png")}
+    outputs = ["--json", str(written["b.json"]), "--html", str(written["b.html"]),
+               "--plot", str(written["b.png"])]  # fmt: skip
+    assert main([*words, *outputs]) == 0
+    first = capsys.readouterr().out
+    assert "[2/2," in first and "hand@0.5: 60 jobs, best sjf" in first
+    assert "average JCT over the lower bound for any schedule, by load" in first
+    document = json.loads(written["b.json"].read_text())
+    assert list(document["pieces"]) == ["hand@0.9", "hand@0.5"] and "device" in document
+    assert document == json.loads((tmp_path / "out" / "leaderboard.json").read_text()) | {
+        "load_average": document["load_average"]
+    }
+    board = Standings.from_json(document["pieces"]["hand@0.5"])
+    assert board.num_jobs == 60 and board.num_measured == 48 and board.asked_load == 0.5
+    assert "hand" in written["b.html"].read_text() and written["b.png"].stat().st_size > 5000
+    assert main([*words, "--quiet", "--json", "-"]) == 0
+    again = capsys.readouterr().out
+    assert json.loads(again)["pieces"] == document["pieces"], "nothing but the result"
+    assert main([*words, "--jobs", "50"]) == 0
+    assert "hand@0.9: 50 jobs" in capsys.readouterr().out
+
+
+def test_what_is_no_record_is_played_again(words, tmp_path, capsys):
+    record = tmp_path / "out" / "leaderboard.json"
+    words = [*words, "--loads", "0.9"]
+    assert main(words) == 0
+    found = json.loads(record.read_text())
+    for odd in ("[]", "{}", "x", json.dumps({**found, "pieces": {"hand@0.9": [1]}})):
+        record.write_text(odd)
+        capsys.readouterr()
+        assert main(words) == 0
+        assert "[1/1," in capsys.readouterr().out
+    assert main(words) == 0
+    assert "pieces to play" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--policies", "fifo,best"], "unknown policy 'best'; accepted: fifo, "),
+        (["--workloads", "mars"], "unknown workload 'mars'; accepted: philly, "),
+        (["--trace", "nowhere.csv"], "nowhere.csv: there is no such file"),
+        (["--trace", "a/x.csv", "--trace", "b/x.csv"], "traces are named x, x; accepted: files"),
+        (["--trace", "x.csv", "--load", "nan"], "loads are nan, 0.6, "),
+        (["--loads", "0.5,high"], "--loads is '0.5,high'; accepted: numbers with commas"),
+        (["--plot", "board.gif"], "expected a name that ends in .png or"),
+        (["--policy", "nothing"], "--policy is 'nothing'; accepted: module:name"),
+    ],
+)
+def test_it_refuses_in_one_line(tmp_path, monkeypatch, capsys, arguments, says):
+    monkeypatch.chdir(tmp_path)
+    assert main(["leaderboard", *arguments]) == 2
+    message = capsys.readouterr().err
+    assert says in message and message.count("\n") == 1
+
+
+def test_names_are_completed_after_commas():
+    assert complete_workload(None, "philly,itp-0") == [f"philly,itp-0{k}" for k in (2, 3, 4, 7)]
+    assert complete_rule(None, "sjf,fifo-l") == ["sjf,fifo-loadbalance"]
+
+
+def test_own_policy_of_the_documentation(words, tmp_path, monkeypatch, capsys):
+    """The page's rule, as it is written there, beside the library's."""
+    code = PAGE.read_text().split("```python\n")[1].split("```")[0]
+    assert len(code.strip().splitlines()) <= 10
+    (tmp_path / "my_rules.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    try:
+        assert main([*words, "--loads", "0.9", "--policy", "my_rules:small_owners_first"]) == 0
+    finally:
+        sys.modules.pop("my_rules", None)
+    found = json.loads((tmp_path / "out" / "leaderboard.json").read_text())
+    rows = {row["policy"]: row for row in found["pieces"]["hand@0.9"]["standings"]}
+    assert set(rows) == {"fifo", "sjf", "small_owners_first"}
+    assert rows["small_owners_first"]["knows"] == "nothing"
+    assert rows["small_owners_first"]["jct_ratio"] >= 1
+    assert "small_owners_first" in capsys.readouterr().out
+
+
+def test_pieces_come_in_an_order_that_compiles_little(folder):
+    choice = Choice(("fifo",), (), 40, 0, 0, 2, False)
+    workloads = [Workload("hand", str(folder / "hand.csv.gz")), Workload("l", "philly-like")]
+    found = pieces_of([w._replace(num_jobs=80) for w in workloads], None, (0.5, 0.9), choice)
+    assert [piece.name for piece in found] == ["l@0.9", "hand@0.9", "hand@0.5", "l@0.5"]
+    assert [piece.draws for piece in found] == [2, 1, 1, 1]
+
+
+@pytest.mark.slow
+def test_processes_side_by_side_play_the_same(folder):
+    choice = Choice(("fifo", "sjf"), (), 60, 1, 0, 1, False)
+    pieces = pieces_of([Workload("hand", str(folder / "hand.csv.gz"))], None, (0.5, 0.9), choice)
+    alone, beside = (
+        {piece.name: {**played, "seconds": 0} for piece, played in play_all(pieces, choice, count)}
+        for count in (1, 2)
+    )
+    assert set(alone) == {"hand@0.9", "hand@0.5"}
+    assert alone == beside
