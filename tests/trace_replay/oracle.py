@@ -261,9 +261,9 @@ class Simulation:
                 for other in self.running
                 if self.jobs[other].gpus == job.gpus and self.jobs[other].group == job.group
             ]
-            attained = [self.service(max(siblings)), *map(self.service, siblings)]
-            if not siblings:
-                attained = [0, 0]
+            attained = [0, 0]
+            if siblings:
+                attained = [self.service(max(siblings)), *map(self.service, siblings)]
             self.features[j] = self.history.features(
                 j, [len(siblings), attained[0], max(attained[1:]), len(self.waiting)]
             )
