@@ -47,7 +47,7 @@ def main() -> int:
 
 def workloads(data: Path, share: float) -> dict[str, Any]:
     """Every workload's first jobs: name -> table, cluster and number of all jobs."""
-    from benchmarks.leaderboard import WORKLOADS, prepare
+    from jaxsched.leaderboard import WORKLOADS, prepare
 
     found = {}
     for workload in WORKLOADS:
