@@ -63,6 +63,20 @@ quota: max-min fairness with weights. With ``isolated``, a job starts only if it
 at most its quota: virtual clusters as Philly and Helios run them (Jeon et al., ATC'19, section 2;
 Hu et al., SC'21, section 2), but of GPUs rather than servers.
 
+``gittins``
+    2D-Gittins, discretised (Tiresias, NSDI'19, section 3.2): as ``las``, but queues in order of the
+    Gittins index of the services that jobs of the table's first 60 % turn out to take. So the
+    spread of services is known, and nothing of a single job; the last 40 % are a fair test.
+``qssf``
+    Quasi-shortest service first (Hu et al., SC'21, section 4.2.2), without suspension: the mean
+    run time of the jobs of the same owner and size that have ended so far, times GPUs.
+``learned``
+    The Gittins index per GPU of a network's forecast of the run time, with suspension: made at the
+    job's submission from what has happened in this very schedule, for each interval of the time
+    that the job has held its GPUs. ``history``, ``scorers``.
+``learned-once``
+    The same forecast's mean run time times GPUs, without suspension.
+
 Left out: DSIF delays jobs that would be split, which costs nothing here and cannot happen with
 strict locality; Optimus, SLAQ, HyperSched, Graphene and MLF-H need speeds, losses or task graphs;
 Gandiva's affinity of equal sizes and MLFS' fair share of tasks need shared GPUs.
@@ -85,6 +99,10 @@ Order = Literal[
     "srtf",
     "srsf",
     "las",
+    "gittins",
+    "qssf",
+    "learned",
+    "learned-once",
     "fairness",
     "edf",
     "priority",
@@ -103,7 +121,9 @@ PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
 LOCALITIES: tuple[Locality, ...] = get_args(Locality)
 RUN_TIMES: tuple[RunTimes, ...] = get_args(RunTimes)
 SHARES: tuple[Share, ...] = get_args(Share)
-PREEMPTIVE: tuple[Order, ...] = ("srtf", "srsf", "las", "spot")
+PREEMPTIVE: tuple[Order, ...] = ("srtf", "srsf", "las", "spot", "gittins", "learned")
+LEARNING: tuple[Order, ...] = ("qssf", "learned", "learned-once")
+"""Orders that go by the jobs that have ended earlier in the same schedule."""
 CLAIRVOYANT: tuple[Order, ...] = ("sjf", "spf", "tetris", "srtf", "srsf", "fairness")
 
 ORDER_NEEDS: dict[Order, tuple[str, ...]] = {
@@ -125,6 +145,9 @@ LARGEST_OPTION = 2**30
 MOST_SERVICE = 2**30
 """GPU-seconds beyond which ``srsf`` tells no difference."""
 
+FITTED_SHARE = 0.6
+"""The part of a table, from its beginning, whose services ``gittins`` knows the spread of."""
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -135,7 +158,8 @@ class Policy:
       mode: one of ``MODES``; ``easy`` has no meaning for orders that suspend jobs.
       placement: one of ``PLACEMENTS``; decides nothing but recorded servers with locality ``any``.
       locality: one of ``LOCALITIES``.
-      thresholds: ``las`` only, GPU-seconds (increasing, at least 1) at which jobs change queues.
+      thresholds: ``las`` and ``gittins``, GPU-seconds (increasing, at least 1) at which jobs
+        change queues.
       restart_s: orders that suspend jobs only, seconds of work that a suspension adds.
       run_times: one of ``RUN_TIMES``; whether orders and promises go by true run times or by the
         table's column ``estimate``; ``estimates`` for orders that do not suspend jobs only.
@@ -199,9 +223,10 @@ class Policy:
 
     def _check_combination(self) -> None:
         """Refuse options that contradict each other."""
-        if self.preemptive and self.mode == "easy":
+        if self.mode == "easy" and (self.preemptive or self.learns):
+            why = "suspends jobs" if self.preemptive else "knows no run times"
             raise JaxschedError(
-                f"rigid: order {self.order} suspends jobs, so mode easy has no meaning; accepted: "
+                f"rigid: order {self.order} {why}, so mode easy has no meaning; accepted: "
                 "block, skip"
             )
         if self.order == "tetris" and (self.mode, self.locality) != ("skip", "strict"):
@@ -209,10 +234,11 @@ class Policy:
                 f"rigid: order tetris with mode {self.mode} and locality {self.locality}; "
                 "accepted: skip and strict"
             )
-        if self.preemptive and (self.run_times == "estimates" or self.isolated):
+        if (self.preemptive or self.learns) and (self.run_times == "estimates" or self.isolated):
             given = "run_times estimates" if self.run_times == "estimates" else "isolated groups"
+            why = "suspends jobs" if self.preemptive else "knows no run times"
             raise JaxschedError(
-                f"rigid: order {self.order} suspends jobs, which {given} are not made for; "
+                f"rigid: order {self.order} {why}, which {given} are not made for; "
                 "accepted: an order that does not"
             )
         if (self.order == "fairness" or self.isolated) and self.mode != "skip":
@@ -232,6 +258,11 @@ class Policy:
     def preemptive(self) -> bool:
         """Whether running jobs are suspended for others."""
         return self.order in PREEMPTIVE
+
+    @property
+    def learns(self) -> bool:
+        """Whether it goes by the jobs that have ended earlier in the same schedule."""
+        return self.order in LEARNING
 
     @property
     def knows(self) -> Knowledge:
@@ -290,6 +321,9 @@ POLICIES = MappingProxyType(
         "las": Policy("las", "skip"),
         "las-decades": Policy("las", "skip", thresholds=DECADES),
         "las-decades-300s": Policy("las", "skip", thresholds=DECADES, restart_s=300),
+        "2d-gittins": Policy("gittins", "skip", thresholds=DECADES),
+        "2d-gittins-300s": Policy("gittins", "skip", thresholds=DECADES, restart_s=300),
+        "qssf": Policy("qssf", "skip"),
         "fifo-easy-est": Policy("fifo", "easy", run_times="estimates"),
         "sjf-est": Policy("sjf", "skip", run_times="estimates"),
         "sjf-easy-est": Policy("sjf", "easy", run_times="estimates"),

@@ -9,13 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs import JobTable
+from jaxsched.jobs import Integers, JobTable
 from jaxsched.trace_replay import engine, preemptive
 from jaxsched.trace_replay.cluster import FREE_WEIGHT, Cluster
 from jaxsched.trace_replay.engine import Ranking
 from jaxsched.trace_replay.policies import Order, Policy
+from jaxsched.trace_replay.preemptive import Options, Worth
 from jaxsched.trace_replay.records import Records
-from jaxsched.trace_replay.tables import Jobs, Shape, as_table, prepare
+from jaxsched.trace_replay.scorers import Predictor, shipped
+from jaxsched.trace_replay.tables import Jobs, Shape, as_table, prepare, thresholds_of
 from jaxsched.types import Array
 
 Rules = engine.Rules | preemptive.Rules
@@ -24,7 +26,12 @@ Table = JobTable | Mapping[str, Any]
 RANKINGS: dict[Order, Ranking] = {"drf": "drf", "tetris": "tetris", "fairness": "fairness"}
 
 
-def replay(table: Table, cluster: Cluster, policy: Policy) -> Records:
+WORTH: dict[Order, Worth] = {"srtf": "remaining", "srsf": "service"}
+
+
+def replay(
+    table: Table, cluster: Cluster, policy: Policy, *, predictor: Predictor | None = None
+) -> Records:
     """Run every job of a table under a policy.
 
     Args:
@@ -33,15 +40,22 @@ def replay(table: Table, cluster: Cluster, policy: Policy) -> Records:
         by), ``estimate`` (s), ``time_to_deadline`` (s) and ``priority``.
       cluster: the cluster.
       policy: the policy; see ``POLICIES`` for usual ones.
+      predictor: ``learned`` orders only, in place of the one that comes with the library.
 
     Raises:
       JaxschedError: a job that the cluster can never hold, a value out of range, or a schedule that
         runs past 2**31 s.
     """
-    return _replayed([table], cluster, policy, batched=False)[0]
+    return _replayed([table], cluster, policy, predictor, batched=False)[0]
 
 
-def replay_batch(tables: Sequence[Table], cluster: Cluster, policy: Policy) -> list[Records]:
+def replay_batch(
+    tables: Sequence[Table],
+    cluster: Cluster,
+    policy: Policy,
+    *,
+    predictor: Predictor | None = None,
+) -> list[Records]:
     """``replay`` of several tables at once, vectorised; they are padded to the longest.
 
     Raises:
@@ -49,42 +63,75 @@ def replay_batch(tables: Sequence[Table], cluster: Cluster, policy: Policy) -> l
     """
     if not tables:
         raise JaxschedError("there are no job tables to replay; accepted: at least one")
-    return _replayed(tables, cluster, policy, batched=True)
+    return _replayed(tables, cluster, policy, predictor, batched=True)
+
+
+def observed(
+    table: Table, cluster: Cluster, policy: Policy, *, predictor: Predictor | None = None
+) -> tuple[Records, Integers]:
+    """``replay`` under an order that learns, and what it knew of each job at its submission.
+
+    Returns:
+      The records, and the features, int32 ``[n, F]`` (``history.features``).
+    """
+    checked = as_table(table, cluster)
+    prepared, shape = prepare([checked], cluster, policy)
+    rules = _rules(cluster, policy, shape)._replace(keeps_features=True)
+    state = jax.device_get(_run(rules, _options(policy, predictor), prepared[0]))
+    _refuse_late(checked, state.overflow)
+    return _records(checked, policy, state.ledger), state.features[: len(checked)]
+
+
+def _options(policy: Policy, predictor: Predictor | None) -> Options:
+    if predictor is None and policy.order in ("learned", "learned-once"):
+        predictor = shipped()
+    weight = jnp.int32(FREE_WEIGHT[policy.placement])
+    return Options(weight, jnp.int32(policy.restart_s), predictor)
 
 
 def _replayed(
-    tables: Sequence[Table], cluster: Cluster, policy: Policy, *, batched: bool
+    tables: Sequence[Table],
+    cluster: Cluster,
+    policy: Policy,
+    predictor: Predictor | None,
+    *,
+    batched: bool,
 ) -> list[Records]:
     checked = [as_table(table, cluster) for table in tables]
     prepared, shape = prepare(checked, cluster, policy)
     rules = _rules(cluster, policy, shape)
-    options = (jnp.int32(FREE_WEIGHT[policy.placement]), jnp.int32(policy.restart_s))
+    options = _options(policy, predictor)
     if batched:
         stacked = jax.tree.map(lambda *columns: np.stack(columns), *prepared)
-        ledgers, overflow = jax.device_get(_run_batch(rules, *options, stacked))
+        ledgers, overflow = jax.device_get(_run_batch(rules, options, stacked))
     else:
-        ledgers, overflow = jax.device_get(_run(rules, *options, prepared[0]))
-        ledgers, overflow = ledgers[None], overflow[None]
+        state = _run(rules, options, prepared[0])
+        ledgers, overflow = jax.device_get((state.ledger[None], state.overflow[None]))
     for table, late in zip(checked, overflow, strict=True):
-        if late:
-            raise JaxschedError(
-                f"table '{table.name}': the schedule runs past 2**31 s; accepted: fewer or shorter "
-                "jobs, or more GPUs"
-            )
+        _refuse_late(table, late)
     return [_records(table, policy, ledger) for table, ledger in zip(checked, ledgers, strict=True)]
 
 
-def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Rules:
-    if policy.preemptive:
-        thresholds = len(policy.thresholds) if policy.order == "las" else 0
-        by_service = policy.order == "srsf"
+def _refuse_late(table: JobTable, overflow: bool) -> None:
+    if overflow:
+        raise JaxschedError(
+            f"table '{table.name}': the schedule runs past 2**31 s; accepted: fewer or shorter "
+            "jobs, or more GPUs"
+        )
+
+
+def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Any:
+    if policy.preemptive or policy.learns:
         return preemptive.Rules(
-            cluster,
-            shape,
-            thresholds,
-            by_service,
-            policy.mode,
-            policy.locality,
+            cluster=cluster,
+            shape=shape,
+            worth=WORTH.get(policy.order, "level"),
+            num_thresholds=len(thresholds_of(policy)),
+            scorer=policy.order if policy.learns else "",
+            suspends=policy.preemptive,
+            mode=policy.mode,
+            locality=policy.locality,
+            keeps_features=False,
             by_priority=policy.order == "spot",
             headroom=-(-policy.headroom_percent * cluster.num_gpus // 100),
         )
@@ -100,44 +147,41 @@ def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Rules:
     )
 
 
-def _loop(rules: Rules, free_weight: Array, restart_s: Array, jobs: Jobs) -> tuple[Any, Any, Any]:
+def _loop(rules: Rules, options: Options, jobs: Jobs) -> tuple[Any, Any, Any]:
     """First state, condition and step of one table."""
     if isinstance(rules, preemptive.Rules):
         return (
             preemptive.opened(rules, jobs),
             partial(preemptive.unfinished, jobs),
-            partial(preemptive.step, rules, free_weight, restart_s, jobs),
+            partial(preemptive.step, rules, options, jobs),
         )
     return (
         engine.opened(rules),
         partial(engine.unfinished, jobs),
-        partial(engine.step, rules, free_weight, jobs),
+        partial(engine.step, rules, options.free_weight, jobs),
     )
 
 
 @partial(jax.jit, static_argnums=0)
-def _run(rules: Rules, free_weight: Array, restart_s: Array, jobs: Jobs) -> tuple[Array, Array]:
+def _run(rules: Rules, options: Options, jobs: Jobs) -> Any:
     jobs = jax.tree.map(jnp.asarray, jobs)
-    state, unfinished, step = _loop(rules, free_weight, restart_s, jobs)
-    state = jax.lax.while_loop(unfinished, step, state)
-    return state.ledger, state.overflow
+    state, unfinished, step = _loop(rules, options, jobs)
+    return jax.lax.while_loop(unfinished, step, state)
 
 
 @partial(jax.jit, static_argnums=0)
-def _run_batch(
-    rules: Rules, free_weight: Array, restart_s: Array, jobs: Jobs
-) -> tuple[Array, Array]:
+def _run_batch(rules: Rules, options: Options, jobs: Jobs) -> tuple[Array, Array]:
     """Steps leave finished replays alone, so the loop need not select whole states."""
     jobs = jax.tree.map(jnp.asarray, jobs)
 
     def opened(jobs: Jobs) -> Any:
-        return _loop(rules, free_weight, restart_s, jobs)[0]
+        return _loop(rules, options, jobs)[0]
 
     def unfinished(jobs: Jobs, state: Any) -> Array:
-        return _loop(rules, free_weight, restart_s, jobs)[1](state)
+        return _loop(rules, options, jobs)[1](state)
 
     def step(jobs: Jobs, state: Any) -> Any:
-        return _loop(rules, free_weight, restart_s, jobs)[2](state)
+        return _loop(rules, options, jobs)[2](state)
 
     state = jax.lax.while_loop(
         lambda state: jnp.any(jax.vmap(unfinished)(jobs, state)),
@@ -148,8 +192,9 @@ def _run_batch(
 
 
 def _records(table: JobTable, policy: Policy, ledger: Any) -> Records:
-    row = preemptive.Account if policy.preemptive else engine.Outcome
-    columns = ledger[: len(table)].astype(np.int64).T
+    suspending = policy.preemptive or policy.learns
+    row = preemptive.Account if suspending else engine.Outcome
+    columns = ledger[: len(table), : len(row._fields)].astype(np.int64).T
     found = dict(zip(row._fields, columns, strict=True))
     preemptions = found.get("preemptions", np.zeros(len(table), np.int64))
     return Records(

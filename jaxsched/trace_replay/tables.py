@@ -12,8 +12,11 @@ import numpy as np
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, Column, Integers, JobTable, validate
+from jaxsched.trace_replay import history
 from jaxsched.trace_replay.cluster import Cluster
-from jaxsched.trace_replay.policies import Policy, Share
+from jaxsched.trace_replay.gittins import sample_levels
+from jaxsched.trace_replay.history import EDGES, Known
+from jaxsched.trace_replay.policies import FITTED_SHARE, Policy, Share
 from jaxsched.traces.details import rounded_up
 from jaxsched.traces.trace import Trace, known
 from jaxsched.types import Array
@@ -54,6 +57,9 @@ class Jobs(NamedTuple):
       quota: ``[groups]``, GPUs; of the policies that share GPUs among groups.
       submit_at: ``[B * W]``, submission of the job of each place; empty unless the order needs it.
       crossing: ``[n + 1, Q]``, seconds of service after which a job changes queue.
+      levels: ``[n + 1, Q + 1]``, its place in the order after so many changes; no rows where the
+        order has none that are known in advance.
+      known: what ``history`` needs; no rows without.
       align_unit: scalar, of tetris' alignment.
     """
 
@@ -70,6 +76,8 @@ class Jobs(NamedTuple):
     quota: Array
     submit_at: Array
     crossing: Array
+    levels: Array
+    known: Known
     align_unit: Array
 
 
@@ -81,6 +89,7 @@ class Shape(NamedTuple):
     width: int
     num_classes: int
     num_groups: int
+    num_scopes: int  # rows of history
 
 
 def as_table(jobs: JobTable | Mapping[str, Any], cluster: Cluster) -> JobTable:
@@ -220,11 +229,70 @@ def prepare(
     num_classes = _padded(max(len(classes) for classes, _ in grouping))
     num_groups = _padded(max(int(classes[:, 1].max()) + 1 for classes, _ in grouping))
     used = [int(np.sum(-(-np.bincount(of_job) // width))) for _, of_job in grouping]
-    shape = Shape(num_jobs, _padded(max(used) + 1), width, num_classes, num_groups)
+    known = [_known(table, policy) for table in tables]
+    num_scopes = max(int(each.scopes.max(initial=-1)) + 1 for each in known)
+    shape = Shape(
+        num_jobs,
+        _padded(max(used) + 1),
+        width,
+        num_classes,
+        num_groups,
+        _padded(num_scopes + len(history.SCOPES)) if policy.learns else 0,
+    )
     return [
-        _arrays(table, cluster, policy, classes, of_job, shape)
-        for table, (classes, of_job) in zip(tables, grouping, strict=True)
+        _arrays(table, cluster, policy, classes, of_job, shape)._replace(
+            known=_padded_known(each, shape)
+        )
+        for table, (classes, of_job), each in zip(tables, grouping, known, strict=True)
     ], shape
+
+
+def thresholds_of(policy: Policy) -> tuple[int, ...]:
+    """Where jobs change level: GPU-seconds, or seconds for ``learned``."""
+    if policy.order == "learned":
+        return EDGES
+    return policy.thresholds if policy.order in ("las", "gittins") else ()
+
+
+def _per_job(levels: Integers, count: int) -> Integers:
+    """Levels of each job, ``[n + 1, Q + 1]``, of those that all have or of those that some have."""
+    if len(levels) == 1:
+        return np.repeat(levels, count, axis=0)
+    return np.pad(levels, [(0, count - len(levels) if len(levels) else 0), (0, 0)])
+
+
+def _levels(table: JobTable, policy: Policy, key: Integers) -> Integers:
+    """Levels ``[1, Q + 1]`` that all jobs have, ``[n, 1]`` of each job, or none."""
+    if policy.order == "spot":
+        return key[:, None]
+    count = len(policy.thresholds) + 1
+    if policy.order == "las":
+        return np.arange(count)[None, :]
+    if policy.order == "gittins":
+        fitted = max(1, int(FITTED_SHARE * len(table)))
+        services = (table["num_gpus"] * table["duration"])[:fitted]
+        return sample_levels(services, policy.thresholds)[None, :]
+    return np.zeros((0, count), np.int64)
+
+
+def _known(table: JobTable, policy: Policy) -> Known:
+    names = ("submit_time", "num_gpus", "duration")
+    if policy.learns:
+        return history.known(*(table[name] for name in names), groups_of(table))
+    nothing = np.zeros((0, len(history.SCOPES)), np.int64)
+    return Known(nothing, nothing, nothing, nothing[:, 0])
+
+
+def _padded_known(known: Known, shape: Shape) -> Known:
+    """With rows of no job, which have scopes of their own."""
+    if not shape.num_scopes:
+        return Known(*(column.astype(np.int32) for column in known))
+    count = shape.num_jobs + 1 - len(known.steps)
+    columns = [np.pad(column, [(0, count), *[(0, 0)] * (column.ndim - 1)]) for column in known]
+    found = Known(*(column.astype(np.int32) for column in columns))
+    rows = len(history.SCOPES)
+    found.scopes[len(known.steps) :] = np.arange(shape.num_scopes - rows, shape.num_scopes)
+    return found
 
 
 def fixed_key(table: JobTable, policy: Policy) -> Integers:
@@ -294,7 +362,9 @@ def _arrays(
     block_class = np.full(shape.num_blocks, shape.num_classes)
     block_class[: blocks.sum()] = np.repeat(np.arange(len(classes)), blocks)
     gpus = _extended(table["num_gpus"], shape.num_jobs + 1, 1)
-    steps = np.array(policy.thresholds if policy.order == "las" else (), np.int64)
+    steps = np.array(thresholds_of(policy), np.int64)
+    by_time = policy.order == "learned"
+    levels = _levels(table, policy, key)
     quota = np.zeros(0, np.int64)
     if policy.shares_groups:
         quota = quotas(table, cluster, policy.share, isolated=policy.isolated)
@@ -314,11 +384,12 @@ def _arrays(
         class_group=_extended(classes[:, 1], shape.num_classes, 0),
         quota=quota,
         submit_at=submit[job_at] if policy.order == "fairness" else np.zeros(0),
-        crossing=-(-steps[None, :] // gpus[:, None]),
+        crossing=-(-steps[None, :] // (np.ones_like(gpus) if by_time else gpus)[:, None]),
+        levels=_per_job(levels, shape.num_jobs + 1),
         align_unit=np.int64(unit),
     )
     whole: dict[str, Any] = {name: np.asarray(values, np.int32) for name, values in arrays.items()}
-    return Jobs(**whole)
+    return Jobs(**whole, known=Known(*(np.zeros(0, np.int32) for _ in Known._fields)))
 
 
 def _extended(values: Integers, length: int, filler: int) -> Integers:

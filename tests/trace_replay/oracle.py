@@ -77,6 +77,98 @@ def choose(free, gpus, size, locality, placement):
     return taken
 
 
+EDGES = [30 * 2**k for k in range(16)]
+
+
+def logarithm(x):
+    """The largest ``k`` with ``2 ** (k / 8) <= x``; 0 for 0."""
+    return max(0, (x**8).bit_length() - 1)
+
+
+class History:
+    """What is known of the jobs of four scopes that have ended: dictionaries of plain numbers."""
+
+    def __init__(self, jobs):
+        self.jobs, self.rows = jobs, {}
+        self.rates = {"all": 256, "owner": 64, "size": 128, "stream": 16}
+
+    def scopes(self, j):
+        job = self.jobs[j]
+        own = {"all": 0, "owner": job.group, "size": job.gpus, "stream": (job.group, job.gpus)}
+        return own.items()
+
+    def before(self, j, scope):
+        return [other for other in range(j) if scope in self.scopes(other)]
+
+    def end(self, j):
+        duration = self.jobs[j].duration
+        log = 64 * logarithm(duration)
+        for scope in self.scopes(j):
+            row = self.rows.setdefault(
+                scope,
+                {
+                    "ended": 0,
+                    "fast": 5632,
+                    "slow": 5632,
+                    "spread": 1024,
+                    "mean": 2048,
+                    "newest": -1,
+                    "log": 5632,
+                    "shares": [2**15 // 17] * 17,
+                },
+            )
+            row["ended"] += 1
+            rate = min(row["ended"], self.rates[scope[0]])
+            row["spread"] += (abs(log - row["slow"]) - row["spread"]) // rate
+            row["fast"] += (log - row["fast"]) // min(row["ended"], 3)
+            row["slow"] += (log - row["slow"]) // rate
+            row["mean"] += (duration - row["mean"]) // rate
+            bin_ = sum(duration > edge for edge in EDGES)
+            row["shares"] = [
+                share + (2**15 * (k == bin_) - share) // rate
+                for k, share in enumerate(row["shares"])
+            ]
+            number = len(self.before(j, scope))
+            if number > row["newest"]:
+                row["newest"], row["log"] = number, log
+
+    def known(self, j):
+        """Rows of the four scopes; of the one before where nothing has ended."""
+        nothing = {
+            "fast": 5632,
+            "slow": 5632,
+            "spread": 1024,
+            "mean": 2048,
+            "log": 5632,
+            "shares": [2**15 // 17] * 17,
+        }
+        found = []
+        for scope in self.scopes(j):
+            found.append(self.rows.get(scope, found[-1] if found else nothing))
+        return found
+
+    def features(self, j, rest):
+        job, traits, columns = self.jobs[j], [], []
+        for scope, row in zip(self.scopes(j), self.known(j), strict=True):
+            before = self.before(j, scope)
+            own = self.rows.get(scope, {"ended": 0, "newest": -1})
+            gap = job.submit - self.jobs[before[-1]].submit if before else 2**30 - 1
+            traits.append((logarithm(len(before) + 1), logarithm(gap + 1)))
+            columns += [
+                logarithm(own["ended"] + 1),
+                logarithm(len(before) - own["ended"] + 1),
+                row["fast"],
+                row["slow"],
+                row["spread"],
+                row["log"],
+                logarithm(len(before) - own["newest"]),
+                *row["shares"],
+            ]
+        numbers, gaps = zip(*traits, strict=True)
+        seconds = [logarithm(value + 1) for value in rest]
+        return [logarithm(job.gpus), *numbers, *gaps, *columns, *seconds]
+
+
 def quotas(jobs, total, share, isolated):
     """GPUs of each group, by the method of largest remainders."""
     groups = sorted({job.group for job in jobs})
@@ -94,7 +186,10 @@ def quotas(jobs, total, share, isolated):
 class Simulation:
     """One replay; ``run`` gives a ``Result`` per job."""
 
-    def __init__(self, jobs, num_servers, size, policy):
+    def __init__(self, jobs, num_servers, size, policy, score=None):
+        """``score``: from a job's GPUs, submission and features to its levels (``learned``)."""
+        self.history = History([Job(*job) for job in jobs])
+        self.score_job, self.rows, self.features = score, {}, {}
         self.jobs, self.size, self.policy = [Job(*job) for job in jobs], size, policy
         self.free = [size] * num_servers
         self.quota = quotas(self.jobs, size * num_servers, policy.share, policy.isolated)
@@ -121,9 +216,11 @@ class Simulation:
             if arrived < len(self.jobs):
                 events.append(self.jobs[arrived].submit)
             self.time = min(events)
-            for j in [j for j in self.running if self.end[j] == self.time]:
+            for j in sorted(j for j in self.running if self.end[j] == self.time):
                 self.release(j)
+                self.history.end(j)
             while arrived < len(self.jobs) and self.jobs[arrived].submit == self.time:
+                self.look(arrived)
                 self.waiting.append(arrived)
                 arrived += 1
             while self.waiting and self.decide():
@@ -153,15 +250,56 @@ class Simulation:
         now = self.time - self.since[j] if j in self.running else 0
         return self.served[j] + now
 
+    def look(self, j):
+        """What orders that learn take from the history when a job is submitted."""
+        job, order = self.jobs[j], self.policy.order
+        if order == "qssf":
+            self.rows[j] = [job.gpus * self.history.known(j)[-1]["mean"]]
+        elif order in ("learned", "learned-once"):
+            siblings = [
+                other
+                for other in self.running
+                if self.jobs[other].gpus == job.gpus and self.jobs[other].group == job.group
+            ]
+            attained = [0, 0]
+            if siblings:
+                attained = [self.service(max(siblings)), *map(self.service, siblings)]
+            self.features[j] = self.history.features(
+                j, [len(siblings), attained[0], max(attained[1:]), len(self.waiting)]
+            )
+            self.rows[j] = self.score_job(job, self.features[j])
+
+    def index(self, j):
+        """The order of a job's queue by Gittins' index, from services of the first 60 %."""
+        fitted = self.jobs[: max(1, int(0.6 * len(self.jobs)))]
+        services = [job.gpus * job.duration for job in fitted]
+        found = []
+        for begin in (0, *self.policy.thresholds):
+            alive = [service for service in services if service > begin]
+            spans = [step for step in (*self.policy.thresholds, max(services)) if step > begin]
+            rates = [
+                Fraction(
+                    sum(service <= step for service in alive),
+                    sum(min(service, step) - begin for service in alive),
+                )
+                for step in spans
+                if alive
+            ]
+            found.append(max(rates, default=Fraction(0)))
+        return sum(other > found[self.queue(j)] for other in set(found))
+
     def queue(self, j):
         served = self.service(j) * self.jobs[j].gpus
         return sum(served >= threshold for threshold in self.policy.thresholds)
 
     def crossings(self, j):
         """Later times at which a running job changes queue."""
-        if self.policy.order != "las":
+        if self.policy.order not in ("las", "gittins", "learned"):
             return []
         gpus = self.jobs[j].gpus
+        if self.policy.order == "learned":
+            steps = [self.since[j] - self.served[j] + edge for edge in EDGES]
+            return [time for time in steps if time > self.time]
         times = [
             self.since[j] - self.served[j] + -(-threshold // gpus)
             for threshold in self.policy.thresholds
@@ -187,6 +325,10 @@ class Simulation:
             ),
             "tetris": lambda: -self.score(j),
             "las": lambda: self.queue(j),
+            "gittins": lambda: self.index(j),
+            "qssf": lambda: self.rows[j][0],
+            "learned-once": lambda: self.rows[j][0],
+            "learned": lambda: self.rows[j][sum(self.service(j) >= edge for edge in EDGES)],
             "priority": lambda: -job.priority,
             "spot": lambda: -job.priority,
         }
@@ -218,7 +360,7 @@ class Simulation:
 
     def decide(self):
         """Take one decision; False if there is none to take."""
-        if self.policy.order in ("srtf", "srsf", "las", "spot"):
+        if self.policy.order in ("srtf", "srsf", "las", "spot", "gittins", "learned"):
             return self.decide_suspending()
         if self.policy.mode == "skip":
             able = [j for j in self.waiting if self.fits_now(j)]
@@ -334,6 +476,6 @@ class Simulation:
         return True
 
 
-def simulate(jobs, num_servers, size, policy):
+def simulate(jobs, num_servers, size, policy, score=None):
     """What becomes of each job under the policy (an object with the fields of ``Policy``)."""
-    return Simulation(jobs, num_servers, size, policy).run()
+    return Simulation(jobs, num_servers, size, policy, score).run()

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from jaxsched.trace_replay import POLICIES, Cluster, Policy, replay, replay_batch
-from jaxsched.trace_replay.policies import LOCALITIES, MODES, ORDERS, PLACEMENTS, PREEMPTIVE
+from jaxsched.trace_replay.policies import (
+    LEARNING,
+    LOCALITIES,
+    MODES,
+    ORDERS,
+    PLACEMENTS,
+    PREEMPTIVE,
+)
 from jaxsched.traces import registry
 from tests.trace_replay.cases import NAMES, expected, found, random_columns
 from tests.trace_replay.oracle import Simulation
@@ -18,7 +25,8 @@ RULES = [
     for order in ORDERS
     for mode in MODES
     for locality in LOCALITIES
-    if not (order in PREEMPTIVE and mode == "easy")
+    if not (order in (*PREEMPTIVE, *LEARNING) and mode == "easy")
+    and "learned" not in order
     and (order != "tetris" or (mode, locality) == ("skip", "strict"))
     and order not in ("fairness", "edf", "priority", "spot")
 ]
