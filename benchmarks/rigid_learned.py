@@ -65,7 +65,10 @@ def train(options: argparse.Namespace) -> None:
     began = time.process_time()
     options.out.mkdir(parents=True, exist_ok=True)
     played = workloads(options.data, SPLIT[1])
-    data = {name: gathered(name, *each, options.out) for name, each in played.items()}
+    data = {
+        name: gathered(name, table, cluster, count, options.out)
+        for name, (table, cluster, count) in played.items()
+    }
     predictor = fitted(data, tuple(data), options.steps, options.seed)
     losses = {name: round(validation_loss(predictor, *data[name]), 3) for name in data}
     report(f"negative log-likelihood on validation: {losses}")
@@ -217,8 +220,8 @@ def searched(predictor: Any, played: dict[str, Any], options: argparse.Namespace
         if k % 4 == 3:
             best = sorted(tried, key=lambda each: each["log_ratio"])[:3]
             mean, std = np.mean([each["numbers"] for each in best], axis=0), 0.8 * std
-    best = min(tried, key=lambda each: each["log_ratio"])
-    return adjusted(predictor, best["numbers"]), tried
+    chosen = min(tried, key=lambda each: float(each["log_ratio"]))
+    return adjusted(predictor, chosen["numbers"]), tried
 
 
 def judge(options: argparse.Namespace) -> None:

@@ -26,7 +26,7 @@ from jaxsched.jobs import JobTable
 from jaxsched.jobs.columns import describe_value
 from jaxsched.leaderboard.workloads import Prepared
 from jaxsched.trace_replay import POLICIES, Cluster, Policy, Records, replay
-from jaxsched.trace_replay.policies import Locality
+from jaxsched.trace_replay.policies import LEARNED, Locality
 from jaxsched.trace_replay.tables import lacking
 
 Knowledge = Literal["nothing", "estimates", "prediction", "run times", "unstated"]
@@ -78,8 +78,9 @@ def of_policy(name: str, policy: Policy) -> Entry:
     return Entry(
         name,
         lambda table, cluster: replay(table, cluster, policy),
-        knows=policy.knows,
+        knows="prediction" if policy.learns or policy.order == "gittins" else policy.knows,
         suspends=policy.preemptive,
+        learned=policy.order in LEARNED,
         locality=policy.locality,
         shares=policy.shares_groups,
         policy=policy,

@@ -68,10 +68,10 @@ class Known(NamedTuple):
       steps: ``[n + 1]``, logarithm of the run time, which is read once the job has ended.
     """
 
-    scopes: Array
-    number: Array
-    traits: Array
-    steps: Array
+    scopes: Any
+    number: Any
+    traits: Any
+    steps: Any
 
 
 class Siblings(NamedTuple):
@@ -158,7 +158,8 @@ def nothing_yet(num_rows: int) -> Array:
 def statistics(table: Array) -> Statistics:
     """The columns of a table or of some of its rows."""
     single = len(Statistics._fields) - 1
-    return Statistics(*(table[..., k] for k in range(single)), table[..., single:])
+    columns: list[Any] = [table[..., k] for k in range(single)]
+    return Statistics._make([*columns, table[..., single:]])
 
 
 def completed(table: Array, jobs: Known, job: Array, duration: Array) -> Array:

@@ -124,6 +124,8 @@ SHARES: tuple[Share, ...] = get_args(Share)
 PREEMPTIVE: tuple[Order, ...] = ("srtf", "srsf", "las", "spot", "gittins", "learned")
 LEARNING: tuple[Order, ...] = ("qssf", "learned", "learned-once")
 """Orders that go by the jobs that have ended earlier in the same schedule."""
+LEARNED: tuple[Order, ...] = ("learned", "learned-once")
+"""Orders with a trained network."""
 CLAIRVOYANT: tuple[Order, ...] = ("sjf", "spf", "tetris", "srtf", "srsf", "fairness")
 
 ORDER_NEEDS: dict[Order, tuple[str, ...]] = {
@@ -324,6 +326,9 @@ POLICIES = MappingProxyType(
         "2d-gittins": Policy("gittins", "skip", thresholds=DECADES),
         "2d-gittins-300s": Policy("gittins", "skip", thresholds=DECADES, restart_s=300),
         "qssf": Policy("qssf", "skip"),
+        "learned": Policy("learned", "skip"),
+        "learned-300s": Policy("learned", "skip", restart_s=300),
+        "learned-once": Policy("learned-once", "skip"),
         "fifo-easy-est": Policy("fifo", "easy", run_times="estimates"),
         "sjf-est": Policy("sjf", "skip", run_times="estimates"),
         "sjf-easy-est": Policy("sjf", "easy", run_times="estimates"),

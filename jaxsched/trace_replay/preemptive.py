@@ -234,14 +234,14 @@ def _scored(
     decision: Decision,
 ) -> tuple[Account, Array, Array]:
     """The account and levels of the job that a step is about, and the features kept."""
-    job, running = state.arrived, state.running
-    assert running.learnt is not None and rules.scorer
+    job, running, learnt = state.arrived, state.running, state.running.learnt
+    assert learnt is not None and rules.scorer
 
     def score() -> tuple[Array, Array]:
         stream = jobs.known.scopes[:, -1]
         same = (running.free_from > time) & (stream[running.job] == stream[job])
         newest = jnp.max(jnp.where(same, running.job, -1))
-        attained = jnp.where(same, time - running.learnt.begun, 0)
+        attained = jnp.where(same, time - learnt.begun, 0)
         siblings = hs.Siblings(
             jnp.sum(same, dtype=jnp.int32) // jobs.num_gpus[job],
             jnp.max(jnp.where(running.job == newest, attained, 0)),

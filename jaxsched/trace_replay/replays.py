@@ -122,12 +122,13 @@ def _refuse_late(table: JobTable, overflow: bool) -> None:
 
 def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Any:
     if policy.preemptive or policy.learns:
+        scorer: Any = policy.order if policy.learns else ""
         return preemptive.Rules(
             cluster=cluster,
             shape=shape,
             worth=WORTH.get(policy.order, "level"),
             num_thresholds=len(thresholds_of(policy)),
-            scorer=policy.order if policy.learns else "",
+            scorer=scorer,
             suspends=policy.preemptive,
             mode=policy.mode,
             locality=policy.locality,

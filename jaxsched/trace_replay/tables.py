@@ -276,9 +276,9 @@ def _levels(table: JobTable, policy: Policy, key: Integers) -> Integers:
 
 
 def _known(table: JobTable, policy: Policy) -> Known:
-    names = ("submit_time", "num_gpus", "duration")
     if policy.learns:
-        return history.known(*(table[name] for name in names), groups_of(table))
+        submit, gpus, duration = (table[name] for name in ("submit_time", "num_gpus", "duration"))
+        return history.known(submit, gpus, duration, groups_of(table))
     nothing = np.zeros((0, len(history.SCOPES)), np.int64)
     return Known(nothing, nothing, nothing, nothing[:, 0])
 

@@ -27,7 +27,7 @@ def sweep(monkeypatch, budget, *, compile_s=1.0, step_s=1e-4, steps=None, repeat
     monkeypatch.setattr(bench, "_row", made_up(compile_s, step_s))
     subject = bench.Subject(registry.get("sched2"), None, None, {})
     said = []
-    return bench.Sweep(subject, repeats, steps, 0.0, budget, None, said.append), said
+    return bench.Sweep(subject, repeats, steps, 0.0, budget, {}, said.append), said
 
 
 def test_expectations_come_from_the_last_row():
