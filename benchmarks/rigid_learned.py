@@ -7,7 +7,8 @@ The jobs of a workload are split by time: the first 60 % train, the next 20 % ch
 20 % are the test, which ``judge`` alone looks at. Everybody replays a workload from its first job
 on, so that all have a history; a part's figures are over the jobs submitted in it.
 
-``train`` writes OUT/predictor.json, and ``judge`` OUT/rigid_learned.json.
+``train`` writes OUT/predictor.json, and ``judge`` OUT/rigid_learned.json; without the former it
+plays what comes with the library.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import itertools
 import json
 import sys
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,14 @@ GENERATED = ("helios-venus", "helios-earth", "helios-saturn", "helios-uranus", "
 GENERATED_JOBS = 12_000
 SEARCHED = REAL[:-1]  # Philly takes as long as the others together
 KERNEL_BYTES = 4_000_000
-BARS = ("las-decades", "2d-gittins", "qssf")
+BARS = ("las-decades", "2d-gittins", "qssf", "sjf")
+PAIRS = (
+    *(("learned", bar) for bar in BARS),
+    ("learned-300s", "las-decades-300s"),
+    ("learned-once", "qssf"),
+)
+PLAYED = ("learned", "learned-300s", "learned-once", *BARS, "las-decades-300s", "srtf")
+RESAMPLES = 10_000
 
 
 def main() -> int:
@@ -225,25 +234,81 @@ def searched(predictor: Any, played: dict[str, Any], options: argparse.Namespace
 
 
 def judge(options: argparse.Namespace) -> None:
-    """Play the test parts once: the predictor of OUT and the rules it is compared with."""
+    """Play the test parts: OUT's predictor, or the library's, and the rules beside it."""
+    from jaxsched.bench.timing import surroundings
     from jaxsched.files import write_whole
-    from jaxsched.trace_replay import POLICIES, Policy, replay
-    from jaxsched.trace_replay.scorers import read
+    from jaxsched.trace_replay.scorers import read, shipped
 
-    predictor = read(options.out / "predictor.json")
-    found: dict[str, Any] = {}
+    own, file = options.out / "predictor.json", options.out / "rigid_learned.json"
+    predictor = read(own) if own.exists() else shipped()
+    options.out.mkdir(parents=True, exist_ok=True)
+    played: dict[str, Any] = {}
+    document = {**surroundings(), "workloads": played}
     for name, (table, cluster, count) in workloads(options.data, 1.0).items():
         test = slice(int(SPLIT[1] * count), None)
-        group = table["group"][test] if "group" in table.columns else None
-        rules = {"learned": Policy("learned"), **{bar: POLICIES[bar] for bar in (*BARS, "sjf")}}
-        found[name] = {}
-        for rule, policy in rules.items():
-            used = predictor if rule == "learned" else None
-            records = replay(table, cluster, policy, predictor=used)
-            found[name][rule] = figures(records, test, group)
-        report(f"{name}: { ({rule: round(row['avg_jct']) for rule, row in found[name].items()}) }")
-        file = options.out / "rigid_learned.json"
-        write_whole(file, (json.dumps(found, indent=1) + "\n").encode())
+        played[name] = {rule: of_test(rule, table, cluster, test, predictor) for rule in PLAYED}
+        report(f"{name}: { ({rule: round(row['avg_jct']) for rule, row in played[name].items()}) }")
+    document["compared"] = compared(played)
+    write_whole(file, (json.dumps(document, indent=1) + "\n").encode())
+    for row in document["compared"]:
+        report(
+            f"{row['learned']} over {row['rule']}, {row['workloads']} workloads ({row['units']}): "
+            f"geometric mean {row['ratio']:.3f}, bootstrap {words(row['bootstrap'])}, t "
+            f"{words(row['t'])}, below in {row['below']}, sign test p = {row['sign_p']:.4f}"
+        )
+
+
+def words(interval: Sequence[float]) -> str:
+    """An interval in brackets."""
+    return f"[{interval[0]:.3f}, {interval[1]:.3f}]"
+
+
+def of_test(rule: str, table: Any, cluster: Any, test: slice, predictor: Any) -> dict[str, Any]:
+    """Figures of one policy over the jobs of the test part, and the time of a second replay."""
+    from jaxsched.trace_replay import POLICIES, replay
+
+    policy = POLICIES[rule]
+    used = predictor if rule.startswith("learned") else None
+    replay(table, cluster, policy, predictor=used)  # compiles
+    began = time.process_time()
+    records = replay(table, cluster, policy, predictor=used)
+    seconds = time.process_time() - began
+    group = table["group"][test] if "group" in table.columns else None
+    return {**figures(records, test, group), "replay_cpu_s": seconds}
+
+
+def compared(played: dict[str, Any]) -> list[dict[str, Any]]:
+    """Geometric means of the ratios of mean JCTs, with workloads as units.
+
+    Blocks of one trace correlate too much to be units. Two intervals of 95 %: of a bootstrap over
+    workloads, and Student's of the logarithms, which one outlier widens on both sides; and the
+    one-sided sign test.
+    """
+    import numpy as np
+    from scipy import stats
+
+    rows = []
+    for units, names in (("real", REAL), ("all", tuple(played))):
+        there = [name for name in names if name in played]
+        for learned, rule in PAIRS:
+            pairs = [[played[name][who]["avg_jct"] for who in (learned, rule)] for name in there]
+            logs = np.log(np.array(pairs)[:, 0] / np.array(pairs)[:, 1])
+            draws = np.random.default_rng(0).choice(logs, (RESAMPLES, len(logs))).mean(axis=1)
+            half = logs.std(ddof=1) / len(logs) ** 0.5 * stats.t.ppf(0.975, len(logs) - 1)
+            below = int(np.sum(logs < 0))
+            rows.append(
+                {
+                    **{"learned": learned, "rule": rule, "units": units, "workloads": len(logs)},
+                    "ratio": float(np.exp(logs.mean())),
+                    "bootstrap": np.exp(np.percentile(draws, [2.5, 97.5])).tolist(),
+                    "t": np.exp([logs.mean() - half, logs.mean() + half]).tolist(),
+                    "below": below,
+                    "sign_p": float(
+                        stats.binomtest(below, len(logs), alternative="greater").pvalue
+                    ),
+                }
+            )
+    return rows
 
 
 def figures(records: Any, part: slice, group: Any) -> dict[str, Any]:
