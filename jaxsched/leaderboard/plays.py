@@ -2,7 +2,9 @@
 
 import json
 import multiprocessing
+import multiprocessing.connection
 import os
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -138,7 +140,7 @@ def play_all(
             yield piece, play_piece(piece, choice)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context) as pool:
+    with ProcessPoolExecutor(processes, context, initializer=_end_with_parent) as pool:
         running: dict[Future[Played], Piece] = {
             pool.submit(play_piece, piece, choice): piece for piece in pieces
         }
@@ -147,6 +149,19 @@ def play_all(
                 yield running[done], done.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """End this worker when the process that started it does, however that ended."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def wait() -> None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def usual_processes() -> int:
