@@ -12,7 +12,6 @@ comparisons that are in the folder of results, and trains and plays nothing.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.scripts import exit_status
+from benchmarks.scripts import exit_status, read_json
 from benchmarks.trained import outcome_of
 from jaxsched.cli.output import write_json
 from jaxsched.errors import JaxschedError
@@ -130,14 +129,6 @@ def files(folder: Path) -> dict[str, Path]:
     kind = f"cpu{cores()}" if device.platform == "cpu" else device.device_kind.lower().split()[-1]
     middles = {"published": "", "fresh": "_fresh"}
     return {name: folder / f"dl2_artefact{middle}_{kind}.json" for name, middle in middles.items()}
-
-
-def read_json(file: Path) -> Any:
-    """A comparison that was written."""
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise JaxschedError(f"{file}: cannot be read: {error}") from error
 
 
 def cores() -> int:

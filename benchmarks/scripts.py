@@ -1,12 +1,29 @@
 """What every script here does around its work: settings, and failures as one line."""
 
+import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 from jaxsched.errors import JaxschedError
 from jaxsched.runtime import prepare_cpu
 
 BAD_INPUT, STOPPED = 2, 130
+
+
+def read_json(path: Path) -> Any:
+    """What a result file holds.
+
+    Raises:
+      JaxschedError: it is not there, or holds no JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise JaxschedError(f"{path.name}: cannot be read: {error.strerror}") from error
+    except json.JSONDecodeError as error:
+        raise JaxschedError(f"{path.name}: is not JSON: {error}") from error
 
 
 def exit_status(main: Callable[[], object], *, stopped: str = "stopped") -> int:

@@ -3,7 +3,6 @@
 Axes: ``S`` seeds (one for rules), ``E`` episodes.
 """
 
-import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.scripts import read_json
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.metrics import METRICS
 from jaxsched.results.statistics import Floats
@@ -62,12 +62,7 @@ def read(name: str) -> Any:
     Raises:
       JaxschedError: it is not there, or holds no JSON.
     """
-    try:
-        return json.loads((RESULTS / name).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise JaxschedError(f"{name}: cannot be read: {error.strerror}") from error
-    except json.JSONDecodeError as error:
-        raise JaxschedError(f"{name}: is not JSON: {error}") from error
+    return read_json(RESULTS / name)
 
 
 def plays(name: str, part: str = "") -> Plays:

@@ -9,12 +9,16 @@ Axes: ``Q`` thresholds, ``Q + 1`` intervals between them.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from jaxsched.jobs import Integers
 from jaxsched.types import Array
+
+Floats = npt.NDArray[np.floating[Any]]
 
 
 def sample_levels(services: Integers, thresholds: Sequence[int]) -> Integers:
@@ -43,21 +47,34 @@ def sample_levels(services: Integers, thresholds: Sequence[int]) -> Integers:
     return np.unique(-np.array(index), return_inverse=True)[1].reshape(-1)
 
 
+def intervals(edges: Sequence[int]) -> tuple[Floats, Floats, Floats]:
+    """Beginning, end and mean of run times in each interval but the last, seconds, ``[Q]``.
+
+    Run times are spread evenly over their logarithm; the first interval begins at a second.
+    """
+    begin = np.array([0, *edges[:-1]], np.float32)
+    end = np.array(edges, np.float32)
+    return begin, end, (end - np.maximum(begin, 1)) / np.log(end / np.maximum(begin, 1))
+
+
+def chance_to_reach(ends: Array) -> Array:
+    """Of each interval, from the chances to end within those before; float32 ``[Q + 1]``."""
+    return jnp.concatenate([jnp.ones(1), jnp.cumprod(1 - ends)])
+
+
 def index_of_hazards(ends: Array, edges: Sequence[int], tail_s: float) -> Array:
     """The index at the beginning of each interval, 1/s, float32 ``[Q + 1]``.
 
-    Within an interval, run times are spread evenly over their logarithm (the first one begins at
-    a second); those beyond the last edge have ``tail_s`` seconds left on average.
+    Within an interval, run times are spread as in ``intervals``; those beyond the last edge have
+    ``tail_s`` seconds left on average.
 
     Args:
       ends: float32 ``[Q]``, the chance to end within each interval of those that get there.
       edges: increasing, seconds ``[Q]``.
       tail_s: seconds.
     """
-    begin = np.array([0, *edges[:-1]], np.float32)
-    end = np.array(edges, np.float32)
-    mean = (end - np.maximum(begin, 1)) / np.log(end / np.maximum(begin, 1))
-    reach = jnp.concatenate([jnp.ones(1), jnp.cumprod(1 - ends)])
+    begin, end, mean = intervals(edges)
+    reach = chance_to_reach(ends)
     within = jnp.append(reach[:-1] * ends, reach[-1])
     spent = jnp.append(
         reach[:-1] * (ends * (mean - begin) + (1 - ends) * (end - begin)), reach[-1] * tail_s

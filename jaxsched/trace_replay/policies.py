@@ -225,7 +225,7 @@ class Policy:
 
     def _check_combination(self) -> None:
         """Refuse options that contradict each other."""
-        if self.mode == "easy" and (self.preemptive or self.learns):
+        if self.mode == "easy" and self.keeps_accounts:
             why = "suspends jobs" if self.preemptive else "knows no run times"
             raise JaxschedError(
                 f"rigid: order {self.order} {why}, so mode easy has no meaning; accepted: "
@@ -236,7 +236,7 @@ class Policy:
                 f"rigid: order tetris with mode {self.mode} and locality {self.locality}; "
                 "accepted: skip and strict"
             )
-        if (self.preemptive or self.learns) and (self.run_times == "estimates" or self.isolated):
+        if self.keeps_accounts and (self.run_times == "estimates" or self.isolated):
             given = "run_times estimates" if self.run_times == "estimates" else "isolated groups"
             why = "suspends jobs" if self.preemptive else "knows no run times"
             raise JaxschedError(
@@ -265,6 +265,11 @@ class Policy:
     def learns(self) -> bool:
         """Whether it goes by the jobs that have ended earlier in the same schedule."""
         return self.order in LEARNING
+
+    @property
+    def keeps_accounts(self) -> bool:
+        """Whether a replay follows what running jobs have attained."""
+        return self.preemptive or self.learns
 
     @property
     def knows(self) -> Knowledge:

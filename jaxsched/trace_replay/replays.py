@@ -13,7 +13,7 @@ from jaxsched.jobs import Integers, JobTable
 from jaxsched.trace_replay import engine, preemptive
 from jaxsched.trace_replay.cluster import FREE_WEIGHT, Cluster
 from jaxsched.trace_replay.engine import Ranking
-from jaxsched.trace_replay.policies import Order, Policy
+from jaxsched.trace_replay.policies import LEARNED, Order, Policy
 from jaxsched.trace_replay.preemptive import Options, Worth
 from jaxsched.trace_replay.records import Records
 from jaxsched.trace_replay.scorers import Predictor, shipped
@@ -24,8 +24,6 @@ Rules = engine.Rules | preemptive.Rules
 Table = JobTable | Mapping[str, Any]
 
 RANKINGS: dict[Order, Ranking] = {"drf": "drf", "tetris": "tetris", "fairness": "fairness"}
-
-
 WORTH: dict[Order, Worth] = {"srtf": "remaining", "srsf": "service"}
 
 
@@ -83,7 +81,7 @@ def observed(
 
 
 def _options(policy: Policy, predictor: Predictor | None) -> Options:
-    if predictor is None and policy.order in ("learned", "learned-once"):
+    if predictor is None and policy.order in LEARNED:
         predictor = shipped()
     weight = jnp.int32(FREE_WEIGHT[policy.placement])
     return Options(weight, jnp.int32(policy.restart_s), predictor)
@@ -121,7 +119,7 @@ def _refuse_late(table: JobTable, overflow: bool) -> None:
 
 
 def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Any:
-    if policy.preemptive or policy.learns:
+    if policy.keeps_accounts:
         scorer: Any = policy.order if policy.learns else ""
         return preemptive.Rules(
             cluster=cluster,
@@ -193,8 +191,7 @@ def _run_batch(rules: Rules, options: Options, jobs: Jobs) -> tuple[Array, Array
 
 
 def _records(table: JobTable, policy: Policy, ledger: Any) -> Records:
-    suspending = policy.preemptive or policy.learns
-    row = preemptive.Account if suspending else engine.Outcome
+    row = preemptive.Account if policy.keeps_accounts else engine.Outcome
     columns = ledger[: len(table), : len(row._fields)].astype(np.int64).T
     found = dict(zip(row._fields, columns, strict=True))
     preemptions = found.get("preemptions", np.zeros(len(table), np.int64))

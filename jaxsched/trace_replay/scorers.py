@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.errors import JaxschedError
-from jaxsched.trace_replay.gittins import index_of_hazards
+from jaxsched.trace_replay.gittins import chance_to_reach, index_of_hazards, intervals
 from jaxsched.trace_replay.history import EDGES, NUM_FEATURES, Seen
 from jaxsched.types import Array, PyTree
 
@@ -86,10 +86,8 @@ def learned(predictor: Predictor, seen: Seen, mean_s: Array) -> Array:
 def learned_once(predictor: Predictor, seen: Seen, mean_s: Array) -> Array:
     """Logarithm of GPUs times the predicted mean run time, int32 ``[1]``."""
     ends = hazards(predictor, seen.features)
-    edges = np.array(EDGES, np.float32)
-    begin = np.array([0, *EDGES[:-1]], np.float32)
-    mean = (edges - np.maximum(begin, 1)) / np.log(edges / np.maximum(begin, 1))
-    reach = jnp.concatenate([jnp.ones(1), jnp.cumprod(1 - ends)])
+    _, edges, mean = intervals(EDGES)
+    reach = chance_to_reach(ends)
     run_time = jnp.sum(reach[:-1] * ends * mean) + reach[-1] * (edges[-1] + predictor.tail_s)
     size = predictor.size_power * jnp.log2(seen.num_gpus.astype(jnp.float32))
     return _levels(predictor, seen, (jnp.log2(run_time) + size)[None])
