@@ -187,8 +187,9 @@ def _own_words(own: Own) -> str:
 def _headroom(name: str) -> Iterator[str]:
     document = read(name)
     rows: list[list[str]] = []
-    metrics = list(document["rows"][0]["metrics"])
-    for row in document["rows"]:
+    found = document["headroom"]["rows"]
+    metrics = list(found[0]["metrics"])
+    for row in found:
         cells = [f"`{row['row']}`", row["knows"]]
         for metric in metrics:
             cell, digits = row["metrics"][metric], document["metrics"][metric]["digits"]

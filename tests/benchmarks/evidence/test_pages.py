@@ -60,10 +60,12 @@ def headroom():
         "command": "jaxsched headroom small",
         "episodes": {"count": 20, "source": "drawn"},
         "metrics": {"avg_jct": METRIC},
-        "rows": [
-            {"row": "rule", "knows": "state", "metrics": {"avg_jct": cell}},
-            {"row": "clairvoyant", "knows": "state, future", "metrics": {"avg_jct": ahead}},
-        ],
+        "headroom": {
+            "rows": [
+                {"row": "rule", "knows": "state", "metrics": {"avg_jct": cell}},
+                {"row": "clairvoyant", "knows": "state, future", "metrics": {"avg_jct": ahead}},
+            ]
+        },
     }
 
 
@@ -158,7 +160,7 @@ def test_the_shipped_pages_have_their_sources(evidence):
     for own in evidence.own:
         played = sources.plays(own.player.file, own.player.part)
         assert [played.of(name, own.metrics[0]).size for name in (own.player.policy, own.against)]
-    assert all(sources.read(name)["rows"] for name in evidence.headroom)
+    assert all(sources.read(name)["headroom"]["rows"] for name in evidence.headroom)
     assert all(sources.read(name)["checks"] for name in evidence.rows)
     for cost in evidence.cost:
         document = sources.read(cost.file)
