@@ -1,7 +1,9 @@
 """Regressions between two result files."""
 
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,3 +72,17 @@ def test_the_gpu_script_names_what_it_skips(tmp_path):
     lines = (tmp_path / "summary.txt").read_text().splitlines()
     assert sum("skipped" in line for line in lines) == 6 and "mlfs_training: left out" in lines[3]
     assert not list(tmp_path.glob("*.json"))
+
+
+@pytest.mark.slow
+def test_the_gpu_script_measures_every_row(tmp_path, monkeypatch):
+    """All rows of one system at the smallest sizes; what it wrote compares with itself."""
+    settings = {"BUDGET_S": "500", "SIZES": "tiny", "SYSTEMS": "chic", "PYTHON": sys.executable}
+    script = ROOT / "benchmarks" / "gpu.sh"
+    subprocess.run([script, tmp_path], env=os.environ | settings, check=True, capture_output=True)
+    rows = ("chic_throughput", "chic_training", "chic_scaling", "chic_cost")
+    lines = (tmp_path / "summary.txt").read_text().splitlines()
+    assert [line.split(":")[0] for line in lines] == [*rows, "all"]
+    assert not [line for line in lines if "failed" in line or "skipped" in line or "ended" in line]
+    assert sorted(path.stem for path in tmp_path.glob("*.json")) == sorted(rows)
+    assert run(monkeypatch, tmp_path, tmp_path) == 0
