@@ -1,0 +1,5 @@
+"""Rigid jobs on identical servers: which waiting job starts next, on workloads of a leaderboard."""
+
+from jaxsched.envs.cluster.environment import ClusterJobs, Params
+
+__all__ = ["ClusterJobs", "Params"]

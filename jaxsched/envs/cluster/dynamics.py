@@ -1,0 +1,234 @@
+"""The rules: those of ``jaxsched.trace_replay`` for orders that never suspend a job; no RL.
+
+Axes: ``S`` servers, ``M`` GPUs per server, ``W`` positions of the window, ``n`` jobs (row ``n`` of
+a table is of no job), ``G`` owners, ``R`` rows of history.
+
+Between two decisions events happen one at a time: jobs that have ended enter the history, the
+lowest number first; jobs are admitted; then the clock goes on to the next instant.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsched.envs.cluster.tables import Jobs
+from jaxsched.trace_replay import history as hs
+from jaxsched.trace_replay.cluster import (
+    FREE_WEIGHT,
+    Cluster,
+    first_server,
+    largest_fit,
+    place,
+    take_gpus,
+)
+from jaxsched.trace_replay.policies import Locality, Placement
+from jaxsched.trace_replay.tables import NEVER
+from jaxsched.types import Array
+
+
+class Rules(NamedTuple):
+    """Static options."""
+
+    cluster: Cluster
+    window: int
+    locality: Locality
+    placement: Placement
+
+
+class State(NamedTuple):
+    """A cluster at a moment; int32."""
+
+    episode: Array  # scalar
+    time: Array  # scalar, s
+    arrived: Array  # scalar, jobs admitted
+    entered: (
+        Array  # scalar, jobs that have been in the window; those up to ``arrived`` queue for it
+    )
+    window: Array  # [W], waiting jobs as submitted, then n
+    free_from: Array  # [M, S], when the GPU's last job ends
+    job: Array  # [M, S], its last job
+    is_known: Array  # bool [M, S], that job has entered the history
+    running: Array  # scalar, jobs that run
+    held: Array  # [G], GPUs that each owner holds
+    queued: Array  # [G], jobs of each owner that wait
+    history: Array  # [R, C], statistics of the jobs that have ended
+    estimate: Array  # [n + 1], mean run time of the stream when the job was submitted, s
+    overflow: Array  # bool scalar, a job would end beyond int32
+
+
+class Start(NamedTuple):
+    """A job that starts; int32 scalars, of row n if none does."""
+
+    job: Array
+    start: Array
+    end: Array
+    num_servers: Array
+    first_server: Array
+
+
+def opened(rules: Rules, jobs: Jobs, episode: Array) -> State:
+    """The idle cluster at time 0, before anybody is admitted."""
+    gpus = (rules.cluster.gpus_per_server, rules.cluster.num_servers)
+    zero = jnp.int32(0)
+    return State(
+        episode=episode,
+        time=zero,
+        arrived=zero,
+        entered=zero,
+        window=jnp.full(rules.window, jobs.nobody, jnp.int32),
+        free_from=jnp.zeros(gpus, jnp.int32),
+        job=jnp.full(gpus, jobs.nobody, jnp.int32),
+        is_known=jnp.ones(gpus, bool),
+        running=zero,
+        held=jnp.zeros(jobs.owners.shape, jnp.int32),
+        queued=jnp.zeros(jobs.owners.shape, jnp.int32),
+        history=hs.nothing_yet(jobs.scopes.shape[0]),
+        estimate=jnp.zeros(jobs.nobody + 1, jnp.int32),
+        overflow=jnp.bool_(False),
+    )
+
+
+def free_gpus(state: State) -> Array:
+    """Free GPUs of each server, int32 ``[S]``."""
+    return jnp.sum(state.free_from <= state.time, axis=0, dtype=jnp.int32)
+
+
+def num_waiting(state: State, jobs: Jobs) -> Array:
+    """Jobs in the window and behind it, int32 scalar."""
+    inside = jnp.sum(state.window < jobs.nobody, dtype=jnp.int32)
+    return inside + state.arrived - state.entered
+
+
+def fits(rules: Rules, state: State, jobs: Jobs) -> Array:
+    """Which positions hold a job that can start now, bool ``[W]``."""
+    room = largest_fit(rules.cluster, rules.locality, free_gpus(state))
+    return (state.window < jobs.nobody) & (jobs.num_gpus[state.window] <= room)
+
+
+def all_started(state: State, jobs: Jobs) -> Array:
+    """Whether every job has started, or the clock has run out; bool scalar."""
+    return (jobs.submit[state.arrived] == NEVER) & (num_waiting(state, jobs) == 0) | state.overflow
+
+
+def upcoming(state: State, jobs: Jobs) -> Array:
+    """The next instant at which a job ends or is submitted, int32 scalar; ``NEVER`` if none is."""
+    busy = jnp.where(state.free_from > state.time, state.free_from, NEVER)
+    return jnp.minimum(jnp.min(busy), jobs.submit[state.arrived])
+
+
+def legal(rules: Rules, state: State, jobs: Jobs) -> Array:
+    """Bool ``[W + 1]``: positions whose job fits; and to wait, where something will happen."""
+    waits = (upcoming(state, jobs) < NEVER) | all_started(state, jobs)
+    return jnp.append(fits(rules, state, jobs), waits)
+
+
+def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[State, Start]:
+    """Start the job of a position, which fits; nothing at position W."""
+    row = jnp.append(state.window, jobs.nobody)[position]
+    starts = row < jobs.nobody
+    is_free = state.free_from <= state.time
+    free = jnp.sum(is_free, axis=0, dtype=jnp.int32)
+    weight = jnp.int32(FREE_WEIGHT[rules.placement])
+    placing = place(rules.cluster, rules.locality, weight, free, jobs.num_gpus[row])
+    taken = take_gpus(placing, is_free) & starts
+    end = state.time + jobs.duration[row]
+
+    positions = jnp.arange(rules.window)
+    later = jnp.append(state.window[1:], jobs.nobody)
+    left = state._replace(
+        window=jnp.where(starts & (positions >= position), later, state.window),
+        free_from=jnp.where(taken, end, state.free_from),
+        job=jnp.where(taken, row, state.job),
+        is_known=state.is_known & ~taken,
+        running=state.running + starts,
+        held=state.held.at[jobs.group[row]].add(jnp.where(starts, jobs.num_gpus[row], 0)),
+        queued=state.queued.at[jobs.group[row]].add(-starts.astype(jnp.int32)),
+        overflow=state.overflow | (starts & ((end < state.time) | (end == NEVER))),
+    )
+    start = Start(row, state.time, end, placing.num_servers, first_server(placing))
+    return entered(left, jobs), start
+
+
+def entered(state: State, jobs: Jobs) -> State:
+    """The oldest of the jobs behind the window take its empty positions."""
+    inside = jnp.sum(state.window < jobs.nobody, dtype=jnp.int32)
+    position = jnp.arange(state.window.shape[0], dtype=jnp.int32)
+    row = state.entered + position - inside
+    moves = (position >= inside) & (row < state.arrived)
+    return state._replace(
+        window=jnp.where(moves, row, state.window),
+        entered=state.entered + jnp.sum(moves, dtype=jnp.int32),
+    )
+
+
+def happenings(state: State, jobs: Jobs) -> tuple[Array, Array]:
+    """The job that enters the history next (n if none does), and whether one is admitted."""
+    new = (state.free_from <= state.time) & ~state.is_known
+    ended = jnp.min(jnp.where(new, state.job, jobs.nobody))
+    return ended, (ended == jobs.nobody) & (jobs.submit[state.arrived] <= state.time)
+
+
+def event(state: State, jobs: Jobs) -> tuple[State, Array]:
+    """One event; the clock goes on where nothing else happens.
+
+    Returns:
+      The state, and the seconds that all jobs submitted have spent together, float32.
+    """
+    ended, admits = happenings(state, jobs)
+    ends = ended < jobs.nobody
+    following = upcoming(state, jobs)
+    goes_on = ~ends & ~admits & (following < NEVER)
+    time = jnp.where(goes_on, following, state.time)
+    present = num_waiting(state, jobs) + state.running
+    spent = (time - state.time).astype(jnp.float32) * present
+
+    row = jnp.where(admits, state.arrived, jobs.nobody)
+    mean_s = hs.of_scopes(state.history, jobs.known, row).mean_s[-1]
+    freed = jnp.where(ends, jobs.num_gpus[ended], 0)
+    after = state._replace(
+        time=time,
+        arrived=state.arrived + admits,
+        is_known=state.is_known | (state.job == ended),
+        running=state.running - ends,
+        held=state.held.at[jobs.group[ended]].add(-freed),
+        queued=state.queued.at[jobs.group[row]].add(admits.astype(jnp.int32)),
+        history=hs.completed(state.history, jobs.known, ended, jobs.duration[ended]),
+        estimate=state.estimate.at[row].set(mean_s),
+    )
+    return entered(after, jobs), spent
+
+
+def to_choice(rules: Rules, state: State, jobs: Jobs, waits: Array) -> tuple[State, Array]:
+    """Events up to the next decision: everything has happened, and a job can start.
+
+    Args:
+      rules: the rules.
+      state: the cluster.
+      jobs: the table.
+      waits: bool scalar, the clock goes on at least once.
+
+    Returns:
+      The state, and the seconds that all jobs submitted have spent together, float32. Once the last
+      job has started, the clock goes on to the last end.
+    """
+    begun = state.time
+
+    def goes_on(carry: tuple[State, Array]) -> Array:
+        state = carry[0]
+        ended, admits = happenings(state, jobs)
+        happens = (ended < jobs.nobody) | admits
+        idles = (waits & (state.time == begun)) | ~jnp.any(fits(rules, state, jobs))
+        return (happens | idles) & ~all_started(state, jobs)
+
+    def one(carry: tuple[State, Array]) -> tuple[State, Array]:
+        after, spent = event(carry[0], jobs)
+        return after, carry[1] + spent
+
+    after, spent = jax.lax.while_loop(goes_on, one, (state, jnp.float32(0)))
+    left = jnp.maximum(after.free_from - after.time, 0).astype(jnp.float32)
+    rest = jnp.sum(left / jobs.num_gpus[after.job])
+    over = all_started(after, jobs)
+    last = jnp.maximum(after.time, jnp.max(after.free_from))
+    after = after._replace(time=jnp.where(over & ~after.overflow, last, after.time))
+    return after, spent + jnp.where(over, rest, 0.0)

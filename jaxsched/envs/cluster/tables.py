@@ -1,0 +1,102 @@
+"""From job tables to the arrays that the environment reads (host side).
+
+Axes: ``E`` tables, ``n`` jobs of the longest, in order of submission; every array has a row ``n``
+more, of no job.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import Integers, JobTable
+from jaxsched.trace_replay import Cluster, history
+from jaxsched.trace_replay.history import Known
+from jaxsched.trace_replay.tables import NEVER, as_table, groups_of
+from jaxsched.types import Array
+
+
+class Jobs(NamedTuple):
+    """Tables as episodes, int32 ``[E, n + 1]``; of one episode, without the axis ``E``.
+
+    Attributes:
+      submit: seconds; padding is never submitted.
+      duration: seconds.
+      num_gpus: GPUs wanted.
+      group: the job's owner (user or virtual cluster).
+      known: what ``trace_replay.history`` needs of the jobs.
+      num_jobs: ``[E]``, jobs of the table.
+      owners: bool ``[G]``, all true: its length is the number of owners of any table.
+      scopes: bool ``[R]``, likewise for rows of history.
+    """
+
+    submit: Array
+    duration: Array
+    num_gpus: Array
+    group: Array
+    known: Known
+    num_jobs: Array
+    owners: Array
+    scopes: Array
+
+    @property
+    def nobody(self) -> int:
+        """The row of no job."""
+        return self.submit.shape[-1] - 1
+
+    def of_episode(self, episode: Array) -> "Jobs":
+        """The table of one episode."""
+        shared = {"owners": self.owners, "scopes": self.scopes}
+        own = self._replace(owners=(), scopes=())  # type: ignore[arg-type]
+        return jax.tree.map(lambda column: column[episode], own)._replace(**shared)
+
+
+def build_jobs(tables: Sequence[JobTable], cluster: Cluster, *, length: int = 0) -> Jobs:
+    """Job tables as episodes.
+
+    Args:
+      tables: job tables as ``trace_replay.replay`` takes them.
+      cluster: the cluster; every job must fit.
+      length: pad the tables to at least this many jobs.
+
+    Raises:
+      JaxschedError: there are none, or one cannot be replayed on the cluster.
+    """
+    if not tables:
+        raise JaxschedError("cluster: there are no job tables; accepted: at least one")
+    checked = [as_table(table, cluster) for table in tables]
+    count = max(length, *(len(table) for table in checked)) + 1
+    groups = [groups_of(table) for table in checked]
+    known = [
+        history.known(table["submit_time"], table["num_gpus"], table["duration"], group)
+        for table, group in zip(checked, groups, strict=True)
+    ]
+    rows = max(int(each.scopes.max()) for each in known) + 1
+
+    def stacked(columns: Sequence[Integers], filler: int) -> Array:
+        padded = [
+            np.pad(
+                column,
+                [(0, count - len(column)), *[(0, 0)] * (column.ndim - 1)],
+                constant_values=filler,
+            )
+            for column in columns
+        ]
+        return jnp.asarray(np.stack(padded).astype(np.int32))
+
+    history_of = Known(*(stacked(columns, 0) for columns in zip(*known, strict=True)))
+    padding = stacked([np.ones_like(each.scopes) for each in known], 0) == 0
+    own_rows = rows + jnp.arange(len(history.SCOPES), dtype=jnp.int32)  # of no job
+    return Jobs(
+        submit=stacked([table["submit_time"] for table in checked], NEVER),
+        duration=stacked([table["duration"] for table in checked], 1),
+        num_gpus=stacked([table["num_gpus"] for table in checked], 1),
+        group=stacked(groups, 0),
+        known=history_of._replace(scopes=jnp.where(padding, own_rows, history_of.scopes)),
+        num_jobs=jnp.array([len(table) for table in checked], jnp.int32),
+        owners=jnp.ones(max(int(group.max()) for group in groups) + 1, bool),
+        scopes=jnp.ones(rows + len(history.SCOPES), bool),
+    )
