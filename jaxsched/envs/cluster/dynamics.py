@@ -34,6 +34,7 @@ class Rules(NamedTuple):
     window: int
     locality: Locality
     placement: Placement
+    may_wait: bool
 
 
 class State(NamedTuple):
@@ -118,8 +119,13 @@ def upcoming(state: State, jobs: Jobs) -> Array:
 
 
 def legal(rules: Rules, state: State, jobs: Jobs) -> Array:
-    """Bool ``[W + 1]``: positions whose job fits; and to wait, where something will happen."""
-    waits = (upcoming(state, jobs) < NEVER) | all_started(state, jobs)
+    """Bool ``[W + 1]``: positions whose job fits; and to wait, where something will happen.
+
+    Without ``may_wait``, waiting is legal at the end only.
+    """
+    waits = all_started(state, jobs)
+    if rules.may_wait:
+        waits |= upcoming(state, jobs) < NEVER
     return jnp.append(fits(rules, state, jobs), waits)
 
 

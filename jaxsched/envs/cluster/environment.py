@@ -42,8 +42,8 @@ class ClusterJobs(Environment):
 
     A step is a decision: the job at position 0..W-1 of the window starts where placement puts it,
     or (W) nobody does until a job ends or is submitted. Steps at which no job could start are left
-    out. The window holds the oldest waiting jobs. An illegal action counts as W or, where nothing
-    else will happen, as the oldest job that fits.
+    out. The window holds the oldest waiting jobs. An illegal action counts as W or, where that is
+    illegal too (nothing else will happen), as the oldest job that fits.
 
     The reward is minus the seconds that passed times the jobs in the system, over the table's jobs
     and ``scale_s``: an episode's sum is minus the mean job completion time in units of ``scale_s``.
@@ -56,6 +56,7 @@ class ClusterJobs(Environment):
       window: W, waiting jobs that the policy chooses from.
       locality: what fits.
       placement: which server.
+      may_wait: a policy may wait while a job could start.
     """
 
     num_servers: int = 16
@@ -63,6 +64,7 @@ class ClusterJobs(Environment):
     window: int = 128
     locality: Locality = "strict"
     placement: Placement = "pack"
+    may_wait: bool = True
 
     name = "cluster"
     behaviour_version = 1
@@ -97,7 +99,7 @@ class ClusterJobs(Environment):
     @property
     def rules(self) -> Rules:
         """The options as the dynamics take them."""
-        return Rules(self.cluster, self.window, self.locality, self.placement)
+        return Rules(self.cluster, self.window, self.locality, self.placement, self.may_wait)
 
     def params(
         self, tables: Sequence[JobTable], *, scale_s: float = SCALE_S, length: int = 0
@@ -127,8 +129,8 @@ class ClusterJobs(Environment):
         return params.jobs.nobody
 
     def max_steps(self, params: Params) -> int:
-        """Three per job: its start, and waiting until its submission and until its end."""
-        return 3 * self.max_jobs(params)
+        """Three per job: its start, and where allowed, waiting for its submission and its end."""
+        return (3 if self.may_wait else 1) * self.max_jobs(params)
 
     def observation_spec(self, params: Params) -> ArraySpec:
         """Flat float32 vector, named entry by entry."""

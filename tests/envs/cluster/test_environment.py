@@ -103,6 +103,22 @@ def test_run_times_of_jobs_that_have_not_ended_are_not_seen():
     assert np.isfinite(seen).all() and np.abs(seen).max() < 3
 
 
+def test_without_waiting_every_step_starts_a_job():
+    env, given = ClusterJobs(3, 4, window=5, may_wait=False), params()
+    assert env.max_steps(given) == max(LENGTHS)
+
+    def step(state, key):
+        _, mask = env.observe(state, given)
+        after, timestep = env.step(key, state, jnp.int32(env.window), given)  # refused
+        return after, (mask, timestep)
+
+    state, _ = env.reset(jax.random.key(0), given, jnp.int32(0))
+    keys = jax.random.split(jax.random.key(0), env.max_steps(given))
+    _, (masks, steps) = jax.jit(lambda: jax.lax.scan(step, state, keys))()
+    assert (steps.metrics.started >= 0).all() and not masks[:, -1].any()
+    assert steps.terminated[-1] and steps.action_mask[-1, -1]
+
+
 def test_automatic_reset_starts_anew():
     given = params()
 

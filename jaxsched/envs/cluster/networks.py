@@ -1,0 +1,86 @@
+"""Networks that score each waiting job by itself: the same weights play every cluster and window.
+
+Axes: ``W`` positions, ``C`` and ``F`` as in ``observation``.
+"""
+
+from jaxsched.envs.cluster.observation import CLUSTER, POSITION
+from jaxsched.networks import description as nd
+from jaxsched.networks.described import Described
+
+NUM_CLUSTER, NUM_POSITION = len(CLUSTER), len(POSITION)
+
+
+class JobScorer(Described):
+    """A score of each position, and one of waiting.
+
+    The same layers read every position beside the state of the cluster; waiting is scored from that
+    state and the oldest job. No weight depends on the cluster, the window or the table.
+
+    Attributes:
+      window: W.
+      hidden: widths of the layers that positions share.
+      wait: widths of the layers that score waiting.
+    """
+
+    window: int
+    hidden: tuple[int, ...] = (32, 32)
+    wait: tuple[int, ...] = (32,)
+
+    def describe(self) -> list[nd.Step]:
+        """Positions beside the cluster; the oldest job beside the cluster; joined."""
+        job = nd.last_of("jobs", "job", self.hidden)
+        return [
+            *_jobs_steps(self.window),
+            *nd.dense_stack("jobs", "job", self.hidden),
+            nd.dense(job, "job_score", 1, activation="linear"),
+            nd.reshape("job_score", "job_scores", (self.window,)),
+            nd.take(nd.OBSERVATION, "oldest", stop=NUM_CLUSTER + NUM_POSITION),
+            *nd.dense_stack("oldest", "wait", self.wait),
+            nd.dense(nd.last_of("oldest", "wait", self.wait), "wait_score", 1, activation="linear"),
+            nd.concat(("job_scores", "wait_score"), nd.SCORES),
+        ]
+
+
+class ClusterValue(Described):
+    """The value of a state, for training: what all positions say on average, and the cluster.
+
+    Its weights fit every window, but the average is over all positions, empty ones included.
+
+    Attributes:
+      window: W.
+      hidden: widths of the layers that positions share.
+      head: widths of the layers behind the average.
+    """
+
+    single = True
+    window: int
+    hidden: tuple[int, ...] = (32,)
+    head: tuple[int, ...] = (32,)
+
+    def describe(self) -> list[nd.Step]:
+        """Positions averaged, beside the cluster."""
+        return [
+            *_jobs_steps(self.window),
+            *nd.dense_stack("jobs", "job", self.hidden),
+            nd.mean(nd.last_of("jobs", "job", self.hidden), "average"),
+            nd.concat(("cluster", "average"), "joined"),
+            *nd.dense_stack("joined", "head", self.head),
+            nd.dense(
+                nd.last_of("joined", "head", self.head),
+                "value",
+                1,
+                activation="linear",
+                output=nd.SCORES,
+            ),
+        ]
+
+
+def _jobs_steps(window: int) -> list[nd.Step]:
+    """Steps up to ``cluster`` ``[C]`` and ``jobs`` ``[W, F + C]``."""
+    return [
+        nd.take(nd.OBSERVATION, "cluster", stop=NUM_CLUSTER),
+        nd.take(nd.OBSERVATION, "flat", start=NUM_CLUSTER),
+        nd.reshape("flat", "positions", (window, NUM_POSITION)),
+        nd.repeat("cluster", "clusters", window),
+        nd.concat(("positions", "clusters"), "jobs"),
+    ]
