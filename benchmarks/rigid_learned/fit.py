@@ -1,69 +1,15 @@
-"""Learned schedulers of rigid jobs: made on the beginning of traces, judged on their end.
-
-    python -m benchmarks.rigid_learned train --data DIR --out DIR    fits and searches a predictor
-    python -m benchmarks.rigid_learned judge --data DIR --out DIR    plays everybody once
-
-The jobs of a workload are split by time: the first 60 % train, the next 20 % choose, and the last
-20 % are the test, which ``judge`` alone looks at. Everybody replays a workload from its first job
-on, so that all have a history; a part's figures are over the jobs submitted in it.
-
-``train`` writes OUT/predictor.json, and ``judge`` OUT/rigid_learned.json; without the former it
-plays what comes with the library.
-"""
+"""A predictor fitted to the beginnings of workloads, and the search of its three numbers."""
 
 import argparse
 import itertools
 import json
-import sys
 import time
-from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.scripts import exit_status
-from jaxsched.runtime import prepare_cpu
+from benchmarks.rigid_learned.parts import REAL, SPLIT, report, workloads
 
-SPLIT = (0.6, 0.8)
-REAL = ("openb", "itp-02", "itp-03", "itp-04", "itp-07", "philly-4vc", "philly")
-GENERATED = ("helios-venus", "helios-earth", "helios-saturn", "helios-uranus", "philly-like")
-GENERATED_JOBS = 12_000
 SEARCHED = REAL[:-1]  # Philly takes as long as the others together
-KERNEL_BYTES = 4_000_000
-BARS = ("las-decades", "2d-gittins", "qssf", "sjf")
-PAIRS = (
-    *(("learned", bar) for bar in BARS),
-    ("learned-300s", "las-decades-300s"),
-    ("learned-once", "qssf"),
-)
-PLAYED = ("learned", "learned-300s", "learned-once", *BARS, "las-decades-300s", "srtf")
-RESAMPLES = 10_000
-
-
-def main() -> int:
-    """Train or judge."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=("train", "judge"))
-    parser.add_argument("--data", type=Path, required=True, help="folder of public traces")
-    parser.add_argument("--out", type=Path, default=Path("runs/rigid_learned"))
-    parser.add_argument("--steps", type=int, default=500, help="of the fit")
-    parser.add_argument("--candidates", type=int, default=12, help="of the search")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    prepare_cpu(kernel_bytes=KERNEL_BYTES)
-    return exit_status(partial({"train": train, "judge": judge}[options.what], options))
-
-
-def workloads(data: Path, share: float) -> dict[str, Any]:
-    """Every workload's first jobs: name -> table, cluster and number of all jobs."""
-    from jaxsched.leaderboard import WORKLOADS, prepare
-
-    found = {}
-    for workload in WORKLOADS:
-        ready = prepare(workload, data, num_jobs=GENERATED_JOBS if workload.is_generated else None)
-        count = len(ready.table)
-        found[workload.name] = (ready.table.window(0, int(share * count)), ready.cluster, count)
-    return {name: found[name] for name in (*REAL, *GENERATED)}
 
 
 def train(options: argparse.Namespace) -> None:
@@ -72,7 +18,6 @@ def train(options: argparse.Namespace) -> None:
     from jaxsched.trace_replay.scorers import to_json
 
     began = time.process_time()
-    options.out.mkdir(parents=True, exist_ok=True)
     played = workloads(options.data, SPLIT[1])
     data = {
         name: gathered(name, table, cluster, count, options.out)
@@ -94,11 +39,6 @@ def train(options: argparse.Namespace) -> None:
     }
     document = {"made": made, "predictor": to_json(predictor)}
     write_whole(options.out / "predictor.json", (json.dumps(document) + "\n").encode())
-
-
-def report(line: str) -> None:
-    """Progress, at once."""
-    print(f"{time.strftime('%H:%M:%S')} {line}", flush=True)
 
 
 def gathered(name: str, table: Any, cluster: Any, count: int, out: Path) -> tuple[Any, Any, int]:
@@ -231,101 +171,3 @@ def searched(predictor: Any, played: dict[str, Any], options: argparse.Namespace
             mean, std = np.mean([each["numbers"] for each in best], axis=0), 0.8 * std
     chosen = min(tried, key=lambda each: float(each["log_ratio"]))
     return adjusted(predictor, chosen["numbers"]), tried
-
-
-def judge(options: argparse.Namespace) -> None:
-    """Play the test parts: OUT's predictor, or the library's, and the rules beside it."""
-    from jaxsched.bench.timing import surroundings
-    from jaxsched.files import write_whole
-    from jaxsched.trace_replay.scorers import read, shipped
-
-    own, file = options.out / "predictor.json", options.out / "rigid_learned.json"
-    predictor = read(own) if own.exists() else shipped()
-    options.out.mkdir(parents=True, exist_ok=True)
-    played: dict[str, Any] = {}
-    document = {**surroundings(), "workloads": played}
-    for name, (table, cluster, count) in workloads(options.data, 1.0).items():
-        test = slice(int(SPLIT[1] * count), None)
-        played[name] = {rule: of_test(rule, table, cluster, test, predictor) for rule in PLAYED}
-        report(f"{name}: { ({rule: round(row['avg_jct']) for rule, row in played[name].items()}) }")
-    document["compared"] = compared(played)
-    write_whole(file, (json.dumps(document, indent=1) + "\n").encode())
-    for row in document["compared"]:
-        report(
-            f"{row['learned']} over {row['rule']}, {row['workloads']} workloads ({row['units']}): "
-            f"geometric mean {row['ratio']:.3f}, bootstrap {words(row['bootstrap'])}, t "
-            f"{words(row['t'])}, below in {row['below']}, sign test p = {row['sign_p']:.4f}"
-        )
-
-
-def words(interval: Sequence[float]) -> str:
-    """An interval in brackets."""
-    return f"[{interval[0]:.3f}, {interval[1]:.3f}]"
-
-
-def of_test(rule: str, table: Any, cluster: Any, test: slice, predictor: Any) -> dict[str, Any]:
-    """Figures of one policy over the jobs of the test part, and the time of a second replay."""
-    from jaxsched.trace_replay import POLICIES, replay
-
-    policy = POLICIES[rule]
-    used = predictor if rule.startswith("learned") else None
-    replay(table, cluster, policy, predictor=used)  # compiles
-    began = time.process_time()
-    records = replay(table, cluster, policy, predictor=used)
-    seconds = time.process_time() - began
-    group = table["group"][test] if "group" in table.columns else None
-    return {**figures(records, test, group), "replay_cpu_s": seconds}
-
-
-def compared(played: dict[str, Any]) -> list[dict[str, Any]]:
-    """Geometric means of the ratios of mean JCTs, with workloads as units.
-
-    Blocks of one trace correlate too much to be units. Two intervals of 95 %: of a bootstrap over
-    workloads, and Student's of the logarithms, which one outlier widens on both sides; and the
-    one-sided sign test.
-    """
-    import numpy as np
-    from scipy import stats
-
-    rows = []
-    for units, names in (("real", REAL), ("all", tuple(played))):
-        there = [name for name in names if name in played]
-        for learned, rule in PAIRS:
-            pairs = [[played[name][who]["avg_jct"] for who in (learned, rule)] for name in there]
-            logs = np.log(np.array(pairs)[:, 0] / np.array(pairs)[:, 1])
-            draws = np.random.default_rng(0).choice(logs, (RESAMPLES, len(logs))).mean(axis=1)
-            half = logs.std(ddof=1) / len(logs) ** 0.5 * stats.t.ppf(0.975, len(logs) - 1)
-            below = int(np.sum(logs < 0))
-            rows.append(
-                {
-                    **{"learned": learned, "rule": rule, "units": units, "workloads": len(logs)},
-                    "ratio": float(np.exp(logs.mean())),
-                    "bootstrap": np.exp(np.percentile(draws, [2.5, 97.5])).tolist(),
-                    "t": np.exp([logs.mean() - half, logs.mean() + half]).tolist(),
-                    "below": below,
-                    "sign_p": float(
-                        stats.binomtest(below, len(logs), alternative="greater").pvalue
-                    ),
-                }
-            )
-    return rows
-
-
-def figures(records: Any, part: slice, group: Any) -> dict[str, Any]:
-    """Of the jobs submitted in a part: mean JCT, p99 slowdown, worst owner, suspensions."""
-    import numpy as np
-
-    jct, duration = records.jct[part], records.duration[part]
-    worst = None
-    if group is not None:
-        worst = max(float(jct[group == owner].mean()) for owner in np.unique(group))
-    return {
-        "avg_jct": float(jct.mean()),
-        "p99_slowdown": float(np.percentile(jct / duration, 99)),
-        "worst_group_avg_jct": worst,
-        "preemptions": int(records.preemptions[part].sum()),
-    }
-
-
-if __name__ == "__main__":
-    sys.exit(main())
