@@ -1,4 +1,8 @@
-"""What patience gives the tail and costs the mean: who has waited longer moves up the order."""
+"""Numbers of the index that might trade the mean against the tail, on validation parts.
+
+``patience``: who has waited longer moves up the order, an octave for so many hours. ``power``: of a
+job's GPUs by which its index is divided; with less of it large jobs are put off less.
+"""
 
 import argparse
 import json
@@ -6,43 +10,64 @@ import math
 from typing import Any
 
 from benchmarks.rigid_learned.fit import SEARCHED
-from benchmarks.rigid_learned.parts import SPLIT, of_part, report, workloads
+from benchmarks.rigid_learned.parts import REAL, SPLIT, of_part, report, workloads
 
-PATIENCE_H = (math.inf, 240, 72, 24, 8)
-"""Hours of waiting that are worth an octave of the index."""
+PATIENCE_H = (1000, 240, 72)
+POWERS = (0.0, 0.25, 1.0)
+CHOSEN = 0.25
+"""The power that is played on the test parts as well."""
+LIBRARY = "as shipped"
 SHOWN = ("avg_jct", "p99_jct", "p99_slowdown", "worst_group_avg_jct")
 
 
 def tails(options: argparse.Namespace) -> None:
-    """Validation parts of all workloads but Philly under each patience, and ratios to none."""
+    """Validation parts of all workloads but Philly under each number; test parts under one.
+
+    Everything is over the same jobs under the library's own numbers.
+    """
     import numpy as np
 
     from jaxsched.bench.timing import surroundings
     from jaxsched.files import write_whole
     from jaxsched.trace_replay.scorers import shipped
 
+    tried: dict[str, dict[str, float]] = {LIBRARY: {}}
+    tried |= {f"patience {hours} h": {"patience_s": 3600 * hours} for hours in PATIENCE_H}
+    tried |= {f"power {power:g}": {"size_power": power} for power in POWERS}
     played: dict[str, dict[str, Any]] = {}
     found = workloads(options.data, SPLIT[1])
-    for hours in PATIENCE_H:
-        predictor = shipped()._replace(patience_s=np.float32(3600 * hours))
-        label = "none" if hours == math.inf else f"{hours} h"
+    for label, numbers in tried.items():
+        changes = {name: np.float32(number) for name, number in numbers.items()}
+        predictor = shipped()._replace(**changes)
         rows = played[label] = {}
         for name in SEARCHED:
             table, cluster, count = found[name]
             part = slice(int(SPLIT[0] * count), None)
             rows[name] = of_part("learned", table, cluster, part, predictor)
-        report(f"{label}: {ratios(rows, played['none'])}")
+        report(f"{label}: {ratios(rows, played[LIBRARY])}")
+    tested: dict[str, dict[str, Any]] = {LIBRARY: {}, f"power {CHOSEN:g}": {}}
+    for name, (table, cluster, count) in workloads(options.data, 1.0).items():
+        if name not in REAL:
+            continue
+        part = slice(int(SPLIT[1] * count), None)
+        for label, power in zip(tested, (shipped().size_power, CHOSEN), strict=True):
+            predictor = shipped()._replace(size_power=np.float32(power))
+            tested[label][name] = of_part("learned", table, cluster, part, predictor)
+    found_in_test = {label: ratios(rows, tested[LIBRARY]) for label, rows in tested.items()}
+    report(f"test parts: {found_in_test}")
     document = {
         **surroundings(),
         "workloads": played,
-        "ratios": {label: ratios(rows, played["none"]) for label, rows in played.items()},
+        "test": tested,
+        "test_ratios": found_in_test,
+        "ratios": {label: ratios(rows, played[LIBRARY]) for label, rows in played.items()},
     }
     text = json.dumps(document, indent=1) + "\n"
     write_whole(options.out / "tails.json", text.encode())
 
 
 def ratios(rows: dict[str, Any], base: dict[str, Any]) -> dict[str, float]:
-    """Geometric means over workloads of each figure over that without patience."""
+    """Geometric means over workloads of each figure over that of the library."""
     found = {}
     for figure in SHOWN:
         there = [name for name in rows if base[name][figure]]

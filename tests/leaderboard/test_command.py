@@ -1,7 +1,11 @@
 """``jaxsched leaderboard``: what it plays once, writes and refuses, and ten lines of one's own."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -129,3 +133,43 @@ def test_processes_side_by_side_play_the_same(folder):
     )
     assert set(alone) == {"hand@0.9", "hand@0.5"}
     assert alone == beside
+
+
+def workers_of(parent):
+    """Processes that play for another one, and the processor seconds that each has used."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            is_worker = b"spawn_main" in (folder / "cmdline").read_bytes()
+        except OSError:
+            continue  # it has ended
+        if is_worker and fields[0] != "Z" and (parent is None or int(fields[1]) == parent):
+            ticks = int(fields[11]) + int(fields[12])
+            found[int(folder.name)] = ticks / os.sysconf("SC_CLK_TCK")
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc")
+def test_workers_end_with_a_killed_parent(tmp_path):
+    words = ["leaderboard", "--workloads", "philly-like,helios-venus", "--processes", "2"]
+    command = [sys.executable, "-m", "jaxsched", *words, "--out", str(tmp_path)]
+    parent = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + 120
+        workers = {}
+        while len(workers) < 2 or min(workers.values()) < 6:  # beyond their imports
+            assert time.monotonic() < until and parent.poll() is None
+            time.sleep(0.2)
+            workers = workers_of(parent.pid)
+        parent.send_signal(signal.SIGKILL)
+        parent.wait()
+        until = time.monotonic() + 10
+        while left := set(workers) & set(workers_of(None)):
+            assert time.monotonic() < until, f"{len(left)} go on"
+            time.sleep(0.2)
+    finally:
+        parent.kill()
+        for worker in set(workers_of(None)) & set(workers):
+            os.kill(worker, signal.SIGKILL)
