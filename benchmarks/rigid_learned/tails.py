@@ -37,7 +37,7 @@ def tails(options: argparse.Namespace) -> None:
     played: dict[str, dict[str, Any]] = {}
     found = workloads(options.data, SPLIT[1])
     for label, numbers in tried.items():
-        changes = {name: np.float32(number) for name, number in numbers.items()}
+        changes: dict[str, Any] = {name: np.float32(number) for name, number in numbers.items()}
         predictor = shipped()._replace(**changes)
         rows = played[label] = {}
         for name in SEARCHED:
