@@ -1,7 +1,6 @@
 """The test parts, played once: the learned orders and the rules beside them."""
 
 import argparse
-import json
 from typing import Any
 
 from benchmarks.rigid_learned.parts import (
@@ -13,6 +12,7 @@ from benchmarks.rigid_learned.parts import (
     report,
     tell,
     workloads,
+    write,
 )
 
 PAIRS = (
@@ -25,20 +25,17 @@ PLAYED = ("learned", "learned-300s", "learned-once", *BARS, "las-decades-300s", 
 
 def judge(options: argparse.Namespace) -> None:
     """Play the test parts: OUT's predictor, or the library's, and the rules beside it."""
-    from jaxsched.bench.timing import surroundings
-    from jaxsched.files import write_whole
     from jaxsched.trace_replay.scorers import read, shipped
 
-    own, file = options.out / "predictor.json", options.out / "rigid_learned.json"
+    own = options.out / "predictor.json"
     predictor = read(own) if own.exists() else shipped()
     played: dict[str, Any] = {}
-    document = {**surroundings(), "workloads": played}
     for name, (table, cluster, count) in workloads(options.data, 1.0).items():
         test = slice(int(SPLIT[1] * count), None)
         played[name] = {
             rule: of_part(rule, table, cluster, test, predictor, timed=True) for rule in PLAYED
         }
         report(f"{name}: { ({rule: round(row['avg_jct']) for rule, row in played[name].items()}) }")
-    document["compared"] = compared(played, PAIRS, {"real": REAL, "all": tuple(played)})
-    write_whole(file, (json.dumps(document, indent=1) + "\n").encode())
-    tell(document["compared"])
+    rows = compared(played, PAIRS, {"real": REAL, "all": tuple(played)})
+    write(options.out / "rigid_learned.json", {"workloads": played, "compared": rows})
+    tell(rows)

@@ -5,6 +5,7 @@ The jobs of a workload are split by time: the first 60 % train, the next 20 % ch
 a part's figures are over the jobs submitted in it.
 """
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -34,6 +35,15 @@ def workloads(data: Path, share: float) -> dict[str, Any]:
 def report(line: str) -> None:
     """Progress, at once."""
     print(f"{time.strftime('%H:%M:%S')} {line}", flush=True)
+
+
+def write(file: Path, found: Mapping[str, Any]) -> None:
+    """Write what was found as JSON, after the machine and the versions that found it."""
+    from jaxsched.bench.timing import surroundings
+    from jaxsched.files import write_whole
+
+    text = json.dumps({**surroundings(), **found}, indent=1) + "\n"
+    write_whole(file, text.encode())
 
 
 def tell(rows: Sequence[dict[str, Any]]) -> None:

@@ -5,12 +5,11 @@ job's GPUs by which its index is divided; with less of it large jobs are put off
 """
 
 import argparse
-import json
 import math
 from typing import Any
 
 from benchmarks.rigid_learned.fit import SEARCHED
-from benchmarks.rigid_learned.parts import REAL, SPLIT, of_part, report, workloads
+from benchmarks.rigid_learned.parts import REAL, SPLIT, of_part, report, workloads, write
 
 PATIENCE_H = (1000, 240, 72)
 POWERS = (0.0, 0.25, 1.0)
@@ -27,8 +26,6 @@ def tails(options: argparse.Namespace) -> None:
     """
     import numpy as np
 
-    from jaxsched.bench.timing import surroundings
-    from jaxsched.files import write_whole
     from jaxsched.trace_replay.scorers import shipped
 
     tried: dict[str, dict[str, float]] = {LIBRARY: {}}
@@ -56,14 +53,12 @@ def tails(options: argparse.Namespace) -> None:
     found_in_test = {label: ratios(rows, tested[LIBRARY]) for label, rows in tested.items()}
     report(f"test parts: {found_in_test}")
     document = {
-        **surroundings(),
         "workloads": played,
         "test": tested,
         "test_ratios": found_in_test,
         "ratios": {label: ratios(rows, played[LIBRARY]) for label, rows in played.items()},
     }
-    text = json.dumps(document, indent=1) + "\n"
-    write_whole(options.out / "tails.json", text.encode())
+    write(options.out / "tails.json", document)
 
 
 def ratios(rows: dict[str, Any], base: dict[str, Any]) -> dict[str, float]:

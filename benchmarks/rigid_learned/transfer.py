@@ -16,6 +16,7 @@ from benchmarks.rigid_learned.parts import (
     report,
     tell,
     workloads,
+    write,
 )
 
 SAME = (("philly", "philly-4vc", "philly-like"),)
@@ -43,9 +44,6 @@ def transfer(options: argparse.Namespace) -> None:
     The three numbers of the index are the library's: they were searched on the beginnings of six
     workloads, the one left out among them.
     """
-    from jaxsched.bench.timing import surroundings
-    from jaxsched.files import write_whole
-
     file = options.out / "transfer.json"
     played: dict[str, Any] = json.loads(file.read_text())["workloads"] if file.exists() else {}
     found = workloads(options.data, 1.0)
@@ -64,11 +62,10 @@ def transfer(options: argparse.Namespace) -> None:
             rows[rule] = of_part(rule, table, cluster, test)
         played[name] = rows
         report(f"{name}: { ({rule: round(row['avg_jct']) for rule, row in rows.items()}) }")
-        document = {**surroundings(), "steps": options.steps, "workloads": played}
-        if len(played) > 1:
-            document["compared"] = compared(played, PAIRS, {"real": REAL})
-        write_whole(file, (json.dumps(document, indent=1) + "\n").encode())
-    tell(compared(played, PAIRS, {"real": REAL}))
+        write(file, {"steps": options.steps, "workloads": played})
+    compared_rows = compared(played, PAIRS, {"real": REAL})
+    write(file, {"steps": options.steps, "workloads": played, "compared": compared_rows})
+    tell(compared_rows)
 
 
 def numbered(predictor: Any) -> Any:
@@ -82,8 +79,6 @@ def numbered(predictor: Any) -> Any:
 
 def unseen(options: argparse.Namespace) -> None:
     """The library's predictor on whole traces of clusters that had no part in making it."""
-    from jaxsched.bench.timing import surroundings
-    from jaxsched.files import write_whole
     from jaxsched.leaderboard.workloads import Workload, prepare
 
     played: dict[str, Any] = {}
@@ -102,7 +97,5 @@ def unseen(options: argparse.Namespace) -> None:
     judged = json.loads(JUDGED.read_text(encoding="utf-8"))["workloads"]
     units = {"unseen": UNSEEN, "real and unseen": (*REAL, *UNSEEN)}
     rows = compared({**judged, **played}, UNSEEN_PAIRS, units)
-    document = {**surroundings(), "workloads": played, "compared": rows}
-    text = json.dumps(document, indent=1) + "\n"
-    write_whole(options.out / "unseen.json", text.encode())
+    write(options.out / "unseen.json", {"workloads": played, "compared": rows})
     tell(rows)

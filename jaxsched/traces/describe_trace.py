@@ -4,6 +4,7 @@ Jobs that are known to use no GPU count as ``cpu_only`` and nowhere else: gaps, 
 calendar and GPU time are those of the other jobs, which are called GPU jobs here. Axis: ``n`` jobs.
 """
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,9 @@ SIZES: tuple[tuple[str, float], ...] = (
 )
 """Classes of GPU demand: name, and the demand from which on a job belongs to it; demands between
 two whole numbers above 1 count as the next one."""
+
+DESCRIBED = (*REQUIRED, "status", "group", "user")
+"""Columns that statistics are made of."""
 
 HOUR_S, DAY_S = 3600, 86400
 WINDOWS_S = (600, HOUR_S, DAY_S)
@@ -89,7 +93,8 @@ def describe_trace(
     """
     check_numbers(trace)
     check_counts(optional=True, num_servers=num_servers, gpus_per_server=gpus_per_server)
-    jobs = gpu_jobs(trace)
+    used = {name: trace[name] for name in DESCRIBED if name in trace}
+    jobs = gpu_jobs(replace(trace, columns=used))
     submit = np.sort(jobs["submit_time"])
     seconds = gpu_seconds(jobs)
     total = float(np.nansum(seconds))

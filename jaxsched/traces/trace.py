@@ -7,7 +7,7 @@ host, one row per job, in the order of the source. Axis: ``n`` jobs.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
@@ -80,6 +80,7 @@ TRACE_COLUMNS: tuple[TraceColumn, ...] = (
     TraceColumn("requested_time", "real", "s", "run time as its user estimated it"),
 )
 
+_PIECE = 2**16  # texts looked at together
 _SHORT = f"texts of up to {LONGEST_TEXT} letters"
 _BY_NAME = {column.name: column for column in TRACE_COLUMNS}
 REQUIRED = tuple(column.name for column in TRACE_COLUMNS if column.required)
@@ -150,6 +151,8 @@ class Trace:
     def take(self, rows: Any, *, note: str | None = None) -> "Trace":
         """The trace of the given rows (a slice, an index array or a mask)."""
         columns = {name: values[rows] for name, values in self.columns.items()}
+        for values in columns.values():
+            values.setflags(write=False)  # need not be copied once more
         notes = (*self.notes, note) if note else self.notes
         return replace(self, columns=columns, notes=notes)
 
@@ -164,10 +167,20 @@ class Trace:
         for name, values in self.columns.items():
             sha.update(f"{name}\n".encode())
             if _BY_NAME[name].kind == "text":
-                sha.update(json.dumps(values.tolist()).encode())
+                for piece in _as_json(values):
+                    sha.update(piece)
             else:
                 sha.update(values.astype("<f8").tobytes())
         return sha.hexdigest()
+
+
+def _as_json(texts: Values) -> Iterator[bytes]:
+    """The JSON list of texts, in pieces: a list of all of them takes ten times their memory."""
+    yield b"["
+    for first in range(0, len(texts), _PIECE):
+        words = json.dumps(texts[first : first + _PIECE].tolist())[1:-1]
+        yield (f", {words}" if first else words).encode()
+    yield b"]"
 
 
 def known(trace: Trace, column: str) -> npt.NDArray[np.bool_]:
@@ -182,7 +195,7 @@ def known(trace: Trace, column: str) -> npt.NDArray[np.bool_]:
 
 
 def _checked(values: Any, column: TraceColumn, trace: str) -> Values:
-    """A read-only copy of a column, its values as the kind asks."""
+    """A column as nobody can change it, its values as the kind asks."""
     array = np.asarray(values)
     numeric = array.dtype.kind in "iuf"
     if array.ndim != 1 or not (numeric if column.kind == "real" else array.dtype.kind == "U"):
@@ -199,19 +212,41 @@ def _checked(values: Any, column: TraceColumn, trace: str) -> Values:
         if column.from_zero:
             _refuse(array < 0, array, column.name, trace, "numbers from 0 on")
     else:
-        _refuse(np.char.str_len(array) > LONGEST_TEXT, array, column.name, trace, _SHORT)
-        array = np.array(array, array.dtype.newbyteorder("="))
-        letters = array.view(np.uint32) if array.size else np.zeros(0, np.uint32)
-        if np.any((letters >= 0xD800) & (letters < 0xE000)):
+        too_long = _in_pieces(lambda part: np.char.str_len(part) > LONGEST_TEXT, array)
+        _refuse(too_long, array, column.name, trace, _SHORT)
+        array = _unshared(array)
+        if np.any(_in_pieces(_has_lone_surrogates, array)):
             raise JaxschedError(
                 f"trace '{trace}': {column.name} holds half of a character (a lone surrogate); "
                 "accepted: texts that UTF-8 can hold"
             )
         if column.name == "status":
-            known_values = np.isin(array, STATUSES)
-            _refuse(~known_values, array, column.name, trace, ", ".join(STATUSES[1:]) + " or empty")
+            unknown = _in_pieces(lambda part: ~np.isin(part, STATUSES), array)
+            _refuse(unknown, array, column.name, trace, ", ".join(STATUSES[1:]) + " or empty")
     array.setflags(write=False)
     return array
+
+
+def _unshared(texts: Values) -> Values:
+    """Texts in this machine's byte order that nobody can change: a copy, unless they are such."""
+    if texts.dtype.isnative and texts.base is None and not texts.flags.writeable:
+        return texts
+    return np.array(texts, texts.dtype.newbyteorder("="))
+
+
+def _in_pieces(
+    test: Callable[[Values], npt.NDArray[np.bool_]], texts: Values
+) -> npt.NDArray[np.bool_]:
+    """What a test says of each text; of all at once it would take several times their memory."""
+    firsts = range(0, len(texts), _PIECE)
+    parts = [test(texts[first : first + _PIECE]) for first in firsts]
+    return np.concatenate(parts) if parts else np.zeros(0, np.bool_)
+
+
+def _has_lone_surrogates(texts: Values) -> npt.NDArray[np.bool_]:
+    letters = np.ascontiguousarray(texts).view(np.uint32).reshape(len(texts), -1)
+    found: npt.NDArray[np.bool_] = np.any((letters >= 0xD800) & (letters < 0xE000), axis=1)
+    return found
 
 
 def _refuse(

@@ -25,6 +25,7 @@ from jaxsched.traces.trace import REQUIRED, TRACE_COLUMNS, Trace, Values
 
 NAME = "trace"
 ENDINGS = (".parquet", ".csv", ".csv.gz")
+_PIECE = 2**16  # texts taken from Arrow at once
 MAGIC = "PAR1"  # first letters of a Parquet file
 FIRST = "# jaxsched trace 1 "  # first letters of a text file that says what it is
 
@@ -69,6 +70,7 @@ def read_trace(path: PathLike) -> Trace:
         )
     except JaxschedError as error:
         raise JaxschedError(f"{path}: {error}") from None
+    del columns  # the trace has its own
     if "digest" in facts and facts["digest"] != trace.digest():
         raise JaxschedError(
             f"{path}: its values are not those of the digest in its header; accepted: a file as "
@@ -127,27 +129,46 @@ def _from_parquet(path: PathLike) -> tuple[dict[str, Values], dict[str, Any]]:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(str(path))
-        facts = _parsed(path, (table.schema.metadata or {}).get(_KEY, b"{}"))
-        columns: dict[str, Values] = {}
-        for name in table.column_names:
-            if _KINDS.get(name) == "text":
-                texts = table.column(name).cast(pa.string()).to_pylist()
-                columns[name] = _texts(path, name, ["" if text is None else text for text in texts])
-            else:
-                if pa.types.is_boolean(table.schema.field(name).type):
-                    raise pa.ArrowInvalid(f"{name} is of type bool")
-                numbers = table.column(name).cast(pa.float64())
-                columns[name] = np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)
+        with pq.ParquetFile(str(path)) as file:
+            schema, num_rows = file.schema_arrow, file.metadata.num_rows
+            facts = _parsed(path, (schema.metadata or {}).get(_KEY, b"{}"))
+            columns: dict[str, Values] = {}
+            for name in schema.names:  # one at a time, for the memory of one
+                column = file.read(columns=[name]).column(name)
+                if _KINDS.get(name) == "text":
+                    columns[name] = _column_of_texts(path, name, column)
+                else:
+                    if pa.types.is_boolean(column.type):
+                        raise pa.ArrowInvalid(f"{name} is of type bool")
+                    numbers = column.cast(pa.float64())
+                    columns[name] = np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise JaxschedError(
             f"{path}: is not a usable Parquet file ({reason[:120]}); accepted: a complete one with "
             f"columns {', '.join(REQUIRED)}"
         ) from None
-    if not table.num_rows:
+    pa.default_memory_pool().release_unused()
+    if not num_rows:
         raise JaxschedError(f"{path}: has no jobs; accepted: one row per job")
     return columns, facts
+
+
+def _column_of_texts(path: PathLike, name: str, column: Any) -> Values:
+    """A column of Parquet as texts; every text that occurs is looked at once."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    encoded = pc.dictionary_encode(column.cast(pa.string()).fill_null("")).combine_chunks()
+    parts = [np.zeros(0, np.str_)]
+    for first in range(0, len(encoded.dictionary), _PIECE):
+        words = encoded.dictionary.slice(first, _PIECE).to_pylist()
+        if max(map(len, words)) > LONGEST_TEXT:
+            _texts(path, name, ["" if text is None else text for text in column.to_pylist()])
+        parts.append(np.array(words, np.str_))
+    texts: Values = np.concatenate(parts)[encoded.indices.to_numpy()]
+    texts.setflags(write=False)  # a trace need not copy it
+    return texts
 
 
 def _texts(path: PathLike, name: str, texts: list[str]) -> Values:

@@ -1,3 +1,4 @@
+import hashlib
 import json
 
 import numpy as np
@@ -161,3 +162,33 @@ def test_rows_are_taken_and_sorted():
     assert ordered["user"].tolist() == ['q"\n', "a,b"]
     assert ordered.take([True, False], note="one left").notes == ("n 1", "ü", "one left")
     assert not ordered["user"].flags.writeable
+
+
+def test_texts_taken_in_pieces_are_the_same(tmp_path):
+    """More texts than are looked at together: the digest is that of one JSON list."""
+    count = 2**16 + 5
+    numbers = np.arange(count, dtype=np.float64)
+    texts = np.array([f"job{k}é" if k % 7 else "" for k in range(count)])
+    columns = {"submit_time": numbers, "num_gpus": numbers, "duration": numbers, "job_id": texts}
+    trace = Trace(columns, "long")
+    sha = hashlib.sha256(f"jaxsched trace 1\nrelative {count}\n".encode())
+    for name, values in trace.columns.items():
+        plain = json.dumps(values.tolist()).encode() if name == "job_id" else values.tobytes()
+        sha.update(f"{name}\n".encode() + plain)
+    assert trace.digest() == sha.hexdigest()
+    write_trace(tmp_path / "long.parquet", trace)
+    again = read_trace(tmp_path / "long.parquet")
+    np.testing.assert_array_equal(again["job_id"], texts)
+    assert again.digest() == trace.digest() and again["job_id"].dtype == texts.dtype
+
+
+def test_columns_cannot_be_changed_from_outside():
+    texts = np.array(["a", "b"])
+    numbers = np.zeros(2)
+    trace = Trace({"submit_time": numbers, "num_gpus": numbers, "duration": numbers, "user": texts})
+    view = texts[:]
+    view.setflags(write=False)  # read-only, and yet the array below it can be written
+    other = Trace({"submit_time": numbers, "num_gpus": numbers, "duration": numbers, "user": view})
+    texts[0], numbers[0] = "c", 7
+    assert trace["user"][0] == other["user"][0] == "a" and trace["submit_time"][0] == 0
+    assert not trace.take(slice(0, 1))["user"].flags.writeable

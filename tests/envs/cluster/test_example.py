@@ -1,0 +1,21 @@
+"""The example that trains a policy on a small cluster and plays it on a larger one."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.example_system import EXAMPLES
+
+
+@pytest.mark.slow
+def test_the_example_plays_one_policy_on_two_clusters():
+    command = [sys.executable, str(EXAMPLES / "train_cluster.py"), "--updates", "1"]
+    paths = {**os.environ, "PYTHONPATH": str(EXAMPLES.parent)}
+    found = subprocess.run(command, capture_output=True, text=True, timeout=400, env=paths)
+    assert found.returncode == 0, found.stderr
+    rows = [line.split() for line in found.stdout.splitlines()]
+    assert [row[0] for row in rows if row[1] == "servers,"] == ["4", "16"]
+    hours = [float(row[1]) for row in rows if row[0] in ("learned", "fifo-skip", "sjf")]
+    assert len(hours) == 6 and all(5 < hour < 50 for hour in hours)
