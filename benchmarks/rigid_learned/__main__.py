@@ -3,6 +3,7 @@
     python -m benchmarks.rigid_learned train --data DIR --out DIR      fits and searches a predictor
     python -m benchmarks.rigid_learned judge --data DIR --out DIR      plays everybody once
     python -m benchmarks.rigid_learned transfer --data DIR --out DIR   leaves one out; one for each
+    python -m benchmarks.rigid_learned family --data DIR --out DIR     leaves all of ITP out
     python -m benchmarks.rigid_learned unseen --data DIR --out DIR     clusters nobody trained on
     python -m benchmarks.rigid_learned tails --data DIR --out DIR      what patience costs and gives
 
@@ -18,7 +19,7 @@ from pathlib import Path
 from benchmarks.rigid_learned.fit import train
 from benchmarks.rigid_learned.judge import judge
 from benchmarks.rigid_learned.tails import tails
-from benchmarks.rigid_learned.transfer import transfer, unseen
+from benchmarks.rigid_learned.transfer import family, transfer, unseen
 from benchmarks.scripts import exit_status
 from jaxsched.runtime import prepare_cpu
 
@@ -26,6 +27,7 @@ COMMANDS = {
     "train": train,
     "judge": judge,
     "transfer": transfer,
+    "family": family,
     "unseen": unseen,
     "tails": tails,
 }

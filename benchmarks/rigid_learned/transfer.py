@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -77,13 +78,50 @@ def numbered(predictor: Any) -> Any:
     return adjusted(predictor, min(tried, key=lambda each: float(each["log_ratio"]))["numbers"])
 
 
-def unseen(options: argparse.Namespace) -> None:
-    """The library's predictor on whole traces of clusters that had no part in making it."""
+def unseen_workloads(data: Path) -> Iterator[tuple[str, Any]]:
+    """Names of ``UNSEEN`` and the workloads, at the load of the board."""
     from jaxsched.leaderboard.workloads import Workload, prepare
 
-    played: dict[str, Any] = {}
     for name in UNSEEN:
-        ready = prepare(Workload(name, f"itp/raw/cluster{name[-2:]}.csv.gz"), options.data)
+        yield name, prepare(Workload(name, f"itp/raw/cluster{name[-2:]}.csv.gz"), data)
+
+
+def family(options: argparse.Namespace) -> None:
+    """All clusters of ITP under a predictor fitted to none of them: ``left out``.
+
+    Test parts of the four that the library's predictor was fitted to, and the whole traces of the
+    six others.
+    """
+    found = workloads(options.data, 1.0)
+    names = tuple(name for name in found if not name.startswith("itp-"))
+    data = {}
+    for name in names:
+        table, cluster, count = found[name]
+        begun = table.window(0, int(SPLIT[1] * count))
+        data[name] = gathered(name, begun, cluster, count, options.out)
+    predictor = numbered(fitted(data, names, options.steps, options.seed))
+    parts = {
+        name: (table, cluster, slice(int(SPLIT[1] * count), None))
+        for name, (table, cluster, count) in found.items()
+        if name not in names
+    }
+    for name, ready in unseen_workloads(options.data):
+        parts[name] = (ready.table, ready.cluster, slice(0, None))
+    played: dict[str, Any] = {}
+    for name, part in parts.items():
+        played[name] = {"left out": of_part("learned", *part, predictor)}
+        played[name] |= {rule: of_part(rule, *part) for rule in ("learned", *BARS)}
+        report(f"{name}: { ({rule: round(row['avg_jct']) for rule, row in played[name].items()}) }")
+    pairs = [("left out", bar) for bar in (*BARS, "learned")]
+    rows = compared(played, pairs, {"itp": tuple(played)})
+    write(options.out / "family.json", {"workloads": played, "compared": rows})
+    tell(rows)
+
+
+def unseen(options: argparse.Namespace) -> None:
+    """The library's predictor on whole traces of clusters that had no part in making it."""
+    played: dict[str, Any] = {}
+    for name, ready in unseen_workloads(options.data):
         every = slice(0, None)
         played[name] = {
             rule: of_part(rule, ready.table, ready.cluster, every)
