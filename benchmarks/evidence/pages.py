@@ -1,6 +1,6 @@
 """A system's page of results, as Markdown."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.evidence.judge import Verdict, by_tenth, verdict
@@ -165,8 +165,12 @@ def _unit(played: Plays, metric: str) -> str:
 
 
 def _label(played: Plays, metric: str) -> str:
-    about = played.metrics[metric]
-    return f"{about['label']} ({about['unit']})" if about["unit"] else about["label"]
+    return metric_label(played.metrics[metric])
+
+
+def metric_label(about: Mapping[str, Any]) -> str:
+    """A metric's label with its unit."""
+    return f"{about['label']} ({about['unit']})" if about["unit"] else str(about["label"])
 
 
 def _own(own: Own) -> Iterator[str]:
@@ -195,12 +199,16 @@ def _headroom(name: str) -> Iterator[str]:
             cell, digits = row["metrics"][metric], document["metrics"][metric]["digits"]
             words, difference = f"{cell['mean']:,.{digits}f}", cell["difference"]
             if difference is not None:
-                numbers = [f"{difference[k]:+.{digits}f}" for k in ("estimate", "low", "high")]
+                numbers = [f"{difference[k]:+,.{digits}f}" for k in ("estimate", "low", "high")]
                 words += f" ({numbers[0]} [{numbers[1]}, {numbers[2]}])"
             cells.append(words)
         rows.append(cells)
-    labels = [document["metrics"][metric]["label"] for metric in metrics]
-    yield f"{document['episodes']['count']} episodes of {document['episodes']['source']}, paired:"
+    labels = [metric_label(document["metrics"][metric]) for metric in metrics]
+    yield (
+        f"{document['episodes']['count']} episodes of {document['episodes']['source']} (sizes in "
+        "the command below); in brackets the paired difference from the policy without one. No row "
+        "is a bound: look-ahead plays on as that policy would."
+    )
     yield table(["policy", "knows", *labels], rows)
     yield f"`{document['command']}`; file `{name}`."
 

@@ -137,6 +137,7 @@ SCHED2 = Evidence(
             ("avg_effectiveness", "avg_jct", "makespan"),
         ),
     ),
+    headroom=("sched2_headroom_cpu2.json",),
     rows=tuple(
         f"sched2_{row}_cpu2.json" for row in ("F3", "F4", "F7", "F8", "F9", "F10", "T3", "R")
     ),
@@ -195,6 +196,8 @@ DL2 = Evidence(
         Own(Player("dl2_paper_cpu2.json", "dl2"), "drf", ("avg_jct", "makespan")),
         Own(Player("dl2_paper_cpu2.json", "dl2"), "optimus", ("avg_jct", "makespan")),
     ),
+    headroom=("dl2_headroom_cpu2.json",),
+    rows=("dl2_E14_cpu2.json",),
     cost=(
         Cost(
             "jaxsched train dl2 --preset search",
@@ -241,7 +244,10 @@ CHIC = Evidence(
         for rate in ("1.8", "0.9", "1.35", "2.25", "2.7")
     ),
     own=(Own(Player("chic_mended_cpu2.json", "chic"), "optimus", ("avg_jct", "makespan")),),
-    rows=tuple(f"chic_{row}_cpu2.json" for row in ("M", "X1", "X2", "X3", "X5", "X6")),
+    headroom=("chic_headroom_cpu2.json",),
+    rows=tuple(
+        f"chic_{row}_cpu2.json" for row in ("M", "X1", "X2", "X3", "X5", "X6", "X7", "X8")
+    ),
     cost=tuple(
         Cost(
             f"jaxsched train chic --preset {preset} --num-seeds 3",
@@ -254,7 +260,7 @@ CHIC = Evidence(
     words=(
         "One policy for all rates, imitating the best static allocation and then found by search "
         "over whole episodes, reaches the paper's figures at every rate; row M below judges it "
-        "against Optimus. Rows X1 to X6 are of the cross-entropy method, trained for each rate.",
+        "against Optimus. Rows X1 to X8 are of the cross-entropy method, trained for each rate.",
         "The paper's recipe to the letter ends at five times Optimus. The recipe below is it with "
         "four changes (units that do not fit are masked, ten gradient steps, one sequence for all "
         "trajectories of an iteration, two layers without dropout); two of its three seeds are "
