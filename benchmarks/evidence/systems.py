@@ -245,9 +245,7 @@ CHIC = Evidence(
     ),
     own=(Own(Player("chic_mended_cpu2.json", "chic"), "optimus", ("avg_jct", "makespan")),),
     headroom=("chic_headroom_cpu2.json",),
-    rows=tuple(
-        f"chic_{row}_cpu2.json" for row in ("M", "X1", "X2", "X3", "X5", "X6", "X7", "X8")
-    ),
+    rows=tuple(f"chic_{row}_cpu2.json" for row in ("M", "X1", "X2", "X3", "X5", "X6", "X7", "X8")),
     cost=tuple(
         Cost(
             f"jaxsched train chic --preset {preset} --num-seeds 3",
