@@ -137,7 +137,7 @@ SCHED2 = Evidence(
             ("avg_effectiveness", "avg_jct", "makespan"),
         ),
     ),
-    headroom=("sched2_headroom_cpu2.json",),
+    headroom=("sched2_headroom_contended_cpu2.json", "sched2_headroom_cpu2.json"),
     rows=tuple(
         f"sched2_{row}_cpu2.json" for row in ("F3", "F4", "F7", "F8", "F9", "F10", "T3", "R")
     ),
@@ -197,7 +197,7 @@ DL2 = Evidence(
         Own(Player("dl2_paper_cpu2.json", "dl2"), "optimus", ("avg_jct", "makespan")),
     ),
     headroom=("dl2_headroom_cpu2.json",),
-    rows=("dl2_E14_cpu2.json",),
+    rows=tuple(f"dl2_{row}_cpu2.json" for row in ("E2", "E4", "E14")),
     cost=(
         Cost(
             "jaxsched train dl2 --preset search",
