@@ -168,7 +168,7 @@ def pick_uniform(draw: Any, mask: Any) -> Any:
         rank = jnp.cumsum(mask) - mask
         count = jnp.sum(mask, dtype=jnp.uint32)
     else:
-        bit = jnp.uint32(1) << jnp.arange(num_actions, dtype=jnp.uint32)
+        bit = np.uint32(1) << np.arange(num_actions, dtype=np.uint32)
         bits = jnp.sum(jnp.where(mask, bit, 0), dtype=jnp.uint32)
         rank = jax.lax.population_count(bits & (bit - 1))
         count = jax.lax.population_count(bits)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxsched.types import Array
 
@@ -24,7 +25,9 @@ def to_bits(flags: Array) -> Array:
     Returns:
       uint32 ``[S]``.
     """
-    weights = jnp.uint32(1) << jnp.arange(flags.shape[-1], dtype=jnp.uint32)
+    # A constant: computed, it would leave the loop of an episode as another value at each use, and
+    # compilers would not see that the uses are the same.
+    weights = np.uint32(1) << np.arange(flags.shape[-1], dtype=np.uint32)
     return jnp.sum(jnp.where(flags, weights, jnp.uint32(0)), axis=-1, dtype=jnp.uint32)
 
 
@@ -49,7 +52,7 @@ def cumulative_free(free_count: Array) -> Array:
     # Full servers at the end change nothing; whole vectors take half the time on a CPU.
     free_count = jnp.pad(free_count, (0, -num_servers % VECTOR))
     size = free_count.shape[-1]
-    order = free_count * size + (size - 1 - jnp.arange(size))  # unique, larger comes first
+    order = free_count * size + (size - 1 - np.arange(size, dtype=np.int32))  # unique, larger comes first
     not_after = order[None, :] >= order[:, None]  # [server, other]
     return jnp.sum(jnp.where(not_after, free_count[None, :], 0), axis=1)[:num_servers]
 

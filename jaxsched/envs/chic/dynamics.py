@@ -15,7 +15,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.elastic.resources import Layout, layout
-from jaxsched.envs.chic.tables import SERVERS, WORKERS, JobTables, Params, lookup, per_table, unpack
+from jaxsched.envs.chic.tables import (
+    SERVERS,
+    WORKERS,
+    JobTables,
+    Params,
+    lookup,
+    per_table,
+    unpack,
+    waiting_of_arrivals,
+)
 from jaxsched.types import Array
 
 EPS = 1e-4  # iterations: what rounding may take from a whole number of them
@@ -216,12 +225,14 @@ def train(state: State, params: Params) -> Phase:
     return Phase(end, duration, left)
 
 
-def waiting_time(state: State, params: Params, end: Array, duration: Array) -> Array:
+def waiting_time(
+    state: State, params: Params, end: Array, duration: Array, submitted: Array
+) -> Array:
     """Seconds that workloads spend in the system until ``end``, summed over them.
 
-    Those of the window count in full, those behind it and those still to come from their
-    submission on if it is later than now.
+    Those of the window and those behind it count in full, those submitted meanwhile (up to row
+    ``submitted``) from their submission on.
     """
-    behind = jnp.arange(params.jobs.empty_row + 1) >= state.entered
-    present = jnp.clip(end - submissions(params.jobs, state.episode), 0.0, duration)
-    return jnp.sum(jnp.where(behind, present, 0.0)) + window_size(state) * duration
+    present = window_size(state) + state.submitted - state.entered
+    came = waiting_of_arrivals(params.jobs, state.episode, state.submitted, submitted, end)
+    return present * duration + came

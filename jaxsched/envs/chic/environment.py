@@ -13,7 +13,7 @@ from jaxsched.elastic.models import CHIC_COEFFICIENTS, RESOURCES
 from jaxsched.envs.chic import dynamics
 from jaxsched.envs.chic.dynamics import Cluster, Row, State, can_train, exists
 from jaxsched.envs.chic.observation import largest_entry, observation_names, observe
-from jaxsched.envs.chic.tables import WORKERS, Params, build_params, redrawn
+from jaxsched.envs.chic.tables import WORKERS, Params, build_params, redrawn, submitted_by
 from jaxsched.envs.chic.whole_state import whole_state
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
@@ -258,7 +258,8 @@ class Chic(Environment):
         duration = jnp.where(chooses, params.decision_seconds, phase.duration)
         duration = jnp.where(over, 0.0, duration)
         end = jnp.where(trains, phase.end, state.time + duration)
-        lost = dynamics.waiting_time(state, params, end, duration)
+        submitted = submitted_by(jobs, state.episode, end, state.submitted)
+        lost = dynamics.waiting_time(state, params, end, duration, submitted)
         reward = jnp.where(chooses, bonus, 0.0) - lost / params.time_unit
 
         trained = [trains & can_train(row) for row in state.rows]
@@ -273,7 +274,6 @@ class Chic(Environment):
                     servers=jnp.where(trains, 0, jnp.where(chooses, more.servers, row.servers)),
                 )
             )
-        submitted = jnp.sum(dynamics.submissions(jobs, state.episode) <= end, dtype=jnp.int32)
         decisions = jnp.where(trains, 0, state.decisions + chooses)
         following = dynamics.refill(
             State(tuple(after), end, decisions, submitted, state.entered, state.episode), jobs

@@ -19,6 +19,7 @@ from jaxsched.elastic.resources import find_unfit
 from jaxsched.elastic.speed import speed_table
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import NO_SUBMISSION, JobTable, stack_tables, validate
+from jaxsched.ops.bisection import count_from
 from jaxsched.ops.bootstrap import redraw_arrivals
 from jaxsched.types import Array, PRNGKey
 
@@ -26,6 +27,7 @@ NUM_MODELS = len(CHIC_COEFFICIENTS)
 WORKERS, SERVERS = WORKER_NEEDS[:NUM_MODELS], PS_NEEDS[:NUM_MODELS]
 NO_GAIN_S = 1e-9  # seconds per iteration: an allocation that gains no more is as fast as it gets
 LATEST_DRAWN_S = float(NO_SUBMISSION // 2)  # far from where float32 cannot tell seconds apart
+COARSE_S = 1024.0  # submission times are summed in multiples of this and what is left
 MODEL_BITS = 2  # low bits of a packed workload
 
 
@@ -34,12 +36,15 @@ class JobTables(NamedTuple):
 
     Attributes:
       submit_time: float ``[K, n + 1]``, seconds; 2**30 beyond the last workload.
+      submit_sum: float ``[K, n + 1, 2]``, two numbers that add up to the submission times of the
+        workloads before, so that differences lose no more than the times themselves have.
       workload: int32 ``[K, n + 1]``, iterations and type side by side (``unpack``); 0 beyond.
       num_jobs: int32 ``[K]``.
       at_start: int32 ``[K]``, workloads submitted together with the first.
     """
 
     submit_time: Array
+    submit_sum: Array
     workload: Array
     num_jobs: Array
     at_start: Array
@@ -200,10 +205,43 @@ def build_tables(
     submit = jnp.asarray(np.where(real, columns["submit_time"], NO_SUBMISSION), float)
     return JobTables(
         submit_time=submit,
+        submit_sum=sums_before(submit, jnp.asarray(real)),
         workload=jnp.asarray(np.where(real, workload, 0), jnp.int32),
         num_jobs=jnp.asarray(stack.num_jobs),
         at_start=jnp.sum(submit == submit[:, :1], axis=1, dtype=jnp.int32),
     )
+
+
+def sums_before(submit_time: Array, real: Array) -> Array:
+    """``JobTables.submit_sum`` of tables.
+
+    Args:
+      submit_time: float ``[..., n + 1]``.
+      real: bool ``[..., n + 1]``, rows that hold workloads.
+    """
+    time = jnp.where(real, submit_time, 0.0)
+    coarse = jnp.floor(time / COARSE_S) * COARSE_S  # their sums are whole multiples: exact
+    parts = jnp.stack([coarse, time - coarse], axis=-1)
+    return jnp.cumsum(parts, axis=-2) - parts
+
+
+def submitted_by(jobs: JobTables, episode: Array, time: Array, known: Array) -> Array:
+    """How many workloads are submitted at ``time`` or before, int32; at least ``known``."""
+    return count_from(
+        known, jobs.empty_row, lambda job: lookup(jobs.submit_time, episode, job) <= time
+    )
+
+
+def waiting_of_arrivals(
+    jobs: JobTables, episode: Array, first: Array, end: Array, time: Array
+) -> Array:
+    """Sum of ``time - submit_time`` over the workloads ``first .. end - 1``, float (s)."""
+    length, flat = jobs.submit_sum.shape[1], jobs.submit_sum.reshape(-1, 2)
+    begun, until = (
+        flat.at[episode * length + row].get(mode="promise_in_bounds") for row in (first, end)
+    )
+    coarse, fine = until[0] - begun[0], until[1] - begun[1]
+    return (end - first) * time - coarse - fine
 
 
 def redrawn(
@@ -214,7 +252,12 @@ def redrawn(
     submit, source = redraw_arrivals(
         key, own.submit_time, submitted, own.num_jobs, time, LATEST_DRAWN_S
     )
-    table = own._replace(submit_time=submit, workload=own.workload[source])
+    real = jnp.arange(submit.shape[0]) < own.num_jobs
+    table = own._replace(
+        submit_time=submit,
+        submit_sum=sums_before(submit, real),
+        workload=own.workload[source],
+    )
     return jax.tree.map(lambda column: column[None], table)
 
 
