@@ -52,7 +52,9 @@ def cumulative_free(free_count: Array) -> Array:
     # Full servers at the end change nothing; whole vectors take half the time on a CPU.
     free_count = jnp.pad(free_count, (0, -num_servers % VECTOR))
     size = free_count.shape[-1]
-    order = free_count * size + (size - 1 - np.arange(size, dtype=np.int32))  # unique, larger comes first
+    order = free_count * size + (
+        size - 1 - np.arange(size, dtype=np.int32)
+    )  # unique, larger comes first
     not_after = order[None, :] >= order[:, None]  # [server, other]
     return jnp.sum(jnp.where(not_after, free_count[None, :], 0), axis=1)[:num_servers]
 
