@@ -1,16 +1,22 @@
 """A system's page of results, as Markdown."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from benchmarks.evidence.judge import Verdict, by_tenth, verdict
 from benchmarks.evidence.sources import Plays, plays, read
 from benchmarks.evidence.systems import Contest, Cost, Evidence, Own
+from jaxsched.report.summary import labelled
 from jaxsched.results.statistics import Interval
 
 NOTE = (
     "Made by `python -m benchmarks.evidence` from the files in `benchmarks/results`; edits are "
     "overwritten. Intervals are 95 % bootstraps over training seeds and episodes."
+)
+
+HEADROOM = (
+    "Look-ahead over a policy, on episodes of the sizes in the commands; in brackets the paired "
+    "difference from that policy alone. No row is a bound: look-ahead plays on as it would."
 )
 
 
@@ -31,7 +37,7 @@ def page(evidence: Evidence) -> str:
         parts.append("## The paper's own recipe here")
         parts += [text for own in evidence.own for text in _own(own)]
     if evidence.headroom:
-        parts.append("## Head-room")
+        parts += ["## Head-room", HEADROOM]
         parts += [text for name in evidence.headroom for text in _headroom(name)]
     if evidence.rows:
         parts += ["## The paper's evaluation, claim by claim", _claims(evidence.rows)]
@@ -165,12 +171,7 @@ def _unit(played: Plays, metric: str) -> str:
 
 
 def _label(played: Plays, metric: str) -> str:
-    return metric_label(played.metrics[metric])
-
-
-def metric_label(about: Mapping[str, Any]) -> str:
-    """A metric's label with its unit."""
-    return f"{about['label']} ({about['unit']})" if about["unit"] else str(about["label"])
+    return labelled(played.metrics[metric])
 
 
 def _own(own: Own) -> Iterator[str]:
@@ -203,12 +204,8 @@ def _headroom(name: str) -> Iterator[str]:
                 words += f" ({numbers[0]} [{numbers[1]}, {numbers[2]}])"
             cells.append(words)
         rows.append(cells)
-    labels = [metric_label(document["metrics"][metric]) for metric in metrics]
-    yield (
-        f"{document['episodes']['count']} episodes of {document['episodes']['source']} (sizes in "
-        "the command below); in brackets the paired difference from the policy without one. No row "
-        "is a bound: look-ahead plays on as that policy would."
-    )
+    labels = [labelled(document["metrics"][metric]) for metric in metrics]
+    yield f"{document['episodes']['count']} episodes of {document['episodes']['source']}:"
     yield table(["policy", "knows", *labels], rows)
     yield f"`{document['command']}`; file `{name}`."
 

@@ -13,6 +13,7 @@ import numpy as np
 from benchmarks.scripts import read_json
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.metrics import METRICS
+from jaxsched.report.schema import Metric
 from jaxsched.results.statistics import Floats
 from jaxsched.systems import registry
 
@@ -33,7 +34,7 @@ class Plays:
     """
 
     values: dict[str, dict[str, Floats]]
-    metrics: dict[str, dict[str, Any]]
+    metrics: dict[str, Metric]
     primary: str
     facts: dict[str, str]
     command: str

@@ -121,7 +121,7 @@ def headroom_table(result: dict[str, Any]) -> "Table":
     from rich import box
     from rich.table import Table
 
-    from jaxsched.report.summary import number
+    from jaxsched.report.summary import labelled, number
 
     found, metrics = result["headroom"], result["metrics"]
     table = Table(
@@ -135,9 +135,7 @@ def headroom_table(result: dict[str, Any]) -> "Table":
     )
     table.add_column("policy\nand what it knows", no_wrap=True)
     for name in found["rows"][0]["metrics"]:
-        metric = metrics[name]
-        unit = f"\n({metric['unit']})" if metric["unit"] else ""
-        table.add_column(f"{metric['label']}{unit}", justify="right", no_wrap=True)
+        table.add_column(labelled(metrics[name], gap="\n"), justify="right", no_wrap=True)
         table.add_column("less base", justify="right", no_wrap=True)
     for row in found["rows"]:
         cells = []

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from jaxsched.report import figures, gantt
 from jaxsched.report.schema import Comparison, CurveWords, MetricGroup, PaperRow, Policy, check
 from jaxsched.report.style import colour_sheet, policy_classes
-from jaxsched.report.summary import DASH, Summary, number, span
+from jaxsched.report.summary import DASH, Summary, labelled, number, span
 
 _BETTER = {"higher": "higher is better", "lower": "lower is better", "neither": ""}
 _ARROWS = {"higher": "\u2191", "lower": "\u2193", "neither": ""}
@@ -186,7 +186,7 @@ def _gains(summary: Summary) -> dict[str, Any]:
     rivals = {metric: summary.best_baseline(metric) for metric in summary.metrics}
     rows = [
         {
-            "label": _labelled(summary, metric),
+            "label": labelled(summary.metrics[metric]),
             "best": summary.shown(rival, metric),
             "rival": rival["name"],
             "cells": [_gain(summary, p, metric) for p in contenders],
@@ -208,12 +208,6 @@ def _gain(summary: Summary, policy: Policy, metric: str) -> dict[str, Any] | Non
     }
 
 
-def _labelled(summary: Summary, metric: str) -> str:
-    """A metric's label with its unit in brackets."""
-    info = summary.metrics[metric]
-    return info["label"] + (f" ({info['unit']})" if info["unit"] else "")
-
-
 def _figure(
     title: str,
     note: str,
@@ -228,7 +222,7 @@ def _metric_figure(summary: Summary, metric: str, width: float) -> _Figure:
     better = summary.metrics[metric]["better"]
     note = f"{_BETTER[better]} {_ARROWS[better]}".strip()
     draw = partial(figures.bars, summary, metric)
-    return _figure(_labelled(summary, metric), note, draw, width)
+    return _figure(labelled(summary.metrics[metric]), note, draw, width)
 
 
 def _stacked_figure(summary: Summary, width: float) -> _Figure:

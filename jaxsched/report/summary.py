@@ -35,6 +35,11 @@ def span(interval: Interval, digits: int) -> str:
     return f"{number(interval.low, digits)}{DASH}{number(interval.high, digits)}"
 
 
+def labelled(metric: Metric, gap: str = " ") -> str:
+    """A metric's label, with its unit in brackets after a gap."""
+    return metric["label"] + (f"{gap}({metric['unit']})" if metric["unit"] else "")
+
+
 @dataclass(frozen=True)
 class Verdict:
     """The report's answer: ``headline`` in one sentence, ``detail`` in one or two more."""

@@ -161,3 +161,23 @@ def test_refused_tables():
         ENV.params([random_columns(0, 5, 12)], scale_s=0.0)
     with pytest.raises(JaxschedError):
         ENV.params([random_columns(0, 5, 12) | {"num_gpus": [13] * 5}])
+
+
+def test_a_schedule_beyond_int32_truncates():
+    env = ClusterJobs(1, 1, window=2)
+    longest = 2**23  # that a job may take: the 256th would end at 2**31
+    count, ones = 258, np.ones(258, int)
+    table = {"submit_time": 0 * ones, "num_gpus": ones, "duration": longest * ones}
+    given = env.params([table])
+
+    def step(state, _):
+        after, timestep = env.step(jax.random.key(0), state, 0, given)
+        return after, timestep
+
+    state, _ = env.reset(jax.random.key(0), given)
+    _, steps = jax.jit(lambda state: jax.lax.scan(step, state, length=count))(state)
+    assert not steps.terminated.any()
+    assert not steps.truncated[:255].any() and steps.truncated[255:].all()
+    assert (steps.reward[:255] < 0).all() and (steps.reward[256:] == 0).all()
+    assert (steps.metrics.started[:256] == np.arange(256)).all()
+    assert (steps.metrics.started[256:] < 0).all()
