@@ -181,7 +181,7 @@ def _caption(result: dict[str, Any]) -> str:
     if settings["alternatives"] is not None:
         tried = f"{settings['alternatives']} actions"
     if rivals:
-        tried = f"what {', '.join(rivals)} would do"
+        tried = f"what {', '.join(rivals)} would do (redrawn: without those that know the future)"
     return (
         f"Means over {episodes['count']} episodes ({episodes['source']}); paired differences with "
         f"95 % bootstrap intervals over the episodes. Look-ahead tries "

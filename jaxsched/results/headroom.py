@@ -186,10 +186,13 @@ def _look_aheads(
     """Name, policy, environment and one line of each look-ahead."""
     env = system.planning_environment(base.player.env)
     rivals = tuple(base.rivals.values())
-    if settings.futures and env.redraws_futures:
-        policy = look_ahead(
-            env, base.player.policy, settings.sizes(settings.futures), REDRAWN, rivals
-        )
+    # What a clairvoyant would do tells of the true future, however the others are drawn.
+    fair = tuple(
+        policy for name, policy in base.rivals.items() if not system.policies[name].clairvoyant
+    )
+    if settings.futures and env.redraws_futures and (fair or not rivals):
+        sizes = settings.sizes(settings.futures)
+        policy = look_ahead(env, base.player.policy, sizes, REDRAWN, fair)
         yield REDRAWN, policy, env, f"look-ahead from {base.name} on redrawn futures"
     policy = look_ahead(env, base.player.policy, settings.sizes(0), CLAIRVOYANT, rivals)
     yield CLAIRVOYANT, policy, env, f"look-ahead from {base.name} on the true future"

@@ -22,12 +22,14 @@ class PolicyInfo(NamedTuple):
       kind: a baseline of the paper, or a reference policy of ours.
       description: one line.
       slow: takes minutes, and so plays only where it is asked for by name.
+      clairvoyant: knows what no scheduler can, such as hidden run times.
       make: the policy in an environment, for systems that leave ``System.heuristic`` as it is.
     """
 
     kind: Kind
     description: str
     slow: bool = False
+    clairvoyant: bool = False
     make: Callable[[Any], Policy] | None = None
 
 

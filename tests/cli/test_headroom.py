@@ -7,7 +7,9 @@ import pytest
 
 from jaxsched.cli import main
 from jaxsched.report import check
+from jaxsched.results import headroom
 from jaxsched.results.statistics import paired_difference
+from jaxsched.systems import registry
 from tests.command_line import policies_only, refused
 
 METRICS = ["avg_effectiveness", "avg_jct", "makespan"]
@@ -88,3 +90,18 @@ def test_a_base_without_alternatives_is_refused(capsys):
     with policies_only("chic", "optimus", "optimus_300"):
         line = refused(capsys, "headroom", "chic", "--num-traces", "1", "--policy", "optimus")
     assert "nothing to try beside the actions of optimus" in line
+
+
+def test_the_redrawn_future_is_not_told_by_a_clairvoyant():
+    system = registry.get("das")
+    env = system.environment()
+    player = system.heuristic("linear", env, 8, {})
+
+    def played(*rivals):
+        known = {name: system.heuristic(name, env, 8, {}).policy for name in rivals}
+        base = headroom.Base("linear", player, known)
+        looks = headroom._look_aheads(system, headroom.Settings(futures=2), base)
+        return [label for label, *_ in looks]
+
+    assert played("oracle", "tetris") == ["look_ahead", "clairvoyant"]
+    assert played("oracle") == ["clairvoyant"]  # nothing else to try

@@ -89,7 +89,9 @@ class DASSystem(System[DAS, Params, Recipe]):
         "scored": PolicyInfo(
             "reference", "rule found by search on contended traces; listens to the same estimates"
         ),
-        "oracle": PolicyInfo("reference", "least GPU time first, durations being known"),
+        "oracle": PolicyInfo(
+            "reference", "least GPU time first, durations being known", clairvoyant=True
+        ),
         "random": PolicyInfo("reference", "uniformly random priorities and affinities"),
     }
     presets = PRESETS

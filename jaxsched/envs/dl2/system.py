@@ -114,9 +114,11 @@ class DL2System(System[DL2, Params, Recipe]):
         "srtf": PolicyInfo("baseline", "shortest remaining time first, four bundles each"),
         "tetris": PolicyInfo("baseline", "packing and short jobs, four bundles each"),
         "optimus": PolicyInfo("baseline", "largest gain per share, speeds fitted online"),
-        "optimus_oracle": PolicyInfo("reference", "Optimus that knows the noise-free speeds"),
+        "optimus_oracle": PolicyInfo(
+            "reference", "Optimus that knows the noise-free speeds", clairvoyant=True
+        ),
         "optimus_fill": PolicyInfo("reference", "the same, going on where a task does not fit"),
-        "probe": PolicyInfo("reference", "greedy, knows speeds and contention"),
+        "probe": PolicyInfo("reference", "greedy, knows speeds and contention", clairvoyant=True),
         **{
             f"{name}_artefact": PolicyInfo(
                 "baseline", f"{words}, as DL2's published simulator has it"
@@ -124,7 +126,9 @@ class DL2System(System[DL2, Params, Recipe]):
             for name, words in PUBLISHED_RULES.items()
         },
         "optimus_actions": PolicyInfo("reference", "its Optimus, through the agent's actions"),
-        "probe_actions": PolicyInfo("reference", "greedy by true speeds, through the actions"),
+        "probe_actions": PolicyInfo(
+            "reference", "greedy by true speeds, through the actions", clairvoyant=True
+        ),
         "drf_actions": PolicyInfo("reference", "its DRF, through the agent's actions"),
         "void_actions": PolicyInfo("reference", "only what slots start with"),
     }
