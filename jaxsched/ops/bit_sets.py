@@ -7,6 +7,7 @@ operations on words, instead of sums and searches over jobs. Axes: ``n`` jobs, a
 
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from jaxsched.types import Array
 
@@ -14,11 +15,19 @@ WORD = 32
 HALVES = (16, 8, 4, 2, 1)
 
 
+def bit_values(size: int) -> npt.NDArray[np.uint32]:
+    """The values of the bits 0 .. ``size - 1``, uint32 ``[size]``.
+
+    A constant: computed, it would leave the loop of an episode as another value at each use, and
+    compilers would not see that the uses are the same.
+    """
+    return np.uint32(1) << np.arange(size, dtype=np.uint32)
+
+
 def to_words(flags: Array) -> Array:
     """The set of the jobs with a flag, uint32 ``[V]`` of bool ``[n]``."""
-    bit = np.uint32(1) << np.arange(WORD, dtype=np.uint32)
     flags = flags.reshape(-1, WORD)
-    return jnp.sum(jnp.where(flags, bit, np.uint32(0)), axis=-1, dtype=jnp.uint32)
+    return jnp.sum(jnp.where(flags, bit_values(WORD), np.uint32(0)), axis=-1, dtype=jnp.uint32)
 
 
 def to_flags(words: Array) -> Array:

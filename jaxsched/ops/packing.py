@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
+from jaxsched.ops.bit_sets import bit_values
 from jaxsched.types import Array
 
 VECTOR = 8  # int32 in a vector register of common CPUs
@@ -25,10 +25,8 @@ def to_bits(flags: Array) -> Array:
     Returns:
       uint32 ``[S]``.
     """
-    # A constant: computed, it would leave the loop of an episode as another value at each use, and
-    # compilers would not see that the uses are the same.
-    weights = np.uint32(1) << np.arange(flags.shape[-1], dtype=np.uint32)
-    return jnp.sum(jnp.where(flags, weights, jnp.uint32(0)), axis=-1, dtype=jnp.uint32)
+    values = jnp.where(flags, bit_values(flags.shape[-1]), jnp.uint32(0))
+    return jnp.sum(values, axis=-1, dtype=jnp.uint32)
 
 
 def count_bits(bits: Array) -> Array:
@@ -52,9 +50,7 @@ def cumulative_free(free_count: Array) -> Array:
     # Full servers at the end change nothing; whole vectors take half the time on a CPU.
     free_count = jnp.pad(free_count, (0, -num_servers % VECTOR))
     size = free_count.shape[-1]
-    order = free_count * size + (
-        size - 1 - np.arange(size, dtype=np.int32)
-    )  # unique, larger comes first
+    order = free_count * size + (size - 1 - jnp.arange(size))  # unique, larger comes first
     not_after = order[None, :] >= order[:, None]  # [server, other]
     return jnp.sum(jnp.where(not_after, free_count[None, :], 0), axis=1)[:num_servers]
 
@@ -186,8 +182,7 @@ def taken_gpus(packing: Packing, free: Array, bits: Array) -> Array:
     """
     shared = jnp.sum(jnp.where(packing.in_part, bits, 0), dtype=jnp.uint32)
     gpus_per_server = free.shape[-1]
-    gpu = jnp.arange(gpus_per_server, dtype=jnp.uint32)
-    below = shared & ((jnp.uint32(1) << gpu) - 1)
+    below = shared & (bit_values(gpus_per_server) - 1)
     within = jnp.sum(count_bits(below) < packing.left, dtype=jnp.int32)
     reach = jnp.where(packing.in_full, gpus_per_server, jnp.where(packing.in_part, within, 0))
     return free & (jnp.arange(gpus_per_server) < reach[:, None])

@@ -148,11 +148,6 @@ def timed_out(state: State, params: Params) -> Array:
     return (state.time >= params.max_time) & (state.decisions == 0)
 
 
-def submissions(jobs: JobTables, episode: Array) -> Array:
-    """Submission times of a table, ``[n + 1]``."""
-    return per_table(jobs.submit_time, episode)
-
-
 def new_state(jobs: JobTables, episode: Array, window: int) -> State:
     """The cluster at the first submission."""
     episode = jnp.asarray(episode, jnp.int32)

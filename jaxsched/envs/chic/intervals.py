@@ -15,10 +15,9 @@ import numpy.typing as npt
 from jaxsched.core.environment import Environment
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.elastic.models import CHIC_COEFFICIENTS
-from jaxsched.envs.chic.dynamics import submissions
 from jaxsched.envs.chic.environment import check_capacity, is_whole
 from jaxsched.envs.chic.gain import LEAST_GAIN_S, gains
-from jaxsched.envs.chic.tables import SERVERS, WORKERS, Params, build_params, unpack
+from jaxsched.envs.chic.tables import SERVERS, WORKERS, Params, build_params, submissions, unpack
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.ops.bounds import known_largest

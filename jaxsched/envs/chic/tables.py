@@ -27,7 +27,7 @@ NUM_MODELS = len(CHIC_COEFFICIENTS)
 WORKERS, SERVERS = WORKER_NEEDS[:NUM_MODELS], PS_NEEDS[:NUM_MODELS]
 NO_GAIN_S = 1e-9  # seconds per iteration: an allocation that gains no more is as fast as it gets
 LATEST_DRAWN_S = float(NO_SUBMISSION // 2)  # far from where float32 cannot tell seconds apart
-COARSE_S = 1024.0  # submission times are summed in multiples of this and what is left
+PART_BITS = 12  # of the lower part of summed submission times
 MODEL_BITS = 2  # low bits of a packed workload
 
 
@@ -36,8 +36,9 @@ class JobTables(NamedTuple):
 
     Attributes:
       submit_time: float ``[K, n + 1]``, seconds; 2**30 beyond the last workload.
-      submit_sum: float ``[K, n + 1, 2]``, two numbers that add up to the submission times of the
-        workloads before, so that differences lose no more than the times themselves have.
+      submit_sum: int32 ``[K, n + 1, 2]``, sum of the submission times before each row: whole
+        seconds in units of 2**12 s, and what is left; only differences count, sums may wrap round.
+      fraction_sum: float ``[K, n + 1]``, the same of their fractions of a second.
       workload: int32 ``[K, n + 1]``, iterations and type side by side (``unpack``); 0 beyond.
       num_jobs: int32 ``[K]``.
       at_start: int32 ``[K]``, workloads submitted together with the first.
@@ -45,6 +46,7 @@ class JobTables(NamedTuple):
 
     submit_time: Array
     submit_sum: Array
+    fraction_sum: Array
     workload: Array
     num_jobs: Array
     at_start: Array
@@ -118,6 +120,11 @@ def lookup(column: Array, episode: Array, index: Array) -> Array:
 def per_table(column: Array, episode: Array) -> Array:
     """``column[episode]`` for an episode known to be in range."""
     return column.at[episode].get(mode="promise_in_bounds")
+
+
+def submissions(jobs: JobTables, episode: Array) -> Array:
+    """Submission times of a table, ``[n + 1]``."""
+    return per_table(jobs.submit_time, episode)
 
 
 def unpack(workload: Any) -> tuple[Any, Any]:
@@ -205,24 +212,26 @@ def build_tables(
     submit = jnp.asarray(np.where(real, columns["submit_time"], NO_SUBMISSION), float)
     return JobTables(
         submit_time=submit,
-        submit_sum=sums_before(submit, jnp.asarray(real)),
+        **sums_before(submit),
         workload=jnp.asarray(np.where(real, workload, 0), jnp.int32),
         num_jobs=jnp.asarray(stack.num_jobs),
         at_start=jnp.sum(submit == submit[:, :1], axis=1, dtype=jnp.int32),
     )
 
 
-def sums_before(submit_time: Array, real: Array) -> Array:
-    """``JobTables.submit_sum`` of tables.
+def sums_before(submit_time: Array) -> dict[str, Array]:
+    """``submit_sum`` and ``fraction_sum`` of tables with these times, float ``[..., n + 1]``."""
+    whole = jnp.floor(submit_time).astype(jnp.int32)
+    parts, fraction = in_parts(whole), submit_time - whole
+    return {
+        "submit_sum": jnp.cumsum(parts, axis=-2, dtype=jnp.int32) - parts,
+        "fraction_sum": jnp.cumsum(fraction, axis=-1) - fraction,
+    }
 
-    Args:
-      submit_time: float ``[..., n + 1]``.
-      real: bool ``[..., n + 1]``, rows that hold workloads.
-    """
-    time = jnp.where(real, submit_time, 0.0)
-    coarse = jnp.floor(time / COARSE_S) * COARSE_S  # their sums are whole multiples: exact
-    parts = jnp.stack([coarse, time - coarse], axis=-1)
-    return jnp.cumsum(parts, axis=-2) - parts
+
+def in_parts(seconds: Array) -> Array:
+    """Whole seconds in units of 2**12 s and what is left, int32 ``[..., 2]``."""
+    return jnp.stack([seconds >> PART_BITS, seconds & ((1 << PART_BITS) - 1)], axis=-1)
 
 
 def submitted_by(jobs: JobTables, episode: Array, time: Array, known: Array) -> Array:
@@ -235,13 +244,22 @@ def submitted_by(jobs: JobTables, episode: Array, time: Array, known: Array) -> 
 def waiting_of_arrivals(
     jobs: JobTables, episode: Array, first: Array, end: Array, time: Array
 ) -> Array:
-    """Sum of ``time - submit_time`` over the workloads ``first .. end - 1``, float (s)."""
-    length, flat = jobs.submit_sum.shape[1], jobs.submit_sum.reshape(-1, 2)
+    """Sum of ``time - submit_time`` over the workloads ``first .. end - 1``, float (s).
+
+    All wait from the last of these submissions on; what they waited before it, the sums tell,
+    exactly but for the last rounding, however long the table.
+    """
+    last = lookup(jobs.submit_time, episode, jnp.maximum(end - 1, 0))
+    whole = jnp.floor(last).astype(jnp.int32)
+    length, sums = jobs.submit_sum.shape[1], jobs.submit_sum.reshape(-1, 2)
     begun, until = (
-        flat.at[episode * length + row].get(mode="promise_in_bounds") for row in (first, end)
+        sums.at[episode * length + row].get(mode="promise_in_bounds") for row in (first, end)
     )
-    coarse, fine = until[0] - begun[0], until[1] - begun[1]
-    return (end - first) * time - coarse - fine
+    count = end - first
+    coarse, fine = count * in_parts(whole) - (until - begun)
+    fraction = lookup(jobs.fraction_sum, episode, end) - lookup(jobs.fraction_sum, episode, first)
+    before = coarse * float(1 << PART_BITS) + fine + (count * (last - whole) - fraction)
+    return count * (time - last) + before
 
 
 def redrawn(
@@ -252,12 +270,8 @@ def redrawn(
     submit, source = redraw_arrivals(
         key, own.submit_time, submitted, own.num_jobs, time, LATEST_DRAWN_S
     )
-    real = jnp.arange(submit.shape[0]) < own.num_jobs
-    table = own._replace(
-        submit_time=submit,
-        submit_sum=sums_before(submit, real),
-        workload=own.workload[source],
-    )
+    columns = {"submit_time": submit, "workload": own.workload[source], **sums_before(submit)}
+    table = own._replace(**columns)
     return jax.tree.map(lambda column: column[None], table)
 
 
