@@ -152,7 +152,9 @@ def evaluate(
     """
 
     def dense(step: Step, x: Floats) -> Floats:
-        y = x @ weights[step["kernel"]] + weights[step["bias"]]
+        # Some builds of BLAS read beyond small arrays and raise the flag for what they find there.
+        with np.errstate(invalid="ignore"):
+            y = x @ weights[step["kernel"]] + weights[step["bias"]]
         return np.maximum(y, 0) if step["activation"] == "relu" else y
 
     scores: Floats = follow(steps, np.asarray(observation, np.float32), dense, np)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import sys
+import warnings
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -284,6 +285,16 @@ def test_the_description_follows_the_network(network, size):
     assert set(nd.weight_names(steps)) == set(weights)
     scores = jax.jit(network.apply)(variables, observation)
     np.testing.assert_allclose(nd.evaluate(steps, weights, observation), scores, atol=1e-5)
+
+
+def test_what_is_no_number_comes_out_as_such_without_a_warning():
+    # Some builds of BLAS raise the same flag for what lies beyond small arrays.
+    steps = [nd.dense("observation", "only", 1, output=nd.SCORES)]
+    weights = {"only.kernel": np.full((2, 1), np.inf, np.float32), "only.bias": np.ones(1)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scores = nd.evaluate(steps, weights, np.array([1, -1], np.float32))
+    assert np.isnan(scores).all()
 
 
 def test_damaged_weights_are_refused(folder):
