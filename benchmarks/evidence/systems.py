@@ -197,9 +197,7 @@ DL2 = Evidence(
         Own(Player("dl2_paper_cpu2.json", "dl2"), "optimus", ("avg_jct", "makespan")),
     ),
     headroom=("dl2_headroom_cpu2.json",),
-    rows=tuple(
-        f"dl2_{row}_cpu2.json" for row in ("E1", "E2", "E3", "E4", "E5", "E9", "E13", "E14", "E15")
-    ),
+    rows=tuple(f"dl2_E{number}_cpu2.json" for number in range(1, 16)),
     cost=(
         Cost(
             "jaxsched train dl2 --preset search",

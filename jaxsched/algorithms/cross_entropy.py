@@ -88,6 +88,11 @@ class CrossEntropyConfig:
             )
 
     @property
+    def gradient_steps(self) -> int:
+        """Gradient steps of each update."""
+        return self.inner_steps
+
+    @property
     def batch(self) -> int:
         """Trajectories per update, ``B``."""
         return self.num_trajectories + self.num_uniform

@@ -118,6 +118,11 @@ class PPOConfig:
             if value is not None and value <= 0:
                 raise JaxschedError(f"PPOConfig.{name} is {value}; it must be above 0")
 
+    @property
+    def gradient_steps(self) -> int:
+        """Gradient steps of each update; fewer are taken where ``stop_kl`` ends it."""
+        return self.epochs * self.num_minibatches
+
     def _check_time(self) -> None:
         """Check what says how far ahead is looked."""
         if self.final_horizon_s is not None and self.horizon_s is None:

@@ -10,7 +10,12 @@ from rich.table import Table
 def print_table(result: Mapping[str, Any], console: Console | None = None) -> None:
     """Print what was measured, on what, and how it compares."""
     console = console or Console()
-    kinds = {"throughput": _throughput, "training": _training, "scaling": _scaling}
+    kinds = {
+        "throughput": _throughput,
+        "training": _training,
+        "scaling": _scaling,
+        "time-to-score": _time_to_score,
+    }
     show = kinds[result["kind"]]
     versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
     console.print(
@@ -74,6 +79,32 @@ def _training(result: Mapping[str, Any], console: Console) -> None:
         f"{result['compile_s']:.1f}",
     )
     console.print(table)
+
+
+def _time_to_score(result: Mapping[str, Any], console: Console) -> None:
+    table = Table(
+        title=f"{result['system']}: training until {result['label']} is {result['score']:.6g}, "
+        f"preset {result['preset']}"
+    )
+    for column in ("seed", "s", "env steps", "gradient steps", "env steps/s", "best"):
+        table.add_column(column, justify="right")
+    for row in result["rows"]:
+        table.add_row(
+            str(row["seed"]),
+            f"{row['wall_s']:,.1f}" if row["reached"] else f"not in {row['wall_s']:,.1f}",
+            f"{row['env_steps']:,}",
+            f"{row['gradient_steps']:,}",
+            f"{row['env_steps_per_s']:,.0f}",
+            f"{row['best']:.6g}",
+        )
+    console.print(table)
+    of = f" is {result['score_of']}'s" if result["score_of"] else ""
+    console.print(
+        f"the score{of} on the {result['validation_traces']} validation traces of "
+        f"{result['validation']}; seconds with compilations and evaluations",
+        soft_wrap=True,
+        highlight=False,
+    )
 
 
 def _scaling(result: Mapping[str, Any], console: Console) -> None:

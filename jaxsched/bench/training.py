@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import numpy.typing as npt
 from jax.sharding import Mesh
 
 import jaxsched
@@ -138,10 +139,11 @@ def time_chunks(
     return timing.Timing(laps[warm_ups:], compile_s)
 
 
-def spread(rate: np.ndarray) -> dict[str, float]:
+def spread(values: npt.ArrayLike) -> dict[str, float]:
     """Median, smallest and largest."""
+    each = np.asarray(values, np.float64)
     return {
-        "median": float(np.median(rate)),
-        "min": float(rate.min()),
-        "max": float(rate.max()),
+        "median": float(np.median(each)),
+        "min": float(each.min()),
+        "max": float(each.max()),
     }

@@ -57,6 +57,13 @@ def bench(
             min=0, max=LARGEST, help="Updates before the first repeat; two repeats' at least."
         ),
     ] = 20,
+    score: Annotated[
+        str | None,
+        typer.Option(help="Of training: time until this validation score, a number or a policy's."),
+    ] = None,
+    num_seeds: Annotated[
+        int, typer.Option(min=1, max=LARGEST, help="With --score: trainings, one after another.")
+    ] = 1,
     devices: Devices = None,
     coordinator: Coordinator = None,
     num_processes: NumProcesses = None,
@@ -74,12 +81,15 @@ def bench(
         raise JaxschedError(f"unknown benchmark {kind!r}; known are {', '.join(KINDS)}")
     if devices is not None and kind != "scaling":
         raise JaxschedError(f"--devices is for bench scaling; bench {kind} uses one device")
+    if score is not None and kind != "training":
+        raise JaxschedError(f"--score is for bench training, not for bench {kind}")
     if json_file is not None:
         check_writable(json_file)
     from jaxsched.bench.budget import Budget
     from jaxsched.bench.scaling import scaling_speed
     from jaxsched.bench.tables import print_table
     from jaxsched.bench.throughput import FIGURES, QUICK, QUICK_S, REPEATS, ROW_S, throughput
+    from jaxsched.bench.time_to_score import time_to_score
     from jaxsched.bench.training import training_speed
     from jaxsched.runs.overrides import read_options
     from jaxsched.systems import registry
@@ -96,6 +106,15 @@ def bench(
             batch=(batch or [4096])[0],
             repeats=repeats or REPEATS,
             updates_per_repeat=updates,
+            progress=_say,
+        )
+    elif score is not None:
+        result = time_to_score(
+            system,
+            score,
+            preset=preset or "quick",
+            overrides=overrides,
+            num_seeds=num_seeds,
             progress=_say,
         )
     elif kind == "training":

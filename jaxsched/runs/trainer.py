@@ -81,6 +81,7 @@ def train(
     start: Sequence[PyTree] | None = None,
     mesh: Mesh | None = None,
     hyper: Sequence[Sequence[PyTree]] | None = None,
+    goal: float | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Trained:
     """Train stage after stage, seeds side by side, and keep the best policy of each seed.
@@ -99,6 +100,8 @@ def train(
         equally (:func:`jaxsched.core.sharding.check_divisible`); one device if absent.
       hyper: of each stage, for each run the learner's traced numbers (``learner_state.hyper``);
         those of the stage's learner if absent. Policies are then called ``memberN``, not ``seedN``.
+      goal: the last stage ends, without a checkpoint of the whole run, at the evaluation by which
+        every seed has reached this score; at its own end if absent.
       say: called with a line about the memory that a stage takes, before it does.
 
     Raises:
@@ -115,7 +118,13 @@ def train(
             host = _Host(system, stage, tables, seeds, folder, mesh, own)
             warm = (_finished(host) if resume else None) or _train(host, resume, warm, say).weights
     host = _Host(system, stages[-1], tables, seeds, run, mesh, numbers[-1])
-    return _train(host, resume, warm, say)
+    return _train(host, resume, warm, say, goal)
+
+
+def reaches(system: System, score: float, goal: float) -> bool:
+    """Whether a score is as good as another."""
+    higher = system.metric(system.primary_metric).better == "higher"
+    return score >= goal if higher else score <= goal
 
 
 def _finished(host: "_Host") -> list[PyTree] | None:
@@ -129,7 +138,11 @@ def _finished(host: "_Host") -> list[PyTree] | None:
 
 
 def _train(
-    host: "_Host", resume: bool, warm: Sequence[PyTree] | None, say: Callable[[str], None]
+    host: "_Host",
+    resume: bool,
+    warm: Sequence[PyTree] | None,
+    say: Callable[[str], None],
+    goal: float | None = None,
 ) -> Trained:
     """One stage."""
     setup, seeds, loop = host.setup, host.seeds, host.setup.loop
@@ -148,7 +161,7 @@ def _train(
     with processes.together(Interrupted), interrupts.pressed() as interrupted, progress:
         if warm is not None and not any(host.curves):
             host.evaluate(carry)  # what a stage starts from is among what it may choose
-        while host.update < loop.num_updates:
+        while host.update < loop.num_updates and not host.has_reached(goal):
             carry, metrics = host.advance(carry, chunk)
             host.count(metrics, chunk)
             ends, stops = host.update == loop.num_updates, processes.any_of(interrupted())
@@ -323,6 +336,14 @@ class _Host:
                 facts[metric] = score
                 self.write(self.policy_path(index), mine, facts)
         self.run.log(self.update, logged)
+
+    def has_reached(self, goal: float | None) -> bool:
+        """Whether every seed has had a policy as good as the goal; never where there is none."""
+        if goal is None:
+            return False
+        return all(
+            any(reaches(self.system, point.score, goal) for point in curve) for curve in self.curves
+        )
 
     def policy_path(self, index: int) -> Path:
         """Folder of the best network parameters of one of the runs."""

@@ -228,7 +228,7 @@ def plain_stage(system: Any, recipe: PlainRecipe, tables: Sequence[JobTable]) ->
         "env": recipe.env if recipe.critic == "observation" else WholeState(recipe.env),
         "learner": learner,
         "loop": recipe.loop,
-        "gradient_steps": getattr(config, "gradient_steps", 0),
+        "gradient_steps": 0 if isinstance(config, EvolutionConfig) else config.gradient_steps,
     }
     if learner.needs.whole_episodes:
         learns = searching(recipe.env, learner, recipe.loop)

@@ -42,9 +42,16 @@ def said():
 
 
 @pytest.fixture(scope="module")
-def measured(said):
+def measured(said, tmp_path_factory):
+    """Two batch sizes, beside peers that are not installed."""
     return throughput(
-        "sched2", batches=(4, 8), repeats=2, steps_per_repeat=64, progress=said.append
+        "sched2",
+        batches=(4, 8),
+        repeats=2,
+        steps_per_repeat=64,
+        peers=True,
+        peer_python=python_without_anything(tmp_path_factory.mktemp("peers")),
+        progress=said.append,
     )
 
 
@@ -66,7 +73,6 @@ def test_throughput_reports_every_row(measured):
     assert rows[0]["observation_bytes"] == 184 * 4
     assert 0 < rows[0]["state_bytes_per_env"] <= 1024
     assert measured["best"]["policy"]["figure"] == "policy"
-    assert measured["peers"] == []
 
 
 def test_every_row_is_announced_with_what_is_expected(measured, said):
@@ -214,13 +220,10 @@ def test_missing_peers_say_what_to_do(tmp_path):
         Peer(known, python_without_anything(tmp_path))
 
 
-def test_missing_peers_are_named(tmp_path):
+def test_missing_peers_are_named(measured):
     names = [known.name for known in known_peers("sched2")]
-    python = python_without_anything(tmp_path)
-    sizes = {"batches": (1,), "repeats": 1, "steps_per_repeat": 4, "figures": ("environment",)}
-    result = throughput("sched2", **sizes, options=SMALL, peers=True, peer_python=python)
-    assert [peer["name"] for peer in result["peers"]] == names
-    text = printed(result)
+    assert [peer["name"] for peer in measured["peers"]] == names
+    text = printed(measured)
     assert all(f"{name} is not installed" in text for name in names)
 
 
@@ -268,6 +271,7 @@ def test_the_command_writes_what_it_measures(tmp_path, capsys):
     assert main(arguments) == 0
     result = json.loads(file.read_text())
     assert result["kind"] == "throughput" and result["system"] == "sched2"
+    assert result["peers"] == []
     date.fromisoformat(result["date"])
     assert result["environment"]["window"] == 3
     assert 0 < result["rows"][0]["steps_per_repeat"] <= MOST_STEPS

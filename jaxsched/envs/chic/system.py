@@ -151,7 +151,7 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
             policy=self.network_policy(recipe.env, kind, name, recipe.play),
             play=recipe.play,
             network=kind,
-            gradient_steps=recipe.learner.inner_steps,
+            gradient_steps=recipe.learner.gradient_steps,
             evaluate_every=recipe.evaluate_every,
             checkpoint_every=recipe.checkpoint_every,
             variants=variants(recipe),

@@ -242,9 +242,8 @@ def params_of(recipe: Recipe, tables: Sequence[JobTable]) -> Params:
 
 def gradient_steps(recipe: Recipe) -> int:
     """Gradient steps of each update of the second stage."""
-    if recipe.algorithm == "ppo":
-        return recipe.ppo.epochs * recipe.ppo.num_minibatches
-    return recipe.actor_critic.gradient_steps
+    learner = recipe.ppo if recipe.algorithm == "ppo" else recipe.actor_critic
+    return learner.gradient_steps
 
 
 def variants(recipe: Recipe) -> tuple[str, ...]:

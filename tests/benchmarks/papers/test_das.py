@@ -413,6 +413,7 @@ def fresh_policies(lab, study):
     return Policies(SYSTEM, stages, (0, 1), lab.store.path, weights, {})
 
 
+@pytest.mark.slow  # the parts have tests of their own
 def test_jobs_of_both_policies(untrained_lab):
     """T3 from end to end; means over jobs are those that evaluations report."""
     outcome = significance.wilcoxon_tests(untrained_lab)
@@ -473,6 +474,7 @@ def test_verdicts_of_scenes():
     assert [check.met for check in bad] == [False, False, None]
 
 
+@pytest.mark.slow  # compiles both policies, alone and side by side
 def test_decision_time(tmp_path, monkeypatch):
     """F from end to end, without MALO, whose program takes longest to compile."""
     monkeypatch.setattr(speed, "REPEATED", {"DAS": 3, "mosa": 1})

@@ -302,7 +302,7 @@ def _mappo_stage(recipe: Recipe, common: dict[str, Any]) -> TrainingSetup:
         env=learning_env(recipe.policy, recipe.env, recipe.network),
         learner=mappo(agents, critic, recipe.learner),
         loop=recipe.loop,
-        gradient_steps=recipe.learner.epochs * recipe.learner.num_minibatches,
+        gradient_steps=recipe.learner.gradient_steps,
         **common,
     )
 

@@ -197,7 +197,7 @@ def stages_of(recipe: Recipe, tables: Sequence[JobTable], policy: Policy) -> lis
                 env=env,
                 learner=ppo(network, value, config),
                 loop=recipe.loop,
-                gradient_steps=config.epochs * config.num_minibatches,
+                gradient_steps=config.gradient_steps,
                 evaluate_every=recipe.evaluate_every,
                 **common,
             )
