@@ -199,6 +199,8 @@ def _headroom(name: str) -> Iterator[str]:
         for metric in metrics:
             cell, digits = row["metrics"][metric], document["metrics"][metric]["digits"]
             words, difference = f"{cell['mean']:,.{digits}f}", cell["difference"]
+            if cell["policy"] != row["row"]:
+                words = f"`{cell['policy']}`: {words}"
             if difference is not None:
                 numbers = [f"{difference[k]:+,.{digits}f}" for k in ("estimate", "low", "high")]
                 words += f" ({numbers[0]} [{numbers[1]}, {numbers[2]}])"

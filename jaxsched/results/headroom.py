@@ -5,7 +5,7 @@ what an environment's ``resample_future`` tells of the futures to expect; the ot
 knows the future itself. Neither is a bound: both look one step ahead of one base.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -133,7 +133,7 @@ def measure(
       names: heuristics.
       learned: trained policies, with the base if it is one.
       base: what the look-aheads improve on; None: the heuristic with the best mean of the primary
-        metric on these episodes.
+        metric on these episodes, of those that do not know the future.
       settings: of the look-aheads.
       environment: cluster of the heuristics.
       on_progress: called with what is played next.
@@ -159,7 +159,8 @@ def measure(
     learned = called
     result = compare(contest, names, learned, environment=environment, on_policy=on_progress)
     if base is None:
-        base = _best(result, system.primary_metric, "baseline", "reference")
+        told = [name for name, info in system.policies.items() if info.clairvoyant]
+        base = _best(result, system.primary_metric, "baseline", "reference", without=told)
     found = find_base(contest, base, environment, names)
     rows, seconds = {}, {}
     for label, policy, env, note in _look_aheads(system, settings, found):
@@ -222,13 +223,15 @@ def _play(
     return Played(metrics, {}, [])
 
 
-def _best(result: Mapping[str, Any], metric: str, *kinds: str) -> str:
+def _best(
+    result: Mapping[str, Any], metric: str, *kinds: str, without: Collection[str] = ()
+) -> str:
     """The heuristic of these kinds with the best mean of a metric, empty if there is none."""
     sign = -1.0 if result["metrics"][metric]["better"] == "lower" else 1.0
     means = {
         entry["name"]: sign * float(np.mean(entry["metrics"][metric]))
         for entry in result["policies"]
-        if entry["kind"] in kinds and entry["name"] not in (REDRAWN, CLAIRVOYANT)
+        if entry["kind"] in kinds and entry["name"] not in (REDRAWN, CLAIRVOYANT, *without)
     }
     return max(means, key=means.__getitem__, default="")
 

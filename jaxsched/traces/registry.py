@@ -1,5 +1,6 @@
 """Traces by name: those that the systems ship and generate."""
 
+import difflib
 from pathlib import Path
 
 from jaxsched.errors import JaxschedError, check_counts
@@ -11,6 +12,7 @@ from jaxsched.traces.named import NamedTrace, data_file
 __all__ = ["NUM_TRACES", "NamedTrace", "data_file", "entries", "get", "names", "resolve"]
 
 NUM_TRACES = 30  # drawn, unless asked otherwise
+LISTED = 5  # names that a refusal shows
 
 
 def entries() -> tuple[NamedTrace, ...]:
@@ -43,7 +45,7 @@ def get(
     for entry in entries():
         if entry.name == name:
             return entry.make(seed, num_traces or NUM_TRACES, num_jobs or entry.num_jobs)
-    raise JaxschedError(f"unknown trace '{name}'; accepted: {', '.join(names())}")
+    raise JaxschedError(f"unknown trace '{name}'; accepted: {_like(name)}")
 
 
 def resolve(
@@ -63,6 +65,13 @@ def resolve(
     if not Path(name_or_path).exists():
         raise JaxschedError(
             f"'{name_or_path}' is neither a file nor a known trace; accepted: a file of job "
-            f"tables, or {', '.join(names())}"
+            f"tables, or {_like(str(name_or_path))}"
         )
     return load_tables(name_or_path)
+
+
+def _like(name: str) -> str:
+    """Some names, those nearest to a wrong one first, and where all are."""
+    known = names()
+    nearest = difflib.get_close_matches(name, known, n=LISTED, cutoff=0.0)
+    return f"{', '.join(nearest)} and {len(known) - len(nearest)} more ('jaxsched traces list')"

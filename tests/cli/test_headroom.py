@@ -5,9 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from jaxsched import traces
 from jaxsched.cli import main
 from jaxsched.report import check
 from jaxsched.results import headroom
+from jaxsched.results.comparison import Contest
 from jaxsched.results.statistics import paired_difference
 from jaxsched.systems import registry
 from tests.command_line import policies_only, refused
@@ -90,6 +92,21 @@ def test_a_base_without_alternatives_is_refused(capsys):
     with policies_only("chic", "optimus", "optimus_300"):
         line = refused(capsys, "headroom", "chic", "--num-traces", "1", "--policy", "optimus")
     assert "nothing to try beside the actions of optimus" in line
+
+
+def test_whoever_knows_the_future_is_no_base_unless_asked_for(monkeypatch):
+    system = registry.get("das")
+    tables = system.adapt(traces.get("das-contended", num_traces=1, num_jobs=6))
+    monkeypatch.setattr(headroom, "_look_aheads", lambda *given: iter(()))
+
+    def base_of(base, *names):
+        contest = Contest(system, tables, "tables")
+        settings, env = headroom.Settings(futures=0), system.environment()
+        found = headroom.measure(contest, names, [], base, settings, environment=env)
+        return found["headroom"]["base"]
+
+    assert base_of(None, "oracle", "fifo_loadbalance") == "fifo_loadbalance"
+    assert base_of("oracle", "fifo_loadbalance") == "oracle"
 
 
 def test_the_redrawn_future_is_not_told_by_a_clairvoyant():

@@ -72,7 +72,10 @@ def test_names_and_files_are_resolved(tmp_path):
     assert [table.name for table in resolve(path)] == ["mine"]
     assert len(resolve("sched2-68", num_traces=2, num_jobs=5)) == 2
     assert set(names()) >= {"sched2-train-68", "sched2-test-68", "sched2-68"}
-    with pytest.raises(JaxschedError, match="unknown trace 'sched3'; accepted: sched2-train-68"):
+    with pytest.raises(JaxschedError, match="unknown trace 'sched3'; accepted: sched2-"):
         get("sched3")
+    with pytest.raises(JaxschedError, match="'dl2-testbd'.* or dl2-testbed, ") as error:
+        resolve("dl2-testbd")
+    assert str(error.value).endswith(f"and {len(names()) - 5} more ('jaxsched traces list')")
     with pytest.raises(JaxschedError, match="'sched3' is neither a file nor a known trace"):
         resolve("sched3")

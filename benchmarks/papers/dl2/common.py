@@ -12,6 +12,7 @@ from jaxsched.envs.dl2.paper import JCT as JCT
 from jaxsched.envs.dl2.workload import dl2_tables
 from jaxsched.jobs import JobTable
 
+JCT_LABEL = "completion time (slots)"
 PRESETS = {"sim": "quick", "testbed": "testbed"}
 LEARNER = "paper"  # preset with the paper's own learner, for what is about that learner
 RULES = ("drf", "fifo", "srtf", "tetris", "optimus", "optimus_oracle")
@@ -75,7 +76,7 @@ def comparison(title: str, samples: Mapping[str, Sample], bases: Sequence[str]) 
             for base in bases
         ]
         rows.append([name, mean_of(sample, JCT), spread_of(sample, JCT), *changes])
-    columns = ["policy", "completion time (slots)", "deviation"]
+    columns = ["policy", JCT_LABEL, "deviation"]
     return Table(title, [*columns, *(f"against {base} (%)" for base in bases)], rows, 2)
 
 

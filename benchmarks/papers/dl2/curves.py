@@ -5,6 +5,7 @@ from typing import Any
 from benchmarks.papers import figures
 from benchmarks.papers.dl2.common import (
     JCT,
+    JCT_LABEL,
     LEARNER,
     PRESETS,
     SIM,
@@ -78,7 +79,7 @@ def learning_curves(lab: Lab) -> Outcome:
     def draw(figure: Any) -> None:
         left, right = figure.subplots(1, 2, sharey=True)
         learnt = {name: curves[name] for name in ("RL", "SL+RL")}
-        level, y_label = {"DRF": drf}, "completion time (slots)"
+        level, y_label = {"DRF": drf}, JCT_LABEL
         figures.curves(
             left, {"SL": curves["SL"]}, x_label="supervised updates", y_label=y_label, levels=level
         )
@@ -127,9 +128,7 @@ def unseen_types(lab: Lab) -> Outcome:
     }
 
     def draw(figure: Any) -> None:
-        figures.curves(
-            figure.subplots(), curves, x_label="RL updates", y_label="completion time (slots)"
-        )
+        figures.curves(figure.subplots(), curves, x_label="RL updates", y_label=JCT_LABEL)
 
     return outcome(
         [comparison("eight types: mean completion time", found, ("ideal",))],
@@ -181,7 +180,7 @@ def federated(lab: Lab) -> Outcome:
     rows = [
         [str(n), mean_of(samples[n], JCT), spread_of(samples[n], JCT), reached[n]] for n in counts
     ]
-    columns = ["clusters", "completion time (slots)", "deviation", "updates to 1.1 x final"]
+    columns = ["clusters", JCT_LABEL, "deviation", "updates to 1.1 x final"]
     table = Table("paper's learner over x clusters", columns, rows, 2)
     means = [float(samples[n][JCT].mean()) for n in counts]
     spread = max(means) / min(means) - 1
@@ -200,9 +199,7 @@ def federated(lab: Lab) -> Outcome:
         checks.append(Check(item, FEDERATED_SPEED, words, accept, met))
 
     def draw(figure: Any) -> None:
-        figures.curves(
-            figure.subplots(), curves, x_label="updates", y_label="completion time (slots)"
-        )
+        figures.curves(figure.subplots(), curves, x_label="updates", y_label=JCT_LABEL)
 
     note = (
         f"{ENVS_PER_CLUSTER} environments per cluster, so x clusters gather x times the decisions"

@@ -5,6 +5,7 @@ from typing import Any, get_args, get_type_hints
 from benchmarks.papers import figures
 from benchmarks.papers.dl2.common import (
     JCT,
+    JCT_LABEL,
     LEARNER,
     PRESETS,
     SIM,
@@ -68,7 +69,7 @@ def teachers(lab: Lab) -> Outcome:
             "SL": [mean_of(samples[f"{t}: SL"], JCT) for t in TEACHERS],
             "SL+RL": [mean_of(samples[f"{t}: SL+RL"], JCT) for t in TEACHERS],
         }
-        figures.bars(figure.subplots(), TEACHERS, series, y_label="completion time (slots)")
+        figures.bars(figure.subplots(), TEACHERS, series, y_label=JCT_LABEL)
 
     table = comparison("teachers and pupils", samples, ("drf",))
     return outcome([table], checks, values_of(samples), draw)
@@ -102,12 +103,12 @@ def sizes(lab: Lab) -> Outcome:
         best = min(found, key=lambda n: found[n][JCT].mean())
         checks.append(reported(f"best {what}", paper, best))
         rows: list[list[Any]] = [[n, mean_of(s, JCT), spread_of(s, JCT)] for n, s in found.items()]
-        shown.append(Table(what, [what, "completion time (slots)", "deviation"], rows, 2))
+        shown.append(Table(what, [what, JCT_LABEL, "deviation"], rows, 2))
 
     def draw(figure: Any) -> None:
         for axes, (what, found) in zip(figure.subplots(1, 3), samples.items(), strict=True):
             points = {what: [mean_of(sample, JCT) for sample in found.values()]}
-            figures.bars(axes, list(found), points, y_label="slots", title=what)
+            figures.bars(axes, list(found), points, y_label=JCT_LABEL, title=what)
 
     note = "windows with the main recipe; neurons and layers with the paper's learner"
     values = {what: values_of(found) for what, found in samples.items()}
@@ -130,7 +131,7 @@ def ablations(lab: Lab) -> Outcome:
     def draw(figure: Any) -> None:
         points = {JCT: [mean_of(sample, JCT) for sample in samples.values()]}
         axes = figure.subplots()
-        figures.bars(axes, list(samples), points, y_label="completion time (slots)", slant=True)
+        figures.bars(axes, list(samples), points, y_label=JCT_LABEL, slant=True)
 
     return outcome(
         [comparison("paper's learner", samples, (FULL,))],

@@ -5,6 +5,7 @@ from typing import Any
 from benchmarks.papers import figures
 from benchmarks.papers.dl2.common import (
     JCT,
+    JCT_LABEL,
     PRESETS,
     RULES,
     cluster,
@@ -66,7 +67,7 @@ def completion_times(lab: Lab) -> Outcome:
     def draw(figure: Any) -> None:
         for axes, (name, found) in zip(figure.subplots(1, 2), samples.items(), strict=True):
             points = {JCT: [mean_of(sample, JCT) for sample in found.values()]}
-            figures.bars(axes, list(found), points, y_label="slots", title=name, slant=True)
+            figures.bars(axes, list(found), points, y_label=JCT_LABEL, title=name, slant=True)
 
     values = {name: values_of(found) for name, found in samples.items()}
     note = "OfflineRL learns without the hidden overlap and contention; it is chosen with them"
@@ -195,6 +196,6 @@ def arrivals(lab: Lab) -> Outcome:
     def draw(figure: Any) -> None:
         policies = list(samples["poisson"])
         series = {p: [mean_of(f[p], JCT) for f in samples.values()] for p in policies}
-        figures.bars(figure.subplots(), list(samples), series, y_label="completion time (slots)")
+        figures.bars(figure.subplots(), list(samples), series, y_label=JCT_LABEL)
 
     return outcome(tables, checks, {n: values_of(f) for n, f in samples.items()}, draw)

@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks.papers import figures
 from benchmarks.papers.dl2.common import (
     JCT,
+    JCT_LABEL,
     PRESETS,
     SIM_OPTIONS,
     comparison,
@@ -53,9 +54,7 @@ def _draw_levels(samples: Levels, x_label: str) -> Callable[[Any], None]:
     def draw(figure: Any) -> None:
         names = list(next(iter(samples.values())))
         series = {n: [mean_of(found[n], JCT) for found in samples.values()] for n in names}
-        figures.lines(
-            figure.subplots(), list(samples), series, x_label=x_label, y_label="time (slots)"
-        )
+        figures.lines(figure.subplots(), list(samples), series, x_label=x_label, y_label=JCT_LABEL)
 
     return draw
 
@@ -171,6 +170,6 @@ def measured(lab: Lab) -> Outcome:
 def _draw_bars(found: dict[str, Sample]) -> Callable[[Any], None]:
     def draw(figure: Any) -> None:
         points = {JCT: [mean_of(sample, JCT) for sample in found.values()]}
-        figures.bars(figure.subplots(), list(found), points, y_label="completion time (slots)")
+        figures.bars(figure.subplots(), list(found), points, y_label=JCT_LABEL)
 
     return draw
