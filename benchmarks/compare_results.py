@@ -101,6 +101,9 @@ def read(path: Path) -> dict[str, Any]:
 def rates_of(result: dict[str, Any], cpu: bool) -> dict[str, float]:
     """Things per second of every row, by a label; higher is better."""
     about = [str(result[key]) for key in ("system", "kind", "preset") if result.get(key)]
+    if result.get("kind") == "time-to-score":
+        label, seconds = " ".join([*about, f"{result['score']:g}"]), result["time_to_score_s"]
+        return {f"{label}, trainings_per_s": 1 / seconds["median"]} if seconds else {}
     curves = result.get("curves", [])
     rows: list[tuple[list[str], dict[str, Any]]] = [([], row) for row in result.get("rows", [])]
     rows += [([c["system"], c["axis"]], row) for c in curves for row in c["rows"]]

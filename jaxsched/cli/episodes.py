@@ -123,10 +123,9 @@ def resolve(
         trace = usable_jobs(name_or_path, options.seed, wanted)
         return _episodes(trace, name_or_path, system, options._replace(cut=True))
     if not Path(name_or_path).exists():
-        known = ", ".join((*registry.names(), *clusters.names()))
         raise JaxschedError(
             f"'{name_or_path}' is neither a file nor a known trace; accepted: a trace file, or "
-            f"{known}"
+            f"{registry.nearest(name_or_path, clusters.names())}"
         )
     loaded = read(name_or_path, format=options.format)
     if not isinstance(loaded, Trace):

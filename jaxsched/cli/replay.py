@@ -249,7 +249,7 @@ def _owner(subject: str) -> str:
     if not known:
         raise JaxschedError(
             f"{subject!r} is no folder, file or known trace; accepted: the folder of a trained "
-            f"policy, a case, a trace file, or one of {', '.join(traces.names())}"
+            f"policy, a case, a trace file, or {traces.nearest(subject, clusters.names())}"
         )
     raise JaxschedError(
         f"{subject}: name the system that plays it with --system; known are "

@@ -1,6 +1,7 @@
 """Traces by name: those that the systems ship and generate."""
 
 import difflib
+from collections.abc import Sequence
 from pathlib import Path
 
 from jaxsched.errors import JaxschedError, check_counts
@@ -9,7 +10,16 @@ from jaxsched.jobs import JobTable
 from jaxsched.traces.formats import load_tables
 from jaxsched.traces.named import NamedTrace, data_file
 
-__all__ = ["NUM_TRACES", "NamedTrace", "data_file", "entries", "get", "names", "resolve"]
+__all__ = [
+    "NUM_TRACES",
+    "NamedTrace",
+    "data_file",
+    "entries",
+    "get",
+    "names",
+    "nearest",
+    "resolve",
+]
 
 NUM_TRACES = 30  # drawn, unless asked otherwise
 LISTED = 5  # names that a refusal shows
@@ -45,7 +55,7 @@ def get(
     for entry in entries():
         if entry.name == name:
             return entry.make(seed, num_traces or NUM_TRACES, num_jobs or entry.num_jobs)
-    raise JaxschedError(f"unknown trace '{name}'; accepted: {_like(name)}")
+    raise JaxschedError(f"unknown trace '{name}'; accepted: {nearest(name)}")
 
 
 def resolve(
@@ -65,13 +75,18 @@ def resolve(
     if not Path(name_or_path).exists():
         raise JaxschedError(
             f"'{name_or_path}' is neither a file nor a known trace; accepted: a file of job "
-            f"tables, or {_like(str(name_or_path))}"
+            f"tables, or {nearest(str(name_or_path))}"
         )
     return load_tables(name_or_path)
 
 
-def _like(name: str) -> str:
-    """Some names, those nearest to a wrong one first, and where all are."""
-    known = names()
-    nearest = difflib.get_close_matches(name, known, n=LISTED, cutoff=0.0)
-    return f"{', '.join(nearest)} and {len(known) - len(nearest)} more ('jaxsched traces list')"
+def nearest(name: str, more: Sequence[str] = ()) -> str:
+    """The names most like a wrong one, in words, and where all names are.
+
+    Args:
+      name: the wrong one.
+      more: names that would do beside ``names()``.
+    """
+    known = [*names(), *more]
+    found = difflib.get_close_matches(name, known, n=LISTED, cutoff=0.0)
+    return f"{', '.join(found)} or one of {len(known) - LISTED} others ('jaxsched traces list')"

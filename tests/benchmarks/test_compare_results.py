@@ -64,13 +64,26 @@ def test_folders_are_compared_by_name(tmp_path, monkeypatch, capsys):
     assert run(monkeypatch, tmp_path / "old", tmp_path / "new") == 2
 
 
+def test_times_to_a_score_are_compared_by_their_medians(tmp_path):
+    about = {"kind": "time-to-score", "system": "chic", "preset": "search", "score": 2036.0}
+    row = {"seed": 0, "env_steps_per_s": 5.0}
+    for name, seconds in (("old", 10.0), ("new", 20.0), ("never", None)):
+        spread = seconds and {"median": seconds, "min": 1.0, "max": 99.0}
+        found = about | {"rows": [row], "time_to_score_s": spread}
+        (tmp_path / f"{name}.json").write_text(json.dumps(found))
+    (change,) = compare_results.changes(tmp_path / "old.json", tmp_path / "new.json")
+    assert change.label == "chic time-to-score search 2036, trainings_per_s"
+    assert (change.old, change.new) == (0.1, 0.05)
+    assert not list(compare_results.changes(tmp_path / "old.json", tmp_path / "never.json"))
+
+
 def test_the_gpu_script_names_what_it_skips(tmp_path):
     """No time for anything: each row is named, nothing is measured."""
     settings = {"BUDGET_S": "0", "SYSTEMS": "sched2 mlfs", "PATH": "/usr/bin:/bin"}
     script = ROOT / "benchmarks" / "gpu.sh"
     subprocess.run([script, tmp_path], env=settings, check=True, capture_output=True)
     lines = (tmp_path / "summary.txt").read_text().splitlines()
-    assert sum("skipped" in line for line in lines) == 6 and "mlfs_training: left out" in lines[3]
+    assert sum("skipped" in line for line in lines) == 7 and "mlfs_training: left out" in lines[3]
     assert not list(tmp_path.glob("*.json"))
 
 

@@ -76,6 +76,8 @@ def test_names_and_files_are_resolved(tmp_path):
         get("sched3")
     with pytest.raises(JaxschedError, match="'dl2-testbd'.* or dl2-testbed, ") as error:
         resolve("dl2-testbd")
-    assert str(error.value).endswith(f"and {len(names()) - 5} more ('jaxsched traces list')")
+    assert str(error.value).endswith(
+        f"or one of {len(names()) - 5} others ('jaxsched traces list')"
+    )
     with pytest.raises(JaxschedError, match="'sched3' is neither a file nor a known trace"):
         resolve("sched3")

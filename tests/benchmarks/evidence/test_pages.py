@@ -55,13 +55,15 @@ def row():
 
 def headroom():
     cell = {"policy": "rule", "mean": 1050.0, "difference": None}
-    ahead = cell | {"mean": 1000.0, "difference": {"estimate": -50.0, "low": -60.0, "high": -40.0}}
+    less = {"estimate": -50.0, "low": -60.0, "high": -40.0}
+    ahead = {"policy": "clairvoyant", "mean": 1000.0, "difference": less}
     return {
         "command": "jaxsched headroom small",
         "episodes": {"count": 20, "source": "drawn"},
         "metrics": {"avg_jct": METRIC},
         "headroom": {
             "rows": [
+                {"row": "best baseline", "knows": "state", "metrics": {"avg_jct": cell}},
                 {"row": "rule", "knows": "state", "metrics": {"avg_jct": cell}},
                 {"row": "clairvoyant", "knows": "state, future", "metrics": {"avg_jct": ahead}},
             ]
@@ -99,6 +101,7 @@ def test_a_page_tells_every_number(small):
         "| 10 | 2 | 1,657.5 | 1,950.0 |",  # episodes 19 and 20
         "| JCT (s) | 135.0 | 150.0 | -15.0 [",
         "| `clairvoyant` | state, future | 1,000.0 (-50.0 [-60.0, -40.0]) |",
+        "| `best baseline` | state | `rule`: 1,050.0 |",
         "| X1 | faster | yes | 20 % | > 0 | met |",
         "| `jaxsched train small` | 1,000 | 1 min | cpu | 15 h |",
         "![by tenth](small_1.png)",
