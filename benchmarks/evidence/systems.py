@@ -248,7 +248,7 @@ CHIC = Evidence(
     rows=tuple(f"chic_{row}_cpu2.json" for row in ("M", "X1", "X2", "X3", "X5", "X6", "X7", "X8")),
     cost=tuple(
         Cost(
-            f"jaxsched train chic --preset {preset} --num-seeds 3",
+            f"jaxsched train chic --preset {preset} --num-seeds 5",
             "chic_M_cpu2.json",
             "28 s per iteration",
             part,
