@@ -75,12 +75,10 @@ if [ -n "$scaled" ]; then
   row "${scaled}_scaling" "$least" 60 jaxsched bench scaling --system "$scaled" --batch 1024 \
     --repeats 2 --updates 2
 fi
-case "$sizes $systems " in
-  full*" sched2 "*)
-    row sched2_time_to_score "$least" 90 jaxsched bench training --system sched2 \
-      --preset search --score strict_sif
-    ;;
-esac
+if [ "$sizes" = full ] && [[ " $systems " = *" sched2 "* ]]; then
+  row sched2_time_to_score "$least" 90 jaxsched bench training --system sched2 \
+    --preset search --score strict_sif
+fi
 for system in $systems; do
   row "${system}_cost" "$least" 60 benchmarks.cost_of_size --systems "$system" "${cost[@]}"
 done

@@ -9,14 +9,12 @@ from typing import Any
 import jaxsched
 from jaxsched import traces
 from jaxsched.bench import timing
-from jaxsched.bench.training import spread
+from jaxsched.bench.training import prepare, spread
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.results.comparison import Contest, heuristic_scores
 from jaxsched.runs import trainer
 from jaxsched.runs.directory import RunDirectory
-from jaxsched.runs.overrides import override
-from jaxsched.systems import registry
 from jaxsched.systems.base import System
 from jaxsched.systems.parts import TrainingSetup
 
@@ -49,16 +47,12 @@ def time_to_score(
     Raises:
       JaxschedError: unknown system, preset or score, or a bad override.
     """
-    system = registry.get(name)
-    recipe = override(system.preset(preset), overrides)
-    names = system.recipe_traces(recipe)
-    tables = system.adapt(traces.get(names.train, num_traces=names.num_train))
+    system, names, tables, stages = prepare(name, preset, overrides)
     validation, source = tables, names.train
     if names.validation is not None:
         source = names.validation
         drawn = traces.get(source, seed=VALIDATION_SEED, num_traces=names.num_validation)
         validation = system.adapt(drawn)
-    stages = system.stages(recipe, tables)
     goal = _goal(system, score, stages[-1], validation)
     metric = system.metric(system.primary_metric)
     progress(f"{name}, preset {preset!r}: until {metric.label} is {goal:.6g} on {source}")

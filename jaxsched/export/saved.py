@@ -75,7 +75,7 @@ def export_saved(
     first, *_ = saved_policies.policy_folders(path)
     system = registry.get(str(checkpoints.read_meta(first).get("system")))
     learned, saved = saved_policies.load(path, system)
-    sign = 1.0 if system.metric(system.primary_metric).better == "higher" else -1.0
+    sign = system.score_sign
     ranked = sorted(saved, key=lambda entry: -sign * entry.meta[system.primary_metric])
     chosen = next((entry for entry in ranked if seed in (None, entry.meta["seed"])), None)
     if chosen is None:

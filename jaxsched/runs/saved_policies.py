@@ -107,7 +107,7 @@ def system_of(path: str | Path) -> str:
 
 def best_seed(system: System, saved: list[Saved]) -> int:
     """Index of the policy that scored best on the traces it was chosen by; the first if unknown."""
-    sign = 1.0 if system.metric(system.primary_metric).better == "higher" else -1.0
+    sign = system.score_sign
     scores = [entry.meta.get(system.primary_metric) for entry in saved]
     known = [
         (sign * float(score), -index)

@@ -123,8 +123,7 @@ def train(
 
 def reaches(system: System, score: float, goal: float) -> bool:
     """Whether a score is as good as another."""
-    higher = system.metric(system.primary_metric).better == "higher"
-    return score >= goal if higher else score <= goal
+    return system.score_sign * score >= system.score_sign * goal
 
 
 def _finished(host: "_Host") -> list[PyTree] | None:
@@ -196,7 +195,7 @@ class _Host:
         self.meta = meta_of(system, setup)
         self.origin = {key: run.config.get(key) for key in ("preset", "trace_digests")}
         self.origin["variants"] = list(setup.variants)
-        self.sign = 1.0 if system.metric(system.primary_metric).better == "higher" else -1.0
+        self.sign = system.score_sign
         self.tables = tables
         self.scored_params = system.params(setup.play_env, tables)
         self.update = 0

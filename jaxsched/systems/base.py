@@ -343,6 +343,11 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
             values = (values * done + self.unfinished_score * (total - done)) / total
         return float(values.mean())
 
+    @property
+    def score_sign(self) -> float:
+        """1 where a higher score is the better one, -1 where a lower one is."""
+        return 1.0 if self.metric(self.primary_metric).better == "higher" else -1.0
+
     def metric(self, name: str) -> Metric:
         """How to show a metric, and what it is."""
         return self.own_metrics[name] if name in self.own_metrics else METRICS[name]

@@ -228,10 +228,11 @@ def plain_stage(system: Any, recipe: PlainRecipe, tables: Sequence[JobTable]) ->
         "env": recipe.env if recipe.critic == "observation" else WholeState(recipe.env),
         "learner": learner,
         "loop": recipe.loop,
-        "gradient_steps": 0 if isinstance(config, EvolutionConfig) else config.gradient_steps,
     }
     if learner.needs.whole_episodes:
         learns = searching(recipe.env, learner, recipe.loop)
+    if not isinstance(config, EvolutionConfig):
+        learns["gradient_steps"] = config.gradient_steps
     return TrainingSetup(
         **(learns | {"name": maker.stage}),
         play_env=recipe.env,

@@ -1,21 +1,20 @@
 """Time to a score: stops where it is reached, says where it is not."""
 
-import io
 import json
 from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
-from rich.console import Console
 
 from jaxsched import traces
 from jaxsched.bench import time_to_score as module
-from jaxsched.bench.tables import print_table
+from jaxsched.bench import training
 from jaxsched.bench.time_to_score import time_to_score
 from jaxsched.cli import main
 from jaxsched.errors import JaxschedError
 from jaxsched.runs import trainer
 from jaxsched.systems import registry
+from tests.bench.test_bench import printed
 from tests.command_line import refused
 
 TINY = (
@@ -32,14 +31,9 @@ def few_traces(monkeypatch):
     def get(name, num_traces, **options):
         return traces.get(name, num_traces=2, num_jobs=8, **options)
 
-    monkeypatch.setattr(module, "traces", SimpleNamespace(get=get))
+    for each in (module, training):
+        monkeypatch.setattr(each, "traces", SimpleNamespace(get=get))
     monkeypatch.setattr(module.timing, "fresh_compilations", nullcontext)
-
-
-def printed(result):
-    text = io.StringIO()
-    print_table(result, Console(width=160, file=text))
-    return text.getvalue()
 
 
 def test_it_stops_at_the_first_evaluation_that_reaches_the_score(tmp_path):

@@ -55,6 +55,13 @@ def test_the_loop_takes_every_pair(name, preset):
     assert all(leaf.shape == (1,) for leaf in jax.tree.leaves(metrics))
 
 
+@pytest.mark.parametrize(
+    ("preset", "steps"), [("plain-ppo", 16), ("plain-search", 0), ("plain-cross-entropy", 10)]
+)
+def test_gradient_steps_of_an_update_are_told(preset, steps):
+    assert stage_of("chic", preset).gradient_steps == steps
+
+
 @pytest.mark.parametrize("preset", ["plain-ppo", "plain-search"])
 def test_chic_learns_from_plain_recipes(preset):
     """The loss of a few updates moves the policy, and its name says who learnt it."""
