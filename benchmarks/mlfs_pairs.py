@@ -1,12 +1,14 @@
 """The searched policy of MLFS against the best rules, episode by episode on fresh draws.
 
     python -m benchmarks.mlfs_pairs --policy pretrained --loads 1,2,3 --draws 100 [--json FILE]
-    python -m benchmarks.mlfs_pairs --policy RUN --cluster real --loads 3 --draws 8
+    python -m benchmarks.mlfs_pairs --policy RUN [--policy RUN ...] --cluster real --loads 3
 
-The rules have the weights found for their priorities: ``linear`` chooses servers by a linear cost,
-``mlf_h`` as in the paper. Changes of times and traffic are ratios of means, those of shares are
-differences; intervals are 95 % bootstraps over episodes. ``--one-by-one`` plays one episode at a
-time, which takes less memory.
+Several runs are training seeds of one recipe. The rules have the weights found for their
+priorities: ``linear`` chooses servers by a linear cost, ``mlf_h`` as in the paper. Changes of times
+and traffic are ratios of means, those of shares are differences; intervals are 95 % bootstraps over
+seeds and episodes. ``--one-by-one`` plays one episode at a time, which takes less memory.
+
+Axes: ``S`` training seeds (one for rules), ``E`` episodes.
 """
 
 import argparse
@@ -31,7 +33,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--policy", default="pretrained", help="a run, a folder or pretrained")
+    parser.add_argument(
+        "--policy", action="append", help="a run, a folder or pretrained (the default); repeat"
+    )
     parser.add_argument("--cluster", default="small", help="small, real or large")
     parser.add_argument("--loads", default="3", help="commas between them")
     parser.add_argument("--draws", type=int, default=100, help="job tables of each load")
@@ -40,6 +44,7 @@ def main() -> None:
     parser.add_argument("--one-by-one", action="store_true")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    options.policy = options.policy or ["pretrained"]
     from jaxsched.bench.timing import surroundings
 
     result: dict[str, Any] = {
@@ -59,8 +64,8 @@ def main() -> None:
             options.json.write_text(json.dumps(result, indent=1) + "\n")
 
 
-def played(options: Any, load: str, seed: int) -> dict[str, dict[str, list[float]]]:
-    """Metrics of each episode by policy, the searched one first."""
+def played(options: Any, load: str, seed: int) -> dict[str, dict[str, Any]]:
+    """Metrics by policy, the searched one first: lists ``[S, E]``."""
     from jaxsched import traces
     from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
     from jaxsched.envs.mlfs.simulator.tables import WEIGHTS
@@ -74,39 +79,43 @@ def played(options: Any, load: str, seed: int) -> dict[str, dict[str, list[float
         num_traces=options.draws,
         num_jobs=options.jobs,
     )
-    learned, _ = saved_policies.load(options.policy, system)
+    runs = [saved_policies.load(path, system)[0] for path in options.policy]
+    learned = runs[0]
     weights = {name: getattr(learned.env, name) for name in WEIGHTS}
     size: dict[str, Any] = CLUSTERS[options.cluster]
     env = system.environment(**size, **weights, decide="slot")
     policy = system.network_policy(env, learned.network, "searched", learned.play)
-    players = {"searched": (env, policy, learned.weights[0])}
+    players = {"searched": (env, policy, [given for run in runs for given in run.weights])}
     for name in RULES:
         rule = system.heuristic(name, env, len(tables[0]), {"weights": "own"})
-        players[name] = (rule.env, rule.policy, ())
+        players[name] = (rule.env, rule.policy, [()])
     groups = [[table] for table in tables] if options.one_by_one else [tables]
     longest = max(len(table) for table in tables)
     assert all(len(table) == longest for table in tables)  # one program for all groups
-    found: dict[str, dict[str, list[float]]] = {}
-    for name, (where, chooses, given) in players.items():
-        print(f"x={load}: {len(tables)} tables, {name}", file=sys.stderr, flush=True)
-        parts = [system.play(where, chooses, where.params(group), given) for group in groups]
-        found[name] = {
-            metric: np.concatenate([part.metrics[metric] for part in parts]).tolist()
-            for metric in (*RATIOS, *SHARES, "overloads", "migrations", "finished")
+    found: dict[str, dict[str, Any]] = {}
+    for name, (where, chooses, seeds) in players.items():
+        seen: dict[str, list[list[float]]] = {
+            metric: [] for metric in (*RATIOS, *SHARES, "overloads", "migrations", "finished")
         }
+        for number, given in enumerate(seeds):
+            print(f"x={load}: {len(tables)} tables, {name} {number}", file=sys.stderr, flush=True)
+            parts = [system.play(where, chooses, where.params(group), given) for group in groups]
+            for metric, values in seen.items():
+                values.append(np.concatenate([part.metrics[metric] for part in parts]).tolist())
+        found[name] = seen
     return found
 
 
-def compared(metrics: dict[str, dict[str, list[float]]]) -> dict[str, dict[str, list[float]]]:
+def compared(metrics: dict[str, dict[str, Any]]) -> dict[str, dict[str, list[float]]]:
     """Change against each rule, with its interval, by rule and metric."""
     from jaxsched.results.statistics import paired_difference, ratio_interval
 
     rows: dict[str, dict[str, list[float]]] = {}
-    own = {name: np.array([values]) for name, values in metrics["searched"].items()}
+    own = {name: np.array(values) for name, values in metrics["searched"].items()}
     for rule in RULES:
         rows[rule] = {}
         for name in (*RATIOS, *SHARES):
-            other = np.array([metrics[rule][name]])
+            other = np.array(metrics[rule][name])
             if own[name].size == 1:
                 change = own[name] / other - 1 if name in RATIOS else own[name] - other
                 rows[rule][name] = [float(change[0, 0])] * 3

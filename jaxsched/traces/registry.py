@@ -18,6 +18,7 @@ __all__ = [
     "get",
     "names",
     "nearest",
+    "nearest_of",
     "resolve",
 ]
 
@@ -87,6 +88,10 @@ def nearest(name: str, more: Sequence[str] = ()) -> str:
       name: the wrong one.
       more: names that would do beside ``names()``.
     """
-    known = [*names(), *more]
+    return nearest_of(name, [*names(), *more])
+
+
+def nearest_of(name: str, known: Sequence[str]) -> str:
+    """The same, of these names, of which there are more than are listed."""
     found = difflib.get_close_matches(name, known, n=LISTED, cutoff=0.0)
     return f"{', '.join(found)} or one of {len(known) - LISTED} others ('jaxsched traces list')"

@@ -104,8 +104,8 @@ def generate(
             raise JaxschedError(f"{name}: is one trace; accepted: --num-jobs, not --num-traces")
         _generate_trace(name, out, seed, num_jobs or GENERATED_JOBS, load, gpus)
     elif name not in generators:
-        known = ", ".join((*generators, *clusters.names()))
-        raise JaxschedError(f"unknown generator {name!r}; known are {known}")
+        known = registry.nearest_of(name, [*generators, *clusters.names()])
+        raise JaxschedError(f"unknown generator {name!r}; accepted: {known}")
     elif load is not None or gpus is not None:
         raise JaxschedError(
             f"{name}: has a load of its own; accepted: --load and --gpus with "
