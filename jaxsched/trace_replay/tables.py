@@ -16,7 +16,7 @@ from jaxsched.trace_replay import history
 from jaxsched.trace_replay.cluster import Cluster
 from jaxsched.trace_replay.gittins import sample_levels
 from jaxsched.trace_replay.history import EDGES, Known
-from jaxsched.trace_replay.policies import FITTED_SHARE, Policy, Share
+from jaxsched.trace_replay.policies import FAIR, FITTED_SHARE, Policy, Share
 from jaxsched.traces.details import rounded_up
 from jaxsched.traces.trace import Trace, known
 from jaxsched.types import Array
@@ -383,7 +383,7 @@ def _arrays(
         class_gpus=_extended(classes[:, 0], shape.num_classes, NEVER),
         class_group=_extended(classes[:, 1], shape.num_classes, 0),
         quota=quota,
-        submit_at=submit[job_at] if policy.order == "fairness" else np.zeros(0),
+        submit_at=submit[job_at] if policy.order in FAIR else np.zeros(0),
         crossing=-(-steps[None, :] // (np.ones_like(gpus) if by_time else gpus)[:, None]),
         levels=_per_job(levels, shape.num_jobs + 1),
         align_unit=np.int64(unit),

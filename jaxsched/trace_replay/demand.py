@@ -1,0 +1,91 @@
+"""The demand of the jobs of the largest priority, and what is forecast of it.
+
+A job asks for its GPUs from its submission to its end, so that the demand at any time is known then
+without knowing run times. Time is cut into windows of equal length, a day of ``PER_DAY`` of them,
+and the peak of the demand in each of the last seven days' windows is kept.
+
+The forecast for a moment is a quantile (nearest rank) of up to ``DAYS + 1`` peaks: those in the
+present window and the one before it, taken as one, and for each earlier day those in the window of
+the same time of the day and the next one, taken as one. Days before the replay's beginning do not
+count.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from jaxsched.trace_replay.waiting import NONE
+from jaxsched.types import Array
+
+PER_DAY, DAYS = 24, 7
+KEPT = PER_DAY * DAYS + 1
+
+
+class Forecast(NamedTuple):
+    """How demand is forecast, int32 scalars.
+
+    Attributes:
+      percent: of the quantile.
+      window_s: length of a window (s), from 1 on.
+    """
+
+    percent: Array
+    window_s: Array
+
+
+class Demand(NamedTuple):
+    """Demand up to a moment, int32, in GPUs.
+
+    Attributes:
+      held: GPUs of the running jobs.
+      wanted: GPUs of the waiting ones.
+      peaks: ``[KEPT]``, the peak of each window; that of window ``v`` is at ``v mod KEPT``.
+    """
+
+    held: Array
+    wanted: Array
+    peaks: Array
+
+
+def nothing_yet() -> Demand:
+    """No demand, at time 0."""
+    return Demand(jnp.int32(0), jnp.int32(0), jnp.zeros(KEPT, jnp.int32))
+
+
+def followed(
+    demand: Demand, how: Forecast, before: Array, now: Array, held: Array, wanted: Array
+) -> Demand:
+    """The demand after a step.
+
+    Args:
+      demand: up to ``before``; it has not changed since.
+      how: gives the windows.
+      before: time of the last step (s), int32 scalar.
+      now: the time (s).
+      held: GPUs of the running jobs now.
+      wanted: GPUs of the waiting ones now.
+    """
+    last, window = before // how.window_s, now // how.window_s
+    at = _windows_kept(window)
+    lasts = at <= (now - 1) // how.window_s  # until just before now
+    since = jnp.where(lasts, demand.held + demand.wanted, 0)
+    peaks = jnp.where(at > last, since, demand.peaks)
+    peaks = jnp.where(at == window, jnp.maximum(peaks, held + wanted), peaks)
+    return Demand(held, wanted, peaks)
+
+
+def forecast(demand: Demand, how: Forecast, now: Array) -> Array:
+    """GPUs that are forecast to be asked for, int32 scalar."""
+    window = now // how.window_s
+    same = window - PER_DAY * jnp.arange(DAYS + 1)
+    same = same.at[0].add(-1)  # of today, the window before
+    peaks = jnp.maximum(demand.peaks[same % KEPT], demand.peaks[(same + 1) % KEPT])
+    known = (same >= 0).at[0].set(True)
+    ordered = jnp.sort(jnp.where(known, peaks, NONE))
+    rank = (jnp.sum(known) * how.percent + 99) // 100
+    return ordered[jnp.maximum(rank, 1) - 1]
+
+
+def _windows_kept(window: Array) -> Array:
+    """The window of each place while the given one is the last, int32 ``[KEPT]``."""
+    return window - (window - jnp.arange(KEPT)) % KEPT
