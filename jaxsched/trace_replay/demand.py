@@ -1,13 +1,13 @@
 """The demand of the jobs of the largest priority, and what is forecast of it.
 
 A job asks for its GPUs from its submission to its end, so that the demand at any time is known then
-without knowing run times. Time is cut into windows of equal length, a day of ``PER_DAY`` of them,
-and the peak of the demand in each of the last seven days' windows is kept.
+without knowing run times. Time is cut into windows of equal length, a day of ``PER_DAY`` of them. A
+window's rise is from the demand just before it to the peak in it and the next one.
 
-The forecast for a moment is a quantile (nearest rank) of up to ``DAYS + 1`` peaks: those in the
-present window and the one before it, taken as one, and for each earlier day those in the window of
-the same time of the day and the next one, taken as one. Days before the replay's beginning do not
-count.
+The forecast is the demand now and a quantile (nearest rank) of up to ``DAYS + 1`` rises: that of
+the window before the present one, and those of the windows of the same time of the day on the
+``DAYS`` days before. Days before the replay's beginning do not count. Rises, since levels move from
+day to day by more than what comes within an hour.
 """
 
 from typing import NamedTuple
@@ -39,17 +39,20 @@ class Demand(NamedTuple):
     Attributes:
       held: GPUs of the running jobs.
       wanted: GPUs of the waiting ones.
-      peaks: ``[KEPT]``, the peak of each window; that of window ``v`` is at ``v mod KEPT``.
+      before: ``[KEPT]``, just before each window; that of window ``v`` is at ``v mod KEPT``.
+      peaks: ``[KEPT]``, the peak of each window.
     """
 
     held: Array
     wanted: Array
+    before: Array
     peaks: Array
 
 
 def nothing_yet() -> Demand:
     """No demand, at time 0."""
-    return Demand(jnp.int32(0), jnp.int32(0), jnp.zeros(KEPT, jnp.int32))
+    zero, windows = jnp.int32(0), jnp.zeros(KEPT, jnp.int32)
+    return Demand(zero, zero, windows, windows)
 
 
 def followed(
@@ -67,11 +70,11 @@ def followed(
     """
     last, window = before // how.window_s, now // how.window_s
     at = _windows_kept(window)
+    old, is_new = demand.held + demand.wanted, at > last
     lasts = at <= (now - 1) // how.window_s  # until just before now
-    since = jnp.where(lasts, demand.held + demand.wanted, 0)
-    peaks = jnp.where(at > last, since, demand.peaks)
+    peaks = jnp.where(is_new, jnp.where(lasts, old, 0), demand.peaks)
     peaks = jnp.where(at == window, jnp.maximum(peaks, held + wanted), peaks)
-    return Demand(held, wanted, peaks)
+    return Demand(held, wanted, jnp.where(is_new, old, demand.before), peaks)
 
 
 def forecast(demand: Demand, how: Forecast, now: Array) -> Array:
@@ -79,11 +82,12 @@ def forecast(demand: Demand, how: Forecast, now: Array) -> Array:
     window = now // how.window_s
     same = window - PER_DAY * jnp.arange(DAYS + 1)
     same = same.at[0].add(-1)  # of today, the window before
-    peaks = jnp.maximum(demand.peaks[same % KEPT], demand.peaks[(same + 1) % KEPT])
+    at, after = same % KEPT, (same + 1) % KEPT
+    rises = jnp.maximum(demand.peaks[at], demand.peaks[after]) - demand.before[at]
     known = (same >= 0).at[0].set(True)
-    ordered = jnp.sort(jnp.where(known, peaks, NONE))
+    ordered = jnp.sort(jnp.where(known, jnp.maximum(rises, 0), NONE))
     rank = (jnp.sum(known) * how.percent + 99) // 100
-    return ordered[jnp.maximum(rank, 1) - 1]
+    return demand.held + demand.wanted + ordered[jnp.maximum(rank, 1) - 1]
 
 
 def _windows_kept(window: Array) -> Array:

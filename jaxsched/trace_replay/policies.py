@@ -55,8 +55,8 @@ Where the orders come from, and what becomes of each in the rigid view:
     high-priority jobs will ask for: those that run already hold their part, the rest is kept free.
     With ``victims="waste"`` those are suspended that lose the least GPU time. GFS forecasts by a
     trained linear model for each organisation, corrects the quota by the evictions that it sees and
-    guarantees spot jobs a time; here the forecast is a quantile of earlier demand (``demand``), and
-    none is corrected or guaranteed anything.
+    guarantees spot jobs a time; here the forecast is the demand and a quantile of its earlier rises
+    (``demand``), and none is corrected or guaranteed anything.
 
 ``run_times="estimates"`` puts the table's column ``estimate`` in the place of run times in every
 order and promise: users' requests, as EASY was made for, or what any predictor gives. ``spf`` with
@@ -185,8 +185,8 @@ class Policy:
       isolated: whether no group holds more than its quota; mode ``skip`` only.
       headroom_percent: ``spot`` with mode ``skip`` only, percent of the GPUs that are kept free for
         the largest priority.
-      forecast_percent: likewise, in place of it: quantile of the largest priority's demand that is
-        kept for it (``demand``); 0: none is.
+      forecast_percent: likewise, in place of it: quantile of the rises of the largest priority's
+        demand that is kept free for it (``demand``); 0: none is.
       forecast_window_s: length of the windows whose peaks of demand are known (s), of which 24 are
         a day.
       victims: one of ``VICTIMS``, ``spot`` only; which of the jobs of the lowest priority is

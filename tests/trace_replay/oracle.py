@@ -469,16 +469,18 @@ class Simulation:
         known = [[gpus for at, gpus in self.demand if at <= time] for time in times]
         return max((demand[-1] for demand in known if demand), default=0)
 
+    def rise(self, window):
+        """From the demand just before a window to the peak in it and the next one."""
+        begin = window * self.policy.forecast_window_s
+        before = [gpus for at, gpus in self.demand if at < begin] or [0]
+        return max(0, self.peak(window) - before[-1], self.peak(window + 1) - before[-1])
+
     def forecast(self):
         now = self.time // self.policy.forecast_window_s
-        samples = [max(self.peak(now - 1), self.peak(now))]
-        samples += [
-            max(self.peak(now - 24 * day), self.peak(now - 24 * day + 1))
-            for day in range(1, 8)
-            if now - 24 * day >= 0
-        ]
-        rank = -(-self.policy.forecast_percent * len(samples) // 100)
-        return sorted(samples)[max(rank, 1) - 1]
+        days = [now - 24 * day for day in range(1, 8) if now - 24 * day >= 0]
+        rises = sorted(self.rise(window) for window in (now - 1, *days))
+        rank = -(-self.policy.forecast_percent * len(rises) // 100)
+        return self.largest_demand() + rises[max(rank, 1) - 1]
 
     def to_clear(self, gpus, available):
         suited = self.clearable(gpus, available)
