@@ -62,9 +62,11 @@ POLICIES = MappingProxyType(
         "spot-300s": Policy("spot", "skip", restart_s=300),
         "spot-lossy": _LOSSY,
         "spot-lossy-headroom": replace(_LOSSY, headroom_percent=10),
-        "gfs-quota": replace(_LOSSY, forecast_percent=90),
+        "gfs-quota": replace(_LOSSY, forecast_percent=50),
         "gfs-victims": replace(_LOSSY, victims="waste"),
-        "gfs": replace(_LOSSY, forecast_percent=90, victims="waste"),
+        "gfs": replace(_LOSSY, forecast_percent=50, victims="waste"),
+        "gfs-75": replace(_LOSSY, forecast_percent=75, victims="waste"),
+        "gfs-90": replace(_LOSSY, forecast_percent=90, victims="waste"),
         "edf-easy-est": Policy("edf", "easy", run_times="estimates"),
     }
 )

@@ -6,6 +6,7 @@ import pytest
 from jaxsched.errors import JaxschedError
 from jaxsched.trace_replay import POLICIES, Cluster, Policy, replay, replay_batch
 from jaxsched.trace_replay.policies import LOCALITIES
+from jaxsched.trace_replay.records import by_priority
 from tests.trace_replay.cases import expected, found, jobs_of, random_columns, with_estimates
 from tests.trace_replay.oracle import Simulation
 
@@ -138,6 +139,21 @@ def test_the_cheapest_server_is_cleared():
     records = replay(jobs, Cluster(2, 2), waste)
     assert records.preemptions.tolist() == [0, 0, 1, 0]
     assert records.end.tolist() == [50, 50, 62, 12] and records.held.tolist() == [50, 50, 54, 5]
+    figures = by_priority(records, np.array([False, False, False, True]))
+    assert figures == pytest.approx(
+        {
+            "high_avg_jct": 5,
+            "high_avg_wait": 0,
+            "high_p99_wait": 0,
+            "spot_avg_jct": (50 + 50 + 59) / 3,
+            "spot_avg_wait": 0,
+            "spot_avg_queued": 5 / 3,
+            "eviction_rate": 1 / 4,
+            "wasted_gpu_s": 2 * 4,
+            "wasted_share": 8 / (50 + 50 + 2 * 54),
+        }
+    )
+    assert by_priority(records, np.ones(4, bool)) == {}
 
 
 def test_policies_with_one_cost():
