@@ -34,7 +34,7 @@ Estimates that no run time exceeds keep EASY's promises, since jobs can only end
 
 **Headroom** (order ``spot``). Jobs of less than the largest priority of all start only if enough
 GPUs stay free, or if all are free. With a forecast of the demand of the largest priority
-(``demand``) that is as many as its running jobs do not hold yet; every decision forecasts anew.
+(``demand``) that is as many as its running jobs do not hold yet, from decision to decision anew.
 
 **Groups.** An ``isolated`` group starts a job only while it then holds no more GPUs than its quota.
 

@@ -65,7 +65,6 @@ POLICIES = MappingProxyType(
         "gfs-quota": replace(_LOSSY, forecast_percent=50),
         "gfs-victims": replace(_LOSSY, victims="waste"),
         "gfs": replace(_LOSSY, forecast_percent=50, victims="waste"),
-        "gfs-75": replace(_LOSSY, forecast_percent=75, victims="waste"),
         "gfs-90": replace(_LOSSY, forecast_percent=90, victims="waste"),
         "edf-easy-est": Policy("edf", "easy", run_times="estimates"),
     }

@@ -51,8 +51,8 @@ Where the orders come from, and what becomes of each in the rigid view:
     of nobody for an equal: high-priority jobs reclaim the GPUs of spot jobs, last submitted first.
     With ``headroom_percent``, jobs below the table's largest priority start only while so many of
     the GPUs stay free, or if all are: a fixed quota of spot jobs. The two ideas of GFS (Duan et
-    al., ASPLOS'26) are options. With ``forecast_percent`` the quota follows a forecast of what
-    high-priority jobs will ask for: those that run already hold their part, the rest is kept free.
+    al., ASPLOS'26) are options. With ``forecast_percent`` the quota follows a forecast of the GPUs
+    that high-priority jobs will hold: running ones have their part already, the rest is kept free.
     With ``victims="waste"`` those are suspended that lose the least GPU time. GFS forecasts by a
     trained linear model for each organisation, corrects the quota by the evictions that it sees and
     guarantees spot jobs a time; here the forecast is the demand and a quantile of its earlier rises

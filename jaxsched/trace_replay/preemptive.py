@@ -78,7 +78,7 @@ def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
         if rules.scorer
         else state.history,
         features=features,
-        demand=_demand(options, jobs, state, time, running, moved, admits, starts),
+        demand=_demand(options, state, time, running),
     )
 
 
@@ -178,25 +178,13 @@ def _running(
     )
 
 
-def _demand(
-    options: Options,
-    jobs: Jobs,
-    state: State,
-    time: Array,
-    running: Running,
-    moved: Array,
-    admits: Array,
-    starts: Array,
-) -> dm.Demand | None:
-    """The demand of the jobs of value 0 after a step that has admitted or started a job."""
+def _demand(options: Options, state: State, time: Array, running: Running) -> dm.Demand | None:
+    """The demand of the jobs of value 0 after a step, at the time after it."""
     if state.demand is None:
         return None
     holds = (running.free_from > time) & (running.levels[0] == 0)
-    change = admits.astype(jnp.int32) - starts.astype(jnp.int32)
-    counts = jobs.levels[moved, 0] == 0
-    wanted = state.demand.wanted + jnp.where(counts, change * jobs.num_gpus[moved], 0)
     held = jnp.sum(holds, dtype=jnp.int32)
-    return dm.followed(state.demand, options.forecast, state.time, time, held, wanted)
+    return dm.followed(state.demand, options.forecast, state.time, time, held)
 
 
 def _started(account: Account, time: Array, placing: Packing) -> Account:

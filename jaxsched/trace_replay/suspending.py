@@ -81,8 +81,7 @@ def _kept_free(rules: Rules, options: Options, state: State) -> Array:
     """GPUs that jobs of a value above 0 leave free, int32 scalar."""
     if state.demand is None:
         return jnp.int32(rules.headroom)
-    asked = dm.forecast(state.demand, options.forecast, state.time)
-    return jnp.maximum(asked - state.demand.held, 0)
+    return dm.to_come(state.demand, options.forecast, state.time)
 
 
 def _skipping(rules: Rules, jobs: Jobs, state: State, free: Array, heads: Heads) -> Decision:

@@ -202,7 +202,7 @@ class Simulation:
         self.served = [0] * len(self.jobs)  # seconds, at the last suspension
         self.suspended = [0] * len(self.jobs)
         self.place, self.time = {}, 0
-        self.demand = [(0, 0)]  # (time, GPUs of the unfinished jobs of the largest priority)
+        self.demand = [(0, 0)]  # (time, GPUs that jobs of the largest priority hold)
         self.promises = {}  # job -> times it was promised
         self.all_gpus = sum(job.gpus for job in self.jobs)
         self.all_work = sum(
@@ -227,6 +227,7 @@ class Simulation:
             self.demand.append((self.time, self.largest_demand()))
             while self.waiting and self.decide():
                 self.check()
+                self.demand.append((self.time, self.largest_demand()))
         return [
             Result(
                 self.first[j],
@@ -460,7 +461,7 @@ class Simulation:
         return self.jobs[j].priority == max(job.priority for job in self.jobs)
 
     def largest_demand(self):
-        return sum(self.jobs[j].gpus for j in (*self.waiting, *self.running) if self.is_largest(j))
+        return sum(self.jobs[j].gpus for j in self.running if self.is_largest(j))
 
     def peak(self, window):
         """The largest demand at any second of a window, as far as it has passed."""
