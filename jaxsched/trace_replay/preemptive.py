@@ -16,12 +16,22 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.ops.batching import select
-from jaxsched.ops.packing import Packing
 from jaxsched.trace_replay import history as hs
 from jaxsched.trace_replay import waiting as wt
-from jaxsched.trace_replay.cluster import Cluster, first_server, largest_fit, place, take_gpus
-from jaxsched.trace_replay.policies import MOST_SERVICE, Locality, Mode
+from jaxsched.trace_replay.cluster import Cluster, largest_fit, place, take_gpus
+from jaxsched.trace_replay.policies import Locality, Mode
 from jaxsched.trace_replay.scorers import SCORERS, Scorer
+from jaxsched.trace_replay.suspension import (
+    Account,
+    Contenders,
+    Holders,
+    begin_run,
+    cut_run,
+    lowest,
+    new_accounts,
+    next_decision,
+    remaining_service,
+)
 from jaxsched.trace_replay.tables import NEVER, Jobs, Shape
 from jaxsched.trace_replay.waiting import NONE, Waiting
 from jaxsched.types import Array, PyTree
@@ -62,19 +72,6 @@ class Running(NamedTuple):
     learnt: Learnt | None
 
 
-class Account(NamedTuple):
-    """What is known of a job: a row of the ledger, int32 ``[..., n + 1]`` in columns."""
-
-    start: Array  # of the first run
-    end: Array  # of the last run, unless suspended before
-    num_servers: Array  # of the last run
-    first_server: Array
-    preemptions: Array
-    last_start: Array  # of the last run
-    remaining: Array  # seconds of work, restart included, when last suspended; at first all
-    served: Array  # seconds for which GPUs were held before the last suspension
-
-
 class State(NamedTuple):
     """A replay between two steps."""
 
@@ -98,14 +95,6 @@ class Options(NamedTuple):
     predictor: PyTree  # what the scorer takes
 
 
-class Heads(NamedTuple):
-    """The first waiting job of each class, ``[K]``."""
-
-    value: Array  # int32, in its rank
-    job: Array  # int32, n where none waits
-    exists: Array  # bool
-
-
 class Decision(NamedTuple):
     """What a step does; n stands for nobody."""
 
@@ -120,7 +109,6 @@ def opened(rules: Rules, jobs: Jobs) -> State:
     shape, cluster = rules.shape, rules.cluster
     gpus = (cluster.gpus_per_server, cluster.num_servers)
     zero, per_job = jnp.int32(0), jnp.zeros_like(jobs.duration)
-    unknown = Account(*(per_job for _ in Account._fields))._replace(remaining=jobs.duration)
     scored = rules.num_thresholds + 1 if rules.scorer else 0
     rows = rules.num_thresholds + 1 if rules.worth == "level" else 0
     kept = (shape.num_jobs + 1, hs.NUM_FEATURES) if rules.keeps_features else (0, 0)
@@ -136,7 +124,7 @@ def opened(rules: Rules, jobs: Jobs) -> State:
             jnp.zeros((rows, *gpus), jnp.int32),
             Learnt(jnp.zeros(gpus, jnp.int32), jnp.ones(gpus, bool)) if rules.scorer else None,
         ),
-        ledger=jnp.stack([*unknown, *(per_job for _ in range(scored))], axis=1),
+        ledger=jnp.stack([*new_accounts(jobs.duration), *(per_job for _ in range(scored))], axis=1),
         overflow=jnp.bool_(False),
         history=hs.nothing_yet(shape.num_scopes),
         features=jnp.zeros(kept, jnp.int32),
@@ -171,9 +159,9 @@ def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
     if rules.scorer:
         account, scored, features = _scored(rules, options, jobs, state, time, admits, decision)
     placing = place(rules.cluster, rules.locality, options.free_weight, free, jobs.num_gpus[moved])
-    started = _started(account, state.time, placing)
+    started = begin_run(account, state.time, placing)
     late = (started.end < state.time) | (started.end == NEVER)
-    rest = select(suspends, _suspended(account, state.time, options.restart_s), account)
+    rest = select(suspends, cut_run(account, state.time, options.restart_s), account)
     taken = take_gpus(placing, is_free) & starts
     stopped = suspends & ~is_free & (running.job == decision.victim)
     levels = scored if rules.scorer or rules.worth != "level" else jobs.levels[moved]
@@ -292,39 +280,19 @@ def _running(
     )
 
 
-def _started(account: Account, time: Array, placing: Packing) -> Account:
-    """The account of a job that begins a run now."""
-    return account._replace(
-        start=jnp.where(account.preemptions > 0, account.start, time),
-        end=time + account.remaining,
-        num_servers=placing.num_servers,
-        first_server=first_server(placing),
-        last_start=time,
-    )
-
-
-def _suspended(account: Account, time: Array, restart_s: Array) -> Account:
-    """The account of a running job that is suspended now; it will have to restart."""
-    return account._replace(
-        preemptions=account.preemptions + 1,
-        remaining=account.end - time + restart_s,
-        served=account.served + time - account.last_start,
-    )
-
-
 def decide(rules: Rules, jobs: Jobs, state: State, free: Array) -> Decision:
     """The first waiting job that can run starts, or somebody is suspended for it."""
     nobody = rules.shape.num_jobs
     least = wt.least_values(state.waiting, jobs.block_class, rules.shape.num_classes)
     found = wt.first_up_to(state.waiting, jobs.block_class, jnp.minimum(least, NONE - 1))
     job = jnp.where(found.exists, jobs.job_at[found.place], nobody)
-    heads = Heads(least, job, found.exists)
+    heads = Contenders(least, job, jobs.class_gpus, found.exists)
     if rules.headroom:
         left = jnp.sum(free)
         beside = left - jobs.class_gpus >= rules.headroom
         keeps = (least == 0) | beside | (left == rules.cluster.num_gpus)
         heads = heads._replace(exists=heads.exists & keeps)
-    first = _lowest(heads, heads.exists, nobody)
+    first = lowest(heads, heads.exists, nobody)
     room = largest_fit(rules.cluster, rules.locality, free)
     otherwise = _suspending if rules.suspends else _skipping
     return jax.lax.cond(
@@ -334,76 +302,39 @@ def decide(rules: Rules, jobs: Jobs, state: State, free: Array) -> Decision:
     )
 
 
-def _skipping(rules: Rules, jobs: Jobs, state: State, free: Array, heads: Heads) -> Decision:
+def _skipping(rules: Rules, jobs: Jobs, state: State, free: Array, heads: Contenders) -> Decision:
     """The first that fits starts, where the first in order does not and nobody is suspended."""
     nobody = jnp.int32(rules.shape.num_jobs)
     job = nobody
     if rules.mode == "skip":
         fits = jobs.class_gpus <= largest_fit(rules.cluster, rules.locality, free)
-        job = _lowest(heads, heads.exists & fits, rules.shape.num_jobs)
+        job = lowest(heads, heads.exists & fits, rules.shape.num_jobs)
     return _decision(rules, state, job, nobody)
 
 
-def _suspending(rules: Rules, jobs: Jobs, state: State, free: Array, heads: Heads) -> Decision:
+def _suspending(rules: Rules, jobs: Jobs, state: State, free: Array, heads: Contenders) -> Decision:
     """The decision where the first waiting job in order does not fit."""
-    nobody, running = rules.shape.num_jobs, state.running
-    busy = running.free_from > state.time
-    value = running_values(rules, jobs, state)
-
-    def available(value_: Array, job: Array) -> Array:
-        after = value > value_
-        if not rules.by_priority:
-            after |= (value == value_) & (running.job > job)
-        return ~busy | after
-
-    counts = jax.vmap(lambda value_, job: jnp.sum(available(value_, job), axis=0, dtype=jnp.int32))(
-        heads.value, heads.job
+    running = state.running
+    holders = Holders(
+        running_values(rules, jobs, state), running.job, running.free_from > state.time
     )
-    can_run = jobs.class_gpus <= largest_fit(rules.cluster, rules.locality, counts)
-    allowed = heads.exists & can_run
-    considered = heads.exists if rules.mode == "block" else allowed
-    job = _lowest(heads, considered, nobody)
-    chosen = allowed & (heads.job == job)
-    runs = jnp.any(chosen)
-    fits = runs & (jobs.num_gpus[job] <= largest_fit(rules.cluster, rules.locality, free))
-
-    rank = jnp.min(jnp.where(chosen, heads.value, NONE))
-    open_ = available(rank, job)
-    servers = jnp.ones(free.shape, bool)
-    if rules.locality == "strict":
-        servers = to_clear(rules.cluster, free, open_, jobs.num_gpus[job])
-    candidates = busy & open_ & servers
-    largest = jnp.max(jnp.where(candidates, value, jnp.iinfo(jnp.int32).min))
-    last = jnp.max(jnp.where(candidates & (value == largest), running.job, -1))
-    victim = jnp.where(runs & ~fits, last, nobody).astype(jnp.int32)
-    return _decision(rules, state, jnp.where(fits, job, nobody), victim)
+    job, victim = next_decision(
+        rules.cluster,
+        rules.locality,
+        free,
+        heads,
+        holders,
+        rules.shape.num_jobs,
+        equals=not rules.by_priority,
+        block=rules.mode == "block",
+    )
+    return _decision(rules, state, job, victim)
 
 
 def _decision(rules: Rules, state: State, job: Array, victim: Array) -> Decision:
     row = state.ledger[jnp.minimum(job, victim)]
     count = len(Account._fields)
     return Decision(job, victim, Account(*row[:count]), row[count:])
-
-
-def to_clear(cluster: Cluster, free: Array, available: Array, num_gpus: Array) -> Array:
-    """The servers on which somebody is suspended for a job that does not fit yet.
-
-    Args:
-      cluster: the cluster.
-      free: int32 ``[S]``, free GPUs of each server.
-      available: bool ``[M, S]``, GPUs that the job could have.
-      num_gpus: int32 scalar, GPUs of the job.
-
-    Returns:
-      bool ``[S]``.
-    """
-    full = cluster.gpus_per_server
-    whole = jnp.sum(free == full, dtype=jnp.int32)
-    needed = jnp.where(whole < num_gpus // full, full, num_gpus % full)
-    count = jnp.sum(available, axis=0, dtype=jnp.int32)
-    suited = (free < needed) & (count >= needed)
-    most = jnp.max(jnp.where(suited, free, -1))
-    return suited & (free == most)
 
 
 def running_values(rules: Rules, jobs: Jobs, state: State) -> Array:
@@ -420,10 +351,4 @@ def _worth(rules: Rules, left: Array, num_gpus: Array) -> Array:
     """What remains of jobs in the unit of their order, cut at ``MOST_SERVICE``; int32."""
     if rules.worth == "remaining":
         return left
-    return jnp.where(left > MOST_SERVICE // num_gpus, MOST_SERVICE, left * num_gpus)
-
-
-def _lowest(heads: Heads, allowed: Array, nobody: int) -> Array:
-    """The head of the lowest rank among those allowed, int32 scalar; n if none is."""
-    least = jnp.min(jnp.where(allowed, heads.value, NONE))
-    return jnp.min(jnp.where(allowed & (heads.value == least), heads.job, nobody))
+    return remaining_service(left, num_gpus)
