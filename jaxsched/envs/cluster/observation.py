@@ -54,6 +54,14 @@ submitted, and this times its GPUs (logarithms); GPUs that its owner holds (shar
 and jobs of it that wait (logarithm); and of each scope of the history the logarithm of the jobs
 ended, and the recent mean, the mean and the spread of the logarithms of run times, as of now."""
 
+OF_CLUSTER = ("restart",)
+"""With suspension, behind ``CLUSTER``: the seconds of work that a suspension adds (logarithm)."""
+
+OF_POSITION = ("runs", "attained", "service", "run", "suspensions")
+"""With suspension, behind ``POSITION``: whether the job runs; seconds for which it has held GPUs so
+far, these times its GPUs, seconds of its present run, and how often it was suspended (logarithms).
+What a job has held is not what it has waited: ``wait`` is the rest of its time."""
+
 OCTAVES = 16.0  # logarithms are divided by this
 
 
@@ -62,10 +70,12 @@ def logarithm(value: Array) -> Array:
     return jnp.log2(1.0 + value.astype(jnp.float32)) / OCTAVES
 
 
-def observe(rules: Rules, state: State, jobs: Jobs) -> Array:
+def observe(rules: Rules, state: State, jobs: Jobs, restart_s: Array) -> Array:
     """``CLUSTER``, then ``POSITION`` of each position, zeros in empty ones; ``[C + WF]``."""
-    positions = of_positions(rules, state, jobs)
-    return jnp.concatenate([of_cluster(rules, state, jobs), positions.reshape(-1)])
+    cluster, positions = of_cluster(rules, state, jobs), of_positions(rules, state, jobs)
+    if rules.suspends:
+        cluster = jnp.append(cluster, logarithm(restart_s))
+    return jnp.concatenate([cluster, positions.reshape(-1)])
 
 
 def of_cluster(rules: Rules, state: State, jobs: Jobs) -> Array:
@@ -101,6 +111,16 @@ def of_positions(rules: Rules, state: State, jobs: Jobs) -> Array:
     gpus, group = jobs.num_gpus[rows], jobs.group[rows]
     cluster = rules.cluster
     estimate = state.estimate[rows].astype(jnp.float32)
+    waited = state.time - jobs.submit[rows]
+    further: list[Array] = []
+    if rules.suspends:
+        account, runs = dynamics.account_of(state, rows), dynamics.runs(state)
+        run = jnp.where(runs, state.time - account.last_start, 0)
+        attained = account.served + run
+        waited -= attained
+        work = attained.astype(jnp.float32) * gpus
+        logarithms = [logarithm(each) for each in (attained, work, run, account.preemptions)]
+        further = [jnp.stack([runs.astype(jnp.float32), *logarithms], axis=-1)]
     scopes = jax.vmap(lambda row: hs.of_scopes(state.history, jobs.known, row))(rows)
     unit = hs.STEPS * hs.FINE * OCTAVES
     history = jnp.stack(
@@ -120,7 +140,7 @@ def of_positions(rules: Rules, state: State, jobs: Jobs) -> Array:
             logarithm(gpus),
             jnp.minimum(gpus / cluster.gpus_per_server, 1.0),
             gpus / cluster.num_gpus,
-            logarithm(state.time - jobs.submit[rows]),
+            logarithm(waited),
             logarithm(estimate),
             logarithm(estimate * gpus),
             state.held[group] / cluster.num_gpus,
@@ -128,10 +148,19 @@ def of_positions(rules: Rules, state: State, jobs: Jobs) -> Array:
         ],
         axis=-1,
     )
-    seen = jnp.concatenate([own.astype(jnp.float32), history.astype(jnp.float32)], axis=-1)
+    parts = [own.astype(jnp.float32), history.astype(jnp.float32), *further]
+    seen = jnp.concatenate(parts, axis=-1)
     return jnp.where(occupied[:, None], seen, 0.0)
 
 
-def names(window: int) -> tuple[str, ...]:
+def of_one(*, suspends: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of the numbers of the cluster, and of a position."""
+    if suspends:
+        return CLUSTER + OF_CLUSTER, POSITION + OF_POSITION
+    return CLUSTER, POSITION
+
+
+def names(window: int, *, suspends: bool = False) -> tuple[str, ...]:
     """What the entries of an observation are."""
-    return (*CLUSTER, *(f"position{q}.{name}" for q in range(window) for name in POSITION))
+    cluster, position = of_one(suspends=suspends)
+    return (*cluster, *(f"position{q}.{name}" for q in range(window) for name in position))

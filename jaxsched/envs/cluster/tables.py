@@ -1,7 +1,7 @@
 """From job tables to the arrays that the environment reads (host side).
 
 Axes: ``E`` tables, ``n`` jobs of the longest, in order of submission; every array has a row ``n``
-more, of no job.
+more, of no job. ``Q`` thresholds of service.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Integers, JobTable
 from jaxsched.trace_replay import Cluster, history
 from jaxsched.trace_replay.history import Known
-from jaxsched.trace_replay.tables import NEVER, as_table, groups_of
+from jaxsched.trace_replay.tables import NEVER, as_table, crossing_times, groups_of
 from jaxsched.types import Array
 
 
@@ -27,6 +27,8 @@ class Jobs(NamedTuple):
       duration: seconds.
       num_gpus: GPUs wanted.
       group: the job's owner (user or virtual cluster).
+      crossing: ``[E, n + 1, Q]``, seconds of holding GPUs after which a job has got as many
+        GPU-seconds as a threshold; a decision is due then.
       known: what ``trace_replay.history`` needs of the jobs.
       num_jobs: ``[E]``, jobs of the table.
       owners: bool ``[G]``, all true: its length is the number of owners of any table.
@@ -37,6 +39,7 @@ class Jobs(NamedTuple):
     duration: Array
     num_gpus: Array
     group: Array
+    crossing: Array
     known: Known
     num_jobs: Array
     owners: Array
@@ -54,13 +57,20 @@ class Jobs(NamedTuple):
         return jax.tree.map(lambda column: column[episode], own)._replace(**shared)
 
 
-def build_jobs(tables: Sequence[JobTable], cluster: Cluster, *, length: int = 0) -> Jobs:
+def build_jobs(
+    tables: Sequence[JobTable],
+    cluster: Cluster,
+    *,
+    length: int = 0,
+    thresholds: tuple[int, ...] = (),
+) -> Jobs:
     """Job tables as episodes.
 
     Args:
       tables: job tables as ``trace_replay.replay`` takes them.
       cluster: the cluster; every job must fit.
       length: pad the tables to at least this many jobs.
+      thresholds: GPU-seconds, ``Q`` of them.
 
     Raises:
       JaxschedError: there are none, or one cannot be replayed on the cluster.
@@ -95,6 +105,9 @@ def build_jobs(tables: Sequence[JobTable], cluster: Cluster, *, length: int = 0)
         duration=stacked([table["duration"] for table in checked], 1),
         num_gpus=stacked([table["num_gpus"] for table in checked], 1),
         group=stacked(groups, 0),
+        crossing=stacked(
+            [crossing_times(table["num_gpus"], thresholds) for table in checked], NEVER
+        ),
         known=history_of._replace(scopes=jnp.where(padding, own_rows, history_of.scopes)),
         num_jobs=jnp.array([len(table) for table in checked], jnp.int32),
         owners=jnp.ones(max(int(group.max()) for group in groups) + 1, bool),
