@@ -4,6 +4,7 @@ Each gives the schedule of ``jaxsched.trace_replay.replay``, job by job, as long
 (with suspension, and all running ones) are in the window. Axes: ``W`` positions.
 """
 
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Literal
 
@@ -86,6 +87,16 @@ def rule(env: ClusterJobs, order: Order, mode: Literal["skip", "block"] = "skip"
 
     suffix = "" if mode == "skip" else "-block"
     return Policy(order + suffix, no_memory, act, privileged=True)
+
+
+def by_scores(name: str, score: Callable[[PyTree, Array], Array]) -> Policy:
+    """Acts by all of ``score(weights, observation)``, ``[W + 1]``, where jobs are suspended."""
+
+    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
+        del key
+        return score(weights, view.observation), memory
+
+    return Policy(name, no_memory, act)
 
 
 def _choice(order: Order, mode: str, view: View) -> Array:
