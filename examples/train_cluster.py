@@ -106,7 +106,7 @@ def main() -> None:
     large = ClusterJobs(num_servers=16, window=256 if given.suspend else 128, **options)
     rules = {name: order for name, (order, mode) in RULES.items() if mode == "skip"}
     if given.suspend:
-        rules |= {name: order for name, (order, _) in SUSPENDING_RULES.items()}
+        rules |= {name: name for name in SUSPENDING_RULES if name != "spot"}  # no priorities here
     for env, held_out in ((small, tables[TRAIN:]), (large, pieces(16, 400, 4))):
         print(f"{env.num_servers} servers, {len(held_out)} tables of {len(held_out[0])} jobs")
         params, play = env.params(held_out, **costs), by_scores if env.suspends else greedy_scores

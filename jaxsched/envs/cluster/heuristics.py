@@ -18,10 +18,10 @@ from jaxsched.errors import JaxschedError
 from jaxsched.trace_replay.suspension import remaining_service
 from jaxsched.types import Array, PRNGKey, PyTree
 
-Order = Literal["fifo", "sjf", "lrf", "spf", "qssf", "srtf", "srsf", "las"]
+Order = Literal["fifo", "sjf", "lrf", "spf", "qssf", "srtf", "srsf", "las", "spot"]
 ORDERS: tuple[Order, ...] = ("fifo", "sjf", "lrf", "spf", "qssf")
 """Those that never suspend a job."""
-SUSPENDING: tuple[Order, ...] = ("srtf", "srsf", "las")
+SUSPENDING: tuple[Order, ...] = ("srtf", "srsf", "las", "spot")
 """Those that need ``suspends``; ``las`` has the queues of the parameters' thresholds."""
 MOST_WORK = 2**30  # GPU-seconds at which QSSF's estimates are cut
 
@@ -50,6 +50,9 @@ def _key(order: Order, view: View) -> Array:
             run = jnp.where(dynamics.runs(state), state.time - account.last_start, 0)
             crossed = jobs.crossing[rows] <= (account.served + run)[:, None]
             return jnp.stack([jnp.sum(crossed, axis=1, dtype=jnp.int32), zero], axis=1)
+        case "spot":  # nobody is suspended for an equal
+            waits = dynamics.waits(state, jobs).astype(jnp.int32)
+            return jnp.stack([-jobs.priority[rows], waits], axis=1)
         case _:
             return product(jnp.minimum(state.estimate[rows], MOST_WORK // gpus), gpus)
 
@@ -144,7 +147,5 @@ RULES = MappingProxyType(
 )
 """Names of ``trace_replay.POLICIES`` as order and mode."""
 
-SUSPENDING_RULES = MappingProxyType(
-    {"srtf": ("srtf", "skip"), "srsf": ("srsf", "skip"), "las": ("las", "skip")}
-)
+SUSPENDING_RULES = MappingProxyType({name: (name, "skip") for name in SUSPENDING})
 """Likewise, of those that suspend jobs."""

@@ -57,9 +57,10 @@ ended, and the recent mean, the mean and the spread of the logarithms of run tim
 OF_CLUSTER = ("restart",)
 """With suspension, behind ``CLUSTER``: the seconds of work that a suspension adds (logarithm)."""
 
-OF_POSITION = ("runs", "attained", "service", "run", "suspensions")
+OF_POSITION = ("runs", "attained", "service", "run", "suspensions", "priority")
 """With suspension, behind ``POSITION``: whether the job runs; seconds for which it has held GPUs so
-far, these times its GPUs, seconds of its present run, and how often it was suspended (logarithms).
+far, these times its GPUs, seconds of its present run, how often it was suspended, and its priority
+(logarithms).
 What a job has held is not what it has waited: ``wait`` is the rest of its time."""
 
 OCTAVES = 16.0  # logarithms are divided by this
@@ -119,7 +120,8 @@ def of_positions(rules: Rules, state: State, jobs: Jobs) -> Array:
         attained = account.served + run
         waited -= attained
         work = attained.astype(jnp.float32) * gpus
-        logarithms = [logarithm(each) for each in (attained, work, run, account.preemptions)]
+        numbers = (attained, work, run, account.preemptions, jobs.priority[rows])
+        logarithms = [logarithm(number) for number in numbers]
         further = [jnp.stack([runs.astype(jnp.float32), *logarithms], axis=-1)]
     scopes = jax.vmap(lambda row: hs.of_scopes(state.history, jobs.known, row))(rows)
     unit = hs.STEPS * hs.FINE * OCTAVES

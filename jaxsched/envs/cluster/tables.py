@@ -27,6 +27,7 @@ class Jobs(NamedTuple):
       duration: seconds.
       num_gpus: GPUs wanted.
       group: the job's owner (user or virtual cluster).
+      priority: larger goes first; 0 where a table has none.
       crossing: ``[E, n + 1, Q]``, seconds of holding GPUs after which a job has got as many
         GPU-seconds as a threshold; a decision is due then.
       known: what ``trace_replay.history`` needs of the jobs.
@@ -39,6 +40,7 @@ class Jobs(NamedTuple):
     duration: Array
     num_gpus: Array
     group: Array
+    priority: Array
     crossing: Array
     known: Known
     num_jobs: Array
@@ -105,6 +107,7 @@ def build_jobs(
         duration=stacked([table["duration"] for table in checked], 1),
         num_gpus=stacked([table["num_gpus"] for table in checked], 1),
         group=stacked(groups, 0),
+        priority=stacked([_priority(table) for table in checked], 0),
         crossing=stacked(
             [crossing_times(table["num_gpus"], thresholds) for table in checked], NEVER
         ),
@@ -113,3 +116,9 @@ def build_jobs(
         owners=jnp.ones(max(int(group.max()) for group in groups) + 1, bool),
         scopes=jnp.ones(rows + len(history.SCOPES), bool),
     )
+
+
+def _priority(table: JobTable) -> Integers:
+    if "priority" in table.columns:
+        return table["priority"]
+    return np.zeros(len(table), np.int64)

@@ -15,7 +15,7 @@ from jaxsched.envs.cluster import ClusterJobs
 from jaxsched.envs.cluster.environment import SCALE_S
 from jaxsched.envs.cluster.heuristics import RULES, SUSPENDING_RULES, rule
 from jaxsched.trace_replay import POLICIES, Cluster, Policy, replay_batch
-from tests.trace_replay.cases import expected, found, random_columns
+from tests.trace_replay.cases import expected, found, random_columns, with_estimates
 
 LENGTHS = (24, 24, 17, 24, 24, 5, 24, 24)
 THRESHOLDS = (5, 20, 21, 60, 150, 400)
@@ -36,7 +36,7 @@ def tables(shape, scale=1):
         table["num_gpus"] = np.minimum(table["num_gpus"], shape[0] * shape[1])
         for name in ("submit_time", "duration"):
             table[name] = table[name] * scale
-    return drawn
+    return [with_estimates(table, seed) for seed, table in enumerate(drawn)]
 
 
 @cache
@@ -78,7 +78,7 @@ def test_schedules_are_the_engines(name, locality, restart_s):
     for mine, records in zip(records_of(outcome), replayed, strict=True):
         np.testing.assert_array_equal(mine, found(records))
         suspensions += records.preemptions.sum()
-    assert suspensions > 30
+    assert suspensions > 20
     means = [-records.jct.mean() / SCALE_S for records in replayed]
     np.testing.assert_allclose(outcome.episode_return, means, rtol=1e-4)
 
@@ -113,12 +113,12 @@ def test_policies_of_the_leaderboard(name):
     for mine, table in zip(records_of(outcome), given, strict=True):
         np.testing.assert_array_equal(mine, expected(table, Cluster(*shape), policy))
         suspensions += mine[-1].sum()
-    assert suspensions > 30
+    assert suspensions > 20
 
 
 def test_refused_rules():
     env = ClusterJobs(3, 4, 8)
     with pytest.raises(Exception, match="accepted: fifo, sjf, lrf, spf, qssf$"):
         rule(env, "srtf")
-    with pytest.raises(Exception, match="srsf, las$"):
-        rule(replace(env, suspends=True), "spot")
+    with pytest.raises(Exception, match="las, spot$"):
+        rule(replace(env, suspends=True), "gittins")
