@@ -154,7 +154,7 @@ def can_choose(rules: Rules, state: State, jobs: Jobs) -> Array:
 
 
 def all_started(state: State, jobs: Jobs) -> Array:
-    """Whether every job has started, or the clock has run out; bool scalar."""
+    """Whether all jobs have come and none waits, or the clock has run out; bool scalar."""
     return (jobs.submit[state.arrived] == NEVER) & (num_waiting(state, jobs) == 0) | state.overflow
 
 
@@ -263,8 +263,8 @@ def event(state: State, jobs: Jobs) -> tuple[State, Array]:
     freed = jnp.where(ends, jobs.num_gpus[ended], 0)
     window = state.window
     if state.accounts is not None:
-        place = jnp.where(window == ended, jnp.arange(window.shape[0]), window.shape[0])
-        window = without(window, jnp.where(ends, jnp.min(place), window.shape[0]), jobs)
+        left = jnp.where(ends & (window == ended), jnp.arange(window.shape[0]), window.shape[0])
+        window = without(window, jnp.min(left), jobs)
     after = state._replace(
         time=time,
         window=window,

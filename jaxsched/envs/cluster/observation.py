@@ -31,8 +31,8 @@ CLUSTER = (
 )
 """Shares of the cluster's GPUs that are free and that one job could get; shares of servers with no
 free GPUs, up to a quarter, a half, three quarters, less than all, and all of them; logarithms of
-the jobs that run, wait, and wait behind the window, and of the GPUs wanted in the window over those
-of the cluster."""
+the jobs that run, wait, and wait behind the window, and of the GPUs that jobs waiting in the window
+want over those of the cluster."""
 
 POSITION = (
     "occupied",
@@ -48,8 +48,8 @@ POSITION = (
     "owner_waits",
     *(f"{scope}.{name}" for scope in hs.SCOPES for name in ("ended", "fast", "slow", "spread")),
 )
-"""Whether a job waits there, fits now, and is the oldest; its GPUs (logarithm, shares of a server,
-at most 1, and of the cluster); seconds waited, the mean run time of its stream when it was
+"""Whether a job is there, waits and fits now, and is the oldest; its GPUs (logarithm, shares of a
+server, at most 1, and of the cluster); seconds waited, the mean run time of its stream when it was
 submitted, and this times its GPUs (logarithms); GPUs that its owner holds (share of the cluster)
 and jobs of it that wait (logarithm); and of each scope of the history the logarithm of the jobs
 ended, and the recent mean, the mean and the spread of the logarithms of run times, as of now."""
@@ -60,8 +60,7 @@ OF_CLUSTER = ("restart",)
 OF_POSITION = ("runs", "attained", "service", "run", "suspensions", "priority")
 """With suspension, behind ``POSITION``: whether the job runs; seconds for which it has held GPUs so
 far, these times its GPUs, seconds of its present run, how often it was suspended, and its priority
-(logarithms).
-What a job has held is not what it has waited: ``wait`` is the rest of its time."""
+(logarithms). ``wait`` is the rest of its time in the system."""
 
 OCTAVES = 16.0  # logarithms are divided by this
 
@@ -86,7 +85,7 @@ def of_cluster(rules: Rules, state: State, jobs: Jobs) -> Array:
     full, total = cluster.gpus_per_server, float(cluster.num_gpus)
     quarter = jnp.where(free == full, 5, -(-4 * free // full))
     servers = jnp.sum(quarter[None, :] == jnp.arange(6)[:, None], axis=1) / cluster.num_servers
-    wanted = jnp.sum(jnp.where(state.window < jobs.nobody, jobs.num_gpus[state.window], 0))
+    wanted = jnp.sum(jnp.where(dynamics.waits(state, jobs), jobs.num_gpus[state.window], 0))
     return jnp.concatenate(
         [
             jnp.stack([jnp.sum(free), largest_fit(cluster, rules.locality, free)]) / total,

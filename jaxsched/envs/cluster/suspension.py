@@ -7,7 +7,8 @@ at this very instant makes way for nobody: whatever the scores are, an instant c
 The engine's orders are never in want of that, since a job that could not run before another one
 cannot after it either.
 
-Axes: ``S`` servers, ``M`` GPUs per server, ``W`` positions, ``n`` jobs, as in ``dynamics``.
+Axes: ``S`` servers, ``M`` GPUs per server, ``W`` positions, ``n`` jobs, as in ``dynamics``; ``K``
+numbers of GPUs.
 """
 
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from jaxsched.envs.cluster.dynamics import Rules, State
 from jaxsched.envs.cluster.tables import Jobs
 from jaxsched.trace_replay.suspension import Contenders, Holders, cut_run, next_decision
 from jaxsched.trace_replay.tables import NEVER
+from jaxsched.trace_replay.waiting import NONE
 from jaxsched.types import Array
 
 FIRST = jnp.iinfo(jnp.int32).min
@@ -69,15 +71,36 @@ def decide(rules: Rules, state: State, jobs: Jobs, scores: Array) -> Decision:
     holders = Holders(
         jnp.where(dynamics.ran_before(state), of_job[state.job], FIRST), state.job, busy
     )
-    contenders = Contenders(value[:-1], window, jobs.num_gpus[window], contends)
-    free = dynamics.free_gpus(state)
-    found = next_decision(rules.cluster, rules.locality, free, contenders, holders, nobody)
+    found = next_decision(
+        rules.cluster,
+        rules.locality,
+        dynamics.free_gpus(state),
+        first_of_sizes(state, jobs, value[:-1], contends),
+        holders,
+        nobody,
+    )
 
     def position(row: Array) -> Array:
         here = (window == row) & (row < nobody)
         return jnp.where(jnp.any(here), jnp.argmax(here), rules.window).astype(jnp.int32)
 
     return Decision(*(position(row) for row in found))
+
+
+def first_of_sizes(state: State, jobs: Jobs, value: Array, contends: Array) -> Contenders:
+    """The first contender of each number of GPUs: later ones need as much and may suspend fewer.
+
+    Args:
+      state: the cluster.
+      jobs: the table.
+      value: int32 ``[W]``, of the ranks.
+      contends: bool ``[W]``.
+    """
+    of_size = contends & (jobs.num_gpus[state.window] == jobs.sizes[:, None])  # [K, W]
+    values = jnp.where(of_size, value, NONE)
+    least = jnp.min(values, axis=1)
+    rows = jnp.where(of_size & (values == least[:, None]), state.window, jobs.nobody)
+    return Contenders(least, jnp.min(rows, axis=1), jobs.sizes, jnp.any(of_size, axis=1))
 
 
 def suspend_job(state: State, jobs: Jobs, position: Array, restart_s: Array) -> State:

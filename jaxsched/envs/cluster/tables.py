@@ -34,6 +34,7 @@ class Jobs(NamedTuple):
       num_jobs: ``[E]``, jobs of the table.
       owners: bool ``[G]``, all true: its length is the number of owners of any table.
       scopes: bool ``[R]``, likewise for rows of history.
+      sizes: ``[K]``, the numbers of GPUs that jobs of any table want.
     """
 
     submit: Array
@@ -46,6 +47,7 @@ class Jobs(NamedTuple):
     num_jobs: Array
     owners: Array
     scopes: Array
+    sizes: Array
 
     @property
     def nobody(self) -> int:
@@ -54,8 +56,8 @@ class Jobs(NamedTuple):
 
     def of_episode(self, episode: Array) -> "Jobs":
         """The table of one episode."""
-        shared = {"owners": self.owners, "scopes": self.scopes}
-        own = self._replace(owners=(), scopes=())  # type: ignore[arg-type]
+        shared = {"owners": self.owners, "scopes": self.scopes, "sizes": self.sizes}
+        own = self._replace(owners=(), scopes=(), sizes=())  # type: ignore[arg-type]
         return jax.tree.map(lambda column: column[episode], own)._replace(**shared)
 
 
@@ -115,6 +117,9 @@ def build_jobs(
         num_jobs=jnp.array([len(table) for table in checked], jnp.int32),
         owners=jnp.ones(max(int(group.max()) for group in groups) + 1, bool),
         scopes=jnp.ones(rows + len(history.SCOPES), bool),
+        sizes=jnp.asarray(
+            np.unique(np.concatenate([table["num_gpus"] for table in checked])), jnp.int32
+        ),
     )
 
 

@@ -24,14 +24,17 @@ JUNK = (np.nan, np.inf, -np.inf, 3e38, -0.0)
 # By hand
 
 
-def stepper(env, given):
-    """What a step does, compiled."""
-    step = jax.jit(lambda state, scores: env.step(jax.random.key(0), state, scores, given))
-
-    def act(state, *scores):
-        return step(state, jnp.array(scores, jnp.float32))
-
-    return act
+@cache
+def tiny():
+    """One server of two GPUs and two jobs: reset and step, compiled."""
+    env = ClusterJobs(1, 2, window=2, suspends=True)
+    reset = jax.jit(lambda given: env.reset(jax.random.key(0), given))
+    step = jax.jit(
+        lambda state, given, *scores: env.step(
+            jax.random.key(0), state, jnp.stack([jnp.float32(score) for score in scores]), given
+        )
+    )
+    return env, reset, step
 
 
 def account(state, row):
@@ -39,16 +42,15 @@ def account(state, row):
 
 
 def test_a_short_job_takes_the_place_of_a_long_one():
-    """Two GPUs; job 0 takes both for 10 s, job 1 comes at 3 s, wants one for 2 s and goes first."""
-    env = ClusterJobs(1, 2, window=2, suspends=True)
+    """Job 0 takes both GPUs for 10 s, job 1 comes at 3 s, wants one for 2 s and goes first."""
+    env, reset, step = tiny()
     table = {"submit_time": [0, 3], "num_gpus": [2, 1], "duration": [10, 2]}
-    given = env.params([table], restart_s=4, scale_s=1.0, thresholds=())
-    step = stepper(env, given)
-    state, timestep = env.reset(jax.random.key(0), given)
+    given = env.params([table], restart_s=4, scale_s=1.0, thresholds=(6, 40))
+    state, timestep = reset(given)
     assert int(state.time) == 0 and state.window.tolist() == [0, 2]
     assert timestep.action_mask.tolist() == [True, False, True]
 
-    state, timestep = step(state, 0, 0, -9)  # job 0 starts; the next choice is at 3 s
+    state, timestep = step(state, given, 0, 0, -9)  # job 0 starts; the next choice is at 3 s
     assert int(timestep.metrics.started) == 0 and int(timestep.metrics.of_finished["finish"]) == 10
     assert (float(timestep.reward), float(timestep.elapsed)) == (-1.5, 3)
     assert int(state.time) == 3 and state.window.tolist() == [0, 1]
@@ -61,19 +63,19 @@ def test_a_short_job_takes_the_place_of_a_long_one():
     names = ("restart", "position0.attained", "position0.service", "position0.run")
     np.testing.assert_allclose([seen[name] for name in names], logarithm, rtol=1e-6)
 
-    state, timestep = step(state, 0, 1, -9)  # job 0 is suspended
+    state, timestep = step(state, given, 0, 1, -9)  # job 0 is suspended
     assert int(timestep.metrics.started) == -1 and float(timestep.elapsed) == 0
     assert account(state, 0) == Account(0, 0, 1, 0, 1, 0, 7 + 4, 3)
     assert (int(state.running), state.held.tolist(), state.queued.tolist()) == (0, [0], [2])
     assert state.free_from.ravel().tolist() == [3, 3] and state.is_known.all()
 
-    state, timestep = step(state, 0, 1, -9)  # job 1 starts, and has ended when job 0 fits again
+    state, timestep = step(state, given, 0, 1, -9)  # job 1 starts; at its end job 0 fits
     assert int(timestep.metrics.started) == 1 and int(timestep.metrics.of_finished["finish"]) == 5
     assert (float(timestep.reward), float(timestep.elapsed)) == (-2.0, 2)
     assert int(state.time) == 5 and state.window.tolist() == [0, 2]
     assert int(state.history[0, 0]) == 1  # one job has ended, job 0 has not
 
-    state, timestep = step(state, 0, 0, -9)  # job 0 goes on to 5 + 11 s
+    state, timestep = step(state, given, 0, 0, -9)  # job 0 goes on to 5 + 11 s
     assert timestep.terminated and not timestep.truncated
     events = timestep.metrics
     assert {name: int(value) for name, value in events.of_started.items()} == {
@@ -89,22 +91,21 @@ def test_a_short_job_takes_the_place_of_a_long_one():
 
 
 def test_thresholds_of_service_are_instants_of_decision():
-    """One server of 2; after 6 GPU-seconds job 0 makes way for job 1, which waits from 1 s on."""
-    env = ClusterJobs(1, 2, window=2, suspends=True)
-    table = {"submit_time": [0, 1], "num_gpus": [2, 2], "duration": [10, 10]}
+    """After 6 GPU-seconds job 0 makes way for job 1, which waits from 1 s on."""
+    env, reset, step = tiny()
+    table = {"submit_time": [0, 1], "num_gpus": [2, 1], "duration": [10, 10]}
     given = env.params([table], thresholds=(6, 40))
-    step = stepper(env, given)
-    state, _ = env.reset(jax.random.key(0), given)
-    state, _ = step(state, 0, 0, -9)
+    state, _ = reset(given)
+    state, _ = step(state, given, 0, 0, -9)
     assert int(state.time) == 1
-    state, timestep = step(state, 1, 0, -9)  # nothing changes before the threshold
+    state, timestep = step(state, given, 1, 0, -9)  # nothing changes before the threshold
     assert int(timestep.metrics.started) == -1 and int(state.time) == 3
-    state, _ = step(state, 0, 1, -9)
-    state, timestep = step(state, 0, 1, -9)
-    assert int(timestep.metrics.started) == 1 and int(state.time) == 6  # its own threshold
-    state, timestep = step(state, 0, 1, 2)  # nobody starts below the score of waiting
+    state, _ = step(state, given, 0, 1, -9)
+    state, timestep = step(state, given, 0, 1, -9)
+    assert int(timestep.metrics.started) == 1 and int(state.time) == 9  # its own threshold
+    state, timestep = step(state, given, 0, 1, 2)  # nobody starts below the score of waiting
     assert int(state.time) == 13 and int(state.window[0]) == 0
-    state, timestep = step(state, 0, 1, 2)  # unless nothing else would ever happen
+    state, timestep = step(state, given, 0, 1, 2)  # unless nothing else would ever happen
     assert int(timestep.metrics.started) == 0 and timestep.terminated and int(state.time) == 20
 
 
