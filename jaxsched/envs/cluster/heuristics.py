@@ -73,7 +73,7 @@ def product(seconds: Array, gpus: Array) -> Array:
 def rule(env: ClusterJobs, order: Order, mode: Literal["skip", "block"] = "skip") -> Policy:
     """The first job in order that fits starts (``skip``), or the first in order waits (``block``).
 
-    Where the environment suspends jobs, the policy says the whole order; running jobs come before
+    ``block`` needs ``may_wait``. Where the environment suspends jobs, the policy says the whole order; running jobs come before
     all that wait in the orders that never suspend.
 
     Raises:
