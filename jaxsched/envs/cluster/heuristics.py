@@ -73,8 +73,8 @@ def product(seconds: Array, gpus: Array) -> Array:
 def rule(env: ClusterJobs, order: Order, mode: Literal["skip", "block"] = "skip") -> Policy:
     """The first job in order that fits starts (``skip``), or the first in order waits (``block``).
 
-    ``block`` needs ``may_wait``. Where the environment suspends jobs, the policy says the whole order; running jobs come before
-    all that wait in the orders that never suspend.
+    ``block`` needs ``may_wait``. Where the environment suspends jobs, the policy says the whole
+    order; running jobs come before all that wait in the orders that never suspend.
 
     Raises:
       JaxschedError: an unknown order, or one that suspends where the environment does not.
