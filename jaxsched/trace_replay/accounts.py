@@ -1,7 +1,7 @@
 """What is known during a replay that keeps accounts: of GPUs, of jobs, and of demand.
 
 Axes: ``S`` servers, ``M`` GPUs per server, ``n`` jobs, ``Q`` thresholds. ``preemptive`` says how it
-changes, ``suspending`` what is decided on it.
+changes, ``decisions`` what is decided on it.
 """
 
 from typing import Literal, NamedTuple
@@ -15,6 +15,7 @@ from jaxsched.trace_replay.cluster import Cluster
 from jaxsched.trace_replay.demand import Demand
 from jaxsched.trace_replay.policies import Locality, Mode, Victims
 from jaxsched.trace_replay.scorers import Scorer
+from jaxsched.trace_replay.suspension import new_accounts
 from jaxsched.trace_replay.tables import NEVER, Jobs, Shape
 from jaxsched.trace_replay.waiting import Waiting
 from jaxsched.types import Array, PyTree
@@ -58,19 +59,6 @@ class Running(NamedTuple):
     since: Array | None  # when that job's last run began, where victims are chosen by waste
 
 
-class Account(NamedTuple):
-    """What is known of a job: a row of the ledger, int32 ``[..., n + 1]`` in columns."""
-
-    start: Array  # of the first run
-    end: Array  # of the last run, unless suspended before
-    num_servers: Array  # of the last run
-    first_server: Array
-    preemptions: Array
-    last_start: Array  # of the last run
-    remaining: Array  # seconds of work, restart included, when last suspended; at first all
-    served: Array  # seconds for which GPUs were held before the last suspension
-
-
 class State(NamedTuple):
     """A replay between two steps."""
 
@@ -102,7 +90,6 @@ def opened(rules: Rules, jobs: Jobs) -> State:
     shape, cluster = rules.shape, rules.cluster
     gpus = (cluster.gpus_per_server, cluster.num_servers)
     zero, per_job = jnp.int32(0), jnp.zeros_like(jobs.duration)
-    unknown = Account(*(per_job for _ in Account._fields))._replace(remaining=jobs.duration)
     scored = rules.num_thresholds + 1 if rules.scorer else 0
     rows = rules.num_thresholds + 1 if rules.worth == "level" else 0
     kept = (shape.num_jobs + 1, hs.NUM_FEATURES) if rules.keeps_features else (0, 0)
@@ -119,7 +106,7 @@ def opened(rules: Rules, jobs: Jobs) -> State:
             Learnt(jnp.zeros(gpus, jnp.int32), jnp.ones(gpus, bool)) if rules.scorer else None,
             jnp.zeros(gpus, jnp.int32) if rules.victims == "waste" else None,
         ),
-        ledger=jnp.stack([*unknown, *(per_job for _ in range(scored))], axis=1),
+        ledger=jnp.stack([*new_accounts(jobs.duration), *(per_job for _ in range(scored))], axis=1),
         overflow=jnp.bool_(False),
         history=hs.nothing_yet(shape.num_scopes),
         features=jnp.zeros(kept, jnp.int32),

@@ -1,7 +1,7 @@
 """Replays of the orders that suspend running jobs, and of those that learn from the jobs before.
 
 Axes: ``S`` servers, ``M`` GPUs per server, ``n`` jobs, ``Q`` thresholds. A step starts one job,
-suspends one (``suspending`` says which), takes one ended job into the history (for orders that have
+suspends one (``decisions`` says which), takes one ended job into the history (for orders that have
 one), or goes on to the next instant and admits the job that arrives then, if one does. A row of
 ``Q + 1`` levels, given or, with a history, scored when the job is submitted, has one for each
 number of thresholds that the job's service has crossed (``spot``: its priority's rank).
@@ -11,14 +11,14 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.ops.batching import select
-from jaxsched.ops.packing import Packing
 from jaxsched.trace_replay import demand as dm
 from jaxsched.trace_replay import history as hs
 from jaxsched.trace_replay import waiting as wt
-from jaxsched.trace_replay.accounts import Account, Learnt, Options, Rules, Running, State
-from jaxsched.trace_replay.cluster import first_server, place, take_gpus
+from jaxsched.trace_replay.accounts import Learnt, Options, Rules, Running, State
+from jaxsched.trace_replay.cluster import place, take_gpus
+from jaxsched.trace_replay.decisions import Decision, decide, decision_about, lost_s, worth_of
 from jaxsched.trace_replay.scorers import SCORERS
-from jaxsched.trace_replay.suspending import Decision, decide, decision_about, lost_s, worth_of
+from jaxsched.trace_replay.suspension import Account, begin_run, cut_run
 from jaxsched.trace_replay.tables import NEVER, Jobs
 from jaxsched.trace_replay.waiting import NONE
 from jaxsched.types import Array
@@ -52,9 +52,10 @@ def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
     if rules.scorer:
         account, scored, features = _scored(rules, options, jobs, state, time, admits, decision)
     placing = place(rules.cluster, rules.locality, options.free_weight, free, jobs.num_gpus[moved])
-    started = _started(account, state.time, placing)
+    started = begin_run(account, state.time, placing)
     late = (started.end < state.time) | (started.end == NEVER)
-    rest = select(suspends, _suspended(options, account, state.time), account)
+    again_s = options.restart_s + lost_s(options, state.time - account.last_start)
+    rest = select(suspends, cut_run(account, state.time, again_s), account)
     taken = take_gpus(placing, is_free) & starts
     stopped = suspends & ~is_free & (running.job == decision.victim)
     levels = scored if rules.scorer or rules.worth != "level" else jobs.levels[moved]
@@ -185,24 +186,3 @@ def _demand(options: Options, state: State, time: Array, running: Running) -> dm
     holds = (running.free_from > time) & (running.levels[0] == 0)
     held = jnp.sum(holds, dtype=jnp.int32)
     return dm.followed(state.demand, options.forecast, state.time, time, held)
-
-
-def _started(account: Account, time: Array, placing: Packing) -> Account:
-    """The account of a job that begins a run now."""
-    return account._replace(
-        start=jnp.where(account.preemptions > 0, account.start, time),
-        end=time + account.remaining,
-        num_servers=placing.num_servers,
-        first_server=first_server(placing),
-        last_start=time,
-    )
-
-
-def _suspended(options: Options, account: Account, time: Array) -> Account:
-    """The account of a running job that is suspended now; it will have to restart."""
-    lost = lost_s(options, time - account.last_start)
-    return account._replace(
-        preemptions=account.preemptions + 1,
-        remaining=account.end - time + options.restart_s + lost,
-        served=account.served + time - account.last_start,
-    )

@@ -18,6 +18,7 @@ from jaxsched.trace_replay.engine import Ranking
 from jaxsched.trace_replay.policies import LEARNED, Order, Policy
 from jaxsched.trace_replay.records import Records
 from jaxsched.trace_replay.scorers import Predictor, shipped
+from jaxsched.trace_replay.suspension import Account
 from jaxsched.trace_replay.tables import Jobs, Shape, as_table, prepare, thresholds_of
 from jaxsched.types import Array
 
@@ -205,7 +206,7 @@ def _run_batch(rules: Rules, options: Options, jobs: Jobs) -> tuple[Array, Array
 
 
 def _records(table: JobTable, policy: Policy, ledger: Any) -> Records:
-    row = accounts.Account if policy.keeps_accounts else engine.Outcome
+    row = Account if policy.keeps_accounts else engine.Outcome
     columns = ledger[: len(table), : len(row._fields)].astype(np.int64).T
     found = dict(zip(row._fields, columns, strict=True))
     preemptions, held = np.zeros(len(table), np.int64), table["duration"]
