@@ -158,8 +158,13 @@ def _run_time_percent(knots: list[float], known: Summary) -> list[float]:
 def _outcomes(joint: Floats, skew: float) -> list[dict[str, Any]]:
     found = []
     for status, bins in zip(STATUSES, joint, strict=True):
-        steps = np.cumsum(bins) / bins.sum() * 100
-        percent = [0.0, *np.round(steps[:-1], 4).tolist(), 100.0]
         share = float(bins.sum() / joint.sum())
-        found.append({"status": status, "share": share, "percent": percent, "skew": skew})
+        entry = {"status": status, "share": share, "percent": stepped(bins), "skew": skew}
+        found.append(entry)
     return found
+
+
+def stepped(bins: Floats) -> list[float]:
+    """Percent of the jobs up to each knot from the shares between them."""
+    steps = np.cumsum(bins) / bins.sum() * 100
+    return [0.0, *np.round(steps[:-1], 4).tolist(), 100.0]

@@ -25,6 +25,7 @@ import numpy as np
 
 from benchmarks.acme_figures import ACME, acme
 from benchmarks.cluster_figures import helios, pai
+from benchmarks.spot_figures import spot_gpu
 from jaxsched.traces.clusters.arrivals import DAY_S, Arrivals
 from jaxsched.traces.clusters.fit import duration_knots, fit, size_classes, with_cascade
 from jaxsched.traces.clusters.measure import SIZE_BINS, measure
@@ -71,6 +72,7 @@ def makers() -> dict[str, Callable[[Path], dict[str, Any]]]:
         **{f"itp-cluster{c}-like": partial(itp_cluster, cluster=c) for c in ITP},
         "openb-like": openb,
         "pai-like": lambda folder: pai(),
+        "spot-gpu-like": lambda folder: spot_gpu(),
         **{f"acme-{c}-like": partial(acme_cluster, cluster=c) for c in ACME},
     }
 

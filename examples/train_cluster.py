@@ -1,28 +1,35 @@
 """Train one policy of rigid jobs on a small cluster and play it on a larger one.
 
     python examples/train_cluster.py [--updates 60] [--seed 0]
+    python examples/train_cluster.py --suspend [--restart 300] [--updates 20] [--seed 0]
 
 The workload is a generated trace of the leaderboard, stretched to a load of 0.9. Prints mean job
 completion times (h) of tables that were not trained on, with the rules of the replay engine beside.
+PPO learns which job starts next; with ``--suspend``, a search over whole episodes learns the order
+that waiting and running jobs share.
 """
 
 import argparse
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from jaxsched.algorithms.evolution import EvolutionConfig, search_of
 from jaxsched.algorithms.ppo import ppo
 from jaxsched.algorithms.ppo_settings import PPOConfig
 from jaxsched.core import training
 from jaxsched.core.evaluation import run_episodes
-from jaxsched.core.policies import greedy_scores
+from jaxsched.core.policies import greedy_scores, one_of
 from jaxsched.core.recorder import job_recorder
 from jaxsched.envs.cluster import ClusterJobs
-from jaxsched.envs.cluster.heuristics import RULES, rule
+from jaxsched.envs.cluster.heuristics import RULES, SUSPENDING_RULES, by_scores, rule
 from jaxsched.envs.cluster.networks import ClusterValue, JobScorer
 from jaxsched.leaderboard.workloads import Workload, prepare
+from jaxsched.wrappers.fixed_length import FixedLength
 
 TRAIN, TEST = 48, 16  # tables
+STEPS = 640  # of an episode with suspension
 
 
 def pieces(num_servers: int, length: int, count: int) -> list:
@@ -33,25 +40,17 @@ def pieces(num_servers: int, length: int, count: int) -> list:
     return [table.window(k * length, length) for k in range(count)]
 
 
-def hours(env: ClusterJobs, tables: list, policy, weights=()) -> float:
+def hours(env: ClusterJobs, params: Any, policy, weights=()) -> float:
     """Mean job completion time over the tables."""
-    params, key = env.params(tables), jax.random.key(0)
-    episodes = jnp.arange(len(tables))
+    episodes, key = jnp.arange(env.num_episodes(params)), jax.random.key(0)
     played = run_episodes(env, policy, job_recorder(env), params, episodes, key, weights)
     return -float(played.episode_return.mean())
 
 
-def main() -> None:
-    """Train, then play on both clusters."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--updates", type=int, default=60)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-
-    small = ClusterJobs(num_servers=4, window=32, may_wait=False)
-    tables = pieces(4, 100, TRAIN + TEST)
+def by_ppo(env: ClusterJobs, tables: list, updates: int) -> tuple:
+    """Environment, learner, sizes of the loop and parameters: which job starts next."""
     settings = PPOConfig(
-        arguments.updates,
+        updates,
         only_choices=True,
         normalise_targets=True,
         gamma=1.0,
@@ -59,21 +58,68 @@ def main() -> None:
         learning_rate=1e-3,
         entropy_end=0.0,
     )
-    learner = ppo(JobScorer(small.window), ClusterValue(small.window), settings)
-    loop = training.LoopConfig(num_envs=16, rollout_length=128, num_updates=arguments.updates)
-    params = small.params(tables[:TRAIN], scale_s=60.0)
-    carry = training.init(small, learner, loop, jax.random.key(arguments.seed), params)
-    carry, _ = training.chunk(small, learner, loop, carry, params, num_updates=arguments.updates)
+    learner = ppo(JobScorer(env.window), ClusterValue(env.window), settings)
+    loop = training.LoopConfig(num_envs=16, rollout_length=128, num_updates=updates)
+    return env, learner, loop, env.params(tables, scale_s=60.0)
+
+
+def by_search(env: ClusterJobs, tables: list, updates: int, restart_s: int) -> tuple:
+    """Likewise: the scores of all jobs, by the completion times of whole episodes."""
+    settings = EvolutionConfig(
+        members=32, episodes=8, min_std=0.05, averaging=0.5, layers=("job_score",)
+    )
+    learner = search_of(scorer(env), settings, lambda scores, mask: scores)
+    loop = training.LoopConfig(
+        num_envs=settings.batch,
+        rollout_length=STEPS,
+        num_updates=updates,
+        num_random_streams=settings.episodes,
+    )
+    return FixedLength(env, STEPS), learner, loop, env.params(tables, restart_s=restart_s)
+
+
+def scorer(env: ClusterJobs) -> JobScorer:
+    """The network; a search has to do with few weights."""
+    if env.suspends:
+        return JobScorer(env.window, hidden=(), wait=(), suspends=True)
+    return JobScorer(env.window)
+
+
+def main() -> None:
+    """Train, then play on both clusters."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--updates", type=int, help="60, and 20 with --suspend")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--suspend", action="store_true", help="running jobs may be suspended")
+    parser.add_argument("--restart", type=int, default=0, help="what that costs, seconds of work")
+    given = parser.parse_args()
+    updates = given.updates or (20 if given.suspend else 60)
+
+    options = {"may_wait": False, "suspends": given.suspend}
+    costs = {"restart_s": given.restart} if given.suspend else {}
+    small = ClusterJobs(num_servers=4, window=64 if given.suspend else 32, **options)
+    tables = pieces(4, 100, TRAIN + TEST)
+    if given.suspend:
+        setup = by_search(small, tables[:TRAIN], updates, given.restart)
+    else:
+        setup = by_ppo(small, tables[:TRAIN], updates)
+    env, learner, loop, params = setup
+    carry = training.init(env, learner, loop, jax.random.key(given.seed), params)
+    carry, _ = training.chunk(env, learner, loop, carry, params, num_updates=updates)
     weights = learner.policy_params(carry.learner_state)
 
-    large = ClusterJobs(num_servers=16, window=128, may_wait=False)
+    large = ClusterJobs(num_servers=16, window=256 if given.suspend else 128, **options)
+    rules = {name: order for name, (order, mode) in RULES.items() if mode == "skip"}
+    if given.suspend:
+        rules |= {name: name for name in SUSPENDING_RULES if name != "spot"}  # no priorities here
     for env, held_out in ((small, tables[TRAIN:]), (large, pieces(16, 400, 4))):
         print(f"{env.num_servers} servers, {len(held_out)} tables of {len(held_out[0])} jobs")
-        learned = greedy_scores("learned", JobScorer(env.window).apply)
-        print(f"  learned    {hours(env, held_out, learned, weights):8.3f}")
-        for name, (order, mode) in RULES.items():
-            if mode == "skip":
-                print(f"  {name:10} {hours(env, held_out, rule(env, order)):8.3f}")
+        params, play = env.params(held_out, **costs), by_scores if env.suspends else greedy_scores
+        learned = play("learned", scorer(env).apply)
+        print(f"  learned    {hours(env, params, learned, weights):8.3f}")
+        any_rule = one_of(tuple(rule(env, order) for order in rules.values()))  # compiled once
+        for number, name in enumerate(rules):
+            print(f"  {name:10} {hours(env, params, any_rule, jnp.int32(number)):8.3f}")
 
 
 if __name__ == "__main__":

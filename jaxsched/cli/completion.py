@@ -52,9 +52,9 @@ def _traces(ctx: typer.Context) -> Iterable[str]:
 
 def _workloads(ctx: typer.Context) -> Iterable[str]:
     del ctx
-    from jaxsched.leaderboard.workloads import WORKLOADS
+    from jaxsched.leaderboard.workloads import BY_NAME_ONLY, WORKLOADS
 
-    return (workload.name for workload in WORKLOADS)
+    return (workload.name for workload in (*WORKLOADS, *BY_NAME_ONLY))
 
 
 def _rules(ctx: typer.Context) -> Iterable[str]:

@@ -158,19 +158,21 @@ def _workloads(
     data: Path | None, names: str | None, traces: Sequence[Path], load: float
 ) -> "list[Workload]":
     """The workloads asked for; by default the generated ones and those whose files are there."""
-    from jaxsched.leaderboard.workloads import WORKLOADS, Workload
+    from jaxsched.leaderboard.workloads import BY_NAME_ONLY, WORKLOADS, Workload
     from jaxsched.traces.text import stem
 
     own = [Workload(stem(path), str(path.resolve()), load) for path in traces]
     if len({workload.name for workload in own}) < len(own):
         found = ", ".join(workload.name for workload in own)
         raise JaxschedError(f"traces are named {found}; accepted: files of different names")
-    known = [workload._replace(load=load) for workload in WORKLOADS]
+    known = [workload._replace(load=load) for workload in (*WORKLOADS, *BY_NAME_ONLY)]
     if names is None:
+        further = {workload.name for workload in BY_NAME_ONLY}
         return own or [
             workload
             for workload in known
-            if workload.is_generated or (data and (data / workload.source).exists())
+            if workload.name not in further
+            and (workload.is_generated or (data and (data / workload.source).exists()))
         ]
     by_name = {workload.name: workload for workload in (*known, *own)}
     unknown = [name for name in names.split(",") if name not in by_name]

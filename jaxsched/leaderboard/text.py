@@ -20,6 +20,10 @@ _COLUMNS = (
     "/ bound: of any schedule; / own: of schedules of the policy's kind; slow: slowdown, p50 and "
     "p99; worst VC: its mean JCT over its mean run time; stops: for each job; busy: share of GPUs"
 )
+_PRIORITIES = (
+    "wait: to the first start; queued: all the time without GPUs; evicted: share of the runs of "
+    "spot jobs that end in a suspension; wasted: held beyond run times; share: of what they held"
+)
 _AT_MOST = "of the jobs in the middle 80 % of the submissions; the others compete with them"
 
 
@@ -35,7 +39,36 @@ def workload_table(found: Standings) -> list[str]:
         "  " + _HEAD.replace(f"{'/ {}':>12}", f"{'/ ' + found.reference:>12}") + "  s" * timed,
     ]
     ordered = sorted(found.standings, key=lambda row: row.avg_jct.estimate)
-    return [*lines, *("  " + _line(row) for row in ordered), f"  {LEGEND}; {_COLUMNS}"]
+    lines += ["  " + _line(row) for row in ordered]
+    return [*lines, f"  {LEGEND}; {_COLUMNS}", *priority_table(ordered)]
+
+
+def priority_table(rows: Sequence[Standing]) -> list[str]:
+    """High-priority and spot jobs apart; no lines where jobs have no two kinds of priority."""
+    rows = [row for row in rows if "eviction_rate" in row.figures]
+    if not rows:
+        return []
+    head = (
+        f"  {'policy':20}{'high: JCT (h)':>14}{'wait':>8}{'p99':>8}{'spot: JCT (h)':>15}"
+        f"{'wait':>8}{'queued':>8}{'evicted':>9}{'wasted (GPU h)':>16}{'share':>8}"
+    )
+    return [head, *("  " + _by_priority(row) for row in rows), f"  {_PRIORITIES}"]
+
+
+def _by_priority(row: Standing) -> str:
+    figures = row.figures
+    high, spot = (
+        [figures[f"{kind}_{name}"] / _HOUR for name in names]
+        for kind, names in (
+            ("high", ("avg_jct", "avg_wait", "p99_wait")),
+            ("spot", ("avg_jct", "avg_wait", "avg_queued")),
+        )
+    )
+    return (
+        f"{named(row):20}{high[0]:>14.3f}{high[1]:>8.3f}{high[2]:>8.2f}{spot[0]:>15.3f}"
+        f"{spot[1]:>8.2f}{spot[2]:>8.2f}{figures['eviction_rate']:>9.3f}"
+        f"{figures['wasted_gpu_s'] / _HOUR:>16,.0f}{figures['wasted_share']:>8.3f}"
+    )
 
 
 def heading(found: Standings) -> str:

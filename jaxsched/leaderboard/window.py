@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from jaxsched.jobs import Integers, JobTable
 from jaxsched.trace_replay import Cluster, Records
+from jaxsched.trace_replay.records import by_priority
 from jaxsched.trace_replay.tables import groups_of
 
 WARM_UP = COOL_DOWN = 0.1
@@ -111,7 +112,8 @@ def figures(
     ``avg_jct``, ``median_jct``, ``p99_jct``, ``avg_wait`` (to the first start), ``slowdown_p50``
     and ``slowdown_p99`` (bounded), ``preemptions`` for each job; ``worst_group``: of the virtual
     clusters with ``LEAST_OF_GROUP`` jobs the largest mean JCT over mean run time, absent where jobs
-    have no owners; ``utilization`` of the window; ``makespan`` of the whole replay.
+    have no owners; ``utilization`` of the window; ``makespan`` of the whole replay; where jobs have
+    priorities, those of ``records.by_priority``.
     """
     within = window.jobs
     jct = records.jct[within].astype(np.float64)
@@ -131,6 +133,10 @@ def figures(
     worst = worst_group(jct, duration, groups_of(table)[within])
     if worst is not None:
         found["worst_group"] = worst
+    if "priority" in table.columns:
+        high = table["priority"] == table["priority"].max()
+        measured = Records(*(column[within] for column in records))
+        found |= by_priority(measured, high[within])
     return {name: float(value) for name, value in found.items()}
 
 

@@ -31,6 +31,8 @@ class Workload(NamedTuple):
       from_day: days at the trace's beginning that are left out (too few jobs).
       num_servers: servers of 8 GPUs; None: as few as give no more than the load.
       num_jobs: rows to generate, some without GPUs; ignored for files.
+      longest_days: jobs that run longer are left out: services that hold their GPUs for good, which
+        are as good as no part of the cluster.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Workload(NamedTuple):
     from_day: float = 0
     num_servers: int | None = None
     num_jobs: int = 60_000
+    longest_days: float = math.inf
 
     @property
     def is_generated(self) -> bool:
@@ -58,6 +61,9 @@ WORKLOADS = (
     Workload("philly-like", "philly-like"),
 )
 """ITP cluster 9 has one-GPU jobs only, 1, 5, 6 and 10 have few; 8 and 9 ask for little."""
+
+BY_NAME_ONLY = (Workload("spot-gpu-like", "spot-gpu-like", num_jobs=30_000, longest_days=3),)
+"""Workloads that are played when they are asked for: this one is about priorities."""
 
 
 class Prepared(NamedTuple):
@@ -110,6 +116,12 @@ def prepare(
     table = from_trace(trace)
     if len(table) < trace.rows_read:
         notes.append(f"{trace.rows_read - len(table)} rows without GPUs or run time dropped")
+    if workload.longest_days < math.inf:
+        brief = trace.take(~(trace["duration"] > workload.longest_days * DAY_S))
+        notes.append(
+            f"{len(trace) - len(brief)} jobs of more than {workload.longest_days:g} days left out"
+        )
+        table = from_trace(brief)
     notes += _rounding(trace)
     first = int(np.searchsorted(table["submit_time"], workload.from_day * DAY_S))
     if first >= len(table) - 1:

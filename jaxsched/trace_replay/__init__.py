@@ -33,7 +33,8 @@ next second. Decisions are taken at arrivals and completions only, not when an e
 Estimates that no run time exceeds keep EASY's promises, since jobs can only end earlier.
 
 **Headroom** (order ``spot``). Jobs of less than the largest priority of all start only if enough
-GPUs stay free, or if all are free.
+GPUs stay free, or if all are free. With a forecast of the demand of the largest priority
+(``demand``) that is as many as its running jobs do not hold yet, from decision to decision anew.
 
 **Groups.** An ``isolated`` group starts a job only while it then holds no more GPUs than its quota.
 
@@ -46,13 +47,21 @@ order. With ``strict``, one server is cleared after the other: it needs ``M`` GP
 fewer than ``g // M`` servers are wholly free, then ``g mod M``. Of the servers that have fewer
 free, but would have as many were the jobs after it suspended, those with the most free GPUs count;
 of the jobs after it on these, the last in order is suspended. A suspended job waits, keeps what it
-has done, and runs later on any servers; being suspended adds ``restart_s`` to its remaining time,
+has done (with ``checkpoint_s``: up to the last of the checkpoints that its run made at such
+intervals), and runs later on any servers; being suspended adds ``restart_s`` to its remaining time,
 so that no job is resumed only to come after others again. Besides arrivals and completions, a
 running job's change of queue (``las``) is an instant of decision.
+
+**Victims.** With ``victims="waste"`` a job wastes its GPUs times what it would lose and need to
+restart. Of those of the lowest priority the one that wastes least is suspended, ties as above, on
+the server that is the cheapest to clear: its jobs after the waiting one are added up in this order,
+each with all that it wastes, until enough is free. Ties go to the most free GPUs, then to the
+lowest index.
 """
 
 from jaxsched.trace_replay.cluster import Cluster
-from jaxsched.trace_replay.policies import POLICIES, Policy
+from jaxsched.trace_replay.named_policies import POLICIES
+from jaxsched.trace_replay.policies import Policy
 from jaxsched.trace_replay.records import Records, summary
 from jaxsched.trace_replay.replays import replay, replay_batch
 from jaxsched.trace_replay.tables import from_trace

@@ -7,6 +7,7 @@ does. Within a class every job needs the same, so the next job is the best of th
 ones.
 """
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import jax
@@ -19,7 +20,7 @@ from jaxsched.trace_replay.tables import NEVER, Jobs, Shape
 from jaxsched.trace_replay.waiting import NONE, Waiting
 from jaxsched.types import Array
 
-Ranking = Literal["key", "drf", "tetris", "fairness"]
+Ranking = Literal["key", "drf", "tetris", "fairness", "group-fairness"]
 ANY = NONE - 1  # a limit that every waiting job's value keeps
 PARTS = 2**15  # of a quota that a group may hold, as fractions are compared
 
@@ -207,11 +208,8 @@ def _first(
     nobody = rules.shape.num_jobs
     found = wt.first_up_to(state.waiting, jobs.block_class, limit)
     job = jnp.where(found.exists, jobs.job_at[found.place], nobody)
-    if rules.ranking == "drf":
-        key = _held(rules, state)
-        if rules.weighted:
-            key = key * PARTS // jobs.quota
-        key = key[jobs.class_group]
+    if rules.ranking in GROUPS_FIRST:
+        key = GROUPS_FIRST[rules.ranking](rules, jobs, state)[jobs.class_group]
     elif rules.ranking == "tetris":
         key = jobs.key[job] - alignment(rules, free_weight, jobs, free)
     else:
@@ -222,13 +220,35 @@ def _first(
 
 def _worst_off(rules: Rules, jobs: Jobs, state: State, fits: Array) -> Array:
     """The waiting job of the worst finish-time fairness whose class fits; n if none does."""
-    nobody, run_time = rules.shape.num_jobs, state.waiting.values
     of_block = jnp.append(fits, False)[jnp.minimum(jobs.block_class, fits.shape[0])]
-    able = (run_time < NONE) & of_block[:, None]
-    waited = (state.time - jobs.submit_at.reshape(able.shape)).astype(jnp.float32)
-    worse = jnp.where(able, waited / run_time.astype(jnp.float32), -1)
-    worst = able & (worse == jnp.max(worse))
-    return jnp.min(jnp.where(worst, jobs.job_at.reshape(able.shape), nobody))
+    unfair = jnp.where(of_block[:, None], _unfairness(jobs, state), -1)
+    worst = (unfair >= 0) & (unfair == jnp.max(unfair))
+    return jnp.min(jnp.where(worst, jobs.job_at.reshape(worst.shape), rules.shape.num_jobs))
+
+
+def _unfairness(jobs: Jobs, state: State) -> Array:
+    """Wait over run time of each waiting job, float32 ``[B, W]``; -1 where none waits."""
+    run_time = state.waiting.values
+    waited = (state.time - jobs.submit_at.reshape(run_time.shape)).astype(jnp.float32)
+    return jnp.where(run_time < NONE, waited / run_time.astype(jnp.float32), -1)
+
+
+def _part_held(rules: Rules, jobs: Jobs, state: State) -> Array:
+    """What each group holds, or with weights the part of its quota, int32 ``[groups]``."""
+    held = _held(rules, state)
+    return held * PARTS // jobs.quota if rules.weighted else held
+
+
+def _worst_of_group(rules: Rules, jobs: Jobs, state: State) -> Array:
+    """The finish-time fairness of each group's worst waiting job, int32 ``[groups]``, worst least.
+
+    Bits of numbers from 0 on are in the order of the numbers.
+    """
+    of_block = jnp.max(_unfairness(jobs, state), axis=1)
+    group = jobs.class_group[jnp.minimum(jobs.block_class, jobs.class_group.shape[0] - 1)]
+    own = group[None, :] == jnp.arange(rules.shape.num_groups)[:, None]
+    worst = jnp.max(jnp.where(own, of_block[None, :], 0), axis=1)
+    return -jax.lax.bitcast_convert_type(worst, jnp.int32)
 
 
 def _held(rules: Rules, state: State) -> Array:
@@ -252,3 +272,10 @@ def alignment(rules: Rules, free_weight: Array, jobs: Jobs, free: Array) -> Arra
 
     gpus = jnp.minimum(jobs.class_gpus, rules.cluster.num_servers * full)
     return 1000 * jax.vmap(of_class)(gpus) // jobs.align_unit
+
+
+GROUPS_FIRST: dict[Ranking, Callable[[Rules, Jobs, State], Array]] = {
+    "drf": _part_held,
+    "group-fairness": _worst_of_group,
+}
+"""How groups are ranked, lowest first, where jobs are in the order of their groups."""

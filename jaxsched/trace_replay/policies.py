@@ -1,4 +1,4 @@
-"""Scheduling policies of rigid jobs, and those that a leaderboard compares.
+"""Scheduling policies of rigid jobs; ``named_policies`` has those that a leaderboard compares.
 
 Where the orders come from, and what becomes of each in the rigid view:
 
@@ -38,6 +38,9 @@ Where the orders come from, and what becomes of each in the rigid view:
     the time to its end, started now, over its time alone on the cluster. That is ``1 + wait / run
     time``, so the order is by ``wait / run time`` in float32, largest first. Themis auctions leases
     of GPUs among the jobs of worst rho; here a lease is a whole run. The mode is ``skip``.
+``group-fairness``
+    The same between groups (virtual clusters, tenants), which Themis' apps belong to: the group
+    with the worst waiting job first, whatever that job needs, and first submitted inside.
 ``edf``
     Earliest deadline first, then jobs without one as submitted: the order in which Chronus (Gao et
     al., SoCC'21) serves its SLO jobs and its best-effort jobs, without its admission and leases.
@@ -47,8 +50,13 @@ Where the orders come from, and what becomes of each in the rigid view:
     The same, with suspension of running jobs of a lower priority for waiting ones of a higher, and
     of nobody for an equal: high-priority jobs reclaim the GPUs of spot jobs, last submitted first.
     With ``headroom_percent``, jobs below the table's largest priority start only while so many of
-    the GPUs stay free, or if all are: a fixed quota of spot jobs. GFS (Duan et al., ASPLOS'26)
-    makes that quota follow a forecast of what high-priority jobs will ask for.
+    the GPUs stay free, or if all are: a fixed quota of spot jobs. The two ideas of GFS (Duan et
+    al., ASPLOS'26) are options. With ``forecast_percent`` the quota follows a forecast of the GPUs
+    that high-priority jobs will hold: running ones have their part already, the rest is kept free.
+    With ``victims="waste"`` those are suspended that lose the least GPU time. GFS forecasts by a
+    trained linear model for each organisation, corrects the quota by the evictions that it sees and
+    guarantees spot jobs a time; here the forecast is the demand and a quantile of its earlier rises
+    (``demand``), and none is corrected or guaranteed anything.
 
 ``run_times="estimates"`` puts the table's column ``estimate`` in the place of run times in every
 order and promise: users' requests, as EASY was made for, or what any predictor gives. ``spf`` with
@@ -83,7 +91,6 @@ Gandiva's affinity of equal sizes and MLFS' fair share of tasks need shared GPUs
 """
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal, get_args
 
 from jaxsched.errors import JaxschedError
@@ -104,6 +111,7 @@ Order = Literal[
     "learned",
     "learned-once",
     "fairness",
+    "group-fairness",
     "edf",
     "priority",
     "spot",
@@ -113,6 +121,7 @@ Placement = Literal["pack", "first_fit", "load_balance"]
 Locality = Literal["strict", "any"]
 RunTimes = Literal["true", "estimates"]
 Share = Literal["equal", "work"]
+Victims = Literal["last", "waste"]
 Knowledge = Literal["nothing", "estimates", "run times"]
 
 ORDERS: tuple[Order, ...] = get_args(Order)
@@ -121,12 +130,17 @@ PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
 LOCALITIES: tuple[Locality, ...] = get_args(Locality)
 RUN_TIMES: tuple[RunTimes, ...] = get_args(RunTimes)
 SHARES: tuple[Share, ...] = get_args(Share)
+VICTIMS: tuple[Victims, ...] = get_args(Victims)
 PREEMPTIVE: tuple[Order, ...] = ("srtf", "srsf", "las", "spot", "gittins", "learned")
 LEARNING: tuple[Order, ...] = ("qssf", "learned", "learned-once")
 """Orders that go by the jobs that have ended earlier in the same schedule."""
 LEARNED: tuple[Order, ...] = ("learned", "learned-once")
 """Orders with a trained network."""
-CLAIRVOYANT: tuple[Order, ...] = ("sjf", "spf", "tetris", "srtf", "srsf", "fairness")
+SHARING: tuple[Order, ...] = ("drf", "group-fairness")
+"""Orders of groups, and of jobs inside them."""
+FAIR: tuple[Order, ...] = ("fairness", "group-fairness")
+"""Orders by waits over run times."""
+CLAIRVOYANT: tuple[Order, ...] = ("sjf", "spf", "tetris", "srtf", "srsf", *FAIR)
 
 ORDER_NEEDS: dict[Order, tuple[str, ...]] = {
     "edf": ("time_to_deadline",),
@@ -163,12 +177,20 @@ class Policy:
       thresholds: ``las`` and ``gittins``, GPU-seconds (increasing, at least 1) at which jobs
         change queues.
       restart_s: orders that suspend jobs only, seconds of work that a suspension adds.
+      checkpoint_s: likewise, seconds of a run between checkpoints: a suspension loses what was done
+        since the last one, or since the run began; 0: nothing.
       run_times: one of ``RUN_TIMES``; whether orders and promises go by true run times or by the
         table's column ``estimate``; ``estimates`` for orders that do not suspend jobs only.
       share: one of ``SHARES``; what a group's quota is in proportion to.
       isolated: whether no group holds more than its quota; mode ``skip`` only.
       headroom_percent: ``spot`` with mode ``skip`` only, percent of the GPUs that are kept free for
         the largest priority.
+      forecast_percent: likewise, in place of it: quantile of the rises of the largest priority's
+        demand that is kept free for it (``demand``); 0: none is.
+      forecast_window_s: length of the windows whose peaks of demand are known (s), of which 24 are
+        a day.
+      victims: one of ``VICTIMS``, ``spot`` only; which of the jobs of the lowest priority is
+        suspended: the last in order, or the one that loses the least GPU time.
 
     Raises:
       JaxschedError: an unknown name, an option out of range, or options that contradict.
@@ -184,6 +206,10 @@ class Policy:
     share: Share = "equal"
     isolated: bool = False
     headroom_percent: int = 0
+    checkpoint_s: int = 0
+    forecast_percent: int = 0
+    forecast_window_s: int = 3600
+    victims: Victims = "last"
 
     def __post_init__(self) -> None:
         """Refuse what cannot be replayed."""
@@ -195,6 +221,7 @@ class Policy:
             ("run_times", RUN_TIMES),
             ("share", SHARES),
             ("isolated", (False, True)),
+            ("victims", VICTIMS),
         ):
             value = getattr(self, field)
             if value not in known:
@@ -203,17 +230,19 @@ class Policy:
                     f"rigid: {field} is {found}; accepted: {', '.join(map(str, known))}"
                 )
         self._check_combination()
-        if not _is_whole(self.restart_s, 0):
-            raise JaxschedError(
-                f"rigid: restart_s is {describe_value(self.restart_s)}; accepted: a whole number "
-                f"from 0 to {LARGEST_OPTION} (s)"
-            )
-        percent = self.headroom_percent
-        if not _is_whole(percent, 0) or percent > 100:
-            raise JaxschedError(
-                f"rigid: headroom_percent is {describe_value(percent)}; accepted: a whole number "
-                "from 0 to 100"
-            )
+        for field, least, most, unit in (
+            ("restart_s", 0, LARGEST_OPTION, " (s)"),
+            ("checkpoint_s", 0, LARGEST_OPTION, " (s)"),
+            ("headroom_percent", 0, 100, ""),
+            ("forecast_percent", 0, 100, ""),
+            ("forecast_window_s", 1, LARGEST_OPTION, " (s)"),
+        ):
+            value = getattr(self, field)
+            if not _is_whole(value, least) or value > most:
+                raise JaxschedError(
+                    f"rigid: {field} is {describe_value(value)}; accepted: a whole number from "
+                    f"{least} to {most}{unit}"
+                )
         steps = self.thresholds
         if not isinstance(steps, tuple) or not all(_is_whole(step, 1) for step in steps):
             raise JaxschedError(
@@ -246,10 +275,24 @@ class Policy:
         if (self.order == "fairness" or self.isolated) and self.mode != "skip":
             given = "isolated groups" if self.isolated else f"order {self.order}"
             raise JaxschedError(f"rigid: {given} with mode {self.mode}; accepted: skip")
-        if self.headroom_percent and (self.order, self.mode) != ("spot", "skip"):
+        for field in ("headroom_percent", "forecast_percent"):
+            if getattr(self, field) and (self.order, self.mode) != ("spot", "skip"):
+                raise JaxschedError(
+                    f"rigid: {field} with order {self.order} and mode {self.mode}; accepted: "
+                    "spot and skip"
+                )
+        if self.headroom_percent and self.forecast_percent:
             raise JaxschedError(
-                f"rigid: headroom_percent with order {self.order} and mode {self.mode}; accepted: "
-                "spot and skip"
+                "rigid: headroom_percent with forecast_percent; accepted: one or the other"
+            )
+        if self.victims != "last" and self.order != "spot":
+            raise JaxschedError(
+                f"rigid: victims {self.victims} with order {self.order}; accepted: spot"
+            )
+        if self.checkpoint_s and not self.preemptive:
+            raise JaxschedError(
+                f"rigid: checkpoint_s with order {self.order}, which suspends nobody; accepted: "
+                + ", ".join(PREEMPTIVE)
             )
         if self.order == "fairness" and self.isolated:
             raise JaxschedError(
@@ -286,7 +329,7 @@ class Policy:
     @property
     def shares_groups(self) -> bool:
         """Whether groups matter; the table's column ``group`` is then of use, though not needed."""
-        return self.order == "drf" or self.isolated
+        return self.order in SHARING or self.isolated
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -299,56 +342,3 @@ def _is_whole(value: object, least: int) -> bool:
     if isinstance(value, bool) or not isinstance(value, int):
         return False
     return least <= value <= LARGEST_OPTION
-
-
-POLICIES = MappingProxyType(
-    {
-        "fifo": Policy("fifo", "block"),
-        "fifo-skip": Policy("fifo", "skip"),
-        "fifo-easy": Policy("fifo", "easy"),
-        "fifo-firstfit": Policy("fifo", "skip", "first_fit"),
-        "fifo-loadbalance": Policy("fifo", "skip", "load_balance"),
-        "fifo-any": Policy("fifo", "skip", locality="any"),
-        "sjf": Policy("sjf", "skip"),
-        "sjf-block": Policy("sjf", "block"),
-        "sjf-easy": Policy("sjf", "easy"),
-        "lrf": Policy("lrf", "skip"),
-        "spf": Policy("spf", "skip"),
-        "spf-easy": Policy("spf", "easy"),
-        "drf": Policy("drf", "skip"),
-        "drf-easy": Policy("drf", "easy"),
-        "drf-firstfit": Policy("drf", "skip", "first_fit"),
-        "drf-loadbalance": Policy("drf", "skip", "load_balance"),
-        "tetris": Policy("tetris", "skip", "load_balance"),
-        "tetris-pack": Policy("tetris", "skip", "pack"),
-        "srtf": Policy("srtf", "skip"),
-        "srtf-300s": Policy("srtf", "skip", restart_s=300),
-        "srsf": Policy("srsf", "skip"),
-        "srsf-300s": Policy("srsf", "skip", restart_s=300),
-        "las": Policy("las", "skip"),
-        "las-decades": Policy("las", "skip", thresholds=DECADES),
-        "las-decades-300s": Policy("las", "skip", thresholds=DECADES, restart_s=300),
-        "2d-gittins": Policy("gittins", "skip", thresholds=DECADES),
-        "2d-gittins-300s": Policy("gittins", "skip", thresholds=DECADES, restart_s=300),
-        "qssf": Policy("qssf", "skip"),
-        "learned": Policy("learned", "skip"),
-        "learned-300s": Policy("learned", "skip", restart_s=300),
-        "learned-once": Policy("learned-once", "skip"),
-        "fifo-easy-est": Policy("fifo", "easy", run_times="estimates"),
-        "sjf-est": Policy("sjf", "skip", run_times="estimates"),
-        "sjf-easy-est": Policy("sjf", "easy", run_times="estimates"),
-        "spf-est": Policy("spf", "skip", run_times="estimates"),
-        "themis": Policy("fairness", "skip"),
-        "themis-est": Policy("fairness", "skip", run_times="estimates"),
-        "vc-maxmin": Policy("drf", "skip", share="work"),
-        "vc-isolated": Policy("fifo", "skip", share="work", isolated=True),
-        "vc-isolated-equal": Policy("fifo", "skip", isolated=True),
-        "edf": Policy("edf", "skip"),
-        "priority": Policy("priority", "skip"),
-        "spot": Policy("spot", "skip"),
-        "spot-headroom": Policy("spot", "skip", headroom_percent=10),
-        "spot-300s": Policy("spot", "skip", restart_s=300),
-        "edf-easy-est": Policy("edf", "easy", run_times="estimates"),
-    }
-)
-"""The policies that a leaderboard compares, by name."""

@@ -1,146 +1,27 @@
 """Replays of the orders that suspend running jobs, and of those that learn from the jobs before.
 
-Axes: ``S`` servers, ``M`` GPUs per server, ``n`` jobs, ``K`` classes of equal size, ``Q``
-thresholds. A step starts one job, suspends one, takes one ended job into the history (for orders
-that have one), or goes on to the next instant and admits the job that arrives then, if one does. A
-job's rank is ``(value, job number)``, lower first, where the value is its remaining time
-(``srtf``), that times its GPUs (``srsf``) or its **level**: a row of ``Q + 1`` levels, given or,
-with a history, scored when the job is submitted, has one for each number of thresholds that the
-job's service has crossed (``spot``: its priority's rank). Of a class only the first waiting job
-matters, since later ones need as much and may suspend fewer.
+Axes: ``S`` servers, ``M`` GPUs per server, ``n`` jobs, ``Q`` thresholds. A step starts one job,
+suspends one (``decisions`` says which), takes one ended job into the history (for orders that have
+one), or goes on to the next instant and admits the job that arrives then, if one does. A row of
+``Q + 1`` levels, given or, with a history, scored when the job is submitted, has one for each
+number of thresholds that the job's service has crossed (``spot``: its priority's rank).
 """
-
-from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxsched.ops.batching import select
-from jaxsched.ops.packing import Packing
+from jaxsched.trace_replay import demand as dm
 from jaxsched.trace_replay import history as hs
 from jaxsched.trace_replay import waiting as wt
-from jaxsched.trace_replay.cluster import Cluster, first_server, largest_fit, place, take_gpus
-from jaxsched.trace_replay.policies import MOST_SERVICE, Locality, Mode
-from jaxsched.trace_replay.scorers import SCORERS, Scorer
-from jaxsched.trace_replay.tables import NEVER, Jobs, Shape
-from jaxsched.trace_replay.waiting import NONE, Waiting
-from jaxsched.types import Array, PyTree
-
-Worth = Literal["remaining", "service", "level"]
-
-
-class Rules(NamedTuple):
-    """Static options of a replay."""
-
-    cluster: Cluster
-    shape: Shape
-    worth: Worth
-    num_thresholds: int
-    scorer: Scorer  # of rows of levels; none: they are given, and there is no history
-    suspends: bool
-    mode: Mode
-    locality: Locality
-    keeps_features: bool  # of every job, for those who train scorers
-    by_priority: bool = False  # equals are never suspended
-    headroom: int = 0  # GPUs that start no job of a value above 0, unless all are free
-
-
-class Learnt(NamedTuple):
-    """What replays with a history keep of each GPU, ``[M, S]``."""
-
-    begun: Array  # int32, when the last job would have begun, had it run ever since
-    is_known: Array  # bool, that job is in the history, or was suspended
-
-
-class Running(NamedTuple):
-    """What each GPU does, int32 ``[M, S]`` (``crossing``: ``[Q, M, S]``)."""
-
-    job: Array  # the last job on it
-    free_from: Array  # when that job ends, or has ended or was suspended
-    crossing: Array  # when that job changes queue
-    levels: Array  # [Q + 1, M, S], that job's row; without levels, no rows
-    learnt: Learnt | None
-
-
-class Account(NamedTuple):
-    """What is known of a job: a row of the ledger, int32 ``[..., n + 1]`` in columns."""
-
-    start: Array  # of the first run
-    end: Array  # of the last run, unless suspended before
-    num_servers: Array  # of the last run
-    first_server: Array
-    preemptions: Array
-    last_start: Array  # of the last run
-    remaining: Array  # seconds of work, restart included, when last suspended; at first all
-    served: Array  # seconds for which GPUs were held before the last suspension
-
-
-class State(NamedTuple):
-    """A replay between two steps."""
-
-    time: Array  # int32 scalar, s
-    arrived: Array  # int32 scalar, jobs admitted
-    num_waiting: Array  # int32 scalar
-    waiting: Waiting  # values as in ranks
-    running: Running
-    ledger: Array  # int32 [n + 1, 8], the account of each job (with a history, and its row of
-    # levels, [n + 1, 8 + Q + 1]); the last row is of no job
-    overflow: Array  # bool scalar, a job would end beyond int32
-    history: Array  # int32 [R, C], see there; no rows without
-    features: Array  # int32 [n + 1, F], where they are kept; else no rows
-
-
-class Options(NamedTuple):
-    """What a replay is told besides its jobs, none of it static."""
-
-    free_weight: Array  # int32 scalar, of ``cluster.FREE_WEIGHT``
-    restart_s: Array  # int32 scalar
-    predictor: PyTree  # what the scorer takes
-
-
-class Heads(NamedTuple):
-    """The first waiting job of each class, ``[K]``."""
-
-    value: Array  # int32, in its rank
-    job: Array  # int32, n where none waits
-    exists: Array  # bool
-
-
-class Decision(NamedTuple):
-    """What a step does; n stands for nobody."""
-
-    job: Array  # the one that starts, int32 scalar
-    victim: Array  # the one that is suspended, int32 scalar
-    account: Account  # of either; read here, since XLA copies a ledger that a step reads and writes
-    levels: Array  # int32 [Q + 1], likewise, with a history; else none
-
-
-def opened(rules: Rules, jobs: Jobs) -> State:
-    """The idle cluster at time 0."""
-    shape, cluster = rules.shape, rules.cluster
-    gpus = (cluster.gpus_per_server, cluster.num_servers)
-    zero, per_job = jnp.int32(0), jnp.zeros_like(jobs.duration)
-    unknown = Account(*(per_job for _ in Account._fields))._replace(remaining=jobs.duration)
-    scored = rules.num_thresholds + 1 if rules.scorer else 0
-    rows = rules.num_thresholds + 1 if rules.worth == "level" else 0
-    kept = (shape.num_jobs + 1, hs.NUM_FEATURES) if rules.keeps_features else (0, 0)
-    return State(
-        time=zero,
-        arrived=zero,
-        num_waiting=zero,
-        waiting=wt.nobody(shape.num_blocks, shape.width),
-        running=Running(
-            jnp.full(gpus, shape.num_jobs, jnp.int32),
-            jnp.zeros(gpus, jnp.int32),
-            jnp.full((rules.num_thresholds, *gpus), NEVER, jnp.int32),
-            jnp.zeros((rows, *gpus), jnp.int32),
-            Learnt(jnp.zeros(gpus, jnp.int32), jnp.ones(gpus, bool)) if rules.scorer else None,
-        ),
-        ledger=jnp.stack([*unknown, *(per_job for _ in range(scored))], axis=1),
-        overflow=jnp.bool_(False),
-        history=hs.nothing_yet(shape.num_scopes),
-        features=jnp.zeros(kept, jnp.int32),
-    )
+from jaxsched.trace_replay.accounts import Learnt, Options, Rules, Running, State
+from jaxsched.trace_replay.cluster import place, take_gpus
+from jaxsched.trace_replay.decisions import Decision, decide, decision_about, lost_s, worth_of
+from jaxsched.trace_replay.scorers import SCORERS
+from jaxsched.trace_replay.suspension import Account, begin_run, cut_run
+from jaxsched.trace_replay.tables import NEVER, Jobs
+from jaxsched.trace_replay.waiting import NONE
+from jaxsched.types import Array
 
 
 def unfinished(jobs: Jobs, state: State) -> Array:
@@ -158,8 +39,8 @@ def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
     decides = (jobs.submit[state.arrived] > state.time) & (state.num_waiting > 0)
     decision = jax.lax.cond(
         decides & (ended == nobody) & ~state.overflow,
-        lambda: decide(rules, jobs, state, free),
-        lambda: _decision(rules, state, jnp.int32(nobody), jnp.int32(nobody)),
+        lambda: decide(rules, options, jobs, state, free),
+        lambda: decision_about(state, jnp.int32(nobody), jnp.int32(nobody)),
     )
     starts, suspends = decision.job < nobody, decision.victim < nobody
     time, admits = _clock(rules, jobs, state, is_free, starts | suspends | (ended < nobody))
@@ -171,9 +52,10 @@ def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
     if rules.scorer:
         account, scored, features = _scored(rules, options, jobs, state, time, admits, decision)
     placing = place(rules.cluster, rules.locality, options.free_weight, free, jobs.num_gpus[moved])
-    started = _started(account, state.time, placing)
+    started = begin_run(account, state.time, placing)
     late = (started.end < state.time) | (started.end == NEVER)
-    rest = select(suspends, _suspended(account, state.time, options.restart_s), account)
+    again_s = options.restart_s + lost_s(options, state.time - account.last_start)
+    rest = select(suspends, cut_run(account, state.time, again_s), account)
     taken = take_gpus(placing, is_free) & starts
     stopped = suspends & ~is_free & (running.job == decision.victim)
     levels = scored if rules.scorer or rules.worth != "level" else jobs.levels[moved]
@@ -182,20 +64,22 @@ def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
         value = levels[jnp.where(admits, 0, passed)]
     else:
         left = jnp.where(admits, jobs.duration[moved], rest.remaining)
-        value = _worth(rules, left, jobs.num_gpus[moved])
+        value = worth_of(rules, left, jobs.num_gpus[moved])
     written = moved if rules.scorer else chosen
+    running = _running(jobs, state, moved, started, taken, stopped, ended, levels)
     return State(
         time=time,
         arrived=state.arrived + admits,
         num_waiting=state.num_waiting + admits + suspends - starts,
         waiting=wt.put(state.waiting, jobs.place[moved], jnp.where(admits | suspends, value, NONE)),
-        running=_running(jobs, state, moved, started, taken, stopped, ended, levels),
+        running=running,
         ledger=state.ledger.at[written].set(jnp.stack([*select(starts, started, rest), *scored])),
         overflow=state.overflow | (starts & late),
         history=hs.completed(state.history, jobs.known, ended, jobs.duration[ended])
         if rules.scorer
         else state.history,
         features=features,
+        demand=_demand(options, state, time, running),
     )
 
 
@@ -282,148 +166,23 @@ def _running(
     if learnt is not None:
         is_known = (learnt.is_known | stopped | (running.job == ended)) & ~taken
         learnt = Learnt(jnp.where(taken, unserved, learnt.begun), is_known)
-    rows = running.levels
+    rows, since = running.levels, running.since
+    if since is not None:
+        since = jnp.where(taken, state.time, since)
     return Running(
         jnp.where(taken, moved, running.job),
         jnp.where(stopped, state.time, free_from),
         jnp.where(taken, crossing, running.crossing),
         jnp.where(taken, levels[: rows.shape[0], None, None], rows),
         learnt,
+        since,
     )
 
 
-def _started(account: Account, time: Array, placing: Packing) -> Account:
-    """The account of a job that begins a run now."""
-    return account._replace(
-        start=jnp.where(account.preemptions > 0, account.start, time),
-        end=time + account.remaining,
-        num_servers=placing.num_servers,
-        first_server=first_server(placing),
-        last_start=time,
-    )
-
-
-def _suspended(account: Account, time: Array, restart_s: Array) -> Account:
-    """The account of a running job that is suspended now; it will have to restart."""
-    return account._replace(
-        preemptions=account.preemptions + 1,
-        remaining=account.end - time + restart_s,
-        served=account.served + time - account.last_start,
-    )
-
-
-def decide(rules: Rules, jobs: Jobs, state: State, free: Array) -> Decision:
-    """The first waiting job that can run starts, or somebody is suspended for it."""
-    nobody = rules.shape.num_jobs
-    least = wt.least_values(state.waiting, jobs.block_class, rules.shape.num_classes)
-    found = wt.first_up_to(state.waiting, jobs.block_class, jnp.minimum(least, NONE - 1))
-    job = jnp.where(found.exists, jobs.job_at[found.place], nobody)
-    heads = Heads(least, job, found.exists)
-    if rules.headroom:
-        left = jnp.sum(free)
-        beside = left - jobs.class_gpus >= rules.headroom
-        keeps = (least == 0) | beside | (left == rules.cluster.num_gpus)
-        heads = heads._replace(exists=heads.exists & keeps)
-    first = _lowest(heads, heads.exists, nobody)
-    room = largest_fit(rules.cluster, rules.locality, free)
-    otherwise = _suspending if rules.suspends else _skipping
-    return jax.lax.cond(
-        jobs.num_gpus[first] <= room,
-        lambda: _decision(rules, state, first, jnp.int32(nobody)),
-        lambda: otherwise(rules, jobs, state, free, heads),
-    )
-
-
-def _skipping(rules: Rules, jobs: Jobs, state: State, free: Array, heads: Heads) -> Decision:
-    """The first that fits starts, where the first in order does not and nobody is suspended."""
-    nobody = jnp.int32(rules.shape.num_jobs)
-    job = nobody
-    if rules.mode == "skip":
-        fits = jobs.class_gpus <= largest_fit(rules.cluster, rules.locality, free)
-        job = _lowest(heads, heads.exists & fits, rules.shape.num_jobs)
-    return _decision(rules, state, job, nobody)
-
-
-def _suspending(rules: Rules, jobs: Jobs, state: State, free: Array, heads: Heads) -> Decision:
-    """The decision where the first waiting job in order does not fit."""
-    nobody, running = rules.shape.num_jobs, state.running
-    busy = running.free_from > state.time
-    value = running_values(rules, jobs, state)
-
-    def available(value_: Array, job: Array) -> Array:
-        after = value > value_
-        if not rules.by_priority:
-            after |= (value == value_) & (running.job > job)
-        return ~busy | after
-
-    counts = jax.vmap(lambda value_, job: jnp.sum(available(value_, job), axis=0, dtype=jnp.int32))(
-        heads.value, heads.job
-    )
-    can_run = jobs.class_gpus <= largest_fit(rules.cluster, rules.locality, counts)
-    allowed = heads.exists & can_run
-    considered = heads.exists if rules.mode == "block" else allowed
-    job = _lowest(heads, considered, nobody)
-    chosen = allowed & (heads.job == job)
-    runs = jnp.any(chosen)
-    fits = runs & (jobs.num_gpus[job] <= largest_fit(rules.cluster, rules.locality, free))
-
-    rank = jnp.min(jnp.where(chosen, heads.value, NONE))
-    open_ = available(rank, job)
-    servers = jnp.ones(free.shape, bool)
-    if rules.locality == "strict":
-        servers = to_clear(rules.cluster, free, open_, jobs.num_gpus[job])
-    candidates = busy & open_ & servers
-    largest = jnp.max(jnp.where(candidates, value, jnp.iinfo(jnp.int32).min))
-    last = jnp.max(jnp.where(candidates & (value == largest), running.job, -1))
-    victim = jnp.where(runs & ~fits, last, nobody).astype(jnp.int32)
-    return _decision(rules, state, jnp.where(fits, job, nobody), victim)
-
-
-def _decision(rules: Rules, state: State, job: Array, victim: Array) -> Decision:
-    row = state.ledger[jnp.minimum(job, victim)]
-    count = len(Account._fields)
-    return Decision(job, victim, Account(*row[:count]), row[count:])
-
-
-def to_clear(cluster: Cluster, free: Array, available: Array, num_gpus: Array) -> Array:
-    """The servers on which somebody is suspended for a job that does not fit yet.
-
-    Args:
-      cluster: the cluster.
-      free: int32 ``[S]``, free GPUs of each server.
-      available: bool ``[M, S]``, GPUs that the job could have.
-      num_gpus: int32 scalar, GPUs of the job.
-
-    Returns:
-      bool ``[S]``.
-    """
-    full = cluster.gpus_per_server
-    whole = jnp.sum(free == full, dtype=jnp.int32)
-    needed = jnp.where(whole < num_gpus // full, full, num_gpus % full)
-    count = jnp.sum(available, axis=0, dtype=jnp.int32)
-    suited = (free < needed) & (count >= needed)
-    most = jnp.max(jnp.where(suited, free, -1))
-    return suited & (free == most)
-
-
-def running_values(rules: Rules, jobs: Jobs, state: State) -> Array:
-    """The value in the rank of each GPU's job, int32 ``[M, S]``."""
-    running = state.running
-    if rules.worth != "level":
-        return _worth(rules, running.free_from - state.time, jobs.num_gpus[running.job])
-    passed = jnp.sum(running.crossing <= state.time, axis=0, dtype=jnp.int32)
-    number = jnp.arange(rules.num_thresholds + 1)[:, None, None]
-    return jnp.sum(jnp.where(passed == number, running.levels, 0), axis=0, dtype=jnp.int32)
-
-
-def _worth(rules: Rules, left: Array, num_gpus: Array) -> Array:
-    """What remains of jobs in the unit of their order, cut at ``MOST_SERVICE``; int32."""
-    if rules.worth == "remaining":
-        return left
-    return jnp.where(left > MOST_SERVICE // num_gpus, MOST_SERVICE, left * num_gpus)
-
-
-def _lowest(heads: Heads, allowed: Array, nobody: int) -> Array:
-    """The head of the lowest rank among those allowed, int32 scalar; n if none is."""
-    least = jnp.min(jnp.where(allowed, heads.value, NONE))
-    return jnp.min(jnp.where(allowed & (heads.value == least), heads.job, nobody))
+def _demand(options: Options, state: State, time: Array, running: Running) -> dm.Demand | None:
+    """The demand of the jobs of value 0 after a step, at the time after it."""
+    if state.demand is None:
+        return None
+    holds = (running.free_from > time) & (running.levels[0] == 0)
+    held = jnp.sum(holds, dtype=jnp.int32)
+    return dm.followed(state.demand, options.forecast, state.time, time, held)

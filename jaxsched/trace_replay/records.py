@@ -6,9 +6,12 @@ Axes: ``n`` jobs in order of submission.
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from jaxsched.jobs import Integers, metrics
 from jaxsched.trace_replay.cluster import Cluster
+
+Booleans = npt.NDArray[np.bool_]
 
 
 class Records(NamedTuple):
@@ -45,6 +48,40 @@ class Records(NamedTuple):
     def jct(self) -> Integers:
         """Job completion time: seconds from submission to completion."""
         return self.end - self.submit
+
+
+def by_priority(records: Records, high: Booleans) -> dict[str, float]:
+    """The figures of high-priority and of spot jobs apart; none where one of the kinds is missing.
+
+    Args:
+      records: the jobs.
+      high: which of them have the largest priority, ``[n]``; the others are spot jobs.
+
+    Returns:
+      ``high_avg_jct``, ``high_avg_wait``, ``high_p99_wait`` and ``spot_avg_jct``,
+      ``spot_avg_wait`` (to the first start), ``spot_avg_queued`` (all the time without GPUs),
+      seconds; ``eviction_rate``, the share of the runs of spot jobs that end in a suspension;
+      ``wasted_gpu_s``, the GPU time that jobs held beyond their run times, restarts included, and
+      ``wasted_share``, of the GPU time that spot jobs held.
+    """
+    spot = ~high
+    if not (high.any() and spot.any()):
+        return {}
+    stops, wait, jct = records.preemptions[spot], records.wait, records.jct
+    held = records.num_gpus * records.held
+    wasted = float(np.sum(held - records.num_gpus * records.duration))
+    figures = {
+        "high_avg_jct": np.mean(jct[high]),
+        "high_avg_wait": np.mean(wait[high]),
+        "high_p99_wait": np.percentile(wait[high], 99),
+        "spot_avg_jct": np.mean(jct[spot]),
+        "spot_avg_wait": np.mean(wait[spot]),
+        "spot_avg_queued": np.mean((jct - records.held)[spot]),
+        "eviction_rate": np.sum(stops) / (np.sum(stops) + len(stops)),
+        "wasted_gpu_s": wasted,
+        "wasted_share": wasted / np.sum(held[spot]),
+    }
+    return {name: float(value) for name, value in figures.items()}
 
 
 def summary(records: Records, cluster: Cluster) -> dict[str, float]:

@@ -10,20 +10,27 @@ import numpy as np
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Integers, JobTable
-from jaxsched.trace_replay import engine, preemptive
+from jaxsched.trace_replay import accounts, engine, preemptive
+from jaxsched.trace_replay.accounts import Options, Worth
 from jaxsched.trace_replay.cluster import FREE_WEIGHT, Cluster
+from jaxsched.trace_replay.demand import Forecast
 from jaxsched.trace_replay.engine import Ranking
 from jaxsched.trace_replay.policies import LEARNED, Order, Policy
-from jaxsched.trace_replay.preemptive import Options, Worth
 from jaxsched.trace_replay.records import Records
 from jaxsched.trace_replay.scorers import Predictor, shipped
+from jaxsched.trace_replay.suspension import Account
 from jaxsched.trace_replay.tables import Jobs, Shape, as_table, prepare, thresholds_of
 from jaxsched.types import Array
 
-Rules = engine.Rules | preemptive.Rules
+Rules = engine.Rules | accounts.Rules
 Table = JobTable | Mapping[str, Any]
 
-RANKINGS: dict[Order, Ranking] = {"drf": "drf", "tetris": "tetris", "fairness": "fairness"}
+RANKINGS: dict[Order, Ranking] = {
+    "drf": "drf",
+    "tetris": "tetris",
+    "fairness": "fairness",
+    "group-fairness": "group-fairness",
+}
 WORTH: dict[Order, Worth] = {"srtf": "remaining", "srsf": "service"}
 
 
@@ -83,8 +90,14 @@ def observed(
 def _options(policy: Policy, predictor: Predictor | None) -> Options:
     if predictor is None and policy.order in LEARNED:
         predictor = shipped()
-    weight = jnp.int32(FREE_WEIGHT[policy.placement])
-    return Options(weight, jnp.int32(policy.restart_s), predictor)
+    how = Forecast(jnp.int32(policy.forecast_percent), jnp.int32(policy.forecast_window_s))
+    return Options(
+        jnp.int32(FREE_WEIGHT[policy.placement]),
+        jnp.int32(policy.restart_s),
+        predictor,
+        jnp.int32(policy.checkpoint_s),
+        how,
+    )
 
 
 def _replayed(
@@ -121,7 +134,7 @@ def _refuse_late(table: JobTable, overflow: bool) -> None:
 def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Any:
     if policy.keeps_accounts:
         scorer: Any = policy.order if policy.learns else ""
-        return preemptive.Rules(
+        return accounts.Rules(
             cluster=cluster,
             shape=shape,
             worth=WORTH.get(policy.order, "level"),
@@ -133,6 +146,8 @@ def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Any:
             keeps_features=False,
             by_priority=policy.order == "spot",
             headroom=-(-policy.headroom_percent * cluster.num_gpus // 100),
+            forecasts=policy.forecast_percent > 0,
+            victims=policy.victims,
         )
     return engine.Rules(
         cluster,
@@ -148,9 +163,9 @@ def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Any:
 
 def _loop(rules: Rules, options: Options, jobs: Jobs) -> tuple[Any, Any, Any]:
     """First state, condition and step of one table."""
-    if isinstance(rules, preemptive.Rules):
+    if isinstance(rules, accounts.Rules):
         return (
-            preemptive.opened(rules, jobs),
+            accounts.opened(rules, jobs),
             partial(preemptive.unfinished, jobs),
             partial(preemptive.step, rules, options, jobs),
         )
@@ -191,10 +206,13 @@ def _run_batch(rules: Rules, options: Options, jobs: Jobs) -> tuple[Array, Array
 
 
 def _records(table: JobTable, policy: Policy, ledger: Any) -> Records:
-    row = preemptive.Account if policy.keeps_accounts else engine.Outcome
+    row = Account if policy.keeps_accounts else engine.Outcome
     columns = ledger[: len(table), : len(row._fields)].astype(np.int64).T
     found = dict(zip(row._fields, columns, strict=True))
-    preemptions = found.get("preemptions", np.zeros(len(table), np.int64))
+    preemptions, held = np.zeros(len(table), np.int64), table["duration"]
+    if policy.keeps_accounts:
+        preemptions = found["preemptions"]
+        held = found["served"] + found["end"] - found["last_start"]
     return Records(
         submit=table["submit_time"],
         num_gpus=table["num_gpus"],
@@ -204,5 +222,5 @@ def _records(table: JobTable, policy: Policy, ledger: Any) -> Records:
         num_servers=found["num_servers"],
         first_server=found["first_server"],
         preemptions=preemptions,
-        held=table["duration"] + policy.restart_s * preemptions,
+        held=held,
     )

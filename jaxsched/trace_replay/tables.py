@@ -16,7 +16,7 @@ from jaxsched.trace_replay import history
 from jaxsched.trace_replay.cluster import Cluster
 from jaxsched.trace_replay.gittins import sample_levels
 from jaxsched.trace_replay.history import EDGES, Known
-from jaxsched.trace_replay.policies import FITTED_SHARE, Policy, Share
+from jaxsched.trace_replay.policies import FAIR, FITTED_SHARE, Policy, Share
 from jaxsched.traces.details import rounded_up
 from jaxsched.traces.trace import Trace, known
 from jaxsched.types import Array
@@ -254,6 +254,11 @@ def thresholds_of(policy: Policy) -> tuple[int, ...]:
     return policy.thresholds if policy.order in ("las", "gittins") else ()
 
 
+def crossing_times(num_gpus: Integers, thresholds: tuple[int, ...]) -> Integers:
+    """Seconds after which jobs of so many GPUs have got these GPU-seconds, int64 ``[n, Q]``."""
+    return -(-np.array(thresholds, np.int64)[None, :] // num_gpus[:, None])
+
+
 def _per_job(levels: Integers, count: int) -> Integers:
     """Levels of each job, ``[n + 1, Q + 1]``, of those that all have or of those that some have."""
     if len(levels) == 1:
@@ -362,7 +367,6 @@ def _arrays(
     block_class = np.full(shape.num_blocks, shape.num_classes)
     block_class[: blocks.sum()] = np.repeat(np.arange(len(classes)), blocks)
     gpus = _extended(table["num_gpus"], shape.num_jobs + 1, 1)
-    steps = np.array(thresholds_of(policy), np.int64)
     by_time = policy.order == "learned"
     levels = _levels(table, policy, key)
     quota = np.zeros(0, np.int64)
@@ -383,8 +387,8 @@ def _arrays(
         class_gpus=_extended(classes[:, 0], shape.num_classes, NEVER),
         class_group=_extended(classes[:, 1], shape.num_classes, 0),
         quota=quota,
-        submit_at=submit[job_at] if policy.order == "fairness" else np.zeros(0),
-        crossing=-(-steps[None, :] // (np.ones_like(gpus) if by_time else gpus)[:, None]),
+        submit_at=submit[job_at] if policy.order in FAIR else np.zeros(0),
+        crossing=crossing_times(np.ones_like(gpus) if by_time else gpus, thresholds_of(policy)),
         levels=_per_job(levels, shape.num_jobs + 1),
         align_unit=np.int64(unit),
     )

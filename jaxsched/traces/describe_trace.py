@@ -4,7 +4,6 @@ Jobs that are known to use no GPU count as ``cpu_only`` and nowhere else: gaps, 
 calendar and GPU time are those of the other jobs, which are called GPU jobs here. Axis: ``n`` jobs.
 """
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,8 +92,7 @@ def describe_trace(
     """
     check_numbers(trace)
     check_counts(optional=True, num_servers=num_servers, gpus_per_server=gpus_per_server)
-    used = {name: trace[name] for name in DESCRIBED if name in trace}
-    jobs = gpu_jobs(replace(trace, columns=used))
+    jobs = gpu_jobs(trace.only(DESCRIBED))
     submit = np.sort(jobs["submit_time"])
     seconds = gpu_seconds(jobs)
     total = float(np.nansum(seconds))

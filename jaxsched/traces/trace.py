@@ -7,9 +7,8 @@ host, one row per job, in the order of the source. Axis: ``n`` jobs.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -18,8 +17,7 @@ import numpy.typing as npt
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import check_lengths, describe_value, named_column
 from jaxsched.traces.text import LONGEST_TEXT
-
-Values = npt.NDArray[Any]  # float64 or str_
+from jaxsched.traces.text_columns import Columns, Compact, Stored, Values, has_text, kept
 
 Clock = Literal["relative", "local", "utc"]
 """What times count from: an origin of the trace's own, or 1970-01-01 in local or universal time,
@@ -80,7 +78,7 @@ TRACE_COLUMNS: tuple[TraceColumn, ...] = (
     TraceColumn("requested_time", "real", "s", "run time as its user estimated it"),
 )
 
-_PIECE = 2**16  # texts looked at together
+_PIECE = 2**16  # values looked at together
 _SHORT = f"texts of up to {LONGEST_TEXT} letters"
 _BY_NAME = {column.name: column for column in TRACE_COLUMNS}
 REQUIRED = tuple(column.name for column in TRACE_COLUMNS if column.required)
@@ -126,13 +124,14 @@ class Trace:
                 f"trace '{self.name}': clock is {describe_value(self.clock)}; "
                 f"accepted: {', '.join(CLOCKS)}"
             )
-        columns = {
-            column.name: _checked(self.columns[column.name], column, self.name)
-            for column in TRACE_COLUMNS
-            if column.name in self.columns
-        }
-        check_lengths(columns, f"trace '{self.name}'")
-        object.__setattr__(self, "columns", MappingProxyType(columns))
+        if not isinstance(self.columns, Columns):
+            columns: dict[str, Any] = {
+                column.name: _checked(self.columns[column.name], column, self.name)
+                for column in TRACE_COLUMNS
+                if column.name in self.columns
+            }
+            check_lengths(columns, f"trace '{self.name}'")
+            object.__setattr__(self, "columns", Columns(columns))
         if self.rows_read < 0:
             object.__setattr__(self, "rows_read", len(self))
 
@@ -150,11 +149,18 @@ class Trace:
 
     def take(self, rows: Any, *, note: str | None = None) -> "Trace":
         """The trace of the given rows (a slice, an index array or a mask)."""
-        columns = {name: values[rows] for name, values in self.columns.items()}
-        for values in columns.values():
-            values.setflags(write=False)  # need not be copied once more
+        columns = self._columns.take(rows)
         notes = (*self.notes, note) if note else self.notes
         return replace(self, columns=columns, notes=notes)
+
+    def only(self, names: Iterable[str]) -> "Trace":
+        """The trace with those of the names that it has, the required ones among them."""
+        return replace(self, columns=self._columns.only(names))
+
+    @property
+    def _columns(self) -> Columns:
+        assert isinstance(self.columns, Columns)
+        return self.columns
 
     def by_submission(self) -> "Trace":
         """The trace in order of submission; jobs of the same time keep their order."""
@@ -164,21 +170,23 @@ class Trace:
         """SHA-256 (hex) of columns, values and clock; name, source and notes do not count."""
         sha = hashlib.sha256(b"jaxsched trace 1\n")
         sha.update(f"{self.clock} {len(self)}\n".encode())
-        for name, values in self.columns.items():
+        for name in self.columns:
             sha.update(f"{name}\n".encode())
             if _BY_NAME[name].kind == "text":
-                for piece in _as_json(values):
+                for piece in _as_json(self._columns.stored(name)):
                     sha.update(piece)
             else:
-                sha.update(values.astype("<f8").tobytes())
+                sha.update(self.columns[name].astype("<f8", copy=False).tobytes())
         return sha.hexdigest()
 
 
-def _as_json(texts: Values) -> Iterator[bytes]:
+def _as_json(texts: Stored) -> Iterator[bytes]:
     """The JSON list of texts, in pieces: a list of all of them takes ten times their memory."""
     yield b"["
     for first in range(0, len(texts), _PIECE):
-        words = json.dumps(texts[first : first + _PIECE].tolist())[1:-1]
+        part = texts[first : first + _PIECE]
+        part = part.texts() if isinstance(part, Compact) else part
+        words = json.dumps(part.tolist())[1:-1]
         yield (f", {words}" if first else words).encode()
     yield b"]"
 
@@ -187,15 +195,18 @@ def known(trace: Trace, column: str) -> npt.NDArray[np.bool_]:
     """Which jobs have a value in a column, bool ``[n]``; none where the trace lacks the column."""
     if column not in trace:
         return np.zeros(len(trace), np.bool_)
-    values = trace[column]
-    present: npt.NDArray[np.bool_] = (
-        values != "" if _BY_NAME[column].kind == "text" else ~np.isnan(values)
-    )
+    if _BY_NAME[column].kind == "text":
+        return has_text(trace._columns.stored(column))
+    present: npt.NDArray[np.bool_] = ~np.isnan(trace[column])
     return present
 
 
-def _checked(values: Any, column: TraceColumn, trace: str) -> Values:
+def _checked(values: Any, column: TraceColumn, trace: str) -> Stored:
     """A column as nobody can change it, its values as the kind asks."""
+    if isinstance(values, Compact) and column.kind == "text":
+        if column.name == "status":
+            _check_status(values, trace)
+        return values
     array = np.asarray(values)
     numeric = array.dtype.kind in "iuf"
     if array.ndim != 1 or not (numeric if column.kind == "real" else array.dtype.kind == "U"):
@@ -205,7 +216,7 @@ def _checked(values: Any, column: TraceColumn, trace: str) -> Values:
             f"accepted: an array of {wanted}, one per job"
         )
     if column.kind == "real":
-        array = np.where(np.isnan(array), np.nan, array.astype(np.float64) + 0.0)  # one NaN, one 0
+        array = _plain(array)
         _refuse(np.isinf(array), array, column.name, trace, "finite numbers, NaN if not known")
         if column.name == "submit_time":
             _refuse(np.isnan(array), array, column.name, trace, "a finite number for every job")
@@ -221,10 +232,34 @@ def _checked(values: Any, column: TraceColumn, trace: str) -> Values:
                 "accepted: texts that UTF-8 can hold"
             )
         if column.name == "status":
-            unknown = _in_pieces(lambda part: ~np.isin(part, STATUSES), array)
-            _refuse(unknown, array, column.name, trace, ", ".join(STATUSES[1:]) + " or empty")
+            _check_status(array, trace)
+        array.setflags(write=False)
+        return kept(array)
     array.setflags(write=False)
     return array
+
+
+def _check_status(texts: Stored, trace: str) -> None:
+    """Refuse what traces do not call the ends of jobs."""
+    letters = texts.letters if isinstance(texts, Compact) else texts
+    names = np.array(STATUSES, letters.dtype.kind)
+    unknown = _in_pieces(lambda part: ~np.isin(part, names), letters)
+    _refuse(unknown, letters, "status", trace, ", ".join(STATUSES[1:]) + " or empty")
+
+
+def _plain(numbers: Values) -> Values:
+    """Numbers with one NaN and one 0: a copy, unless they are such and nobody can change them."""
+    own = numbers.dtype == np.float64 and numbers.dtype.isnative
+    own = own and numbers.base is None and not numbers.flags.writeable
+    if own and not np.any(_in_pieces(_has_two_forms, numbers)):
+        return numbers
+    return np.where(np.isnan(numbers), np.nan, numbers.astype(np.float64) + 0.0)
+
+
+def _has_two_forms(numbers: Values) -> npt.NDArray[np.bool_]:
+    """Which are not known, or might be a zero below 0."""
+    found: npt.NDArray[np.bool_] = np.isnan(numbers) | ((numbers == 0) & np.signbit(numbers))
+    return found
 
 
 def _unshared(texts: Values) -> Values:
@@ -237,7 +272,7 @@ def _unshared(texts: Values) -> Values:
 def _in_pieces(
     test: Callable[[Values], npt.NDArray[np.bool_]], texts: Values
 ) -> npt.NDArray[np.bool_]:
-    """What a test says of each text; of all at once it would take several times their memory."""
+    """What a test says of each value; of all at once it would take several times their memory."""
     firsts = range(0, len(texts), _PIECE)
     parts = [test(texts[first : first + _PIECE]) for first in firsts]
     return np.concatenate(parts) if parts else np.zeros(0, np.bool_)
@@ -254,7 +289,8 @@ def _refuse(
 ) -> None:
     rows = np.flatnonzero(bad)
     if rows.size:
-        value = describe_value(values[rows[0]].item())
+        found = values[rows[0]].item()
+        value = describe_value(found.decode() if isinstance(found, bytes) else found)
         raise JaxschedError(
             f"trace '{trace}', job {rows[0]}: {column} is {value}; accepted: {accepted}"
         )

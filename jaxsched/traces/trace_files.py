@@ -21,6 +21,7 @@ from jaxsched.files import PathLike, write_whole
 from jaxsched.jobs.columns import describe_value
 from jaxsched.traces.rows import Rows, join_columns, split_rows
 from jaxsched.traces.text import LONGEST_TEXT, open_text, stem, too_long
+from jaxsched.traces.text_columns import Stored, from_arrow
 from jaxsched.traces.trace import REQUIRED, TRACE_COLUMNS, Trace, Values
 
 NAME = "trace"
@@ -132,7 +133,7 @@ def _from_parquet(path: PathLike) -> tuple[dict[str, Values], dict[str, Any]]:
         with pq.ParquetFile(str(path)) as file:
             schema, num_rows = file.schema_arrow, file.metadata.num_rows
             facts = _parsed(path, (schema.metadata or {}).get(_KEY, b"{}"))
-            columns: dict[str, Values] = {}
+            columns: dict[str, Any] = {}
             for name in schema.names:  # one at a time, for the memory of one
                 column = file.read(columns=[name]).column(name)
                 if _KINDS.get(name) == "text":
@@ -140,8 +141,7 @@ def _from_parquet(path: PathLike) -> tuple[dict[str, Values], dict[str, Any]]:
                 else:
                     if pa.types.is_boolean(column.type):
                         raise pa.ArrowInvalid(f"{name} is of type bool")
-                    numbers = column.cast(pa.float64())
-                    columns[name] = np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)
+                    columns[name] = _numbers(column.cast(pa.float64()))
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise JaxschedError(
@@ -154,12 +154,27 @@ def _from_parquet(path: PathLike) -> tuple[dict[str, Values], dict[str, Any]]:
     return columns, facts
 
 
-def _column_of_texts(path: PathLike, name: str, column: Any) -> Values:
+def _numbers(column: Any) -> Values:
+    """A column of numbers, NaN for nulls."""
+    values = np.empty(len(column))
+    first = 0
+    for chunk in column.chunks:
+        values[first : first + len(chunk)] = chunk.to_numpy(zero_copy_only=False)
+        first += len(chunk)
+    values.setflags(write=False)  # a trace need not copy it
+    return values
+
+
+def _column_of_texts(path: PathLike, name: str, column: Any) -> Stored:
     """A column of Parquet as texts; every text that occurs is looked at once."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    encoded = pc.dictionary_encode(column.cast(pa.string()).fill_null("")).combine_chunks()
+    column = column.cast(pa.string()).fill_null("")
+    compact = from_arrow(column, LONGEST_TEXT)
+    if compact is not None:
+        return compact
+    encoded = pc.dictionary_encode(column).combine_chunks()
     parts = [np.zeros(0, np.str_)]
     for first in range(0, len(encoded.dictionary), _PIECE):
         words = encoded.dictionary.slice(first, _PIECE).to_pylist()

@@ -202,6 +202,7 @@ class Simulation:
         self.served = [0] * len(self.jobs)  # seconds, at the last suspension
         self.suspended = [0] * len(self.jobs)
         self.place, self.time = {}, 0
+        self.demand = [(0, 0)]  # (time, GPUs that jobs of the largest priority hold)
         self.promises = {}  # job -> times it was promised
         self.all_gpus = sum(job.gpus for job in self.jobs)
         self.all_work = sum(
@@ -223,8 +224,10 @@ class Simulation:
                 self.look(arrived)
                 self.waiting.append(arrived)
                 arrived += 1
+            self.demand.append((self.time, self.largest_demand()))
             while self.waiting and self.decide():
                 self.check()
+                self.demand.append((self.time, self.largest_demand()))
         return [
             Result(
                 self.first[j],
@@ -317,7 +320,12 @@ class Simulation:
             "lrf": lambda: job.gpus,
             "spf": lambda: job.gpus * self.believed[j],
             "drf": lambda: self.part_held(job.group),
-            "fairness": lambda: -np.float32(self.time - job.submit) / np.float32(self.believed[j]),
+            "group-fairness": lambda: min(
+                self.fairness(other)
+                for other in self.waiting
+                if self.jobs[other].group == job.group
+            ),
+            "fairness": lambda: self.fairness(j),
             "edf": lambda: (
                 job.submit + job.time_to_deadline
                 if job.time_to_deadline < NO_DEADLINE
@@ -333,6 +341,9 @@ class Simulation:
             "spot": lambda: -job.priority,
         }
         return keys[order](), j
+
+    def fairness(self, j):
+        return -np.float32(self.time - self.jobs[j].submit) / np.float32(self.believed[j])
 
     def held(self, group):
         return sum(self.jobs[j].gpus for j in self.running if self.jobs[j].group == group)
@@ -429,6 +440,8 @@ class Simulation:
             servers = set(range(len(self.free)))
             if locality == "strict":
                 servers = self.to_clear(gpus, available)
+            if self.policy.victims == "waste":
+                return self.suspend(self.least_wasteful(later, gpus, servers, ranks))
             victims = [other for other in later if servers & set(self.running[other])]
             return self.suspend(max(victims, key=ranks.get))
         return False
@@ -437,17 +450,81 @@ class Simulation:
         """Whether a spot job would take GPUs that are kept free."""
         all_gpus = self.size * len(self.free)
         kept = self.policy.headroom_percent * all_gpus / 100
-        largest = max(job.priority for job in self.jobs)
-        if not kept or self.jobs[j].priority == largest or not self.running:
+        if self.policy.forecast_percent:
+            spot = sum(self.jobs[k].gpus for k in self.running if not self.is_largest(k))
+            kept = self.forecast() - (all_gpus - sum(self.free) - spot)
+        if kept <= 0 or self.is_largest(j) or not self.running:
             return False
         return sum(self.free) - self.jobs[j].gpus < kept
 
+    def is_largest(self, j):
+        return self.jobs[j].priority == max(job.priority for job in self.jobs)
+
+    def largest_demand(self):
+        return sum(self.jobs[j].gpus for j in self.running if self.is_largest(j))
+
+    def peak(self, window):
+        """The largest demand at any second of a window, as far as it has passed."""
+        length = self.policy.forecast_window_s
+        times = range(window * length, min((window + 1) * length, self.time + 1))
+        known = [[gpus for at, gpus in self.demand if at <= time] for time in times]
+        return max((demand[-1] for demand in known if demand), default=0)
+
+    def rise(self, window):
+        """From the demand just before a window to the peak in it and the next one."""
+        begin = window * self.policy.forecast_window_s
+        before = [gpus for at, gpus in self.demand if at < begin] or [0]
+        return max(0, self.peak(window) - before[-1], self.peak(window + 1) - before[-1])
+
+    def forecast(self):
+        now = self.time // self.policy.forecast_window_s
+        days = [now - 24 * day for day in range(1, 8) if now - 24 * day >= 0]
+        rises = sorted(self.rise(window) for window in (now - 1, *days))
+        rank = -(-self.policy.forecast_percent * len(rises) // 100)
+        return self.largest_demand() + rises[max(rank, 1) - 1]
+
     def to_clear(self, gpus, available):
-        whole, rest = divmod(gpus, self.size)
-        needed = self.size if self.free.count(self.size) < whole else rest
-        suited = [s for s, f in enumerate(self.free) if f < needed and available[s] >= needed]
+        suited = self.clearable(gpus, available)
         most = max(self.free[s] for s in suited)
         return {s for s in suited if self.free[s] == most}
+
+    def clearable(self, gpus, available):
+        needed = self.needed(gpus)
+        return [s for s, f in enumerate(self.free) if f < needed and available[s] >= needed]
+
+    def needed(self, gpus):
+        whole, rest = divmod(gpus, self.size)
+        return self.size if self.free.count(self.size) < whole else rest
+
+    def lost(self, j):
+        """Seconds that a running job would lose."""
+        interval = self.policy.checkpoint_s
+        return (self.time - self.since[j]) % interval if interval else 0
+
+    def least_wasteful(self, later, gpus, servers, ranks):
+        """The job to suspend, and for strict locality first the server."""
+
+        def waste(j):
+            return self.jobs[j].gpus * (self.lost(j) + self.policy.restart_s)
+
+        def by_waste(jobs):
+            return sorted(jobs, key=lambda j: (-ranks[j][0], waste(j), -j))
+
+        if self.policy.locality == "any":
+            return by_waste(later)[0]
+        available = list(self.free)
+        for j in later:
+            for server, held in self.running[j].items():
+                available[server] += held
+        costs = {}
+        for server in self.clearable(gpus, available):
+            free, costs[server] = self.free[server], 0
+            for j in by_waste(j for j in later if server in self.running[j]):
+                if free < self.needed(gpus):
+                    free += self.running[j][server]
+                    costs[server] += waste(j)
+        chosen = min(costs, key=lambda server: (costs[server], -self.free[server], server))
+        return by_waste(j for j in later if chosen in self.running[j])[0]
 
     # Changes
 
@@ -468,7 +545,7 @@ class Simulation:
             self.free[server] += gpus
 
     def suspend(self, j):
-        self.left[j] = self.end[j] - self.time + self.policy.restart_s
+        self.left[j] = self.end[j] - self.time + self.policy.restart_s + self.lost(j)
         self.served[j] = self.service(j)
         self.suspended[j] += 1
         self.release(j)

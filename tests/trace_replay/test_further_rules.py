@@ -54,6 +54,22 @@ def test_fairness(run_times):
     check_equal(Policy("fairness", "skip", run_times=run_times))
 
 
+@pytest.mark.parametrize("isolated", [False, True])
+def test_group_fairness(isolated):
+    """Run times are no part of the program."""
+    schedules = [
+        check_equal(Policy("group-fairness", run_times=run_times, isolated=isolated))
+        for run_times in ("true", "estimates")
+    ]
+    assert not np.array_equal(*schedules)
+    assert not np.array_equal(schedules[0], check_equal(Policy("drf", isolated=isolated)))
+
+
+@pytest.mark.parametrize("mode", ["block", "easy"])
+def test_group_fairness_in_other_modes(mode):
+    check_equal(Policy("group-fairness", mode, share="work"))
+
+
 @pytest.mark.parametrize("locality", LOCALITIES)
 def test_spot_jobs_are_suspended(locality):
     stops = sum(found[4].sum() for found in check_equal(Policy("spot", "skip", locality=locality)))
@@ -131,6 +147,20 @@ def test_worst_fairness_by_hand():
     jobs = {"submit_time": [0, 1, 2, 9], "num_gpus": [1] * 4, "duration": [10, 3, 4, 1]}
     records = replay(jobs, Cluster(1, 1), POLICIES["themis"])
     assert records.start.tolist() == [0, 10, 14, 13]  # at 13: 11 / 4 and 4 / 1
+
+
+def test_worst_group_by_hand():
+    """At 10 the worst of a's jobs has 9 / 3 and of b's 8 / 1, whose first job is the long one."""
+    jobs = {
+        "submit_time": [0, 1, 2, 2],
+        "num_gpus": [1] * 4,
+        "duration": [10, 3, 20, 1],
+        "group": ["a", "a", "b", "b"],
+    }
+    records = replay(jobs, Cluster(1, 1), POLICIES["vc-themis"])
+    assert records.start.tolist() == [0, 31, 10, 30]  # at 30: 29 / 3 and 28 / 1
+    alone = replay(jobs, Cluster(1, 1), POLICIES["themis"])
+    assert alone.start.tolist() == [0, 11, 14, 10]
 
 
 def test_earliest_deadline_by_hand():

@@ -28,7 +28,7 @@ RULES = [
     if not (order in (*PREEMPTIVE, *LEARNING) and mode == "easy")
     and "learned" not in order
     and (order != "tetris" or (mode, locality) == ("skip", "strict"))
-    and order not in ("fairness", "edf", "priority", "spot")
+    and order not in ("fairness", "group-fairness", "edf", "priority", "spot")
 ]
 
 

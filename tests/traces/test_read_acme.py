@@ -44,6 +44,22 @@ def test_kalos(tmp_path):
     assert trace.notes == ("2 run times are not those from start to end, which are taken",)
 
 
+def test_jobs_without_an_end(tmp_path):
+    """As Kalos' log has a few; what the log makes of their run times is not read."""
+    running = (
+        "dlc0000000000001,u1,2,16,240,500,,Pretrain,RUNNING,2023-08-30 01:02:03+00:00,"
+        "2023-08-30 01:02:10+00:00,,,,86400,7.0,"
+    )
+    pending = (
+        "dlc0000000000002,u1,1,8,120,500,100.0,Pretrain,PENDING,2023-08-30 01:02:03+00:00,,,,,0,,"
+    )
+    trace = load_trace(write(tmp_path / "trace_kalos.csv", KALOS, KALOS_ROWS[0], running, pending))
+    assert trace["status"].tolist() == ["failed", "running", "pending"]
+    np.testing.assert_array_equal(trace["duration"], [8, np.nan, np.nan])
+    assert trace["start_time"][1] - trace["submit_time"][1] == 7
+    assert trace.notes[0] == "2 jobs without start or end, their run times not known"
+
+
 def test_times_of_several_zones_are_noted(tmp_path):
     mixed = SEREN_ROWS[0].replace("18:22+08:00", "18:22+00:00")
     trace = load_trace(write(tmp_path / "t.csv", SEREN, mixed, *SEREN_ROWS[1:2]))

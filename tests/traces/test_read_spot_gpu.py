@@ -46,6 +46,18 @@ def test_columns_may_stand_in_any_order(tmp_path):
     assert trace.digest() == load_trace(write(tmp_path / "b.csv", HEADER, *ROWS)).digest()
 
 
+def test_numbers_may_have_points(tmp_path):
+    """The table as pandas writes it, beside whole numbers as in the README's examples."""
+    whole = "12,3,H800,96,8,4,3600,86400,Spot"
+    with_points = "12,3,H800,96.0,8.0,4,3600.0,86400.0,Spot"
+    traces = [
+        load_trace(write(tmp_path / f"{k}.csv", HEADER, row))
+        for k, row in enumerate((whole, with_points))
+    ]
+    assert traces[0].digest() == traces[1].digest()
+    assert traces[0]["num_gpus"].tolist() == [32] and traces[0]["job_id"].tolist() == ["12"]
+
+
 @pytest.mark.parametrize(
     ("row", "expected"),
     [

@@ -1,10 +1,12 @@
-"""The rules: those of ``jaxsched.trace_replay`` for orders that never suspend a job; no RL.
+"""The rules: those of ``jaxsched.trace_replay``; no RL.
 
 Axes: ``S`` servers, ``M`` GPUs per server, ``W`` positions of the window, ``n`` jobs (row ``n`` of
 a table is of no job), ``G`` owners, ``R`` rows of history.
 
 Between two decisions events happen one at a time: jobs that have ended enter the history, the
-lowest number first; jobs are admitted; then the clock goes on to the next instant.
+lowest number first; jobs are admitted; then the clock goes on to the next instant. Where running
+jobs may be suspended, they stay in the window until they end, every job has an account, and the
+next instant may be one at which a running job has got so much service; ``suspension`` has the rest.
 """
 
 from typing import NamedTuple
@@ -23,6 +25,7 @@ from jaxsched.trace_replay.cluster import (
     take_gpus,
 )
 from jaxsched.trace_replay.policies import Locality, Placement
+from jaxsched.trace_replay.suspension import Account, begin_run, new_accounts
 from jaxsched.trace_replay.tables import NEVER
 from jaxsched.types import Array
 
@@ -35,6 +38,7 @@ class Rules(NamedTuple):
     locality: Locality
     placement: Placement
     may_wait: bool
+    suspends: bool
 
 
 class State(NamedTuple):
@@ -46,7 +50,7 @@ class State(NamedTuple):
     entered: (
         Array  # scalar, jobs that have been in the window; those up to ``arrived`` queue for it
     )
-    window: Array  # [W], waiting jobs as submitted, then n
+    window: Array  # [W], waiting jobs as submitted, then n; with suspension, running ones as well
     free_from: Array  # [M, S], when the GPU's last job ends
     job: Array  # [M, S], its last job
     is_known: Array  # bool [M, S], that job has entered the history
@@ -56,13 +60,14 @@ class State(NamedTuple):
     history: Array  # [R, C], statistics of the jobs that have ended
     estimate: Array  # [n + 1], mean run time of the stream when the job was submitted, s
     overflow: Array  # bool scalar, a job would end beyond int32
+    accounts: Array | None  # [n + 1, 8], ``Account`` of each job; None without suspension
 
 
 class Start(NamedTuple):
     """A job that starts; int32 scalars, of row n if none does."""
 
     job: Array
-    start: Array
+    start: Array  # of its first run
     end: Array
     num_servers: Array
     first_server: Array
@@ -87,6 +92,7 @@ def opened(rules: Rules, jobs: Jobs, episode: Array) -> State:
         history=hs.nothing_yet(jobs.scopes.shape[0]),
         estimate=jnp.zeros(jobs.nobody + 1, jnp.int32),
         overflow=jnp.bool_(False),
+        accounts=jnp.stack(new_accounts(jobs.duration), axis=1) if rules.suspends else None,
     )
 
 
@@ -95,27 +101,79 @@ def free_gpus(state: State) -> Array:
     return jnp.sum(state.free_from <= state.time, axis=0, dtype=jnp.int32)
 
 
+def account_of(state: State, row: Array) -> Account:
+    """The accounts of jobs, ``[...]`` as their rows; ``end`` is 0 of jobs that wait."""
+    assert state.accounts is not None
+    columns = state.accounts[row]
+    return Account(*(columns[..., k] for k in range(columns.shape[-1])))
+
+
+def ran_before(state: State) -> Array:
+    """GPUs whose last job began its last run before now, bool ``[M, S]``."""
+    assert state.accounts is not None
+    return state.accounts[:, Account._fields.index("last_start")][state.job] < state.time
+
+
+def runs(state: State) -> Array:
+    """Which positions hold a job that runs, bool ``[W]``; none is there without suspension."""
+    if state.accounts is None:
+        return jnp.zeros(state.window.shape, bool)
+    return account_of(state, state.window).end != 0
+
+
+def waits(state: State, jobs: Jobs) -> Array:
+    """Which positions hold a job that waits, bool ``[W]``."""
+    occupied = state.window < jobs.nobody
+    return occupied if state.accounts is None else occupied & ~runs(state)
+
+
 def num_waiting(state: State, jobs: Jobs) -> Array:
-    """Jobs in the window and behind it, int32 scalar."""
+    """Jobs that wait in the window and behind it, int32 scalar."""
     inside = jnp.sum(state.window < jobs.nobody, dtype=jnp.int32)
-    return inside + state.arrived - state.entered
+    queued = inside + state.arrived - state.entered
+    return queued if state.accounts is None else queued - state.running
 
 
 def fits(rules: Rules, state: State, jobs: Jobs) -> Array:
     """Which positions hold a job that can start now, bool ``[W]``."""
     room = largest_fit(rules.cluster, rules.locality, free_gpus(state))
-    return (state.window < jobs.nobody) & (jobs.num_gpus[state.window] <= room)
+    return waits(state, jobs) & (jobs.num_gpus[state.window] <= room)
+
+
+def can_choose(rules: Rules, state: State, jobs: Jobs) -> Array:
+    """Whether some job could start now, if need be in place of others; bool scalar.
+
+    A job that has started at this very instant makes way for nobody.
+    """
+    free = free_gpus(state)
+    if state.accounts is not None:
+        may_end = (state.free_from <= state.time) | ran_before(state)
+        free = jnp.sum(may_end, axis=0, dtype=jnp.int32)
+    room = largest_fit(rules.cluster, rules.locality, free)
+    return jnp.any(waits(state, jobs) & (jobs.num_gpus[state.window] <= room))
 
 
 def all_started(state: State, jobs: Jobs) -> Array:
-    """Whether every job has started, or the clock has run out; bool scalar."""
+    """Whether all jobs have come and none waits, or the clock has run out; bool scalar."""
     return (jobs.submit[state.arrived] == NEVER) & (num_waiting(state, jobs) == 0) | state.overflow
 
 
 def upcoming(state: State, jobs: Jobs) -> Array:
-    """The next instant at which a job ends or is submitted, int32 scalar; ``NEVER`` if none is."""
+    """The next instant of a decision, int32 scalar; ``NEVER`` if there is none.
+
+    A job ends or is submitted, or one that runs has got so much service while others wait.
+    """
     busy = jnp.where(state.free_from > state.time, state.free_from, NEVER)
-    return jnp.minimum(jnp.min(busy), jobs.submit[state.arrived])
+    following = jnp.minimum(jnp.min(busy), jobs.submit[state.arrived])
+    if state.accounts is not None:
+        account = account_of(state, state.window)
+        begun = (account.last_start - account.served)[:, None]  # had it run ever since
+        crossing = begun + jobs.crossing[state.window]
+        later = runs(state)[:, None] & (crossing > state.time)  # beyond int32 it is below
+        later &= num_waiting(state, jobs) > 0
+        crossings = jnp.where(later, crossing, NEVER)
+        following = jnp.minimum(following, jnp.min(crossings, initial=NEVER))
+    return following
 
 
 def legal(rules: Rules, state: State, jobs: Jobs) -> Array:
@@ -123,10 +181,10 @@ def legal(rules: Rules, state: State, jobs: Jobs) -> Array:
 
     Without ``may_wait``, waiting is legal at the end only.
     """
-    waits = all_started(state, jobs)
+    may = all_started(state, jobs)
     if rules.may_wait:
-        waits |= upcoming(state, jobs) < NEVER
-    return jnp.append(fits(rules, state, jobs), waits)
+        may |= upcoming(state, jobs) < NEVER
+    return jnp.append(fits(rules, state, jobs), may)
 
 
 def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[State, Start]:
@@ -138,12 +196,16 @@ def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[
     weight = jnp.int32(FREE_WEIGHT[rules.placement])
     placing = place(rules.cluster, rules.locality, weight, free, jobs.num_gpus[row])
     taken = take_gpus(placing, is_free) & starts
-    end = state.time + jobs.duration[row]
+    begun, end, accounts = state.time, state.time + jobs.duration[row], state.accounts
+    if accounts is None:
+        window = without(state.window, jnp.where(starts, position, rules.window), jobs)
+    else:
+        window, account = state.window, begin_run(account_of(state, row), state.time, placing)
+        begun, end = account.start, account.end
+        accounts = accounts.at[row].set(jnp.where(starts, jnp.stack(account), accounts[row]))
 
-    positions = jnp.arange(rules.window)
-    later = jnp.append(state.window[1:], jobs.nobody)
     left = state._replace(
-        window=jnp.where(starts & (positions >= position), later, state.window),
+        window=window,
         free_from=jnp.where(taken, end, state.free_from),
         job=jnp.where(taken, row, state.job),
         is_known=state.is_known & ~taken,
@@ -151,9 +213,16 @@ def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[
         held=state.held.at[jobs.group[row]].add(jnp.where(starts, jobs.num_gpus[row], 0)),
         queued=state.queued.at[jobs.group[row]].add(-starts.astype(jnp.int32)),
         overflow=state.overflow | (starts & ((end < state.time) | (end == NEVER))),
+        accounts=accounts,
     )
-    start = Start(row, state.time, end, placing.num_servers, first_server(placing))
+    start = Start(row, begun, end, placing.num_servers, first_server(placing))
     return entered(left, jobs), start
+
+
+def without(window: Array, position: Array, jobs: Jobs) -> Array:
+    """The window without the job of a position, later ones moving up; W: as it is."""
+    later = jnp.append(window[1:], jobs.nobody)
+    return jnp.where(jnp.arange(window.shape[0]) >= position, later, window)
 
 
 def entered(state: State, jobs: Jobs) -> State:
@@ -192,8 +261,13 @@ def event(state: State, jobs: Jobs) -> tuple[State, Array]:
     row = jnp.where(admits, state.arrived, jobs.nobody)
     mean_s = hs.of_scopes(state.history, jobs.known, row).mean_s[-1]
     freed = jnp.where(ends, jobs.num_gpus[ended], 0)
+    window = state.window
+    if state.accounts is not None:
+        left = jnp.where(ends & (window == ended), jnp.arange(window.shape[0]), window.shape[0])
+        window = without(window, jnp.min(left), jobs)
     after = state._replace(
         time=time,
+        window=window,
         arrived=state.arrived + admits,
         is_known=state.is_known | (state.job == ended),
         running=state.running - ends,
@@ -205,14 +279,14 @@ def event(state: State, jobs: Jobs) -> tuple[State, Array]:
     return entered(after, jobs), spent
 
 
-def to_choice(rules: Rules, state: State, jobs: Jobs, waits: Array) -> tuple[State, Array]:
-    """Events up to the next decision: everything has happened, and a job can start.
+def to_choice(rules: Rules, state: State, jobs: Jobs, passes: Array) -> tuple[State, Array]:
+    """Events up to the next decision: everything has happened, and a job could start.
 
     Args:
       rules: the rules.
       state: the cluster.
       jobs: the table.
-      waits: bool scalar, the clock goes on at least once.
+      passes: bool scalar, the clock goes on at least once.
 
     Returns:
       The state, and the seconds that all jobs submitted have spent together, float32. Once the last
@@ -224,7 +298,7 @@ def to_choice(rules: Rules, state: State, jobs: Jobs, waits: Array) -> tuple[Sta
         state = carry[0]
         ended, admits = happenings(state, jobs)
         happens = (ended < jobs.nobody) | admits
-        idles = (waits & (state.time == begun)) | ~jnp.any(fits(rules, state, jobs))
+        idles = (passes & (state.time == begun)) | ~can_choose(rules, state, jobs)
         return (happens | idles) & ~all_started(state, jobs)
 
     def one(carry: tuple[State, Array]) -> tuple[State, Array]:

@@ -1,4 +1,4 @@
-"""Rigid jobs as an environment: which waiting job starts next, or none until something happens."""
+"""Rigid jobs as an environment: which waiting job starts next, and who makes way for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ import jax.numpy as jnp
 
 from jaxsched.core.environment import Environment
 from jaxsched.core.recorder import NOBODY, JobEvents
-from jaxsched.envs.cluster import dynamics
+from jaxsched.envs.cluster import dynamics, suspension
 from jaxsched.envs.cluster import observation as obs
 from jaxsched.envs.cluster.dynamics import Rules, Start, State
 from jaxsched.envs.cluster.tables import Jobs, build_jobs
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.columns import describe_value
-from jaxsched.trace_replay import Cluster
-from jaxsched.trace_replay.policies import Locality, Placement
+from jaxsched.trace_replay import Cluster, Policy
+from jaxsched.trace_replay.policies import DECADES, Locality, Placement
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
 
 SCALE_S = 3600.0  # seconds of mean completion time that cost 1
@@ -30,10 +30,12 @@ class Params(NamedTuple):
     Attributes:
       jobs: the job tables; an episode is an index into them.
       scale_s: float32, seconds of mean completion time that cost a reward of 1.
+      restart_s: int32, seconds of work that a suspension adds.
     """
 
     jobs: Jobs
     scale_s: Array
+    restart_s: Array
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,21 @@ class ClusterJobs(Environment):
     Terminates when the last job has started; the clock then goes on to the last end. Truncates
     where a schedule runs past 2**31 s.
 
+    With ``suspends``, running jobs are in the window as well and an action is a score for each
+    position, float32 ``[W + 1]``: the order that waiting and running jobs share, highest first. A
+    step is one decision of the replay engine in that order: a job starts, or one is suspended for
+    it, or neither and time goes on to the next instant, which is an end, a submission, or that a
+    running job has got as many GPU-seconds as one of the thresholds. The score at W is that of
+    leaving things as they are; jobs below it do not start. Scores of empty positions are not read.
+
     Attributes:
       num_servers: S.
       gpus_per_server: M.
-      window: W, waiting jobs that the policy chooses from.
+      window: W, waiting jobs that the policy chooses from (with ``suspends``, and running ones).
       locality: what fits.
       placement: which server.
       may_wait: a policy may wait while a job could start.
+      suspends: running jobs may be suspended for others.
     """
 
     num_servers: int = 16
@@ -65,6 +75,7 @@ class ClusterJobs(Environment):
     locality: Locality = "strict"
     placement: Placement = "pack"
     may_wait: bool = True
+    suspends: bool = False
 
     name = "cluster"
     behaviour_version = 1
@@ -99,10 +110,23 @@ class ClusterJobs(Environment):
     @property
     def rules(self) -> Rules:
         """The options as the dynamics take them."""
-        return Rules(self.cluster, self.window, self.locality, self.placement, self.may_wait)
+        return Rules(
+            self.cluster,
+            self.window,
+            self.locality,
+            self.placement,
+            self.may_wait,
+            self.suspends,
+        )
 
     def params(
-        self, tables: Sequence[JobTable], *, scale_s: float = SCALE_S, length: int = 0
+        self,
+        tables: Sequence[JobTable],
+        *,
+        scale_s: float = SCALE_S,
+        length: int = 0,
+        restart_s: int = 0,
+        thresholds: tuple[int, ...] | None = None,
     ) -> Params:
         """Parameters for these job tables.
 
@@ -110,6 +134,9 @@ class ClusterJobs(Environment):
           tables: job tables as ``trace_replay.replay`` takes them.
           scale_s: seconds of mean completion time that cost a reward of 1.
           length: pad the tables to at least this many jobs.
+          restart_s: seconds of work that a suspension adds; with ``suspends`` only.
+          thresholds: GPU-seconds of service at which a decision is due, with ``suspends`` only and
+            then ``DECADES`` by default.
 
         Raises:
           JaxschedError: a job that the cluster can never hold, or a value out of range.
@@ -118,7 +145,14 @@ class ClusterJobs(Environment):
             raise JaxschedError(
                 f"cluster: scale_s is {describe_value(scale_s)}; accepted: a positive number"
             )
-        return Params(build_jobs(tables, self.cluster, length=length), jnp.float32(scale_s))
+        if not self.suspends and (restart_s or thresholds):
+            given = "restart_s" if restart_s else "thresholds"
+            raise JaxschedError(f"cluster: {given} without suspension; accepted: suspends=True")
+        if thresholds is None:
+            thresholds = DECADES if self.suspends else ()
+        Policy("las", thresholds=thresholds, restart_s=restart_s)  # refuses what is out of range
+        jobs = build_jobs(tables, self.cluster, length=length, thresholds=thresholds)
+        return Params(jobs, jnp.float32(scale_s), jnp.int32(restart_s))
 
     def num_episodes(self, params: Params) -> int:
         """Number of job tables."""
@@ -129,24 +163,37 @@ class ClusterJobs(Environment):
         return params.jobs.nobody
 
     def max_steps(self, params: Params) -> int:
-        """Three per job: its start, and where allowed, waiting for its submission and its end."""
-        return (3 if self.may_wait else 1) * self.max_jobs(params)
+        """Three per job: its start, and where allowed, waiting for its submission and its end.
+
+        With suspension it is a bound that no reasonable policy comes near: every instant passes,
+        and at each every running job is suspended and starts again.
+        """
+        jobs = self.max_jobs(params)
+        if not self.suspends:
+            return (3 if self.may_wait else 1) * jobs
+        instants = (2 + params.jobs.crossing.shape[-1]) * jobs
+        running = min(jobs, self.window, self.cluster.num_gpus)
+        return jobs + (2 * running + 1) * instants
 
     def observation_spec(self, params: Params) -> ArraySpec:
         """Flat float32 vector, named entry by entry."""
         del params
-        names = obs.names(self.window)
+        names = obs.names(self.window, suspends=self.suspends)
         return ArraySpec((len(names),), jnp.float32, names=names)
 
-    def action_spec(self, params: Params) -> DiscreteSpec:
-        """Positions 0..W-1, then to wait."""
+    def action_spec(self, params: Params) -> DiscreteSpec | ArraySpec:
+        """Positions 0..W-1, then to wait; with suspension, a score for each of these."""
         del params
+        if self.suspends:
+            return ArraySpec((self.window + 1,))
         return DiscreteSpec(self.window + 1)
 
     def observe(self, state: State, params: Params) -> tuple[Array, Array]:
         """Observation and mask of a state."""
         jobs = params.jobs.of_episode(state.episode)
-        return obs.observe(self.rules, state, jobs), dynamics.legal(self.rules, state, jobs)
+        legal = suspension.read if self.suspends else dynamics.legal
+        seen = obs.observe(self.rules, state, jobs, params.restart_s)
+        return seen, legal(self.rules, state, jobs)
 
     def reset(
         self, key: PRNGKey, params: Params, episode: Array | None = None
@@ -167,17 +214,37 @@ class ClusterJobs(Environment):
     ) -> tuple[State, TimeStep]:
         """One decision; ``key`` is not used."""
         del key
-        jobs, wait = params.jobs.of_episode(state.episode), self.window
+        jobs = params.jobs.of_episode(state.episode)
         finished = dynamics.all_started(state, jobs)
+        decided = self._suspending if self.suspends else self._starting
+        placed, start, passes = decided(state, jobs, action, finished, params)
+        after, spent = dynamics.to_choice(self.rules, placed, jobs, passes)
+        cost = jnp.where(finished, 0.0, spent) / (params.scale_s * jobs.num_jobs)
+        elapsed = (after.time - state.time).astype(jnp.float32)
+        return after, self._timestep(after, start, -cost, elapsed, params)
+
+    def _starting(
+        self, state: State, jobs: Jobs, action: Array, finished: Array, params: Params
+    ) -> tuple[State, Start, Array]:
+        """The state after the action, the job that started, and whether the clock is to go on."""
+        del params
+        wait = self.window
         may = dynamics.legal(self.rules, state, jobs)
         is_legal = (action >= 0) & (action <= wait) & may[jnp.clip(action, 0, wait)]
         otherwise = jnp.where(may[wait], wait, jnp.argmax(may))
         position = jnp.where(finished, wait, jnp.where(is_legal, action, otherwise))
         placed, start = dynamics.start_job(self.rules, state, jobs, position)
-        after, spent = dynamics.to_choice(self.rules, placed, jobs, position == wait)
-        cost = jnp.where(finished, 0.0, spent) / (params.scale_s * jobs.num_jobs)
-        elapsed = (after.time - state.time).astype(jnp.float32)
-        return after, self._timestep(after, start, -cost, elapsed, params)
+        return placed, start, position == wait
+
+    def _suspending(
+        self, state: State, jobs: Jobs, action: Array, finished: Array, params: Params
+    ) -> tuple[State, Start, Array]:
+        """Likewise, of scores."""
+        decision = suspension.decide(self.rules, state, jobs, action)
+        starts, stops = (jnp.where(finished, self.window, each) for each in decision)
+        left = suspension.suspend_job(state, jobs, stops, params.restart_s)
+        placed, start = dynamics.start_job(self.rules, left, jobs, starts)
+        return placed, start, (starts == self.window) & (stops == self.window)
 
     def _timestep(
         self, state: State, start: Start, reward: Array, elapsed: Array, params: Params
@@ -185,15 +252,18 @@ class ClusterJobs(Environment):
         jobs = params.jobs.of_episode(state.episode)
         starts = start.job < jobs.nobody
         row = jnp.where(starts, start.job, NOBODY)
+        of_started = {
+            "submit": jobs.submit[start.job],
+            "start": start.start,
+            "num_servers": start.num_servers,
+            "first_server": start.first_server,
+        }
+        if self.suspends:
+            of_started["preemptions"] = dynamics.account_of(state, start.job).preemptions
         events = JobEvents(
             started=row,
-            finished=row,  # its end is known
-            of_started={
-                "submit": jobs.submit[start.job],
-                "start": start.start,
-                "num_servers": start.num_servers,
-                "first_server": start.first_server,
-            },
+            finished=row,  # its end is known, unless it is suspended before and starts again
+            of_started=of_started,
             of_finished={"finish": start.end},
         )
         observation, mask = self.observe(state, params)

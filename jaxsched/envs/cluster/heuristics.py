@@ -1,22 +1,28 @@
-"""The replay engine's orders that never suspend a job, as policies of the environment.
+"""The replay engine's orders as policies of the environment.
 
 Each gives the schedule of ``jaxsched.trace_replay.replay``, job by job, as long as all waiting jobs
-are in the window. Axes: ``W`` positions.
+(with suspension, and all running ones) are in the window. Axes: ``W`` positions.
 """
 
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Literal
 
 import jax.numpy as jnp
 
 from jaxsched.core.policies import Policy, View, no_memory
+from jaxsched.envs.cluster import dynamics
 from jaxsched.envs.cluster.dynamics import State
 from jaxsched.envs.cluster.environment import ClusterJobs
 from jaxsched.errors import JaxschedError
+from jaxsched.trace_replay.suspension import gpu_seconds
 from jaxsched.types import Array, PRNGKey, PyTree
 
-Order = Literal["fifo", "sjf", "lrf", "spf", "qssf"]
+Order = Literal["fifo", "sjf", "lrf", "spf", "qssf", "srtf", "srsf", "las", "spot"]
 ORDERS: tuple[Order, ...] = ("fifo", "sjf", "lrf", "spf", "qssf")
+"""Those that never suspend a job."""
+SUSPENDING: tuple[Order, ...] = ("srtf", "srsf", "las", "spot")
+"""Those that need ``suspends``; ``las`` has the queues of the parameters' thresholds."""
 MOST_WORK = 2**30  # GPU-seconds at which QSSF's estimates are cut
 
 
@@ -35,8 +41,26 @@ def _key(order: Order, view: View) -> Array:
             return jnp.stack([gpus, zero], axis=1)
         case "spf":
             return product(jobs.duration[rows], gpus)
+        case "srtf":
+            return jnp.stack([_seconds_left(state), zero], axis=1)
+        case "srsf":
+            return jnp.stack([gpu_seconds(_seconds_left(state), gpus), zero], axis=1)
+        case "las":
+            account = dynamics.account_of(state, rows)
+            run = jnp.where(dynamics.runs(state), state.time - account.last_start, 0)
+            crossed = jobs.crossing[rows] <= (account.served + run)[:, None]
+            return jnp.stack([jnp.sum(crossed, axis=1, dtype=jnp.int32), zero], axis=1)
+        case "spot":  # nobody is suspended for an equal
+            waits = dynamics.waits(state, jobs).astype(jnp.int32)
+            return jnp.stack([-jobs.priority[rows], waits], axis=1)
         case _:
             return product(jnp.minimum(state.estimate[rows], MOST_WORK // gpus), gpus)
+
+
+def _seconds_left(state: State) -> Array:
+    """What remains of each position's job, restart included, int32 ``[W]``."""
+    account = dynamics.account_of(state, state.window)
+    return jnp.where(dynamics.runs(state), account.end - state.time, account.remaining)
 
 
 def product(seconds: Array, gpus: Array) -> Array:
@@ -49,26 +73,65 @@ def product(seconds: Array, gpus: Array) -> Array:
 def rule(env: ClusterJobs, order: Order, mode: Literal["skip", "block"] = "skip") -> Policy:
     """The first job in order that fits starts (``skip``), or the first in order waits (``block``).
 
+    ``block`` needs ``may_wait``. Where the environment suspends jobs, the policy says the whole
+    order; running jobs come before all that wait in the orders that never suspend.
+
     Raises:
-      JaxschedError: an unknown order.
+      JaxschedError: an unknown order, or one that suspends where the environment does not.
     """
-    if order not in ORDERS:
-        raise JaxschedError(f"cluster: order is {order!r}; accepted: {', '.join(ORDERS)}")
-    wait, largest = env.window, jnp.iinfo(jnp.int32).max
+    known = ORDERS + SUSPENDING if env.suspends else ORDERS
+    if order not in known:
+        raise JaxschedError(f"cluster: order is {order!r}; accepted: {', '.join(known)}")
+    choose = _scores if env.suspends else _choice
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
         del weights, key
-        occupied = view.state.window < view.params.jobs.nobody
-        left = view.mask[:wait] if mode == "skip" else occupied
-        keys = _key(order, view)
-        for digit in range(2):
-            column = jnp.where(left, keys[:, digit], largest)
-            left &= column == jnp.min(column)
-        first = jnp.argmax(left)
-        return jnp.where(view.mask[first] & left[first], first, wait).astype(jnp.int32), memory
+        return choose(order, mode, view), memory
 
     suffix = "" if mode == "skip" else "-block"
     return Policy(order + suffix, no_memory, act, privileged=True)
+
+
+def by_scores(name: str, score: Callable[[PyTree, Array], Array]) -> Policy:
+    """Acts by all of ``score(weights, observation)``, ``[W + 1]``, where jobs are suspended."""
+
+    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
+        del key
+        return score(weights, view.observation), memory
+
+    return Policy(name, no_memory, act)
+
+
+def _choice(order: Order, mode: str, view: View) -> Array:
+    """The position that starts, int32 scalar."""
+    wait, largest = view.mask.shape[0] - 1, jnp.iinfo(jnp.int32).max
+    occupied = view.state.window < view.params.jobs.nobody
+    left = view.mask[:wait] if mode == "skip" else occupied
+    keys = _key(order, view)
+    for digit in range(2):
+        column = jnp.where(left, keys[:, digit], largest)
+        left &= column == jnp.min(column)
+    first = jnp.argmax(left)
+    return jnp.where(view.mask[first] & left[first], first, wait).astype(jnp.int32)
+
+
+def _scores(order: Order, mode: str, view: View) -> Array:
+    """Minus the place of each position in the order, and what is below all places; ``[W + 1]``."""
+    state: State = view.state
+    jobs = view.params.jobs.of_episode(state.episode)
+    waits, keys = dynamics.waits(state, jobs), _key(order, view)
+    if order in ORDERS:
+        keys = jnp.concatenate([waits[:, None].astype(jnp.int32), keys], axis=1)
+    before, same = jnp.bool_(False), jnp.bool_(True)
+    for column in keys.T:
+        before |= same & (column[None, :] < column[:, None])
+        same &= column[None, :] == column[:, None]
+    place = jnp.sum(before, axis=1, dtype=jnp.int32)
+    window = place.shape[0]
+    if mode == "block":
+        first = jnp.argmin(jnp.where(waits, place, window))
+        place = jnp.where(waits & (jnp.arange(window) != first), 2 * window, place)
+    return -jnp.append(place, window).astype(jnp.float32)
 
 
 RULES = MappingProxyType(
@@ -83,3 +146,6 @@ RULES = MappingProxyType(
     }
 )
 """Names of ``trace_replay.POLICIES`` as order and mode."""
+
+SUSPENDING_RULES = MappingProxyType({name: (name, "skip") for name in SUSPENDING})
+"""Likewise, of those that suspend jobs."""

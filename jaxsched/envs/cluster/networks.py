@@ -1,13 +1,11 @@
-"""Networks that score each waiting job by itself: the same weights play every cluster and window.
+"""Networks that score each job by itself: the same weights play every cluster and window.
 
 Axes: ``W`` positions, ``C`` and ``F`` as in ``observation``.
 """
 
-from jaxsched.envs.cluster.observation import CLUSTER, POSITION
+from jaxsched.envs.cluster.observation import of_one
 from jaxsched.networks import description as nd
 from jaxsched.networks.described import Described
-
-NUM_CLUSTER, NUM_POSITION = len(CLUSTER), len(POSITION)
 
 
 class JobScorer(Described):
@@ -20,21 +18,23 @@ class JobScorer(Described):
       window: W.
       hidden: widths of the layers that positions share.
       wait: widths of the layers that score waiting.
+      suspends: the environment's option; positions say more then.
     """
 
     window: int
     hidden: tuple[int, ...] = (32, 32)
     wait: tuple[int, ...] = (32,)
+    suspends: bool = False
 
     def describe(self) -> list[nd.Step]:
         """Positions beside the cluster; the oldest job beside the cluster; joined."""
         job = nd.last_of("jobs", "job", self.hidden)
         return [
-            *_jobs_steps(self.window),
+            *_jobs_steps(self.window, suspends=self.suspends),
             *nd.dense_stack("jobs", "job", self.hidden),
             nd.dense(job, "job_score", 1, activation="linear"),
             nd.reshape("job_score", "job_scores", (self.window,)),
-            nd.take(nd.OBSERVATION, "oldest", stop=NUM_CLUSTER + NUM_POSITION),
+            nd.take(nd.OBSERVATION, "oldest", stop=sum(_sizes(suspends=self.suspends))),
             *nd.dense_stack("oldest", "wait", self.wait),
             nd.dense(nd.last_of("oldest", "wait", self.wait), "wait_score", 1, activation="linear"),
             nd.concat(("job_scores", "wait_score"), nd.SCORES),
@@ -50,17 +50,19 @@ class ClusterValue(Described):
       window: W.
       hidden: widths of the layers that positions share.
       head: widths of the layers behind the average.
+      suspends: as of ``JobScorer``.
     """
 
     single = True
     window: int
     hidden: tuple[int, ...] = (32,)
     head: tuple[int, ...] = (32,)
+    suspends: bool = False
 
     def describe(self) -> list[nd.Step]:
         """Positions averaged, beside the cluster."""
         return [
-            *_jobs_steps(self.window),
+            *_jobs_steps(self.window, suspends=self.suspends),
             *nd.dense_stack("jobs", "job", self.hidden),
             nd.mean(nd.last_of("jobs", "job", self.hidden), "average"),
             nd.concat(("cluster", "average"), "joined"),
@@ -75,12 +77,19 @@ class ClusterValue(Described):
         ]
 
 
-def _jobs_steps(window: int) -> list[nd.Step]:
+def _sizes(*, suspends: bool) -> tuple[int, int]:
+    """C and F."""
+    cluster, position = of_one(suspends=suspends)
+    return len(cluster), len(position)
+
+
+def _jobs_steps(window: int, *, suspends: bool) -> list[nd.Step]:
     """Steps up to ``cluster`` ``[C]`` and ``jobs`` ``[W, F + C]``."""
+    num_cluster, num_position = _sizes(suspends=suspends)
     return [
-        nd.take(nd.OBSERVATION, "cluster", stop=NUM_CLUSTER),
-        nd.take(nd.OBSERVATION, "flat", start=NUM_CLUSTER),
-        nd.reshape("flat", "positions", (window, NUM_POSITION)),
+        nd.take(nd.OBSERVATION, "cluster", stop=num_cluster),
+        nd.take(nd.OBSERVATION, "flat", start=num_cluster),
+        nd.reshape("flat", "positions", (window, num_position)),
         nd.repeat("cluster", "clusters", window),
         nd.concat(("positions", "clusters"), "jobs"),
     ]

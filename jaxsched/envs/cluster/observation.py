@@ -31,8 +31,8 @@ CLUSTER = (
 )
 """Shares of the cluster's GPUs that are free and that one job could get; shares of servers with no
 free GPUs, up to a quarter, a half, three quarters, less than all, and all of them; logarithms of
-the jobs that run, wait, and wait behind the window, and of the GPUs wanted in the window over those
-of the cluster."""
+the jobs that run, wait, and wait behind the window, and of the GPUs that jobs waiting in the window
+want over those of the cluster."""
 
 POSITION = (
     "occupied",
@@ -48,11 +48,19 @@ POSITION = (
     "owner_waits",
     *(f"{scope}.{name}" for scope in hs.SCOPES for name in ("ended", "fast", "slow", "spread")),
 )
-"""Whether a job waits there, fits now, and is the oldest; its GPUs (logarithm, shares of a server,
-at most 1, and of the cluster); seconds waited, the mean run time of its stream when it was
+"""Whether a job is there, waits and fits now, and is the oldest; its GPUs (logarithm, shares of a
+server, at most 1, and of the cluster); seconds waited, the mean run time of its stream when it was
 submitted, and this times its GPUs (logarithms); GPUs that its owner holds (share of the cluster)
 and jobs of it that wait (logarithm); and of each scope of the history the logarithm of the jobs
 ended, and the recent mean, the mean and the spread of the logarithms of run times, as of now."""
+
+OF_CLUSTER = ("restart",)
+"""With suspension, behind ``CLUSTER``: the seconds of work that a suspension adds (logarithm)."""
+
+OF_POSITION = ("runs", "attained", "service", "run", "suspensions", "priority")
+"""With suspension, behind ``POSITION``: whether the job runs; seconds for which it has held GPUs so
+far, these times its GPUs, seconds of its present run, how often it was suspended, and its priority
+(logarithms). ``wait`` is the rest of its time in the system."""
 
 OCTAVES = 16.0  # logarithms are divided by this
 
@@ -62,10 +70,12 @@ def logarithm(value: Array) -> Array:
     return jnp.log2(1.0 + value.astype(jnp.float32)) / OCTAVES
 
 
-def observe(rules: Rules, state: State, jobs: Jobs) -> Array:
+def observe(rules: Rules, state: State, jobs: Jobs, restart_s: Array) -> Array:
     """``CLUSTER``, then ``POSITION`` of each position, zeros in empty ones; ``[C + WF]``."""
-    positions = of_positions(rules, state, jobs)
-    return jnp.concatenate([of_cluster(rules, state, jobs), positions.reshape(-1)])
+    cluster, positions = of_cluster(rules, state, jobs), of_positions(rules, state, jobs)
+    if rules.suspends:
+        cluster = jnp.append(cluster, logarithm(restart_s))
+    return jnp.concatenate([cluster, positions.reshape(-1)])
 
 
 def of_cluster(rules: Rules, state: State, jobs: Jobs) -> Array:
@@ -75,7 +85,7 @@ def of_cluster(rules: Rules, state: State, jobs: Jobs) -> Array:
     full, total = cluster.gpus_per_server, float(cluster.num_gpus)
     quarter = jnp.where(free == full, 5, -(-4 * free // full))
     servers = jnp.sum(quarter[None, :] == jnp.arange(6)[:, None], axis=1) / cluster.num_servers
-    wanted = jnp.sum(jnp.where(state.window < jobs.nobody, jobs.num_gpus[state.window], 0))
+    wanted = jnp.sum(jnp.where(dynamics.waits(state, jobs), jobs.num_gpus[state.window], 0))
     return jnp.concatenate(
         [
             jnp.stack([jnp.sum(free), largest_fit(cluster, rules.locality, free)]) / total,
@@ -101,6 +111,17 @@ def of_positions(rules: Rules, state: State, jobs: Jobs) -> Array:
     gpus, group = jobs.num_gpus[rows], jobs.group[rows]
     cluster = rules.cluster
     estimate = state.estimate[rows].astype(jnp.float32)
+    waited = state.time - jobs.submit[rows]
+    further: list[Array] = []
+    if rules.suspends:
+        account, runs = dynamics.account_of(state, rows), dynamics.runs(state)
+        run = jnp.where(runs, state.time - account.last_start, 0)
+        attained = account.served + run
+        waited -= attained
+        work = attained.astype(jnp.float32) * gpus
+        numbers = (attained, work, run, account.preemptions, jobs.priority[rows])
+        logarithms = [logarithm(number) for number in numbers]
+        further = [jnp.stack([runs.astype(jnp.float32), *logarithms], axis=-1)]
     scopes = jax.vmap(lambda row: hs.of_scopes(state.history, jobs.known, row))(rows)
     unit = hs.STEPS * hs.FINE * OCTAVES
     history = jnp.stack(
@@ -120,7 +141,7 @@ def of_positions(rules: Rules, state: State, jobs: Jobs) -> Array:
             logarithm(gpus),
             jnp.minimum(gpus / cluster.gpus_per_server, 1.0),
             gpus / cluster.num_gpus,
-            logarithm(state.time - jobs.submit[rows]),
+            logarithm(waited),
             logarithm(estimate),
             logarithm(estimate * gpus),
             state.held[group] / cluster.num_gpus,
@@ -128,10 +149,19 @@ def of_positions(rules: Rules, state: State, jobs: Jobs) -> Array:
         ],
         axis=-1,
     )
-    seen = jnp.concatenate([own.astype(jnp.float32), history.astype(jnp.float32)], axis=-1)
+    parts = [own.astype(jnp.float32), history.astype(jnp.float32), *further]
+    seen = jnp.concatenate(parts, axis=-1)
     return jnp.where(occupied[:, None], seen, 0.0)
 
 
-def names(window: int) -> tuple[str, ...]:
+def of_one(*, suspends: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of the numbers of the cluster, and of a position."""
+    if suspends:
+        return CLUSTER + OF_CLUSTER, POSITION + OF_POSITION
+    return CLUSTER, POSITION
+
+
+def names(window: int, *, suspends: bool = False) -> tuple[str, ...]:
     """What the entries of an observation are."""
-    return (*CLUSTER, *(f"position{q}.{name}" for q in range(window) for name in POSITION))
+    cluster, position = of_one(suspends=suspends)
+    return (*cluster, *(f"position{q}.{name}" for q in range(window) for name in position))

@@ -1,7 +1,7 @@
 """From job tables to the arrays that the environment reads (host side).
 
 Axes: ``E`` tables, ``n`` jobs of the longest, in order of submission; every array has a row ``n``
-more, of no job.
+more, of no job. ``Q`` thresholds of service.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Integers, JobTable
 from jaxsched.trace_replay import Cluster, history
 from jaxsched.trace_replay.history import Known
-from jaxsched.trace_replay.tables import NEVER, as_table, groups_of
+from jaxsched.trace_replay.tables import NEVER, as_table, crossing_times, groups_of
 from jaxsched.types import Array
 
 
@@ -27,20 +27,27 @@ class Jobs(NamedTuple):
       duration: seconds.
       num_gpus: GPUs wanted.
       group: the job's owner (user or virtual cluster).
+      priority: larger goes first; 0 where a table has none.
+      crossing: ``[E, n + 1, Q]``, seconds of holding GPUs after which a job has got as many
+        GPU-seconds as a threshold; a decision is due then.
       known: what ``trace_replay.history`` needs of the jobs.
       num_jobs: ``[E]``, jobs of the table.
       owners: bool ``[G]``, all true: its length is the number of owners of any table.
       scopes: bool ``[R]``, likewise for rows of history.
+      sizes: ``[K]``, the numbers of GPUs that jobs of any table want.
     """
 
     submit: Array
     duration: Array
     num_gpus: Array
     group: Array
+    priority: Array
+    crossing: Array
     known: Known
     num_jobs: Array
     owners: Array
     scopes: Array
+    sizes: Array
 
     @property
     def nobody(self) -> int:
@@ -49,18 +56,25 @@ class Jobs(NamedTuple):
 
     def of_episode(self, episode: Array) -> "Jobs":
         """The table of one episode."""
-        shared = {"owners": self.owners, "scopes": self.scopes}
-        own = self._replace(owners=(), scopes=())  # type: ignore[arg-type]
+        shared = {"owners": self.owners, "scopes": self.scopes, "sizes": self.sizes}
+        own = self._replace(owners=(), scopes=(), sizes=())  # type: ignore[arg-type]
         return jax.tree.map(lambda column: column[episode], own)._replace(**shared)
 
 
-def build_jobs(tables: Sequence[JobTable], cluster: Cluster, *, length: int = 0) -> Jobs:
+def build_jobs(
+    tables: Sequence[JobTable],
+    cluster: Cluster,
+    *,
+    length: int = 0,
+    thresholds: tuple[int, ...] = (),
+) -> Jobs:
     """Job tables as episodes.
 
     Args:
       tables: job tables as ``trace_replay.replay`` takes them.
       cluster: the cluster; every job must fit.
       length: pad the tables to at least this many jobs.
+      thresholds: GPU-seconds, ``Q`` of them.
 
     Raises:
       JaxschedError: there are none, or one cannot be replayed on the cluster.
@@ -95,8 +109,21 @@ def build_jobs(tables: Sequence[JobTable], cluster: Cluster, *, length: int = 0)
         duration=stacked([table["duration"] for table in checked], 1),
         num_gpus=stacked([table["num_gpus"] for table in checked], 1),
         group=stacked(groups, 0),
+        priority=stacked([_priority(table) for table in checked], 0),
+        crossing=stacked(
+            [crossing_times(table["num_gpus"], thresholds) for table in checked], NEVER
+        ),
         known=history_of._replace(scopes=jnp.where(padding, own_rows, history_of.scopes)),
         num_jobs=jnp.array([len(table) for table in checked], jnp.int32),
         owners=jnp.ones(max(int(group.max()) for group in groups) + 1, bool),
         scopes=jnp.ones(rows + len(history.SCOPES), bool),
+        sizes=jnp.asarray(
+            np.unique(np.concatenate([table["num_gpus"] for table in checked])), jnp.int32
+        ),
     )
+
+
+def _priority(table: JobTable) -> Integers:
+    if "priority" in table.columns:
+        return table["priority"]
+    return np.zeros(len(table), np.int64)

@@ -46,7 +46,8 @@ def generate_trace(
         (``MappingConfig.load`` fixes that of the trace itself).
 
     Returns:
-      A trace of submit_time, num_gpus, duration and, where known, status, user, group, gpu_type.
+      A trace of submit_time, num_gpus, duration and, where known, status, priority, user, group,
+      gpu_type.
 
     Raises:
       JaxschedError: an unknown name or an unusable number.
@@ -119,11 +120,11 @@ def _first_of_run(source: Workload, seed: int, times: Floats) -> Integers:
 
 
 def _ends(source: Workload, seed: int, classes: Integers) -> dict[str, Values]:
-    """Run time and status of each job; a status that no job has is left out."""
+    """Run time, status and priority of each job; what no job has is left out."""
     n = len(classes)
     status_uniforms = _uniforms(seed, _STATUS_BRANCH, n)
     duration_uniforms = _uniforms(seed, _DURATION_BRANCH, n)
-    duration, status = np.zeros(n), np.full(n, "", "U9")
+    duration, status, priority = np.zeros(n), np.full(n, "", "U9"), np.zeros(n)
     for k, size_class in enumerate(source.classes):
         members = np.flatnonzero(classes == k)
         outcome = pick(status_uniforms[members], [o.share for o in size_class.outcomes])
@@ -131,9 +132,12 @@ def _ends(source: Workload, seed: int, classes: Integers) -> dict[str, Values]:
             jobs = members[outcome == index]
             duration[jobs] = entry.duration.quantiles(duration_uniforms[jobs])
             status[jobs] = entry.status
+            priority[jobs] = entry.priority or 0
     columns: dict[str, Values] = {"duration": np.maximum(np.ceil(duration), 1.0)}
     if any(o.status for c in source.classes for o in c.outcomes):
         columns["status"] = status
+    if source.classes[0].outcomes[0].priority is not None:
+        columns["priority"] = priority
     return columns
 
 

@@ -27,11 +27,13 @@ class Outcome:
       status: as in the canonical trace; empty: not known.
       share: of the jobs of the class, in [0, 1].
       duration: their run times.
+      priority: of these jobs; None: not known.
     """
 
     status: str
     share: float
     duration: DurationCurve
+    priority: float | None = None
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,8 @@ def from_json(content: Mapping[str, Any], name: str) -> Workload:
 
     Args:
       content: the fields of ``Workload`` but ``name``; ``classes`` hold ``max_gpus``, ``outcomes``
-        of ``status``, ``share``, ``percent`` and ``skew``, and ``groups``; all share ``knots_s``
+        of ``status``, ``share``, ``percent``, ``skew`` and, if jobs have one, ``priority``, and
+        ``groups``; all share ``knots_s``
         and ``skew_from_s`` (``DurationCurve``).
       name: what to call it.
 
@@ -177,7 +180,8 @@ def _size_class(
     outcomes = []
     for outcome in entry["outcomes"]:
         curve = DurationCurve(knots, tuple(outcome["percent"]), outcome["skew"], skew_from_s)
-        outcomes.append(Outcome(outcome["status"], outcome["share"], curve))
+        priority = outcome.get("priority")
+        outcomes.append(Outcome(outcome["status"], outcome["share"], curve, priority))
     return SizeClass(entry["max_gpus"], tuple(outcomes), MappingProxyType(dict(entry["groups"])))
 
 
@@ -198,6 +202,7 @@ def _check(made: Workload) -> None:
     largest = max((gpus for gpus, _ in made.sizes), default=0.0)
     totals = [sum(o.share for o in c.outcomes) for c in made.classes]
     statuses = {o.status for c in made.classes for o in c.outcomes}
+    priorities = {o.priority is None for c in made.classes for o in c.outcomes}
     weights = [share for _, share in made.sizes] + list(made.gpu_types.values())
     checks = (
         ("sizes", bool(made.sizes) and min(gpus for gpus, _ in made.sizes) >= 0, "GPUs from 0 on"),
@@ -208,6 +213,7 @@ def _check(made: Workload) -> None:
         ),
         ("outcomes", all(abs(total - 1) < 1e-6 for total in totals), "shares that add up to 1"),
         ("outcomes", statuses <= set(STATUSES), f"status {', '.join(STATUSES[1:])} or empty"),
+        ("outcomes", len(priorities) == 1, "a priority for all of them, or for none"),
         ("shares", all(weight >= 0 for weight in weights), "numbers from 0 on"),
         (
             "runs",

@@ -10,12 +10,18 @@ from tests.example_system import EXAMPLES
 
 
 @pytest.mark.slow
-def test_the_example_plays_one_policy_on_two_clusters():
-    command = [sys.executable, str(EXAMPLES / "train_cluster.py"), "--updates", "1"]
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [((), 3), (("--suspend", "--restart", "300"), 5)],
+    ids=("starts", "suspends"),
+)
+def test_the_example_plays_one_policy_on_two_clusters(options, shown):
+    command = [sys.executable, str(EXAMPLES / "train_cluster.py"), "--updates", "1", *options]
     paths = {**os.environ, "PYTHONPATH": str(EXAMPLES.parent)}
     found = subprocess.run(command, capture_output=True, text=True, timeout=400, env=paths)
     assert found.returncode == 0, found.stderr
     rows = [line.split() for line in found.stdout.splitlines()]
     assert [row[0] for row in rows if row[1] == "servers,"] == ["4", "16"]
-    hours = [float(row[1]) for row in rows if row[0] in ("learned", "fifo-skip", "sjf")]
-    assert len(hours) == 6 and all(5 < hour < 50 for hour in hours)
+    named = ("learned", "fifo-skip", "sjf", "las", "srtf")
+    hours = [float(row[1]) for row in rows if row[0] in named]
+    assert len(hours) == 2 * shown and all(5 < hour < 50 for hour in hours)

@@ -1,11 +1,13 @@
 """One set of weights scores and plays clusters and windows of any size, and learns on them."""
 
+from dataclasses import replace
 from functools import cache
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsched.algorithms.evolution import EvolutionConfig, search_of
 from jaxsched.algorithms.ppo import ppo
 from jaxsched.algorithms.ppo_settings import PPOConfig
 from jaxsched.core import training
@@ -13,12 +15,15 @@ from jaxsched.core.evaluation import run_episodes
 from jaxsched.core.policies import greedy_scores
 from jaxsched.core.recorder import job_recorder
 from jaxsched.envs.cluster import ClusterJobs
+from jaxsched.envs.cluster.heuristics import by_scores
 from jaxsched.envs.cluster.networks import ClusterValue, JobScorer
+from jaxsched.wrappers.fixed_length import FixedLength
 from tests.trace_replay.cases import random_columns
 
 NUM_JOBS, TABLES = 24, 3
 SMALL, WIDE, LARGE = ClusterJobs(3, 4, 24), ClusterJobs(3, 4, 40), ClusterJobs(7, 8, 30)
 SIZES = {"hidden": (8,), "wait": (8,)}
+STEPS = 400  # room for an episode with suspension
 
 
 @cache
@@ -77,3 +82,41 @@ def test_the_same_weights_play_another_cluster():
     )
     mean = (records["finish"] - records["submit"]).mean(axis=1) / 3600
     np.testing.assert_allclose(outcome.episode_return, -mean, rtol=1e-4)
+
+
+# With suspension, where the scores are the action
+
+SUSPENDING = replace(SMALL, suspends=True)
+
+
+@cache
+def searched():
+    """A policy's weights before and after a few updates of a search over whole episodes."""
+    settings = EvolutionConfig(members=8, episodes=2)
+    network = JobScorer(SUSPENDING.window, suspends=True, **SIZES)
+    learner = search_of(network, settings, lambda scores, mask: scores)
+    loop = training.LoopConfig(settings.batch, STEPS, 2, num_random_streams=settings.episodes)
+    env, params = FixedLength(SUSPENDING, STEPS), params_of(SUSPENDING)
+    carry = training.init(env, learner, loop, jax.random.key(0), params)
+    before = jax.device_get(learner.policy_params(carry.learner_state))
+    carry, metrics = training.chunk(env, learner, loop, carry, params, num_updates=2)
+    return before, jax.device_get(learner.policy_params(carry.learner_state)), metrics
+
+
+def test_a_search_moves_the_weights_of_a_scorer_that_suspends():
+    before, after, metrics = searched()
+    for one, other in zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True):
+        assert np.any(one != other)
+    assert (metrics["incomplete"] < 1).all() and np.isfinite(metrics["mean_return"]).all()
+
+
+def test_the_searched_weights_play_another_window():
+    env = replace(SUSPENDING, window=WIDE.window)
+    policy = by_scores("searched", JobScorer(env.window, suspends=True, **SIZES).apply)
+    episodes, key, weights = jnp.arange(TABLES), jax.random.key(0), searched()[1]
+    outcome = jax.device_get(
+        run_episodes(env, policy, job_recorder(env), params_of(env), episodes, key, weights)
+    )
+    assert outcome.finished.all() and outcome.records["preemptions"].sum() > 0
+    jct = outcome.records["finish"] - outcome.records["submit"]
+    np.testing.assert_allclose(outcome.episode_return, -jct.mean(axis=1) / 3600, rtol=1e-4)

@@ -1,0 +1,124 @@
+"""Decisions where running jobs may be suspended: scores say who comes before whom.
+
+A step takes one decision, as the replay engine does: the first waiting job in order of the scores
+that can run, were all running jobs after it suspended, starts, or one of these is suspended for it
+(``jaxsched.trace_replay.suspension``). Ties go to the job submitted first. A job that has started
+at this very instant makes way for nobody: whatever the scores are, an instant comes to its end.
+The engine's orders are never in want of that, since a job that could not run before another one
+cannot after it either.
+
+Axes: ``S`` servers, ``M`` GPUs per server, ``W`` positions, ``n`` jobs, as in ``dynamics``; ``K``
+numbers of GPUs.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsched.envs.cluster import dynamics
+from jaxsched.envs.cluster.dynamics import Rules, State
+from jaxsched.envs.cluster.tables import Jobs
+from jaxsched.trace_replay.suspension import Contenders, Holders, cut_run, next_decision
+from jaxsched.trace_replay.tables import NEVER
+from jaxsched.trace_replay.waiting import NONE
+from jaxsched.types import Array
+
+FIRST = jnp.iinfo(jnp.int32).min
+"""The value of a job that makes way for nobody."""
+
+
+class Decision(NamedTuple):
+    """Positions, int32 scalars; W stands for nobody."""
+
+    starts: Array
+    suspended: Array
+
+
+def value_of(score: Array) -> Array:
+    """Whole numbers that fall as float32 scores rise, equal for equal scores; int32.
+
+    NaN is the lowest score of all. Neither the least nor the largest int32 occurs.
+    """
+    score = jnp.where(jnp.isnan(score), -jnp.inf, score) + 0.0  # so -0 is 0
+    bits = jax.lax.bitcast_convert_type(score.astype(jnp.float32), jnp.int32)
+    return ~jnp.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+
+
+def read(rules: Rules, state: State, jobs: Jobs) -> Array:
+    """Which scores are read, bool ``[W + 1]``; the last one also at the end."""
+    last = dynamics.all_started(state, jobs) | rules.may_wait
+    return jnp.append(state.window < jobs.nobody, last)
+
+
+def decide(rules: Rules, state: State, jobs: Jobs, scores: Array) -> Decision:
+    """What the scores of the positions, and of waiting, come to.
+
+    Args:
+      rules: the rules.
+      state: the cluster.
+      jobs: the table.
+      scores: float32 ``[W + 1]``. A job that waits with a lower score than the last one's is left
+        out, if something will happen while it goes on waiting (and ``rules.may_wait``).
+    """
+    window, nobody = state.window, jobs.nobody
+    value = value_of(scores)
+    contends = dynamics.waits(state, jobs)
+    if rules.may_wait:
+        contends &= (value[:-1] <= value[-1]) | (dynamics.upcoming(state, jobs) == NEVER)
+    of_job = jnp.full(nobody + 1, FIRST).at[window].set(value[:-1])
+    busy = (state.free_from > state.time) & (state.job < nobody)
+    holders = Holders(
+        jnp.where(dynamics.ran_before(state), of_job[state.job], FIRST), state.job, busy
+    )
+    found = next_decision(
+        rules.cluster,
+        rules.locality,
+        dynamics.free_gpus(state),
+        first_of_sizes(state, jobs, value[:-1], contends),
+        holders,
+        nobody,
+    )
+
+    def position(row: Array) -> Array:
+        here = (window == row) & (row < nobody)
+        return jnp.where(jnp.any(here), jnp.argmax(here), rules.window).astype(jnp.int32)
+
+    return Decision(*(position(row) for row in found))
+
+
+def first_of_sizes(state: State, jobs: Jobs, value: Array, contends: Array) -> Contenders:
+    """The first contender of each number of GPUs: later ones need as much and may suspend fewer.
+
+    Args:
+      state: the cluster.
+      jobs: the table.
+      value: int32 ``[W]``, of the ranks.
+      contends: bool ``[W]``.
+    """
+    of_size = contends & (jobs.num_gpus[state.window] == jobs.sizes[:, None])  # [K, W]
+    values = jnp.where(of_size, value, NONE)
+    least = jnp.min(values, axis=1)
+    rows = jnp.where(of_size & (values == least[:, None]), state.window, jobs.nobody)
+    return Contenders(least, jnp.min(rows, axis=1), jobs.sizes, jnp.any(of_size, axis=1))
+
+
+def suspend_job(state: State, jobs: Jobs, position: Array, restart_s: Array) -> State:
+    """Suspend the job of a position, which runs; nothing at position W."""
+    assert state.accounts is not None
+    row = jnp.append(state.window, jobs.nobody)[position]
+    stops = row < jobs.nobody
+    stopped = (state.job == row) & (state.free_from > state.time) & stops
+    account = cut_run(dynamics.account_of(state, row), state.time, restart_s)
+    account = account._replace(end=jnp.zeros_like(account.end))
+    freed = jnp.where(stops, jobs.num_gpus[row], 0)
+    return state._replace(
+        free_from=jnp.where(stopped, state.time, state.free_from),
+        is_known=state.is_known | stopped,
+        running=state.running - stops,
+        held=state.held.at[jobs.group[row]].add(-freed),
+        queued=state.queued.at[jobs.group[row]].add(stops.astype(jnp.int32)),
+        accounts=state.accounts.at[row].set(
+            jnp.where(stops, jnp.stack(account), state.accounts[row])
+        ),
+    )
