@@ -8,6 +8,7 @@ rollouts, few large minibatches, higher learning rates, products in bfloat16.
 from collections.abc import Mapping
 from dataclasses import replace
 
+from jaxsched.algorithms.ppo_settings import PPOConfig
 from jaxsched.core.training import LoopConfig
 from jaxsched.networks.described import Precision
 from jaxsched.systems.plain import PlainRecipe
@@ -32,6 +33,7 @@ def gpu_presets(plain: Mapping[str, PlainRecipe]) -> dict[str, PlainRecipe]:
     if SOURCE not in plain:
         return {}
     source = plain[SOURCE]
+    assert isinstance(source.learner, PPOConfig)
     learner = replace(
         source.learner,
         total_updates=NUM_UPDATES,
