@@ -17,6 +17,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.export.weights import named_weights
 from jaxsched.networks import description as nd
 from jaxsched.networks.mlp import MLP, ValueMLP
+from jaxsched.runs import checkpoints
 from jaxsched.runs.overrides import override
 from jaxsched.systems import gpu, registry
 from jaxsched.traces import registry as traces
@@ -89,14 +90,20 @@ def test_products_are_rounded_and_the_rest_is_not(network):
     assert {leaf.dtype.name for leaf in jax.tree.leaves(gradient)} == {"float32"}
 
 
-def learnt(precision, *lengths):
-    """What PPO makes of the better action of each decision of a group."""
+def learnt(precision, *lengths, kept=None):
+    """What PPO makes of the better action of each decision of a group.
+
+    With ``kept``, a folder, the run stops after each length, and goes on from what it left there.
+    """
     policy = MLP(probes.NUM_ACTIONS, (16,), precision=precision)
     config = PPOConfig(UPDATES, num_minibatches=2, learning_rate=0.02, entropy_end=0.0)
     learner = ppo(policy, ValueMLP((16,), precision=precision), config)
     env, params = probes.Grouped(), probes.grouped_pay()
     carry = training.init(env, learner, LOOP, jax.random.key(0), params)
-    for length in lengths:
+    for number, length in enumerate(lengths):
+        if kept is not None:
+            checkpoints.save(kept, number, carry, {})
+            carry, _ = checkpoints.restore(kept, carry)
         carry, metrics = training.chunk(env, learner, LOOP, carry, params, num_updates=length)
     return carry.learner_state, float(metrics["reward_mean"][-1])
 
@@ -108,8 +115,8 @@ def test_bfloat16_learns_what_float32_learns():
     assert {leaf.dtype.name for leaf in jax.tree.leaves(state.params)} == {"float32"}
 
 
-def test_chunks_in_bfloat16_give_the_same_bits():
-    whole, parts = learnt("bfloat16", 4), learnt("bfloat16", 2, 2)
+def test_a_resumed_run_in_bfloat16_has_the_same_bits(tmp_path):
+    whole, parts = learnt("bfloat16", 4), learnt("bfloat16", 2, 2, kept=tmp_path)
     jax.tree.map(np.testing.assert_array_equal, whole, parts)
 
 
