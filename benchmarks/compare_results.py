@@ -11,7 +11,7 @@ With ``--cpu`` processor times are compared instead of the clock's, for machines
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,9 +21,10 @@ from jaxsched.errors import JaxschedError
 THRESHOLD = 0.1
 SLOWER = 1
 RATES = ("steps_per_s", "env_steps_per_s", "gradient_steps_per_s")
+TIMES = {"time_to_score_s": 1.0}
 PROCESSOR = {"cpu_ns_per_step": 1e9, "cpu_us_per_step": 1e6, "cpu_ms_per_update": 1e3}
-"""Processor times, and how many of their unit a second has."""
-NAMING = ("figure", "batch", "devices", "size")
+"""Times by the clock and of the processor, and how many of their unit a second has."""
+NAMING = ("score", "figure", "batch", "devices", "size")
 
 
 class Change(NamedTuple):
@@ -99,26 +100,36 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def rates_of(result: dict[str, Any], cpu: bool) -> dict[str, float]:
-    """Things per second of every row, by a label; higher is better."""
+    """Things per second of the result itself and of its rows, by a label; higher is better.
+
+    By the clock, or by processor time where asked or where a row has no other.
+    """
     about = [str(result[key]) for key in ("system", "kind", "preset") if result.get(key)]
-    if result.get("kind") == "time-to-score":
-        label, seconds = " ".join([*about, f"{result['score']:g}"]), result["time_to_score_s"]
-        return {f"{label}, trainings_per_s": 1 / seconds["median"]} if seconds else {}
-    curves = result.get("curves", [])
-    rows: list[tuple[list[str], dict[str, Any]]] = [([], row) for row in result.get("rows", [])]
-    rows += [([c["system"], c["axis"]], row) for c in curves for row in c["rows"]]
-    rows += [([], result)] if not rows else []
+    records: list[tuple[list[str], dict[str, Any]]] = [([], result)]
+    records += [([], row) for row in result.get("rows", [])]
+    for curve in result.get("curves", []):
+        records += [([curve["system"], curve["axis"]], row) for row in curve["rows"]]
     found: dict[str, float] = {}
-    for words, row in rows:
-        named = [f"{key} {row[key]}" for key in NAMING if key in row]
+    for words, row in records:
+        named = [f"{key} {_in_words(row[key])}" for key in NAMING if key in row]
         label = " ".join([*about, *words, *named])
-        if cpu or curves:
-            values = {key: unit / row[key] for key, unit in PROCESSOR.items() if row.get(key)}
-        else:
-            values = {key: row[key]["median"] for key in RATES if key in row}
-        values = {key: value for key, value in values.items() if value > 0}
-        found |= {f"{label}, {key}": value for key, value in values.items()}
+        values = {} if cpu else _medians(row, RATES) | _per_second(_medians(row, TIMES), TIMES)
+        values = values or _per_second(row, PROCESSOR)
+        found |= {f"{label}, {key}": value for key, value in values.items() if value > 0}
     return found
+
+
+def _medians(row: dict[str, Any], keys: Iterable[str]) -> dict[str, float]:
+    """Of what was measured several times."""
+    return {key: row[key]["median"] for key in keys if isinstance(row.get(key), dict)}
+
+
+def _per_second(times: dict[str, Any], units: dict[str, float]) -> dict[str, float]:
+    return {key: unit / times[key] for key, unit in units.items() if times.get(key)}
+
+
+def _in_words(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 if __name__ == "__main__":

@@ -44,11 +44,13 @@ row() {
 if [ "$sizes" = tiny ]; then
   throughput=(--batch 4 --repeats 1 --budget 40 --figure environment)
   training=(--repeats 1 --updates 1 --warm-up 0)
+  large=(--set loop.num_envs=32)
   cost=(--quick --sizes 8)
   least=1
 else
   throughput=(--batch 4096 --batch 65536 --repeats 3 --budget 25)
   training=(--repeats 3 --updates 5 --warm-up 10)
+  large=()
   cost=(--axes cluster --sizes 137,550)
   least=15
 fi
@@ -67,6 +69,10 @@ for system in $systems; do
       scaled=${scaled:-$system}
       row "${system}_training" "$least" 60 jaxsched bench training --system "$system" \
         --preset plain-ppo "${training[@]}"
+      row "${system}_gpu_training" "$least" 60 jaxsched bench training --system "$system" \
+        --preset gpu-ppo "${training[@]}" "${large[@]}"
+      row "${system}_gpu_training_float32" "$least" 60 jaxsched bench training --system "$system" \
+        --preset gpu-ppo --set precision=float32 "${training[@]}" "${large[@]}"
       ;;
     *) say "${system}_training: left out, none of its recipes is plain PPO" ;;
   esac

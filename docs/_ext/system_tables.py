@@ -180,7 +180,7 @@ def presets(name: str) -> str:
     """Its recipes: learner, budget of one seed, and traces."""
     system = registry.get(name)
     rows = []
-    for key, recipe in system.presets.items():
+    for key, recipe in system.all_presets.items():
         sets = system.recipe_traces(recipe)
         rows.append((f"`{key}`", f"{system.budget(recipe):,}", f"`{sets.train}`", f"`{sets.test}`"))
     return table(("preset", "environment steps", "trained on", "tested on"), rows)

@@ -19,7 +19,21 @@ from jaxsched.cli.output import check_writable, console, deliver_json
 from jaxsched.errors import JaxschedError
 from jaxsched.runtime import is_first, shows
 
-KINDS = ("throughput", "training", "scaling")
+SCORED = "training --score"
+TAKES = {
+    "throughput": (
+        *("--quick", "--batch", "--figure", "--repeats", "--budget", "--option", "--peers"),
+        "--peer-python",
+    ),
+    "training": ("--set", "--repeats", "--updates", "--warm-up"),
+    SCORED: ("--set", "--score", "--num-seeds"),
+    "scaling": (
+        *("--set", "--batch", "--repeats", "--updates"),
+        *("--devices", "--coordinator", "--num-processes", "--process-id"),
+    ),
+}
+"""Options of each benchmark, beside ``--system``, ``--preset`` and ``--json``."""
+UPDATES = 20
 
 
 def bench(
@@ -49,21 +63,23 @@ def bench(
     ] = None,
     settings: Settings = None,
     updates: Annotated[
-        int, typer.Option(min=1, max=LARGEST, help="Updates of each training repeat.")
-    ] = 20,
+        int | None,
+        typer.Option(min=1, max=LARGEST, help="Updates of each training repeat; 20."),
+    ] = None,
     warm_up: Annotated[
-        int,
+        int | None,
         typer.Option(
-            min=0, max=LARGEST, help="Updates before the first repeat; two repeats' at least."
+            min=0, max=LARGEST, help="Updates before the first repeat; 20, or two repeats'."
         ),
-    ] = 20,
+    ] = None,
     score: Annotated[
         str | None,
         typer.Option(help="Of training: time until this validation score, a number or a policy's."),
     ] = None,
     num_seeds: Annotated[
-        int, typer.Option(min=1, max=LARGEST, help="With --score: trainings, one after another.")
-    ] = 1,
+        int | None,
+        typer.Option(min=1, max=LARGEST, help="With --score: trainings, one after another; 1."),
+    ] = None,
     devices: Devices = None,
     coordinator: Coordinator = None,
     num_processes: NumProcesses = None,
@@ -77,12 +93,28 @@ def bench(
     json_file: JsonFile = None,
 ) -> None:
     """Environment steps per second, with device, versions and compile time."""
-    if kind not in KINDS:
-        raise JaxschedError(f"unknown benchmark {kind!r}; known are {', '.join(KINDS)}")
-    if devices is not None and kind != "scaling":
-        raise JaxschedError(f"--devices is for bench scaling; bench {kind} uses one device")
-    if score is not None and kind != "training":
-        raise JaxschedError(f"--score is for bench training, not for bench {kind}")
+    _check(
+        SCORED if kind == "training" and score is not None else kind,
+        {
+            "--quick": quick or None,
+            "--batch": batch,
+            "--figure": figure,
+            "--repeats": repeats,
+            "--budget": budget,
+            "--option": option,
+            "--set": settings,
+            "--updates": updates,
+            "--warm-up": warm_up,
+            "--score": score,
+            "--num-seeds": num_seeds,
+            "--devices": devices,
+            "--coordinator": coordinator,
+            "--num-processes": num_processes,
+            "--process-id": process_id,
+            "--peers": peers or None,
+            "--peer-python": peer_python,
+        },
+    )
     if json_file is not None:
         check_writable(json_file)
     from jaxsched.bench.budget import Budget
@@ -105,7 +137,7 @@ def bench(
             mesh=devices_of(devices or "all", "envs", coordinator, num_processes, process_id),
             batch=(batch or [4096])[0],
             repeats=repeats or REPEATS,
-            updates_per_repeat=updates,
+            updates_per_repeat=updates or UPDATES,
             progress=_say,
         )
     elif score is not None:
@@ -114,7 +146,7 @@ def bench(
             score,
             preset=preset or "quick",
             overrides=overrides,
-            num_seeds=num_seeds,
+            num_seeds=num_seeds or 1,
             progress=_say,
         )
     elif kind == "training":
@@ -123,8 +155,8 @@ def bench(
             preset=preset or "paper",
             overrides=overrides,
             repeats=repeats or REPEATS,
-            updates_per_repeat=updates,
-            warm_up_updates=warm_up,
+            updates_per_repeat=updates or UPDATES,
+            warm_up_updates=UPDATES if warm_up is None else warm_up,
             progress=_say,
         )
     else:
@@ -146,6 +178,23 @@ def bench(
     print_table(result, out)
     if json_file is not None and is_first():
         deliver_json(out, json_file, result, "result")
+
+
+def _check(kind: str, given: dict[str, Any]) -> None:
+    """Refuse an unknown benchmark, and options that this one would not look at.
+
+    Raises:
+      JaxschedError: one line that says which benchmark an option is for.
+    """
+    if kind not in TAKES:
+        known = ", ".join(name for name in TAKES if name != SCORED)
+        raise JaxschedError(f"unknown benchmark {kind!r}; known are {known}")
+    for name, value in given.items():
+        if value not in (None, []) and name not in TAKES[kind]:
+            others = " and ".join(other for other, names in TAKES.items() if name in names)
+            raise JaxschedError(f"{name} is for bench {others}, not for bench {kind}")
+    if kind == "scaling" and len(given["--batch"] or []) > 1:
+        raise JaxschedError("bench scaling measures one --batch")
 
 
 def _say(line: str) -> None:

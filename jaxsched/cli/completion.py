@@ -36,7 +36,7 @@ def _systems(ctx: typer.Context) -> Iterable[str]:
 
 def _presets(ctx: typer.Context) -> Iterable[str]:
     system = _system(ctx)
-    return (*system.presets, *system.plain_presets)
+    return tuple(system.all_presets)
 
 
 def _policies(ctx: typer.Context) -> Iterable[str]:

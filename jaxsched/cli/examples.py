@@ -36,6 +36,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "doctor": (
         "jaxsched doctor",
         "jaxsched doctor sched2 --preset plain-ppo",
+        "jaxsched doctor sched2 --preset gpu-ppo",
     ),
     "list": ("jaxsched list",),
     "traces fetch": ("jaxsched traces fetch philly",),

@@ -26,7 +26,7 @@ def list_all() -> None:
         for policy, info in system.policies.items():
             slow = ", slow: by name only" if info.slow else ""
             rows.append(("policy", f"{name}/{policy}", f"{info.description} ({info.kind}{slow})"))
-        for preset, recipe in {**system.presets, **system.plain_presets}.items():
+        for preset, recipe in system.all_presets.items():
             steps = system.budget(recipe)
             rows.append(("preset", f"{name}/{preset}", f"{steps:,} environment steps"))
     rows += [("learner", learner, words) for learner, words in LEARNERS.items()]

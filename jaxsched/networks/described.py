@@ -3,23 +3,33 @@
 Axes: ``D`` entries of an observation, ``A`` actions.
 """
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import flax.linen as nn
+import jax
 import jax.numpy as jnp
 
 from jaxsched.networks import description as nd
 from jaxsched.types import Array
 
+Precision = Literal["float32", "bfloat16"]
 
-class Described(nn.Module):
+
+class Described(nn.Module, kw_only=True):
     """A network from a flat observation to scores that follows :meth:`describe`.
 
     Its layers are called as in the description, which is what an export hands over.
+
+    Attributes:
+      precision: what dense layers multiply in. With ``"bfloat16"`` their inputs and weights are
+        rounded to it, products are added up in float32, and so are bias and activation; weights are
+        kept, and all other steps and the scores are computed, in float32.
     """
 
     single: ClassVar[bool] = False
     """The output is one number: without the axis of scores."""
+
+    precision: Precision = "float32"
 
     def describe(self) -> list[nd.Step]:
         """The network as steps that can be followed without JAX; layers named as its weights."""
@@ -45,10 +55,22 @@ class Described(nn.Module):
 
         def dense(step: nd.Step, x: Any) -> Any:
             layer = nd.layer_of(step)
-            y = nn.Dense(step["size"], kernel_init=self.initialiser(layer), name=layer)(x)
+            multiply = None if self.precision == "float32" else _in_bfloat16
+            y = nn.Dense(
+                step["size"],
+                kernel_init=self.initialiser(layer),
+                dot_general=multiply,
+                name=layer,
+            )(x)
             y = nn.relu(y) if step["activation"] == "relu" else y
             return self.regularise(layer, y, train)
 
         self.check(observation)
         scores = nd.follow(self.describe(), observation, dense, jnp, observation.ndim - 1)
         return scores[..., 0] if self.single else scores
+
+
+def _in_bfloat16(inputs: Array, kernel: Array, axes: Any, **_: Any) -> Array:
+    """A product of rounded numbers, added up in float32."""
+    rounded = inputs.astype(jnp.bfloat16), kernel.astype(jnp.bfloat16)
+    return jax.lax.dot_general(*rounded, axes, preferred_element_type=jnp.float32)

@@ -27,6 +27,7 @@ from jaxsched.jobs.metrics import METRICS, STANDARD, Metric, of_log
 from jaxsched.networks.mlp import MLP, sizes_of
 from jaxsched.systems.environments import E
 from jaxsched.systems.figures import Figures
+from jaxsched.systems.gpu import gpu_presets
 from jaxsched.systems.hands_over import HandsOver
 from jaxsched.systems.parts import (
     Heuristic,
@@ -137,6 +138,12 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
             horizon_s=self.learning_horizon_s,
             episode_steps=self.episode_steps,
         )
+
+    @property
+    def all_presets(self) -> Mapping[str, R | PlainRecipe]:
+        """The system's own recipes, the plain ones, and what :mod:`jaxsched.systems.gpu` adds."""
+        plain = self.plain_presets
+        return {**self.presets, **plain, **gpu_presets(plain)}
 
     def plain_environment(self) -> E:
         """What plain recipes learn in; here the usual cluster with the reward of look-aheads."""
@@ -369,13 +376,11 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         Raises:
           JaxschedError: no such preset.
         """
-        if name in self.presets:
-            return self.presets[name]
-        plain = self.plain_presets
-        if name not in plain:
-            known = ", ".join((*self.presets, *plain))
-            raise JaxschedError(f"{self.name}: unknown preset {name!r}; known are {known}")
-        return plain[name]
+        known = self.all_presets
+        if name not in known:
+            names = ", ".join(known)
+            raise JaxschedError(f"{self.name}: unknown preset {name!r}; known are {names}")
+        return known[name]
 
     def policy_names(self, *kinds: Kind, env: E | None = None) -> tuple[str, ...]:
         """Names of the heuristics of these kinds, in table order, of ``usual_policies``."""

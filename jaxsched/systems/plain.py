@@ -21,6 +21,7 @@ from jaxsched.core.learner import Learner
 from jaxsched.core.training import LoopConfig
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.networks.described import Described, Precision
 from jaxsched.networks.mlp import ValueMLP, sizes_of
 from jaxsched.systems.parts import Network, TrainingSetup, always
 from jaxsched.systems.search import searching
@@ -46,6 +47,9 @@ class PlainRecipe:
       value_network: widths of the value's hidden layers, of learners that have one.
       critic: what that value sees while learning: the ``observation``, or the ``state`` too
         (:mod:`jaxsched.wrappers.whole_state`).
+      precision: what both networks multiply in while learning
+        (:class:`jaxsched.networks.described.Described`); the policy plays and is handed over in
+        float32.
       evaluate_every: updates between greedy evaluations on the validation traces.
       checkpoint_every: updates between checkpoints of the whole run.
     """
@@ -56,16 +60,18 @@ class PlainRecipe:
     network: str = "mlp-64-64"
     value_network: str = "mlp-64-64"
     critic: Critic = "observation"
+    precision: Precision = "float32"
     evaluate_every: int = 250
     checkpoint_every: int = 1000
 
     def __post_init__(self) -> None:
         """Check that the learner has a critic where the recipe asks for another one."""
-        if self.critic not in get_args(Critic):
-            raise JaxschedError(
-                f"PlainRecipe.critic is {self.critic!r}; it must be one of "
-                f"{', '.join(get_args(Critic))}"
-            )
+        for name, accepted in (("critic", get_args(Critic)), ("precision", get_args(Precision))):
+            if getattr(self, name) not in accepted:
+                raise JaxschedError(
+                    f"PlainRecipe.{name} is {getattr(self, name)!r}; it must be one of "
+                    f"{', '.join(accepted)}"
+                )
         if self.critic == "state" and not isinstance(self.learner, PPOConfig | ActorCriticConfig):
             raise JaxschedError(
                 "PlainRecipe.critic is 'state'; it must be 'observation' for a learner without "
@@ -86,12 +92,28 @@ class Maker(NamedTuple):
 
 
 def _value(recipe: PlainRecipe) -> Any:
-    network = ValueMLP(sizes_of(recipe.value_network))
+    network = ValueMLP(sizes_of(recipe.value_network), precision=recipe.precision)
     return network if recipe.critic == "observation" else Reads(network, everything)
 
 
 def _policy(network: Any, recipe: PlainRecipe) -> Any:
     return network if recipe.critic == "observation" else Reads(network, seen)
+
+
+def _in_precision(network: Network, precision: Precision) -> Network:
+    """The same network with other products.
+
+    Raises:
+      JaxschedError: they cannot be chosen, as it is made of other layers.
+    """
+    if precision == "float32":
+        return network
+    if not isinstance(network, Described):
+        raise JaxschedError(
+            f"PlainRecipe.precision is {precision!r}; it must be float32 for a network that is no "
+            "Described one"
+        )
+    return network.clone(precision=precision)
 
 
 MAKERS: dict[type, Maker] = {
@@ -223,7 +245,7 @@ def plain_stage(system: Any, recipe: PlainRecipe, tables: Sequence[JobTable]) ->
     if not isinstance(config, CrossEntropyConfig):
         config = replace(config, total_updates=recipe.loop.num_updates)
     network: Network = system.network(recipe.env, recipe.network)
-    learner = maker.make(network, recipe, config)
+    learner = maker.make(_in_precision(network, recipe.precision), recipe, config)
     learns: dict[str, Any] = {
         "env": recipe.env if recipe.critic == "observation" else WholeState(recipe.env),
         "learner": learner,

@@ -285,5 +285,12 @@ def test_the_command_refuses_in_one_line(capsys):
         (("throughput", "--figure", "speed"), "unknown figure 'speed'"),
         (("training", "--updates", "0"), "--updates"),
         (("training", "--set", "loop.speed=1"), "no field 'speed'"),
+        (("training", "--score", "1", "--repeats", "3"), "--repeats is for bench throughput"),
+        (("training", "--score", "1", "--updates", "3"), "not for bench training --score"),
+        (("training", "--score", "1", "--warm-up", "0"), "--warm-up is for bench training, not"),
+        (("training", "--num-seeds", "1"), "--num-seeds is for bench training --score, not for"),
+        (("throughput", "--set", "seed=1"), "is for bench training and training --score and"),
+        (("training", "--quick"), "--quick is for bench throughput, not for bench training"),
+        (("scaling", "--batch", "1", "--batch", "2"), "bench scaling measures one --batch"),
     ):
         assert says in refused(capsys, "bench", *arguments)

@@ -72,9 +72,11 @@ def test_times_to_a_score_are_compared_by_their_medians(tmp_path):
         found = about | {"rows": [row], "time_to_score_s": spread}
         (tmp_path / f"{name}.json").write_text(json.dumps(found))
     (change,) = compare_results.changes(tmp_path / "old.json", tmp_path / "new.json")
-    assert change.label == "chic time-to-score search 2036, trainings_per_s"
+    assert change.label == "chic time-to-score search score 2036, time_to_score_s"
     assert (change.old, change.new) == (0.1, 0.05)
-    assert not list(compare_results.changes(tmp_path / "old.json", tmp_path / "never.json"))
+    for new, cpu in (("never", False), ("new", True)):  # by the processor nothing was measured
+        files = tmp_path / "old.json", tmp_path / f"{new}.json"
+        assert not list(compare_results.changes(*files, cpu=cpu))
 
 
 def test_the_gpu_script_names_what_it_skips(tmp_path):
@@ -83,7 +85,7 @@ def test_the_gpu_script_names_what_it_skips(tmp_path):
     script = ROOT / "benchmarks" / "gpu.sh"
     subprocess.run([script, tmp_path], env=settings, check=True, capture_output=True)
     lines = (tmp_path / "summary.txt").read_text().splitlines()
-    assert sum("skipped" in line for line in lines) == 7 and "mlfs_training: left out" in lines[3]
+    assert sum("skipped" in line for line in lines) == 9 and "mlfs_training: left out" in lines[5]
     assert not list(tmp_path.glob("*.json"))
 
 
@@ -93,7 +95,8 @@ def test_the_gpu_script_measures_every_row(tmp_path, monkeypatch):
     settings = {"BUDGET_S": "500", "SIZES": "tiny", "SYSTEMS": "chic", "PYTHON": sys.executable}
     script = ROOT / "benchmarks" / "gpu.sh"
     subprocess.run([script, tmp_path], env=os.environ | settings, check=True, capture_output=True)
-    rows = ("chic_throughput", "chic_training", "chic_scaling", "chic_cost")
+    rows = ("throughput", "training", "gpu_training", "gpu_training_float32", "scaling", "cost")
+    rows = [f"chic_{name}" for name in rows]
     lines = (tmp_path / "summary.txt").read_text().splitlines()
     assert [line.split(":")[0] for line in lines] == [*rows, "all"]
     assert not [line for line in lines if "failed" in line or "skipped" in line or "ended" in line]

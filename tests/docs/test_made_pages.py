@@ -24,7 +24,7 @@ SYSTEMS = ("sched2", "dl2", "chic", "das", "mlfs")
 def test_tables_say_what_the_code_says(system):
     tables = {kind: make(system) for kind, make in system_tables.TABLES.items()}
     known = registry.get(system)
-    for name in (*known.policies, *known.presets):
+    for name in (*known.policies, *known.all_presets):
         assert f"| `{name}` |" in tables["policies"] + tables["presets"]
     env_type = known.environment_type
     meanings = system_tables.attributes_of(env_type)

@@ -123,30 +123,29 @@ SEARCH = Recipe(
 CONTENDED = replace(
     SEARCH,
     env=replace(SEARCH.env, estimates=True),
-    relative_to="linear",
+    relative_to="shortest",
+    fee_weight=1.0,
     policy="scored",
-    traces=TraceSet("das-contended", "das-contended", "das-contended", 128, 64, 128),
-    episode_jobs=500,
-    starts_every=500,
+    traces=TraceSet("das-contended", "das-contended", "das-contended", 512, 128, 128),
     search=Search(
-        loop=LoopConfig(num_envs=256, rollout_length=760, num_updates=22, num_random_streams=8),
+        begins="shortest",
+        loop=LoopConfig(num_envs=576, rollout_length=1520, num_updates=50, num_random_streams=12),
         learner=EvolutionConfig(
-            members=32,
-            episodes=8,
+            members=48,
+            episodes=12,
             initial_std=0.3,
             follow="gradient",
-            learning_rate=0.4,
-            final_learning_rate=0.04,
-            layers=("order",),
-            averaging=0.7,
-            relative=0.0,
+            learning_rate=0.15,
+            final_learning_rate=0.03,
+            averaging=0.8,
+            relative=1.0,
         ),
     ),
-    evaluate_every=11,
-    checkpoint_every=11,
+    evaluate_every=10,
+    checkpoint_every=10,
 )
-"""From the linear rule on, by whole episodes, where users and groups tell run times: five minutes
-on two cores. Placement stays: its noise would drown what the order gains."""
+"""From the rule ``shortest`` on, order and placement by whole episodes, where users and groups tell
+run times."""
 
 
 def on_trace(recipe: Recipe, name: str) -> Recipe:

@@ -3,7 +3,7 @@
 Axes: ``A`` jobs, ``K`` = 32 places for tasks, two replicas of ``P`` = 16 partitions.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -121,18 +121,17 @@ def over_children(own: Array, jobs: Job, share: Array) -> Array:
     inner = div(place, width) < num_layers(jobs)[:, None] - 1
     last_of_layer = place % width == width - 1
 
-    def one(step: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    def one(carry: tuple[Array, Array], at: tuple[Array, Array, Array]) -> tuple[Any, Array]:
         """From a partition to the one before; sums over its layer so far, and over the next."""
-        layer, children, values = carry
-        at = MAX_PARTITIONS - 1 - step
-        begins, below = ends[at], has_children[at]
+        layer, children = carry
+        begins, below, alone = at
         children = jnp.where(begins, layer, children)
-        total = values[at] + jnp.where(below, div(share * children, 100), 0)
+        total = alone + jnp.where(below, div(share * children, 100), 0)
         found = jnp.minimum(total, CAP)
-        return jnp.where(begins, 0, layer) + found, children, values.at[at].set(found)
+        return (jnp.where(begins, 0, layer) + found, children), found
 
-    # Partitions first, jobs last: a loop over slices that vectorise, of a batch without a copy.
-    ends, has_children = last_of_layer.T, inner.T
+    # Partitions first, jobs last: slices vectorise. What is read is another array than what is
+    # written: one that is both would be copied in every round.
     none = jnp.zeros(own.shape[-2::-1], jnp.int32)
-    carry = none, none, own.T
-    return jax.lax.fori_loop(0, MAX_PARTITIONS, one, carry)[2].T
+    each = last_of_layer.T, inner.T, own.T
+    return jax.lax.scan(one, (none, none), each, reverse=True)[1].T

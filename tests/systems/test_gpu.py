@@ -1,0 +1,145 @@
+"""The recipe for a GPU: its sizes fit, and products in bfloat16 lose nothing."""
+
+from dataclasses import replace
+from functools import cache
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxsched.algorithms.ppo import PPOConfig, ppo
+from jaxsched.core import training
+from jaxsched.core.policies import View
+from jaxsched.envs.dl2.networks import RowPolicy
+from jaxsched.errors import JaxschedError
+from jaxsched.export.weights import named_weights
+from jaxsched.networks import description as nd
+from jaxsched.networks.mlp import MLP, ValueMLP
+from jaxsched.runs import checkpoints
+from jaxsched.runs.overrides import override
+from jaxsched.systems import gpu, registry
+from jaxsched.traces import registry as traces
+from tests import probes
+
+UPDATES = 60
+LOOP = training.LoopConfig(num_envs=8, rollout_length=4, num_updates=UPDATES)
+SMALL = ("loop.num_envs=16", "loop.rollout_length=8", "loop.num_updates=4", "value_network=mlp-8")
+
+
+@cache
+def chic():
+    system = registry.get("chic")
+    return system, system.adapt(traces.get("chic-1.80", num_traces=2, num_jobs=4))
+
+
+def stage_of(*changes):
+    system, tables = chic()
+    return system.stages(override(system.preset("gpu-ppo"), changes), tables)[0]
+
+
+def start(stage):
+    params, key = stage.params_at(0.0), jax.random.key(0)
+    return params, training.init(stage.env, stage.learner, stage.loop, key, params)
+
+
+@pytest.mark.parametrize("name", ["sched2", "dl2", "chic"])
+def test_one_definition_serves_every_system(name):
+    system = registry.get(name)
+    assert list(system.all_presets)[-1] == "gpu-ppo"
+    recipe, source = system.preset("gpu-ppo"), system.preset("plain-ppo")
+    assert recipe.precision == "bfloat16" and source.precision == "float32"
+    assert (recipe.env, recipe.network) == (source.env, source.network)
+    assert recipe.loop.steps_per_update % (gpu.EPOCHS * gpu.NUM_MINIBATCHES) == 0
+    assert system.budget(recipe) == gpu.NUM_ENVS * gpu.ROLLOUT_LENGTH * gpu.NUM_UPDATES
+
+
+def test_systems_without_plain_recipes_have_none():
+    assert "gpu-ppo" not in registry.get("das").all_presets
+
+
+def test_the_loop_takes_its_sizes():
+    """Traced, not compiled: what is kept is float32, whatever products are."""
+    stage = stage_of()
+    params = stage.params_at(0.0)
+    carry = training.abstract(stage.env, stage.learner, stage.loop, jax.random.key(0), params)
+    traced = training.chunk.trace(
+        stage.env, stage.learner, stage.loop, carry, params, num_updates=1
+    )
+    dtypes = {leaf.dtype.name for leaf in jax.tree.leaves(traced.out_info[0].learner_state)}
+    assert dtypes == {"float32", "int32"}
+    assert "bf16" in str(traced.jaxpr)
+
+
+@pytest.mark.parametrize("network", [MLP(4, (16,)), RowPolicy(3), ValueMLP((8,))])
+def test_products_are_rounded_and_the_rest_is_not(network):
+    size = 39 if isinstance(network, RowPolicy) else 5
+    seen = 3 * jax.random.uniform(jax.random.key(1), (64, size))
+    low = network.clone(precision="bfloat16")
+    weights = low.init(jax.random.key(0), seen)
+    assert {leaf.dtype.name for leaf in jax.tree.leaves(weights)} == {"float32"}
+    jax.tree.map(np.testing.assert_array_equal, weights, network.init(jax.random.key(0), seen))
+    exact, rounded = network.apply(weights, seen), low.apply(weights, seen)
+    assert "bf16" in str(jax.make_jaxpr(low.apply)(weights, seen))
+    assert "bf16" not in str(jax.make_jaxpr(network.apply)(weights, seen))
+    assert rounded.dtype == jnp.float32
+    missed = float(jnp.abs(exact - rounded).max() / jnp.abs(exact).max())
+    assert 0 < missed < 2.0**-6
+    gradient = jax.grad(lambda w: jnp.sum(low.apply(w, seen) ** 2))(weights)
+    assert {leaf.dtype.name for leaf in jax.tree.leaves(gradient)} == {"float32"}
+
+
+def learnt(precision, *lengths, kept=None):
+    """What PPO makes of the better action of each decision of a group.
+
+    With ``kept``, a folder, the run stops after each length, and goes on from what it left there.
+    """
+    policy = MLP(probes.NUM_ACTIONS, (16,), precision=precision)
+    config = PPOConfig(UPDATES, num_minibatches=2, learning_rate=0.02, entropy_end=0.0)
+    learner = ppo(policy, ValueMLP((16,), precision=precision), config)
+    env, params = probes.Grouped(), probes.grouped_pay()
+    carry = training.init(env, learner, LOOP, jax.random.key(0), params)
+    for number, length in enumerate(lengths):
+        if kept is not None:
+            checkpoints.save(kept, number, carry, {})
+            carry, _ = checkpoints.restore(kept, carry)
+        carry, metrics = training.chunk(env, learner, LOOP, carry, params, num_updates=length)
+    return carry.learner_state, float(metrics["reward_mean"][-1])
+
+
+def test_bfloat16_learns_what_float32_learns():
+    (_, exact), (state, rounded) = learnt("float32", UPDATES), learnt("bfloat16", UPDATES)
+    assert exact > 0.9 and rounded > 0.9
+    assert abs(exact - rounded) < 0.1
+    assert {leaf.dtype.name for leaf in jax.tree.leaves(state.params)} == {"float32"}
+
+
+def test_a_resumed_run_in_bfloat16_has_the_same_bits(tmp_path):
+    whole, parts = learnt("bfloat16", 4), learnt("bfloat16", 2, 2, kept=tmp_path)
+    jax.tree.map(np.testing.assert_array_equal, whole, parts)
+
+
+def test_what_learnt_in_bfloat16_plays_and_is_described_in_float32():
+    system, _ = chic()
+    stage = stage_of(*SMALL)
+    params, carry = start(stage)
+    carry, _ = training.chunk(stage.env, stage.learner, stage.loop, carry, params, num_updates=2)
+    weights = stage.learner.policy_params(carry.learner_state)
+    seen, mask = jax.vmap(lambda s: stage.env.observe(s, params))(carry.current.state)
+    network = system.network(stage.play_env, stage.network)
+    scores = network.apply(weights, seen)
+    action, _ = jax.vmap(
+        lambda o, m: stage.policy.act(weights, (), View(o, m, None, None), jax.random.key(0))
+    )(seen, mask)
+    golden = nd.GoldenRows(*map(np.asarray, (seen, mask, scores, action)))
+    nd.check_parity(network.describe(), named_weights(weights), golden)
+
+
+def test_what_cannot_be_is_refused(monkeypatch):
+    recipe = chic()[0].preset("gpu-ppo")
+    with pytest.raises(JaxschedError, match="precision is 'half'; it must be one of float32, b"):
+        replace(recipe, precision="half")
+    monkeypatch.setattr(type(chic()[0]), "network", lambda *given: nn.Dense(7))
+    with pytest.raises(JaxschedError, match="must be float32 for a network that is no Described"):
+        stage_of()
