@@ -6,9 +6,9 @@
 
 The workload is a generated trace of the leaderboard, stretched to a load of 0.9. Prints mean job
 completion times (h) of tables that were not trained on, with the rules of the replay engine beside.
-PPO learns which job starts next; with ``--branch``, policy iteration does, by trying the alternatives
-on copies of a state and redrawn futures. With ``--suspend``, a search over whole episodes learns the
-order that waiting and running jobs share.
+PPO learns which job starts next; with ``--branch``, policy iteration does, by trying the
+alternatives on copies of a state and redrawn futures. With ``--suspend``, a search over whole
+episodes learns the order that waiting and running jobs share.
 """
 
 import argparse
