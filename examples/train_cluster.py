@@ -1,12 +1,14 @@
 """Train one policy of rigid jobs on a small cluster and play it on a larger one.
 
     python examples/train_cluster.py [--updates 60] [--seed 0]
+    python examples/train_cluster.py --branch [--updates 40] [--seed 0]
     python examples/train_cluster.py --suspend [--restart 300] [--updates 20] [--seed 0]
 
 The workload is a generated trace of the leaderboard, stretched to a load of 0.9. Prints mean job
 completion times (h) of tables that were not trained on, with the rules of the replay engine beside.
-PPO learns which job starts next; with ``--suspend``, a search over whole episodes learns the order
-that waiting and running jobs share.
+PPO learns which job starts next; with ``--branch``, policy iteration does, by trying the
+alternatives on copies of a state and redrawn futures. With ``--suspend``, a search over whole
+episodes learns the order that waiting and running jobs share.
 """
 
 import argparse
@@ -15,6 +17,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxsched.algorithms.branching import BranchingConfig, branching
 from jaxsched.algorithms.evolution import EvolutionConfig, search_of
 from jaxsched.algorithms.ppo import ppo
 from jaxsched.algorithms.ppo_settings import PPOConfig
@@ -30,6 +33,8 @@ from jaxsched.wrappers.fixed_length import FixedLength
 
 TRAIN, TEST = 48, 16  # tables
 STEPS = 640  # of an episode with suspension
+MINUTE_S = 60.0  # mean completion time that costs a reward of 1, where single actions are judged
+UPDATES = {"ppo": 60, "branch": 40, "suspend": 20}
 
 
 def pieces(num_servers: int, length: int, count: int) -> list:
@@ -60,7 +65,24 @@ def by_ppo(env: ClusterJobs, tables: list, updates: int) -> tuple:
     )
     learner = ppo(JobScorer(env.window), ClusterValue(env.window), settings)
     loop = training.LoopConfig(num_envs=16, rollout_length=128, num_updates=updates)
-    return env, learner, loop, env.params(tables, scale_s=60.0)
+    return env, learner, loop, env.params(tables, scale_s=MINUTE_S)
+
+
+def by_branching(env: ClusterJobs, tables: list, updates: int) -> tuple:
+    """Likewise: a state's actions are compared on common futures, played to their end."""
+    settings = BranchingConfig(
+        updates,
+        futures=2,
+        alternatives=4,
+        gradient_steps=8,
+        learning_rate=1e-3,
+        exploration=0.05,
+        clip=5.0,
+        entropy_weight=0.05,
+    )
+    learner = branching(scorer(env), settings)
+    loop = training.LoopConfig(num_envs=64, rollout_length=7, num_updates=updates)
+    return env, learner, loop, env.params(tables, scale_s=MINUTE_S)
 
 
 def by_search(env: ClusterJobs, tables: list, updates: int, restart_s: int) -> tuple:
@@ -88,12 +110,15 @@ def scorer(env: ClusterJobs) -> JobScorer:
 def main() -> None:
     """Train, then play on both clusters."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--updates", type=int, help="60, and 20 with --suspend")
+    parser.add_argument("--updates", type=int, help="60; 40 with --branch, 20 with --suspend")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--suspend", action="store_true", help="running jobs may be suspended")
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument("--branch", action="store_true", help="policy iteration instead of PPO")
+    ways.add_argument("--suspend", action="store_true", help="running jobs may be suspended")
     parser.add_argument("--restart", type=int, default=0, help="what that costs, seconds of work")
     given = parser.parse_args()
-    updates = given.updates or (20 if given.suspend else 60)
+    way = "suspend" if given.suspend else "branch" if given.branch else "ppo"
+    updates = given.updates or UPDATES[way]
 
     options = {"may_wait": False, "suspends": given.suspend}
     costs = {"restart_s": given.restart} if given.suspend else {}
@@ -102,7 +127,7 @@ def main() -> None:
     if given.suspend:
         setup = by_search(small, tables[:TRAIN], updates, given.restart)
     else:
-        setup = by_ppo(small, tables[:TRAIN], updates)
+        setup = (by_branching if given.branch else by_ppo)(small, tables[:TRAIN], updates)
     env, learner, loop, params = setup
     carry = training.init(env, learner, loop, jax.random.key(given.seed), params)
     carry, _ = training.chunk(env, learner, loop, carry, params, num_updates=updates)

@@ -4,7 +4,7 @@ Axes: ``E`` tables, ``n`` jobs of the longest, in order of submission; every arr
 more, of no job. ``Q`` thresholds of service.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -56,9 +56,17 @@ class Jobs(NamedTuple):
 
     def of_episode(self, episode: Array) -> "Jobs":
         """The table of one episode."""
+        return self._of_tables(lambda column: column[episode])
+
+    def alone(self) -> "Jobs":
+        """The table of one episode as a stack of one."""
+        return self._of_tables(lambda column: column[None])
+
+    def _of_tables(self, change: Callable[[Array], Array]) -> "Jobs":
+        """With what tables have of their own changed."""
         shared = {"owners": self.owners, "scopes": self.scopes, "sizes": self.sizes}
         own = self._replace(owners=(), scopes=(), sizes=())  # type: ignore[arg-type]
-        return jax.tree.map(lambda column: column[episode], own)._replace(**shared)
+        return jax.tree.map(change, own)._replace(**shared)
 
 
 def build_jobs(

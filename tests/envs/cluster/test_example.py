@@ -12,8 +12,8 @@ from tests.example_system import EXAMPLES
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "shown"),
-    [((), 3), (("--suspend", "--restart", "300"), 5)],
-    ids=("starts", "suspends"),
+    [((), 3), (("--branch",), 3), (("--suspend", "--restart", "300"), 5)],
+    ids=("starts", "branches", "suspends"),
 )
 def test_the_example_plays_one_policy_on_two_clusters(options, shown):
     command = [sys.executable, str(EXAMPLES / "train_cluster.py"), "--updates", "1", *options]

@@ -1,0 +1,176 @@
+"""What a policy cannot know of a state, drawn anew: later arrivals, run times of unended jobs.
+
+Jobs to come are a bootstrap of the table's. The run time of a job that waits or runs is that of
+another job like it that is longer than what it has run: of its owner and its number of GPUs, where
+the table has at least ``ENOUGH`` of those, else of its number of GPUs, of its owner, or any.
+
+Axes: ``S`` servers, ``M`` GPUs per server, ``n`` jobs (row ``n`` of a table is of no job), ``H``
+scopes of a job (``trace_replay.history``).
+"""
+
+import jax
+import jax.numpy as jnp
+
+from jaxsched.envs.cluster import dynamics
+from jaxsched.envs.cluster.dynamics import State
+from jaxsched.envs.cluster.tables import Jobs
+from jaxsched.ops.bootstrap import redraw_arrivals
+from jaxsched.trace_replay import history as hs
+from jaxsched.trace_replay.tables import NEVER
+from jaxsched.types import Array, PRNGKey
+
+ENOUGH = 4
+"""Other jobs of a scope to draw from; with fewer the run time would be as good as known."""
+LATEST_S = 2**30 - 1  # so that two times add up within int32
+
+
+def redrawn(key: PRNGKey, jobs: Jobs, state: State, restart_s: Array) -> tuple[State, Jobs]:
+    """The state with other ends of running jobs, and its table alone with another future.
+
+    Args:
+      key: of the draw.
+      jobs: the stack of tables.
+      state: between two steps.
+      restart_s: seconds of work that a suspension adds.
+    """
+    arrival_key, time_key = jax.random.split(key)
+    own = jobs.of_episode(state.episode)
+    submit, source = redraw_arrivals(
+        arrival_key, own.submit, state.arrived, own.num_jobs, state.time, LATEST_S
+    )
+    end = ends(state, own)
+    hidden = unended(state, end)
+    drawn = like_others(time_key, own, seconds_run(state, own, end, restart_s))
+    more = jnp.where(hidden, drawn - own.duration, 0)
+    moved = end + more  # beyond int32 it is below
+    more = jnp.where((end > state.time) & ((moved <= state.time) | (moved == NEVER)), 0, more)
+
+    duration = own.duration[source] + more
+    num_gpus = own.num_gpus[source]
+    real = jnp.arange(jobs.nobody + 1) < own.num_jobs
+    scopes = own.known.scopes[source]
+    number, traits = in_order(scopes, submit, num_gpus, real)
+    steps = jnp.where(real, hs.logarithm(duration), 0)
+    table = own._replace(
+        submit=submit,
+        duration=duration,
+        num_gpus=num_gpus,
+        group=own.group[source],
+        priority=own.priority[source],
+        crossing=own.crossing[source],
+        known=hs.Known(scopes, number, traits, steps),
+    )
+    busy = state.free_from > state.time
+    after = state._replace(
+        episode=jnp.int32(0), free_from=state.free_from + jnp.where(busy, more[state.job], 0)
+    )
+    if state.accounts is not None:
+        account = dynamics.account_of(state, jnp.arange(jobs.nobody + 1))
+        later = duration - own.duration  # of jobs to come as well
+        account = account._replace(
+            remaining=account.remaining + later,
+            end=account.end + jnp.where(account.end > state.time, more, 0),
+        )
+        after = after._replace(accounts=jnp.stack(account, axis=1))
+    return after, table.alone()
+
+
+def ends(state: State, own: Jobs) -> Array:
+    """When running jobs end, 0 of others; int32 ``[n + 1]``."""
+    busy = state.free_from > state.time
+    row = jnp.where(busy, state.job, own.nobody)
+    return jnp.zeros(own.nobody + 1, jnp.int32).at[row].max(jnp.where(busy, state.free_from, 0))
+
+
+def unended(state: State, end: Array) -> Array:
+    """Jobs that were admitted and have not ended, bool ``[n + 1]``."""
+    row = jnp.arange(end.shape[0])
+    inside = jnp.zeros(end.shape, bool).at[state.window].set(True)
+    return (inside | (row >= state.entered) | (end > state.time)) & (row < state.arrived)
+
+
+def seconds_run(state: State, own: Jobs, end: Array, restart_s: Array) -> Array:
+    """Seconds of its work that each job has done, int32 ``[n + 1]``; its run time is longer.
+
+    With suspension: done by now or by the last suspension, whichever is more.
+    """
+    runs = end > state.time
+    if state.accounts is None:
+        return jnp.where(runs, state.time - end + own.duration, 0)
+    account = dynamics.account_of(state, jnp.arange(end.shape[0]))
+    run = jnp.where(runs, state.time - account.last_start, 0)
+    again = account.preemptions * restart_s
+    before = jnp.where(account.preemptions > 0, account.served - again + restart_s, 0)
+    return jnp.maximum(account.served + run - again, before)
+
+
+def like_others(key: PRNGKey, own: Jobs, least: Array) -> Array:
+    """A run time of each job: another's of its narrowest scope that has enough longer ones.
+
+    Where no scope has, any longer one of the table, its own among them.
+
+    Args:
+      key: of the draw.
+      own: the table, whose jobs are longer than ``least``; what is said of others has no meaning.
+      least: seconds ``[n + 1]``.
+    """
+    shape = own.known.scopes.T.shape  # [H, n + 1]
+    scope = own.known.scopes.T.reshape(-1)  # no two columns have a number in common
+    first, order = _longer(scope, jnp.tile(own.duration, shape[0]), jnp.tile(least, shape[0]))
+    last = jnp.searchsorted(scope[order], scope, side="right").astype(jnp.int32)
+    place = jnp.zeros_like(order).at[order].set(jnp.arange(order.shape[0], dtype=jnp.int32))
+    first, last, place = (each.reshape(shape) for each in (first, last, place))
+
+    others = last - first - 1
+    enough = others >= ENOUGH
+    narrowest = jnp.where(enough.any(axis=0), shape[0] - 1 - jnp.argmax(enough[::-1], axis=0), 0)
+
+    def of_narrowest(values: Array) -> Array:
+        return jnp.take_along_axis(values, narrowest[None], axis=0)[0]
+
+    first, place = of_narrowest(first), of_narrowest(place)
+    without_own = of_narrowest(enough)
+    count = of_narrowest(others) + ~without_own
+    share = jax.random.uniform(key, count.shape)
+    chosen = first + jnp.minimum((share * count).astype(jnp.int32), count - 1)
+    chosen += without_own & (chosen >= place)
+    return own.duration[order[chosen.clip(0, order.shape[0] - 1)] % shape[1]]
+
+
+def _longer(scope: Array, duration: Array, least: Array) -> tuple[Array, Array]:
+    """Where those longer than ``least`` begin among their scope's; jobs by scope and duration."""
+    index = jnp.arange(scope.shape[0], dtype=jnp.int32)
+    asks = jnp.repeat(jnp.arange(2, dtype=jnp.int32), scope.shape[0])  # after equal durations
+    both = (jnp.tile(scope, 2), jnp.concatenate([duration, least]), asks, jnp.tile(index, 2))
+    _, _, asks, index = jax.lax.sort(both, num_keys=3)
+    is_job = asks == 0
+    until = jnp.cumsum(is_job, dtype=jnp.int32)
+    nowhere = scope.shape[0]
+    empty = jnp.zeros(scope.shape, jnp.int32)
+    first = empty.at[jnp.where(is_job, nowhere, index)].set(until, mode="drop")
+    order = empty.at[jnp.where(is_job, until - 1, nowhere)].set(index, mode="drop")
+    return first, order
+
+
+def in_order(scopes: Array, submit: Array, num_gpus: Array, real: Array) -> tuple[Array, Array]:
+    """``Known.number`` and ``Known.traits`` of jobs in order of submission.
+
+    Args:
+      scopes: rows of each job's scopes ``[n + 1, H]``.
+      submit: seconds ``[n + 1]``.
+      num_gpus: ``[n + 1]``.
+      real: bool ``[n + 1]``, rows that hold a job; the others get zeros.
+    """
+    shape = scopes.T.shape
+    scope = scopes.T.reshape(-1)
+    order = jnp.argsort(scope, stable=True)
+    place = jnp.arange(scope.shape[0], dtype=jnp.int32)
+    sorted_, time = scope[order], jnp.tile(submit, shape[0])[order]
+    first = jnp.append(True, sorted_[1:] != sorted_[:-1])
+    begun = jax.lax.cummax(jnp.where(first, place, 0))
+    since = jnp.where(first, 2**30 - 1, time - jnp.roll(time, 1))
+    number, gap = (
+        jnp.zeros_like(place).at[order].set(each).reshape(shape) for each in (place - begun, since)
+    )
+    traits = hs.logarithm(jnp.concatenate([num_gpus[None], number + 1, gap + 1]).T)
+    return jnp.where(real[:, None], number.T, 0), jnp.where(real[:, None], traits, 0)
