@@ -1,8 +1,8 @@
 """Train one policy of rigid jobs on a small cluster and play it on a larger one.
 
-    python examples/train_cluster.py [--updates 60] [--seed 0]
-    python examples/train_cluster.py --branch [--updates 40] [--seed 0]
-    python examples/train_cluster.py --suspend [--restart 300] [--updates 20] [--seed 0]
+    python examples/train_cluster.py [--updates 60] [--seed 0] [--more 136]
+    python examples/train_cluster.py --branch [--updates 40]
+    python examples/train_cluster.py --suspend [--restart 300] [--updates 20]
 
 The workload is a generated trace of the leaderboard, stretched to a load of 0.9. Prints mean job
 completion times (h) of tables that were not trained on, with the rules of the replay engine beside.
@@ -116,6 +116,7 @@ def main() -> None:
     ways.add_argument("--branch", action="store_true", help="policy iteration instead of PPO")
     ways.add_argument("--suspend", action="store_true", help="running jobs may be suspended")
     parser.add_argument("--restart", type=int, default=0, help="what that costs, seconds of work")
+    parser.add_argument("--more", type=int, default=0, help="further tables of the trace to play")
     given = parser.parse_args()
     way = "suspend" if given.suspend else "branch" if given.branch else "ppo"
     updates = given.updates or UPDATES[way]
@@ -137,7 +138,9 @@ def main() -> None:
     rules = {name: order for name, (order, mode) in RULES.items() if mode == "skip"}
     if given.suspend:
         rules |= {name: name for name in SUSPENDING_RULES if name != "spot"}  # no priorities here
-    for env, held_out in ((small, tables[TRAIN:]), (large, pieces(16, 400, 4))):
+    more = pieces(4, 100, TRAIN + TEST + given.more)[TRAIN + TEST :]
+    held_outs = ((small, tables[TRAIN:]), (small, more), (large, pieces(16, 400, 4)))
+    for env, held_out in held_outs[:1] + held_outs[1 if given.more else 2 :]:
         print(f"{env.num_servers} servers, {len(held_out)} tables of {len(held_out[0])} jobs")
         params, play = env.params(held_out, **costs), by_scores if env.suspends else greedy_scores
         learned = play("learned", scorer(env).apply)
