@@ -67,7 +67,8 @@ def played(tables: Any) -> dict[str, dict[str, float]]:
         print(name, file=sys.stderr, flush=True)
         env = system.environment(estimates=True, **changes)
         rule = system.heuristic("shortest", env, len(tables[0]), {})
-        found = system.play(rule.env, rule.policy, rule.env.params(tables), rule.weights)
+        params = system.params(rule.env, tables)
+        found = system.play(rule.env, rule.policy, params, rule.weights)
         rows[name] = {
             metric: float(np.mean(found.metrics[metric]))
             for metric in ("avg_jct_min", "avg_inflation")
@@ -80,7 +81,8 @@ def errors(tables: Any) -> dict[str, float]:
     from jaxsched.envs.das.contended import GROUP_SIGMA, JOB_SIGMA, USER_SIGMA
     from jaxsched.envs.das.simulator.owners import PRIOR_LOG2
 
-    seen, informed = [], []
+    seen: list[float] = []
+    informed: list[float] = []
     for table in tables:
         plain, known = Plain(PRIOR_LOG2), Informed(PRIOR_LOG2, USER_SIGMA, GROUP_SIGMA, JOB_SIGMA)
         for run, group, user in zip(
