@@ -1,1 +1,1 @@
-"""Array helpers that know no system: bit sets, packing, bisection, batching."""
+"""Array helpers that know no system: bit sets, packing, bisection, batching, ordered floats."""

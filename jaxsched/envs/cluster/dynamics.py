@@ -136,8 +136,7 @@ def num_waiting(state: State, jobs: Jobs) -> Array:
 
 def fits(rules: Rules, state: State, jobs: Jobs) -> Array:
     """Which positions hold a job that can start now, bool ``[W]``."""
-    room = largest_fit(rules.cluster, rules.locality, free_gpus(state))
-    return waits(state, jobs) & (jobs.num_gpus[state.window] <= room)
+    return _fit(rules, state, jobs, free_gpus(state))
 
 
 def can_choose(rules: Rules, state: State, jobs: Jobs) -> Array:
@@ -149,8 +148,13 @@ def can_choose(rules: Rules, state: State, jobs: Jobs) -> Array:
     if state.accounts is not None:
         may_end = (state.free_from <= state.time) | ran_before(state)
         free = jnp.sum(may_end, axis=0, dtype=jnp.int32)
+    return jnp.any(_fit(rules, state, jobs, free))
+
+
+def _fit(rules: Rules, state: State, jobs: Jobs, free: Array) -> Array:
+    """Which positions hold a waiting job that so many free GPUs of each server would do for."""
     room = largest_fit(rules.cluster, rules.locality, free)
-    return jnp.any(waits(state, jobs) & (jobs.num_gpus[state.window] <= room))
+    return waits(state, jobs) & (jobs.num_gpus[state.window] <= room)
 
 
 def all_started(state: State, jobs: Jobs) -> Array:

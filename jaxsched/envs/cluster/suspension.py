@@ -13,12 +13,12 @@ numbers of GPUs.
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 
 from jaxsched.envs.cluster import dynamics
 from jaxsched.envs.cluster.dynamics import Rules, State
 from jaxsched.envs.cluster.tables import Jobs
+from jaxsched.ops.ordered import ordered
 from jaxsched.trace_replay.suspension import Contenders, Holders, cut_run, next_decision
 from jaxsched.trace_replay.tables import NEVER
 from jaxsched.trace_replay.waiting import NONE
@@ -33,16 +33,6 @@ class Decision(NamedTuple):
 
     starts: Array
     suspended: Array
-
-
-def value_of(score: Array) -> Array:
-    """Whole numbers that fall as float32 scores rise, equal for equal scores; int32.
-
-    NaN is the lowest score of all. Neither the least nor the largest int32 occurs.
-    """
-    score = jnp.where(jnp.isnan(score), -jnp.inf, score) + 0.0  # so -0 is 0
-    bits = jax.lax.bitcast_convert_type(score.astype(jnp.float32), jnp.int32)
-    return ~jnp.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
 
 
 def read(rules: Rules, state: State, jobs: Jobs) -> Array:
@@ -62,7 +52,7 @@ def decide(rules: Rules, state: State, jobs: Jobs, scores: Array) -> Decision:
         out, if something will happen while it goes on waiting (and ``rules.may_wait``).
     """
     window, nobody = state.window, jobs.nobody
-    value = value_of(scores)
+    value = ~ordered(scores)  # the highest score first
     contends = dynamics.waits(state, jobs)
     if rules.may_wait:
         contends &= (value[:-1] <= value[-1]) | (dynamics.upcoming(state, jobs) == NEVER)

@@ -10,6 +10,7 @@ import pytest
 from jaxsched.core.environment import start, step_and_reset
 from jaxsched.envs.cluster import ClusterJobs
 from jaxsched.errors import JaxschedError
+from tests.envs.cluster.seen import seen_alike
 from tests.trace_replay.cases import random_columns
 
 ENV = ClusterJobs(3, 4, window=5)  # less than the jobs that wait
@@ -93,12 +94,7 @@ def test_run_times_of_jobs_that_have_not_ended_are_not_seen():
     assert busy.any(axis=(-1, -2)).sum() > 50
     later = states._replace(free_from=np.where(busy, states.free_from + 1000, states.free_from))
 
-    @jax.jit
-    def observed(states, params):
-        return jax.vmap(jax.vmap(ENV.observe, (0, None)), (0, None))(states, params)[0]
-
-    seen = observed(states, given)
-    np.testing.assert_array_equal(seen, observed(later, longer))
+    seen = seen_alike(ENV, (states, given), (later, longer))
     assert seen.shape[-1:] == ENV.observation_spec(given).shape
     assert np.isfinite(seen).all() and np.abs(seen).max() < 3
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.ops.batching import apply_if
+from jaxsched.ops.ordered import LARGEST, ordered
 from jaxsched.types import Array
 
 HEAD = 4  # jobs of an order that all decisions of a batch try together
@@ -21,8 +22,6 @@ HALF = 0.5  # of a unit
 FEW = 32  # terms that are added up one by one: compilers do that in one pass over the rest
 MOST_COMPARED = 128  # positions that are compared pair by pair; more are sorted
 TAIL_SHARE = 8  # of the batch, one part goes on at a time
-
-LARGEST = np.int32(2**31 - 1)
 
 Free = tuple[Array, Array, Array]
 """Free GPUs, CPUs and GB of each machine, float32 ``[M]``."""
@@ -116,7 +115,7 @@ def rank_of(priority: Array, member: Array) -> Array:
     """
     key = apply_if(  # held apart from what follows: compilers would repeat it for every pair
         jnp.any(member),
-        lambda _, given: _keys(*given),
+        lambda _, given: jnp.where(given[1], ordered(given[0]), -LARGEST),
         jnp.full(priority.shape, -LARGEST, jnp.int32),
         (priority, member),
     )
@@ -125,14 +124,6 @@ def rank_of(priority: Array, member: Array) -> Array:
     index = np.arange(key.shape[0], dtype=np.int32)
     not_after = key[:, None] - (index[None, :] < index[:, None])
     return jnp.sum(key[None, :] > not_after, axis=-1, dtype=jnp.int32)
-
-
-def _keys(priority: Array, member: Array) -> Array:
-    """Whole numbers in the order of the priorities, those of others than members below all."""
-    value = jnp.where(jnp.isnan(priority), -jnp.inf, priority).astype(jnp.float32)
-    value = jnp.where(value == 0, 0.0, value)  # minus zero is no less
-    bits = jax.lax.bitcast_convert_type(value, jnp.int32)
-    return jnp.where(member, bits ^ ((bits >> 31) & LARGEST), -LARGEST)
 
 
 def inverse_of(rank: Array) -> Array:
