@@ -19,6 +19,15 @@ _HOUR = 3600
 
 COLUMNS = {
     "jct": ("mean JCT", "h", "ascending"),
+    "high_jct": ("high: mean JCT", "h", "ascending"),
+    "high_wait": ("high: mean wait", "h", "ascending"),
+    "high_p99": ("high: p99 wait", "h", "ascending"),
+    "spot_jct": ("spot: mean JCT", "h", "ascending"),
+    "spot_wait": ("spot: mean wait", "h", "ascending"),
+    "spot_queued": ("spot: mean queued", "h", "ascending"),
+    "evicted": ("spot: evicted", "of runs", "ascending"),
+    "wasted": ("spot: wasted", "GPU h", "ascending"),
+    "wasted_share": ("spot: wasted", "of held", "ascending"),
     "over": ("/ reference", "", "ascending"),
     "own": ("/ own bound", "", "ascending"),
     "median": ("median JCT", "h", "ascending"),
@@ -30,7 +39,10 @@ COLUMNS = {
     "stops": ("stops", "per job", "ascending"),
     "busy": ("GPUs busy", "", "descending"),
 }
-"""Columns of one workload's table after the distance: heading, unit, and how it sorts first."""
+"""Columns of one workload's table after the distance: heading, unit, and how it sorts first.
+
+Those without a figure on a workload are not shown: virtual clusters, jobs of two priorities.
+"""
 
 _FIGURES = {
     "median": ("median_jct", _HOUR),
@@ -41,6 +53,15 @@ _FIGURES = {
     "worst": ("worst_group", 1),
     "stops": ("preemptions", 1),
     "busy": ("utilization", 1),
+    "high_jct": ("high_avg_jct", _HOUR),
+    "high_wait": ("high_avg_wait", _HOUR),
+    "high_p99": ("high_p99_wait", _HOUR),
+    "spot_jct": ("spot_avg_jct", _HOUR),
+    "spot_wait": ("spot_avg_wait", _HOUR),
+    "spot_queued": ("spot_avg_queued", _HOUR),
+    "evicted": ("eviction_rate", 1),
+    "wasted": ("wasted_gpu_s", _HOUR),
+    "wasted_share": ("wasted_share", 1),
 }
 
 

@@ -15,6 +15,7 @@ from tests.docs.pages import ROOT, blocks, inline, name_of, pages
 SLOW = {
     "README.md": "1,024 and 4,096 environments; tests/systems runs its first block",
     "docs/adapters.md": "six environments; tests/adapters has each form",
+    "docs/how_to/cluster_environment.md": "five programs; tests/envs/cluster has each",
     "docs/replay.md": "plays and draws an episode; tests/cli does so in other ways",
 }
 """Pages whose Python takes longer, and why."""

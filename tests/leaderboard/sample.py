@@ -56,6 +56,11 @@ def _row(p, k, load, draws):
     }  # fmt: skip
     if k % 2:
         figures["worst_group"] = 3.0 + p
+    if k == 2:  # jobs of two priorities
+        figures |= {f"{kind}_avg_{name}": jct / 2 for kind in ("high", "spot")
+                    for name in ("jct", "wait", "queued")}  # fmt: skip
+        figures |= {"high_p99_wait": jct, "eviction_rate": 0.01 * p,
+                    "wasted_gpu_s": 7200.0 * p, "wasted_share": 0.1}  # fmt: skip
     return {
         "policy": f"policy-{p}",
         "knows": KNOWS[p % 4],

@@ -27,6 +27,7 @@ def test_the_page_is_whole_and_loads_nothing():
     assert row["ratio"] == pytest.approx(piece["jct_ratio"], rel=1e-5)
     assert row["jct"] == pytest.approx(piece["avg_jct"]["estimate"] / 3600, rel=1e-5)
     assert row["ends"] is None and row["worst"] == 4.0
+    assert "evicted" not in row
 
 
 def test_without_workloads_there_is_no_page():
@@ -71,6 +72,14 @@ told.intervals = [...document.querySelectorAll(".bar-line")].length;
 told.clipped = [...document.querySelectorAll(".bar-line")]
   .map((line) => Number(line.getAttribute("d").match(/^M([-\\d.e]+)/)[1]));
 change("load", "0.6"); told.load = by("which").textContent;
+change("workload", "workload-2"); told.columns.push(heads().length);
+told.heads = heads().slice(10, 13).map((cell) => cell.textContent);
+const evicted = heads().findIndex((cell) => cell.textContent.includes("evicted"));
+heads()[evicted].querySelector("button").click();
+told.evicted = [...by("rows").rows].slice(0, 3).map((row) =>
+  [...row.cells].filter((cell) => !cell.hidden)[evicted].textContent);
+told.how = by("how").textContent;
+change("workload", "all"); told.columns.push(heads().length);
 told.focusable = [...document.querySelectorAll("button,select,input")]
   .every((one) => one.tabIndex >= 0);
 told.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
@@ -95,7 +104,9 @@ def test_a_reader_uses_it(page):
     assert told["problems"] == [] and told["overflow"] == 0 and told["focusable"]
     assert told["first"] == ["policy-0", "policy-1"]
     assert told["headline"].startswith("policy-0 comes closest: 1.01 times")
-    assert told["columns"] == [3, 14]
+    assert told["columns"] == [3, 13, 22, 3], "columns without a figure are left out"
+    assert told["heads"] == ["spot: evictedof runs", "spot: wastedGPU h", "spot: wastedof held"]
+    assert told["evicted"] == ["0.00", "0.01", "0.02"] and "Evicted: runs of spot" in told["how"]
     assert len(told["bars"]) == 30
     assert all(x == 0 and 0 <= width <= 100 for x, width in told["bars"])
     assert told["sorted"] == ["descending", "policy-0"]

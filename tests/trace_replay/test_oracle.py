@@ -89,7 +89,7 @@ PHILLY = ["fifo", "fifo-easy", "spf", "drf", "tetris", "srtf", "srsf", "las"]
 
 @pytest.mark.parametrize("name", PHILLY)
 def test_jobs_of_philly(name):
-    check_philly(name, 800)
+    check_philly(name, 400)
 
 
 @pytest.mark.slow

@@ -110,7 +110,11 @@ const leaderboard = (() => {
     return cell;
   };
 
-  const keys = () => state.workload === ALL ? [] : Object.keys(columns);
+  const keys = () => {  // columns that any policy has a figure of, on one workload
+    const shown = workloads.find(w => w.name === state.workload);
+    const rows = shown ? Object.values(boardAt(shown, state.load)?.rows || {}) : [];
+    return Object.keys(columns).filter(key => rows.some(row => row[key] !== undefined));
+  };
   const heads = () => {  // of both kinds of tables; sort.js listens to those that are there
     const head = (text, unit, first, classes) => {
       const cell = make("th", classes), button = make("button", "", text);
@@ -131,15 +135,15 @@ const leaderboard = (() => {
     by("heads").replaceChildren(...all);
   };
   const table = () => {
-    const rows = rowsNow(), own = keys();
+    const rows = rowsNow(), own = keys(), all = Object.keys(columns);
     const highest = Math.max(1.05, ...rows.flatMap(row => [row.ratio, ...(row.ends || [])]));
-    const known = [...by("heads").cells].slice(3);
-    known.forEach(cell => { cell.hidden = !own.length; });
+    [...by("heads").cells].slice(3).forEach((cell, k) => { cell.hidden = !own.includes(all[k]); });
     by("rows").closest("table").classList.toggle("short", !own.length);
     by("rows").replaceChildren(...rows.map(row => {
       const line = make("tr", kindOf(row.name) === "k-learned" ? "k-learned learned"
         : kindOf(row.name));
-      const cells = own.map(key => cellOf(row[key], key === "over" ? row.overEnds : null));
+      const cells = all.map(key => cellOf(row[key], key === "over" ? row.overEnds : null));
+      cells.forEach((cell, k) => { cell.hidden = !own.includes(all[k]); });
       line.append(nameOf(row), bar(row, highest), cellOf(row.ratio, row.ends), ...cells);
       return line;
     }));
@@ -197,7 +201,10 @@ const leaderboard = (() => {
       return item;
     }));
     by("how").textContent = state.workload === ALL ? "" : "over: mean JCT over that of "
-      + `${boardAt(workloads.find(w => w.name === state.workload), state.load)?.reference}.`;
+      + `${boardAt(workloads.find(w => w.name === state.workload), state.load)?.reference}.`
+      + (keys().includes("evicted") ? " Wait: to the first start. Queued: all the time without "
+        + "GPUs. Evicted: runs of spot jobs that end in a suspension. Wasted: held beyond run "
+        + "times, and its share of what spot jobs held." : "");
   };
 
   const lines = () => {
