@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError, check_counts
-from jaxsched.traces.trace import LARGEST, REQUIRED, STATUSES, Trace, known
+from jaxsched.traces.trace import LARGEST, REQUIRED, STATUSES, Trace, distinct, known
 
 Floats = npt.NDArray[np.float64]
 
@@ -98,7 +98,7 @@ def describe_trace(
     total = float(np.nansum(seconds))
     span = float(submit[-1] - submit[0]) if len(submit) else 0.0
     sized = np.count_nonzero(~np.isnan(seconds))
-    busy = busy_gpus(jobs)
+    busy = _mean_and_peak(busy_gpus(jobs), submit)
     capacity = num_servers * gpus_per_server if num_servers else None
     return {
         "name": trace.name,
@@ -124,10 +124,7 @@ def describe_trace(
         "gpu_seconds_per_job": total / sized if sized else None,
         "cluster_gpus": capacity,
         "load": total / (capacity * span) if capacity and span and sized else None,
-        "busy_gpus": {
-            "mean": busy.mean(submit[0], submit[-1]) if span and sized else None,
-            "peak": float(np.max(busy.gpus)) if len(busy.gpus) else None,
-        },
+        "busy_gpus": busy if sized else {"mean": None, "peak": None},
         "groups": _busiest(jobs, "group", seconds),
         "users": _busiest(jobs, "user", seconds),
     }
@@ -188,12 +185,29 @@ def gpu_time_shares(trace: Trace) -> dict[str, float]:
 def busy_gpus(trace: Trace) -> BusyGpus:
     """GPUs in use over time if no job waited; a job's end frees its GPUs before others start."""
     counted = gpu_seconds(trace) > 0
-    gpus = trace["num_gpus"][counted]
-    starts = trace["submit_time"][counted]
+    gpus, starts = trace["num_gpus"][counted], trace["submit_time"][counted]
     moments = np.concatenate([starts, starts + trace["duration"][counted]])
-    times, where = np.unique(moments, return_inverse=True)
-    changes = np.bincount(where, weights=np.concatenate([gpus, -gpus]), minlength=len(times))
-    return BusyGpus(times, np.maximum(np.cumsum(changes), 0.0))
+    changes = np.concatenate([gpus, -gpus])
+    if not len(moments):
+        return BusyGpus(moments, changes)
+    del gpus, starts, counted  # millions of jobs have no room for what is not needed
+    order = np.argsort(moments, kind="stable")
+    moments = moments[order]
+    changes = changes[order]
+    del order
+    begins = np.append(True, moments[1:] != moments[:-1])  # the first of those at the same time
+    held = np.add.reduceat(changes, np.flatnonzero(begins))
+    np.cumsum(held, out=held)
+    return BusyGpus(moments[begins], np.maximum(held, 0.0, out=held))
+
+
+def _mean_and_peak(busy: BusyGpus, submit: Floats) -> dict[str, float | None]:
+    """From the first to the last submission, and at any time."""
+    spans = len(submit) > 0 and submit[-1] > submit[0]
+    return {
+        "mean": busy.mean(submit[0], submit[-1]) if spans else None,
+        "peak": float(np.max(busy.gpus)) if len(busy.gpus) else None,
+    }
 
 
 def dispersion(submit: Floats, window_s: float) -> float | None:
@@ -282,7 +296,7 @@ def _busiest(trace: Trace, column: str, seconds: Floats) -> dict[str, Any] | Non
     named = known(trace, column)
     if not np.any(named):
         return None
-    names, where = np.unique(trace[column][named], return_inverse=True)
+    names, where = distinct(trace, column, named)
     jobs = np.bincount(where)
     times = np.bincount(where, weights=np.nan_to_num(seconds[named]))
     total = float(np.nansum(seconds))

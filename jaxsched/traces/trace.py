@@ -201,6 +201,16 @@ def known(trace: Trace, column: str) -> npt.NDArray[np.bool_]:
     return present
 
 
+def distinct(
+    trace: Trace, column: str, rows: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.str_], npt.NDArray[np.int64]]:
+    """Texts of a column in some rows: those that occur, sorted, and which each of the rows has."""
+    stored = trace._columns.stored(column)
+    letters = stored.letters if isinstance(stored, Compact) else stored
+    names, which = np.unique(letters[rows], return_inverse=True)
+    return names.astype(np.str_), which
+
+
 def _checked(values: Any, column: TraceColumn, trace: str) -> Stored:
     """A column as nobody can change it, its values as the kind asks."""
     if isinstance(values, Compact) and column.kind == "text":

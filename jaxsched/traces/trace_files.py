@@ -141,7 +141,10 @@ def _from_parquet(path: PathLike) -> tuple[dict[str, Values], dict[str, Any]]:
                 else:
                     if pa.types.is_boolean(column.type):
                         raise pa.ArrowInvalid(f"{name} is of type bool")
-                    columns[name] = _numbers(column.cast(pa.float64()))
+                    try:
+                        columns[name] = _numbers(column.cast(pa.float64()))
+                    except pa.ArrowException as error:
+                        raise pa.ArrowInvalid(f"column {name}: {error}") from None
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise JaxschedError(
