@@ -66,7 +66,7 @@ def test_parquet_columns_of_other_types(tmp_path):
     pq.write_table(pa.table({**good, "num_gpus": [True, False]}), path)
     assert "num_gpus is of type bool" in refusal(load, path)
     pq.write_table(pa.table({**good, "submit_time": pa.array([0, 1], pa.timestamp("s"))}), path)
-    assert "is not a usable Parquet file (Unsupported cast from timestamp" in refusal(load, path)
+    assert "(column submit_time: Unsupported cast from timestamp" in refusal(load, path)
     pq.write_table(pa.table({name: pa.array([], pa.float64()) for name in good}), path)
     assert refusal(load, path) == f"{path}: has no jobs; accepted: one row per job"
     texts = pa.array(["a", None]).dictionary_encode()
