@@ -69,6 +69,7 @@ def played(options: Any, load: str, seed: int) -> dict[str, dict[str, Any]]:
     from jaxsched import traces
     from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
     from jaxsched.envs.mlfs.simulator.tables import WEIGHTS
+    from jaxsched.results.comparison import as_seeds
     from jaxsched.runs import saved_policies
     from jaxsched.systems import registry
 
@@ -79,13 +80,12 @@ def played(options: Any, load: str, seed: int) -> dict[str, dict[str, Any]]:
         num_traces=options.draws,
         num_jobs=options.jobs,
     )
-    runs = [saved_policies.load(path, system)[0] for path in options.policy]
-    learned = runs[0]
+    learned = as_seeds([saved_policies.load(path, system)[0] for path in options.policy])
     weights = {name: getattr(learned.env, name) for name in WEIGHTS}
     size: dict[str, Any] = CLUSTERS[options.cluster]
     env = system.environment(**size, **weights, decide="slot")
     policy = system.network_policy(env, learned.network, "searched", learned.play)
-    players = {"searched": (env, policy, [given for run in runs for given in run.weights])}
+    players = {"searched": (env, policy, list(learned.weights))}
     for name in RULES:
         rule = system.heuristic(name, env, len(tables[0]), {"weights": "own"})
         players[name] = (rule.env, rule.policy, [()])

@@ -62,10 +62,17 @@ class Files(NamedTuple):
 
 
 class Players(NamedTuple):
-    """Who plays: heuristics by name (None: all of them) and folders of trained policies."""
+    """Who plays.
+
+    Attributes:
+      heuristics: by name; None: all of them.
+      checkpoints: folders of trained policies.
+      as_seeds: whether these are training seeds of one policy.
+    """
 
     heuristics: list[str] | None
     checkpoints: list[Path]
+    as_seeds: bool = False
 
 
 class Prepared(NamedTuple):
@@ -147,6 +154,9 @@ def compare(
     checkpoint: Annotated[
         list[Path] | None, typer.Option(help="Folder of a trained policy (repeat for several).")
     ] = None,
+    as_seeds: Annotated[
+        bool, typer.Option("--as-seeds", help="The folders are training seeds of one policy.")
+    ] = False,
     preset: PlayedPreset = None,
     trace: Trace = None,
     trace_seed: TraceSeed = 0,
@@ -180,7 +190,9 @@ def compare(
         if policies is None
         else [present_name("policy", name.strip()) for name in policies.split(",")]
     )
-    players = Players([] if policies == "none" else names, checkpoint or [])
+    if as_seeds and not checkpoint:
+        raise JaxschedError("--as-seeds needs --checkpoint")
+    players = Players([] if policies == "none" else names, checkpoint or [], as_seeds)
     chosen, files = heuristic_options(window, mode, option), Files(json_file, html, plot)
     mesh = devices_of(devices, "envs", coordinator, num_processes, process_id)
     _run(context, system, preset, players, trace, options, chosen, files, mesh)
@@ -294,6 +306,8 @@ def prepare(
     learned = []
     for path in players.checkpoints:
         learned.append(saved_policies.load(path, system)[0])
+    if players.as_seeds:
+        learned = [comparison.as_seeds(learned)]
     clusters = {system.facts(policy.env, chosen)["cluster"] for policy in learned}
     if len(clusters) > 1:
         raise JaxschedError("the trained policies are for clusters of different sizes")

@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxsched.core.environment import Environment
 from jaxsched.core.policies import Play, Policy
+from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.metrics import Metric
 from jaxsched.systems.base import Played, System
@@ -51,6 +52,23 @@ class Contest:
     facts: Mapping[str, Any] = field(default_factory=dict)
     command: str = ""
     gantt_episode: int = 0
+
+
+def as_seeds(learned: Sequence[Learned]) -> Learned:
+    """Trained policies as training seeds of one, which has the name of the first.
+
+    Raises:
+      JaxschedError: they differ in environment, network or how they play.
+    """
+    first = learned[0]
+    for number, other in enumerate(learned, 1):
+        for field_name in ("env", "network", "play"):
+            if getattr(other, field_name) != getattr(first, field_name):
+                what = {"env": "environment"}.get(field_name, field_name)
+                raise JaxschedError(
+                    f"policy {number} is no training seed of the first one: their {what} differs"
+                )
+    return replace(first, weights=[given for each in learned for given in each.weights])
 
 
 def distinct(learned: Sequence[Learned], names: Sequence[str]) -> list[Learned]:

@@ -260,11 +260,22 @@ def test_a_policy_of_another_version_or_system_is_refused(run, tmp_path, capsys)
         assert str(value) in refused(capsys, "evaluate", "sched2", "--policy", str(copy))
 
 
-def test_several_seeds_train_side_by_side(trace, tmp_path, few_rivals):
+def test_several_seeds_train_side_by_side(trace, tmp_path, few_rivals, capsys):
     assert train(tmp_path / "seeds", trace, "--num-seeds", "2", "--seed", "3") == 0
     comparison = json.loads((tmp_path / "seeds" / "comparison.json").read_text())
     assert len(comparison["policies"][-1]["metrics"]["avg_jct"]) == 2
     assert [series["seed"] for series in comparison["learning_curve"]["series"]] == [3, 4]
+
+    values, apart = tmp_path / "values.json", []  # as if each had been trained by itself
+    for seed in (3, 4):
+        apart += ["--checkpoint", str(tmp_path / "seeds" / "policies" / f"seed{seed}")]
+    assert main(["compare", "sched2", "--policies", "none", "--trace", str(trace), *apart,
+                 "--as-seeds", "--json", str(values)]) == 0  # fmt: skip
+    (learned,) = json.loads(values.read_text())["policies"]
+    assert learned["metrics"] == comparison["policies"][-1]["metrics"]
+    words = refused(capsys, "compare", "sched2", *apart, "--checkpoint", "pretrained", "--as-seeds")
+    assert "policy 3 is no training seed of the first one: their environment differs" in words
+    assert "--as-seeds needs --checkpoint" in refused(capsys, "compare", "sched2", "--as-seeds")
 
 
 def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_bits(run, trace, tmp_path, few_rivals):
