@@ -13,6 +13,8 @@ from benchmarks.peers.simulators.das import Simulator
 from jaxsched.envs.das import DAS, GANG_JOBS
 from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.cases import OPTION_OF
+from jaxsched.envs.das.simulator import execution, placement
+from jaxsched.envs.das.simulator.entries import Entries
 from jaxsched.jobs import JobTable
 
 NUM_TABLES = 24
@@ -20,10 +22,11 @@ MAX_JOBS = 14
 
 
 class Setting(NamedTuple):
-    """Static options, parameters, and how jobs look."""
+    """Static options, parameters, and whether rules are those of clusters of many machines."""
 
     static: dict
     scalars: dict = {}
+    many: bool = False
 
     def __hash__(self):
         return hash(repr(self))
@@ -37,6 +40,7 @@ SETTINGS = (
     Setting({"num_servers": 3, "window": 4, "reward": "dense"}, {"dense_scale": 7.0}),
     Setting({**TINY, "window": 4, "lazy": True, "reward": "dense"}),
     Setting({"num_servers": 5, "window": 40, "spread_pct": 9, "net_pct": 20, "spread_cap": 2}),
+    Setting({"num_servers": 6, "window": 6, "net_pct": 20}, many=True),
 )
 
 
@@ -126,7 +130,14 @@ def both(setting, events):
     env = DAS(**setting.static, events_per_step=events)
     params = env.params(to_tables(tables_of(setting)), **setting.scalars)
     actions = actions_for(env, 3 * MAX_JOBS + 2)
-    records, rows = jax.tree.map(np.asarray, play(env, params, tuple(map(jnp.asarray, actions))))
+    with pytest.MonkeyPatch.context() as patch:
+        if setting.many:
+            patch.setattr(execution, "MOST_WRITTEN_OUT", 0)
+            patch.setattr(placement, "MOST_COMPARED", 0)
+        state, _ = jax.eval_shape(env.reset, jax.random.key(0), params, 0)
+        assert isinstance(state.running.alloc, Entries) == setting.many
+        outcome = play(env, params, tuple(map(jnp.asarray, actions)))
+    records, rows = jax.tree.map(np.asarray, outcome)
     case_key = {option: key for key, option in OPTION_OF.items()}
     static = {case_key.get(name, name): value for name, value in setting.static.items()}
     played = []
@@ -140,7 +151,7 @@ def both(setting, events):
     return env, params, records, rows, played
 
 
-EVENTS = ((0, 1, 3), (0, 1), (0, 3), (2,), (1,), (0,))
+EVENTS = ((0, 1, 3), (0, 1), (0, 3), (2,), (1,), (0,), (0,))
 CASES = [(s, k) for s, events in zip(SETTINGS, EVENTS, strict=True) for k in events]
 LEFT_OUT = {(0, 3), (1, 1)}  # slow: others take as many events a step
 IDS = [(SETTINGS.index(setting), events) for setting, events in CASES]

@@ -2,7 +2,8 @@
 
 The running table has one row for every job that can run at once. Remaining work and finish times
 change only when speeds do, so they are kept as of the last change. Rows are the last axis:
-compilers vectorise over them and take the machines in turn.
+compilers vectorise over them and take the machines in turn. Where there are many machines, who
+holds what is listed by machine (``entries``) and not written out for all pairs.
 
 Axes: ``R`` rows, ``M`` machines, ``P`` places of a decision's order.
 """
@@ -13,7 +14,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsched.envs.das.simulator import entries
 from jaxsched.envs.das.simulator.cluster import Cluster
+from jaxsched.envs.das.simulator.entries import Entries
 from jaxsched.envs.das.simulator.tables import (
     CPUS,
     DURATION,
@@ -30,13 +33,14 @@ from jaxsched.types import Array
 
 NOBODY = -1
 BYTES = 4  # of a word
+MOST_WRITTEN_OUT = 16  # machines; of more the entries are listed
 
 
 class Running(NamedTuple):
     """The running table; an empty row has job -1, no instances and no end.
 
     Attributes:
-      alloc: int8 ``[M, R]``, instances on each machine.
+      alloc: int8 ``[M, R]``, instances on each machine; ``Entries`` of many machines.
       job: int32 ``[R]``, place in the episode.
       request: uint32 ``[R]``, one instance's packed request (``cluster.Cluster.pack``).
       base: int32 ``[R]``, contention (percent) without other jobs: 100 and the spread.
@@ -48,7 +52,7 @@ class Running(NamedTuple):
       end: int32 ``[R]``, finish time at these speeds.
     """
 
-    alloc: Array
+    alloc: Array | Entries
     job: Array
     request: Array
     base: Array
@@ -70,8 +74,11 @@ def nobody_runs(cluster: Cluster) -> Running:
     """The empty running table."""
     rows = num_rows(cluster)
     zero = jnp.zeros(rows, jnp.int32)
+    listed = cluster.num_servers > MOST_WRITTEN_OUT
     return Running(
-        alloc=jnp.zeros((cluster.num_servers, rows), jnp.int8),
+        alloc=entries.nobody(cluster, rows)
+        if listed
+        else jnp.zeros((cluster.num_servers, rows), jnp.int8),
         job=jnp.full(rows, NOBODY, jnp.int32),
         request=jnp.zeros(rows, jnp.uint32),
         base=zero,
@@ -86,20 +93,39 @@ def nobody_runs(cluster: Cluster) -> Running:
 
 def used_resources(running: Running) -> Array:
     """What the running jobs take of each machine, packed, uint32 ``[M]``."""
+    if isinstance(running.alloc, Entries):
+        return entries.used_resources(running.alloc, running.request)
     taken = running.alloc.astype(jnp.uint32) * running.request
     return jnp.sum(taken, axis=-1, dtype=jnp.uint32)
 
 
 def contention(cluster: Cluster, running: Running, used: Array) -> Array:
     """Percent on the worst machine of each running job, float32 ``[R]``; 0 in empty rows."""
-    alloc = running.alloc.astype(jnp.float32)
-    gpus, cpus, network = (cluster.field(running.request, k) for k in (0, 1, 3))
-    other_cpus = cluster.field(used, 1)[:, None] - alloc * cpus
-    loss = jnp.floor((cluster.cpu_pct * other_cpus + 0.5) * np.float32(1 / cluster.cpus))
-    other_network = cluster.field(used, 3)[:, None] - alloc * gpus
-    loss += jnp.where(network > 0, cluster.net_pct * other_network, 0.0)
-    worst = jnp.max(jnp.where(alloc > 0, loss, -1.0), axis=0)
+    if isinstance(running.alloc, Entries):
+        request = entries.requests_of(running.alloc, running.request)
+        loss = losses(cluster, request, running.alloc.count, used)
+        worst = entries.worst_of(running.alloc, loss, running.job.shape[0])
+    else:
+        loss = losses(cluster, running.request, running.alloc, used)
+        worst = jnp.max(jnp.where(running.alloc > 0, loss, -1.0), axis=0)
     return jnp.where(worst < 0, 0.0, worst + running.base.astype(jnp.float32))
+
+
+def losses(cluster: Cluster, request: Array, count: Array, used: Array) -> Array:
+    """Percent that other jobs cost ``count`` instances on each machine, float32 ``[M, ...]``.
+
+    Args:
+      cluster: the cluster.
+      request: packed, of what broadcasts to ``count``.
+      count: int8 ``[M, ...]``.
+      used: packed, uint32 ``[M]``.
+    """
+    count = count.astype(jnp.float32)
+    gpus, cpus, network = (cluster.field(request, k) for k in (0, 1, 3))
+    other_cpus = cluster.field(used, 1)[:, None] - count * cpus
+    loss = jnp.floor((cluster.cpu_pct * other_cpus + 0.5) * np.float32(1 / cluster.cpus))
+    other_network = cluster.field(used, 3)[:, None] - count * gpus
+    return loss + jnp.where(network > 0, cluster.net_pct * other_network, 0.0)
 
 
 def set_speeds(
@@ -141,8 +167,11 @@ def ceil_quotient(left: Array, whole_speed: Array, speed: Array) -> Array:
 
 def release(running: Running, ends: Array) -> Running:
     """The table without the rows ``ends`` (bool ``[R]``)."""
+    alloc = running.alloc
     return running._replace(
-        alloc=jnp.where(ends, 0, running.alloc).astype(jnp.int8),
+        alloc=entries.release(alloc, ends)
+        if isinstance(alloc, Entries)
+        else jnp.where(ends, 0, alloc).astype(jnp.int8),
         job=jnp.where(ends, NOBODY, running.job),
         request=jnp.where(ends, np.uint32(0), running.request),
     )
@@ -178,7 +207,8 @@ def admit(
         rows[SUBMIT],
         100 * rows[DURATION],
     ]
-    packed = jnp.stack([*fields, *as_bytes(counts)])  # [6 + W, P]
+    listed = isinstance(running.alloc, Entries)
+    packed = jnp.stack([*fields, *([] if listed else as_bytes(counts))])  # [6 + W, P]
 
     places = machines > 0
     # Held apart from what follows: compilers would repeat it for every column of the table.
@@ -188,6 +218,10 @@ def admit(
         jnp.full(running.job.shape, job.shape[0], jnp.int32),
         (running.job < 0, places),
     )
+    if isinstance(running.alloc, Entries):
+        index = jnp.arange(source.shape[0], dtype=jnp.int32)
+        row = jnp.zeros(job.shape, jnp.int32).at[source].set(index, mode="drop")
+        alloc: Array | Entries = entries.admit(running.alloc, row, counts)
     enters = source < job.shape[0]
     source = jnp.minimum(source, job.shape[0] - 1)
     new = packed.at[:, source].get(mode="promise_in_bounds")
@@ -195,8 +229,10 @@ def admit(
     def chosen(value: Array, old: Array) -> Array:
         return jnp.where(enters, value, old)
 
+    if not isinstance(running.alloc, Entries):
+        alloc = jnp.where(enters, from_bytes(new[6:], counts.shape[-1]), running.alloc)
     return running._replace(
-        alloc=jnp.where(enters, from_bytes(new[6:], counts.shape[-1]), running.alloc),
+        alloc=alloc,
         job=chosen(new[0], running.job),
         request=chosen(new[1].astype(jnp.uint32), running.request),
         base=chosen(new[2], running.base),

@@ -20,7 +20,7 @@ HEAD = 4  # jobs of an order that all decisions of a batch try together
 CHUNK = 4  # jobs that a decision with more goes on with at a time
 HALF = 0.5  # of a unit
 FEW = 32  # terms that are added up one by one: compilers do that in one pass over the rest
-MOST_COMPARED = 128  # positions that are compared pair by pair; more are sorted
+MOST_COMPARED = 128  # positions or machines that are compared pair by pair; more are sorted
 TAIL_SHARE = 8  # of the batch, one part goes on at a time
 
 Free = tuple[Array, Array, Array]
@@ -87,13 +87,22 @@ def place(free: Free, demand: Demand, affinity: Array) -> Array:
       float32 ``[M]``, instances on each machine; all 0 where the job does not fit as a whole.
     """
     fit = fitting(free, demand)
-    index = jnp.arange(fit.shape[-1], dtype=jnp.int32)
-    higher = affinity[:, None] > affinity[None, :]
-    tie = (affinity[:, None] == affinity[None, :]) & (index[:, None] < index[None, :])
-    earlier = jnp.sum(jnp.where(higher | tie, fit[:, None], 0.0), axis=0)
+    earlier = fitting_earlier(fit, affinity)
     fits = (jnp.sum(fit) >= demand.instances) & (demand.instances > 0)
     wanted = jnp.where(fits, demand.instances, 0.0)
     return jnp.clip(wanted - earlier, 0.0, fit)
+
+
+def fitting_earlier(fit: Array, affinity: Array) -> Array:
+    """Instances that the machines before each one can take, float32 ``[M]``."""
+    if fit.shape[-1] > MOST_COMPARED:
+        order = jnp.argsort(-ordered(affinity), stable=True)
+        before = jnp.cumsum(jnp.pad(fit[order[:-1]], (1, 0)))
+        return jnp.zeros_like(fit).at[order].set(before, unique_indices=True)
+    index = jnp.arange(fit.shape[-1], dtype=jnp.int32)
+    higher = affinity[:, None] > affinity[None, :]
+    tie = (affinity[:, None] == affinity[None, :]) & (index[:, None] < index[None, :])
+    return jnp.sum(jnp.where(higher | tie, fit[:, None], 0.0), axis=0)
 
 
 def take(free: Free, demand: Demand, counts: Array) -> Free:
