@@ -21,11 +21,11 @@ class Entries(NamedTuple):
 
     Attributes:
       row: int32 ``[M, E]``, of the running table.
-      count: int8 ``[M, E]``, instances.
+      instances: int8 ``[M, E]``, how many.
     """
 
     row: Array
-    count: Array
+    instances: Array
 
 
 def nobody(cluster: Cluster, rows: int) -> Entries:
@@ -36,7 +36,7 @@ def nobody(cluster: Cluster, rows: int) -> Entries:
 
 def used_resources(entries: Entries, request: Array) -> Array:
     """What is taken of each machine, packed, uint32 ``[M]``; ``request`` is uint32 ``[R]``."""
-    taken = entries.count.astype(jnp.uint32) * requests_of(entries, request)
+    taken = entries.instances.astype(jnp.uint32) * requests_of(entries, request)
     return jnp.sum(taken, axis=-1, dtype=jnp.uint32)
 
 
@@ -55,7 +55,7 @@ def release(entries: Entries, ends: Array) -> Entries:
     stays = ~ends.at[entries.row].get(mode="fill", fill_value=True)
     return Entries(
         jnp.where(stays, entries.row, ends.shape[0]),
-        jnp.where(stays, entries.count, 0).astype(jnp.int8),
+        jnp.where(stays, entries.instances, 0).astype(jnp.int8),
     )
 
 
@@ -69,12 +69,12 @@ def admit(entries: Entries, row: Array, counts: Array) -> Entries:
     """
     comes = counts > 0
     number = jnp.cumsum(comes, axis=0, dtype=jnp.int32) - 1
-    empty = entries.count == 0
+    empty = entries.instances == 0
     turn = jnp.where(empty, jnp.cumsum(empty, axis=-1, dtype=jnp.int32) - 1, -1)
     chosen = comes[..., None] & (number[..., None] == turn)  # [P, M, E]; at most one P for each
     new_row = jnp.sum(jnp.where(chosen, row[:, None, None], 0), axis=0, dtype=jnp.int32)
     new_count = jnp.sum(jnp.where(chosen, counts[..., None], 0), axis=0, dtype=jnp.int8)
     enters = new_count > 0
     return Entries(
-        jnp.where(enters, new_row, entries.row), jnp.where(enters, new_count, entries.count)
+        jnp.where(enters, new_row, entries.row), jnp.where(enters, new_count, entries.instances)
     )

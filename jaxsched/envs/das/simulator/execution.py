@@ -103,7 +103,7 @@ def contention(cluster: Cluster, running: Running, used: Array) -> Array:
     """Percent on the worst machine of each running job, float32 ``[R]``; 0 in empty rows."""
     if isinstance(running.alloc, Entries):
         request = entries.requests_of(running.alloc, running.request)
-        loss = losses(cluster, request, running.alloc.count, used)
+        loss = losses(cluster, request, running.alloc.instances, used)
         worst = entries.worst_of(running.alloc, loss, running.job.shape[0])
     else:
         loss = losses(cluster, running.request, running.alloc, used)
