@@ -7,25 +7,27 @@ from benchmarks.evidence.pages import NOTE, table
 from benchmarks.evidence.sources import read
 from benchmarks.learners import FINISHED
 
-LEARNERS, OPTIONS = "learners_cpu2.json", "learner_options_cpu2.json"
+LEARNERS = ("learners_cpu2.json", "learners_mlfs_cpu2.json")  # by one budget of steps and seeds
+OPTIONS = "learner_options_cpu2.json"
 PAGE = "learners.md"
 
 
 def page() -> str:
     """Both tables, from the files that the scripts wrote."""
-    learners, options = read(LEARNERS), read(OPTIONS)
+    measured, options = [read(name) for name in LEARNERS], read(OPTIONS)
+    ((steps, seeds),) = {(part["steps"], part["seeds"]) for part in measured}
     parts = [
         "# Learners and their options",
         NOTE,
         "## Any learner on any environment",
         "Plain recipes (`jaxsched.systems.plain`: the environment as it is, a small network, the "
         "learner's usual settings) after an equal number of environment steps, "
-        f"{learners['steps']:,} for each of {learners['seeds']} seeds, on fresh sequences; ratio "
+        f"{steps:,} for each of {seeds} seeds, on fresh sequences; ratio "
         "of the primary metric to the best rule's (`python -m benchmarks.learners`). At this "
         "budget learners of whole episodes see a handful of them. The table says what runs and "
         "learns out of the box, not which learner is best when tuned; systems that are not listed "
         "were not run.",
-        _matrix(learners["rows"]),
+        _matrix([row for part in measured for row in part["rows"]]),
         "## What options are worth",
         "One change of a short recipe at a time, ratio to the recipe's own on the same test "
         f"episodes, {options['seeds']} seeds (`python -m benchmarks.learner_options`). An interval "
@@ -47,7 +49,7 @@ def _matrix(rows: Sequence[Mapping[str, Any]]) -> str:
             row["system"],
             row["learner"],
             f"{row['metric']} ({row['better']} is better)",
-            f"{row['learned']:,.4g}",
+            f"{row['learned']:,.4g}" if row["finished_share"] else "-",
             f"{row['of_rule']:,.4g} (`{row['rule']}`)",
             ratio(row)
             if row["finished_share"] >= FINISHED

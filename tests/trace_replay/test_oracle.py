@@ -19,7 +19,7 @@ from tests.trace_replay.cases import NAMES, expected, found, random_columns
 from tests.trace_replay.oracle import Simulation
 
 CLUSTER = Cluster(3, 4)
-TABLES = [random_columns(seed, 20, CLUSTER.num_gpus) for seed in range(40)]
+TABLES = [random_columns(seed, 20, CLUSTER.num_gpus) for seed in range(24)]
 RULES = [
     (order, mode, locality)
     for order in ORDERS

@@ -178,15 +178,19 @@ def test_the_page_of_learners(monkeypatch):
         "finished_share": 1.0,
     }
     idle = row | {"learner": "idle", "finished_share": 0.05}
+    lazy = idle | {"learned": 0.0, "finished_share": 0.0}
+    first, *more = learners.LEARNERS
     option = row | {"study": "s", "variant": "average", "settings": ["a=1", "b=2"]}
     files = {
-        learners.LEARNERS: {"steps": 256000, "seeds": 2, "rows": [row, idle]},
+        first: {"steps": 256000, "seeds": 2, "rows": [row, idle]},
+        **{other: {"steps": 256000, "seeds": 2, "rows": [lazy]} for other in more},
         learners.OPTIONS: {"seeds": 3, "rows": [option]},
     }
     monkeypatch.setattr(learners, "read", files.get)
     text = learners.page()
     assert "| dl2 | ppo | jct (lower is better) | 8 | 10 (`probe`) | 0.800 [0.700, 0.900] |" in text
     assert "| finishes 5.0% of the jobs |" in text
+    assert "| - | 10 (`probe`) | finishes 0.0% of the jobs |" in text
     assert (
         "| s | average | `a=1` `b=2` | jct (lower is better) | 8 | 0.800 [0.700, 0.900] |" in text
     )
