@@ -186,7 +186,7 @@ DL2 = Evidence(
         ),
         Contest(
             "large cluster under three times the jobs: 60 servers, 100 fresh sequences of 120 jobs",
-            Player("dl2_contended_cpu2.json", "dl2-contended"),
+            Player("dl2_contended_cpu2.json", "pretrained-contended"),
             "probe",
             ("avg_jct", "makespan"),
             "optimus_fill",
