@@ -24,12 +24,9 @@ os.environ.setdefault("JAX_INCLUDE_FULL_TRACEBACKS_IN_LOCATIONS", "0")
 # Modules marked ``optimised`` are optimised as users' programs are; so is all in ``make test-all``.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 # XLA's newer code generator for fusions takes twice as long as the one before it, which jaxlib 0.10
-# is the last to have. Each worker has one core: splitting a module for several costs 5 to 10 %.
+# is the last to have.
 if version("jaxlib").startswith("0.10.") and os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] == "1":
-    os.environ.setdefault(
-        "XLA_FLAGS",
-        "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1",
-    )
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 # Tracing makes millions of small objects; looking for cycles among them every 700 takes 5 %.
 gc.set_threshold(100_000, 20, 100)
 
