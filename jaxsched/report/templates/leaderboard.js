@@ -26,6 +26,10 @@ const leaderboard = (() => {
   };
   const mean = values => Math.exp(values.reduce((sum, v) => sum + Math.log(v), 0) / values.length);
   const boardAt = (workload, load) => workload.boards.find(board => board.asked === load);
+  const boardNow = () => {  // of one workload; none where all are shown or it was not played so
+    const shown = workloads.find(w => w.name === state.workload);
+    return shown && boardAt(shown, state.load);
+  };
   const loads = [...new Set(workloads.flatMap(w => w.boards.map(b => b.asked)))]
     .sort((a, b) => a - b);
 
@@ -65,8 +69,7 @@ const leaderboard = (() => {
     const found = ratioAt(name, state.load);
     if (!found) return null;
     if (state.workload === ALL) return {name, ...found, ends: [found.least, found.most]};
-    const row = boardAt(workloads.find(w => w.name === state.workload), state.load).rows[name];
-    return {name, ...row};
+    return {name, ...boardNow().rows[name]};
   }).filter(Boolean).sort((a, b) => a.ratio - b.ratio);
 
   const bar = (row, highest) => {
@@ -111,8 +114,7 @@ const leaderboard = (() => {
   };
 
   const keys = () => {  // columns that any policy has a figure of, on one workload
-    const shown = workloads.find(w => w.name === state.workload);
-    const rows = shown ? Object.values(boardAt(shown, state.load)?.rows || {}) : [];
+    const rows = Object.values(boardNow()?.rows || {});
     return Object.keys(columns).filter(key => rows.some(row => row[key] !== undefined));
   };
   const heads = () => {  // of both kinds of tables; sort.js listens to those that are there
@@ -175,7 +177,7 @@ const leaderboard = (() => {
         + "whiskers from the least to the most of any workload.";
       if (odd.length) notes.push(["Not stationary", odd.map(w => w.name).join(", ")]);
     } else {
-      const board = boardAt(workloads.find(w => w.name === state.workload), state.load);
+      const board = boardNow();
       by("which").textContent = `${state.workload} at a load of ${state.load}`;
       by("about").textContent = !board ? "Not played at this load." : [
         board.num_draws > 1 ? `${board.num_draws} draws of ` : "",
@@ -201,7 +203,7 @@ const leaderboard = (() => {
       return item;
     }));
     by("how").textContent = state.workload === ALL ? "" : "over: mean JCT over that of "
-      + `${boardAt(workloads.find(w => w.name === state.workload), state.load)?.reference}.`
+      + `${boardNow()?.reference}.`
       + (keys().includes("evicted") ? " Wait: to the first start. Queued: all the time without "
         + "GPUs. Evicted: runs of spot jobs that end in a suspension. Wasted: held beyond run "
         + "times, and its share of what spot jobs held." : "");

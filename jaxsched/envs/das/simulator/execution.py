@@ -218,19 +218,20 @@ def admit(
         jnp.full(running.job.shape, job.shape[0], jnp.int32),
         (running.job < 0, places),
     )
-    if isinstance(running.alloc, Entries):
-        index = jnp.arange(source.shape[0], dtype=jnp.int32)
-        row = jnp.zeros(job.shape, jnp.int32).at[source].set(index, mode="drop")
-        alloc: Array | Entries = entries.admit(running.alloc, row, counts)
     enters = source < job.shape[0]
-    source = jnp.minimum(source, job.shape[0] - 1)
-    new = packed.at[:, source].get(mode="promise_in_bounds")
+    place = jnp.minimum(source, job.shape[0] - 1)
+    new = packed.at[:, place].get(mode="promise_in_bounds")
 
     def chosen(value: Array, old: Array) -> Array:
         return jnp.where(enters, value, old)
 
-    if not isinstance(running.alloc, Entries):
-        alloc = jnp.where(enters, from_bytes(new[6:], counts.shape[-1]), running.alloc)
+    alloc: Array | Entries
+    if isinstance(running.alloc, Entries):
+        index = jnp.arange(source.shape[0], dtype=jnp.int32)
+        row = jnp.zeros(job.shape, jnp.int32).at[source].set(index, mode="drop")
+        alloc = entries.admit(running.alloc, row, counts)
+    else:
+        alloc = chosen(from_bytes(new[6:], counts.shape[-1]), running.alloc)
     return running._replace(
         alloc=alloc,
         job=chosen(new[0], running.job),
