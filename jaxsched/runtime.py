@@ -3,6 +3,7 @@
 Imports nothing, so that it can run before JAX.
 """
 
+import contextlib
 import hashlib
 import os
 import platform
@@ -14,6 +15,8 @@ _quiet = False  # whether progress and tables are unwanted
 
 UNROLL_OPTION = "xla_cpu_disable_loop_unrolling"
 LOOP_OPTION = "xla_cpu_small_while_loop_byte_threshold"
+DEVICES_OPTION = "xla_force_host_platform_device_count"
+DEVICES_VARIABLE = "JAX_NUM_CPU_DEVICES"
 LEAST_COMPILE_S = 0.0  # all programs: a command has a hundred small ones beside its large ones
 
 
@@ -36,6 +39,34 @@ def prepare_cpu(kernel_bytes: int | None = None) -> None:
         ours = f"{UNROLL_OPTION}=true"
         flags = flags.replace(ours, f"{ours},{LOOP_OPTION}={kernel_bytes}")
     os.environ["XLA_FLAGS"] = flags
+
+
+def split_cpu(parts: int | None = None) -> None:
+    """Have JAX take the cores of a CPU for devices; call it before JAX first looks for devices.
+
+    On one device all cores share every operation and wait for each other after each; on a device
+    of its own each core runs the whole program for its part. Other devices are as they were.
+    Where JAX knows its devices already, or the user has said how many, nothing changes.
+
+    Args:
+      parts: devices, at most one for each core that this process may use; None: as many.
+    """
+    if DEVICES_OPTION in os.environ.get("XLA_FLAGS", "") or DEVICES_VARIABLE in os.environ:
+        return
+    cores = num_cores()
+    number = cores if parts is None else min(parts, cores)
+    if "jax" not in sys.modules:
+        os.environ[DEVICES_VARIABLE] = str(number)
+        return
+    with contextlib.suppress(RuntimeError):  # JAX has looked for devices
+        sys.modules["jax"].config.update("jax_num_cpu_devices", number)
+
+
+def num_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def keep_compilations() -> None:

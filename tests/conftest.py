@@ -31,6 +31,14 @@ if version("jaxlib").startswith("0.10.") and os.environ["JAX_DISABLE_MOST_OPTIMI
 gc.set_threshold(100_000, 20, 100)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_device() -> None:
+    """Have JAX find its devices before a command makes more of them from the cores."""
+    import jax
+
+    jax.devices()
+
+
 def find_chromium() -> str | None:
     """Path of a Chromium or Chrome, or None."""
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

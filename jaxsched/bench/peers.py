@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from jaxsched.errors import JaxschedError
-from jaxsched.runtime import prepare_cpu
+from jaxsched.runtime import DEVICES_VARIABLE, prepare_cpu
 
 PACKAGE = "jaxsched.bench.peer_workers"
 HOW_TO = (
@@ -46,18 +46,23 @@ class Peer:
     Args:
       known: which one.
       python: interpreter that has it; this one by default.
+      devices: that its environments are divided between; of a CPU it takes as many cores for them.
 
     Raises:
       MissingPeer: the interpreter has no such environment.
       JaxschedError: the interpreter cannot be run.
     """
 
-    def __init__(self, known: Known, python: str | None = None) -> None:
+    def __init__(self, known: Known, python: str | None = None, devices: int = 1) -> None:
         prepare_cpu()
-        self.known = known
+        self.known, self._devices = known, devices
         package_root = str(Path(__file__).resolve().parents[2])
         paths = [package_root, os.environ.get("PYTHONPATH", "")]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+            DEVICES_VARIABLE: str(devices),
+        }
         try:
             self._process = subprocess.Popen(
                 [python or sys.executable, "-m", known.worker, *known.arguments],
@@ -89,6 +94,7 @@ class Peer:
             "num_steps": num_steps,
             "repeats": repeats,
             "least_s": least_s,
+            "devices": self._devices,
         }
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request) + "\n")

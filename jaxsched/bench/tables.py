@@ -41,6 +41,9 @@ def _throughput(result: Mapping[str, Any], console: Console) -> None:
             table.add_row(peer["name"], *_cells(row), "")
     console.print(table)
     first = result["rows"][0]
+    devices = max(row["devices"] for row in result["rows"])
+    if devices > 1:
+        console.print(f"environments divided between {devices} devices, each of which runs alone")
     console.print(
         f"{first['state_bytes_per_env']} bytes of state per environment, "
         f"{first['observation_bytes']} of observation; memory bandwidth "
@@ -67,11 +70,15 @@ def _throughput(result: Mapping[str, Any], console: Console) -> None:
 
 def _training(result: Mapping[str, Any], console: Console) -> None:
     table = Table(title=f"{result['system']}: training, preset {result['preset']}")
-    for column in ("environments", "env steps/s", "gradient steps/s", "min", "max", "compile s"):
+    for column in (
+        *("environments", "devices", "env steps/s", "gradient steps/s", "min", "max"),
+        "compile s",
+    ):
         table.add_column(column, justify="right")
     env, gradient = result["env_steps_per_s"], result["gradient_steps_per_s"]
     table.add_row(
         f"{result['num_envs']:,}",
+        f"{result['devices']}",
         f"{env['median']:,.0f}",
         f"{gradient['median']:,.1f}",
         f"{gradient['min']:,.1f}",

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import jaxsched
@@ -58,6 +57,7 @@ def throughput(
     tables: Sequence[JobTable] | None = None,
     steps_per_repeat: int | None = None,
     least_s: float = 0.0,
+    devices: int = 1,
     peers: bool = False,
     peer_python: str | None = None,
     budget: Budget | None = None,
@@ -89,6 +89,8 @@ def throughput(
       steps_per_repeat: environment steps of all environments per repeat; fewer where that would
         be more than ``MOST_STEPS`` of each, or more than the row's budget.
       least_s: call a program as often in each repeat as takes so many seconds.
+      devices: divide the environments between so many; rows with a batch that they cannot share
+        equally use as many as can. Each device runs alone, nothing is exchanged.
       peers: measure other environments in between (``peers.known_peers``), those written in JAX
         at the same batches, the others for one episode at a time.
       peer_python: interpreter that has them; this one by default.
@@ -103,10 +105,11 @@ def throughput(
       which the sweep of a figure ended because they would have taken longer than their budget.
 
     Raises:
-      JaxschedError: unknown system or figure, bad sizes, or an interpreter that cannot be run.
+      JaxschedError: unknown system or figure, bad sizes, more devices than there are, or an
+        interpreter that cannot be run.
     """
-    _check(batches, repeats, figures)
-    subject = _subject(name, preset, options, tables, figures, network)
+    _check(batches, repeats, figures, devices)
+    subject = _subject(name, preset, options, tables, figures, network, devices)
     result: dict[str, Any] = {
         "kind": "throughput",
         "system": name,
@@ -120,7 +123,7 @@ def throughput(
     result["versions"]["jaxsched"] = jaxsched.__version__
     result["bandwidth_bytes_per_s"] = timing.bandwidth_bytes_per_s()
     with ExitStack() as stack:
-        beside, result["peers"] = _peers(name, peer_python, stack) if peers else ({}, [])
+        beside, result["peers"] = _peers(name, peer_python, devices, stack) if peers else ({}, [])
         sweep = Sweep(subject, repeats, steps_per_repeat, least_s, budget, beside, progress)
         for batch in batches:
             for figure in (*figures, *beside):
@@ -148,25 +151,26 @@ def throughput(
 
 
 def _peers(
-    system: str, python: str | None, stack: ExitStack
+    system: str, python: str | None, devices: int, stack: ExitStack
 ) -> tuple[dict[str, Peer], list[dict[str, Any]]]:
     """The workers of those that are installed, and entries of the others."""
     found, missing = {}, []
     for known in known_peers(system):
         try:
-            found[known.name] = stack.enter_context(Peer(known, python))
+            found[known.name] = stack.enter_context(Peer(known, python, devices))
         except MissingPeer as error:
             missing.append({"name": known.name, "missing": str(error)})
     return found, missing
 
 
 class Subject(NamedTuple):
-    """What is measured: a system's environment, and what acts in it, by figure."""
+    """What is measured: a system's environment, and what acts in it, by figure, on what."""
 
     system: System
     env: Environment
     params: Any
     choosers: dict[str, Chooser]
+    devices: int = 1
 
 
 def _subject(
@@ -176,6 +180,7 @@ def _subject(
     tables: Sequence[JobTable] | None,
     figures: Sequence[str],
     network: str,
+    devices: int,
 ) -> Subject:
     system = registry.get(name)
     env, names = system.environment(**(options or {})), system.traces
@@ -189,7 +194,7 @@ def _subject(
         weights = system.init_weights(env, network, params)
         policy = system.network_policy(env, network, "policy", "greedy")
         choosers["policy"] = by_policy(policy, weights, params)
-    return Subject(system, env, params, choosers)
+    return Subject(system, env, params, choosers, devices)
 
 
 class Sweep:
@@ -286,11 +291,15 @@ class Sweep:
         self._progress(f"{label}: {rate:,.0f} steps/s{decisions}")
 
 
-def _check(batches: Sequence[int], repeats: int, figures: Sequence[str]) -> None:
+def _check(batches: Sequence[int], repeats: int, figures: Sequence[str], devices: int) -> None:
     if not batches or min(batches) < 1:
         raise JaxschedError(f"bench: batch sizes must be at least 1, not {list(batches)}")
     if repeats < 1:
         raise JaxschedError(f"bench: repeats must be at least 1, not {repeats}")
+    if not 1 <= devices <= jax.local_device_count():
+        raise JaxschedError(
+            f"bench: devices is {devices}; accepted: 1 to {jax.local_device_count()} here"
+        )
     for figure in figures:
         if figure not in FIGURES:
             raise JaxschedError(f"bench: unknown figure {figure!r}; known are {', '.join(FIGURES)}")
@@ -303,14 +312,16 @@ def _num_steps(steps: int, batch: int) -> int:
 def _row(
     subject: Subject, figure: str, batch: int, num_steps: int, repeats: int, least_s: float
 ) -> dict[str, Any]:
-    _, env, params, choosers = subject
-    loop = environment_loop(env, params, choosers[figure], batch=batch, num_steps=num_steps)
+    env, params, chooser = subject.env, subject.params, subject.choosers[figure]
+    devices = timing.sharing(batch, subject.devices)
+    loop = environment_loop(env, params, chooser, batch=batch // devices, num_steps=num_steps)
     try:
-        # Copied, so that no leaf shares memory with ``params`` when the carry is donated.
-        current = jax.tree.map(jnp.copy, start_many(env, params, batch))
+        current = timing.laid_out(start_many(env, params, batch), devices)
         state = jax.tree.map(lambda leaf: leaf[0], current.state)
         observation, _ = jax.eval_shape(env.observe, state, params)
-        timed = timing.measure(loop, current, repeats, least_s=least_s)
+        timed = timing.measure(
+            timing.over_devices(loop, devices), current, repeats, least_s=least_s
+        )
     except jax.errors.JaxRuntimeError as error:  # out of memory
         return {"batch": batch, "error": str(error).splitlines()[0]}
     state_bytes, observed = timing.bytes_of(state), timing.bytes_of(observation)
@@ -319,6 +330,7 @@ def _row(
     share = float(np.mean(decided))
     return {
         **row,
+        "devices": devices,
         "decision_share": share,
         "decisions_per_s": share * row["steps_per_s"]["median"],
         "state_bytes_per_env": state_bytes,

@@ -28,6 +28,7 @@ def training_speed(
     *,
     preset: str = "paper",
     overrides: tuple[str, ...] = (),
+    mesh: Mesh | None = None,
     repeats: int = 10,
     updates_per_repeat: int = 20,
     warm_up_updates: int = 20,
@@ -40,18 +41,21 @@ def training_speed(
       preset: its recipe.
       overrides: changes of the recipe, ``path=value`` each. Have the learner begin within the
         warm-up (``learner.learning_starts`` of a DQN), or no gradient steps are timed.
+      mesh: devices that share the work; None: one.
       repeats: timed chunks.
       updates_per_repeat: updates of each chunk.
       warm_up_updates: updates before; two chunks at the least.
       progress: called with a line about what comes next.
 
     Raises:
-      JaxschedError: unknown system or preset, a bad override or size.
+      JaxschedError: unknown system or preset, a bad override or size, or environments that the
+        devices cannot share equally.
     """
     if min(repeats, updates_per_repeat) < 1:
         raise JaxschedError("bench: repeats and updates must be at least 1")
     setup = setup_of(name, preset, overrides)
     loop = setup.loop
+    sharding.check_divisible(mesh, num_envs=loop.num_envs, num_seeds=1)
     warm_ups = max(timing.WARM_UPS, -(-warm_up_updates // updates_per_repeat))
     chunks = f"{warm_ups} + {repeats} times {updates_per_repeat} updates"
     progress(f"{name} training, preset {preset!r}: compiling, then {chunks}")
@@ -63,6 +67,7 @@ def training_speed(
         updates=updates_per_repeat,
         warm_ups=warm_ups,
         repeats=repeats,
+        mesh=mesh,
         progress=progress,
     )
     wall = timed.wall_s / updates_per_repeat
@@ -72,6 +77,7 @@ def training_speed(
         "preset": preset,
         "overrides": list(overrides),
         **timing.surroundings(),
+        "devices": 1 if mesh is None else mesh.size,
         "num_envs": loop.num_envs,
         "rollout_length": loop.rollout_length,
         "repeats": repeats,

@@ -13,19 +13,20 @@ from jaxsched.cli.devices import (
     NumProcesses,
     ProcessId,
     devices_of,
+    read_devices,
 )
 from jaxsched.cli.options import LARGEST, JsonFile, Settings, present_assignments, present_settings
 from jaxsched.cli.output import check_writable, console, deliver_json
 from jaxsched.errors import JaxschedError
-from jaxsched.runtime import is_first, shows
+from jaxsched.runtime import is_first, shows, split_cpu
 
 SCORED = "training --score"
 TAKES = {
     "throughput": (
         *("--quick", "--batch", "--figure", "--repeats", "--budget", "--option", "--peers"),
-        "--peer-python",
+        *("--peer-python", "--devices"),
     ),
-    "training": ("--set", "--repeats", "--updates", "--warm-up"),
+    "training": ("--set", "--repeats", "--updates", "--warm-up", "--devices"),
     SCORED: ("--set", "--score", "--num-seeds"),
     "scaling": (
         *("--set", "--batch", "--repeats", "--updates"),
@@ -154,6 +155,7 @@ def bench(
             system,
             preset=preset or "paper",
             overrides=overrides,
+            mesh=devices_of(devices),
             repeats=repeats or REPEATS,
             updates_per_repeat=updates or UPDATES,
             warm_up_updates=UPDATES if warm_up is None else warm_up,
@@ -168,6 +170,7 @@ def bench(
             preset=preset,
             figures=figure or FIGURES,
             options=read_options(present_assignments("option", option, renamed)),
+            devices=_num_devices(devices),
             peers=peers or peer_python is not None,
             peer_python=None if peer_python is None else str(peer_python),
             budget=Budget(budget or ROW_S, QUICK_S if quick else math.inf),
@@ -178,6 +181,24 @@ def bench(
     print_table(result, out)
     if json_file is not None and is_first():
         deliver_json(out, json_file, result, "result")
+
+
+def _num_devices(asked: str | None) -> int:
+    """Those of this process that are asked for; else every core of a CPU, or one other device.
+
+    Raises:
+      JaxschedError: more than there are.
+    """
+    number = read_devices(asked)
+    split_cpu(number)
+    import jax
+
+    from jaxsched.core import sharding
+
+    if asked is None and jax.default_backend() != "cpu":
+        return 1
+    mesh = sharding.make_mesh(number)
+    return 1 if mesh is None else mesh.size
 
 
 def _check(kind: str, given: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import typer
 
 from jaxsched.cli.options import LARGEST
 from jaxsched.errors import JaxschedError
+from jaxsched.runtime import split_cpu
 
 if TYPE_CHECKING:
     from jax.sharding import Mesh
@@ -16,7 +17,8 @@ Devices = Annotated[
     str | None,
     typer.Option(
         "--devices",
-        help="Devices to use, a number or 'all'; one, or all of several processes.",
+        help="Devices to use, a number or 'all' (on a CPU up to one for each core); one, or all of "
+        "several processes.",
         rich_help_panel=DEVICES,
     ),
 ]
@@ -55,7 +57,8 @@ def devices_of(
 ) -> "Mesh | None":
     """Meet the other processes, if there are any, and give the devices; None for one device.
 
-    To be called before anything else looks for devices.
+    On a CPU, cores become devices where devices are asked for. To be called before anything else
+    looks for devices.
 
     Raises:
       JaxschedError: the options do not fit together, or more devices are asked for than there are.
@@ -65,7 +68,10 @@ def devices_of(
         raise JaxschedError(f"--shard is {shard!r}; accepted: envs, seeds")
     from jaxsched.core import processes, sharding
 
-    processes.start(processes.launch_of(coordinator, num_processes, process_id))
+    launch = processes.launch_of(coordinator, num_processes, process_id)
+    if devices is not None and launch is None:
+        split_cpu(number)
+    processes.start(launch)
     if devices is None and not processes.several():
         return None
     return sharding.make_mesh(number, shard)  # type: ignore[arg-type]

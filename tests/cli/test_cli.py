@@ -329,6 +329,9 @@ def test_devices_that_are_not_there_are_refused(capsys):
 def test_bench_refuses_what_it_does_not_know(capsys):
     assert "unknown benchmark" in refused(capsys, "bench", "speed")
     assert "there is 1 CPU device" in refused(capsys, "bench", "scaling", "--devices", "2")
-    assert "is for bench scaling" in refused(capsys, "bench", "--devices", "2")
+    assert "there is 1 CPU device" in refused(capsys, "bench", "--devices", "2")
+    assert "there is 1 CPU device" in refused(capsys, "bench", "training", "--devices", "2")
+    for_score = ("bench", "training", "--score", "1", "--devices", "1")
+    assert "is for bench throughput and training and scaling" in refused(capsys, *for_score)
     assert "unknown system" in refused(capsys, "bench", "throughput", "--system", "nope")
     assert "cannot be" in refused(capsys, "bench", "throughput", "--json", "/proc/x/y.json")

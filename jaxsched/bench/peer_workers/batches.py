@@ -25,9 +25,10 @@ def time_batch(
       request: what is asked for.
     """
     batch, num_steps = request["batch"], request["num_steps"]
+    devices = timing.sharing(batch, min(request["devices"], jax.local_device_count()))
 
     def run(key: Any, carry: Any) -> Any:
-        draws = jax.random.bits(key, (num_steps, batch, *words), jnp.uint32)
+        draws = jax.random.bits(key, (num_steps, batch // devices, *words), jnp.uint32)
 
         def one(carry: Any, draw: Any) -> Any:
             carry, used = jax.vmap(step)(draw, carry)
@@ -37,10 +38,15 @@ def time_batch(
 
     try:
         carry = jax.jit(jax.vmap(start))(jax.random.split(jax.random.key(0), batch))
-        carry = jax.tree.map(jnp.copy, carry)
+        carry = timing.laid_out(carry, devices)
         state_bytes = timing.bytes_of(carry[0]) / batch
-        timed = timing.measure(run, carry, request["repeats"], least_s=request["least_s"])
+        timed = timing.measure(
+            timing.over_devices(run, devices),
+            carry,
+            request["repeats"],
+            least_s=request["least_s"],
+        )
     except jax.errors.JaxRuntimeError as error:  # out of memory
         return {"error": str(error).splitlines()[0]}
     row = timing.row(timed, batch=batch, num_steps=num_steps)
-    return {**row, "state_bytes_per_env": state_bytes}
+    return {**row, "devices": devices, "state_bytes_per_env": state_bytes}
