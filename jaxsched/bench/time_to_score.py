@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from jax.sharding import Mesh
+
 import jaxsched
 from jaxsched import traces
 from jaxsched.bench import timing
@@ -28,6 +30,7 @@ def time_to_score(
     preset: str = "quick",
     overrides: tuple[str, ...] = (),
     num_seeds: int = 1,
+    mesh: Mesh | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
     """Train a recipe, all its stages, until its policy reaches a score on the validation traces.
@@ -42,10 +45,12 @@ def time_to_score(
       preset: the recipe.
       overrides: changes of it, ``path=value`` each.
       num_seeds: trained one after the other, from 0.
+      mesh: devices that environments are divided between; None: one.
       progress: called with a line about what comes next.
 
     Raises:
-      JaxschedError: unknown system, preset or score, or a bad override.
+      JaxschedError: unknown system, preset or score, a bad override, or environments that the
+        devices cannot share equally.
     """
     system, names, tables, stages = prepare(name, preset, overrides)
     validation, source = tables, names.train
@@ -58,7 +63,7 @@ def time_to_score(
     progress(f"{name}, preset {preset!r}: until {metric.label} is {goal:.6g} on {source}")
     rows = []
     for seed in range(num_seeds):
-        rows.append(_timed(system, stages, validation, seed, goal))
+        rows.append(_timed(system, stages, validation, seed, goal, mesh))
         progress(f"seed {seed}: {_in_words(rows[-1])}")
     result = {
         "kind": "time-to-score",
@@ -73,6 +78,7 @@ def time_to_score(
         "score_of": None if _is_number(score) else score,
         "validation": source,
         "validation_traces": len(validation),
+        "devices": 1 if mesh is None else mesh.size,
         "num_envs": stages[-1].loop.num_envs,
         "rows": rows,
         "reached": sum(row["reached"] for row in rows),
@@ -107,6 +113,7 @@ def _timed(
     tables: Sequence[JobTable],
     seed: int,
     goal: float,
+    mesh: Mesh | None,
 ) -> dict[str, Any]:
     """One training, in a folder that does not outlive it."""
     config = {"system": system.name, "seed": seed}
@@ -114,7 +121,14 @@ def _timed(
         stopwatch = timing.Stopwatch()
         with RunDirectory.create(Path(folder) / "run", config) as run:
             trained = trainer.train(
-                system, stages, tables=tables, seeds=[seed], run=run, resume=False, goal=goal
+                system,
+                stages,
+                tables=tables,
+                seeds=[seed],
+                run=run,
+                resume=False,
+                goal=goal,
+                mesh=mesh,
             )
         lap = stopwatch.lap()
     last, best = trained.curves[0][-1], trained.best[0]

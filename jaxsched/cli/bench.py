@@ -27,7 +27,7 @@ TAKES = {
         *("--peer-python", "--devices"),
     ),
     "training": ("--set", "--repeats", "--updates", "--warm-up", "--devices"),
-    SCORED: ("--set", "--score", "--num-seeds"),
+    SCORED: ("--set", "--score", "--num-seeds", "--devices"),
     "scaling": (
         *("--set", "--batch", "--repeats", "--updates"),
         *("--devices", "--coordinator", "--num-processes", "--process-id"),
@@ -148,6 +148,7 @@ def bench(
             preset=preset or "quick",
             overrides=overrides,
             num_seeds=num_seeds or 1,
+            mesh=devices_of(devices),
             progress=_say,
         )
     elif kind == "training":

@@ -39,6 +39,15 @@ def apply_if(
     return _gated(where)(condition, condition, tree, given)
 
 
+def once(number: Array) -> Array:
+    """The int32 itself, computed once, whatever reads it.
+
+    XLA's CPU compiler repeats what leads to a number in everything that reads it, up to the last
+    reduction; so this is one.
+    """
+    return jnp.max(jnp.stack([number, jnp.int32(-(2**31) + 1)]))
+
+
 @jax.custom_batching.custom_vmap
 def largest_of_copies(number: Array) -> Array:
     """The scalar itself; vectorised, the largest over all copies, one number for all of them.

@@ -19,6 +19,7 @@ from jaxsched.elastic.resources import (
 )
 from jaxsched.elastic.speed import Comm
 from jaxsched.errors import JaxschedError
+from jaxsched.ops.batching import once
 from jaxsched.types import Array
 
 WORKER, PS, BUNDLE = 0, 1, 2
@@ -228,7 +229,8 @@ def place_tasks(
     key = _best(cluster, free_then, order + jnp.where(here, worker_load, 0), ps_need)
     second = jnp.where(server & (key != NO_SERVER), key % num, num)
     placed = wanted & ((first < num) | ~worker) & ((second < num) | ~server)
-    first, second = jnp.where(placed, first, num), jnp.where(placed, second, num)
+    first, second = once(jnp.where(placed, first, num)), once(jnp.where(placed, second, num))
+    placed = (first < num) | (second < num)
 
     here, there = index == first, index == second
     hosts = servers.hosts

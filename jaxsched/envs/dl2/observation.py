@@ -14,6 +14,7 @@ Axes: ``J`` rows of the window.
 from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxsched.elastic.models import NAMES
 from jaxsched.envs.dl2 import tables
@@ -26,7 +27,7 @@ from jaxsched.envs.dl2.dynamics import (
     workers,
 )
 from jaxsched.envs.dl2.parameters import Params
-from jaxsched.envs.dl2.tables import NUM_MODELS, JobTables, lookup
+from jaxsched.envs.dl2.tables import NUM_MODELS, JobTables, lookup, taken
 from jaxsched.ops.bounds import known_largest
 from jaxsched.types import Array
 
@@ -34,6 +35,7 @@ ObservationKind = Literal["paper", "artefact"]
 FIELDS = ("slots", "remaining", "share", "workers", "ps")
 ARTEFACT_FIELDS = ("type", "slots", "fraction", "share", "workers", "ps")
 KIND_NAMES = ("worker", "ps", "bundle")
+ROWS_IN_WORD = 10
 
 
 def observation_names(window: int, kind: ObservationKind = "paper") -> tuple[str, ...]:
@@ -75,13 +77,14 @@ class Seen(NamedTuple):
 
 def see_rows(rules: Rules, state: ClusterState, jobs: JobTables) -> Seen:
     """What is known of the rows' jobs."""
-    static = lookup(jobs.row, state.episode, state.rows)
-    info, tasks = static[:, 0], state.tasks.at[state.rows].get(mode="promise_in_bounds")
-    usage = tables.usage(static[:, 1], workers(tasks), parameter_servers(tasks))
+    info = lookup(jobs.info, state.episode, state.rows)
+    needs = lookup(jobs.needs, state.episode, state.rows)
+    tasks = taken(state.tasks, state.rows)
+    usage = tables.usage(needs, workers(tasks), parameter_servers(tasks))
     weights = rules.cluster.share_weights
     share = jnp.maximum(usage[0] * weights[0], usage[1] * weights[1])
     share = jnp.maximum(share, usage[2] * weights[2])
-    progress = state.progress.at[state.rows].get(mode="promise_in_bounds")
+    progress = taken(state.progress, state.rows)
     left = lookup(jobs.epochs, state.episode, state.rows) - progress
     # Empty rows never arrive, so that theirs is 0.
     slots = jnp.maximum(state.slot - tables.arrival(info), 0)
@@ -118,7 +121,21 @@ def observe(
             p.astype(share.dtype) / rules.max_ps,
         ]
     observation = jnp.concatenate([part.astype(share.dtype) for part in parts])
-    allowed = options(rules, seen.tasks, seen.info, state.fits)
-    kinds = jnp.arange(KINDS, dtype=jnp.int32)
-    legal = (allowed[:, None] >> kinds) & 1 > 0
-    return observation, jnp.append(legal.reshape(-1), True)
+    return observation, _legal(options(rules, seen.tasks, seen.info, state.fits))
+
+
+def _legal(allowed: Array) -> Array:
+    """Legal actions, bool ``[3 * J + 1]``, from the bits of each row's kinds, int32 ``[J]``.
+
+    Bits of some rows are gathered in a word and spread from there: a sum is computed once, whatever
+    reads it, where else a row's options are found anew for each of its kinds.
+    """
+    flags, num_rows = [], allowed.shape[0]
+    for first in range(0, num_rows, ROWS_IN_WORD):
+        some = allowed[first : first + ROWS_IN_WORD]
+        num_bits = KINDS * some.shape[0]
+        word = jnp.sum(some << np.arange(0, num_bits, KINDS, dtype=np.int32), dtype=jnp.int32)
+        if first + ROWS_IN_WORD >= num_rows:  # void
+            word, num_bits = word | 1 << num_bits, num_bits + 1
+        flags.append((word >> np.arange(num_bits, dtype=np.int32)) & 1 > 0)
+    return jnp.concatenate(flags)

@@ -37,8 +37,7 @@ class JobTables(NamedTuple):
       model: int32 ``[K, N]``, ``NO_MODEL`` on empty rows.
       info: int32 ``[K, N]``, what the dynamics need of a job in one word: see ``model_of``,
         ``worker_gpus``, ``worker_cpus``, ``ps_cpus``, ``arrival``.
-      row: int32 ``[K, N, 2]``, what a row of the window shows: ``info`` and what its tasks
-        need, see ``usage``.
+      needs: int32 ``[K, N]``, what a job's tasks need, see ``usage``.
       epochs: float ``[K, N]``, estimate; 0 on empty rows.
       true_epochs: float ``[K, N]``; 0 on empty rows, which so count as finished.
       expected: float ``[K, N]``, the estimate once more, as a divisor; 1 on empty rows.
@@ -52,7 +51,7 @@ class JobTables(NamedTuple):
     submit_time: Array
     model: Array
     info: Array
-    row: Array
+    needs: Array
     epochs: Array
     true_epochs: Array
     expected: Array
@@ -110,13 +109,17 @@ def usage(needs: Array, w: Array, p: Array) -> tuple[Array, Array, Array]:
 
 def lookup(column: Array, episode: Array, index: Array) -> Array:
     """``column[episode, index]`` for indices known to be in range (``index`` of any shape)."""
-    flat = column.reshape(-1, *column.shape[2:])
-    return flat.at[episode * column.shape[1] + index].get(mode="promise_in_bounds")
+    return taken(column.reshape(-1, *column.shape[2:]), episode * column.shape[1] + index)
+
+
+def taken(column: Array, index: Array) -> Array:
+    """``column[index]`` for indices known to be in range, which so are not counted from the end."""
+    return column.at[index.astype(jnp.uint32)].get(mode="promise_in_bounds")
 
 
 def whole(column: Array, episode: Array) -> Array:
     """``column[episode]``."""
-    return column.at[episode].get(mode="promise_in_bounds")
+    return taken(column, episode)
 
 
 def sorted_by_submission(table: JobTable) -> JobTable:
@@ -218,7 +221,7 @@ def build_tables(
         submit_time=jnp.asarray(submit, jnp.int32),
         model=jnp.asarray(model, jnp.int32),
         info=jnp.asarray(info, jnp.int32),
-        row=jnp.asarray(np.stack([info, wants], axis=-1), jnp.int32),
+        needs=jnp.asarray(wants, jnp.int32),
         epochs=jnp.asarray(epochs, float),
         true_epochs=jnp.asarray(padded("true_epochs", 0.0), float),
         expected=jnp.asarray(np.where(real, epochs, 1.0), float),
@@ -264,7 +267,7 @@ def redrawn(
         submit_time=submit,
         model=own.model[source],
         info=info,
-        row=jnp.stack([info, own.row[source, 1]], axis=-1),
+        needs=own.needs[source],
         epochs=epochs,
         true_epochs=_redrawn_epochs(epochs_key, own, epochs, progress),
         expected=own.expected[source],
