@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.errors import JaxschedError
-from jaxsched.ops.batching import apply_if, select
+from jaxsched.ops.batching import apply_if, once, select
 from jaxsched.types import Array, PRNGKey, PyTree, Specs, TimeStep
 
 
@@ -185,7 +185,7 @@ def step_and_reset(
         state = apply_if(timestep.done, reset, state, (reset_key, params, episode))
     else:
         fresh_state, _ = env.reset(reset_key, params, episode)
-        state = select(timestep.done, fresh_state, state)
+        state = select(once(timestep.done), fresh_state, state)
     return Current(state, jnp.where(timestep.done, 0, steps)), timestep
 
 

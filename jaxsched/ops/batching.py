@@ -40,11 +40,14 @@ def apply_if(
 
 
 def once(number: Array) -> Array:
-    """The int32 itself, computed once, whatever reads it.
+    """The int32 or bool scalar itself, computed once, whatever reads it.
 
     XLA's CPU compiler repeats what leads to a number in everything that reads it, up to the last
-    reduction; so this is one.
+    reduction; so this is one. It pays where many arrays are chosen by the outcome of much; for a
+    number that leads to few it costs more than it saves.
     """
+    if number.dtype == bool:
+        return once(number.astype(jnp.int32)) > 0
     return jnp.max(jnp.stack([number, jnp.int32(-(2**31) + 1)]))
 
 

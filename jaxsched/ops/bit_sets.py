@@ -36,6 +36,23 @@ def to_flags(words: Array) -> Array:
     return ((words[:, None] >> bit) & np.uint32(1)).reshape(-1) > 0
 
 
+def append(flags: Array, last: Array) -> Array:
+    """Flags and one more, bool ``[n + 1]`` of bool ``[n]``, n at least 1, by way of words.
+
+    What is summed is computed once; put side by side, flags are found anew for each that is written.
+    """
+    size, parts = flags.shape[0], []
+    for first in range(0, size, WORD - 1):
+        some = flags[first : first + WORD - 1]
+        num = some.shape[0]
+        word = jnp.sum(jnp.where(some, bit_values(num), np.uint32(0)), dtype=jnp.uint32)
+        if first + num == size:
+            word |= jnp.where(last, np.uint32(1 << num), np.uint32(0))
+            num += 1
+        parts.append((word >> np.arange(num, dtype=np.uint32)) & np.uint32(1) > 0)
+    return jnp.concatenate(parts)
+
+
 def contains(words: Array, index: Array) -> Array:
     """Whether one job is in the set, bool scalar."""
     return (words[index // WORD] >> (index % WORD).astype(jnp.uint32)) & np.uint32(1) > 0

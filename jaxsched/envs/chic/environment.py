@@ -17,6 +17,7 @@ from jaxsched.envs.chic.tables import WORKERS, Params, build_params, redrawn, su
 from jaxsched.envs.chic.whole_state import whole_state
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.ops.batching import once
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
 
 VoidOutside = Literal["ends", "inert"]
@@ -251,7 +252,8 @@ class Chic(Environment):
         chooses = ~over & ~self._terminal(state, params, fits)
         if self.void_outside == "ends":
             chooses &= ~void
-        trains = ~over & ~chooses
+        kind = once(jnp.where(over, 0, jnp.where(chooses, 1, 2)))
+        chooses, trains = kind == 1, kind == 2
 
         rows, bonus, missed, blocked = self._allocate(state.rows, fits, action, params)
         phase = dynamics.train(state, params)

@@ -11,7 +11,9 @@ import jax.numpy as jnp
 
 from jaxsched.envs.sched2.slowdown import NUM_LEVELS, fewest_servers, level_of
 from jaxsched.envs.sched2.tables import NEVER, JobTables, lookup, submitted_by
+from jaxsched.ops import bit_sets
 from jaxsched.ops import packing as placement
+from jaxsched.ops.batching import once
 from jaxsched.types import Array
 
 
@@ -112,7 +114,7 @@ def may_advance(state: ClusterState, jobs: JobTables) -> Array:
 def legal_actions(state: ClusterState, jobs: JobTables) -> Array:
     """Legal positions, then void (also where nothing else is left to do); bool ``[J + 1]``."""
     positions = legal_positions(state, jobs)
-    return jnp.append(positions, may_advance(state, jobs) | ~jnp.any(positions))
+    return bit_sets.append(positions, may_advance(state, jobs) | ~jnp.any(positions))
 
 
 def all_started(state: ClusterState, jobs: JobTables) -> Array:
@@ -215,7 +217,7 @@ def apply_action(
         window=close_gap(state.window, position, jobs.empty_row),
         in_window=state.in_window - starts,
     )
-    time = jnp.where(starts | finished, state.time, instant)
+    time = once(jnp.where(starts | finished, state.time, instant))
     return admit_until(placed, jobs, time), start, invalid
 
 
