@@ -39,7 +39,7 @@ def to_flags(words: Array) -> Array:
 def append(flags: Array, last: Array) -> Array:
     """Flags and one more, bool ``[n + 1]`` of bool ``[n]``, n at least 1, by way of words.
 
-    What is summed is computed once; put side by side, flags are found anew for each that is written.
+    What is summed is computed once; put side by side, flags are found anew for each written one.
     """
     size, parts = flags.shape[0], []
     for first in range(0, size, WORD - 1):

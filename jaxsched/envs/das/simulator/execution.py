@@ -220,7 +220,13 @@ def admit(
     )
     enters = source < job.shape[0]
     place = jnp.minimum(source, job.shape[0] - 1)
-    new = packed.at[:, place].get(mode="promise_in_bounds")
+    # And so is the table that is looked up: else each of its entries is found anew for every row.
+    new = apply_if(
+        jnp.any(places),
+        lambda _, given: given[0].at[:, given[1]].get(mode="promise_in_bounds"),
+        jnp.zeros((packed.shape[0], *place.shape), jnp.int32),
+        (packed, place.astype(jnp.uint32)),
+    )
 
     def chosen(value: Array, old: Array) -> Array:
         return jnp.where(enters, value, old)

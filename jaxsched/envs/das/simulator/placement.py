@@ -126,7 +126,7 @@ def rank_of(priority: Array, member: Array) -> Array:
         jnp.any(member),
         lambda _, given: jnp.where(given[1], ordered(given[0]), -LARGEST),
         jnp.full(priority.shape, -LARGEST, jnp.int32),
-        (priority, member),
+        (jax.lax.stop_gradient(priority), member),  # learners may differentiate what they rank by
     )
     if key.shape[0] > MOST_COMPARED:
         return inverse_of(jnp.argsort(-key, stable=True).astype(jnp.int32))
