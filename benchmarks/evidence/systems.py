@@ -179,7 +179,7 @@ DL2 = Evidence(
     contests=(
         Contest(
             "testbed: 13 servers, 100 fresh sequences of 30 jobs",
-            Player("dl2_search_testbed_cpu2.json", "dl2-search"),
+            Player("dl2_search_testbed_cpu2.json", "pretrained"),
             "probe",
             ("avg_jct", "makespan"),
             "optimus_fill",
@@ -346,11 +346,12 @@ MLFS = Evidence(
         )
         for title, file, load in (
             ("20 GPUs, load x = 3, 100 fresh workloads", "mlfs_search_small_cpu2.json", "3"),
-            ("80 GPUs, load x = 3, 4 fresh workloads", "mlfs_search_real_cpu2.json", "3"),
+            ("80 GPUs, load x = 3, 8 fresh workloads", "mlfs_search_real_cpu2.json", "3"),
             ("2,474 GPUs, one fresh workload of 12,000 jobs", "mlfs_search_large_cpu2.json", "1"),
         )
         for rule in ("linear", "mlf_h")
     ),
+    headroom=("mlfs_headroom_cpu2.json",),
     rows=tuple(
         f"mlfs_{row}_cpu2.json"
         for row in ("E1_real", "E2_real", "E3_large", "E4_real", "E5_real", "E6_real", "E7_real")
