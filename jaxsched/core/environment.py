@@ -26,6 +26,7 @@ class Environment(ABC):
     name: str
     behaviour_version: int
     reset_on_demand: ClassVar[bool] = False
+    ends_once: ClassVar[bool] = False  # compute the end of an episode once (``ops.batching.once``)
     """Automatic resets are left out of the steps at which no copy needs one, which pays for states
     that take longer to make or to copy than a step takes."""
 
@@ -185,7 +186,8 @@ def step_and_reset(
         state = apply_if(timestep.done, reset, state, (reset_key, params, episode))
     else:
         fresh_state, _ = env.reset(reset_key, params, episode)
-        state = select(once(timestep.done), fresh_state, state)
+        done = once(timestep.done) if env.ends_once else timestep.done
+        state = select(done, fresh_state, state)
     return Current(state, jnp.where(timestep.done, 0, steps)), timestep
 
 

@@ -46,6 +46,7 @@ def once(number: Array) -> Array:
     reduction; so this is one. It pays where many arrays are chosen by the outcome of much; for a
     number that leads to few it costs more than it saves.
     """
+    number = jnp.asarray(number)
     if number.dtype == bool:
         return once(number.astype(jnp.int32)) > 0
     return jnp.max(jnp.stack([number, jnp.int32(-(2**31) + 1)]))

@@ -91,6 +91,7 @@ class Chic(Environment):
 
     name = "chic"
     behaviour_version = 1
+    ends_once = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "capacity", check_capacity(self.capacity))

@@ -130,6 +130,7 @@ class DL2(Environment):
 
     name = "dl2"
     behaviour_version = 1
+    ends_once = True
 
     def __post_init__(self) -> None:
         limits = {

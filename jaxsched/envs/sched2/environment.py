@@ -96,6 +96,7 @@ class Sched2(Environment):
 
     name = "sched2"
     behaviour_version = 1
+    ends_once = True
 
     def __post_init__(self) -> None:
         limits = {
