@@ -26,9 +26,11 @@ class Environment(ABC):
     name: str
     behaviour_version: int
     reset_on_demand: ClassVar[bool] = False
-    ends_once: ClassVar[bool] = False  # compute the end of an episode once (``ops.batching.once``)
     """Automatic resets are left out of the steps at which no copy needs one, which pays for states
     that take longer to make or to copy than a step takes."""
+    ends_once: ClassVar[bool] = False
+    """Whether an episode ends is computed once (``ops.batching.once``), not for every array of the
+    state, which pays where all of a step leads to it."""
 
     @abstractmethod
     def reset(

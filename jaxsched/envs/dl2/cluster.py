@@ -228,9 +228,9 @@ def place_tasks(
     free_then = free - jnp.where(here, worker_need, 0)
     key = _best(cluster, free_then, order + jnp.where(here, worker_load, 0), ps_need)
     second = jnp.where(server & (key != NO_SERVER), key % num, num)
-    placed = wanted & ((first < num) | ~worker) & ((second < num) | ~server)
-    first, second = once(jnp.where(placed, first, num)), once(jnp.where(placed, second, num))
-    placed = (first < num) | (second < num)
+    fit = wanted & ((first < num) | ~worker) & ((second < num) | ~server)
+    first, second = once(jnp.where(fit, first, num)), once(jnp.where(fit, second, num))
+    placed = (first < num) | (second < num)  # as ``fit``, but from what is computed already
 
     here, there = index == first, index == second
     hosts = servers.hosts
