@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.errors import JaxschedError
-from jaxsched.ops.batching import apply_if, once, select
+from jaxsched.ops.batching import apply_if, select
 from jaxsched.types import Array, PRNGKey, PyTree, Specs, TimeStep
 
 
@@ -28,9 +28,6 @@ class Environment(ABC):
     reset_on_demand: ClassVar[bool] = False
     """Automatic resets are left out of the steps at which no copy needs one, which pays for states
     that take longer to make or to copy than a step takes."""
-    ends_once: ClassVar[bool] = False
-    """Whether an episode ends is computed once (``ops.batching.once``), not for every array of the
-    state, which pays where all of a step leads to it."""
 
     @abstractmethod
     def reset(
@@ -188,8 +185,7 @@ def step_and_reset(
         state = apply_if(timestep.done, reset, state, (reset_key, params, episode))
     else:
         fresh_state, _ = env.reset(reset_key, params, episode)
-        done = once(timestep.done) if env.ends_once else timestep.done
-        state = select(done, fresh_state, state)
+        state = select(timestep.done, fresh_state, state)
     return Current(state, jnp.where(timestep.done, 0, steps)), timestep
 
 

@@ -40,16 +40,19 @@ def apply_if(
 
 
 def once(number: Array) -> Array:
-    """The int32 or bool scalar itself, computed once, whatever reads it.
+    """The int32 scalar itself, computed once, whatever reads it.
 
     XLA's CPU compiler repeats what leads to a number in everything that reads it, up to the last
     reduction; so this is one. It pays where many arrays are chosen by the outcome of much; for a
     number that leads to few it costs more than it saves.
     """
-    number = jnp.asarray(number)
-    if number.dtype == bool:
-        return once(number.astype(jnp.int32)) > 0
     return jnp.max(jnp.stack([number, jnp.int32(-(2**31) + 1)]))
+
+
+def flags_once(*flags: Array) -> tuple[Array, ...]:
+    """Bool scalars themselves, computed once together, see :func:`once`."""
+    word = once(sum((flag.astype(jnp.int32) << k for k, flag in enumerate(flags)), jnp.int32(0)))
+    return tuple((word >> k) & 1 > 0 for k in range(len(flags)))
 
 
 @jax.custom_batching.custom_vmap

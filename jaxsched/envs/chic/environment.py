@@ -17,7 +17,7 @@ from jaxsched.envs.chic.tables import WORKERS, Params, build_params, redrawn, su
 from jaxsched.envs.chic.whole_state import whole_state
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.ops.batching import once
+from jaxsched.ops.batching import flags_once
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
 
 VoidOutside = Literal["ends", "inert"]
@@ -91,7 +91,6 @@ class Chic(Environment):
 
     name = "chic"
     behaviour_version = 1
-    ends_once = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "capacity", check_capacity(self.capacity))
@@ -253,8 +252,7 @@ class Chic(Environment):
         chooses = ~over & ~self._terminal(state, params, fits)
         if self.void_outside == "ends":
             chooses &= ~void
-        kind = once(jnp.where(over, 0, jnp.where(chooses, 1, 2)))
-        chooses, trains = kind == 1, kind == 2
+        chooses, trains = flags_once(chooses, ~over & ~chooses)
 
         rows, bonus, missed, blocked = self._allocate(state.rows, fits, action, params)
         phase = dynamics.train(state, params)
@@ -304,13 +302,15 @@ class Chic(Environment):
             blocked=chooses & blocked,
         )
         observation, mask = self.observe(following, params)
-        terminated = dynamics.finished(following, jobs)
+        terminated, late = flags_once(
+            dynamics.finished(following, jobs), dynamics.timed_out(following, params)
+        )
         timestep = TimeStep(
             observation=observation,
             action_mask=mask,
             reward=reward,
             terminated=terminated,
-            truncated=~terminated & dynamics.timed_out(following, params),
+            truncated=~terminated & late,
             elapsed=duration,
             metrics=metrics,
         )

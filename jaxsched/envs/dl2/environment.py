@@ -29,6 +29,7 @@ from jaxsched.envs.dl2.turns import next_turn, rows_of
 from jaxsched.envs.dl2.whole_state import whole_state
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.ops.batching import flags_once
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, PyTree, TimeStep
 
 CHOICES = {
@@ -130,7 +131,6 @@ class DL2(Environment):
 
     name = "dl2"
     behaviour_version = 1
-    ends_once = True
 
     def __post_init__(self) -> None:
         limits = {
@@ -344,12 +344,15 @@ class DL2(Environment):
     ) -> TimeStep:
         observation, mask = self.observe(after, params)
         job_reward = report.trained / whole(params.jobs.expected, before.episode)
+        terminated, truncated = flags_once(
+            dynamics.is_finished(after), dynamics.is_cut(self.rules, after)
+        )
         return TimeStep(
             observation=observation,
             action_mask=mask,
             reward=self.reward_of(report, job_reward),
-            terminated=dynamics.is_finished(after),
-            truncated=dynamics.is_cut(self.rules, after),
+            terminated=terminated,
+            truncated=truncated,
             elapsed=dynamics.seconds_passed(self.rules, before, after, report),
             metrics=StepMetrics(
                 slot=before.slot,

@@ -16,6 +16,7 @@ from jaxsched.envs.sched2.tables import NEVER, JobTables, build_tables, redrawn
 from jaxsched.envs.sched2.whole_state import whole_state
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.ops.batching import flags_once
 from jaxsched.ops.bounds import known_largest
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
 
@@ -96,7 +97,6 @@ class Sched2(Environment):
 
     name = "sched2"
     behaviour_version = 1
-    ends_once = True
 
     def __post_init__(self) -> None:
         limits = {
@@ -236,12 +236,15 @@ class Sched2(Environment):
             value = reward.effectiveness(start)
         value = value - jnp.where(invalid, params.invalid_penalty, 0.0)
         observation, mask = self.observe(after, params)
+        terminated, truncated = flags_once(
+            dynamics.all_started(after, jobs), after.arrived - after.head > params.max_backlog
+        )
         timestep = TimeStep(
             observation=observation,
             action_mask=mask,
             reward=value.astype(jnp.float32),
-            terminated=dynamics.all_started(after, jobs),
-            truncated=after.arrived - after.head > params.max_backlog,
+            terminated=terminated,
+            truncated=truncated,
             elapsed=(after.time - state.time).astype(jnp.float32),
             metrics=self._metrics(state, start, placed, invalid, params),
         )
