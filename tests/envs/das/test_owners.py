@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxsched.envs.das.learning.derived import derived_features
+from jaxsched.envs.das.learning.networks import DASNetwork, read
 from jaxsched.envs.das.observation import JOB_NAMES
 from jaxsched.envs.das.simulator.owners import (
     ESTIMATE_NAMES,
@@ -104,6 +106,15 @@ def test_nothing_else_changes(episode):
     np.testing.assert_array_equal(seen.machines, plain.machines)
     np.testing.assert_array_equal(decided, plain_decided)
     jax.tree.map(np.testing.assert_array_equal, metrics, plain_metrics)
+
+
+def test_networks_read_them_beside_what_is_derived(episode):
+    seen = jax.tree.map(lambda x: x[:50], episode[0])
+    plain = seen._replace(jobs=seen.jobs[..., : len(JOB_NAMES)])
+    derived = derived_features(ENV, plain)
+    jax.tree.map(np.testing.assert_array_equal, derived_features(SHOWN, seen), derived)
+    jobs, _, _ = read(SHOWN, DASNetwork(extra_features=True), seen)
+    np.testing.assert_array_equal(jobs, np.concatenate([seen.jobs, derived.jobs], axis=-1))
 
 
 def test_steps_of_events_show_the_same(episode):

@@ -36,7 +36,7 @@ class Derived(NamedTuple):
 
 def derived_features(env: DAS, observation: Observation) -> Derived:
     """The derived features of observations of any batch axes."""
-    vectorised = partial(jnp.vectorize, signature="(n,a),(m,a),(n)->(n,b),(m,c),(n,m,d)")
+    vectorised = partial(jnp.vectorize, signature="(n,a),(m,b),(n)->(n,c),(m,d),(n,m,e)")
 
     @vectorised
     def of_one(jobs: Array, machines: Array, real: Array) -> Derived:
