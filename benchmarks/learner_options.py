@@ -64,6 +64,17 @@ STUDIES = {
             ),
         },
     ),
+    "sched2-branching": Study(
+        ("sched2", "--preset", "plain-branching", *_drawn("sched2-mixed", 100, 200)),
+        {
+            "the true future": ("learner.futures=0",),
+            "eight futures": ("learner.futures=8",),
+            "two candidates": ("learner.alternatives=2",),
+            "plays of 16 steps": ("learner.max_steps=16",),
+            "absolute gains": ("learner.relative=0", "learner.clip=null"),
+            "no exploration": ("learner.exploration=0",),
+        },
+    ),
     "sched2-search": Study(
         (
             *("sched2", "--preset", "search", *_drawn("sched2-mixed", 100, 1000)),
@@ -81,6 +92,30 @@ STUDIES = {
             *_settings("reinforcement=false", "imitation.loop.num_updates=100"),
         ),
         {"the student acts in half": ("imitation.learner.student_share=0.5",)},
+    ),
+    "das-mappo": Study(
+        (
+            *("das", "--preset", "quick", *_drawn("das-contended", 64, 400)),
+            *_settings("env.estimates=true", "relative_to=linear", "fee_weight=1"),
+            *_settings("network.variant=DA+MC", "units=effective", "episode_jobs=400"),
+            *_settings("imitation.loop.num_updates=40", "imitation.learner.total_updates=40"),
+            *_settings("loop.num_envs=128", "loop.num_updates=80", "learner.total_updates=80"),
+            *_settings("learner.epochs=1", "learner.normalise_targets=true"),
+            *_settings("learner.learning_rate=3e-4", "learner.final_learning_rate=3e-5"),
+            *_settings("evaluate_every=40", "checkpoint_every=80"),
+        ),
+        {
+            "imitation alone": ("reinforcement=false",),
+            "all units count": ("units=real",),
+            "targets as they are": ("learner.normalise_targets=false",),
+            "critic of actions": ("critic=action",),
+            "walk process": ("network.variant=DAS",),
+            "walk process that follows jobs": (
+                "network.variant=DAS",
+                "network.follows=job",
+                "env.numbers=true",
+            ),
+        },
     ),
 }
 """What is studied."""

@@ -94,7 +94,7 @@ def arguments_of(system: str, preset: str, steps: int, seeds: int) -> list[str]:
     from jaxsched.systems import registry
 
     arena, recipe = ARENAS[system], registry.get(system).preset(preset)
-    updates = -(-steps // recipe.loop.steps_per_update)
+    updates = -(-steps // recipe.steps_per_update)
     settings = [
         *arena.options,
         f"loop.num_updates={updates}",

@@ -8,14 +8,15 @@ from benchmarks.evidence.sources import read
 from benchmarks.learners import FINISHED
 
 LEARNERS = ("learners_cpu2.json", "learners_mlfs_cpu2.json")  # by one budget of steps and seeds
-OPTIONS = "learner_options_cpu2.json"
+OPTIONS = ("learner_options_cpu2.json", "learner_options_more_cpu2.json")  # likewise
 PAGE = "learners.md"
 
 
 def page() -> str:
     """Both tables, from the files that the scripts wrote."""
-    measured, options = [read(name) for name in LEARNERS], read(OPTIONS)
+    measured, options = [[read(name) for name in names] for names in (LEARNERS, OPTIONS)]
     ((steps, seeds),) = {(part["steps"], part["seeds"]) for part in measured}
+    (option_seeds,) = {part["seeds"] for part in options}
     parts = [
         "# Learners and their options",
         NOTE,
@@ -30,9 +31,9 @@ def page() -> str:
         _matrix([row for part in measured for row in part["rows"]]),
         "## What options are worth",
         "One change of a short recipe at a time, ratio to the recipe's own on the same test "
-        f"episodes, {options['seeds']} seeds (`python -m benchmarks.learner_options`). An interval "
+        f"episodes, {option_seeds} seeds (`python -m benchmarks.learner_options`). An interval "
         "across 1 says that nothing was seen at this size.",
-        _options(options["rows"]),
+        _options([row for part in options for row in part["rows"]]),
     ]
     return "\n\n".join(parts) + "\n"
 

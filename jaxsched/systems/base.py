@@ -274,6 +274,8 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
 
     def budget(self, recipe: Any) -> int:
         """Environment steps of all loops of a recipe, of one seed."""
+        if isinstance(recipe, PlainRecipe):
+            return recipe.loop.num_updates * recipe.steps_per_update
         loops = getattr(recipe, "loops", None) or [recipe.loop]
         return sum(loop.num_updates * loop.steps_per_update for loop in loops)
 

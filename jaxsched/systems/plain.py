@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from jaxsched.algorithms.actor_critic import actor_critic
 from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
+from jaxsched.algorithms.branching import BranchingConfig, branching
 from jaxsched.algorithms.cross_entropy import CrossEntropyConfig, cross_entropy
 from jaxsched.algorithms.dqn import DQNConfig, dqn
 from jaxsched.algorithms.evolution import EvolutionConfig, search_of
@@ -27,11 +28,19 @@ from jaxsched.systems.parts import Network, TrainingSetup, always
 from jaxsched.systems.search import searching
 from jaxsched.wrappers.whole_state import Reads, WholeState, everything, seen
 
-Config = DQNConfig | PPOConfig | ActorCriticConfig | EvolutionConfig | CrossEntropyConfig
+Config = (
+    DQNConfig
+    | PPOConfig
+    | ActorCriticConfig
+    | BranchingConfig
+    | EvolutionConfig
+    | CrossEntropyConfig
+)
 
 Critic = Literal["observation", "state"]
 STEPS = 2_048_000
-"""Environment steps of each recipe, or the next whole number of updates above."""
+"""Environment steps of each recipe, or the next whole number of updates above; those that try
+alternatives are counted as if each play had its full length."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +86,14 @@ class PlainRecipe:
                 "PlainRecipe.critic is 'state'; it must be 'observation' for a learner without "
                 "a value network"
             )
+
+    @property
+    def steps_per_update(self) -> int:
+        """Environment steps between two updates, those that try alternatives included."""
+        tried = 0
+        if isinstance(self.learner, BranchingConfig):
+            tried = self.loop.num_envs * self.learner.most_steps
+        return self.loop.steps_per_update + tried
 
 
 class Maker(NamedTuple):
@@ -128,6 +145,7 @@ MAKERS: dict[type, Maker] = {
             _policy(network, recipe), _value(recipe), config
         ),
     ),
+    BranchingConfig: Maker("branching", lambda network, recipe, config: branching(network, config)),
     EvolutionConfig: Maker("search", lambda network, recipe, config: search_of(network, config)),
     CrossEntropyConfig: Maker(
         "cross_entropy", lambda network, recipe, config: cross_entropy(network, config)
@@ -146,7 +164,7 @@ def plain_recipes(
       horizon_s: of the discount by time.
       episode_steps: room for an episode, of learners that play whole ones; 0 leaves them out.
     """
-    found = _stepwise(horizon_s)
+    found = _stepwise(horizon_s) | _by_branching(env, horizon_s)
     if episode_steps:
         found |= _by_episode(episode_steps)
     return {
@@ -206,6 +224,30 @@ def _stepwise(horizon_s: float) -> dict[str, tuple[LoopConfig, Config]]:
                 horizon_s=horizon_s,
             ),
         ),
+    }
+
+
+def _by_branching(env: Environment, horizon_s: float) -> dict[str, tuple[LoopConfig, Config]]:
+    """The learner that tries alternatives on copies of a state."""
+    loop = LoopConfig(num_envs=64, rollout_length=16, num_updates=1)
+    config = BranchingConfig(
+        total_updates=1,
+        futures=2 if env.redraws_futures else 0,
+        alternatives=4,
+        max_steps=64,
+        gradient_steps=16,
+        final_learning_rate=1e-4,
+        horizon_s=horizon_s,
+        exploration=0.1,
+        relative=1.0,
+        clip=1.0,
+    )
+    num_updates = -(-STEPS // PlainRecipe(env, loop, config).steps_per_update)
+    return {
+        "plain-branching": (
+            replace(loop, num_updates=num_updates),
+            replace(config, total_updates=num_updates),
+        )
     }
 
 

@@ -31,9 +31,9 @@ def test_budgets_are_equal(system):
     names = learners.presets_of(system)
     assert len(names) >= 3
     for name in names:
-        loop = recipe_of(learners.arguments_of(system, name, 500_000, 1)).loop
-        steps = loop.num_updates * loop.steps_per_update
-        assert 500_000 <= steps < 500_000 + loop.steps_per_update
+        recipe = recipe_of(learners.arguments_of(system, name, 500_000, 1))
+        steps = recipe.loop.num_updates * recipe.steps_per_update
+        assert 500_000 <= steps < 500_000 + recipe.steps_per_update
 
 
 def write_run(path, learned, rule, finished=10.0):

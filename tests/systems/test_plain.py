@@ -14,7 +14,7 @@ from jaxsched.systems.base import System
 from jaxsched.systems.plain import STEPS
 from jaxsched.traces import registry as traces
 
-STEPWISE = ["plain-dqn", "plain-ppo", "plain-actor-critic"]
+STEPWISE = ["plain-dqn", "plain-ppo", "plain-actor-critic", "plain-branching"]
 BY_EPISODE = ["plain-search", "plain-cross-entropy"]
 SYSTEMS = {"sched2": 15, "dl2": 15, "chic": 15, "mlfs": 20}
 PAIRS = [
@@ -37,7 +37,7 @@ def test_every_learner_has_a_recipe_of_one_budget(name):
     system = registry.get(name)
     assert [(name, p) for p in system.plain_presets] == [pair for pair in PAIRS if pair[0] == name]
     for recipe in system.plain_presets.values():
-        assert STEPS <= system.budget(recipe) < STEPS + recipe.loop.steps_per_update
+        assert STEPS <= system.budget(recipe) < STEPS + recipe.steps_per_update
 
 
 @pytest.mark.parametrize(("name", "preset"), PAIRS)
