@@ -148,6 +148,32 @@ CONTENDED = replace(
 run times."""
 
 
+CONTENDED_MAPPO = replace(
+    QUICK,
+    env=CONTENDED.env,
+    relative_to="linear",
+    fee_weight=1.0,
+    network=replace(QUICK.network, variant="DA+MC"),
+    traces=CONTENDED.traces._replace(num_train=128, num_validation=60),
+    units="effective",
+    loop=LoopConfig(num_envs=128, rollout_length=32, num_updates=1600),
+    learner=replace(
+        QUICK.learner,
+        total_updates=1600,
+        epochs=1,
+        gamma=0.99,
+        lambda_=0.9,
+        learning_rate=3e-4,
+        final_learning_rate=3e-5,
+        normalise_targets=True,
+    ),
+    evaluate_every=160,
+    checkpoint_every=160,
+)
+"""The networks without the walk process, which takes four times as long: they imitate the linear
+rule, then learn by MAPPO what users and groups tell of run times."""
+
+
 def on_trace(recipe: Recipe, name: str) -> Recipe:
     """The same with all tables drawn from one trace."""
     traces = recipe.traces._replace(train=name, test=name, validation=name)
@@ -171,4 +197,4 @@ PRESETS = {
         "contended": tuple(on_trace(CONTENDED, f"das-contended{end}") for end in CLUSTERS),
     }.items()
     for recipe, (suffix, size) in zip(recipes, CLUSTERS.items(), strict=True)
-}
+} | {"contended-mappo": CONTENDED_MAPPO}
