@@ -6,6 +6,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from jaxsched.runs.trained import in_words
+
 
 def print_table(result: Mapping[str, Any], console: Console | None = None) -> None:
     """Print what was measured, on what, and how it compares."""
@@ -93,12 +95,13 @@ def _time_to_score(result: Mapping[str, Any], console: Console) -> None:
         title=f"{result['system']}: training until {result['label']} is {result['score']:.6g}, "
         f"preset {result['preset']}"
     )
-    for column in ("seed", "s", "env steps", "gradient steps", "env steps/s", "best"):
+    for column in ("seed", "s", "of which", "env steps", "gradient steps", "env steps/s", "best"):
         table.add_column(column, justify="right")
     for row in result["rows"]:
         table.add_row(
             str(row["seed"]),
             f"{row['wall_s']:,.1f}" if row["reached"] else f"not in {row['wall_s']:,.1f}",
+            in_words(row["seconds_by_part"]),
             f"{row['env_steps']:,}",
             f"{row['gradient_steps']:,}",
             f"{row['env_steps_per_s']:,.0f}",

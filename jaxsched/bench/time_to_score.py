@@ -17,6 +17,7 @@ from jaxsched.jobs import JobTable
 from jaxsched.results.comparison import Contest, heuristic_scores
 from jaxsched.runs import trainer
 from jaxsched.runs.directory import RunDirectory
+from jaxsched.runs.trained import in_words
 from jaxsched.systems.base import System
 from jaxsched.systems.parts import TrainingSetup
 
@@ -144,9 +145,14 @@ def _timed(
         "env_steps": env_steps,
         "gradient_steps": gradients + last.update * stages[-1].gradient_steps,
         "env_steps_per_s": env_steps / lap.wall_s,
+        "seconds_by_part": trained.phases.seconds,
     }
 
 
 def _in_words(row: dict[str, Any]) -> str:
     what = "reached" if row["reached"] else "not reached, the recipe is at its end"
-    return f"{what} after {row['wall_s']:.1f} s, {row['env_steps']:,} steps, best {row['best']:.6g}"
+    by_part = in_words(row["seconds_by_part"])
+    return (
+        f"{what} after {row['wall_s']:.1f} s ({by_part}), {row['env_steps']:,} steps, "
+        f"best {row['best']:.6g}"
+    )

@@ -261,6 +261,7 @@ def _test(
     """Compare the best policy of each seed with every heuristic on the test traces."""
     from jaxsched.cli.compare import facts_of
     from jaxsched.results import comparison
+    from jaxsched.runs.trained import in_words
 
     env, episodes = setup.play_env, sets.test
     usual = system.usual_policies(env)
@@ -271,6 +272,7 @@ def _test(
         "trained on": config["trace"],
         "environment steps": f"{trained.curves[0][-1].env_steps:,} per seed",
         "training time": f"{trained.wall_s / 60:.1f} min",
+        "of which in the last session": in_words(trained.phases.seconds),
         "policy chosen after": ", ".join(
             f"{point.episodes:.0f} episodes" for point in trained.best
         ),

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ from jaxsched.jobs import JobTable
 from jaxsched.runs import checkpoints, interrupts, memory
 from jaxsched.runs.directory import RunDirectory
 from jaxsched.runs.progress import TrainingProgress
+from jaxsched.runs.trained import COMPILING, LEARNING, SAVING, SCORING, Phases, Point, Trained
 from jaxsched.runtime import shows
 from jaxsched.systems.base import System, TrainingSetup
 from jaxsched.types import PyTree
@@ -31,32 +32,6 @@ MAX_CHUNK = 50  # updates per jitted call at most: about a second, the grain of 
 
 class Interrupted(Exception):
     """Training was stopped by Ctrl-C after its checkpoint was written."""
-
-
-class Point(NamedTuple):
-    """One evaluation on the validation traces."""
-
-    update: int
-    env_steps: int
-    episodes: float
-    wall_s: float
-    score: float
-
-
-class Trained(NamedTuple):
-    """What a training run leaves.
-
-    Attributes:
-      weights: per seed, the network parameters of the best evaluation.
-      best: per seed, that evaluation.
-      curves: per seed, all evaluations.
-      wall_s: seconds of training over all sessions, evaluations included.
-    """
-
-    weights: list[PyTree]
-    best: list[Point]
-    curves: list[list[Point]]
-    wall_s: float
 
 
 def meta_of(system: System, setup: TrainingSetup) -> dict[str, Any]:
@@ -110,14 +85,14 @@ def train(
         is not enough memory.
       EndedAlone: the run has several processes, and one of them has ended.
     """
-    warm, numbers = start, hyper or (None,) * len(stages)
+    warm, numbers, phases = start, hyper or (None,) * len(stages), Phases()
     for stage, own in zip(stages[:-1], numbers[:-1], strict=True):
         path = run.path / "stages" / stage.name
         config = {**run.config, "stage": stage.name}
         with RunDirectory.create(path, config, resume=resume and path.exists()) as folder:
-            host = _Host(system, stage, tables, seeds, folder, mesh, own)
+            host = _Host(system, stage, tables, seeds, folder, mesh, own, phases)
             warm = (_finished(host) if resume else None) or _train(host, resume, warm, say).weights
-    host = _Host(system, stages[-1], tables, seeds, run, mesh, numbers[-1])
+    host = _Host(system, stages[-1], tables, seeds, run, mesh, numbers[-1], phases)
     return _train(host, resume, warm, say, goal)
 
 
@@ -161,8 +136,9 @@ def _train(
         if warm is not None and not any(host.curves):
             host.evaluate(carry)  # what a stage starts from is among what it may choose
         while host.update < loop.num_updates and not host.has_reached(goal):
-            carry, metrics = host.advance(carry, chunk)
-            host.count(metrics, chunk)
+            with host.phases(LEARNING):
+                carry, metrics = host.advance(carry, chunk)
+                host.count(metrics, chunk)
             ends, stops = host.update == loop.num_updates, processes.any_of(interrupted())
             if host.update % setup.evaluate_every == 0 or ends:
                 host.evaluate(carry)
@@ -186,7 +162,9 @@ class _Host:
         run: RunDirectory,
         mesh: Mesh | None,
         hyper: Sequence[PyTree] | None,
+        phases: Phases,
     ) -> None:
+        self.phases = phases
         self.hyper, kind = hyper, "seed" if hyper is None else "member"
         self.names = [f"{kind}{seed}" for seed in (seeds if hyper is None else range(len(seeds)))]
         self.mesh, self.given, self.placed = mesh, None, None
@@ -259,7 +237,7 @@ class _Host:
         known = (loop.num_envs, updates, shapes)
         if known not in self.programs:
             env, learner = self.setup.env, self.setup.learner
-            with sharding.on(self.mesh):
+            with self.phases(COMPILING), sharding.on(self.mesh):
                 carry = training.abstract(env, learner, loop, self.keys, params)
                 lowered = training.chunk.lower(
                     env, learner, loop, carry, params, num_updates=updates
@@ -321,7 +299,7 @@ class _Host:
         for index, seed in enumerate(self.seeds):
             mine = each[index]
             setup = self.setup
-            with sharding.on(self.mesh):
+            with self.phases(SCORING), sharding.on(self.mesh):
                 played = self.system.play(setup.play_env, setup.policy, self.scored_params, mine)
             score = self.system.score(played, self.tables)
             best = max((sign * point.score for point in self.curves[index]), default=-math.inf)
@@ -374,12 +352,13 @@ class _Host:
         if processes.several():
             tree = sharding.on_host(tree)
         if self.run.writes:
-            checkpoints.save(folder, self.update, tree, meta, keep=1, keep_best=0)
+            with self.phases(SAVING):
+                checkpoints.save(folder, self.update, tree, meta, keep=1, keep_best=0)
 
     def result(self) -> Trained:
         """The best policies, read back from where they were saved."""
         best = [max(curve, key=lambda point: self.sign * point.score) for curve in self.curves]
-        return Trained(self.best_weights(), best, self.curves, self.wall_s)
+        return Trained(self.best_weights(), best, self.curves, self.wall_s, self.phases)
 
     def best_weights(self) -> list[PyTree]:
         """The best policy of each seed, from where it was saved."""

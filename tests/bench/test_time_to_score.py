@@ -48,6 +48,9 @@ def test_it_stops_at_the_first_evaluation_that_reaches_the_score(tmp_path):
     assert 0 < row["wall_s"] == result["time_to_score_s"]["median"]
     assert row["env_steps_per_s"] == pytest.approx(16 / row["wall_s"])
     assert result["score_of"] is None and result["validation_traces"] == 2
+    assert set(row["seconds_by_part"]) == {"compiling", "learning", "scoring", "saving"}
+    assert all(value > 0 for value in row["seconds_by_part"].values())
+    assert sum(row["seconds_by_part"].values()) < row["wall_s"]
 
 
 def test_a_policy_names_a_score_and_missing_it_is_said(monkeypatch):
@@ -56,7 +59,7 @@ def test_a_policy_names_a_score_and_missing_it_is_said(monkeypatch):
 
     def train(system, stages, *, goal, seeds, **others):
         asked.append((seeds, goal))
-        return trainer.Trained([None], [points[1]], [points], 2.0)
+        return trainer.Trained([None], [points[1]], [points], 2.0, trainer.Phases())
 
     monkeypatch.setattr(module.trainer, "train", train)
     said = []
