@@ -1,7 +1,7 @@
 r"""Any learner on any environment: plain recipes at an equal budget of environment steps.
 
-    python -m benchmarks.learners [--steps 512000] [--systems sched2,chic] [--seeds 3]
-        [--out runs/learners] [--json FILE]
+    python -m benchmarks.learners [--steps 512000] [--systems sched2,chic] [--presets plain-ppo]
+        [--seeds 3] [--out runs/learners] [--json FILE]
 
 Trains every plain recipe (``jaxsched.systems.plain``) of the systems whose action is one choice of
 several by ``jaxsched train``, on fresh draws, and tests it on others. What is trained already is
@@ -62,6 +62,7 @@ def main() -> None:
     )
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--systems", default=",".join(ARENAS))
+    parser.add_argument("--presets", help="of them only these")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--out", type=Path, default=Path("runs/learners"))
     parser.add_argument("--json", type=Path)
@@ -72,7 +73,7 @@ def main() -> None:
     for system in options.systems.split(","):
         if system not in ARENAS:
             raise JaxschedError(f"--systems: {system!r}; accepted: {', '.join(ARENAS)}")
-        for preset in presets_of(system):
+        for preset in presets_of(system, options.presets):
             arguments = arguments_of(system, preset, options.steps, options.seeds)
             row = row_of(system, preset, outcome_of(options.out / f"{system}-{preset}", arguments))
             rows.append(row)
@@ -82,11 +83,23 @@ def main() -> None:
         options.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
-def presets_of(system: str) -> list[str]:
-    """Names of a system's plain recipes."""
+def presets_of(system: str, only: str | None = None) -> list[str]:
+    """Names of a system's plain recipes, or of some of them.
+
+    Raises:
+      JaxschedError: a name that no system has.
+    """
     from jaxsched.systems import registry
 
-    return list(registry.get(system).plain_presets)
+    names = list(registry.get(system).plain_presets)
+    if only is None:
+        return names
+    asked = only.split(",")
+    known = {name for each in ARENAS for name in registry.get(each).plain_presets}
+    for name in asked:
+        if name not in known:
+            raise JaxschedError(f"--presets: {name!r}; accepted: {', '.join(sorted(known))}")
+    return [name for name in names if name in asked]
 
 
 def arguments_of(system: str, preset: str, steps: int, seeds: int) -> list[str]:

@@ -7,7 +7,11 @@ from benchmarks.evidence.pages import NOTE, table
 from benchmarks.evidence.sources import read
 from benchmarks.learners import FINISHED
 
-LEARNERS = ("learners_cpu2.json", "learners_mlfs_cpu2.json")  # by one budget of steps and seeds
+LEARNERS = (  # by one budget of steps and seeds
+    "learners_cpu2.json",
+    "learners_mlfs_cpu2.json",
+    "learners_branching_cpu2.json",
+)
 OPTIONS = ("learner_options_cpu2.json", "learner_options_more_cpu2.json")  # likewise
 PAGE = "learners.md"
 
@@ -23,12 +27,13 @@ def page() -> str:
         "## Any learner on any environment",
         "Plain recipes (`jaxsched.systems.plain`: the environment as it is, a small network, the "
         "learner's usual settings) after an equal number of environment steps, "
-        f"{steps:,} for each of {seeds} seeds, on fresh sequences; ratio "
+        f"{steps:,} for each of {seeds} seeds (branching's plays count, at their full length), on "
+        "fresh sequences; ratio "
         "of the primary metric to the best rule's (`python -m benchmarks.learners`). At this "
         "budget learners of whole episodes see a handful of them. The table says what runs and "
         "learns out of the box, not which learner is best when tuned; systems that are not listed "
         "were not run.",
-        _matrix([row for part in measured for row in part["rows"]]),
+        _matrix(by_system([row for part in measured for row in part["rows"]])),
         "## What options are worth",
         "One change of a short recipe at a time, ratio to the recipe's own on the same test "
         f"episodes, {option_seeds} seeds (`python -m benchmarks.learner_options`). An interval "
@@ -36,6 +41,12 @@ def page() -> str:
         _options([row for part in options for row in part["rows"]]),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def by_system(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Rows of a system together, otherwise as they come."""
+    systems = list(dict.fromkeys(row["system"] for row in rows))
+    return sorted(rows, key=lambda row: systems.index(row["system"]))
 
 
 def ratio(row: Mapping[str, Any], digits: int = 3) -> str:

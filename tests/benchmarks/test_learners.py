@@ -36,6 +36,12 @@ def test_budgets_are_equal(system):
         assert 500_000 <= steps < 500_000 + recipe.steps_per_update
 
 
+def test_some_recipes_only():
+    assert learners.presets_of("mlfs", "plain-search,plain-ppo") == ["plain-ppo"]
+    with pytest.raises(JaxschedError, match="--presets: 'ppo'; accepted: plain-actor-critic, "):
+        learners.presets_of("mlfs", "ppo")
+
+
 def write_run(path, learned, rule, finished=10.0):
     path.mkdir()
     values = {"jct": learned, "finished": np.full(np.shape(learned), finished).tolist()}
