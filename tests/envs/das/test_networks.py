@@ -10,7 +10,7 @@ import pytest
 from jaxsched.core.policies import View
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.learning.agents import affinity_of, das_agents, is_decision, with_history
-from jaxsched.envs.das.learning.networks import DASNetwork
+from jaxsched.envs.das.learning.networks import DASNetwork, Trunk
 from jaxsched.envs.das.learning.players import das_policy, forgetful_policy
 from jaxsched.envs.das.learning.rivals import (
     dl2_agents,
@@ -260,6 +260,20 @@ def test_a_new_policy_is_near_zero(name):
         seen = Remembered(seen.observation, seen.history._replace(valid=nothing))
     action = agents.greedy(params, seen, None)
     assert all(jnp.abs(part).max() < 0.2 for part in action.values())
+
+
+def test_a_new_policy_spreads_as_asked():
+    """Of both heads, the means being as they were."""
+    seen, params = seen_by("DA+MC"), params_of("DA+MC")
+    found = {}
+    for std in (0.5, 0.1):
+        trunk = Trunk(ENV, options("DA+MC", initial_std=std))
+        found[std], _ = trunk.apply(params, seen)
+    real = seen.real
+    for std, embedding in found.items():
+        np.testing.assert_allclose(embedding.priority_std[real], std, rtol=0.15)
+        np.testing.assert_allclose(embedding.affinity_std[real], std, rtol=0.15)
+        np.testing.assert_array_equal(embedding.priority_mean, found[0.5].priority_mean)
 
 
 def test_messages_carry_the_machines_to_the_jobs():

@@ -48,6 +48,7 @@ reset = jax.jit(ENV.reset)
         SMALL,
         DASNetwork(variant="DA+MC", mean="zero", product="kronecker", extra_features=True),
         DASNetwork(kernel="graph", basis="walk", history=3),
+        DASNetwork(initial_std=0.125),
     ],
     ids=str,
 )
@@ -72,6 +73,8 @@ def test_the_papers_network_is_the_default():
         ("dl2:width=8", "unknown network 'dl2:width=8'"),
         ("das:depth=3", "unknown network option 'depth'; known are variant, width"),
         ("das:heads", "heads is ''; accepted: a whole number"),
+        ("das:initial_std=wide", "initial_std is 'wide'; accepted: a number"),
+        ("das:initial_std=nan", "initial_std is nan; it must be above 0.001 and below 1"),
         ("das:heads=many", "heads is 'many'; accepted: a whole number"),
         ("das:extra_features=yes", "extra_features is 'yes'; accepted: True or False"),
         ("das:variant=MC", "variant is 'MC'; accepted: DA or"),

@@ -4,6 +4,7 @@
 paper's follow, as in ``das:variant=DA+MC,heads=8``.
 """
 
+import contextlib
 from dataclasses import fields
 from typing import Any, Literal
 
@@ -83,12 +84,17 @@ def _value_of(option: str, text: str, default: Any) -> Any:
     """A network option of the type of its default, from text."""
     if isinstance(default, str):
         return text
+    accepted = "a whole number"
     if isinstance(default, bool):
+        accepted = "True or False"
         if text in ("True", "False"):
             return text == "True"
+    elif isinstance(default, float):
+        accepted = "a number"
+        with contextlib.suppress(ValueError):
+            return float(text)
     elif text.isdecimal():
         return int(text)
-    accepted = "True or False" if isinstance(default, bool) else "a whole number"
     raise JaxschedError(f"das: network option {option} is {text!r}; accepted: {accepted}")
 
 

@@ -49,6 +49,8 @@ class DASNetwork:
       follows: what the walk process remembers of a position: what was done at the same position,
         as the specification has it, or what was done with the job that is there now.
       extra_features: show jobs and machines what the raw observation implies (``derived.py``).
+      initial_std: of a new policy's priorities and, without the walk process, affinities, whose
+        means are within -1 and 1.
     """
 
     variant: Variant = "DAS"
@@ -62,6 +64,7 @@ class DASNetwork:
     basis: Basis = "centred"
     extra_features: bool = False
     follows: Follows = "position"
+    initial_std: float = 0.5
 
     def __post_init__(self) -> None:
         """Check the options.
@@ -81,6 +84,11 @@ class DASNetwork:
             raise JaxschedError(
                 f"DASNetwork.width is {self.width}; it must be a multiple of twice the "
                 f"{self.heads} heads"
+            )
+        if not STD_FLOOR < self.initial_std < 1:
+            raise JaxschedError(
+                f"DASNetwork.initial_std is {self.initial_std}; it must be above {STD_FLOOR} and "
+                "below 1"
             )
         if self.walk_length < 4:
             raise JaxschedError(
@@ -164,15 +172,14 @@ class Trunk(nn.Module):
         affinity_mean = jnp.tanh(affinity_mean)
         affinity_std = jnp.zeros_like(affinity_mean)
         if not options.remembers:
-            spread = self._combined("affinity_std", jobs, machines)
-            affinity_std = jnp.maximum(nn.sigmoid(spread), STD_FLOOR)
+            affinity_std = self._std(self._combined("affinity_std", jobs, machines))
         elif options.mean == "zero":
             affinity_mean = jnp.zeros_like(affinity_mean)
         embedding = Embedding(
             jobs=jobs,
             machines=machines,
             priority_mean=jnp.tanh(head[..., 0]),
-            priority_std=jnp.maximum(nn.sigmoid(head[..., 1]), STD_FLOOR),
+            priority_std=self._std(head[..., 1]),
             affinity_mean=affinity_mean,
             affinity_std=affinity_std,
         )
@@ -212,6 +219,12 @@ class Trunk(nn.Module):
             scale = nn.initializers.normal(0.01 / width**0.5)
             weighted = jobs @ self.param(f"{name}_weight", scale, (width, width), FLOAT)
         return jnp.einsum("...ie,...me->...im", weighted, machines) + bias
+
+    def _std(self, spread: Array) -> Array:
+        """Deviations, the initial one where the network says 0."""
+        initial = self.options.initial_std
+        offset = 0.0 if initial == 0.5 else float(np.log(initial / (1 - initial)))
+        return jnp.maximum(nn.sigmoid(spread + offset), STD_FLOOR)
 
     def _scales(self) -> WalkScales:
         def positive(name: str, value: float) -> Array:
