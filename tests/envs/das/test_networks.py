@@ -264,11 +264,11 @@ def test_a_new_policy_is_near_zero(name):
 
 def test_a_new_policy_spreads_as_asked():
     """Of both heads, the means being as they were."""
-    seen, params = seen_by("DA+MC"), params_of("DA+MC")
-    found = {}
+    seen, found = seen_by("DA+MC"), {}
+    params = agents_of("DA+MC").init(KEY, Specs(OBSERVATION_SPEC, None))
     for std in (0.5, 0.1):
         trunk = Trunk(ENV, options("DA+MC", initial_std=std))
-        found[std], _ = trunk.apply(params, seen)
+        found[std], _ = jit(trunk.apply)(params, seen)
     real = seen.real
     for std, embedding in found.items():
         np.testing.assert_allclose(embedding.priority_std[real], std, rtol=0.15)
