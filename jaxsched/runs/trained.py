@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from jaxsched.types import PyTree
 
-COMPILING, LEARNING, SCORING, SAVING = "compiling", "learning", "scoring", "saving"
+PREPARING, COMPILING, LEARNING = "preparing", "compiling", "learning"
+SCORING, SAVING = "scoring", "saving"
+PARTS = (PREPARING, COMPILING, LEARNING, SCORING, SAVING)
 
 
 class Point(NamedTuple):
@@ -24,12 +26,12 @@ class Phases:
     """Seconds of this session by what they were spent on.
 
     Attributes:
-      seconds: by name; what is in no phase is in none of them. ``compiling`` is the loop's
-        programs; ``scoring`` compiles what plays the validation traces, too.
+      seconds: by name; the first states and what is learnt on, the loop's programs, the loop,
+        playing the validation traces (compiled there, too), writing checkpoints.
     """
 
     def __init__(self) -> None:
-        self.seconds = dict.fromkeys((COMPILING, LEARNING, SCORING, SAVING), 0.0)
+        self.seconds = dict.fromkeys(PARTS, 0.0)
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:

@@ -22,7 +22,16 @@ from jaxsched.jobs import JobTable
 from jaxsched.runs import checkpoints, interrupts, memory
 from jaxsched.runs.directory import RunDirectory
 from jaxsched.runs.progress import TrainingProgress
-from jaxsched.runs.trained import COMPILING, LEARNING, SAVING, SCORING, Phases, Point, Trained
+from jaxsched.runs.trained import (
+    COMPILING,
+    LEARNING,
+    PREPARING,
+    SAVING,
+    SCORING,
+    Phases,
+    Point,
+    Trained,
+)
 from jaxsched.runtime import shows
 from jaxsched.systems.base import System, TrainingSetup
 from jaxsched.types import PyTree
@@ -122,8 +131,9 @@ def _train(
     setup, seeds, loop = host.setup, host.seeds, host.setup.loop
     grain = math.gcd(setup.evaluate_every, setup.checkpoint_every, loop.num_updates)
     chunk = max(size for size in range(1, min(grain, MAX_CHUNK) + 1) if grain % size == 0)
-    say(host.check_memory(chunk))
-    carry = host.begin(resume, warm)
+    with host.phases(PREPARING):
+        say(host.check_memory(chunk))
+        carry = host.begin(resume, warm)
     total = loop.num_updates * loop.steps_per_update * len(seeds)
     progress = TrainingProgress(
         total,
