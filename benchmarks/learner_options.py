@@ -109,12 +109,7 @@ STUDIES = {
             "all units count": ("units=real",),
             "targets as they are": ("learner.normalise_targets=false",),
             "critic of actions": ("critic=action",),
-            "walk process": ("network.variant=DAS",),
-            "walk process that follows jobs": (
-                "network.variant=DAS",
-                "network.follows=job",
-                "env.numbers=true",
-            ),
+            "a new policy spreads by 0.1": ("network.initial_std=0.1",),
         },
     ),
 }
