@@ -180,16 +180,19 @@ def test_the_page_of_learners(monkeypatch):
     idle = row | {"learner": "idle", "finished_share": 0.05}
     lazy = idle | {"learned": 0.0, "finished_share": 0.0}
     first, *more = learners.LEARNERS
+    other_system = row | {"system": "chic"}
     option = row | {"study": "s", "variant": "average", "settings": ["a=1", "b=2"]}
     files = {
-        first: {"steps": 256000, "seeds": 2, "rows": [row, idle]},
+        first: {"steps": 256000, "seeds": 2, "rows": [row, other_system, idle]},
         **{other: {"steps": 256000, "seeds": 2, "rows": [lazy]} for other in more},
-        learners.OPTIONS: {"seeds": 3, "rows": [option]},
+        **{name: {"seeds": 3, "rows": [option]} for name in learners.OPTIONS},
     }
     monkeypatch.setattr(learners, "read", files.get)
     text = learners.page()
     assert "| dl2 | ppo | jct (lower is better) | 8 | 10 (`probe`) | 0.800 [0.700, 0.900] |" in text
     assert "| finishes 5.0% of the jobs |" in text
+    assert text.rindex("| dl2 |") < text.index("| chic |")  # a system's rows are together
+    assert "3 seeds (`python -m benchmarks.learner_options`)" in text
     assert "| - | 10 (`probe`) | finishes 0.0% of the jobs |" in text
     assert (
         "| s | average | `a=1` `b=2` | jct (lower is better) | 8 | 0.800 [0.700, 0.900] |" in text
