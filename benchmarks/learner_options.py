@@ -108,7 +108,10 @@ STUDIES = {
             "imitation alone": ("reinforcement=false",),
             "all units count": ("units=real",),
             "targets as they are": ("learner.normalise_targets=false",),
-            "critic of actions": ("critic=action",),
+            "critic of actions, targets as they are": (
+                "critic=action",
+                "learner.normalise_targets=false",
+            ),
             "a new policy spreads by 0.1": ("network.initial_std=0.1",),
         },
     ),
