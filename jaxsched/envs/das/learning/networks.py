@@ -223,7 +223,7 @@ class Trunk(nn.Module):
     def _std(self, spread: Array) -> Array:
         """Deviations, the initial one where the network says 0."""
         initial = self.options.initial_std
-        offset = 0.0 if initial == 0.5 else float(np.log(initial / (1 - initial)))
+        offset = float(np.log(initial / (1 - initial)))
         return jnp.maximum(nn.sigmoid(spread + offset), STD_FLOOR)
 
     def _scales(self) -> WalkScales:
