@@ -46,10 +46,11 @@ def learning(path: Path, file: str) -> None:
         length = min(len(series["y"]) for series in curve["series"])
         x = np.mean([series["x"][:length] for series in curve["series"]], axis=0)
         y = np.array([series["y"][:length] for series in curve["series"]])
+        label = "one seed" if len(y) == 1 else f"mean of {len(y)} seeds, least and most"
         axes.fill_between(x, y.min(axis=0), y.max(axis=0), color=figures.COLOURS[0], alpha=0.2)
         figures.curves(
             axes,
-            {f"mean of {len(y)}, least and most": list(zip(x, y.mean(axis=0), strict=True))},
+            {label: list(zip(x, y.mean(axis=0), strict=True))},
             x_label=curve["x_label"],
             y_label=curve["y_label"],
         )

@@ -109,20 +109,6 @@ class BranchingConfig:
         """What of the plays is compiled."""
         return LookAhead(self.futures, self.alternatives, self.max_steps)
 
-    @property
-    def most_steps(self) -> int:
-        """Environment steps that a state's plays take at most.
-
-        Raises:
-          JaxschedError: plays or candidates have no bound of their own.
-        """
-        if self.max_steps is None or self.alternatives is None:
-            raise JaxschedError(
-                "BranchingConfig: max_steps or alternatives is None; a number of each bounds the "
-                "steps of plays"
-            )
-        return max(self.futures, 1) * self.alternatives * self.max_steps
-
 
 class BranchingState(NamedTuple):
     """Everything that the learner remembers."""

@@ -94,7 +94,7 @@ def _stage(system: System, setup: TrainingSetup, tables: Sequence[JobTable]) -> 
     return Stage(
         setup.name,
         loop.num_updates,
-        loop.num_updates * loop.steps_per_update,
+        setup.env_steps,
         math.ceil(loop.num_updates / setup.evaluate_every),
         timed.compile_s + seconds[0],
         float(np.median(timed.wall_s)),

@@ -14,7 +14,6 @@ from jaxsched.bench import timing
 from jaxsched.bench.training import setup_of, spread, time_chunks
 from jaxsched.core import sharding
 from jaxsched.core.learner import Learner
-from jaxsched.core.training import LoopConfig
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, DiscreteSpec, PRNGKey, PyTree, Specs
 
@@ -56,10 +55,16 @@ def scaling_speed(
     rows: list[dict[str, Any]] = []
     for num in counts(mesh):
         part = sharding.make_mesh(num)
-        alone = replace(setup.loop, num_envs=num * batch, rollout_length=STEPS, time_limit=None)
-        for figure, learner, loop in (
-            ("environment", by_chance(), replace(alone, num_random_streams=None)),
-            ("training", setup.learner, setup.loop),
+        alone = replace(
+            setup.loop,
+            num_envs=num * batch,
+            rollout_length=STEPS,
+            time_limit=None,
+            num_random_streams=None,
+        )
+        for figure, learner, loop, steps in (
+            ("environment", by_chance(), alone, alone.steps_per_update),
+            ("training", setup.learner, setup.loop, setup.steps_per_update),
         ):
             progress(f"{name} {figure} on {num} of {counts(mesh)[-1]} devices")
             timed = time_chunks(
@@ -72,7 +77,7 @@ def scaling_speed(
                 repeats=repeats,
                 mesh=part,
             )
-            rows.append(_row(figure, num, loop, timed, updates_per_repeat))
+            rows.append(_row(figure, num, loop.num_envs, steps * updates_per_repeat, timed))
     for row in rows:
         first = next(other for other in rows if other["figure"] == row["figure"])
         share = row["env_steps_per_s"]["median"] / first["env_steps_per_s"]["median"]
@@ -118,14 +123,12 @@ def by_chance() -> Learner:
     return Learner(init, act, update, lambda state: state)
 
 
-def _row(
-    figure: str, num: int, loop: LoopConfig, timed: timing.Timing, updates: int
-) -> dict[str, Any]:
+def _row(figure: str, num: int, num_envs: int, steps: int, timed: timing.Timing) -> dict[str, Any]:
     return {
         "figure": figure,
         "devices": num,
         "processes": jax.process_count(),
-        "num_envs": loop.num_envs,
-        "env_steps_per_s": spread(loop.steps_per_update * updates / timed.wall_s),
+        "num_envs": num_envs,
+        "env_steps_per_s": spread(steps / timed.wall_s),
         "compile_s": timed.compile_s,
     }

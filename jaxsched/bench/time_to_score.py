@@ -133,7 +133,7 @@ def _timed(
             )
         lap = stopwatch.lap()
     last, best = trained.curves[0][-1], trained.best[0]
-    before = sum(stage.loop.num_updates * stage.loop.steps_per_update for stage in stages[:-1])
+    before = sum(stage.env_steps for stage in stages[:-1])
     gradients = sum(stage.loop.num_updates * stage.gradient_steps for stage in stages[:-1])
     env_steps = before + last.env_steps
     return {

@@ -85,7 +85,7 @@ def training_speed(
         "warm_up_updates": warm_ups * updates_per_repeat,
         "compile_s": timed.compile_s,
         "updates_per_s": spread(1 / wall),
-        "env_steps_per_s": spread(loop.steps_per_update / wall),
+        "env_steps_per_s": spread(setup.steps_per_update / wall),
         "gradient_steps_per_s": spread(setup.gradient_steps / wall),
         "cpu_ms_per_update": float(np.median(timed.cpu_s) / updates_per_repeat * 1e3),
     }

@@ -237,8 +237,8 @@ def _introduce(
 ) -> None:
     budgets = []
     for stage in stages:
-        steps = stage.loop.num_updates * stage.loop.steps_per_update
-        budgets.append(f"{stage.name}, {steps:,} steps in {stage.loop.num_envs} environments")
+        num_envs = stage.loop.num_envs
+        budgets.append(f"{stage.name}, {stage.env_steps:,} steps in {num_envs} environments")
     display.print(
         f"training {system} with preset {preset!r} on {len(episodes.tables)} traces of "
         f"{episodes.source}: {'; then '.join(budgets)}; everything goes to {path}",

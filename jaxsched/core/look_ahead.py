@@ -58,6 +58,25 @@ class LookAhead:
                     f"look-ahead: {name} is {value}; accepted: at least {least}, or none"
                 )
 
+    def most_steps(self, num_actions: int | None = None, episode_steps: int | None = None) -> int:
+        """Environment steps that the plays at one state take at most.
+
+        Args:
+          num_actions: of the environment; it bounds the candidates.
+          episode_steps: its own bound, of plays without ``max_steps``.
+
+        Raises:
+          JaxschedError: plays or candidates have no bound.
+        """
+        sizes = [size for size in (self.alternatives, num_actions) if size is not None]
+        steps = episode_steps if self.max_steps is None else self.max_steps
+        if not sizes or steps is None:
+            raise JaxschedError(
+                "look-ahead: max_steps or alternatives is None; a number of each bounds the steps "
+                "of plays"
+            )
+        return max(self.futures, 1) * min(sizes) * steps
+
 
 class Knobs(NamedTuple):
     """What of a look-ahead may change without compiling again, float32 scalars.

@@ -134,12 +134,11 @@ def _train(
     with host.phases(PREPARING):
         say(host.check_memory(chunk))
         carry = host.begin(resume, warm)
-    total = loop.num_updates * loop.steps_per_update * len(seeds)
     progress = TrainingProgress(
-        total,
+        setup.env_steps * len(seeds),
         higher_is_better=host.sign > 0,
         description=f"{setup.name}, {len(seeds)} seed{'s' if len(seeds) > 1 else ''}",
-        start_steps=host.update * loop.steps_per_update * len(seeds),
+        start_steps=host.env_steps * len(seeds),
         shown=host.run.writes and shows(),
     )
     with processes.together(Interrupted), interrupts.pressed() as interrupted, progress:
@@ -186,6 +185,7 @@ class _Host:
         self.sign = system.score_sign
         self.tables = tables
         self.scored_params = system.params(setup.play_env, tables)
+        self.steps_per_update = setup.steps_per_update
         self.update = 0
         self.finished_episodes = 0.0
         self.curves: list[list[Point]] = [[] for _ in self.seeds]
@@ -281,7 +281,7 @@ class _Host:
     @property
     def env_steps(self) -> int:
         """Environment steps of each seed so far."""
-        return self.update * self.setup.loop.steps_per_update
+        return self.update * self.steps_per_update
 
     def count(self, metrics: dict[str, Any], updates: int) -> None:
         """Take in the metrics of a chunk and log their means."""

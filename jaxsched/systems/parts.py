@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxsched.core.environment import Environment
 from jaxsched.core.learner import Learner
 from jaxsched.core.policies import Play, Policy, one_of
-from jaxsched.core.training import LoopConfig
+from jaxsched.core.training import LoopConfig, steps_per_update
 from jaxsched.jobs.schedule import Schedule
 from jaxsched.types import PyTree
 
@@ -119,6 +119,16 @@ class TrainingSetup(NamedTuple):
     evaluate_every: int
     checkpoint_every: int
     variants: tuple[str, ...]
+
+    @property
+    def steps_per_update(self) -> int:
+        """Environment steps of one update (:func:`jaxsched.core.training.steps_per_update`)."""
+        return steps_per_update(self.env, self.learner, self.loop, self.params_at(0.0))
+
+    @property
+    def env_steps(self) -> int:
+        """Environment steps of the whole stage."""
+        return self.loop.num_updates * self.steps_per_update
 
 
 def always(params: Any) -> Callable[[float], Any]:

@@ -89,10 +89,14 @@ class PlainRecipe:
 
     @property
     def steps_per_update(self) -> int:
-        """Environment steps between two updates, those that try alternatives included."""
+        """Environment steps between two updates, those that try alternatives at most included.
+
+        Raises:
+          JaxschedError: the recipe leaves it to the environment how many they are.
+        """
         tried = 0
         if isinstance(self.learner, BranchingConfig):
-            tried = self.loop.num_envs * self.learner.most_steps
+            tried = self.loop.num_envs * self.learner.look_ahead.most_steps()
         return self.loop.steps_per_update + tried
 
 

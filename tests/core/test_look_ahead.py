@@ -28,6 +28,15 @@ def returns(params, config, base=TAKES, weights=(), **values):
     return np.asarray(outcome.episode_return)
 
 
+def test_plays_are_counted_at_their_full_length():
+    assert LookAhead(futures=3, alternatives=2, max_steps=5).most_steps() == 30
+    assert LookAhead(futures=0, alternatives=9).most_steps(4, 7) == 28
+    assert LookAhead(futures=2, max_steps=5).most_steps(4, 7) == 40
+    for unbounded in (LookAhead(alternatives=2), LookAhead(max_steps=5)):
+        with pytest.raises(JaxschedError, match="max_steps or alternatives is None"):
+            unbounded.most_steps()
+
+
 def test_a_clairvoyant_waits_where_it_pays():
     found = returns(wager(PRIZES), LookAhead(futures=0), margin=0.0)
     assert found.tolist() == np.maximum(PRIZES, 1.0).tolist()

@@ -44,6 +44,7 @@ def test_every_learner_has_a_recipe_of_one_budget(name):
 def test_the_loop_takes_every_pair(name, preset):
     """Traced, not compiled: sizes, masks, networks and rewards fit."""
     stage = stage_of(name, preset)
+    assert stage.env_steps == registry.get(name).budget(registry.get(name).preset(preset))
     key, params = jax.random.key(0), stage.params_at(0.0)
 
     def train(key, params):
@@ -60,6 +61,12 @@ def test_the_loop_takes_every_pair(name, preset):
 )
 def test_gradient_steps_of_an_update_are_told(preset, steps):
     assert stage_of("chic", preset).gradient_steps == steps
+
+
+def test_plays_without_a_bound_of_their_own_have_that_of_the_environment():
+    stage = stage_of("dl2", "plain-branching", "learner.max_steps=null", "learner.futures=0")
+    own = stage.loop.num_envs * 4 * stage.env.max_steps(stage.params_at(0.0))
+    assert stage.steps_per_update == stage.loop.steps_per_update + own
 
 
 @pytest.mark.parametrize("preset", ["plain-ppo", "plain-search"])
