@@ -21,7 +21,7 @@ from jaxsched.errors import JaxschedError
 
 BATCHES = {"sched2": 4096, "dl2": 2048, "chic": 16_384, "das": 1024, "mlfs": 256}
 """Environments side by side with which each is fastest on two cores, or about."""
-OPTIONS: dict[str, dict[str, Any]] = {"das": {"events_per_step": 2}, "mlfs": {"slot_every": 8}}
+OPTIONS: dict[str, dict[str, Any]] = {"das": {"events_per_step": 2}, "mlfs": {"slot_every": 32}}
 STEPS = 4
 
 NOT_RUN = {"parameter", "tuple", "get-tuple-element", "constant", "bitcast"}

@@ -82,6 +82,8 @@ def environment_loop(
         current, memory = carry
         key, draw = at
         observation, mask = jax.vmap(lambda state: env.observe(state, params))(current.state)
+        seen = jax.vmap(consume)(observation)
+        draw = draw + jnp.isnan(seen)  # an action comes after what is seen, as a policy's does
         action, memory = chooser.act(draw, observation, mask, memory)
         episode = (((draw >> 16) * episodes) >> 16).astype(jnp.int32)
 
@@ -90,7 +92,7 @@ def environment_loop(
             return step_and_reset(env, own_key, current, action, params, episode=episode)
 
         following, timestep = jax.vmap(one)(jnp.arange(batch), current, action, episode)
-        used = jnp.sum(jax.vmap(consume)(observation)) + jnp.sum(timestep.reward)
+        used = jnp.sum(seen) + jnp.sum(timestep.reward)
         decided = jnp.mean(jax.vmap(env.decides)(current.state), dtype=jnp.float32)
         memory = jax.vmap(select, (0, None, 0))(timestep.done, chooser.memory, memory)
         return (following, memory), (used, decided)

@@ -23,7 +23,7 @@ QUICK_SIZES = Sizes(steps=2**8, warm_ups=2, repeats=2)
 BATCHES, QUICK_BATCHES = (1, 64, 256, 1024), (1, 4)
 REPEATS, QUICK_REPEATS = 5, 2
 STEPS, QUICK_STEPS = 2**17, 2**6
-SLOT_EVERY = 8
+SLOT_EVERY = 32
 
 
 def scheduler_time(lab: Lab) -> Outcome:
