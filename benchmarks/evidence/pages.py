@@ -207,7 +207,8 @@ def _headroom(name: str) -> Iterator[str]:
             cells.append(words)
         rows.append(cells)
     labels = [labelled(document["metrics"][metric]) for metric in metrics]
-    yield f"{document['episodes']['count']} episodes of {document['episodes']['source']}:"
+    episodes, cluster = document["episodes"], document["facts"]["cluster"]
+    yield f"{episodes['count']} episodes of {episodes['source']}, {cluster}:"
     yield table(["policy", "knows", *labels], rows)
     yield f"`{document['command']}`; file `{name}`."
 
