@@ -291,9 +291,9 @@ DAS = Evidence(
             ),
             ("searched, 16 machines", 128, "das_contended_medium_cpu2.json", "scored"),
             (
-                "networks by MAPPO from `linear`, 8 machines",
+                "networks by MAPPO from `linear`, three training seeds, 8 machines",
                 256,
-                "das_contended_mappo_cpu2.json",
+                "das_contended_mappo_seeds_cpu2.json",
                 "contended-mappo",
             ),
         )
