@@ -86,23 +86,6 @@ STUDIES = {
             "absolute fitness": ("search.learner.relative=0",),
         },
     ),
-    "chic-ppo": Study(
-        (
-            *("chic", "--preset", "plain-ppo", *_drawn("chic-mixed", 20, 30)),
-            *_settings("loop.num_envs=64", "loop.rollout_length=512", "loop.num_updates=32"),
-            *_settings("learner.epochs=8", "evaluate_every=8", "checkpoint_every=32"),
-        ),
-        {
-            "groups of eight on common sequences": (
-                "learner.num_sequences=8",
-                "loop.num_random_streams=8",
-            ),
-            "groups of two on common sequences": (
-                "learner.num_sequences=32",
-                "loop.num_random_streams=32",
-            ),
-        },
-    ),
     "mlfs-imitation": Study(
         (
             *("mlfs", "--preset", "quick", *_drawn("mlfs-small-x3", 10, 200)),

@@ -59,6 +59,7 @@ def headroom():
     ahead = {"policy": "clairvoyant", "mean": 1000.0, "difference": less}
     return {
         "command": "jaxsched headroom small",
+        "facts": {"cluster": "2 servers"},
         "episodes": {"count": 20, "source": "drawn"},
         "metrics": {"avg_jct": METRIC},
         "headroom": {
@@ -100,6 +101,7 @@ def test_a_page_tells_every_number(small):
         "-15.00 % [-20.00, -10.00]",  # seeds are resampled
         "| 10 | 2 | 1,657.5 | 1,950.0 |",  # episodes 19 and 20
         "| JCT (s) | 135.0 | 150.0 | -15.0 [",
+        "20 episodes of drawn, 2 servers:",
         "| `clairvoyant` | state, future | 1,000.0 (-50.0 [-60.0, -40.0]) |",
         "| `best baseline` | state | `rule`: 1,050.0 |",
         "| X1 | faster | yes | 20 % | > 0 | met |",
