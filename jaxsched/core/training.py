@@ -31,7 +31,7 @@ from jaxsched.core.sharding import (
     whole_layout,
 )
 from jaxsched.errors import JaxschedError
-from jaxsched.types import Array, DiscreteSpec, PRNGKey, PyTree
+from jaxsched.types import Array, PRNGKey, PyTree
 
 BRANCHES = 2**31 - 1  # folded into a key that the learner splits, which folds in 0, 1, ...
 
@@ -135,19 +135,6 @@ def check_needs(env: Environment, learner: Learner, config: LoopConfig, params: 
             f"LoopConfig: rollout_length is {config.rollout_length}; the learner needs whole "
             f"episodes, whose length here is {bound} (wrappers.FixedLength sets it)"
         )
-
-
-def steps_per_update(env: Environment, learner: Learner, config: LoopConfig, params: Any) -> int:
-    """Environment steps of one update: of its rollout, and of what is played beside it at most.
-
-    See :class:`~jaxsched.core.learner.Branching`; each play counts as if it had its full length.
-    """
-    if learner.branching is None:
-        return config.steps_per_update
-    spec = env.action_spec(params)
-    num_actions = spec.num_actions if isinstance(spec, DiscreteSpec) else None
-    tried = learner.branching.config.most_steps(num_actions, env.max_steps(params))
-    return config.steps_per_update + config.num_envs * tried
 
 
 @partial(

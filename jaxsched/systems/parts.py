@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from jaxsched.core.environment import Environment
 from jaxsched.core.learner import Learner
 from jaxsched.core.policies import Play, Policy, one_of
-from jaxsched.core.training import LoopConfig, steps_per_update
+from jaxsched.core.training import LoopConfig
 from jaxsched.jobs.schedule import Schedule
-from jaxsched.types import PyTree
+from jaxsched.types import DiscreteSpec, PyTree
 
 Kind = Literal["baseline", "reference"]
 
@@ -122,8 +122,19 @@ class TrainingSetup(NamedTuple):
 
     @property
     def steps_per_update(self) -> int:
-        """Environment steps of one update (:func:`jaxsched.core.training.steps_per_update`)."""
-        return steps_per_update(self.env, self.learner, self.loop, self.params_at(0.0))
+        """Environment steps of one update: of its rollout, and of what is played beside it at most.
+
+        See :class:`~jaxsched.core.learner.Branching`; each play counts as if it had its full
+        length.
+        """
+        if self.learner.branching is None:  # parameters may have to be recorded first
+            return self.loop.steps_per_update
+        params = self.params_at(0.0)
+        spec = self.env.action_spec(params)
+        num_actions = spec.num_actions if isinstance(spec, DiscreteSpec) else None
+        plays = self.learner.branching.config
+        tried = plays.most_steps(num_actions, self.env.max_steps(params))
+        return self.loop.steps_per_update + self.loop.num_envs * tried
 
     @property
     def env_steps(self) -> int:
