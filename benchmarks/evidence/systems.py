@@ -291,7 +291,7 @@ DAS = Evidence(
             ),
             ("searched, 16 machines", 128, "das_contended_medium_cpu2.json", "scored"),
             (
-                "networks by MAPPO from `linear`, three training seeds, 8 machines",
+                "networks by MAPPO from `linear`, five training seeds, 8 machines",
                 256,
                 "das_contended_mappo_seeds_cpu2.json",
                 "contended-mappo",
