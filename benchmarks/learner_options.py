@@ -46,6 +46,19 @@ def _settings(*words: str) -> tuple[str, ...]:
     return tuple(part for word in words for part in ("--set", word))
 
 
+def _das_mappo(network: str) -> tuple[str, ...]:
+    return (
+        *("das", "--preset", "quick", *_drawn("das-contended", 64, 400)),
+        *_settings("env.estimates=true", "relative_to=linear", "fee_weight=1"),
+        *_settings(f"network.variant={network}", "units=effective", "episode_jobs=400"),
+        *_settings("imitation.loop.num_updates=40", "imitation.learner.total_updates=40"),
+        *_settings("loop.num_envs=128", "loop.num_updates=80", "learner.total_updates=80"),
+        *_settings("learner.epochs=1", "learner.normalise_targets=true"),
+        *_settings("learner.learning_rate=3e-4", "learner.final_learning_rate=3e-5"),
+        *_settings("evaluate_every=40", "checkpoint_every=80"),
+    )
+
+
 STUDIES = {
     "sched2-ppo": Study(
         (
@@ -94,16 +107,7 @@ STUDIES = {
         {"the student acts in half": ("imitation.learner.student_share=0.5",)},
     ),
     "das-mappo": Study(
-        (
-            *("das", "--preset", "quick", *_drawn("das-contended", 64, 400)),
-            *_settings("env.estimates=true", "relative_to=linear", "fee_weight=1"),
-            *_settings("network.variant=DA+MC", "units=effective", "episode_jobs=400"),
-            *_settings("imitation.loop.num_updates=40", "imitation.learner.total_updates=40"),
-            *_settings("loop.num_envs=128", "loop.num_updates=80", "learner.total_updates=80"),
-            *_settings("learner.epochs=1", "learner.normalise_targets=true"),
-            *_settings("learner.learning_rate=3e-4", "learner.final_learning_rate=3e-5"),
-            *_settings("evaluate_every=40", "checkpoint_every=80"),
-        ),
+        _das_mappo("DA+MC"),
         {
             "imitation alone": ("reinforcement=false",),
             "all units count": ("units=real",),
@@ -114,6 +118,10 @@ STUDIES = {
             ),
             "a new policy spreads by 0.1": ("network.initial_std=0.1",),
         },
+    ),
+    "das-history": Study(
+        _das_mappo("DAS"),
+        {"history follows the job": ("network.follows=job", "env.numbers=true")},
     ),
 }
 """What is studied."""

@@ -12,7 +12,11 @@ LEARNERS = (  # by one budget of steps and seeds
     "learners_mlfs_cpu2.json",
     "learners_branching_cpu2.json",
 )
-OPTIONS = ("learner_options_cpu2.json", "learner_options_more_cpu2.json")  # likewise
+OPTIONS = (  # likewise
+    "learner_options_cpu2.json",
+    "learner_options_more_cpu2.json",
+    "learner_options_imitation_cpu2.json",
+)
 PAGE = "learners.md"
 
 

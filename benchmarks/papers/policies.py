@@ -153,5 +153,5 @@ def _load(
     tables: Sequence[JobTable],
 ) -> list[PyTree]:
     params = system.params(setup.play_env, tables)
-    target = system.init_weights(setup.play_env, setup.network, params)
+    target = system.weights_spec(setup.play_env, setup.network, params)
     return [checkpoints.restore(folder / f"seed{seed}", target)[0] for seed in seeds]

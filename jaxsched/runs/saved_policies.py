@@ -4,8 +4,6 @@ import inspect
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
 
-import jax
-
 from jaxsched.core.policies import Play
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
@@ -53,7 +51,7 @@ def load(path: str | Path, system: System, name: str | None = None) -> tuple[Lea
             raise JaxschedError(f"{folder}: is no trained policy: lacks {min(missing)!r}")
         env = system.saved_environment(meta["environment"])
         network, play = system.saved_network(str(meta["network"])), str(meta.get("play", "greedy"))
-        target = system.init_weights(env, network, system.params(env, _small_tables(system)))
+        target = system.weights_spec(env, network, system.params(env, _small_tables(system)))
         weights, meta = checkpoints.restore(folder, target, expected=expected)
         saved.append(Saved(weights, meta))
     assert env is not None
@@ -181,8 +179,7 @@ def load_handed_over(
         raise JaxschedError(f"{path}: is damaged: its environment is no list of options")
     env = system.saved_environment(options)
     network = system.saved_network(str(kind))
-    params = system.params(env, _small_tables(system))
-    target = jax.eval_shape(lambda: system.init_weights(env, network, params))
+    target = system.weights_spec(env, network, system.params(env, _small_tables(system)))
     try:
         weights = unnamed(target, named_weights(weights))
     except JaxschedError as error:

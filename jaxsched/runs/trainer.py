@@ -373,7 +373,7 @@ class _Host:
     def best_weights(self) -> list[PyTree]:
         """The best policy of each seed, from where it was saved."""
         setup = self.setup
-        target = self.system.init_weights(setup.play_env, setup.network, self.scored_params)
+        target = self.system.weights_spec(setup.play_env, setup.network, self.scored_params)
         processes.wait_for_all("policies are written")
         found = [
             checkpoints.restore(self.policy_path(index), target)[0]

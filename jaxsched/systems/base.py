@@ -25,6 +25,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.metrics import METRICS, STANDARD, Metric, of_log
 from jaxsched.networks.mlp import MLP, sizes_of
+from jaxsched.ops.arrays import to_device
 from jaxsched.systems.environments import E
 from jaxsched.systems.figures import Figures
 from jaxsched.systems.gpu import gpu_presets
@@ -289,6 +290,12 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         observation = env.observation_spec(params).zeros()
         return self.network(env, kind).init(jax.random.key(0), observation[None])
 
+    def weights_spec(self, env: E, kind: str, params: Any) -> PyTree:
+        """What ``init_weights`` gives, as ``jax.ShapeDtypeStruct`` leaves on the default device."""
+        spec = jax.eval_shape(lambda: self.init_weights(env, kind, params))
+        here = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
+        return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=here), spec)
+
     def play(
         self,
         env: E,
@@ -318,7 +325,7 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
             policy,
             self.drawing_recorder(env) if len(schedule) else self.recorder(env),
             params,
-            jnp.asarray(episodes),
+            to_device(episodes, jnp.int32),
             jax.random.key(0) if key is None else key,
             weights,
         )

@@ -19,6 +19,7 @@ from jaxsched.elastic.resources import find_unfit
 from jaxsched.elastic.speed import speed_table
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import NO_SUBMISSION, JobTable, stack_tables, validate
+from jaxsched.ops.arrays import to_device
 from jaxsched.ops.bisection import count_from
 from jaxsched.ops.bootstrap import redraw_arrivals
 from jaxsched.types import Array, PRNGKey
@@ -186,10 +187,10 @@ def build_params(
     settled = find_settled(seconds, pair)
     return Params(
         jobs=jobs,
-        draw=jnp.array([0, len(tables)], jnp.int32),
-        seconds=jnp.asarray(seconds[:, :-1, :-1], float),
-        settled=jnp.asarray(settled),
-        **{name: jnp.asarray(value, float) for name, value in values.items()},
+        draw=to_device([0, len(tables)], jnp.int32),
+        seconds=to_device(seconds[:, :-1, :-1], float),
+        settled=to_device(settled),
+        **{name: to_device(value, float) for name, value in values.items()},
     )
 
 
@@ -209,16 +210,18 @@ def build_tables(
     columns = {name: np.pad(values, ((0, 0), (0, 1))) for name, values in stack.columns.items()}
     real = np.arange(columns["model"].shape[1]) < stack.num_jobs[:, None]
     workload = (columns["iterations"] << MODEL_BITS) | columns["model"]
-    submit = jnp.asarray(np.where(real, columns["submit_time"], NO_SUBMISSION), float)
+    submit = to_device(np.where(real, columns["submit_time"], NO_SUBMISSION), float)
+    rounded = np.asarray(submit)
     return JobTables(
         submit_time=submit,
         **sums_before(submit),
-        workload=jnp.asarray(np.where(real, workload, 0), jnp.int32),
-        num_jobs=jnp.asarray(stack.num_jobs),
-        at_start=jnp.sum(submit == submit[:, :1], axis=1, dtype=jnp.int32),
+        workload=to_device(np.where(real, workload, 0), jnp.int32),
+        num_jobs=to_device(stack.num_jobs),
+        at_start=to_device(np.sum(rounded == rounded[:, :1], axis=1), jnp.int32),
     )
 
 
+@jax.jit
 def sums_before(submit_time: Array) -> dict[str, Array]:
     """``submit_sum`` and ``fraction_sum`` of tables with these times, float ``[..., n + 1]``."""
     whole = jnp.floor(submit_time).astype(jnp.int32)

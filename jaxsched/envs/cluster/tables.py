@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Integers, JobTable
+from jaxsched.ops.arrays import to_device
 from jaxsched.trace_replay import Cluster, history
 from jaxsched.trace_replay.history import Known
 from jaxsched.trace_replay.tables import NEVER, as_table, crossing_times, groups_of
@@ -98,8 +99,8 @@ def build_jobs(
     ]
     rows = max(int(each.scopes.max()) for each in known) + 1
 
-    def stacked(columns: Sequence[Integers], filler: int) -> Array:
-        padded = [
+    def padded(columns: Sequence[Integers], filler: int) -> Integers:
+        wider = [
             np.pad(
                 column,
                 [(0, count - len(column)), *[(0, 0)] * (column.ndim - 1)],
@@ -107,11 +108,15 @@ def build_jobs(
             )
             for column in columns
         ]
-        return jnp.asarray(np.stack(padded).astype(np.int32))
+        return np.stack(wider).astype(np.int32)
+
+    def stacked(columns: Sequence[Integers], filler: int) -> Array:
+        return to_device(padded(columns, filler))
 
     history_of = Known(*(stacked(columns, 0) for columns in zip(*known, strict=True)))
-    padding = stacked([np.ones_like(each.scopes) for each in known], 0) == 0
-    own_rows = rows + jnp.arange(len(history.SCOPES), dtype=jnp.int32)  # of no job
+    padding = padded([np.ones_like(each.scopes) for each in known], 0) == 0
+    own_rows = rows + np.arange(len(history.SCOPES))  # of no job
+    scopes = np.where(padding, own_rows, padded([each.scopes for each in known], 0))
     return Jobs(
         submit=stacked([table["submit_time"] for table in checked], NEVER),
         duration=stacked([table["duration"] for table in checked], 1),
@@ -121,11 +126,11 @@ def build_jobs(
         crossing=stacked(
             [crossing_times(table["num_gpus"], thresholds) for table in checked], NEVER
         ),
-        known=history_of._replace(scopes=jnp.where(padding, own_rows, history_of.scopes)),
-        num_jobs=jnp.array([len(table) for table in checked], jnp.int32),
-        owners=jnp.ones(max(int(group.max()) for group in groups) + 1, bool),
-        scopes=jnp.ones(rows + len(history.SCOPES), bool),
-        sizes=jnp.asarray(
+        known=history_of._replace(scopes=to_device(scopes, jnp.int32)),
+        num_jobs=to_device([len(table) for table in checked], jnp.int32),
+        owners=to_device(np.ones(max(int(group.max()) for group in groups) + 1, bool)),
+        scopes=to_device(np.ones(rows + len(history.SCOPES), bool)),
+        sizes=to_device(
             np.unique(np.concatenate([table["num_gpus"] for table in checked])), jnp.int32
         ),
     )

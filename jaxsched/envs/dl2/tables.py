@@ -19,6 +19,7 @@ from jaxsched.envs.dl2.cluster import Cluster
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import NO_SUBMISSION, JobTable, stack_tables, validate
 from jaxsched.ops import bit_sets as bits
+from jaxsched.ops.arrays import to_device
 from jaxsched.ops.bootstrap import redraw_arrivals
 from jaxsched.types import Array, PRNGKey
 
@@ -218,18 +219,18 @@ def build_tables(
     epochs = padded("epochs", 0.0)
     factor = np.pad(stack.columns["speed_factor"], ((0, 0), (0, 1), (0, 0)), constant_values=1.0)
     return JobTables(
-        submit_time=jnp.asarray(submit, jnp.int32),
-        model=jnp.asarray(model, jnp.int32),
-        info=jnp.asarray(info, jnp.int32),
-        needs=jnp.asarray(wants, jnp.int32),
-        epochs=jnp.asarray(epochs, float),
-        true_epochs=jnp.asarray(padded("true_epochs", 0.0), float),
-        expected=jnp.asarray(np.where(real, epochs, 1.0), float),
-        factor=jnp.asarray(np.moveaxis(factor, -1, 1), float),
-        first_slot=jnp.asarray(first, jnp.int32),
-        first_active=jnp.asarray(words),
-        first_rows=jnp.asarray(rows, jnp.int32),
-        num_jobs=jnp.asarray(num_jobs, jnp.int32),
+        submit_time=to_device(submit, jnp.int32),
+        model=to_device(model, jnp.int32),
+        info=to_device(info, jnp.int32),
+        needs=to_device(wants, jnp.int32),
+        epochs=to_device(epochs, float),
+        true_epochs=to_device(padded("true_epochs", 0.0), float),
+        expected=to_device(np.where(real, epochs, 1.0), float),
+        factor=to_device(np.moveaxis(factor, -1, 1), float),
+        first_slot=to_device(first, jnp.int32),
+        first_active=to_device(words),
+        first_rows=to_device(rows, jnp.int32),
+        num_jobs=to_device(num_jobs, jnp.int32),
     )
 
 

@@ -4,7 +4,7 @@ Level 1 of VGG16, Transformer, DeepSpeech and InceptionV3 is Fig. 1 of the paper
 specification's choice (its section 13). Slowdowns are in tenths so that run times are exact.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -36,21 +36,27 @@ SLOWDOWN_TENTHS = np.array([model.slowdown_tenths for model in MODELS], np.int32
 SENSITIVE = SLOWDOWN_TENTHS[:, 1] >= 20  # bool [num_models]
 
 
+def _array(values: ArrayLike) -> Any:
+    """Of NumPy if they are: JAX would compile every operation for every shape."""
+    return values if isinstance(values, np.ndarray) else jnp.asarray(values)
+
+
 def level_of(extra_servers: ArrayLike) -> Array:
     """Locality level of a placement on that many more servers than necessary: 0, 1, 2-3, >= 4."""
-    extra = jnp.asarray(extra_servers)
-    return (extra >= 1).astype(jnp.int32) + (extra >= 2) + (extra >= 4)
+    extra = _array(extra_servers)
+    return (extra >= 1).astype(np.int32) + (extra >= 2) + (extra >= 4)
 
 
 def fewest_servers(num_gpus: ArrayLike, gpus_per_server: int) -> Array:
     """Servers a gang needs at the least: ``ceil(num_gpus / gpus_per_server)``."""
-    return -(-jnp.asarray(num_gpus) // gpus_per_server)
+    return -(-_array(num_gpus) // gpus_per_server)
 
 
 def worst_level(num_gpus: ArrayLike, num_servers: int, gpus_per_server: int) -> Array:
     """The most scattered level that a gang can reach on this cluster."""
     fewest = fewest_servers(num_gpus, gpus_per_server)
-    most = jnp.maximum(jnp.minimum(num_gpus, num_servers), fewest)
+    library = np if isinstance(num_gpus, np.ndarray) else jnp
+    most = library.maximum(library.minimum(num_gpus, num_servers), fewest)
     return level_of(most - fewest)
 
 
@@ -59,4 +65,4 @@ def run_time(duration: ArrayLike, slowdown_tenths: ArrayLike) -> Array:
 
     Exact in int32 for ``duration`` up to 2**23 (8,388,608 s, 97 days).
     """
-    return (jnp.asarray(duration) * jnp.asarray(slowdown_tenths) + 5) // 10
+    return (_array(duration) * _array(slowdown_tenths) + 5) // 10

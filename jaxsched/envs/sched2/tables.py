@@ -19,6 +19,7 @@ from jaxsched.envs.sched2.slowdown import (
 )
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, stack_tables, validate
+from jaxsched.ops.arrays import to_device
 from jaxsched.ops.bisection import count_from
 from jaxsched.ops.bootstrap import redraw_arrivals
 from jaxsched.types import Array, PRNGKey
@@ -134,7 +135,7 @@ def build_tables(
         "sums": np.stack(sums),
         "num_jobs": num_jobs,
     }
-    return JobTables(**{name: jnp.asarray(values, jnp.int32) for name, values in columns.items()})
+    return JobTables(**{name: to_device(values, jnp.int32) for name, values in columns.items()})
 
 
 def derived(submit_time: Any, num_gpus: Any, run_time: Any, num_jobs: Any) -> tuple[Any, Any, Any]:

@@ -1,6 +1,7 @@
 """Units of an action that have an effect: what changes alone changes the schedule."""
 
 from dataclasses import replace
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -44,14 +45,18 @@ def decisions(request):
     return (env, *jax.tree.map(np.asarray, play(jax.random.key(3))))
 
 
-def _allocations(env, states, actions):
-    """Instances by position and machine that the decisions place, int8 ``[24, N, M]``."""
-
+@cache
+def _decide(env):
     def one(state, priority, affinity):
         found = dynamics.decide(env.rules, state, priority, affinity)
         return found.counts[found.rank]
 
-    return np.asarray(jax.jit(jax.vmap(one))(states, actions["priority"], actions["affinity"]))
+    return jax.jit(jax.vmap(one))
+
+
+def _allocations(env, states, actions):
+    """Instances by position and machine that the decisions place, int8 ``[24, N, M]``."""
+    return np.asarray(_decide(env)(states, actions["priority"], actions["affinity"]))
 
 
 @pytest.mark.parametrize(("agent", "part"), [(ORDERING, "priority"), (PLACEMENT, "affinity")])
@@ -61,25 +66,27 @@ def test_units_without_effect_change_no_schedule(decisions, agent, part):
     real = np.asarray(jax.vmap(dynamics.real_positions)(states))
     assert active[agent].sum() >= 5 and (real & ~active[agent]).sum() >= 5
     assert not (active[agent] & ~real).any()
+    usual = _allocations(env, states, actions)
     for position in range(N):
         changed = {name: values.copy() for name, values in actions.items()}
         other = np.random.default_rng(position).normal(size=changed[part][:, position].shape)
         changed[part][:, position] = other
         idle = ~active[agent][:, position]
         found = _allocations(env, states, changed)
-        np.testing.assert_array_equal(found[idle], _allocations(env, states, actions)[idle])
+        np.testing.assert_array_equal(found[idle], usual[idle])
 
 
 def test_rows_with_effect_change_where_their_job_goes(decisions):
     """Some other row does, for each of them."""
     env, states, actions, active = decisions
     moved = np.zeros_like(active[PLACEMENT])
+    usual = _allocations(env, states, actions)
     for position in range(N):
         for machine in range(M):
             changed = {name: values.copy() for name, values in actions.items()}
             changed["affinity"][:, position] = np.eye(M)[machine]
             found = _allocations(env, states, changed)
-            moved[:, position] |= (found != _allocations(env, states, actions)).any(axis=(1, 2))
+            moved[:, position] |= (found != usual).any(axis=(1, 2))
     assert moved[active[PLACEMENT]].all()
 
 
@@ -89,15 +96,18 @@ def test_agents_leave_units_without_effect_out():
     params = params_of(env, 1, jobs=30)
     network = DASNetwork(variant="DA", width=8, heads=2)
     plain, thrifty = (agents_of("das", env, network, units) for units in ("real", "effective"))
-    _, first = env.reset(jax.random.key(0), params, jnp.int32(0))
-    seen = jax.tree.map(lambda x: x[None, None], first.observation)
-    weights = plain.init(jax.random.key(1), env.specs(params))
-    action, _ = plain.sample(
-        weights, *jax.tree.map(lambda x: x[0], (seen, None)), jax.random.key(2)
-    )
-    action = jax.tree.map(lambda x: x[None], action)
-    active = effective_units(env, seen, action)
-    whole, part = (agents.evaluate(weights, seen, None, action) for agents in (plain, thrifty))
+
+    @jax.jit
+    def found():
+        _, first = env.reset(jax.random.key(0), params, jnp.int32(0))
+        seen = jax.tree.map(lambda x: x[None], first.observation)
+        weights = plain.init(jax.random.key(1), env.specs(params))
+        action, _ = plain.sample(weights, seen, None, jax.random.key(2))
+        seen, action = jax.tree.map(lambda x: x[None], (seen, action))
+        both = [agents.evaluate(weights, seen, None, action) for agents in (plain, thrifty)]
+        return effective_units(env, seen, action), both
+
+    active, (whole, part) = found()
     for name in (ORDERING, PLACEMENT):
         np.testing.assert_array_equal(part.active[name], whole.active[name] & active[name])
         for values, masked in zip(whole[:2], part[:2], strict=True):

@@ -148,8 +148,8 @@ def test_redrawn_durations_are_of_the_same_group():
     def redrawn(key):
         state, _ = SHOWN.reset(KEY, params, jnp.int32(0))
         action = {"priority": jnp.zeros(N), "affinity": jnp.zeros((N, M))}
-        for _ in range(8):
-            state, _ = SHOWN.step(KEY, state, action, params)
+        step = lambda _, state: SHOWN.step(KEY, state, action, params)[0]  # noqa: E731
+        state = jax.lax.fori_loop(0, 8, step, state)
         return SHOWN.resample_future(key, state, params)[1]
 
     own = {group: set(table["duration"][table["group"] == group]) for group in range(6)}

@@ -14,6 +14,7 @@ from jaxsched.envs.das.jobs import GANG_JOBS
 from jaxsched.envs.das.simulator.owners import owners_of
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, validate
+from jaxsched.ops.arrays import to_device
 from jaxsched.ops.bisection import count_from
 from jaxsched.types import Array
 
@@ -133,17 +134,17 @@ def build_params(
     sums = np.concatenate([[0], np.cumsum(rows[:-1, SUBMIT])])
     owners = owners_of(tables) if owned else None
     return Params(
-        rows=jnp.asarray(rows, jnp.int32),
-        submitted_sum=jnp.asarray(np.stack([sums >> HALF, sums % 2**HALF], -1), jnp.int32),
-        offset=jnp.asarray(offset, jnp.int32),
-        num_jobs=jnp.asarray(counts, jnp.int32),
-        first=jnp.asarray(rows[offset, SUBMIT], jnp.int32),
-        places=jnp.arange(longest, dtype=jnp.int32),
+        rows=to_device(rows, jnp.int32),
+        submitted_sum=to_device(np.stack([sums >> HALF, sums % 2**HALF], -1), jnp.int32),
+        offset=to_device(offset, jnp.int32),
+        num_jobs=to_device(counts, jnp.int32),
+        first=to_device(rows[offset, SUBMIT], jnp.int32),
+        places=to_device(np.arange(longest), jnp.int32),
         **{
             name: jnp.full(len(offset) if name in BY_EPISODE else (), value, jnp.float32)
             for name, value in values.items()
         },
-        owners=None if owners is None else jnp.asarray(owners, jnp.int32),
+        owners=None if owners is None else to_device(owners, jnp.int32),
         known=None if owners is None else jnp.zeros(int(owners.max()) + 1, jnp.int32),
     )
 

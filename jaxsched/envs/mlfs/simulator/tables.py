@@ -19,6 +19,7 @@ from jaxsched.envs.mlfs.simulator.prediction import predicted_stops
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import NO_SUBMISSION, JobTable, validate
 from jaxsched.jobs.columns import to_length
+from jaxsched.ops.arrays import to_device
 from jaxsched.ops.bisection import count_from
 from jaxsched.ops.bootstrap import redraw_arrivals
 from jaxsched.types import Array, PRNGKey
@@ -142,15 +143,15 @@ def build_params(
     sent = [traffic(unpack(part)) for part in packed]
     at_once = min(window * MAX_TASKS, most_running(unpack(rows[:-1]), cluster))
     return Params(
-        rows=jnp.asarray(rows, jnp.int32),
-        acc_max=jnp.asarray(accuracy, jnp.float32),
-        submit_s=jnp.asarray(submitted, jnp.int32),
-        offset=jnp.asarray(np.cumsum(counts) - counts, jnp.int32),
-        num_jobs=jnp.asarray(counts, jnp.int32),
-        traffic_mb=jnp.asarray(sent, jnp.float32),
-        places=jnp.arange(int(counts.max()), dtype=jnp.int32),
-        running=jnp.arange(at_once, dtype=jnp.int32),
-        reward_weights=jnp.asarray([values[name] for name in REWARD_WEIGHTS], jnp.float32),
+        rows=to_device(rows, jnp.int32),
+        acc_max=to_device(accuracy, jnp.float32),
+        submit_s=to_device(submitted, jnp.int32),
+        offset=to_device(np.cumsum(counts) - counts, jnp.int32),
+        num_jobs=to_device(counts, jnp.int32),
+        traffic_mb=to_device(sent, jnp.float32),
+        places=to_device(np.arange(int(counts.max())), jnp.int32),
+        running=to_device(np.arange(at_once), jnp.int32),
+        reward_weights=to_device([values[name] for name in REWARD_WEIGHTS], jnp.float32),
         **{name: jnp.int32(values[name]) for name in WEIGHTS},
     )
 
