@@ -1,6 +1,7 @@
 # make demo    train SCHED2 for a few minutes and write runs/demo/report.html
 # make test    the default test suite        make lint    ruff: rules and formatting
-# make test-all  the slow tests too, everything compiled with all optimisations
+# make test-extended  what CI runs after the default suite
+# make test-all  all of them and the slow ones, everything compiled with all optimisations
 # make types   mypy                          make docs    the documentation, docs/_build/html
 # make venv    only create and fill $(VENV)
 # make clean   remove what these targets made (not runs/)
@@ -15,7 +16,7 @@ comma := ,
 DEMO_OUT ?= runs/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint types docs venv dev clean
+.PHONY: help demo test test-extended test-all lint types docs venv dev clean
 # A failed recipe must not leave its stamp behind.
 .DELETE_ON_ERROR:
 
@@ -26,7 +27,10 @@ demo: $(VENV)/.stamp-run
 	$(BIN)/jaxsched demo --out $(DEMO_OUT)
 
 test: $(VENV)/.stamp-dev
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not slow and not extended" -n 2 --dist loadfile $(PYTEST_ARGS)
+
+test-extended: $(VENV)/.stamp-dev
+	$(BIN)/python -m pytest -m "not slow and extended" -n 2 --dist loadfile $(PYTEST_ARGS)
 
 test-all: $(VENV)/.stamp-dev
 	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-_CACHE = Path(__file__).resolve().parents[1] / ".cache" / "jax"
+_TESTS = Path(__file__).resolve().parent
+_CACHE = _TESTS.parent / ".cache" / "jax"
 
 # Before the first import of jax: compiled functions are kept between test runs.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
@@ -81,13 +82,57 @@ def chromium() -> str:
     return path
 
 
+EXTENDED = (
+    "adapters",
+    "algorithms/test_ant_lion.py",
+    "algorithms/test_average_reward.py",
+    "algorithms/test_branching.py",
+    "algorithms/test_common_sequences.py",
+    "bench",
+    "benchmarks",
+    "cli/test_cli_elastic.py",
+    "cli/test_headroom.py",
+    "envs/chic/test_reference_table.py",
+    "envs/cluster",
+    "envs/das/test_effective.py",
+    "envs/das/test_following.py",
+    "envs/das/test_futures.py",
+    "envs/das/test_outlook.py",
+    "envs/das/test_owners.py",
+    "envs/das/test_random_window.py",
+    "envs/das/test_recipe.py",
+    "envs/das/test_scored.py",
+    "envs/das/test_searchers.py",
+    "envs/dl2/test_artefact.py",
+    "envs/dl2/test_artefact_learning.py",
+    "envs/dl2/test_look_ahead.py",
+    "envs/dl2/test_reference_table.py",
+    "envs/mlfs/test_pairs.py",
+    "envs/mlfs/test_rule_slots.py",
+    "envs/sched2/test_baseline_table.py",
+    "envs/sched2/test_look_ahead.py",
+    "export/test_cluster.py",
+    "leaderboard",
+    "serve",
+    "trace_replay/test_further_rules.py",
+    "trace_replay/test_spot.py",
+    "wrappers",
+)
+"""Folders and modules of ``make test-extended``, which CI runs after ``make test``."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip browser tests where there is no browser."""
-    if find_chromium() is not None:
-        return
+    """Mark the extended tests; skip those of the browser where there is none."""
     skip = pytest.mark.skip(reason="no Chromium found (Debian: apt-get install chromium)")
+    browser = find_chromium() is not None
     for item in items:
-        if item.get_closest_marker("browser"):
+        path = item.path.relative_to(_TESTS)
+        if not {path.as_posix(), *(parent.as_posix() for parent in path.parents)}.isdisjoint(
+            EXTENDED
+        ):
+            item.add_marker("extended")
+        if item.get_closest_marker("browser") and not browser:
             item.add_marker(skip)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import jaxsched
+from tests.conftest import EXTENDED
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "jaxsched"
@@ -35,6 +36,12 @@ def test_versions_agree():
     except metadata.PackageNotFoundError:
         return  # run from a bare checkout
     assert installed == jaxsched.__version__
+
+
+def test_extended_tests_are_there():
+    """A name that no longer fits would bring its tests into the default suite."""
+    missing = [name for name in EXTENDED if not (ROOT / "tests" / name).exists()]
+    assert not missing and list(EXTENDED) == sorted(EXTENDED)
 
 
 @pytest.mark.parametrize("name", ["envs", "algorithms", "traces"])

@@ -18,8 +18,6 @@ from jaxsched.envs.chic.heuristics import baseline
 from jaxsched.envs.chic.intervals import optimus
 from jaxsched.envs.chic.workload import chic_tables
 
-pytestmark = pytest.mark.optimised  # loops of thousands of steps
-
 SEQUENCES = 16
 CHIC, PAIR = Chic(), Chic(pair=True)
 POLICIES = (
