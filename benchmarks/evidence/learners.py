@@ -16,6 +16,7 @@ OPTIONS = (  # likewise
     "learner_options_cpu2.json",
     "learner_options_more_cpu2.json",
     "learner_options_imitation_cpu2.json",
+    "learner_options_history_cpu2.json",
 )
 PAGE = "learners.md"
 
