@@ -127,10 +127,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     skip = pytest.mark.skip(reason="no Chromium found (Debian: apt-get install chromium)")
     browser = find_chromium() is not None
     for item in items:
-        path = item.path.relative_to(_TESTS)
-        if not {path.as_posix(), *(parent.as_posix() for parent in path.parents)}.isdisjoint(
-            EXTENDED
-        ):
+        if any(item.path.is_relative_to(_TESTS / name) for name in EXTENDED):
             item.add_marker("extended")
         if item.get_closest_marker("browser") and not browser:
             item.add_marker(skip)

@@ -18,7 +18,7 @@ FEW = ["--num-traces", "1", "--num-jobs", "20"]
 def compared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compared")
     values, page = folder / "values.json", folder / "report.html"
-    assert main(["compare", "mlfs", "--policies", "mlf_h,mlf_hc", *FEW,
+    assert main(["compare", "mlfs", "--policies", "fifo,mlf_h,mlf_hc", *FEW,
                  "--json", str(values), "--html", str(page)]) == 0  # fmt: skip
     return json.loads(values.read_text()), page
 
@@ -35,8 +35,9 @@ def test_rules_are_compared(compared):
     assert result["primary"] == "avg_jct"
     assert result["facts"]["cluster"].startswith("5 servers of 4 GPUs")
     metrics = {entry["name"]: entry["metrics"] for entry in result["policies"]}
-    assert list(metrics) == ["mlf_h", "mlf_hc"]
+    assert list(metrics) == ["fifo", "mlf_h", "mlf_hc"]
     assert all(found["finished"] == [20] for found in metrics.values())
+    assert metrics["fifo"]["migrations"] == [0]
     assert metrics["mlf_hc"]["iterations"] < metrics["mlf_h"]["iterations"]
     assert metrics["mlf_hc"]["avg_jct"] < metrics["mlf_h"]["avg_jct"]
     assert page.stat().st_size > 10_000

@@ -211,9 +211,10 @@ def test_search_plays_stretches_and_moves_the_weights():
     assert not np.any(metrics["incomplete"]) and np.all(metrics["mean_return"] < 0)
     weights = setup.learner.policy_params(carry.learner_state)
     assert np.all(np.asarray(weights["params"]["weights"]["bias"]) != 0)
+    played = SYSTEM.play(setup.play_env, setup.policy, params, weights)
+    assert played.metrics["finished"].tolist() == [12, 12]
 
 
-@pytest.mark.slow  # the shipped policy's golden rows are of this network
 def test_the_description_gives_the_weights():
     params = to_params(ENV, random_tables("golden", ENV, count=2))
     network = SYSTEM.network(ENV, "pairs")

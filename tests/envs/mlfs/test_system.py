@@ -111,12 +111,12 @@ def test_everything_is_played_at_one_pace(pace, monkeypatch):
 
 
 def test_draws_do_not_depend_on_companions():
-    heuristic, (one, *others) = SYSTEM.heuristic("random", ENV, 5, {}), mlfs_tables(0)
+    heuristic, tables = SYSTEM.heuristic("random", ENV, 5, {}), (mlfs_tables(0), mlfs_tables(1))
     first, second = (
         SYSTEM.play(
-            heuristic.env, heuristic.policy, SYSTEM.params(heuristic.env, [one, *companions])
+            heuristic.env, heuristic.policy, SYSTEM.params(heuristic.env, [tables[0][0], *others])
         )
-        for companions in (others, others[::-1])
+        for others in (tables[0][1:], tables[1][1:])
     )
     for name in SYSTEM.metrics:
         assert first.metrics[name][0] == second.metrics[name][0]
