@@ -55,8 +55,8 @@ def fewest_servers(num_gpus: ArrayLike, gpus_per_server: int) -> Array:
 def worst_level(num_gpus: ArrayLike, num_servers: int, gpus_per_server: int) -> Array:
     """The most scattered level that a gang can reach on this cluster."""
     fewest = fewest_servers(num_gpus, gpus_per_server)
-    library = np if isinstance(num_gpus, np.ndarray) else jnp
-    most = library.maximum(library.minimum(num_gpus, num_servers), fewest)
+    xp = fewest.__array_namespace__()
+    most = xp.maximum(xp.minimum(_array(num_gpus), num_servers), fewest)
     return level_of(most - fewest)
 
 

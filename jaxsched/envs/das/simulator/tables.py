@@ -141,11 +141,11 @@ def build_params(
         first=to_device(rows[offset, SUBMIT], jnp.int32),
         places=to_device(np.arange(longest), jnp.int32),
         **{
-            name: jnp.full(len(offset) if name in BY_EPISODE else (), value, jnp.float32)
+            name: to_device(np.full(len(offset) if name in BY_EPISODE else (), value), jnp.float32)
             for name, value in values.items()
         },
         owners=None if owners is None else to_device(owners, jnp.int32),
-        known=None if owners is None else jnp.zeros(int(owners.max()) + 1, jnp.int32),
+        known=None if owners is None else to_device(np.zeros(int(owners.max()) + 1), jnp.int32),
     )
 
 
