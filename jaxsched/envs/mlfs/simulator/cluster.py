@@ -4,7 +4,7 @@ Everything is whole numbers: GPUs in per mille (pm) of one, CPUs in thousandths 
 memory in GB, bandwidth in MB per minute. Axes: ``S`` servers, ``G`` GPUs of the largest server.
 """
 
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import jax
@@ -157,25 +157,26 @@ def one_server(cluster: Cluster, loads: Loads, server: Array) -> Servers:
     return Servers(pick(jnp.asarray(cluster.num_gpus)), Loads(*map(pick, loads)))
 
 
-def utilisation(cluster: Cluster, servers: Servers) -> Array:
-    """U of section 2: GPU, CPU, memory and bandwidth, pm; int32 ``[S, 4]``."""
+def used_by_resource(cluster: Cluster, servers: Servers) -> tuple[Array, ...]:
+    """U of section 2: GPU, CPU, memory and bandwidth, pm; int32 ``[S]`` each."""
     gpu, cpu, mem, bandwidth = servers.loads
-    return jnp.stack(
-        [
-            div(jnp.sum(gpu, axis=-1, dtype=jnp.int32), servers.num_gpus),
-            div(cpu, cluster.cpus),
-            per_mille(mem, cluster.mem),
-            per_mille(bandwidth, cluster.bandwidth),
-        ],
-        axis=-1,
+    return (
+        div(jnp.sum(gpu, axis=-1, dtype=jnp.int32), servers.num_gpus),
+        div(cpu, cluster.cpus),
+        per_mille(mem, cluster.mem),
+        per_mille(bandwidth, cluster.bandwidth),
     )
+
+
+def utilisation(cluster: Cluster, servers: Servers) -> Array:
+    """The same as int32 ``[S, 4]``."""
+    return jnp.stack(used_by_resource(cluster, servers), axis=-1)
 
 
 def overloaded(cluster: Cluster, servers: Servers) -> Array:
     """Servers with any utilisation or any single GPU above the threshold, bool ``[S]``."""
-    used = utilisation(cluster, servers)
     most = jnp.max(servers.loads.gpu, axis=-1)
-    return (jnp.max(used, axis=-1) > cluster.overload) | (most > cluster.overload)
+    return reduce(jnp.maximum, used_by_resource(cluster, servers), most) > cluster.overload
 
 
 def least_gpu(servers: Servers) -> Array:

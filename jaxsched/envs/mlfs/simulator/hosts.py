@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.envs.mlfs.jobs import MODELS
-from jaxsched.envs.mlfs.simulator import cluster as cl
 from jaxsched.envs.mlfs.simulator import offers as off
 from jaxsched.envs.mlfs.simulator import placing
-from jaxsched.envs.mlfs.simulator.cluster import FULL, Cluster, Room, div
+from jaxsched.envs.mlfs.simulator.cluster import FULL, Cluster, div
+from jaxsched.envs.mlfs.simulator.offers import Standing
 from jaxsched.envs.mlfs.simulator.placing import Offered
 from jaxsched.envs.mlfs.simulator.rules import Rules
 from jaxsched.envs.mlfs.simulator.selection import LATE, first_least
@@ -49,13 +49,11 @@ Host = Callable[[Any, Params, State, Offered], Array]
 
 def mlf_host(rules: Hosting, params: Params, state: State, offer: Offered) -> Array:
     """The server nearest to the ideal one (section 3.3)."""
-    del params
-    cluster = rules.cluster
-    servers = cl.all_servers(cluster, state.loads)
-    used = cl.utilisation(cluster, servers)
-    usable = ~cl.overloaded(cluster, servers)
-    ideal = jnp.min(jnp.where(usable[:, None], used, LATE), axis=0)
-    distance = jnp.sum((used - ideal) ** 2, axis=-1, dtype=jnp.int32)
+    del params, state
+    usable = ~offer.standing.overloaded
+    distance = jnp.zeros(rules.cluster.num_servers, jnp.int32)
+    for used in offer.standing.used:
+        distance += (used - jnp.min(jnp.where(usable, used, LATE))) ** 2
     share = offer.talk.local_share
     less = share - jnp.max(jnp.where(usable, share, 0))
     distance += jnp.where(rules.use_bandwidth, less**2, 0)
@@ -66,8 +64,8 @@ def mlf_host(rules: Hosting, params: Params, state: State, offer: Offered) -> Ar
 
 def least_loaded(rules: Hosting, params: Params, state: State, offer: Offered) -> Array:
     """The server whose GPUs are least loaded on average."""
-    del params
-    return first_least(offer.valid, _load(rules, state))
+    del rules, params, state
+    return first_least(offer.valid, _load(offer))
 
 
 def tiresias_host(rules: Hosting, params: Params, state: State, offer: Offered) -> Array:
@@ -78,7 +76,7 @@ def tiresias_host(rules: Hosting, params: Params, state: State, offer: Offered) 
     together = jnp.any(offer.job.model == np.array(SPREAD, np.int32))
     most = jnp.max(jnp.where(offer.valid, count, -1))
     among = offer.valid & (~together | (count == most))
-    return first_least(among, _load(rules, state))
+    return first_least(among, _load(offer))
 
 
 def gandiva_host(rules: Hosting, params: Params, state: State, offer: Offered) -> Array:
@@ -87,12 +85,12 @@ def gandiva_host(rules: Hosting, params: Params, state: State, offer: Offered) -
     alike = sizes[split(state.running.task)[0]] == offer.job.num_gpus
     hosts = offer.valid & (_by_server(rules, state, alike) > 0)
     among = jnp.where(jnp.any(hosts), hosts, offer.valid)
-    return first_least(among, _load(rules, state))
+    return first_least(among, _load(offer))
 
 
-def _load(rules: Hosting, state: State) -> Array:
+def _load(offer: Offered) -> Array:
     """Mean load of the servers' GPUs, rounded down."""
-    return div(jnp.sum(state.loads.gpu, axis=-1, dtype=jnp.int32), rules.cluster.num_gpus)
+    return offer.standing.used[0]
 
 
 def _by_server(rules: Hosting, state: State, chosen: Array) -> Array:
@@ -122,13 +120,11 @@ class Choice(NamedTuple):
       offer: the task.
       server: int32, its host.
       placed: bool, it can run there.
-      room: of the host, axes ``[1]``, without the task.
     """
 
     offer: Offered
     server: Array
     placed: Array
-    room: Room
 
 
 def place_all(rules: Rules, params: Params, state: State) -> State:
@@ -141,17 +137,17 @@ def place_all(rules: Rules, params: Params, state: State) -> State:
     """
     host = HOSTS[rules.order]
 
-    def choice(state: State) -> Choice:
-        offer = placing.offered(rules, params, state)
+    def choice(state: State, standing: Standing | None = None) -> Choice:
+        offer = placing.offered(rules, params, state, standing)
         server = host(rules, params, state, offer)
-        room = off.room_of(rules, cl.one_server(rules.cluster, state.loads, server))
-        return Choice(offer, server, offer.valid[server], room)
+        return Choice(offer, server, offer.valid[server])
 
     def step(at: tuple[State, Choice]) -> tuple[State, Choice]:
         # What the next choice reads comes after what this one writes: nothing has to be copied.
-        state, (offer, server, placed, room) = at
-        state = placing.settled(rules, params, state, offer, server, placed, room=room)
-        return state, choice(state)
+        state, (offer, server, placed) = at
+        state = placing.settled(rules, params, state, offer, server, placed)
+        standing = off.standing_after(rules, offer.standing, state.loads, server)
+        return state, choice(state, standing)
 
     state = placing.with_next_offer(rules, params, state)
     # Nothing happens to a copy without an offer.

@@ -8,8 +8,10 @@ each class of demand is enough. Axes: ``A`` jobs, ``K`` places for tasks, ``C`` 
 """
 
 from collections.abc import Callable
-from typing import Any
+from functools import reduce
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -104,6 +106,37 @@ def room_of(rules: Rules, servers: Servers) -> Room:
     return room(rules.cluster, servers)
 
 
+class Standing(NamedTuple):
+    """What the choice of a server asks about all of them.
+
+    Attributes:
+      used: pm of GPU, CPU, memory and bandwidth, int32 ``[S]`` each.
+      overloaded: bool ``[S]``.
+      room: of the servers.
+    """
+
+    used: tuple[Array, ...]
+    overloaded: Array
+    room: Room
+
+    def room_of(self, server: Array) -> Room:
+        """Room of one server, axes ``[1]``."""
+        return Room(*(jax.lax.dynamic_index_in_dim(x, server) for x in self.room))
+
+
+def standing(rules: Rules, servers: Servers) -> Standing:
+    """How servers stand."""
+    cluster = rules.cluster
+    used, strained = cl.used_by_resource(cluster, servers), cl.overloaded(cluster, servers)
+    return Standing(used, strained, room_of(rules, servers))
+
+
+def standing_after(rules: Rules, before: Standing, loads: Loads, server: Array) -> Standing:
+    """How servers stand after the loads of one of them changed: nothing else is computed anew."""
+    one = standing(rules, cl.one_server(rules.cluster, loads, server))
+    return jax.tree.map(lambda every, now: every.at[server].set(now[0]), before, one)
+
+
 def fits(room: Room, nominal: Demand, pm: Any) -> Array:
     """Servers that can take tasks at ``pm`` of a nominal demand, bool ``[..., S]``.
 
@@ -139,7 +172,8 @@ def next_offer(
       offers: to be continued.
       slot: t.
     """
-    by_job = jnp.max(jnp.where(offers.servers > 0, offers.highest, NONE), axis=0)
+    by_class = jnp.where(offers.servers > 0, offers.highest, NONE)
+    by_job = reduce(jnp.maximum, (by_class[index] for index in range(len(rules.classes))))
     highest = jnp.max(by_job)
     candidates = (by_job == highest) & (active.job >= 0)
     first = jnp.min(jnp.where(candidates, active.job, LATE))

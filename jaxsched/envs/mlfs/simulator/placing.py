@@ -12,8 +12,9 @@ import numpy as np
 from jaxsched.envs.mlfs.jobs import MAX_TASKS, MAX_WIDTH
 from jaxsched.envs.mlfs.simulator import cluster as cl
 from jaxsched.envs.mlfs.simulator import offers as off
-from jaxsched.envs.mlfs.simulator.cluster import FULL, Demand, Room, div
+from jaxsched.envs.mlfs.simulator.cluster import FULL, Demand, div
 from jaxsched.envs.mlfs.simulator.job import Job
+from jaxsched.envs.mlfs.simulator.offers import Standing
 from jaxsched.envs.mlfs.simulator.rules import Rules
 from jaxsched.envs.mlfs.simulator.selection import first_least
 from jaxsched.envs.mlfs.simulator.state import (
@@ -71,6 +72,7 @@ class Offered(NamedTuple):
       talk: its communication.
       last: int32, server it ran on last, -1 before.
       left: int32, mmin of a started instance, 0 of others.
+      standing: how the servers stand.
       valid: bool ``[S]``, servers that can take it.
     """
 
@@ -85,6 +87,7 @@ class Offered(NamedTuple):
     talk: Communication
     last: Array
     left: Array
+    standing: Standing
     valid: Array
 
     @property
@@ -109,8 +112,12 @@ def demand_of(job: Job, pm: Array) -> Demand:
     return Demand(div(job.gpu_demand * pm, NOMINAL), job.cpus * pm, job.mem)
 
 
-def offered(rules: Rules, params: Params, state: State) -> Offered:
-    """The task that a state offers."""
+def offered(
+    rules: Rules, params: Params, state: State, standing: Standing | None = None
+) -> Offered:
+    """The task that a state offers; ``standing`` of its servers where it is known already."""
+    if standing is None:
+        standing = off.standing(rules, cl.all_servers(rules.cluster, state.loads))
     offers, active = state.offers, state.active
     there = offers.place != NOBODY
     place, task = jnp.maximum(offers.place, 0), offers.task
@@ -121,8 +128,7 @@ def offered(rules: Rules, params: Params, state: State) -> Offered:
     number = number_of(job, task)
     pm = jnp.where(migrant, wave(state.slot, index, number), NOMINAL)
     talk = communication(rules, state, job, place, task)
-    room = off.room_of(rules, cl.all_servers(rules.cluster, state.loads))
-    valid = off.fits(room, Demand(job.gpu_demand, job.cpus, job.mem), pm)
+    valid = off.fits(standing.room, Demand(job.gpu_demand, job.cpus, job.mem), pm)
     return Offered(
         there=there,
         place=place,
@@ -135,6 +141,7 @@ def offered(rules: Rules, params: Params, state: State) -> Offered:
         talk=talk,
         last=state.tasks.server[place, task].astype(jnp.int32),
         left=state.tasks.left[place, task],
+        standing=standing,
         valid=valid & there,
     )
 
@@ -187,7 +194,6 @@ def settled(
     server: Array,
     placed: Array,
     again: Array | None = None,
-    room: Room | None = None,
 ) -> State:
     """The state after an offer, with the next one.
 
@@ -200,11 +206,8 @@ def settled(
       placed: bool, the task runs there from now on.
       again: int32, priority at which a task that is not placed stays on offer; if absent, it is not
         offered again in this slot.
-      room: of the server without the task, where it is known already.
     """
-    if room is None:
-        room = off.room_of(rules, cl.one_server(rules.cluster, state.loads, server))
-    state = _placed(rules, state, offer, server, placed, room)
+    state = _placed(rules, state, offer, server, placed)
     place, task, tasks = offer.place, offer.task, state.tasks
     target = jnp.where(offer.there, place, rules.window)
     before, priority = tasks.state[place, task], tasks.priority
@@ -247,9 +250,7 @@ def with_next_offer(rules: Rules, params: Params, state: State) -> State:
     return state._replace(offers=offers)
 
 
-def _placed(
-    rules: Rules, state: State, offer: Offered, server: Array, placed: Array, before: Room
-) -> State:
+def _placed(rules: Rules, state: State, offer: Offered, server: Array, placed: Array) -> State:
     """The state after the offer is placed on a server, if it is; the task's state is not set."""
     active, tasks, loads = state.active, state.tasks, state.loads
     cluster = rules.cluster
@@ -279,6 +280,7 @@ def _placed(
     running = jax.tree.map(lambda old, new: old.at[row].set(new, mode="drop"), running, taken)
 
     grown = cl.with_task(loads, nowhere, gpu, offer.estimate, bandwidth)
+    before = offer.standing.room_of(server)
     after = off.room_of(rules, cl.one_server(cluster, grown, server))
     could, can = (off.servers_with_room(rules, active, x)[..., 0] for x in (before, after))
     measured = demand_of(offer.job, wave(state.slot, offer.which, offer.number))
