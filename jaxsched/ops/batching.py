@@ -55,6 +55,20 @@ def flags_once(*flags: Array) -> tuple[Array, ...]:
     return tuple((word >> k) & 1 > 0 for k in range(len(flags)))
 
 
+def flags_by_quotient(*flags: Array) -> tuple[Array, ...]:
+    """The same as :func:`flags_once`, where much leads to the flags and little is read by them.
+
+    XLA does not repeat quotients either, and unlike a reduction of two numbers it computes them,
+    and what leads to them, for whole vectors of copies.
+    """
+
+    def once(flag: Array) -> Array:
+        number = flag.astype(jnp.float32)
+        return number / (number + 1.0) > 0.0
+
+    return tuple(once(flag) for flag in flags)
+
+
 @jax.custom_batching.custom_vmap
 def largest_of_copies(number: Array) -> Array:
     """The scalar itself; vectorised, the largest over all copies, one number for all of them.

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
+from jaxsched.ops.reductions import over_rows
 from jaxsched.types import Array
 
 WORD = 32
@@ -45,7 +46,7 @@ def append(flags: Array, last: Array) -> Array:
     for first in range(0, size, WORD - 1):
         some = flags[first : first + WORD - 1]
         num = some.shape[0]
-        word = jnp.sum(jnp.where(some, bit_values(num), np.uint32(0)), dtype=jnp.uint32)
+        word = over_rows(jnp.bitwise_or, jnp.where(some, bit_values(num), np.uint32(0)))
         if first + num == size:
             word |= jnp.where(last, np.uint32(1 << num), np.uint32(0))
             num += 1

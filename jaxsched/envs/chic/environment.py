@@ -17,7 +17,7 @@ from jaxsched.envs.chic.tables import WORKERS, Params, build_params, redrawn, su
 from jaxsched.envs.chic.whole_state import whole_state
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.ops.batching import flags_once
+from jaxsched.ops.batching import flags_by_quotient
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
 
 VoidOutside = Literal["ends", "inert"]
@@ -252,7 +252,7 @@ class Chic(Environment):
         chooses = ~over & ~self._terminal(state, params, fits)
         if self.void_outside == "ends":
             chooses &= ~void
-        chooses, trains = flags_once(chooses, ~over & ~chooses)
+        chooses, trains = flags_by_quotient(chooses, ~over & ~chooses)
 
         rows, bonus, missed, blocked = self._allocate(state.rows, fits, action, params)
         phase = dynamics.train(state, params)
@@ -302,7 +302,7 @@ class Chic(Environment):
             blocked=chooses & blocked,
         )
         observation, mask = self.observe(following, params)
-        terminated, late = flags_once(
+        terminated, late = flags_by_quotient(
             dynamics.finished(following, jobs), dynamics.timed_out(following, params)
         )
         timestep = TimeStep(
