@@ -77,6 +77,23 @@ STUDIES = {
             ),
         },
     ),
+    "sched2-groups": Study(
+        (
+            *("sched2", "--preset", "plain-ppo", *_drawn("sched2-mixed", 100, 200)),
+            *_settings("loop.num_envs=32", "loop.rollout_length=384", "loop.num_updates=22"),
+            *_settings("learner.num_minibatches=6", "evaluate_every=11", "checkpoint_every=22"),
+        ),
+        {
+            "groups of eight on one job sequence": (
+                "learner.num_sequences=4",
+                "loop.num_random_streams=4",
+            ),
+            "groups of two on one job sequence": (
+                "learner.num_sequences=16",
+                "loop.num_random_streams=16",
+            ),
+        },
+    ),
     "sched2-branching": Study(
         ("sched2", "--preset", "plain-branching", *_drawn("sched2-mixed", 100, 200)),
         {

@@ -373,6 +373,7 @@ MLFS = Evidence(
         for title, file, load in (
             ("20 GPUs, load x = 3, 100 fresh workloads", "mlfs_search_small_cpu2.json", "3"),
             ("80 GPUs, load x = 3, 8 fresh workloads", "mlfs_search_real_cpu2.json", "3"),
+            ("80 GPUs, load x = 3, 100 fresh workloads", "mlfs_search_real_100_cpu2.json", "3"),
             ("2,474 GPUs, one fresh workload of 12,000 jobs", "mlfs_search_large_cpu2.json", "1"),
         )
         for rule in ("linear", "mlf_h")

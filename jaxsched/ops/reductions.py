@@ -1,8 +1,8 @@
-"""Reductions of small tables in an order that processors like; results are the usual ones.
+"""Reductions of small tables in an order that suits processors; results are the usual ones.
 
-XLA's CPU compiler vectorises a reduction along the last axis alone, and adds up its lanes at the
-end of each row: for rows of eight numbers that is most of the work. Over axes before the last one
-it takes number by number. Row after row, whole rows are taken at once.
+XLA's CPU compiler vectorises a reduction along the last axis alone, and combines the lanes at the
+end of every row, which for rows of eight numbers is most of the work; over other axes it takes one
+number at a time. Row after row, whole rows are combined at once, and lanes only at the end.
 """
 
 from collections.abc import Callable
@@ -13,24 +13,20 @@ import jax.numpy as jnp
 from jaxsched.types import Array
 
 MOST_ROWS = 64
-"""Tables of more rows are reduced as XLA does it, for the sake of the program's size."""
+"""Every row is an operation of the program: of more rows ``least`` makes one reduction."""
 
 
 def over_rows(combine: Callable[[Array, Array], Array], table: Array) -> Array:
-    """The rows combined one after the other, ``[...]`` of ``[N, ...]``.
+    """All rows combined, first to last, ``[...]`` of ``[N, ...]``, N at least 1.
 
     Args:
-      combine: of two rows, entry by entry.
-      table: its first axis is static and not empty.
+      combine: two rows, entry by entry.
+      table: a few rows.
     """
     return reduce(combine, (table[row] for row in range(table.shape[0])))
 
 
-def held(numbers: Array) -> Array:
-    """Numbers themselves, computed once: a quotient, as XLA does not repeat divisions.
-
-    Args:
-      numbers: int32, from 0 to 2**24.
-    """
-    one = jnp.where(numbers < 0, 2.0, 1.0)
-    return (numbers.astype(jnp.float32) / one).astype(jnp.int32)
+def least(table: Array) -> Array:
+    """The least of all numbers, scalar of ``[N, M]``."""
+    few = table.shape[0] <= MOST_ROWS
+    return jnp.min(over_rows(jnp.minimum, table) if few else table)

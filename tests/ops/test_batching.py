@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsched.ops.batching import apply_if
+from jaxsched.ops.batching import apply_if, flags_by_quotient, flags_once, once
 
 ENDLESS = 2**30  # steps that no test would wait for
 
@@ -217,3 +217,18 @@ def test_how_often_it_runs(conditions):
     jax.effects_barrier()
     assert got.tolist() == [index + condition for index, condition in enumerate(conditions)]
     assert len(calls) == 3 * any(conditions)
+
+
+@pytest.mark.parametrize("number", [0, 5, -7, 2**31 - 1, -(2**31) + 1])
+def test_once(number):
+    assert int(jax.jit(once)(jnp.int32(number))) == number
+
+
+@pytest.mark.parametrize("function", [flags_once, flags_by_quotient])
+def test_flags(function):
+    """Each flag itself, alone and for copies."""
+    flags = jnp.array([[False, False], [False, True], [True, False], [True, True]])
+    for pair in flags:
+        assert tuple(map(bool, function(*pair))) == tuple(map(bool, pair))
+    found = jax.jit(jax.vmap(lambda pair: jnp.stack(function(*pair))))(flags)
+    np.testing.assert_array_equal(found, flags)

@@ -14,7 +14,7 @@ from jaxsched.envs.sched2.tables import NEVER, JobTables, lookup, submitted_by
 from jaxsched.ops import bit_sets
 from jaxsched.ops import packing as placement
 from jaxsched.ops.batching import once
-from jaxsched.ops.reductions import over_rows
+from jaxsched.ops.reductions import least
 from jaxsched.types import Array
 
 
@@ -83,7 +83,7 @@ def free_bits(state: ClusterState) -> Array:
 def earliest_finish(state: ClusterState) -> Array:
     """When the first of the running jobs ends; ``NEVER`` if none runs."""
     running = jnp.where(state.last_job > 2 * state.time + 1, state.last_job, 2 * NEVER)
-    return jnp.min(over_rows(jnp.minimum, running)) >> 1
+    return least(running) >> 1
 
 
 def window_gpus(state: ClusterState, jobs: JobTables) -> Array:

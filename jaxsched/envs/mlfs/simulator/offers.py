@@ -8,7 +8,6 @@ each class of demand is enough. Axes: ``A`` jobs, ``K`` places for tasks, ``C`` 
 """
 
 from collections.abc import Callable
-from functools import reduce
 from typing import Any, NamedTuple
 
 import jax
@@ -36,6 +35,7 @@ from jaxsched.envs.mlfs.simulator.state import (
 )
 from jaxsched.envs.mlfs.simulator.tables import as_columns
 from jaxsched.ops.batching import apply_if
+from jaxsched.ops.reductions import over_rows
 from jaxsched.types import Array
 
 NONE = -(2**31)
@@ -173,7 +173,7 @@ def next_offer(
       slot: t.
     """
     by_class = jnp.where(offers.servers > 0, offers.highest, NONE)
-    by_job = reduce(jnp.maximum, (by_class[index] for index in range(len(rules.classes))))
+    by_job = over_rows(jnp.maximum, by_class)
     highest = jnp.max(by_job)
     candidates = (by_job == highest) & (active.job >= 0)
     first = jnp.min(jnp.where(candidates, active.job, LATE))
