@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -48,6 +49,10 @@ class Peer:
       python: interpreter that has it; this one by default.
       devices: that its environments are divided between; of a CPU it takes as many cores for them.
 
+    Attributes:
+      about: name, versions, and whether it is ``batched``.
+      stopped: why it can no longer be asked; empty while it can.
+
     Raises:
       MissingPeer: the interpreter has no such environment.
       JaxschedError: the interpreter cannot be run.
@@ -55,7 +60,7 @@ class Peer:
 
     def __init__(self, known: Known, python: str | None = None, devices: int = 1) -> None:
         prepare_cpu()
-        self.known, self._devices = known, devices
+        self.known, self._devices, self.stopped = known, devices, ""
         package_root = str(Path(__file__).resolve().parents[2])
         paths = [package_root, os.environ.get("PYTHONPATH", "")]
         environment = {
@@ -88,7 +93,7 @@ class Peer:
     def time(
         self, *, batch: int, num_steps: int, repeats: int, least_s: float = 0.0
     ) -> dict[str, Any]:
-        """One row, or ``{"error": ...}`` where the memory does not suffice."""
+        """One row, or ``{"error": ...}`` where the memory does not suffice or the worker stops."""
         request = {
             "batch": batch,
             "num_steps": num_steps,
@@ -97,17 +102,24 @@ class Peer:
             "devices": self._devices,
         }
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
-        return self._read()
+        try:
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+            return self._read()
+        except (OSError, JaxschedError):
+            self.stopped = self._why()
+            return {"error": self.stopped}
 
     def _read(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise JaxschedError(f"the worker of {self.known.name} stopped")
+            raise JaxschedError(self._why())
         reply: dict[str, Any] = json.loads(line)
         return reply
+
+    def _why(self) -> str:
+        return f"the worker of {self.known.name} stopped"
 
     def __enter__(self) -> Self:
         return self
@@ -123,7 +135,8 @@ class Peer:
     def close(self) -> None:
         """End the worker."""
         assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.close()
+        with suppress(OSError):  # nobody reads what is still to be written
+            self._process.stdin.close()
         self._process.stdout.close()
         self._process.terminate()
         self._process.wait()

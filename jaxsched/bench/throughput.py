@@ -101,7 +101,7 @@ def throughput(
     Returns:
       A JSON-able dictionary: what was run and on what, ``rows``, ``best`` row by figure,
       ``peers`` with rows, best row and ratio of the best medians, or ``missing`` for those that
-      are not installed, and ``stopped``: the rows at
+      are not installed or stopped, and ``stopped``: the rows at
       which the sweep of a figure ended because they would have taken longer than their budget.
 
     Raises:
@@ -142,11 +142,12 @@ def throughput(
     result["stopped"] = sweep.stopped
     result["peak_memory_bytes"] = timing.peak_memory_bytes()
     result["best"] = {f: _best(sweep.rows[f]) for f in figures if sweep.rows[f]}
-    result["peers"] += [
-        _beside(peer.about, sweep.rows[key], sweep.rows["environment"])
-        for key, peer in beside.items()
-        if sweep.rows[key]
-    ]
+    for key, peer in beside.items():
+        if sweep.rows[key]:
+            entry = _beside(peer.about, sweep.rows[key], sweep.rows["environment"])
+            result["peers"].append(entry)
+        elif peer.stopped:
+            result["peers"].append({"name": key, "missing": peer.stopped})
     return result
 
 

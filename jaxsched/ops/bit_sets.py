@@ -41,12 +41,15 @@ def append(flags: Array, last: Array) -> Array:
     """Flags and one more, bool ``[n + 1]`` of bool ``[n]``, n at least 1, by way of words.
 
     What is summed is computed once; put side by side, flags are found anew for each written one.
+    Of a single word that is done flag by flag, for whole vectors of copies.
     """
     size, parts = flags.shape[0], []
     for first in range(0, size, WORD - 1):
         some = flags[first : first + WORD - 1]
         num = some.shape[0]
-        word = over_rows(jnp.bitwise_or, jnp.where(some, bit_values(num), np.uint32(0)))
+        bits = jnp.where(some, bit_values(num), np.uint32(0))
+        few = size < WORD
+        word = over_rows(jnp.bitwise_or, bits) if few else jnp.sum(bits, dtype=jnp.uint32)
         if first + num == size:
             word |= jnp.where(last, np.uint32(1 << num), np.uint32(0))
             num += 1

@@ -16,7 +16,7 @@ from rich.console import Console
 from jaxsched import traces
 from jaxsched.bench import timing
 from jaxsched.bench.loops import at_random, by_policy, environment_loop, start_many
-from jaxsched.bench.peers import MissingPeer, Peer, known_peers
+from jaxsched.bench.peers import Known, MissingPeer, Peer, known_peers
 from jaxsched.bench.scaling import counts, scaling_speed
 from jaxsched.bench.tables import print_table
 from jaxsched.bench.throughput import MOST_STEPS, throughput
@@ -234,6 +234,22 @@ def test_plain_python_is_timed_beside_ours(monkeypatch):
     (peer,) = throughput("sched2", **sizes, options=SMALL, peers=True)["peers"]
     assert peer["name"] == "plain Python sched2" and len(peer["rows"]) == 1
     assert peer["ratio"] > 0 and peer["best"]["cpu_ns_per_step"] > 0
+
+
+def test_a_worker_that_stops_ends_only_its_own_rows(monkeypatch, tmp_path):
+    about = {"name": "brief", "versions": {}, "batched": True}
+    (tmp_path / "brief.py").write_text(f"print({json.dumps(json.dumps(about))})\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(
+        "jaxsched.bench.throughput.known_peers", lambda system: (Known("brief", "brief"),)
+    )
+    sizes = {"batches": (1, 2), "repeats": 1, "steps_per_repeat": 8, "figures": ("environment",)}
+    lines = []
+    measured = throughput("sched2", **sizes, options=SMALL, peers=True, progress=lines.append)
+    assert [row["batch"] for row in measured["rows"]] == [1, 2]
+    assert measured["peers"] == [{"name": "brief", "missing": "the worker of brief stopped"}]
+    assert sum("left out (the worker of brief stopped)" in line for line in lines) == 2
+    assert "the worker of brief stopped" in printed(measured)
 
 
 @pytest.mark.parametrize("index", range(3))
