@@ -62,11 +62,11 @@ def flags_by_quotient(*flags: Array) -> tuple[Array, ...]:
     and what leads to them, for whole vectors of copies.
     """
 
-    def once(flag: Array) -> Array:
+    def kept(flag: Array) -> Array:
         number = flag.astype(jnp.float32)
         return number / (number + 1.0) > 0.0
 
-    return tuple(once(flag) for flag in flags)
+    return tuple(kept(flag) for flag in flags)
 
 
 @jax.custom_batching.custom_vmap

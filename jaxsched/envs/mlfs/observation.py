@@ -133,16 +133,14 @@ def cluster_entries(rules: Rules, state: State) -> Array:
 def observe(rules: Rules, state: State, offer: Offered) -> Array:
     """Float32 ``[8 + 26 + 10 S]``."""
     servers = cl.all_servers(rules.cluster, state.loads)
-    used = cl.utilisation(rules.cluster, servers)
-    strained = cl.overloaded(rules.cluster, servers)
-    there = offer.there
+    standing, there = offer.standing, offer.there
     of_server = [
-        *(used[:, resource] / FULL for resource in range(4)),
+        *(used / FULL for used in standing.used),
         cl.least_gpu(servers) / FULL,
         jnp.max(servers.loads.gpu, axis=-1) / FULL,
         jnp.where(there, offer.talk.local_share / FULL, 0.0),
         there & offer.moves,
-        ~strained,
+        ~standing.overloaded,
         offer.valid,
     ]
     task = jnp.where(there, task_features(rules, state, offer), 0.0)
