@@ -77,8 +77,8 @@ QUICK_LARGE = shorter(QUICK, 40)
 """On 32 machines more updates do not change the score on validation episodes."""
 
 RATES = {8: (1.0,), 16: (1.0, 1.3), 32: (1.0,)}
-"""Arrival rates by machines. With 16, long queues are rare, and matter: a student that had seen few
-of them let large jobs wait for hours in one test episode."""
+"""Arrival rates by machines on the paper's workload. With 16, long queues are rare, and matter: a
+student that had seen few of them let large jobs wait for hours in one test episode."""
 
 RIVAL = replace(
     QUICK, network=DASNetwork(), learner=replace(QUICK.learner, entropy_start=0.03, entropy_end=0.0)
@@ -181,8 +181,9 @@ def on_trace(recipe: Recipe, name: str) -> Recipe:
 
 
 def on_cluster(recipe: Recipe, num_servers: int) -> Recipe:
-    """The same on a cluster of so many machines, at its rates if it begins with imitation."""
-    rates = recipe.scale_rates if recipe.imitation is None else RATES[num_servers]
+    """The same on a cluster of so many machines, at its rates if it imitates on ``TRACES``."""
+    imitates = recipe.imitation is not None and recipe.traces == TRACES
+    rates = RATES[num_servers] if imitates else recipe.scale_rates
     return replace(recipe, env=replace(recipe.env, num_servers=num_servers), scale_rates=rates)
 
 
@@ -195,6 +196,9 @@ PRESETS = {
         "rifling": (RIFLING,) * 3,
         "search": (SEARCH,) * 3,
         "contended": tuple(on_trace(CONTENDED, f"das-contended{end}") for end in CLUSTERS),
+        "contended-mappo": tuple(
+            on_trace(CONTENDED_MAPPO, f"das-contended{end}") for end in CLUSTERS
+        ),
     }.items()
     for recipe, (suffix, size) in zip(recipes, CLUSTERS.items(), strict=True)
-} | {"contended-mappo": CONTENDED_MAPPO}
+}
