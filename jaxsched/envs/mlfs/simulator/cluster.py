@@ -173,10 +173,29 @@ def utilisation(cluster: Cluster, servers: Servers) -> Array:
     return jnp.stack(used_by_resource(cluster, servers), axis=-1)
 
 
+def strained_by_resource(cluster: Cluster, servers: Servers) -> tuple[Array, ...]:
+    """Whether U is above the threshold: GPU, CPU, memory and bandwidth, bool ``[S]`` each.
+
+    A bound on a rounded quotient is one on the number itself: nothing is divided by servers.
+    """
+    gpu, cpu, mem, bandwidth = servers.loads
+    limit = cluster.overload + 1
+
+    def least(capacity: Any) -> Any:  # amount that is ``limit`` pm of it; parts, as in ``per_mille``
+        return limit * (capacity // FULL) + (limit * (capacity % FULL) + FULL - 1) // FULL
+
+    return (
+        jnp.sum(gpu, axis=-1, dtype=jnp.int32) >= limit * servers.num_gpus,
+        cpu >= limit * cluster.cpus,
+        mem >= least(cluster.mem),
+        bandwidth >= least(cluster.bandwidth),
+    )
+
+
 def overloaded(cluster: Cluster, servers: Servers) -> Array:
     """Servers with any utilisation or any single GPU above the threshold, bool ``[S]``."""
     most = jnp.max(servers.loads.gpu, axis=-1)
-    return reduce(jnp.maximum, used_by_resource(cluster, servers), most) > cluster.overload
+    return reduce(jnp.logical_or, strained_by_resource(cluster, servers), most > cluster.overload)
 
 
 def least_gpu(servers: Servers) -> Array:

@@ -100,7 +100,9 @@ class Leaving(NamedTuple):
         return jnp.argmax(self.strained).astype(jnp.int32)
 
 
-def leave_overload(rules: Rules, state: State, rows: Rows, loads: Loads) -> tuple[State, Loads]:
+def leave_overload(
+    rules: Rules, state: State, rows: Rows, loads: Loads, closed: Array | bool = False
+) -> tuple[State, Loads]:
     """Mark the migrants of overloaded servers; their loads leave ``loads`` (section 3.2).
 
     Migrants free their rows: what they have done is kept with the task. They are taken server by
@@ -111,6 +113,7 @@ def leave_overload(rules: Rules, state: State, rows: Rows, loads: Loads) -> tupl
       state: at the start of a slot, priorities known.
       rows: of its running tasks.
       loads: measured.
+      closed: nobody leaves.
 
     Returns:
       The state with the migrants, without setting its loads, and the loads without theirs.
@@ -119,7 +122,7 @@ def leave_overload(rules: Rules, state: State, rows: Rows, loads: Loads) -> tupl
     priority = state.tasks.priority.reshape(-1)[state.running.task]
     on = jnp.where(rows.busy, state.running.server, cluster.num_servers)
     here = jnp.zeros(cluster.num_servers, bool).at[on].set(True, mode="drop")
-    strained = here & cl.overloaded(cluster, cl.all_servers(cluster, loads))
+    strained = here & cl.overloaded(cluster, cl.all_servers(cluster, loads)) & ~jnp.bool_(closed)
 
     def one_leaves(at: Leaving) -> Leaving:
         running, tasks, loads, strained, count = at
@@ -154,20 +157,22 @@ def _migrant(
     here = (running.task != NOBODY) & (running.server == server)
     on_hot = here & hot[running.gpu]
     pool = jnp.where(jnp.any(hot), _first_share(rules, on_hot, priority, rows.key), here)
-    parts = (
-        div(rows.demand.gpu, view.num_gpus),
-        div(rows.demand.cpu, cluster.cpus),
-        per_mille(rows.demand.mem, cluster.mem),
-        per_mille(running.bandwidth, cluster.bandwidth),
+    parts = jnp.stack(
+        [
+            div(rows.demand.gpu, view.num_gpus),
+            div(rows.demand.cpu, cluster.cpus),
+            per_mille(rows.demand.mem, cluster.mem),
+            per_mille(running.bandwidth, cluster.bandwidth),
+        ]
     )
-    strain = cl.utilisation(cluster, view)[0] > cluster.overload
-    strain = strain.at[0].set(strain[0] | jnp.any(hot))
-    distance: Array = jnp.int32(rules.use_bandwidth) * running.local * running.local
-    for resource, part in enumerate(parts):
-        most = jnp.max(jnp.where(here, part, 0))
-        least = jnp.min(jnp.where(here, part, LATE))
-        gap = jnp.minimum(jnp.abs(part - jnp.where(strain[resource], most, least)), FARTHEST)
-        distance = distance + gap * gap
+    strained = jnp.concatenate(cl.strained_by_resource(cluster, view))
+    strained = strained.at[0].set(strained[0] | jnp.any(hot))
+    most = jnp.max(jnp.where(here, parts, 0), axis=-1)
+    least = jnp.min(jnp.where(here, parts, LATE), axis=-1)
+    ideal = jnp.where(strained, most, least)[:, None]
+    gap = jnp.minimum(jnp.abs(parts - ideal), FARTHEST)
+    distance = jnp.int32(rules.use_bandwidth) * running.local * running.local
+    distance = distance + jnp.sum(gap * gap, axis=0, dtype=jnp.int32)
     return first_least(pool, distance, rows.key)
 
 
@@ -199,7 +204,13 @@ class Moving(NamedTuple):
 
 
 def gandiva_moves(
-    rules: Rules, state: State, jobs: Job, rows: Rows, loads: Loads, nominal: Loads
+    rules: Rules,
+    state: State,
+    jobs: Job,
+    rows: Rows,
+    loads: Loads,
+    nominal: Loads,
+    closed: Array | bool = False,
 ) -> tuple[State, Loads, Loads]:
     """Move the smallest task of each overloaded GPU to the least loaded one (section 9).
 
@@ -210,6 +221,7 @@ def gandiva_moves(
       rows: of the running tasks.
       loads: measured.
       nominal: the same tasks at their nominal demand.
+      closed: nothing moves.
 
     Returns:
       The state, and both loads, after the moves.
@@ -270,7 +282,7 @@ def gandiva_moves(
         )
         return Moving(state, loads, nominal, following(loads, at.gpu + 1))
 
-    at = Moving(state, loads, nominal, following(loads, jnp.int32(0)))
+    at = Moving(state, loads, nominal, following(loads, jnp.where(closed, num_gpus, 0)))
     at = jax.lax.while_loop(lambda at: at.gpu < num_gpus, move, at)
     return at.state, at.loads, at.nominal
 
