@@ -321,4 +321,6 @@ class MLFS(Environment):
         after = after._replace(cut=cut)
         since = joined(since, gain, ended, after.slot, cut)
         begin = dynamics.admit if self.by_slot else dynamics.begin_slot
-        return begin(self.rules, params, after, over | cut), since
+        begun = begin(self.rules, params, after)
+        arrived = jnp.where(begun.slot == after.slot, begun.submitted, after.submitted)
+        return select(over | cut, after._replace(submitted=arrived), begun), since

@@ -26,8 +26,7 @@ from jaxsched.envs.mlfs.simulator.state import (
     running_tasks,
 )
 from jaxsched.envs.mlfs.simulator.tables import NEVER, Params, jobs_at, submit_slot, submitted_by
-from jaxsched.ops.batching import select
-from jaxsched.types import Array, PyTree
+from jaxsched.types import Array
 
 
 def first_slot(rules: Rules, params: Params, episode: Array) -> State:
@@ -54,24 +53,9 @@ def _idle(rules: Rules, params: Params, episode: Array) -> State:
     return empty_state(rules.cluster, rules.window, classes, params.max_running, episode)
 
 
-def begin_slot(rules: Rules, params: Params, state: State, closed: Array) -> State:
-    """Steps 1-4 up to the first offer; idle slots are skipped.
-
-    Args:
-      rules: static options.
-      params: of the episode.
-      state: a slot has ended.
-      closed: bool, the episode is over: jobs are submitted, and that is all.
-    """
-    admitted = admit(rules, params, state, closed)
-    begun = open_slot(rules, params, admitted, closed=closed)
-
-    def opened(state: State) -> tuple[PyTree, ...]:  # what changes where nobody enters or leaves
-        return state.loads, state.measured, state.offers, state.tasks.priority
-
-    loads, measured, offers, priority = select(closed, opened(state), opened(begun))
-    tasks = begun.tasks._replace(priority=priority)
-    return begun._replace(loads=loads, measured=measured, offers=offers, tasks=tasks)
+def begin_slot(rules: Rules, params: Params, state: State) -> State:
+    """Steps 1-4 up to the first offer; idle slots are skipped."""
+    return open_slot(rules, params, admit(rules, params, state))
 
 
 def open_slot(
@@ -82,7 +66,6 @@ def open_slot(
     *,
     by_rule: bool = False,
     idle: bool = False,
-    closed: Array | bool = False,
 ) -> State:
     """Steps 2-4 up to the first offer; with weights of pairs or by the order's rule all of step 4.
 
@@ -93,7 +76,6 @@ def open_slot(
       weights: float32 ``[W]``, of ``pairs.WEIGHTS``; the tasks are then placed by them.
       by_rule: the tasks are placed by the rule that goes with the order.
       idle: nothing runs, as is known before; then less has to be done, and compiled.
-      closed: no task leaves its server.
     """
     jobs = jobs_at(params, state.episode, state.active.job)
     rows = migration.rows_of(jobs, state.active, state.running, state.slot)
@@ -113,13 +95,13 @@ def open_slot(
             priority = pairs.ordered(worth)
         state = state._replace(tasks=state.tasks._replace(priority=priority))
         if rules.use_migration and not idle:
-            state, measured = migration.leave_overload(rules, state, rows, measured, closed)
+            state, measured = migration.leave_overload(rules, state, rows, measured)
         loads = measured
     else:
         loads = measured if idle else migration.total(rules, state.running, rows, rows.nominal)
         if rules.order == "gandiva" and not idle:
             state, measured, loads = migration.gandiva_moves(
-                rules, state, jobs, rows, measured, loads, closed
+                rules, state, jobs, rows, measured, loads
             )
         counts = running_tasks(state.running, rules.window)
         by_job = job_priority(rules, jobs, state.active, counts, state.slot)
@@ -132,20 +114,16 @@ def open_slot(
     return (hosts.place_all if by_rule else with_next_offer)(rules, params, state)
 
 
-def admit(rules: Rules, params: Params, state: State, closed: Array | bool = False) -> State:
-    """Step 1: submitted jobs enter the window in the order of the table, while it has room.
-
-    Where ``closed`` they are counted only, and an idle cluster does not wait for the next.
-    """
-    open_ = ~jnp.bool_(closed)
+def admit(rules: Rules, params: Params, state: State) -> State:
+    """Step 1: submitted jobs enter the window in the order of the table, while it has room."""
     following = submit_slot(params, state.episode, state.admitted)
-    idle = jnp.all(state.active.job == NOBODY) & (following < NEVER) & open_
+    idle = jnp.all(state.active.job == NOBODY) & (following < NEVER)
     slot = jnp.where(idle, jnp.maximum(state.slot, following), state.slot)
     submitted = submitted_by(params, state.episode, slot, state.submitted)
     free = state.active.job == NOBODY
     rank = jnp.cumsum(free.astype(jnp.int32)) - 1
     job = state.admitted + rank
-    enters = free & (job < submitted) & open_
+    enters = free & (job < submitted)
     jobs = jobs_at(params, state.episode, jnp.where(enters, job, NOBODY))
     limit = jnp.where(rules.use_mlfc, stop_limit(jobs, jnp.bool_(False)), jobs.iterations)
     old = state.active

@@ -100,9 +100,7 @@ class Leaving(NamedTuple):
         return jnp.argmax(self.strained).astype(jnp.int32)
 
 
-def leave_overload(
-    rules: Rules, state: State, rows: Rows, loads: Loads, closed: Array | bool = False
-) -> tuple[State, Loads]:
+def leave_overload(rules: Rules, state: State, rows: Rows, loads: Loads) -> tuple[State, Loads]:
     """Mark the migrants of overloaded servers; their loads leave ``loads`` (section 3.2).
 
     Migrants free their rows: what they have done is kept with the task. They are taken server by
@@ -113,7 +111,6 @@ def leave_overload(
       state: at the start of a slot, priorities known.
       rows: of its running tasks.
       loads: measured.
-      closed: nobody leaves.
 
     Returns:
       The state with the migrants, without setting its loads, and the loads without theirs.
@@ -122,7 +119,7 @@ def leave_overload(
     priority = state.tasks.priority.reshape(-1)[state.running.task]
     on = jnp.where(rows.busy, state.running.server, cluster.num_servers)
     here = jnp.zeros(cluster.num_servers, bool).at[on].set(True, mode="drop")
-    strained = here & cl.overloaded(cluster, cl.all_servers(cluster, loads)) & ~jnp.bool_(closed)
+    strained = here & cl.overloaded(cluster, cl.all_servers(cluster, loads))
 
     def one_leaves(at: Leaving) -> Leaving:
         running, tasks, loads, strained, count = at
@@ -204,13 +201,7 @@ class Moving(NamedTuple):
 
 
 def gandiva_moves(
-    rules: Rules,
-    state: State,
-    jobs: Job,
-    rows: Rows,
-    loads: Loads,
-    nominal: Loads,
-    closed: Array | bool = False,
+    rules: Rules, state: State, jobs: Job, rows: Rows, loads: Loads, nominal: Loads
 ) -> tuple[State, Loads, Loads]:
     """Move the smallest task of each overloaded GPU to the least loaded one (section 9).
 
@@ -221,7 +212,6 @@ def gandiva_moves(
       rows: of the running tasks.
       loads: measured.
       nominal: the same tasks at their nominal demand.
-      closed: nothing moves.
 
     Returns:
       The state, and both loads, after the moves.
@@ -282,7 +272,7 @@ def gandiva_moves(
         )
         return Moving(state, loads, nominal, following(loads, at.gpu + 1))
 
-    at = Moving(state, loads, nominal, following(loads, jnp.where(closed, num_gpus, 0)))
+    at = Moving(state, loads, nominal, following(loads, jnp.int32(0)))
     at = jax.lax.while_loop(lambda at: at.gpu < num_gpus, move, at)
     return at.state, at.loads, at.nominal
 
