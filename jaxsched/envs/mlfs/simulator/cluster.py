@@ -181,7 +181,7 @@ def strained_by_resource(cluster: Cluster, servers: Servers) -> tuple[Array, ...
     gpu, cpu, mem, bandwidth = servers.loads
     limit = cluster.overload + 1
 
-    def least(capacity: Any) -> Any:  # amount that is ``limit`` pm of it; parts, as in ``per_mille``
+    def least(capacity: Any) -> Any:  # amount that is ``limit`` pm, in parts as in ``per_mille``
         return limit * (capacity // FULL) + (limit * (capacity % FULL) + FULL - 1) // FULL
 
     return (
