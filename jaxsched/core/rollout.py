@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxsched.core.environment import Current, Environment, start, step_and_reset
 from jaxsched.core.sharding import over_environments, split
@@ -118,6 +119,61 @@ def unroll(
         step, (current, running), jax.random.split(key, length)
     )
     return current, running, split(rollout, 1), jax.tree.map(jnp.sum, sums)
+
+
+def play_ahead(
+    env: Environment,
+    policy: BatchPolicy,
+    key: PRNGKey,
+    current: Current,
+    running: Running,
+    params: Any,
+    *,
+    length: int,
+    time_limit: int | Array | None = None,
+    num_random_streams: int | None = None,
+) -> tuple[Current, Running]:
+    """Play environments on by less and less than ``length`` steps, the first of them by none.
+
+    Environment ``i`` of ``B`` takes ``i * length / B`` steps, so that what begins together stands
+    at all parts of an episode; with ``num_random_streams`` N it takes as many as ``i % N`` of N.
+
+    Args:
+      env: the environment.
+      policy: as in :func:`unroll`.
+      key: of actions, steps and episodes.
+      current: where the environments stand, leaves ``[B, ...]``.
+      running: return and length of their present episodes.
+      params: environment parameters, shared by all.
+      length: steps.
+      time_limit: as in :func:`unroll`.
+      num_random_streams: as in :func:`unroll`.
+    """
+    batch = current.steps.shape[0]
+    streams = batch if num_random_streams is None else num_random_streams
+    steps = np.arange(batch) % streams * length // streams
+
+    def play(index: Array, now: tuple[Current, Running]) -> tuple[Current, Running]:
+        following = unroll(
+            env,
+            policy,
+            jax.random.fold_in(key, index),
+            *now,
+            params,
+            length=1,
+            time_limit=time_limit,
+            num_random_streams=num_random_streams,
+        )[:2]
+
+        def kept(new: Array, old: Array) -> Array:
+            goes = (index < steps).reshape(-1, *[1] * (new.ndim - 1))
+            return jnp.where(goes, new, old)
+
+        played: tuple[Current, Running] = jax.tree.map(kept, following, now)
+        return played
+
+    ahead: tuple[Current, Running] = jax.lax.fori_loop(0, length, play, (current, running))
+    return ahead
 
 
 def _keys(key: PRNGKey, batch: int, num_random_streams: int | None) -> PRNGKey:

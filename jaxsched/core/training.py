@@ -20,7 +20,7 @@ from jaxsched.core.environment import Current, Environment
 from jaxsched.core.learner import Branching, Learner, Metrics
 from jaxsched.core.look_ahead import Branches, Weights, branches
 from jaxsched.core.policies import Policy, View, no_memory
-from jaxsched.core.rollout import Running, start_batch, unroll
+from jaxsched.core.rollout import BatchPolicy, Running, play_ahead, start_batch, unroll
 from jaxsched.core.sharding import (
     described,
     laid_out,
@@ -47,6 +47,9 @@ class LoopConfig:
       time_limit: cut (truncate) episodes after this many steps; ``None`` for no limit.
       num_random_streams: environments ``i`` and ``i + num_random_streams`` draw the same random
         numbers in steps and resets (common random numbers); ``None``: each its own.
+      head_start: before the first update environments are played on, from none to so many steps,
+        by the policy that training begins with, so that they stand at all parts of an episode;
+        ``None``: they all stand at the beginning of one.
     """
 
     num_envs: int
@@ -54,6 +57,7 @@ class LoopConfig:
     num_updates: int
     time_limit: int | None = None
     num_random_streams: int | None = None
+    head_start: int | None = None
 
     def __post_init__(self) -> None:
         """Check that every size is a positive number."""
@@ -135,6 +139,11 @@ def check_needs(env: Environment, learner: Learner, config: LoopConfig, params: 
             f"LoopConfig: rollout_length is {config.rollout_length}; the learner needs whole "
             f"episodes, whose length here is {bound} (wrappers.FixedLength sets it)"
         )
+    if learner.needs.whole_episodes and config.head_start is not None:
+        raise JaxschedError(
+            f"LoopConfig: head_start is {config.head_start}; the learner needs whole episodes, "
+            "which begin at their beginning (None)"
+        )
 
 
 @partial(
@@ -200,6 +209,18 @@ def _start(
             env, env_key, params, config.num_envs, config.num_random_streams
         )
         learner_state = learner.init(learner_key, env.specs(params), network_params)
+        if config.head_start is not None:
+            current, running = play_ahead(
+                env,
+                _exploring(learner, learner_state),
+                jax.random.fold_in(env_key, 1),
+                current,
+                running,
+                params,
+                length=config.head_start,
+                time_limit=config.time_limit,
+                num_random_streams=config.num_random_streams,
+            )
         carry = Carry(learner_state, current, running, run_key, jnp.int32(0))
         # Copied, so that no leaf shares memory with ``params`` when the carry is donated.
         return jax.tree.map(jnp.copy, carry)
@@ -250,9 +271,7 @@ def _update(
     act_key, learn_key = jax.random.split(jax.random.fold_in(carry.key, carry.update))
     current, running, rollout, ended = unroll(
         env,
-        lambda observation, mask, key: learner.act(
-            carry.learner_state, observation, mask, key, greedy=False
-        ),
+        _exploring(learner, carry.learner_state),
         act_key,
         carry.current,
         carry.running,
@@ -274,6 +293,13 @@ def _update(
     }
     following = Carry(learner_state, current, running, carry.key, carry.update + 1)
     return _placed(learner, following), metrics
+
+
+def _exploring(learner: Learner, learner_state: Any) -> BatchPolicy:
+    """How a learner plays while it learns."""
+    return lambda observation, mask, key: learner.act(
+        learner_state, observation, mask, key, greedy=False
+    )
 
 
 def _branches(

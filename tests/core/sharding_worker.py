@@ -67,7 +67,8 @@ def learners():
 
 def loop_of(name, steps):
     streams = 2 if name == "search" else None
-    return training.LoopConfig(ENVS, steps, UPDATES, num_random_streams=streams)
+    ahead = 6 if name == "ppo" else None
+    return training.LoopConfig(ENVS, steps, UPDATES, num_random_streams=streams, head_start=ahead)
 
 
 def trained(name, mesh, *, seeds=None, lengths=(UPDATES,), carry=None):

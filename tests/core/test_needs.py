@@ -43,6 +43,14 @@ def test_whole_episodes():
         )
 
 
+def test_whole_episodes_begin_at_their_beginning():
+    loop = training.LoopConfig(num_envs=4, rollout_length=3, num_updates=1, head_start=6)
+    with pytest.raises(JaxschedError, match="head_start is 6; the learner needs whole episodes"):
+        training.init(
+            Probe(), learner(whole_episodes=True), loop, jax.random.key(0), probes.ending()
+        )
+
+
 @pytest.mark.parametrize(
     ("rule", "fitting"),
     [("equal to", [6]), ("a multiple of", [6, 12]), ("at most", [1, 5, 6])],

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxsched.core.environment import look, start, step_and_look
-from jaxsched.core.rollout import start_batch, unroll
+from jaxsched.core.rollout import play_ahead, start_batch, unroll
 from tests import probes
 from tests.probes import CONSTANT, END, STEPS, Probe
 
@@ -127,3 +127,37 @@ def test_environments_of_one_stream_draw_the_same():
         )
         columns = {column.tobytes() for column in np.asarray(rollout.observation).swapaxes(0, 1)}
         assert len(columns) <= differing if streams else len(columns) > differing
+
+
+@pytest.mark.parametrize(
+    ("length", "streams", "steps"),
+    [(6, None, [0, 1, 2, 3, 4, 5]), (5, None, [0, 0, 1, 2, 3, 4]), (6, 3, [0, 2, 4, 0, 2, 4])],
+)
+def test_environments_are_played_ahead_by_their_number(length, streams, steps):
+    params = probes.process(reward=[1, 2, 4])
+    current, running = start_batch(ENV, jax.random.key(0), params, 6, streams)
+    current, running = play_ahead(
+        ENV,
+        legal,
+        jax.random.key(1),
+        current,
+        running,
+        params,
+        length=length,
+        num_random_streams=streams,
+    )
+    place = np.array(steps) % 3
+    np.testing.assert_array_equal(current.state, place)
+    np.testing.assert_array_equal(running.episode_length, place)
+    np.testing.assert_array_equal(running.episode_return, np.array([0, 1, 3])[place])
+
+
+def test_playing_ahead_draws_what_unrolling_does_not():
+    params = probes.process(first=(0, 1, 2))
+    current, running = start_batch(ENV, jax.random.key(0), params, 64)
+    ahead = [
+        play_ahead(ENV, legal, jax.random.key(seed), current, running, params, length=64)[0].state
+        for seed in (1, 1, 2)
+    ]
+    np.testing.assert_array_equal(ahead[0], ahead[1])
+    assert (ahead[0] != ahead[2]).any()

@@ -187,3 +187,30 @@ def test_empty_sizes_are_refused(name):
     sizes = {"num_envs": 1, "rollout_length": 1, "num_updates": 1}
     with pytest.raises(JaxschedError, match=f"LoopConfig.{name} is 0"):
         training.LoopConfig(**sizes | {name: 0})
+
+
+def test_a_head_start_is_played_by_the_beginning_policy_and_stays_with_the_loop():
+    params = probes.process(reward=[1, 2, 4])
+    loop = training.LoopConfig(num_envs=6, rollout_length=5, num_updates=6, head_start=6)
+    seen = []
+    policy = LEARNER._replace(
+        act=lambda *given, **how: seen.append(how) or LEARNER.act(*given, **how)
+    )
+    carry = training.init(ENV, policy, loop, jax.random.key(0), params)
+    assert seen == [{"greedy": False}]
+    np.testing.assert_array_equal(carry.current.state, [0, 1, 2, 0, 1, 2])
+    carry, metrics = training.chunk(ENV, LEARNER, loop, carry, params, num_updates=1)
+    np.testing.assert_array_equal(carry.current.state, [2, 0, 1, 2, 0, 1])
+    assert float(metrics["episodes"][0]) == 10  # none of which is shorter for the head start
+    assert float(metrics["episode_length_sum"][0]) == 30
+
+
+def test_seeds_have_head_starts_of_their_own():
+    params = probes.process(first=(0, 1, 2))
+    loop = training.LoopConfig(num_envs=32, rollout_length=5, num_updates=6, head_start=32)
+    keys = jax.random.split(jax.random.key(0), 2)
+    both = training.init(ENV, LEARNER, loop, keys, params).current.state
+    for seed, key in enumerate(keys):
+        alone = training.init(ENV, LEARNER, loop, key, params).current.state
+        np.testing.assert_array_equal(both[seed], alone)
+    assert (both[0] != both[1]).any()
