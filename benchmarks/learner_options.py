@@ -59,6 +59,12 @@ def _das_mappo(network: str) -> tuple[str, ...]:
     )
 
 
+LONG_ROLLOUTS = (
+    *("loop.rollout_length=1024", "loop.num_updates=10", "learner.num_minibatches=32"),
+    *("evaluate_every=10", "checkpoint_every=10"),
+)
+"""Some 60 slots of MLFS between two updates, for 15."""
+
 STUDIES = {
     "sched2-ppo": Study(
         (
@@ -122,6 +128,26 @@ STUDIES = {
             *_settings("reinforcement=false", "imitation.loop.num_updates=100"),
         ),
         {"the student acts in half": ("imitation.learner.student_share=0.5",)},
+    ),
+    "mlfs-ppo": Study(
+        (
+            *("mlfs", "--preset", "quick", *_drawn("mlfs-small-x3", 10, 200)),
+            *_settings("imitation.loop.num_updates=100", "loop.num_updates=40"),
+            *_settings("evaluate_every=40", "checkpoint_every=40"),
+        ),
+        {
+            "imitation alone": ("reinforcement=false",),
+            "begins at all parts of an episode": ("loop.head_start=30000",),
+            "rollouts over 60 slots": LONG_ROLLOUTS,
+            "both": ("loop.head_start=30000", *LONG_ROLLOUTS),
+            "both, the paper's reward and targets": (
+                "loop.head_start=30000",
+                *LONG_ROLLOUTS,
+                "env.reward=mlfs",
+                *("learner.horizon_s=1169.7", "learner.return_span_s=3600"),
+                "learner.reward_scale=1",
+            ),
+        },
     ),
     "das-mappo": Study(
         _das_mappo("DA+MC"),
