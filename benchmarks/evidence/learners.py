@@ -18,6 +18,7 @@ OPTIONS = (
     "learner_options_imitation_cpu2.json",
     "learner_options_history_cpu2.json",
     "learner_options_groups_cpu2.json",
+    "learner_options_mlfs_cpu2.json",
 )
 PAGE = "learners.md"
 
@@ -43,7 +44,8 @@ def page() -> str:
         "One change of a short recipe at a time, ratio to the recipe's own on the same test "
         "episodes (`python -m benchmarks.learner_options`). An interval "
         "across 1 says that nothing was seen at this size. That all steps count changes nothing on "
-        "SCHED2, to the last digit: the recipe's environment skips steps without a choice.",
+        "SCHED2, to the last digit: the recipe's environment skips steps without a choice. What is "
+        "played before the first update (`loop.head_start`) counts in no budget.",
         _options([row for part in options for row in part["rows"]]),
     ]
     return "\n\n".join(parts) + "\n"
