@@ -74,6 +74,7 @@ def _num_servers(size: int) -> Options:
 
 
 CHIC_GPUS = (5, 10, 20, 40)
+MOST_LABELS = 4
 AXES: dict[str, dict[str, Axis]] = {
     "sched2": {"cluster": _servers(_num_servers), "window": _window("window"), "table": _jobs()},
     "dl2": {"cluster": _servers(_num_servers), "window": _window("window"), "table": _jobs(4_095)},
@@ -266,6 +267,8 @@ def draw(result: dict[str, Any], path: Path) -> None:
         names = list(dict.fromkeys(curve["axis"] for curve in result["curves"]))
         systems = list(AXES)
         panels = found.subplots(1, len(names), sharey=True, squeeze=False)[0]
+        every = [row["cpu_us_per_step"] for curve in result["curves"] for row in curve["rows"]]
+        panels[0].set_ylim(min(every) / 2, max(every) * 2)  # of all panels
         for axes, name in zip(panels, names, strict=True):
             curves = [curve for curve in result["curves"] if curve["axis"] == name]
             for curve in curves:
@@ -275,6 +278,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
                 label = curve["system"].upper() if curve["system"] != "chic" else "Chic"
                 axes.loglog(sizes, costs, "o-", markersize=3, color=colour, label=label)
             reference(axes)
+            label_sizes(axes, sorted({row["size"] for curve in curves for row in curve["rows"]}))
             axes.set_title(name)
             axes.set_xlabel(" / ".join(dict.fromkeys(curve["title"] for curve in curves)))
             axes.grid(True, which="major")
@@ -285,8 +289,15 @@ def draw(result: dict[str, Any], path: Path) -> None:
     save_figure(figure(), path)
 
 
+def label_sizes(axes: Any, sizes: list[int]) -> None:
+    """Name the sizes themselves where they are few, or decades."""
+    axes.xaxis.minorticks_off()
+    if len(sizes) <= MOST_LABELS:
+        axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+
+
 def reference(axes: Any) -> None:
-    """A line that grows like n log n, from the least cost at the largest size down."""
+    """A line that grows like n log n, from the highest cost shown at the largest size down."""
     low, high = axes.get_xlim()
     bottom, top = axes.get_ylim()
     sizes = np.geomspace(max(low, 2.0), high, 30)

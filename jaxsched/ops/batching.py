@@ -40,13 +40,15 @@ def apply_if(
 
 
 def once(number: Array) -> Array:
-    """The int32 scalar itself, computed once, whatever reads it.
+    """The int32 or float scalar itself, computed once, whatever reads it.
 
     XLA's CPU compiler repeats what leads to a number in everything that reads it, up to the last
     reduction; so this is one. It pays where many arrays are chosen by the outcome of much; for a
     number that leads to few it costs more than it saves.
     """
-    return jnp.max(jnp.stack([number, jnp.int32(-(2**31) + 1)]))
+    floats = jnp.issubdtype(number.dtype, jnp.floating)
+    least = -jnp.inf if floats else -(2**31) + 1
+    return jnp.max(jnp.stack([number, jnp.asarray(least, number.dtype)]))
 
 
 def flags_once(*flags: Array) -> tuple[Array, ...]:

@@ -224,6 +224,11 @@ def test_once(number):
     assert int(jax.jit(once)(jnp.int32(number))) == number
 
 
+@pytest.mark.parametrize("number", [0.0, -3.25, 1e-30, float("inf"), float("-inf")])
+def test_once_of_real_numbers(number):
+    assert float(jax.jit(once)(jnp.float32(number))) == np.float32(number)
+
+
 @pytest.mark.parametrize("function", [flags_once, flags_by_quotient])
 def test_flags(function):
     """Each flag itself, alone and for copies."""

@@ -25,10 +25,12 @@ from jaxsched.envs.chic.tables import (
     unpack,
     waiting_of_arrivals,
 )
+from jaxsched.ops.batching import flags_once, once
 from jaxsched.types import Array
 
 EPS = 1e-4  # iterations: what rounding may take from a whole number of them
 TOL = 1e-2  # seconds: events closer together coincide
+FEW = 4  # rows that are written out one by one
 
 
 class Row(NamedTuple):
@@ -103,6 +105,13 @@ def any_of(flags: list[Array]) -> Array:
     return reduce(jnp.logical_or, flags)
 
 
+def shared(number: Array, num_rows: int) -> Array:
+    """A number that every row reads, or a flag; where rows are many not computed anew for each."""
+    if num_rows <= FEW:
+        return number
+    return flags_once(number)[0] if number.dtype == bool else once(number)
+
+
 def window_size(state: State) -> Array:
     """Workloads in the window, int32."""
     return count([exists(row) for row in state.rows])
@@ -114,7 +123,7 @@ def free_resources(state: State, cluster: Cluster) -> Array:
     for row in state.rows:
         free -= row.workers * cluster.need("worker", row.model)
         free -= row.servers * cluster.need("server", row.model)
-    return free
+    return shared(free, len(state.rows))
 
 
 def fitting_units(state: State, cluster: Cluster, pair: bool) -> list[list[Array]]:
@@ -161,6 +170,8 @@ def new_state(jobs: JobTables, episode: Array, window: int) -> State:
 
 def refill(state: State, jobs: JobTables) -> State:
     """Close the gaps that finished workloads left, then let waiting ones in, in table order."""
+    if len(state.rows) > FEW:
+        return _refill_many(state, jobs)
     stays = [exists(row) for row in state.rows]
     staying, free = count(stays), len(state.rows)
     before = [count(stays[:k]) if k else jnp.int32(0) for k in range(free)]
@@ -183,6 +194,25 @@ def refill(state: State, jobs: JobTables) -> State:
         rows.append(new)
     entering = jnp.minimum(free - staying, state.submitted - state.entered)
     return state._replace(rows=tuple(rows), entered=state.entered + entering)
+
+
+def _refill_many(state: State, jobs: JobTables) -> State:
+    """The same with the window as an array: ``I`` moves in place of one for each pair of rows."""
+    table = jnp.stack([jnp.stack(row) for row in state.rows])  # [I, 5]
+    place = np.arange(len(state.rows), dtype=np.int32)
+    stays = exists(Row(*table.T))
+    rank = jnp.cumsum(stays.astype(jnp.int32)) - 1
+    staying = rank[-1] + 1
+    candidate = state.entered + place - staying
+    enters = (place >= staying) & (candidate < state.submitted)
+    job = jnp.where(enters, candidate, jobs.empty_row)
+    model, left = unpack(lookup(jobs.workload, state.episode, job))
+    none = jnp.zeros_like(job)
+    waiting = jnp.stack(Row(job, model, left, none, none), axis=-1)
+    table = waiting.at[jnp.where(stays, rank, len(place))].set(table, mode="drop")
+    entering = jnp.minimum(len(place) - staying, state.submitted - state.entered)
+    rows = tuple(Row(*table[k]) for k in place)
+    return state._replace(rows=rows, entered=state.entered + entering)
 
 
 class Phase(NamedTuple):
@@ -211,6 +241,7 @@ def train(state: State, params: Params) -> Phase:
     arrives = ~exists(rows[-1]) & (state.submitted < last) & (gap <= first_finish + TOL)
     stalls = jnp.isinf(first_finish)
     duration = jnp.where(arrives, gap, jnp.where(stalls, params.stall_seconds, first_finish))
+    duration = shared(duration, len(rows))
     end = jnp.where(arrives, arrival, state.time + duration)
     left = []
     for t, row, g, need in zip(trains, rows, pace, needed, strict=True):

@@ -207,7 +207,7 @@ class Chic(Environment):
     def legal(self, state: State, params: Params) -> Array:
         """Units that fit outside S', and void; bool ``[A]``."""
         fits = dynamics.fitting_units(state, self.cluster, self.pair)
-        chooses = ~self._terminal(state, params, fits)
+        chooses = dynamics.shared(~self._terminal(state, params, fits), self.window)
         units = [unit & chooses for row in fits for unit in row]
         return jnp.stack([*units, jnp.ones_like(chooses)])
 
@@ -216,7 +216,7 @@ class Chic(Environment):
         observation = observe(state, params, self.pair)
         if not self.free_choice:
             return observation, self.legal(state, params)
-        chooses = ~self.terminal(state, params)
+        chooses = dynamics.shared(~self.terminal(state, params), self.window)
         return observation, jnp.stack([chooses] * self.void + [jnp.ones_like(chooses)])
 
     def whole_state(self, state: State, params: Params) -> Array:

@@ -50,6 +50,8 @@ SETTINGS = (
         {"decision_seconds": 30.0, "max_time": 6000.0},
     ),
     Setting({"window": 4, "max_decisions": 20}, {"max_time": 9000.0, "stall_seconds": 2500.0}),
+    Setting({"window": 6, "capacity": (14, 160, 800), "max_decisions": 14}),  # rows as an array
+    Setting({"window": 5, "pair": True, "max_decisions": 9}, {"decision_seconds": 3.0}),
     Setting({"void_outside": "inert", "max_decisions": 8}),
     Setting(
         {"void_outside": "inert", "pair": True, "capacity": (4, 26, 130), "max_decisions": 30},
