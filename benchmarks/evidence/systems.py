@@ -370,7 +370,8 @@ DAS = Evidence(
         "durations anew gains less than 1 % over the best rule on sequences of 60 jobs on each "
         "cluster; on 400 jobs 1.5 % [0.4, 2.6] on 16 machines, which no policy of ours has taken, "
         "less than 1 % on 32, and on 8 nothing that can be told from luck. One that knows them "
-        "gains 19, 8 and 0.5 % (60 jobs), and 24 and 12 % on 8 and 16 machines (400; head-room below).",
+        "gains 19, 8 and 0.5 % (60 jobs), and 24 and 12 % on 8 and 16 machines (400; head-room "
+        "below).",
     ),
 )
 MLFS = Evidence(
