@@ -152,7 +152,7 @@ def test_environments_are_played_ahead_by_their_number(length, streams, steps):
     np.testing.assert_array_equal(running.episode_return, np.array([0, 1, 3])[place])
 
 
-def test_playing_ahead_draws_what_unrolling_does_not():
+def test_playing_ahead_depends_on_its_key_alone():
     params = probes.process(first=(0, 1, 2))
     current, running = start_batch(ENV, jax.random.key(0), params, 64)
     ahead = [

@@ -177,12 +177,7 @@ def refill(state: State, jobs: JobTables) -> State:
     before = [count(stays[:k]) if k else jnp.int32(0) for k in range(free)]
     rows = []
     for place in range(free):
-        candidate = state.entered + place - staying
-        enters = (place >= staying) & (candidate < state.submitted)
-        job = jnp.where(enters, candidate, jobs.empty_row)
-        model, left = unpack(lookup(jobs.workload, state.episode, job))
-        none = jnp.zeros_like(job)
-        new = Row(job, model, left, none, none)
+        new = _newcomer(state, jobs, place, staying)
         for k in reversed(range(place, free)):
             moves = stays[k] & (before[k] == place)
             new = Row(
@@ -196,6 +191,18 @@ def refill(state: State, jobs: JobTables) -> State:
     return state._replace(rows=tuple(rows), entered=state.entered + entering)
 
 
+def _newcomer(
+    state: State, jobs: JobTables, place: Array | np.ndarray | int, staying: Array
+) -> Row:
+    """The waiting workload that enters at a place, or at several; an empty row if there is none."""
+    candidate = state.entered + place - staying
+    enters = (place >= staying) & (candidate < state.submitted)
+    job = jnp.where(enters, candidate, jobs.empty_row)
+    model, left = unpack(lookup(jobs.workload, state.episode, job))
+    none = jnp.zeros_like(job)
+    return Row(job, model, left, none, none)
+
+
 def _refill_many(state: State, jobs: JobTables) -> State:
     """The same with the window as an array: ``I`` moves in place of one for each pair of rows."""
     table = jnp.stack([jnp.stack(row) for row in state.rows])  # [I, 5]
@@ -203,12 +210,7 @@ def _refill_many(state: State, jobs: JobTables) -> State:
     stays = exists(Row(*table.T))
     rank = jnp.cumsum(stays.astype(jnp.int32)) - 1
     staying = rank[-1] + 1
-    candidate = state.entered + place - staying
-    enters = (place >= staying) & (candidate < state.submitted)
-    job = jnp.where(enters, candidate, jobs.empty_row)
-    model, left = unpack(lookup(jobs.workload, state.episode, job))
-    none = jnp.zeros_like(job)
-    waiting = jnp.stack(Row(job, model, left, none, none), axis=-1)
+    waiting = jnp.stack(_newcomer(state, jobs, place, staying), axis=-1)
     table = waiting.at[jnp.where(stays, rank, len(place))].set(table, mode="drop")
     entering = jnp.minimum(len(place) - staying, state.submitted - state.entered)
     rows = tuple(Row(*table[k]) for k in place)
