@@ -94,6 +94,10 @@ class DiscreteSpec:
         """The last action."""
         return self.num_actions - 1
 
+    def zeros(self) -> Array:
+        """The first action, int32 scalar."""
+        return jnp.zeros((), jnp.int32)
+
 
 class Specs(NamedTuple):
     """What a learner knows of an environment: pytrees of ``ArraySpec`` and ``DiscreteSpec``."""

@@ -17,10 +17,16 @@ Sources: Lagoudakis and Parr, Reinforcement Learning as Classification (2003), r
 a value function; Schulman et al., Trust Region Policy Optimization (2015), "vine"; the loss is
 their cost-sensitive classification with a softmax in place of the best class.
 
-Axes: ``B`` environments, ``C`` candidates, ``R`` states kept, ``A`` actions.
+:func:`branching` is for one choice among several, :func:`branching_of_agents` for actions of
+several agents, of which there are too many to try: candidates are then what given rules would do,
+and draws of the policy.
+
+Axes: ``B`` environments, ``C`` candidates, ``R`` states kept, ``A`` actions, ``U`` units of an
+agent.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import flax.linen as nn
@@ -28,6 +34,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from jaxsched.algorithms.agents import Agents, parts_of, sequence_means
+from jaxsched.algorithms.regression import AgentLoss, departures
 from jaxsched.algorithms.settings import check_positive, linear, traced, traced_values
 from jaxsched.algorithms.softmax import (
     any_legal,
@@ -41,9 +49,10 @@ from jaxsched.algorithms.softmax import (
 )
 from jaxsched.core.learner import Branching, Learner, Metrics, Needs, Size
 from jaxsched.core.look_ahead import Branches, Knobs, LookAhead
+from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.core.sharding import split, split_layout, whole, whole_layout
 from jaxsched.errors import JaxschedError
-from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
+from jaxsched.types import Array, DiscreteSpec, PRNGKey, PyTree, Rollout, Specs
 
 inf = float("inf")
 
@@ -56,6 +65,7 @@ class BranchingConfig:
       total_updates: calls of ``update`` over which the learning rate moves.
       futures: redrawn futures that a state's candidates are played on; 0: the true one.
       alternatives: candidates of a state, the policy's own action and others drawn; None: all.
+        Of agents the number is that of the rules and draws.
       max_steps: of each play; None: the environment's own bound.
       capacity: states kept, at least one of each environment.
       gradient_steps: minibatches per call of ``update``.
@@ -122,39 +132,142 @@ class BranchingState(NamedTuple):
     updates: Array  # int32, calls of ``update``
 
 
+class Improvable(NamedTuple):
+    """A policy as it is improved on.
+
+    Attributes:
+      init: ``(key, specs) -> params``.
+      greedy: ``(params, observation, mask) -> action`` over a batch, leaves ``[B, ...]``.
+      draw: ``(params, observation, mask, key) -> action``, the same of exploration.
+      scores: ``(params, observation, action) -> float32 [R, C]``, how much the policy is for each
+        of the candidates, leaves ``[R, C, ...]``.
+    """
+
+    init: Callable[[PRNGKey, Specs], PyTree]
+    greedy: Callable[[PyTree, PyTree, PyTree], PyTree]
+    draw: Callable[[PyTree, PyTree, PyTree, PRNGKey], PyTree]
+    scores: Callable[[PyTree, PyTree, PyTree], Array]
+
+
 def branching(network: nn.Module, config: BranchingConfig) -> Learner:
-    """A learner by policy iteration on branches.
+    """A learner by policy iteration on branches, for one choice among several.
 
     Args:
       network: flax module, ``apply(params, observation) -> scores`` of float32 ``[B, A]``.
       config: settings.
 
     Returns:
-      The learner, for one choice among several. Its ``act`` takes the legal action of the highest
-      score (but for ``exploration``); no extras.
+      The learner. Its ``act`` takes the legal action of the highest score (but for
+      ``exploration``); no extras.
     """
-    optimiser = clipped_adam(config.max_gradient_norm)
 
     def scores_of(params: PyTree, observation: PyTree) -> Array:
         return cast(Array, network.apply(params, jax.tree.map(as_float32, observation)))
 
+    return _improving(
+        Improvable(
+            init=lambda key, specs: init_params(network, key, specs.observation),
+            greedy=lambda params, seen, mask: best_legal(scores_of(params, seen), mask),
+            draw=lambda params, seen, mask, key: any_legal(key, mask),
+            scores=lambda params, seen, action: jnp.take_along_axis(
+                scores_of(params, seen), action, axis=-1
+            ),
+        ),
+        config,
+        Branching(config.look_ahead, _knobs),
+    )
+
+
+def branching_of_agents(
+    agents: Agents,
+    config: BranchingConfig,
+    losses: tuple[AgentLoss, ...],
+    *,
+    scale: float = 1.0,
+    rivals: tuple[Policy, ...] = (),
+    draws: int = 0,
+) -> Learner:
+    """A learner by policy iteration on branches, for actions of several agents.
+
+    The score of a candidate is minus the agents' losses on it, as if it were a teacher's
+    (:mod:`jaxsched.algorithms.regression`).
+
+    Args:
+      agents: what learns; every action is legal.
+      config: settings; ``alternatives`` has no effect.
+      losses: how each agent is compared with a candidate.
+      scale: of differences in losses of rankings.
+      rivals: policies without weights, whose actions are candidates beside the agents' own.
+      draws: candidates beside these that are drawn from the agents.
+
+    Returns:
+      The learner. Its ``act`` takes the most likely action, or with the probability
+      ``exploration`` draws one; no extras.
+
+    Raises:
+      JaxschedError: there is no candidate but the agents' own.
+    """
+    if draws < 0 or not draws + len(rivals):
+        raise JaxschedError(
+            f"branching: there are {draws} draws and {len(rivals)} rivals; accepted: one or more"
+        )
+
+    def drawn(params: PyTree, seen: PyTree, mask: PyTree, key: PRNGKey) -> PyTree:
+        return agents.sample(params, seen, mask, key)[0]
+
+    def one_drawn(
+        state: BranchingState, memory: PyTree, view: View, key: PRNGKey
+    ) -> tuple[PyTree, PyTree]:
+        seen, mask = jax.tree.map(lambda x: x[None], (view.observation, view.mask))
+        return jax.tree.map(lambda x: x[0], drawn(state.params, seen, mask, key)), memory
+
+    def scores(params: PyTree, observation: PyTree, action: PyTree) -> Array:
+        seen = jax.tree.map(lambda x: x[None], observation)  # one step
+        by_candidate = jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1)[:, None], action)
+        own = jax.tree.map(lambda x: x[0], by_candidate)
+        found = parts_of(agents, sequence_means(agents, params, seen, (), own))
+        likelihood = jax.vmap(lambda each: agents.evaluate(params, seen, (), each))(by_candidate)
+        wanted = parts_of(agents, by_candidate)
+        found = {name: jnp.broadcast_to(x, wanted[name].shape) for name, x in found.items()}
+        apart = departures(losses, found, wanted, likelihood, scale)
+        total = sum(loss.weight * apart[loss.agent].loss for loss in losses)
+        return -jnp.swapaxes(jnp.asarray(total)[:, 0], 0, 1)
+
+    config = replace(config, alternatives=1 + len(rivals) + draws)
+    tried = (*rivals, *[Policy("drawn", no_memory, one_drawn)] * draws)
+    return _improving(
+        Improvable(agents.init, agents.greedy, drawn, scores),
+        config,
+        Branching(config.look_ahead, _knobs, tried),
+    )
+
+
+def _improving(policy: Improvable, config: BranchingConfig, tries: Branching) -> Learner:
+    """The learner of a policy."""
+    optimiser = clipped_adam(config.max_gradient_norm)
+
     def init(key: PRNGKey, specs: Specs, params: PyTree | None = None) -> BranchingState:
         if params is None:
-            params = init_params(network, key, specs.observation)
+            params = policy.init(key, specs)
         kept, zero = _nothing(specs, config), jnp.int32(0)
         moments = optimiser.init(params)
         return BranchingState(params, moments, kept, zero, zero, traced_values(config), zero)
 
     def act(
-        state: BranchingState, observation: PyTree, mask: Array, key: PRNGKey, greedy: bool
-    ) -> tuple[Array, tuple[()]]:
-        best = best_legal(scores_of(state.params, observation), mask)
+        state: BranchingState, observation: PyTree, mask: PyTree, key: PRNGKey, greedy: bool
+    ) -> tuple[PyTree, tuple[()]]:
+        best = policy.greedy(state.params, observation, mask)
         if greedy:
             return best, ()
         coin_key, draw_key = jax.random.split(key)
-        drawn = any_legal(draw_key, mask)
-        explores = jax.random.uniform(coin_key, best.shape) < state.hyper.exploration
-        return jnp.where(explores, drawn, best), ()
+        drawn = policy.draw(state.params, observation, mask, draw_key)
+        batch = jax.tree.leaves(best)[0].shape[0]
+        explores = jax.random.uniform(coin_key, (batch,)) < state.hyper.exploration
+
+        def choose(other: Array, own: Array) -> Array:
+            return jnp.where(explores.reshape(-1, *[1] * (own.ndim - 1)), other, own)
+
+        return jax.tree.map(choose, drawn, best), ()
 
     def update(
         state: BranchingState, rollout: Rollout, key: PRNGKey
@@ -186,7 +299,7 @@ def branching(network: nn.Module, config: BranchingConfig) -> Learner:
         return following, metrics
 
     def loss_of(params: PyTree, hyper: Any, batch: Branches) -> tuple[Array, Metrics]:
-        scores = jnp.take_along_axis(scores_of(params, batch.observation), batch.action, axis=-1)
+        scores = policy.scores(params, batch.observation, batch.action)
         log_p = log_probabilities(scores / hyper.temperature, batch.legal)
         p = jnp.where(batch.legal, jnp.exp(log_p), 0.0)
         gained = jnp.sum(p * advantage(batch, hyper.relative, hyper.clip), axis=-1)
@@ -200,7 +313,7 @@ def branching(network: nn.Module, config: BranchingConfig) -> Learner:
         update,
         policy_params=lambda state: state.params,
         needs=Needs(sizes=(Size("num_envs", "at most", config.capacity, "the states kept"),)),
-        branching=Branching(config.look_ahead, _knobs),
+        branching=tries,
         layout=_layout,
     )
 
@@ -223,17 +336,20 @@ def _knobs(state: BranchingState) -> Knobs:
 
 def _nothing(specs: Specs, config: BranchingConfig) -> Branches:
     """Room for the states that are kept."""
-    num_actions = specs.action.num_actions
-    num = min(config.alternatives or num_actions, num_actions)
-    shape = (config.capacity, num)
-    observation = jax.tree.map(
-        lambda spec: jnp.zeros((config.capacity, *spec.shape), spec.dtype), specs.observation
-    )
+    num, lead = config.alternatives, (config.capacity,)
+    if isinstance(specs.action, DiscreteSpec):
+        num = min(num or specs.action.num_actions, specs.action.num_actions)
+    assert num is not None
+
+    def room(spec: Any, *axes: int) -> Array:
+        zeros = spec.zeros()
+        return jnp.zeros((*lead, *axes, *zeros.shape), zeros.dtype)
+
     return Branches(
-        observation,
-        action=jnp.zeros(shape, jnp.int32),
-        legal=jnp.zeros(shape, bool),
-        value=jnp.zeros(shape, jnp.float32),
+        jax.tree.map(room, specs.observation),
+        action=jax.tree.map(lambda spec: room(spec, num), specs.action),
+        legal=jnp.zeros((*lead, num), bool),
+        value=jnp.zeros((*lead, num), jnp.float32),
     )
 
 

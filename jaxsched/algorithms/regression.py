@@ -24,6 +24,8 @@ import optax
 
 from jaxsched.algorithms.agents import (
     Agents,
+    ByAgent,
+    Likelihood,
     any_active,
     parts_of,
     sequence_means,
@@ -207,29 +209,73 @@ def regression(agents: Agents, config: RegressionConfig) -> Learner:
         likelihood = agents.evaluate(params, seen, mask, label)
         found = parts_of(agents, sequence_means(agents, params, seen, mask, action))
         wanted = parts_of(agents, label)
+        apart = departures(config.losses, found, wanted, likelihood, scale)
         total, metrics = jnp.float32(0), {}
         for choice in config.losses:
-            name = choice.agent
-            if name not in likelihood.active:
-                raise JaxschedError(
-                    f"RegressionConfig.losses names the agent {name!r}; there are "
-                    f"{', '.join(sorted(likelihood.active))}"
-                )
-            active = likelihood.active[name]
-            if choice.loss == "nll":
-                loss = mean_over_steps(-likelihood.log_prob[name], active)
-            elif choice.loss == "squared":
-                loss = mean_over_steps(unit_error(found[name], wanted[name], active), active)
-            else:
-                pairs = ranking(found[name], wanted[name], active, scale)
-                loss = mean_over_steps(pairs.loss, pairs.active)
-                metrics[f"{name}_agreement"] = mean_over_steps(pairs.agreement, pairs.active)
+            name, each = choice.agent, apart[choice.agent]
+            weight = each.active.astype(jnp.float32)
+            loss = weighted_mean(each.loss, weight)
+            if each.agreement is not None:
+                metrics[f"{name}_agreement"] = weighted_mean(each.agreement, weight)
             metrics[f"{name}_loss"] = loss
             total = total + choice.weight * loss
         return total, metrics | {"loss": total}
 
     needs = Needs(sizes=sequence_needs(config.sequence_length))
     return Learner(init, act, update, lambda state: state.params, needs)
+
+
+class Departure(NamedTuple):
+    """How far an agent is from what is wanted, step by step.
+
+    Attributes:
+      loss: float32 ``[...]``, mean over its active units; 0 without any.
+      active: bool ``[...]``, steps with any.
+      agreement: float32 ``[...]``, of rankings: share of the pairs in the right order.
+    """
+
+    loss: Array
+    active: Array
+    agreement: Array | None
+
+
+def departures(
+    losses: tuple[AgentLoss, ...],
+    found: ByAgent,
+    wanted: ByAgent,
+    likelihood: Likelihood,
+    scale: float | Array,
+) -> dict[str, Departure]:
+    """What each agent does against what is wanted of it, unweighted.
+
+    Args:
+      losses: one per agent that is compared.
+      found: the most likely numbers, ``[..., U]`` or ``[..., U, D]``.
+      wanted: as ``found``.
+      likelihood: of what is wanted; leaves ``[..., U]``.
+      scale: of differences in losses of rankings.
+
+    Raises:
+      JaxschedError: there is no agent of that name.
+    """
+    apart = {}
+    for name, kind in ((loss.agent, loss.loss) for loss in losses):
+        if name not in likelihood.active:
+            raise JaxschedError(
+                f"RegressionConfig.losses names the agent {name!r}; there are "
+                f"{', '.join(sorted(likelihood.active))}"
+            )
+        active, agreement = likelihood.active[name], None
+        if kind == "nll":
+            values = -likelihood.log_prob[name]
+        elif kind == "squared":
+            values = unit_error(found[name], wanted[name], active)
+        else:
+            pairs = ranking(found[name], wanted[name], active, scale)
+            values, active = pairs.loss, pairs.active
+            agreement = _by_step(pairs.agreement, active)
+        apart[name] = Departure(_by_step(values, active), any_active({"": active}), agreement)
+    return apart
 
 
 def unit_error(found: Array, wanted: Array, active: Array) -> Array:
@@ -239,7 +285,6 @@ def unit_error(found: Array, wanted: Array, active: Array) -> Array:
     return jnp.mean(error.reshape(*active.shape, -1), axis=-1)
 
 
-def mean_over_steps(values: Array, active: Array) -> Array:
-    """Mean over active units of each step ``[..., U]``, then over steps with any."""
-    weight = any_active({"": active}).astype(jnp.float32)
-    return weighted_mean(unit_mean({"": values}, {"": active}), weight)
+def _by_step(values: Array, active: Array) -> Array:
+    """Mean over active units of each step, ``[...]`` of ``[..., U]``; 0 where there are none."""
+    return unit_mean({"": values}, {"": active})

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol
 
 from jaxsched.core.look_ahead import Knobs, LookAhead
+from jaxsched.core.policies import Policy
 from jaxsched.core.sharding import whole_layout
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
@@ -84,10 +85,13 @@ class Branching(NamedTuple):
     Attributes:
       config: how many candidates, futures and steps.
       knobs: ``(learner_state) -> Knobs``, horizon and discount.
+      rivals: policies whose actions are the candidates beside the learner's own; their weights are
+        the learner's state. Without any, candidates are choices of the environment.
     """
 
     config: LookAhead
     knobs: Callable[[Any], Knobs]
+    rivals: tuple[Policy, ...] = ()
 
 
 class Learner(NamedTuple):

@@ -168,14 +168,8 @@ def look_ahead(
         base_key, pick_key, future_key = jax.random.split(key, 3)
         own, after = base.act(weights.base, memory.base, view, base_key)
         if rivals:
-            acted = [
-                rival.act((), mine, view, rival_key)
-                for rival, mine, rival_key in zip(
-                    rivals, memory.rivals, jax.random.split(pick_key, len(rivals)), strict=True
-                )
-            ]
-            tried = _proposed(env, view, own, [action for action, _ in acted])
-            memory = memory._replace(rivals=tuple(later for _, later in acted))
+            tried, later = _proposed(env, rivals, (), memory.rivals, view, own, pick_key)
+            memory = memory._replace(rivals=later)
         else:
             tried = _choices(env, config, view, own, pick_key)
 
@@ -211,6 +205,7 @@ def branches(
     state: PyTree,
     params: Any,
     key: PRNGKey,
+    rivals: tuple[Policy, ...] = (),
 ) -> Branches:
     """The candidates at one state and their values, the base playing on.
 
@@ -222,6 +217,8 @@ def branches(
       state: of ``env``.
       params: its parameters.
       key: of the candidates, the futures and all that is drawn on them.
+      rivals: policies without memory whose actions are the candidates beside the base's; their
+        weights are the base's.
 
     Raises:
       JaxschedError: see :func:`look_ahead`.
@@ -231,7 +228,11 @@ def branches(
     view = View(*env.observe(state, params), state, params)
     memory = base.init(params)
     own, _ = base.act(weights.base, memory, view, base_key)
-    tried = _choices(env, config, view, own, pick_key)
+    if rivals:
+        nothing = tuple(rival.init(params) for rival in rivals)
+        tried, _ = _proposed(env, rivals, weights.base, nothing, view, own, pick_key)
+    else:
+        tried = _choices(env, config, view, own, pick_key)
     values = _values(env, base, config, weights, memory, view, tried, future_key)
     return Branches(view.observation, tried.action, tried.legal, jnp.mean(values, axis=0))
 
@@ -263,15 +264,29 @@ def _values(
     return jax.vmap(returns)(jax.random.split(key, max(config.futures, 1)))
 
 
-def _proposed(env: Environment, view: View, own: PyTree, others: list[PyTree]) -> Candidates:
-    """The base's own action, then those of its rivals."""
+def _proposed(
+    env: Environment,
+    rivals: tuple[Policy, ...],
+    weights: PyTree,
+    memories: tuple[PyTree, ...],
+    view: View,
+    own: PyTree,
+    key: PRNGKey,
+) -> tuple[Candidates, tuple[PyTree, ...]]:
+    """The base's own action, then those of its rivals; and what these remember then."""
+    keys = jax.random.split(key, len(rivals))
+    acted = [
+        rival.act(weights, mine, view, rival_key)
+        for rival, mine, rival_key in zip(rivals, memories, keys, strict=True)
+    ]
     action = jax.tree.map(
         lambda first, *rest: jnp.stack([first, *(jnp.asarray(x, first.dtype) for x in rest)]),
         jax.tree.map(jnp.asarray, own),
-        *others,
+        *[action for action, _ in acted],
     )
-    legal = jnp.broadcast_to(env.decides(view.state), len(others))
-    return Candidates(action, jnp.concatenate([jnp.ones(1, bool), legal]))
+    legal = jnp.broadcast_to(env.decides(view.state), len(rivals))
+    tried = Candidates(action, jnp.concatenate([jnp.ones(1, bool), legal]))
+    return tried, tuple(later for _, later in acted)
 
 
 def _choices(

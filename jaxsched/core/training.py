@@ -319,7 +319,9 @@ def _branches(
     def each(given: tuple, shared: tuple) -> Branches:
         weights, params = shared
         return jax.vmap(
-            lambda state, key: branches(env, greedy, branching.config, weights, state, params, key)
+            lambda state, key: branches(
+                env, greedy, branching.config, weights, state, params, key, branching.rivals
+            )
         )(*given)
 
     keys = jax.random.split(jax.random.fold_in(key, BRANCHES), jax.tree.leaves(states)[0].shape[0])

@@ -13,7 +13,8 @@ from benchmarks.papers.samples import Sample, plain
 from benchmarks.papers.settings import CutWorkload
 from jaxsched import traces
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.learning.recipe import Recipe, play_env, variants
+from jaxsched.envs.das.learning.recipe import Recipe, variants
+from jaxsched.envs.das.learning.stages import play_env
 from jaxsched.envs.das.paper import BASE as BASE
 from jaxsched.envs.das.paper import HEURISTICS as HEURISTICS
 from jaxsched.envs.das.paper import NUM_SERVERS

@@ -18,7 +18,7 @@ from jaxsched.core.policies import Policy, View
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.heuristics import baseline
 from jaxsched.envs.das.learning.kinds import kind_of
-from jaxsched.envs.das.learning.recipe import play_env
+from jaxsched.envs.das.learning.stages import play_env
 from jaxsched.envs.das.paper import SECONDS_PER_JOB
 from jaxsched.types import Array, PyTree
 

@@ -20,8 +20,9 @@ from jaxsched.envs.das.learning import kinds
 from jaxsched.envs.das.learning.handed_over import array_policy
 from jaxsched.envs.das.learning.linear import found_rule, rule_digest, rules_digest
 from jaxsched.envs.das.learning.presets import PRESETS
-from jaxsched.envs.das.learning.recipe import Recipe, play_env, stages_of
+from jaxsched.envs.das.learning.recipe import Recipe
 from jaxsched.envs.das.learning.scored import found_scored
+from jaxsched.envs.das.learning.stages import play_env, stages_of
 from jaxsched.envs.das.mapping import gang_jobs
 from jaxsched.envs.das.paper import paper_rows
 from jaxsched.envs.das.searchers import SEARCHERS, searcher

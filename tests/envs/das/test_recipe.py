@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 
+from jaxsched.algorithms.branching import BranchingConfig
 from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.algorithms.regression import RegressionConfig
@@ -20,11 +21,9 @@ from jaxsched.envs.das.learning.recipe import (
     Recipe,
     Search,
     imitation_losses,
-    params_of,
-    play_env,
-    stretched,
     variants,
 )
+from jaxsched.envs.das.learning.stages import params_of, play_env, stretched
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import registry
 from tests.envs.das.tables import ENV, random_table
@@ -258,5 +257,7 @@ def test_presets_say_what_is_not_the_papers(name):
     assert ("dense reward" in text) == (recipe.env.reward == "dense")
     assert ("warm start from" in text) == (recipe.imitation is not None)
     assert ("relative to" in text) == (recipe.relative_to is not None)
-    assert ("critic of states" in text) == (recipe.critic == "state")
+    branches = isinstance(recipe.learner, BranchingConfig)
+    assert ("critic of states" in text) == (recipe.critic == "state" and not branches)
+    assert ("branching over" in text) == branches
     assert ("network: " in text) == (recipe.network != DASNetwork())

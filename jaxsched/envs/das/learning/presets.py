@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from jaxsched.algorithms.branching import BranchingConfig
 from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.algorithms.regression import RegressionConfig
@@ -22,6 +23,19 @@ TRACES = TraceSet("das-mixed", "das-test", validation="das-mixed", num_train=160
 """Completion times of episodes differ by a factor of ten, so learning and choosing take many."""
 
 PAPER = Recipe()
+
+QUICK_MAPPO = PPOConfig(
+    total_updates=40,
+    epochs=2,
+    num_minibatches=4,
+    sequence_length=32,
+    gamma_per="decision",
+    gamma=0.98,
+    learning_rate=1e-4,
+    final_learning_rate=1e-5,
+    entropy_start=0.0,
+    entropy_end=0.0,
+)
 
 QUICK = Recipe(
     env=DAS(reward="dense"),
@@ -46,18 +60,7 @@ QUICK = Recipe(
         ),
     ),
     loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=40),
-    learner=PPOConfig(
-        total_updates=40,
-        epochs=2,
-        num_minibatches=4,
-        sequence_length=32,
-        gamma_per="decision",
-        gamma=0.98,
-        learning_rate=1e-4,
-        final_learning_rate=1e-5,
-        entropy_start=0.0,
-        entropy_end=0.0,
-    ),
+    learner=QUICK_MAPPO,
     critic="state",
     evaluate_every=40,
     checkpoint_every=40,
@@ -81,7 +84,7 @@ RATES = {8: (1.0,), 16: (1.0, 1.3), 32: (1.0,)}
 student that had seen few of them let large jobs wait for hours in one test episode."""
 
 RIVAL = replace(
-    QUICK, network=DASNetwork(), learner=replace(QUICK.learner, entropy_start=0.03, entropy_end=0.0)
+    QUICK, network=DASNetwork(), learner=replace(QUICK_MAPPO, entropy_start=0.03, entropy_end=0.0)
 )
 """What the recipes of both rivals share: all but the warm start."""
 
@@ -158,7 +161,7 @@ CONTENDED_MAPPO = replace(
     units="effective",
     loop=LoopConfig(num_envs=128, rollout_length=32, num_updates=1600),
     learner=replace(
-        QUICK.learner,
+        QUICK_MAPPO,
         total_updates=1600,
         epochs=1,
         gamma=0.99,
@@ -180,6 +183,30 @@ CONTENDED_MAPPO_MEDIUM = replace(
     learner=replace(CONTENDED_MAPPO.learner, total_updates=2560),
 )
 """With 16 machines less is to be gained: learnt for longer, with less of a spread."""
+
+
+CONTENDED_BRANCHING = replace(
+    CONTENDED_MAPPO,
+    rivals=("shortest", "drf_loadbalance", "tetris"),
+    draws=2,
+    loop=LoopConfig(num_envs=32, rollout_length=16, num_updates=400),
+    learner=BranchingConfig(
+        total_updates=400,
+        futures=2,
+        max_steps=64,
+        capacity=8192,
+        gradient_steps=8,
+        batch_size=128,
+        learning_rate=3e-4,
+        final_learning_rate=3e-5,
+        exploration=0.1,
+        relative=1.0,
+        clip=0.5,
+    ),
+    evaluate_every=50,
+    checkpoint_every=50,
+)
+"""The same networks by policy iteration: what rules would do and draws are tried on copies."""
 
 
 def on_trace(recipe: Recipe, name: str) -> Recipe:
@@ -204,6 +231,9 @@ PRESETS = {
         "rifling": (RIFLING,) * 3,
         "search": (SEARCH,) * 3,
         "contended": tuple(on_trace(CONTENDED, f"das-contended{end}") for end in CLUSTERS),
+        "contended-branching": tuple(
+            on_trace(CONTENDED_BRANCHING, f"das-contended{end}") for end in CLUSTERS
+        ),
         "contended-mappo": tuple(
             on_trace(recipe, f"das-contended{end}")
             for recipe, end in zip(

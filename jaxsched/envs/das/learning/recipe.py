@@ -1,51 +1,38 @@
-"""How DAS and its learned rivals are trained: recipes and the stages that they build.
+"""How DAS and its learned rivals are trained: recipes (their stages: ``stages.py``).
 
 A recipe may begin with supervised learning from a heuristic (``imitation``), which the paper does
 not have. Its rivals begin at what they replace: DL2 regresses first-come-first-served priorities
 (section 9), RIFLING may learn to rank machines by load balance.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache, partial
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
-import jax.numpy as jnp
-
-from jaxsched.algorithms.critics import Critic, action_value, state_value
-from jaxsched.algorithms.evolution import EvolutionConfig, evolution
-from jaxsched.algorithms.ppo import PPOConfig, mappo
-from jaxsched.algorithms.regression import AgentLoss, RegressionConfig, regression
+from jaxsched.algorithms.branching import BranchingConfig
+from jaxsched.algorithms.evolution import EvolutionConfig
+from jaxsched.algorithms.ppo import PPOConfig
+from jaxsched.algorithms.regression import AgentLoss, RegressionConfig
 from jaxsched.core.policies import Play
 from jaxsched.core.training import LoopConfig
-from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.heuristics import NAMES
 from jaxsched.envs.das.learning.agents import ORDERING, PLACEMENT
-from jaxsched.envs.das.learning.critic import ActionValue, StateValue, critic_features
 from jaxsched.envs.das.learning.kinds import (
     RULE_NAMES,
     Units,
-    agents_of,
-    kind_of,
-    learning_env,
-    policy_named,
-    teacher_of,
 )
-from jaxsched.envs.das.learning.linear import StartOrder, decide_linear, init_linear
+from jaxsched.envs.das.learning.linear import StartOrder
 from jaxsched.envs.das.learning.networks import DASNetwork
-from jaxsched.envs.das.learning.scored import Beginning, beginning, decide_scored
-from jaxsched.envs.das.simulator.tables import Params
+from jaxsched.envs.das.learning.scored import Beginning
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs import JobTable, rescale_arrivals
-from jaxsched.jobs.pieces import piece_starts, pieces
-from jaxsched.systems.base import TraceSet, TrainingSetup
-from jaxsched.systems.search import searching
-from jaxsched.wrappers.teacher import TaughtEnvironment
+from jaxsched.systems.base import TraceSet
 
 PolicyName = Literal["das", "dl2", "rifling", "linear", "scored"]
 SEARCHED = ("linear", "scored")
 EPISODE_JOBS = 1000
+RANKING_SCALE = 15.0
+"""Of differences between the means of DAS' networks, which are squeezed into (-1, 1)."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +85,9 @@ class Recipe:
       search: the only stage of a rule.
       reinforcement: whether there is a stage of reinforcement learning.
       loop: of that stage.
-      learner: settings of MAPPO.
+      learner: settings of MAPPO, or of branching.
+      rivals: heuristics and rules whose actions branching tries beside the policy's own.
+      draws: actions drawn from the policy that it tries.
       critic: of actions, as the paper's, or of states.
       units: what counts in the losses: all positions that hold a job, or those whose part of the
         action has an effect (``effective.py``).
@@ -122,7 +111,7 @@ class Recipe:
     search: Search | None = None
     reinforcement: bool = True
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(64, 64, 400))
-    learner: PPOConfig = field(
+    learner: PPOConfig | BranchingConfig = field(
         default_factory=lambda: PPOConfig(
             total_updates=400,
             epochs=4,
@@ -136,6 +125,8 @@ class Recipe:
             entropy_end=0.03,
         )
     )
+    rivals: tuple[str, ...] = ()
+    draws: int = 0
     critic: Literal["action", "state"] = "action"
     units: Units = "real"
     scale_rates: tuple[float, ...] = (1.0,)
@@ -158,8 +149,16 @@ class Recipe:
                 )
         if not self.loops:
             raise JaxschedError("das: there is nothing to train")
+        tries = isinstance(self.learner, BranchingConfig)
+        if self.draws < 0 or tries != bool(self.rivals or self.draws):
+            raise JaxschedError(
+                f"das: rivals are {self.rivals} and draws {self.draws}; accepted: one or more for "
+                "branching, none for another learner"
+            )
         if self.imitation is not None:
             check_heuristic("imitation.teacher", self.imitation.teacher, (*NAMES, *RULE_NAMES))
+        for name in self.rivals:
+            check_heuristic("rivals", name, (*NAMES, *RULE_NAMES))
         if self.relative_to is not None:
             check_heuristic("relative_to", self.relative_to, (*NAMES, *RULE_NAMES))
             if self.env.reward != "dense":
@@ -180,131 +179,6 @@ def check_heuristic(field: str, name: str, known: Sequence[str]) -> None:
     """Refuse a heuristic that is not there."""
     if name not in known:
         raise JaxschedError(f"das: {field} is {name!r}; known are {', '.join(known)}")
-
-
-def stages_of(recipe: Recipe, tables: Sequence[JobTable], policy: Any) -> list[TrainingSetup]:
-    """The stages of a recipe.
-
-    Args:
-      recipe: the recipe.
-      tables: training tables.
-      policy: what the network's parameters play as.
-    """
-    params_at = params_of(recipe, tables)
-    common = {
-        "play_env": play_env(recipe),
-        "params_at": params_at,
-        "policy": policy,
-        "play": recipe.play,
-        "network": kind_of(recipe.policy, recipe.network),
-        "variants": variants(recipe),
-        "evaluate_every": recipe.evaluate_every,
-        "checkpoint_every": recipe.checkpoint_every,
-    }
-    if recipe.search is not None:
-        return [_search_stage(recipe, recipe.search, common)]
-    stages = []
-    if recipe.imitation is not None:
-        stages.append(_imitation_stage(recipe, recipe.imitation, common))
-    if recipe.reinforcement:
-        stages.append(_mappo_stage(recipe, common))
-    return stages
-
-
-def play_env(recipe: Recipe) -> DAS:
-    """Where policies are scored and tested: first jobs in the window, decision by decision."""
-    return replace(recipe.env, sampling="first", events_per_step=0)
-
-
-def params_of(recipe: Recipe, tables: Sequence[JobTable]) -> Callable[[float], Params]:
-    """Function of the training progress that gives the environment's parameters.
-
-    They are made when they are asked for first: a heuristic may have to play all tables for them.
-    """
-    made = cache(partial(_params, recipe, tables))
-    return lambda progress: made()
-
-
-def _params(recipe: Recipe, tables: Sequence[JobTable]) -> Params:
-    stream = [stretched(table, rate) for rate in recipe.scale_rates for table in tables]
-    if recipe.relative_to is not None:
-        episodes = pieces(stream, recipe.episode_jobs, recipe.starts_every)
-        return relative_params(recipe.env, episodes, recipe.relative_to, recipe.fee_weight)
-    if len(stream) == 1 and len(stream[0]) > recipe.episode_jobs:
-        starts = piece_starts(len(stream[0]), recipe.episode_jobs, recipe.starts_every)
-        return recipe.env.params(stream, starts=starts, episode_jobs=recipe.episode_jobs)
-    return recipe.env.params(pieces(stream, recipe.episode_jobs, recipe.starts_every))
-
-
-def relative_params(
-    env: DAS, tables: Sequence[JobTable], heuristic: str, fee_weight: float
-) -> Params:
-    """Parameters under which the dense reward is relative to a heuristic, table by table.
-
-    The return of an episode is then minus ``dense_scale`` times (completion time over the
-    heuristic's plus ``fee_weight`` times fee over the heuristic's).
-    """
-    params = env.params(list(tables))
-    plain = replace(env, sampling="first", events_per_step=2)
-    found = rec.play(plain, policy_named(heuristic, plain), params)
-    return params._replace(
-        jct_ref_min=jnp.asarray(found["avg_jct_min"], jnp.float32),
-        fee_ref=jnp.asarray(found["avg_fee"] / fee_weight, jnp.float32),
-    )
-
-
-def stretched(table: JobTable, rate: float) -> JobTable:
-    """The table with arrivals ``rate`` times as frequent."""
-    return table if rate == 1.0 else rescale_arrivals(table, 1.0 / rate)
-
-
-def _search_stage(recipe: Recipe, search: Search, common: dict[str, Any]) -> TrainingSetup:
-    env = replace(recipe.env, sampling="first", events_per_step=search.events_per_step)
-    config = replace(search.learner, total_updates=search.loop.num_updates)
-    if recipe.policy == "scored":
-        learner = evolution(
-            lambda key, specs: beginning(env, search.begins),
-            lambda params, observation, mask: decide_scored(env, params, observation),
-            config,
-        )
-    else:
-        learner = evolution(
-            partial(init_linear, order=search.order),
-            lambda params, observation, mask: decide_linear(env, params, observation),
-            config,
-        )
-    return TrainingSetup(**searching(env, learner, search.loop), **common)
-
-
-def _imitation_stage(recipe: Recipe, imitation: Imitation, common: dict[str, Any]) -> TrainingSetup:
-    agents = agents_of(recipe.policy, recipe.env, recipe.network, recipe.units)
-    env = TaughtEnvironment(
-        learning_env(recipe.policy, recipe.env, recipe.network),
-        teacher_of(imitation.teacher, recipe.policy, recipe.env, recipe.network),
-    )
-    return TrainingSetup(
-        name="imitation",
-        env=env,
-        learner=regression(agents, imitation.learner),
-        loop=imitation.loop,
-        gradient_steps=imitation.learner.gradient_steps,
-        **common,
-    )
-
-
-def _mappo_stage(recipe: Recipe, common: dict[str, Any]) -> TrainingSetup:
-    agents = agents_of(recipe.policy, recipe.env, recipe.network, recipe.units)
-    critic: Critic = state_value(StateValue(recipe.env))
-    if recipe.critic == "action":
-        critic = action_value(ActionValue(), agents, critic_features)
-    return TrainingSetup(
-        name="mappo",
-        env=learning_env(recipe.policy, recipe.env, recipe.network),
-        learner=mappo(agents, critic, recipe.learner),
-        loop=recipe.loop,
-        gradient_steps=recipe.learner.gradient_steps,
-        **common,
-    )
 
 
 def imitation_losses(policy: PolicyName) -> tuple[AgentLoss, ...]:
@@ -356,11 +230,15 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
 
 
 def _learner_variants(recipe: Recipe, paper: Recipe) -> list[str]:
-    """What differs in the settings of MAPPO."""
+    """What differs in how reinforcement learns."""
     lines = []
     if recipe.loop != paper.loop:
         sizes = f"{recipe.loop.num_envs} environments x {recipe.loop.rollout_length} steps"
         lines.append(f"{recipe.loop.num_updates} updates of {sizes}")
+    ours, theirs = recipe.learner, paper.learner
+    if not isinstance(ours, PPOConfig):
+        tried = [*recipe.rivals, *([f"{recipe.draws} draws"] if recipe.draws else [])]
+        return [*lines, f"branching over {', '.join(tried)} in place of MAPPO"]
     if recipe.critic != paper.critic:
         lines.append("critic of states")
     for words, names in (
@@ -370,9 +248,9 @@ def _learner_variants(recipe: Recipe, paper: Recipe) -> list[str]:
         ("entropy weight", ("entropy_start", "entropy_end")),
         ("epochs", ("epochs",)),
     ):
-        ours, theirs = ([getattr(r.learner, name) for name in names] for r in (recipe, paper))
-        if ours != theirs:
-            lines.append(f"{words} {' to '.join(f'{value:g}' for value in dict.fromkeys(ours))}")
-    if recipe.learner.horizon_s is not None:
-        lines.append(f"discount by time, horizon {recipe.learner.horizon_s:g} s")
+        values = [getattr(ours, name) for name in names]
+        if values != [getattr(theirs, name) for name in names]:
+            lines.append(f"{words} {' to '.join(f'{value:g}' for value in dict.fromkeys(values))}")
+    if ours.horizon_s is not None:
+        lines.append(f"discount by time, horizon {ours.horizon_s:g} s")
     return lines
