@@ -186,6 +186,7 @@ def branching_of_agents(
     scale: float = 1.0,
     rivals: tuple[Policy, ...] = (),
     draws: int = 0,
+    plays: Policy | None = None,
 ) -> Learner:
     """A learner by policy iteration on branches, for actions of several agents.
 
@@ -199,6 +200,8 @@ def branching_of_agents(
       scale: of differences in losses of rankings.
       rivals: policies without weights, whose actions are candidates beside the agents' own.
       draws: candidates beside these that are drawn from the agents.
+      plays: the agents' greedy policy for a single environment, without memory, if there is a
+        faster one than theirs; its weights are their parameters.
 
     Returns:
       The learner. Its ``act`` takes the most likely action, or with the probability
@@ -238,7 +241,14 @@ def branching_of_agents(
     return _improving(
         Improvable(agents.init, agents.greedy, drawn, scores),
         config,
-        Branching(config.look_ahead, _knobs, tried),
+        Branching(config.look_ahead, _knobs, tried, None if plays is None else _of_state(plays)),
+    )
+
+
+def _of_state(policy: Policy) -> Policy:
+    """The policy with the learner's state as its weights."""
+    return policy._replace(
+        act=lambda state, memory, view, key: policy.act(state.params, memory, view, key)
     )
 
 

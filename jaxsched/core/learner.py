@@ -87,11 +87,14 @@ class Branching(NamedTuple):
       knobs: ``(learner_state) -> Knobs``, horizon and discount.
       rivals: policies whose actions are the candidates beside the learner's own; their weights are
         the learner's state. Without any, candidates are choices of the environment.
+      plays: the learner's greedy policy for a single environment, without memory; its weights are
+        the learner's state. ``act`` with a batch of one if absent.
     """
 
     config: LookAhead
     knobs: Callable[[Any], Knobs]
     rivals: tuple[Policy, ...] = ()
+    plays: Policy | None = None
 
 
 class Learner(NamedTuple):

@@ -313,7 +313,7 @@ def _branches(
         action, _ = learner.act(state, seen, mask, key, greedy=True)
         return jax.tree.map(lambda x: x[0], action), memory
 
-    greedy = Policy("greedy", no_memory, act)
+    greedy = branching.plays or Policy("greedy", no_memory, act)
     weights = Weights(learner_state, branching.knobs(learner_state))
 
     def each(given: tuple, shared: tuple) -> Branches:

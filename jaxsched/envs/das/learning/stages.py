@@ -25,6 +25,7 @@ from jaxsched.envs.das.learning.kinds import (
     teacher_of,
 )
 from jaxsched.envs.das.learning.linear import decide_linear, init_linear
+from jaxsched.envs.das.learning.players import das_policy
 from jaxsched.envs.das.learning.recipe import (
     RANKING_SCALE,
     Imitation,
@@ -177,6 +178,9 @@ def _mappo(recipe: Recipe, agents: Agents, config: PPOConfig) -> Learner:
 
 def _branching(recipe: Recipe, agents: Agents, config: BranchingConfig) -> Learner:
     rivals = (teacher_of(name, recipe.policy, recipe.env, recipe.network) for name in recipe.rivals)
+    plays = None
+    if recipe.policy == "das" and not recipe.network.remembers:
+        plays = das_policy(recipe.env, recipe.network)
     return branching_of_agents(
         agents,
         config,
@@ -184,4 +188,5 @@ def _branching(recipe: Recipe, agents: Agents, config: BranchingConfig) -> Learn
         scale=RANKING_SCALE,
         rivals=tuple(rivals),
         draws=recipe.draws,
+        plays=plays,
     )
