@@ -87,6 +87,7 @@ EXTENDED = (
     "algorithms/test_ant_lion.py",
     "algorithms/test_average_reward.py",
     "algorithms/test_branching.py",
+    "algorithms/test_branching_of_agents.py",
     "algorithms/test_common_sequences.py",
     "bench",
     "benchmarks",

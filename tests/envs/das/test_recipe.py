@@ -79,6 +79,13 @@ RECIPES = {
         critic="action",
         imitation=imitation("rifling", "fifo_loadbalance"),
     ),
+    "branching": replace(
+        TINY,
+        network=replace(SMALL, variant="DA+MC"),
+        learner=BranchingConfig(total_updates=2, max_steps=4, capacity=8, batch_size=4),
+        rivals=("tetris",),
+        draws=1,
+    ),
     "linear": replace(
         TINY,
         policy="linear",
@@ -126,6 +133,7 @@ STAGES = [
     ("dl2", "mappo"),
     ("rifling", "imitation"),
     pytest.param("rifling", "mappo", marks=slow),  # with the critic of DA
+    pytest.param("branching", "branching", marks=slow),  # compiles for half a minute
     ("linear", "search"),
 ]
 
@@ -148,6 +156,7 @@ def test_a_stage_updates_its_policy(name, stage):
         ("DA", ["mappo"]),
         ("dl2", ["imitation", "mappo"]),
         ("rifling", ["imitation", "mappo"]),
+        ("branching", ["branching"]),
         ("linear", ["search"]),
     ],
 )
@@ -226,6 +235,9 @@ def test_stretched_tables_arrive_so_much_faster(rate):
     [
         ({"policy": "linear"}, "only that, is found by a search"),
         ({"search": RECIPES["linear"].search}, "only that, is found by a search"),
+        ({"rivals": ("tetris",)}, "one or more for branching, none for another learner"),
+        ({"learner": RECIPES["branching"].learner}, "one or more for branching"),
+        ({"learner": RECIPES["branching"].learner, "rivals": ("x",)}, "rivals is 'x'; known are"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(changes, says):

@@ -79,8 +79,8 @@ def shorter(recipe: Recipe, num_updates: int) -> Recipe:
 QUICK_LARGE = shorter(QUICK, 40)
 """On 32 machines more updates do not change the score on validation episodes."""
 
-RATES = {8: (1.0,), 16: (1.0, 1.3), 32: (1.0,)}
-"""Arrival rates by machines on the paper's workload. With 16, long queues are rare, and matter: a
+BUSIER = (1.0, 1.3)
+"""Arrival rates on 16 machines of the paper's workload, where long queues are rare, and matter: a
 student that had seen few of them let large jobs wait for hours in one test episode."""
 
 RIVAL = replace(
@@ -215,31 +215,30 @@ def on_trace(recipe: Recipe, name: str) -> Recipe:
     return replace(recipe, traces=traces)
 
 
-def on_cluster(recipe: Recipe, num_servers: int) -> Recipe:
-    """The same on a cluster of so many machines, at its rates if it imitates on ``TRACES``."""
-    imitates = recipe.imitation is not None and recipe.traces == TRACES
-    rates = RATES[num_servers] if imitates else recipe.scale_rates
-    return replace(recipe, env=replace(recipe.env, num_servers=num_servers), scale_rates=rates)
+def contended(*recipes: Recipe) -> tuple[Recipe, ...]:
+    """Recipes of the three clusters, each on the contended trace of its cluster."""
+    return tuple(
+        on_trace(recipe, f"das-contended{end}")
+        for recipe, end in zip(recipes, CLUSTERS, strict=True)
+    )
+
+
+def imitating(recipe: Recipe, large: Recipe | None = None) -> tuple[Recipe, ...]:
+    """A recipe of 8 machines, on 16 with more arrivals, too, and that of 32."""
+    return recipe, replace(recipe, scale_rates=BUSIER), large or recipe
 
 
 PRESETS = {
-    f"{name}{suffix}": on_cluster(recipe, size)
+    f"{name}{suffix}": replace(recipe, env=replace(recipe.env, num_servers=size))
     for name, recipes in {
-        "quick": (QUICK, QUICK, QUICK_LARGE),
+        "quick": imitating(QUICK, QUICK_LARGE),
         "paper": (PAPER,) * 3,
-        "dl2": (DL2,) * 3,
-        "rifling": (RIFLING,) * 3,
+        "dl2": imitating(DL2),
+        "rifling": imitating(RIFLING),
         "search": (SEARCH,) * 3,
-        "contended": tuple(on_trace(CONTENDED, f"das-contended{end}") for end in CLUSTERS),
-        "contended-branching": tuple(
-            on_trace(CONTENDED_BRANCHING, f"das-contended{end}") for end in CLUSTERS
-        ),
-        "contended-mappo": tuple(
-            on_trace(recipe, f"das-contended{end}")
-            for recipe, end in zip(
-                (CONTENDED_MAPPO, CONTENDED_MAPPO_MEDIUM, CONTENDED_MAPPO), CLUSTERS, strict=True
-            )
-        ),
+        "contended": contended(*(CONTENDED,) * 3),
+        "contended-branching": contended(*(CONTENDED_BRANCHING,) * 3),
+        "contended-mappo": contended(CONTENDED_MAPPO, CONTENDED_MAPPO_MEDIUM, CONTENDED_MAPPO),
     }.items()
     for recipe, (suffix, size) in zip(recipes, CLUSTERS.items(), strict=True)
 }
