@@ -1,4 +1,4 @@
-"""Branching for actions of several agents: rules and draws are tried, and the better one followed."""
+"""Branching for actions of several agents: the better of rules and draws is followed."""
 
 from dataclasses import replace
 from functools import cache
