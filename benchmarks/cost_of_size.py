@@ -57,10 +57,6 @@ class Axis:
     most: int | None = None
 
 
-def _jobs(most: int | None = None) -> Axis:
-    return Axis("jobs of the table", JOBS, lambda size: {}, most)
-
-
 def _servers(option: Callable[[int], Options]) -> Axis:
     return Axis("servers", SERVERS, option)
 
@@ -73,25 +69,25 @@ def _num_servers(size: int) -> Options:
     return {"num_servers": size}
 
 
+TABLE = Axis("jobs of the table", JOBS, lambda size: {})
 CHIC_GPUS = (5, 10, 20, 40)
 MOST_LABELS = 4
 AXES: dict[str, dict[str, Axis]] = {
-    "sched2": {"cluster": _servers(_num_servers), "window": _window("window"), "table": _jobs()},
-    "dl2": {"cluster": _servers(_num_servers), "window": _window("window"), "table": _jobs(4_095)},
+    "sched2": {"cluster": _servers(_num_servers), "window": _window("window"), "table": TABLE},
+    "dl2": {"cluster": _servers(_num_servers), "window": _window("window"), "table": TABLE},
     "chic": {
         "cluster": Axis("GPUs", CHIC_GPUS, lambda size: {"capacity": (size, 12 * size, 60 * size)}),
         "window": replace(_window("window", 32), sizes=(4, 8, 16, 32)),
-        "table": _jobs(),
+        "table": TABLE,
     },
-    "das": {"cluster": _servers(_num_servers), "window": _window("window"), "table": _jobs(32_768)},
+    "das": {"cluster": _servers(_num_servers), "window": _window("window"), "table": TABLE},
     "mlfs": {
         "cluster": _servers(lambda size: {"gpus": (4,) * size}),
         "window": _window("max_active"),
-        "table": _jobs(),
+        "table": TABLE,
     },
 }
-"""The sizes of each system. Chic has no servers and windows of at most 32 workloads; tables of
-DL2 have at most 4,095 jobs, those of DAS 32,768."""
+"""The sizes of each system. Chic has no servers and windows of at most 32 workloads."""
 
 
 def main() -> None:

@@ -145,6 +145,11 @@ def is_active(state: ClusterState) -> Array:
     return bits.to_flags(state.active)
 
 
+def is_long(state: ClusterState) -> bool:
+    """The table has so many jobs that a step had better leave most of them alone (static)."""
+    return not bits.are_few(state.active)
+
+
 def is_open(state: ClusterState) -> Array:
     """The episode goes on: the slot has jobs, bool scalar."""
     return jnp.any(state.active != 0)
@@ -254,12 +259,14 @@ def give(
     servers, where, placed = place_tasks(rules.cluster, state.servers, model, kind, wanted)
     more = jnp.where(kind != PS, ONE_WORKER, 0) + jnp.where(kind != WORKER, ONE_PS, 0)
     tasks = state.tasks.at[job].get(mode="promise_in_bounds") + jnp.where(placed, more, 0)
-    here = jnp.arange(state.tasks.shape[-1], dtype=jnp.int32) == job
-    state = state._replace(
-        servers=servers,
-        tasks=jnp.where(here, tasks, state.tasks),
-        rate=jnp.where(here, rates(speed, model, tasks), state.rate),
-    )
+    rate = rates(speed, model, tasks)
+    if not is_long(state):
+        here = jnp.arange(state.tasks.shape[-1], dtype=jnp.int32) == job
+        tasks, rate = jnp.where(here, tasks, state.tasks), jnp.where(here, rate, state.rate)
+    else:
+        tasks = state.tasks.at[job].set(tasks, mode="promise_in_bounds")
+        rate = state.rate.at[job].set(rate, mode="promise_in_bounds")
+    state = state._replace(servers=servers, tasks=tasks, rate=rate)
     return state, Increment(placed, job, kind, where, wanted & ~placed)
 
 

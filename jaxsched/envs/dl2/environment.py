@@ -22,14 +22,14 @@ from jaxsched.envs.dl2.dynamics import (
 )
 from jaxsched.envs.dl2.observation import ObservationKind
 from jaxsched.envs.dl2.parameters import SLOT_SECONDS, Params, SpeedMode, build_params
-from jaxsched.envs.dl2.reward import RewardKind, backlog, presence
+from jaxsched.envs.dl2.reward import NOTHING, RewardKind, backlog, presence, progress
 from jaxsched.envs.dl2.start_bundles import first_with_bundles, open_with_bundles
-from jaxsched.envs.dl2.tables import NEVER, redrawn, whole
+from jaxsched.envs.dl2.tables import NEVER, redrawn
 from jaxsched.envs.dl2.turns import next_turn, rows_of
 from jaxsched.envs.dl2.whole_state import whole_state
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.ops.batching import flags_once
+from jaxsched.ops.batching import apply_if, flags_once
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, PyTree, TimeStep
 
 CHOICES = {
@@ -245,7 +245,7 @@ class DL2(Environment):
         """In each slot one for each task that fits and one for each batch."""
         jobs = self.max_jobs(params)
         tasks = min(self.cluster.max_tasks, jobs * (self.max_workers + self.max_ps))
-        return self.max_slots * (tasks + -(-jobs // self.window))
+        return min(self.max_slots * (tasks + -(-jobs // self.window)), 2**31 - 1)
 
     def observation_spec(self, params: Params) -> ArraySpec:
         """Flat vector of JAX's default type (float32), named entry by entry."""
@@ -298,21 +298,46 @@ class DL2(Environment):
         """One inference (section 3); ``key`` is not used."""
         del key
         rules, jobs = self.rules, params.jobs
-        info = whole(jobs.info, state.episode)
         playing = dynamics.is_open(state)
         after, increment = dynamics.apply_action(rules, state, jobs, params.speed, action)
         after = after._replace(fits=dynamics.refit(rules, after))
-        batch, goes_on = next_turn(rules, after, info, increment)
+        batch, goes_on = next_turn(rules, after, jobs, increment)
         ends = playing & ~goes_on
         after = after._replace(batch=jnp.where(playing, batch, state.batch))
-        after, report = dynamics.end_slot(rules, after, jobs, params.speed, ends)
+        reward = None
+        if self.assign_bundle or not dynamics.is_long(state):
+            after, report = dynamics.end_slot(rules, after, jobs, params.speed, ends)
+        else:
+            after, report, reward = self._end_slot_on_demand(after, params, ends)
         if self.assign_bundle:
             after, passed = open_with_bundles(rules, after, jobs, params.speed, ends)
             report = dynamics.merge(report, passed)
         after = after._replace(rows=rows_of(rules, after, jobs.empty_row))
         refused = ~increment.placed & ~increment.failed
         invalid = playing & refused & (action != KINDS * self.window)
-        return after, self._timestep(state, after, params, increment, invalid, report, playing)
+        return after, self._timestep(
+            state, after, params, increment, invalid, report, playing, reward
+        )
+
+    def _end_slot_on_demand(
+        self, state: ClusterState, params: Params, ends: Array
+    ) -> tuple[ClusterState, SlotReport, Array]:
+        """``dynamics.end_slot`` of a long table, and the reward, for few of whose steps it is due.
+
+        The report comes apart, so that its columns cost nothing where nobody reads them.
+        """
+
+        def end(carry: PyTree, params: Params) -> PyTree:
+            before = carry[0]
+            after, report = dynamics.end_slot(
+                self.rules, before, params.jobs, params.speed, jnp.bool_(True)
+            )
+            return after, self.reward_of(report, progress(report, params.jobs, before.episode))
+
+        nothing = jnp.asarray(NOTHING[self.reward], state.progress.dtype)
+        after, reward = apply_if(ends, end, (state, nothing), params)
+        _, report = dynamics.train_slot(self.rules, state, params.jobs, params.speed, ends)
+        return after, report, reward
 
     def resample_future(
         self, key: PRNGKey, state: ClusterState, params: Params
@@ -341,16 +366,19 @@ class DL2(Environment):
         invalid: Array,
         report: SlotReport,
         playing: Array,
+        reward: Array | None = None,
     ) -> TimeStep:
         observation, mask = self.observe(after, params)
-        job_reward = report.trained / whole(params.jobs.expected, before.episode)
+        job_reward = progress(report, params.jobs, before.episode)
+        if reward is None:
+            reward = self.reward_of(report, job_reward)
         terminated, truncated = flags_once(
             dynamics.is_finished(after), dynamics.is_cut(self.rules, after)
         )
         return TimeStep(
             observation=observation,
             action_mask=mask,
-            reward=self.reward_of(report, job_reward),
+            reward=reward,
             terminated=terminated,
             truncated=truncated,
             elapsed=dynamics.seconds_passed(self.rules, before, after, report),

@@ -5,9 +5,17 @@ from typing import Literal
 import jax.numpy as jnp
 
 from jaxsched.envs.dl2.dynamics import SlotReport
+from jaxsched.envs.dl2.tables import JobTables, whole
 from jaxsched.types import Array
 
 RewardKind = Literal["progress", "backlog", "presence"]
+NOTHING: dict[RewardKind, float] = {"progress": 0.0, "backlog": 0.0, "presence": -0.0}
+"""Where no slot ended."""
+
+
+def progress(report: SlotReport, jobs: JobTables, episode: Array) -> Array:
+    """Share of its estimated epochs that each job trained, float ``[N]``; the sum is paid."""
+    return report.trained / whole(jobs.expected, episode)
 
 
 def backlog(report: SlotReport) -> Array:

@@ -22,6 +22,7 @@ from jaxsched.envs.dl2.dynamics import (
 )
 from jaxsched.envs.dl2.environment import DL2, StepMetrics
 from jaxsched.envs.dl2.parameters import Params
+from jaxsched.envs.dl2.reward import progress
 from jaxsched.envs.dl2.tables import whole
 from jaxsched.envs.dl2.turns import rows_of
 from jaxsched.types import Array, ArraySpec, PRNGKey, PyTree, TimeStep
@@ -128,7 +129,7 @@ class DL2Slots(DL2):
             jnp.where(playing, parameter_servers(tasks), state.last.ps),
             jnp.where(playing, report.pace, state.last.pace),
         )
-        job_reward = report.trained / whole(jobs.expected, cluster.episode)
+        job_reward = progress(report, jobs, cluster.episode)
         none = jnp.int32(jobs.empty_row)
         nowhere = jnp.full((2,), self.num_servers, jnp.int32)
         timestep = TimeStep(

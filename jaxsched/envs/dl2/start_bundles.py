@@ -2,7 +2,7 @@
 
 Then a slot can be full before any decision, and pass without one. Where bundles go to servers of
 their own, as in DL2's published simulator, all are given at once; elsewhere loops that run once per
-job make this option slow. Axes: ``S`` servers, ``N`` rows of the job table.
+bundle make this option slow. Axes: ``S`` servers, ``N`` rows of the job table.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.envs.dl2 import tables
-from jaxsched.envs.dl2.cluster import BUNDLE, WORKER, empty_servers
+from jaxsched.envs.dl2.cluster import BUNDLE, KINDS, WORKER, empty_servers, feasible
 from jaxsched.envs.dl2.dynamics import (
     ONE_PS,
     ONE_WORKER,
@@ -29,7 +29,7 @@ from jaxsched.envs.dl2.dynamics import (
 from jaxsched.envs.dl2.tables import NUM_MODELS, JobTables, lookup, whole
 from jaxsched.envs.dl2.turns import first_turn, rows_of
 from jaxsched.ops import bit_sets as bits
-from jaxsched.ops.batching import select
+from jaxsched.ops.batching import any_of_copies, select
 from jaxsched.types import Array
 
 
@@ -41,13 +41,23 @@ def give_bundles(
         return _give_at_once(rules, state, jobs, speed, wanted)
     kind = jnp.int32(BUNDLE if rules.cluster.needs_ps else WORKER)
 
-    def one(job: Array, state: ClusterState) -> ClusterState:
-        job = jnp.asarray(job, jnp.int32)
-        model = tables.model_of(lookup(jobs.info, state.episode, job))
-        here = wanted & bits.contains(state.active, job)
-        return give(rules, state, speed, job, model, kind, here)[0]
+    def nearest(state: ClusterState, start: Array) -> Array:
+        """The next active job of which a bundle fits, the empty row if there is none."""
+        fits = feasible(rules.cluster, state.servers, bundles=True)
+        kinds = fits >> KINDS * tables.model_of(whole(jobs.info, state.episode))
+        able = bits.to_words((kinds >> kind) & 1 > 0) & state.active
+        return bits.first_from(able, start, jobs.empty_row)
 
-    state = jax.lax.fori_loop(0, jobs.empty_row, one, state)
+    def one(carry: tuple[ClusterState, Array]) -> tuple[ClusterState, Array]:
+        state, job = carry
+        model = tables.model_of(lookup(jobs.info, state.episode, job))
+        state = give(rules, state, speed, job, model, kind, job < jobs.empty_row)[0]
+        return state, nearest(state, job + 1)
+
+    first = nearest(state, jnp.where(wanted, 0, jobs.empty_row))
+    state, _ = jax.lax.while_loop(
+        lambda carry: any_of_copies(carry[1] < jobs.empty_row), one, (state, first)
+    )
     return state._replace(fits=jnp.where(wanted, refit(rules, state), state.fits))
 
 
@@ -73,8 +83,7 @@ def _give_at_once(
     empty = empty_servers(cluster)
     servers = empty._replace(free=empty.free - taken[0], order=empty.order + taken[1])
 
-    words = [bits.below(first[num] - bits.WORD * v) for v in range(state.active.shape[0])]
-    served = bits.to_flags(state.active & jnp.stack(words))
+    served = bits.to_flags(state.active & bits.below(first[num] - bits.starts(state.active)))
     rate = jnp.zeros_like(state.rate)
     for model in range(NUM_MODELS):
         rate = jnp.where(served & (models == model), speed.rate[model, 1, 1], rate)
@@ -109,8 +118,7 @@ def open_with_bundles(
     """
 
     def settled(state: ClusterState) -> tuple[ClusterState, Array]:
-        info = whole(jobs.info, state.episode)
-        batch, found = first_turn(rules, state, info)
+        batch, found = first_turn(rules, state, jobs)
         passes = opened & ~found & is_open(state)
         return state._replace(batch=jnp.where(opened & found, batch, state.batch)), passes
 
@@ -137,7 +145,6 @@ def first_with_bundles(
     No step has opened this slot. If it is full, void is its only action.
     """
     state = give_bundles(rules, state, jobs, speed, jnp.bool_(True))
-    info = whole(jobs.info, state.episode)
-    batch, found = first_turn(rules, state, info)
+    batch, found = first_turn(rules, state, jobs)
     state = state._replace(batch=jnp.where(found, batch, 0))
     return state._replace(rows=rows_of(rules, state, jobs.empty_row))

@@ -27,7 +27,7 @@ NUM_MODELS = len(MODELS)
 NO_MODEL = NUM_MODELS  # of the empty row
 NEVER = 2**18  # a slot after every slot
 ARRIVAL_BIT = 12  # of ``JobTables.info``
-MAX_JOBS = 2**12 - 1  # loops over the words of 32 jobs are unrolled
+MAX_JOBS = 2**20 - 1  # whole as float32
 
 
 class JobTables(NamedTuple):

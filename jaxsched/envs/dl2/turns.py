@@ -8,16 +8,19 @@ masked (``misfit = "end_slot"``) but ends the slot, and no slot ends by itself.
 Axes: ``N`` rows of the job table, ``J`` rows of the window.
 """
 
+import jax
 import jax.numpy as jnp
 
 from jaxsched.envs.dl2.dynamics import (
     ClusterState,
     Increment,
     Rules,
+    is_long,
     options,
     parameter_servers,
     workers,
 )
+from jaxsched.envs.dl2.tables import JobTables, whole
 from jaxsched.ops import bit_sets as bits
 from jaxsched.types import Array
 
@@ -38,33 +41,33 @@ def _unlimited(rules: Rules, state: ClusterState) -> Array:
     return state.active & ~bits.to_words(full)
 
 
-def first_turn(rules: Rules, state: ClusterState, info: Array) -> tuple[Array, Array]:
+def first_turn(rules: Rules, state: ClusterState, jobs: JobTables) -> tuple[Array, Array]:
     """The first batch of a slot, and whether there is anything to decide in it.
 
     Args:
       rules: the rules.
       state: the slot just opened.
-      info: of all jobs, int32 ``[N]``.
+      jobs: job tables.
     """
     if rules.misfit == "end_slot":
         return jnp.int32(0), jnp.bool_(True)
-    return _next_batch(rules, state, info, jnp.int32(0))
+    return _next_batch(rules, state, jobs, jnp.int32(0))
 
 
 def next_turn(
-    rules: Rules, state: ClusterState, info: Array, increment: Increment
+    rules: Rules, state: ClusterState, jobs: JobTables, increment: Increment
 ) -> tuple[Array, Array]:
     """The batch after an action, and whether the slot goes on.
 
     Args:
       rules: the rules.
       state: after the action, its ``batch`` that of the action.
-      info: of all jobs, int32 ``[N]``.
+      jobs: job tables.
       increment: what the action did.
     """
     following = state.batch + ~increment.placed
     if rules.misfit == "mask":
-        return _next_batch(rules, state, info, following)
+        return _next_batch(rules, state, jobs, following)
     if rules.rows == "window":
         return jnp.int32(0), increment.placed
     more = following * rules.window < jnp.sum(bits.count(state.active))
@@ -72,15 +75,42 @@ def next_turn(
 
 
 def _next_batch(
-    rules: Rules, state: ClusterState, info: Array, first: Array
+    rules: Rules, state: ClusterState, jobs: JobTables, first: Array
 ) -> tuple[Array, Array]:
     """The first batch from ``first`` on in which something fits, and whether there is one."""
-    able = bits.to_words(options(rules, state.tasks, info, state.fits) > 0) & state.active
-    none = info.shape[-1] - 1
+    none = jobs.empty_row
     if rules.rows == "window":
-        nearest = bits.first_from(able, jnp.int32(0), none)
+        nearest = _nearest(rules, state, jobs, jnp.int32(0))
         seen = bits.rank(_unlimited(rules, state), nearest) < rules.window
         return jnp.int32(0), (first == 0) & (nearest < none) & seen
     start = bits.nth(state.active, first * rules.window, none)
-    nearest = bits.first_from(able, start, none)
+    nearest = _nearest(rules, state, jobs, start)
     return bits.rank(state.active, nearest) // rules.window, nearest < none
+
+
+def _nearest(rules: Rules, state: ClusterState, jobs: JobTables, start: Array) -> Array:
+    """The first of the slot's jobs from ``start`` on that may get something; else the empty row."""
+    none = jobs.empty_row
+    if not is_long(state):
+        info = whole(jobs.info, state.episode)
+        able = bits.to_words(options(rules, state.tasks, info, state.fits) > 0) & state.active
+        return bits.first_from(able, start, none)
+    # As a rule it is near: a few words at a time are looked at.
+    few, info = bits.FEW_WORDS, jobs.info.reshape(-1)
+
+    def look(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        word = jnp.minimum(carry[0], state.active.shape[0] - few)
+        job, size = bits.WORD * word, bits.WORD * few
+        own = jax.lax.dynamic_slice(info, (state.episode * (none + 1) + job,), (size,))
+        tasks = jax.lax.dynamic_slice(state.tasks, (job,), (size,))
+        able = bits.to_words(options(rules, tasks, own, state.fits) > 0)
+        able &= jax.lax.dynamic_slice(state.active, (word,), (few,))
+        found = bits.first_from(able, start - job, bits.NEVER)
+        return carry[0] + few, jnp.where(found < bits.NEVER, job + found, none)
+
+    def goes_on(carry: tuple[Array, Array]) -> Array:
+        word, nearest = carry
+        return (nearest == none) & (word < state.active.shape[0]) & (state.fits != 0)
+
+    first = bits.first_from(state.active, start, none)
+    return jax.lax.while_loop(goes_on, look, (first // bits.WORD, jnp.int32(none)))[1]

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.peers.simulators.dl2 import Cluster
 from jaxsched.envs.dl2.cases import simulate
+from tests.envs.dl2.forms import few_words
 from tests.golden_check import differences
 
 POLICIES = ("drf", "fifo", "srtf", "tetris", "optimus", "optimus_oracle", "optimus_fill")
@@ -70,8 +71,18 @@ def chooser(seed, window, stay):
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_random_play(name):
+    play_by_chance(name)
+
+
+@pytest.mark.parametrize("name", ["more jobs than rows", "started bundles", "all-reduce bundles"])
+def test_random_play_of_more_words_than_are_gone_through(name):
+    with few_words(1):
+        play_by_chance(name, count=40)
+
+
+def play_by_chance(name, count=6):
     config, seed = CONFIGS[name], len(name)
-    jobs = jobs_for(seed)
+    jobs = jobs_for(seed, count)
     oracle = Cluster(config, jobs)
     trajectory = oracle.play(chooser(seed, config["J"], stay=0.9))
     case = {"config": config, "jobs": jobs, "actions": [row["action"] for row in trajectory]}

@@ -14,9 +14,10 @@ from jaxsched.envs.das.simulator.execution import Running, ceil_quotient
 from jaxsched.envs.das.simulator.tables import (
     BY_EPISODE,
     DURATION,
-    HALF,
     SUBMIT,
     Params,
+    carried,
+    parts_of,
     pick,
     submitted_by,
 )
@@ -57,7 +58,7 @@ def redrawn(key: PRNGKey, params: Params, state: State) -> tuple[State, Params]:
     rows = own[source].at[:, SUBMIT].set(submit).at[:, DURATION].set(duration)
     alone = params._replace(
         rows=rows,
-        submitted_sum=_sums(jnp.where(real, submit, 0)),
+        submitted_sum=sums_of(jnp.where(real, submit, 0), params.submitted_sum.shape[-1]),
         offset=jnp.zeros(1, jnp.int32),
         num_jobs=count[None],
         first=jnp.zeros(1, jnp.int32),
@@ -144,9 +145,8 @@ def _redrawn_running(state: State, own: Array, after: Array) -> tuple[Running, A
     return moved, after
 
 
-def _sums(submit: Array) -> Array:
-    """``Params.submitted_sum`` of an episode's submission times."""
-    halves = jnp.stack([submit >> HALF, submit & (2**HALF - 1)], axis=-1)
-    high, low = jnp.cumsum(halves, axis=0, dtype=jnp.int32).T
-    sums = jnp.stack([high + (low >> HALF), low & (2**HALF - 1)], axis=-1)
+def sums_of(submit: Array, number: int) -> Array:
+    """``Params.submitted_sum`` of an episode's submission times, in so many parts."""
+    parts = jnp.cumsum(parts_of(submit, number), axis=0, dtype=jnp.int32)
+    sums = jnp.stack(carried(parts), axis=-1)
     return jnp.concatenate([jnp.zeros_like(sums[:1]), sums[:-1]])

@@ -5,7 +5,7 @@ range of rows. Axes: ``T`` jobs of all tables, ``E`` episodes, ``J`` jobs of the
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -22,10 +22,13 @@ SUBMIT, INSTANCES, GPUS, CPUS, MEM, DURATION, LEAST_MACHINES, NUM_GPUS = range(8
 """Columns of a row: submission (s), instances, what each requests, run time at full speed (s),
 the least number of machines (``kmin``) and GPUs in all."""
 
-MAX_EPISODE_JOBS = 2**15  # sums over arrivals are taken in halves of 16 bits
+MAX_EPISODE_JOBS = 2**20 - 1
+MOST_IN_TWO = 2**15
+"""Sums of times over so many jobs are taken in two parts, over more in three."""
+PART_BITS = {2: 16, 3: 11}
+"""Of each part but the first, so that sums of parts fit in int32."""
 NEVER = 2**31 - 1
 """A time (s) after every event."""
-HALF = 16  # bits
 SCALARS: dict[str, float] = {
     "alpha": 0.1,
     "price": 2.84,
@@ -45,8 +48,8 @@ class Params(NamedTuple):
 
     Attributes:
       rows: int32 ``[T + 1, 8]``, one job each (see ``SUBMIT`` and so on), the last one empty.
-      submitted_sum: int32 ``[T + 1, 2]``, sum of the submission times before each row, in units of
-        2**16 and the rest.
+      submitted_sum: int32 ``[T + 1, 2 or 3]``, sum of the submission times before each row, in
+        parts (``parts_of``); more than fits the first is lost, which differences do not show.
       offset: int32 ``[E]``, first row of each episode.
       num_jobs: int32 ``[E]``.
       first: int32 ``[E]``, submission time that is 0 in the episode.
@@ -135,7 +138,7 @@ def build_params(
     owners = owners_of(tables) if owned else None
     return Params(
         rows=to_device(rows, jnp.int32),
-        submitted_sum=to_device(np.stack([sums >> HALF, sums % 2**HALF], -1), jnp.int32),
+        submitted_sum=to_device(parts_of(sums, 2 if longest <= MOST_IN_TWO else 3), jnp.int32),
         offset=to_device(offset, jnp.int32),
         num_jobs=to_device(counts, jnp.int32),
         first=to_device(rows[offset, SUBMIT], jnp.int32),
@@ -255,13 +258,31 @@ def waiting_of_arrivals(
 ) -> Array:
     """Sum of ``time - submit_time`` over the jobs ``first .. end - 1``, float32 (job-seconds).
 
-    Exact but for the last rounding: the sums are differences of integers in halves of 16 bits.
+    Exact but for the last rounding: the sums are differences of integers in parts.
     """
     offset = pick(params.offset, episode)
     before = pick(params.submitted_sum, offset + first)
     until = pick(params.submitted_sum, offset + end)
     moment = time + pick(params.first, episode)
-    halves = jnp.stack([moment >> HALF, moment & (2**HALF - 1)])
-    high, low = (end - first) * halves - (until - before)
-    high, low = high + (low >> HALF), low & (2**HALF - 1)
-    return high.astype(jnp.float32) * 2.0**HALF + low.astype(jnp.float32)
+    number = until.shape[-1]
+    parts = carried((end - first) * parts_of(moment, number) - (until - before))
+    high, low, width = parts[0], parts[-1], PART_BITS[number]
+    for place, part in enumerate(parts[-2:0:-1], 1):
+        low |= part << width * place
+    return high.astype(jnp.float32) * 2.0 ** (width * (number - 1)) + low.astype(jnp.float32)
+
+
+def parts_of(numbers: Any, number: int) -> Any:
+    """Whole numbers from 0 on in so many parts, the highest first, ``[..., 2 or 3]``."""
+    xp, width = numbers.__array_namespace__(), PART_BITS[number]
+    lower = [(numbers >> width * k) & (2**width - 1) for k in reversed(range(number - 1))]
+    return xp.stack([numbers >> width * (number - 1), *lower], axis=-1)
+
+
+def carried(parts: Array) -> list[Array]:
+    """What is too much for a part added to the next higher one; of ``[..., 2 or 3]`` one by one."""
+    found, width = [parts[..., k] for k in range(parts.shape[-1])], PART_BITS[parts.shape[-1]]
+    for k in reversed(range(1, len(found))):
+        found[k - 1] += found[k] >> width
+        found[k] &= 2**width - 1
+    return found
