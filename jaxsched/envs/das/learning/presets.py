@@ -187,15 +187,14 @@ CONTENDED_MAPPO_MEDIUM = replace(
 
 CONTENDED_BRANCHING = replace(
     CONTENDED_MAPPO,
-    rivals=("shortest", "drf_loadbalance", "tetris"),
+    rivals=("shortest", "drf_loadbalance"),
     draws=2,
-    loop=LoopConfig(num_envs=32, rollout_length=16, num_updates=400),
+    loop=LoopConfig(num_envs=32, rollout_length=16, num_updates=900),
     learner=BranchingConfig(
-        total_updates=400,
+        total_updates=900,
         futures=2,
         max_steps=64,
-        capacity=8192,
-        gradient_steps=8,
+        gradient_steps=4,
         batch_size=128,
         learning_rate=3e-4,
         final_learning_rate=3e-5,
@@ -203,8 +202,8 @@ CONTENDED_BRANCHING = replace(
         relative=1.0,
         clip=0.5,
     ),
-    evaluate_every=50,
-    checkpoint_every=50,
+    evaluate_every=100,
+    checkpoint_every=450,
 )
 """The same networks by policy iteration: what rules would do and draws are tried on copies."""
 
