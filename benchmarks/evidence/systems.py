@@ -371,8 +371,8 @@ DAS = Evidence(
         "`linear` on (`--preset contended-mappo`), beats its teacher on 8 and 16 machines and "
         "stays behind the hand rule, and so does policy iteration by branching (`--preset "
         "contended-branching`), which gains more on 8; networks that imitate the hand rule are "
-        "level with it, and MAPPO does not improve on that (notes). Look-ahead from the hand rule over durations "
-        "redrawn within each group gains 1.1 % on 60 jobs, so little is left there.",
+        "level with it, and MAPPO does not improve on that (notes). Look-ahead from the hand rule "
+        "over durations redrawn within each group gains 1.1 % on 60 jobs, so little is left there.",
         "On the paper's own workload nothing learned beats `linear`: the same search, begun as "
         "`linear` and chosen on validation episodes, ends above it on 8 machines and level on "
         "16 (last comparisons below): users and groups tell nothing there, and what it moves "
