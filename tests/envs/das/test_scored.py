@@ -13,7 +13,7 @@ from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.learning import scored
 from jaxsched.envs.das.learning.linear import decide_linear, found_rule, linear_policy
 from jaxsched.envs.das.learning.presets import CLUSTERS, PRESETS
-from jaxsched.envs.das.learning.recipe import stages_of
+from jaxsched.envs.das.learning.stages import stages_of
 from jaxsched.envs.das.simulator.owners import GROUP, USER
 from jaxsched.envs.das.workload import gang_tables
 from jaxsched.errors import JaxschedError

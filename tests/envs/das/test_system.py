@@ -17,7 +17,7 @@ from jaxsched.envs.das.learning.agents import is_decision, with_history
 from jaxsched.envs.das.learning.critic import ActionValue, StateValue, critic_features
 from jaxsched.envs.das.learning.kinds import fits_now, kind_of, read_kind, squeezed, teacher_of
 from jaxsched.envs.das.learning.networks import DASNetwork
-from jaxsched.envs.das.learning.recipe import relative_params
+from jaxsched.envs.das.learning.stages import relative_params
 from jaxsched.envs.das.observation import Observation
 from jaxsched.envs.das.paper import HEURISTICS, paper_rows
 from jaxsched.envs.das.simulator.placement import MOST_COMPARED, inverse_of, rank_of
