@@ -21,8 +21,7 @@ their cost-sensitive classification with a softmax in place of the best class.
 several agents, of which there are too many to try: candidates are then what given rules would do,
 and draws of the policy.
 
-Axes: ``B`` environments, ``C`` candidates, ``R`` states kept, ``A`` actions, ``U`` units of an
-agent.
+Axes: ``B`` environments, ``C`` candidates, ``R`` states kept, ``A`` actions.
 """
 
 from collections.abc import Callable
@@ -52,6 +51,7 @@ from jaxsched.core.look_ahead import Branches, Knobs, LookAhead
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.core.sharding import split, split_layout, whole, whole_layout
 from jaxsched.errors import JaxschedError
+from jaxsched.ops.batching import select
 from jaxsched.types import Array, DiscreteSpec, PRNGKey, PyTree, Rollout, Specs
 
 inf = float("inf")
@@ -273,11 +273,7 @@ def _improving(policy: Improvable, config: BranchingConfig, tries: Branching) ->
         drawn = policy.draw(state.params, observation, mask, draw_key)
         batch = jax.tree.leaves(best)[0].shape[0]
         explores = jax.random.uniform(coin_key, (batch,)) < state.hyper.exploration
-
-        def choose(other: Array, own: Array) -> Array:
-            return jnp.where(explores.reshape(-1, *[1] * (own.ndim - 1)), other, own)
-
-        return jax.tree.map(choose, drawn, best), ()
+        return jax.vmap(select)(explores, drawn, best), ()
 
     def update(
         state: BranchingState, rollout: Rollout, key: PRNGKey

@@ -44,6 +44,7 @@ from jaxsched.algorithms.softmax import (
 from jaxsched.core.learner import Learner, Metrics, Needs
 from jaxsched.core.sharding import split, whole
 from jaxsched.errors import JaxschedError
+from jaxsched.ops.batching import select
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 from jaxsched.wrappers.teacher import Taught
 
@@ -166,11 +167,7 @@ def regression(agents: Agents, config: RegressionConfig) -> Learner:
         student, _ = agents.sample(state.params, seen, mask, student_key)
         size = len(jax.tree.leaves(label)[0])
         acts = jax.random.uniform(coin_key, (size,)) < state.hyper.student_share
-
-        def choose(mine: Array, theirs: Array) -> Array:
-            return jnp.where(acts.reshape(size, *[1] * (theirs.ndim - 1)), mine, theirs)
-
-        return jax.tree.map(choose, student, label), ()
+        return jax.vmap(select)(acts, student, label), ()
 
     def update(
         state: RegressionState, rollout: Rollout, key: PRNGKey

@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxsched.core.environment import Current, Environment, start, step_and_reset
 from jaxsched.core.sharding import over_environments, split
+from jaxsched.ops.batching import select
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, TimeStep
 
 BatchPolicy = Callable[[PyTree, PyTree, PRNGKey], tuple[PyTree, PyTree]]
@@ -164,12 +165,7 @@ def play_ahead(
             time_limit=time_limit,
             num_random_streams=num_random_streams,
         )[:2]
-
-        def kept(new: Array, old: Array) -> Array:
-            goes = (index < steps).reshape(-1, *[1] * (new.ndim - 1))
-            return jnp.where(goes, new, old)
-
-        played: tuple[Current, Running] = jax.tree.map(kept, following, now)
+        played: tuple[Current, Running] = jax.vmap(select)(index < steps, following, now)
         return played
 
     ahead: tuple[Current, Running] = jax.lax.fori_loop(0, length, play, (current, running))

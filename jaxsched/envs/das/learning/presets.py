@@ -10,6 +10,7 @@ from jaxsched.core.training import LoopConfig
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.learning.networks import DASNetwork
 from jaxsched.envs.das.learning.recipe import (
+    RANKING_SCALE,
     Imitation,
     PolicyName,
     Recipe,
@@ -55,7 +56,7 @@ QUICK = Recipe(
             learning_rate=2e-3,
             final_learning_rate=1e-4,
             max_gradient_norm=1.0,
-            ranking_scale=15.0,
+            ranking_scale=RANKING_SCALE,
             student_share=0.0,
         ),
     ),
@@ -106,7 +107,7 @@ def warm_start(policy: PolicyName, num_updates: int, ranking_scale: float = 1.0)
     )
 
 
-RIFLING = replace(RIVAL, policy="rifling", imitation=warm_start("rifling", 40, 15.0))
+RIFLING = replace(RIVAL, policy="rifling", imitation=warm_start("rifling", 40, RANKING_SCALE))
 DL2 = replace(RIVAL, policy="dl2", imitation=warm_start("dl2", 125))
 
 SEARCH = Recipe(
