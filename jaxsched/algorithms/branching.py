@@ -3,7 +3,8 @@
 The training loop plays some actions of a state on copies of it, on futures common to all of them,
 and then the present greedy policy (``Learner.branching``, :mod:`jaxsched.core.look_ahead`). The
 difference is the action's advantage with hardly any of the noise of the arrivals, so there is no
-value function and no credit to assign. One call of ``update`` is::
+credit to assign. Plays that stop before the episode ends may be closed by a value function, a
+critic that learns from what the policy's own actions were worth. One call of ``update`` is::
 
     keep the states' candidates and values, the last ``capacity`` of them
     gradient_steps times:
@@ -12,6 +13,7 @@ value function and no credit to assign. One call of ``update`` is::
         advantage[c] = (value[c] - value of the policy's own) / scale, clipped
         one Adam step on  -mean over states of sum over c of p[c] advantage[c],
         p the softmax of the candidates' scores / temperature, plus its weighted entropy
+        critic: one Adam step on  (value of the policy's own action - its prediction) ** 2
 
 Sources: Lagoudakis and Parr, Reinforcement Learning as Classification (2003), rollouts in place of
 a value function; Schulman et al., Trust Region Policy Optimization (2015), "vine"; the loss is
@@ -25,111 +27,51 @@ Axes: ``B`` environments, ``C`` candidates, ``R`` states kept, ``A`` actions.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import optax
 
 from jaxsched.algorithms.agents import Agents, parts_of, sequence_means
+from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.algorithms.regression import AgentLoss, departures
-from jaxsched.algorithms.settings import check_positive, linear, traced, traced_values
+from jaxsched.algorithms.scale import Scale
+from jaxsched.algorithms.settings import linear, traced_values
 from jaxsched.algorithms.softmax import (
+    Networks,
     any_legal,
     as_float32,
     best_legal,
     clipped_adam,
-    descend,
+    descend_both,
     entropy,
     init_params,
     log_probabilities,
 )
 from jaxsched.core.learner import Branching, Learner, Metrics, Needs, Size
-from jaxsched.core.look_ahead import Branches, Knobs, LookAhead
+from jaxsched.core.look_ahead import Branches
+from jaxsched.core.plays import Closing, Knobs
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.core.sharding import split, split_layout, whole, whole_layout
 from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import select
 from jaxsched.types import Array, DiscreteSpec, PRNGKey, PyTree, Rollout, Specs
 
-inf = float("inf")
-
-
-@dataclass(frozen=True)
-class BranchingConfig:
-    """Settings; what is not declared ``traced`` is static (:mod:`jaxsched.algorithms.settings`).
-
-    Attributes:
-      total_updates: calls of ``update`` over which the learning rate moves.
-      futures: redrawn futures that a state's candidates are played on; 0: the true one.
-      alternatives: candidates of a state, the policy's own action and others drawn; None: all.
-        Of agents the number is that of the rules and draws.
-      max_steps: of each play; None: the environment's own bound.
-      capacity: states kept, at least one of each environment.
-      gradient_steps: minibatches per call of ``update``.
-      batch_size: states per minibatch.
-      max_gradient_norm: global norm to which gradients are clipped, if given.
-      learning_rate: of Adam, at the start.
-      final_learning_rate: at the end; linear in between; constant if absent.
-      horizon_s: simulated seconds that the play of a candidate counts; all of them if absent.
-      discount_s: time constant of the discount within; none if absent.
-      exploration: probability that a legal action drawn uniformly is taken instead.
-      relative: 1 compares relative to what the policy's own action earns, 0 absolute.
-      clip: bound of scaled advantages; none if absent.
-      temperature: of the softmax.
-      entropy_weight: of the softmax's entropy.
-    """
-
-    total_updates: int
-    futures: int = 0
-    alternatives: int | None = None
-    max_steps: int | None = None
-    capacity: int = 8192
-    gradient_steps: int = 4
-    batch_size: int = 256
-    max_gradient_norm: float | None = 1.0
-    learning_rate: float = traced(1e-3)
-    final_learning_rate: float | None = traced(None, absent="learning_rate")
-    horizon_s: float | None = traced(None, absent=inf)
-    discount_s: float | None = traced(None, absent=inf)
-    exploration: float = traced(0.0)
-    relative: float = traced(0.0)
-    clip: float | None = traced(None, absent=inf)
-    temperature: float = traced(1.0)
-    entropy_weight: float = traced(0.0)
-
-    def __post_init__(self) -> None:
-        """Check sizes and options."""
-        check_positive(self, "total_updates", "capacity", "gradient_steps", "batch_size")
-        for name in ("horizon_s", "discount_s", "clip", "temperature"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise JaxschedError(f"BranchingConfig.{name} is {value}; it must be above 0")
-        for name in ("exploration", "relative"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise JaxschedError(
-                    f"BranchingConfig.{name} is {getattr(self, name)}; it must be in 0..1"
-                )
-        _ = self.look_ahead
-
-    @property
-    def look_ahead(self) -> LookAhead:
-        """What of the plays is compiled."""
-        return LookAhead(self.futures, self.alternatives, self.max_steps)
-
 
 class BranchingState(NamedTuple):
     """Everything that the learner remembers."""
 
-    params: PyTree
-    optimiser: optax.OptState
+    params: Networks  # the value's are () without a critic
+    optimiser: Networks
     kept: Branches  # leaves [R, ...]
     next: Array  # int32, where the next states go
     filled: Array  # int32, states kept so far
     hyper: Any  # the traced floats of the settings
     updates: Array  # int32, calls of ``update``
+    scale: Any = ()  # Scale of the values that a critic learns
 
 
 class Improvable(NamedTuple):
@@ -149,16 +91,23 @@ class Improvable(NamedTuple):
     scores: Callable[[PyTree, PyTree, PyTree], Array]
 
 
-def branching(network: nn.Module, config: BranchingConfig) -> Learner:
+def branching(
+    network: nn.Module, config: BranchingConfig, value: nn.Module | None = None
+) -> Learner:
     """A learner by policy iteration on branches, for one choice among several.
 
     Args:
       network: flax module, ``apply(params, observation) -> scores`` of float32 ``[B, A]``.
       config: settings.
+      value: flax module, ``apply(params, observation) -> values`` of float32 ``[B]``, for
+        ``config.critic``.
 
     Returns:
       The learner. Its ``act`` takes the legal action of the highest score (but for
       ``exploration``); no extras.
+
+    Raises:
+      JaxschedError: ``config`` asks for a critic and there is no network.
     """
 
     def scores_of(params: PyTree, observation: PyTree) -> Array:
@@ -173,6 +122,7 @@ def branching(network: nn.Module, config: BranchingConfig) -> Learner:
                 scores_of(params, seen), action, axis=-1
             ),
         ),
+        value,
         config,
         Branching(config.look_ahead, _knobs),
     )
@@ -183,6 +133,7 @@ def branching_of_agents(
     config: BranchingConfig,
     losses: tuple[AgentLoss, ...],
     *,
+    value: nn.Module | None = None,
     scale: float = 1.0,
     rivals: tuple[Policy, ...] = (),
     draws: int = 0,
@@ -197,6 +148,7 @@ def branching_of_agents(
       agents: what learns; every action is legal.
       config: settings; ``alternatives`` has no effect.
       losses: how each agent is compared with a candidate.
+      value: see :func:`branching`.
       scale: of differences in losses of rankings.
       rivals: policies without weights, whose actions are candidates beside the agents' own.
       draws: candidates beside these that are drawn from the agents.
@@ -208,7 +160,7 @@ def branching_of_agents(
       ``exploration`` draws one; no extras.
 
     Raises:
-      JaxschedError: there is no candidate but the agents' own.
+      JaxschedError: there is no candidate but the agents' own, or no network for the critic.
     """
     if draws < 0 or not draws + len(rivals):
         raise JaxschedError(
@@ -222,7 +174,7 @@ def branching_of_agents(
         state: BranchingState, memory: PyTree, view: View, key: PRNGKey
     ) -> tuple[PyTree, PyTree]:
         seen, mask = jax.tree.map(lambda x: x[None], (view.observation, view.mask))
-        return jax.tree.map(lambda x: x[0], drawn(state.params, seen, mask, key)), memory
+        return jax.tree.map(lambda x: x[0], drawn(state.params.policy, seen, mask, key)), memory
 
     def scores(params: PyTree, observation: PyTree, action: PyTree) -> Array:
         seen = jax.tree.map(lambda x: x[None], observation)  # one step
@@ -240,6 +192,7 @@ def branching_of_agents(
     tried = (*rivals, *[Policy("drawn", no_memory, one_drawn)] * draws)
     return _improving(
         Improvable(agents.init, agents.greedy, drawn, scores),
+        value,
         config,
         Branching(config.look_ahead, _knobs, tried, None if plays is None else _of_state(plays)),
     )
@@ -248,29 +201,41 @@ def branching_of_agents(
 def _of_state(policy: Policy) -> Policy:
     """The policy with the learner's state as its weights."""
     return policy._replace(
-        act=lambda state, memory, view, key: policy.act(state.params, memory, view, key)
+        act=lambda state, memory, view, key: policy.act(state.params.policy, memory, view, key)
     )
 
 
-def _improving(policy: Improvable, config: BranchingConfig, tries: Branching) -> Learner:
+def _improving(
+    policy: Improvable, value: nn.Module | None, config: BranchingConfig, tries: Branching
+) -> Learner:
     """The learner of a policy."""
+    if config.critic and value is None:
+        raise JaxschedError("BranchingConfig.critic is true; it must be false without a network")
     optimiser = clipped_adam(config.max_gradient_norm)
+    critic = value if config.critic else None
+    if critic is not None:
+        tries = tries._replace(closing=_closing(critic))
 
     def init(key: PRNGKey, specs: Specs, params: PyTree | None = None) -> BranchingState:
-        if params is None:
-            params = policy.init(key, specs)
+        networks = Networks(policy.init(key, specs) if params is None else params, ())
+        if critic is not None:
+            critic_key = jax.random.fold_in(key, 1)  # the policy starts as it does without one
+            networks = networks._replace(value=init_params(critic, critic_key, specs.observation))
+        moments = Networks(*map(optimiser.init, networks))
         kept, zero = _nothing(specs, config), jnp.int32(0)
-        moments = optimiser.init(params)
-        return BranchingState(params, moments, kept, zero, zero, traced_values(config), zero)
+        scale = () if critic is None else Scale.unknown()
+        return BranchingState(
+            networks, moments, kept, zero, zero, traced_values(config), zero, scale
+        )
 
     def act(
         state: BranchingState, observation: PyTree, mask: PyTree, key: PRNGKey, greedy: bool
     ) -> tuple[PyTree, tuple[()]]:
-        best = policy.greedy(state.params, observation, mask)
+        best = policy.greedy(state.params.policy, observation, mask)
         if greedy:
             return best, ()
         coin_key, draw_key = jax.random.split(key)
-        drawn = policy.draw(state.params, observation, mask, draw_key)
+        drawn = policy.draw(state.params.policy, observation, mask, draw_key)
         batch = jax.tree.leaves(best)[0].shape[0]
         explores = jax.random.uniform(coin_key, (batch,)) < state.hyper.exploration
         return jax.vmap(select)(explores, drawn, best), ()
@@ -279,30 +244,34 @@ def _improving(policy: Improvable, config: BranchingConfig, tries: Branching) ->
         state: BranchingState, rollout: Rollout, key: PRNGKey
     ) -> tuple[BranchingState, Metrics]:
         found: Branches = rollout.branches
-        num = found.value.shape[0]
-        rows = (state.next + jnp.arange(num, dtype=jnp.int32)) % config.capacity
-        kept = jax.tree.map(lambda old, new: old.at[rows].set(new), state.kept, found)
-        filled = jnp.minimum(state.filled + num, config.capacity)
-        drawn = jax.random.randint(key, (config.gradient_steps, config.batch_size), 0, filled)
-        progress = state.updates / config.total_updates
-        rate = linear(state.hyper.learning_rate, state.hyper.final_learning_rate, progress)
+        kept, following = _with_newest(state, found, config.capacity)
+        drawn = jax.random.randint(
+            key, (config.gradient_steps, config.batch_size), 0, following.filled
+        )
+        rates = _rates(state, config)
 
         def step(
-            carry: tuple[PyTree, optax.OptState], rows: Array
-        ) -> tuple[tuple[PyTree, optax.OptState], Metrics]:
-            params, adam = carry
+            carry: tuple[Networks, Networks], rows: Array
+        ) -> tuple[tuple[Networks, Networks], Metrics]:
+            params, moments = carry
             batch = split(whole(jax.tree.map(lambda x: x[rows], kept)))
-            (_, metrics), gradient = jax.value_and_grad(loss_of, has_aux=True)(
-                params, state.hyper, batch
-            )
-            return descend(optimiser, params, adam, gradient, rate), metrics
+            gradient, metrics = gradients(params, state.hyper, following.scale, batch)
+            return descend_both(optimiser, params, moments, gradient, rates), metrics
 
-        carry, metrics = jax.lax.scan(step, (state.params, state.optimiser), drawn)
-        metrics = jax.tree.map(jnp.mean, metrics) | {"learning_rate": rate} | _facts(found)
-        following = BranchingState(
-            *carry, kept, (rows[-1] + 1) % config.capacity, filled, state.hyper, state.updates + 1
-        )
-        return following, metrics
+        learned, metrics = jax.lax.scan(step, (state.params, state.optimiser), drawn)
+        metrics = jax.tree.map(jnp.mean, metrics) | {"learning_rate": rates[0]} | _facts(found)
+        params, moments = learned
+        return following._replace(params=params, optimiser=moments), metrics
+
+    def gradients(
+        params: Networks, hyper: Any, scale: Any, batch: Branches
+    ) -> tuple[Networks, Metrics]:
+        gradient, metrics = jax.grad(loss_of, has_aux=True)(params.policy, hyper, batch)
+        if critic is None:
+            return Networks(gradient, ()), metrics
+        of_critic = jax.grad(partial(_critic_loss, critic), has_aux=True)
+        critic_gradient, more = of_critic(params.value, scale, batch)
+        return Networks(gradient, critic_gradient), metrics | more
 
     def loss_of(params: PyTree, hyper: Any, batch: Branches) -> tuple[Array, Metrics]:
         scores = policy.scores(params, batch.observation, batch.action)
@@ -317,11 +286,62 @@ def _improving(policy: Improvable, config: BranchingConfig, tries: Branching) ->
         init,
         act,
         update,
-        policy_params=lambda state: state.params,
+        policy_params=lambda state: state.params.policy,
         needs=Needs(sizes=(Size("num_envs", "at most", config.capacity, "the states kept"),)),
         branching=tries,
         layout=_layout,
     )
+
+
+def _with_newest(
+    state: BranchingState, found: Branches, capacity: int
+) -> tuple[Branches, BranchingState]:
+    """All states that are kept then, and what the learner remembers."""
+    num = found.value.shape[0]
+    rows = (state.next + jnp.arange(num, dtype=jnp.int32)) % capacity
+    kept = jax.tree.map(lambda old, new: old.at[rows].set(new), state.kept, found)
+    scale = state.scale
+    if isinstance(scale, Scale):
+        scale = scale.after(found.value[:, 0])
+    return kept, state._replace(
+        kept=kept,
+        next=(rows[-1] + 1) % capacity,
+        filled=jnp.minimum(state.filled + num, capacity),
+        updates=state.updates + 1,
+        scale=scale,
+    )
+
+
+def _rates(state: BranchingState, config: BranchingConfig) -> tuple[Array, Array]:
+    """Learning rates of the policy and of the critic."""
+    hyper, progress = state.hyper, state.updates / config.total_updates
+    rate = linear(hyper.learning_rate, hyper.final_learning_rate, progress)
+    if config.critic_updates:
+        rate = jnp.where(state.updates < config.critic_updates, 0.0, rate)
+    return rate, linear(hyper.value_learning_rate, hyper.final_value_learning_rate, progress)
+
+
+def _closing(critic: nn.Module) -> Closing:
+    """What a critic says of one observation, in the units of rewards."""
+
+    def worth(state: BranchingState, observation: PyTree) -> Array:
+        seen = jax.tree.map(lambda x: as_float32(x)[None], observation)
+        value = cast(Array, critic.apply(state.params.value, seen))
+        return cast(Array, state.scale.outward(value)[0])
+
+    return worth
+
+
+def _critic_loss(
+    critic: nn.Module, params: PyTree, scale: Scale, batch: Branches
+) -> tuple[Array, Metrics]:
+    """Mean squared error of the values of the policy's own actions, in deviations of theirs."""
+    own = batch.value[:, 0]
+    predicted = cast(Array, critic.apply(params, jax.tree.map(as_float32, batch.observation)))
+    error = scale.inward(own) - predicted
+    unexplained = jnp.var(scale.outward(predicted) - own) / jnp.maximum(jnp.var(own), 1e-8)
+    loss = jnp.mean(error**2)
+    return loss, {"value_loss": loss, "explained_variance": 1 - unexplained}
 
 
 def _layout(state: BranchingState) -> BranchingState:

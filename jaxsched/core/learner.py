@@ -7,7 +7,7 @@ Every algorithm is a function from its settings to a ``Learner``; the training l
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol
 
-from jaxsched.core.look_ahead import Knobs, LookAhead
+from jaxsched.core.plays import Closing, Knobs, LookAhead
 from jaxsched.core.policies import Policy
 from jaxsched.core.sharding import whole_layout
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
@@ -89,12 +89,14 @@ class Branching(NamedTuple):
         the learner's state. Without any, candidates are choices of the environment.
       plays: the learner's greedy policy for a single environment, without memory; its weights are
         the learner's state. ``act`` with a batch of one if absent.
+      closing: what the observation that a play stops at is worth, if anything.
     """
 
     config: LookAhead
     knobs: Callable[[Any], Knobs]
     rivals: tuple[Policy, ...] = ()
     plays: Policy | None = None
+    closing: Closing | None = None
 
 
 class Learner(NamedTuple):

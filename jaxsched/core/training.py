@@ -18,7 +18,8 @@ import jax.numpy as jnp
 
 from jaxsched.core.environment import Current, Environment
 from jaxsched.core.learner import Branching, Learner, Metrics
-from jaxsched.core.look_ahead import Branches, Weights, branches
+from jaxsched.core.look_ahead import Branches, branches
+from jaxsched.core.plays import Weights
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.core.rollout import BatchPolicy, Running, play_ahead, start_batch, unroll
 from jaxsched.core.sharding import (
@@ -320,7 +321,15 @@ def _branches(
         weights, params = shared
         return jax.vmap(
             lambda state, key: branches(
-                env, greedy, branching.config, weights, state, params, key, branching.rivals
+                env,
+                greedy,
+                branching.config,
+                weights,
+                state,
+                params,
+                key,
+                branching.rivals,
+                branching.closing,
             )
         )(*given)
 

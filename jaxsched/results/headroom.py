@@ -14,7 +14,8 @@ import jax
 import numpy as np
 
 from jaxsched.core.environment import Environment
-from jaxsched.core.look_ahead import Knobs, LookAhead, Weights, knobs, look_ahead
+from jaxsched.core.look_ahead import look_ahead
+from jaxsched.core.plays import Knobs, LookAhead, Weights, knobs
 from jaxsched.core.policies import Policy
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable

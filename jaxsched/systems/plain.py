@@ -11,7 +11,8 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from jaxsched.algorithms.actor_critic import actor_critic
 from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
-from jaxsched.algorithms.branching import BranchingConfig, branching
+from jaxsched.algorithms.branching import branching
+from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.algorithms.cross_entropy import CrossEntropyConfig, cross_entropy
 from jaxsched.algorithms.dqn import DQNConfig, dqn
 from jaxsched.algorithms.evolution import EvolutionConfig, search_of
@@ -81,7 +82,10 @@ class PlainRecipe:
                     f"PlainRecipe.{name} is {getattr(self, name)!r}; it must be one of "
                     f"{', '.join(accepted)}"
                 )
-        if self.critic == "state" and not isinstance(self.learner, PPOConfig | ActorCriticConfig):
+        with_value = isinstance(self.learner, PPOConfig | ActorCriticConfig) or (
+            isinstance(self.learner, BranchingConfig) and self.learner.critic
+        )
+        if self.critic == "state" and not with_value:
             raise JaxschedError(
                 "PlainRecipe.critic is 'state'; it must be 'observation' for a learner without "
                 "a value network"
@@ -149,7 +153,10 @@ MAKERS: dict[type, Maker] = {
             _policy(network, recipe), _value(recipe), config
         ),
     ),
-    BranchingConfig: Maker("branching", lambda network, recipe, config: branching(network, config)),
+    BranchingConfig: Maker(
+        "branching",
+        lambda network, recipe, config: branching(_policy(network, recipe), config, _value(recipe)),
+    ),
     EvolutionConfig: Maker("search", lambda network, recipe, config: search_of(network, config)),
     CrossEntropyConfig: Maker(
         "cross_entropy", lambda network, recipe, config: cross_entropy(network, config)

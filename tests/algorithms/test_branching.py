@@ -3,16 +3,19 @@
 from dataclasses import replace
 from functools import cache
 
+import chex
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsched.algorithms.branching import BranchingConfig, advantage, branching
+from jaxsched.algorithms.branching import advantage, branching
+from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.core import training
 from jaxsched.core.look_ahead import Branches
 from jaxsched.errors import JaxschedError
-from jaxsched.networks.mlp import MLP
+from jaxsched.networks.mlp import MLP, ValueMLP
 from jaxsched.types import Rollout
 from tests.probes import Wager, wager
 
@@ -25,9 +28,24 @@ LOOP = training.LoopConfig(num_envs=16, rollout_length=2, num_updates=30)
 MASK = jnp.ones((1, 3), bool)
 
 
+VALUE = ValueMLP(())
+
+
+class Always(nn.Module):
+    """A critic that says the same of everything."""
+
+    value: float
+
+    @nn.compact
+    def __call__(self, observation):
+        """One number for each row."""
+        bias = self.param("bias", nn.initializers.constant(self.value), ())
+        return jnp.full(len(observation), bias)
+
+
 @cache
-def learner(**changes):
-    return branching(MLP(3, ()), replace(CONFIG, **changes))
+def learner(value=None, **changes):
+    return branching(MLP(3, ()), replace(CONFIG, critic=value is not None, **changes), value)
 
 
 def trained(params, updates=30, **changes):
@@ -37,6 +55,10 @@ def trained(params, updates=30, **changes):
         ENV, learner(**changes), LOOP, carry, params, num_updates=updates
     )
     return carry.learner_state, metrics
+
+
+def kernel_of(params):
+    return np.asarray(params["params"]["head"]["kernel"])
 
 
 def first_action(state, **changes):
@@ -123,15 +145,59 @@ def test_one_gradient_step_by_hand():
     after, metrics = one.update(state, rollout, jax.random.key(0))
     # p = 1/3 each, advantages 0, -1, 3 of actions 0, 2, 1: their mean is 2/3.
     assert float(metrics["gained"]) == pytest.approx(2 / 3)
-    bias = np.asarray(after.params["params"]["head"]["bias"])
+    bias = np.asarray(after.params.policy["params"]["head"]["bias"])
     np.testing.assert_allclose(np.sign(bias), [-1.0, 1.0, -1.0])
     np.testing.assert_allclose(np.abs(bias), 0.05, rtol=1e-3)  # the first step of Adam
     assert float(metrics["better"]) == 0.5 and float(metrics["gain"]) == 3.0
 
 
+def test_plays_that_stop_before_the_prize_are_closed_by_what_it_is_worth():
+    """Without a critic who plays one step sees the sure sum alone."""
+    params = wager(PRIZES, sure=1.0)
+    plays = {"max_steps": 1, "exploration": 0.5, "value_learning_rate": 0.2}
+    myopic, _ = trained(params, **plays)
+    state, metrics = trained(params, value=VALUE, **plays)
+    assert first_action(myopic, **plays) == 0
+    assert first_action(state, value=VALUE, **plays) == 1
+    values = VALUE.apply(state.params.value, jnp.eye(3))
+    np.testing.assert_allclose(state.scale.outward(values)[:2], [2.0, 2.0], atol=0.6)
+    assert float(metrics["value_loss"][-1]) < float(metrics["value_loss"][0])
+
+
+def test_what_is_beyond_a_play_is_discounted_and_ends_with_the_episode():
+    """By hand: V is 3 wherever it is asked, and plays of two steps know that the prize is 4."""
+    params = wager(np.full(16, 4.0))
+    plays = {"updates": 1, "value": Always(3.0), "exploration": 1.0, "discount_s": 50.0}
+    for max_steps, waited in ((1, 3.0), (2, 4.0)):
+        state, _ = trained(params, max_steps=max_steps, **plays)
+        undecided = np.asarray(state.kept.observation)[:16, 0] == 1
+        worth = np.array([1.0, waited, 0.0])
+        action, value = np.asarray(state.kept.action)[:16], np.asarray(state.kept.value)[:16]
+        np.testing.assert_allclose(value[undecided], worth[action[undecided]])
+        np.testing.assert_allclose(value[~undecided], 4.0)  # paid at once, then it is over
+        assert undecided.any() and not undecided.all()
+
+
+def test_the_critic_alone_learns_at_first():
+    params = wager(PRIZES)
+    first, _ = trained(params, updates=4, value=VALUE, max_steps=1, critic_updates=4)
+    later, _ = trained(params, updates=5, value=VALUE, max_steps=1, critic_updates=4)
+    start, _ = trained(params, updates=1, value=VALUE, max_steps=1, critic_updates=4)
+    chex.assert_trees_all_equal(first.params.policy, start.params.policy)
+    assert not np.array_equal(*map(kernel_of, (first.params.value, start.params.value)))
+    assert not np.array_equal(*map(kernel_of, (first.params.policy, later.params.policy)))
+
+
 @pytest.mark.parametrize(
     "changes",
-    [{"total_updates": 0}, {"futures": 1}, {"relative": 2.0}, {"clip": 0.0}, {"exploration": -1.0}],
+    [
+        {"total_updates": 0},
+        {"futures": 1},
+        {"relative": 2.0},
+        {"clip": 0.0},
+        {"exploration": -1.0},
+        {"critic_updates": -1},
+    ],
 )
 def test_impossible_settings_are_refused(changes):
     with pytest.raises(JaxschedError, match=rf"{next(iter(changes))} is"):
@@ -141,3 +207,8 @@ def test_impossible_settings_are_refused(changes):
 def test_more_environments_than_states_kept_are_refused():
     with pytest.raises(JaxschedError, match="num_envs is 16; .* at most 8 .the states kept"):
         training.init(ENV, learner(capacity=8), LOOP, jax.random.key(0), wager(PRIZES))
+
+
+def test_a_critic_needs_a_network():
+    with pytest.raises(JaxschedError, match="critic is true; it must be false without a network"):
+        branching(MLP(3, ()), replace(CONFIG, critic=True))

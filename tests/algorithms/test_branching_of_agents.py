@@ -3,13 +3,15 @@
 from dataclasses import replace
 from functools import cache
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxsched.algorithms.agents import gaussian_agents
-from jaxsched.algorithms.branching import BranchingConfig, branching_of_agents
+from jaxsched.algorithms.branching import branching_of_agents
+from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.algorithms.regression import AgentLoss
 from jaxsched.core import training
 from jaxsched.core.policies import Policy, no_memory
@@ -18,8 +20,10 @@ from tests.probes import Dial, Hands, dials
 
 ENV = Dial()
 GOAL = np.array([0.9, -0.6], np.float32)
+E = np.exp(-1.0)
 BEST = GOAL / 3  # of each dial
 AGENTS = gaussian_agents(Hands())
+LOSSES = (AgentLoss("left", "squared"), AgentLoss("right", "squared"))
 UPDATES = 150
 CONFIG = BranchingConfig(
     total_updates=UPDATES,
@@ -96,6 +100,37 @@ def test_the_policy_that_plays_on_may_be_given():
     values = [np.asarray(trained(each, 1)[0].kept.value)[:16] for each in (plain, given)]
     assert np.all(values[1][:, 0] >= values[0][:, 0])
     assert values[1][:, 0].max() == pytest.approx(0.0, abs=1e-5)
+
+
+class Three(nn.Module):
+    """A critic that says 3 of everything."""
+
+    @nn.compact
+    def __call__(self, observation):
+        """One number for each row."""
+        return self.param("value", nn.initializers.constant(3.0), ()) + jnp.zeros(len(observation))
+
+
+@pytest.mark.parametrize(
+    ("truncates", "changes", "worth"),
+    [
+        (False, {"max_steps": 1}, 1 + 3 * E),
+        (False, {"horizon_s": 5.0}, 1 + 3 * E),
+        (False, {"max_steps": 2}, 1 + E),
+        (True, {"max_steps": 2}, 1 + E + 3 * E**2),
+        (True, {}, 1 + E + 3 * E**2),
+    ],
+)
+def test_what_is_beyond_a_play_is_discounted_and_ends_with_the_episode(truncates, changes, worth):
+    """Two steps of 10 s before the end, of reward 1 each; a cut episode would have gone on."""
+    config = replace(CONFIG, critic=True, discount_s=10.0, **changes)
+    learner = branching_of_agents(AGENTS, config, LOSSES, draws=1, value=Three())
+    params = dials(base=1.0, slope=0.0, elapsed_s=10.0, length=4)
+    params = params._replace(truncates=jnp.bool_(truncates))
+    carry = training.init(ENV, learner, LOOP, jax.random.key(0), params)
+    carry, _ = training.chunk(ENV, learner, LOOP, carry, params, num_updates=1)
+    values = np.asarray(carry.learner_state.kept.value)[:16]
+    np.testing.assert_allclose(values, worth, rtol=1e-5)
 
 
 def test_without_candidates_there_is_nothing_to_learn():

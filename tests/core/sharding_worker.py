@@ -15,7 +15,8 @@ import numpy as np
 
 from jaxsched.algorithms.actor_critic import actor_critic
 from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
-from jaxsched.algorithms.branching import BranchingConfig, branching
+from jaxsched.algorithms.branching import branching
+from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.algorithms.cross_entropy import CrossEntropyConfig, cross_entropy
 from jaxsched.algorithms.dqn import DQNConfig, dqn
 from jaxsched.algorithms.evolution import EvolutionConfig, search_of

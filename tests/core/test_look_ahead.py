@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from jaxsched.core.evaluation import Recorder, run_episodes
-from jaxsched.core.look_ahead import LookAhead, Weights, knobs, look_ahead
+from jaxsched.core.look_ahead import look_ahead
+from jaxsched.core.plays import LookAhead, Weights, knobs
 from jaxsched.core.policies import Policy, greedy_scores, no_memory
 from jaxsched.errors import JaxschedError
 from tests.probes import Dial, Probe, Wager, dials, wager

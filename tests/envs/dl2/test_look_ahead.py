@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from jaxsched.core.evaluation import run_episodes
-from jaxsched.core.look_ahead import LookAhead, Weights, knobs, look_ahead
+from jaxsched.core.look_ahead import look_ahead
+from jaxsched.core.plays import LookAhead, Weights, knobs
 from jaxsched.core.policies import uniform_legal
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import registry

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsched.core.look_ahead import LookAhead, Weights, knobs, look_ahead
+from jaxsched.core.look_ahead import look_ahead
+from jaxsched.core.plays import LookAhead, Weights, knobs
 from jaxsched.envs.sched2.tables import build_tables, redrawn
 from jaxsched.jobs import JobTable
 from jaxsched.systems import registry

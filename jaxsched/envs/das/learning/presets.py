@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from jaxsched.algorithms.branching import BranchingConfig
+from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.algorithms.regression import RegressionConfig

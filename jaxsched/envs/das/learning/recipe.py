@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from jaxsched.algorithms.branching import BranchingConfig
+from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.algorithms.regression import AgentLoss, RegressionConfig
@@ -88,7 +88,7 @@ class Recipe:
       learner: settings of MAPPO, or of branching.
       rivals: heuristics and rules whose actions branching tries beside the policy's own.
       draws: actions drawn from the policy that it tries.
-      critic: of actions, as the paper's, or of states.
+      critic: of MAPPO: of actions, as the paper's, or of states.
       units: what counts in the losses: all positions that hold a job, or those whose part of the
         action has an effect (``effective.py``).
       scale_rates: arrival rates, relative to the tables', that training tables are stretched to;
@@ -238,7 +238,8 @@ def _learner_variants(recipe: Recipe, paper: Recipe) -> list[str]:
     ours, theirs = recipe.learner, paper.learner
     if not isinstance(ours, PPOConfig):
         tried = [*recipe.rivals, *([f"{recipe.draws} draws"] if recipe.draws else [])]
-        return [*lines, f"branching over {', '.join(tried)} in place of MAPPO"]
+        closed = ", closed by a critic" if ours.critic else ""
+        return [*lines, f"branching over {', '.join(tried)}{closed} in place of MAPPO"]
     if recipe.critic != paper.critic:
         lines.append("critic of states")
     for words, names in (

@@ -8,7 +8,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxsched.algorithms.agents import Agents
-from jaxsched.algorithms.branching import BranchingConfig, branching_of_agents
+from jaxsched.algorithms.branching import branching_of_agents
+from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.algorithms.critics import Critic, action_value, state_value
 from jaxsched.algorithms.evolution import evolution
 from jaxsched.algorithms.ppo import PPOConfig, mappo
@@ -185,6 +186,7 @@ def _branching(recipe: Recipe, agents: Agents, config: BranchingConfig) -> Learn
         agents,
         config,
         imitation_losses(recipe.policy),
+        value=StateValue(recipe.env),
         scale=RANKING_SCALE,
         rivals=tuple(rivals),
         draws=recipe.draws,

@@ -1,0 +1,85 @@
+"""Settings of policy iteration by branching (:mod:`jaxsched.algorithms.branching`)."""
+
+from dataclasses import dataclass
+
+from jaxsched.algorithms.settings import check_positive, traced
+from jaxsched.core.plays import LookAhead
+from jaxsched.errors import JaxschedError
+
+inf = float("inf")
+
+
+@dataclass(frozen=True)
+class BranchingConfig:
+    """Settings; what is not declared ``traced`` is static (:mod:`jaxsched.algorithms.settings`).
+
+    Attributes:
+      total_updates: calls of ``update`` over which the learning rate moves.
+      futures: redrawn futures that a state's candidates are played on; 0: the true one.
+      alternatives: candidates of a state, the policy's own action and others drawn; None: all.
+        Of agents the number is that of the rules and draws.
+      max_steps: of each play; None: the environment's own bound.
+      capacity: states kept, at least one of each environment.
+      gradient_steps: minibatches per call of ``update``.
+      batch_size: states per minibatch.
+      max_gradient_norm: global norm to which gradients are clipped, if given.
+      learning_rate: of Adam, at the start.
+      final_learning_rate: at the end; linear in between; constant if absent.
+      horizon_s: simulated seconds that the play of a candidate counts; all of them if absent.
+      discount_s: time constant of the discount within; none if absent.
+      exploration: probability that a legal action drawn uniformly is taken instead.
+      relative: 1 compares relative to what the policy's own action earns, 0 absolute.
+      clip: bound of scaled advantages; none if absent.
+      critic: whether plays are closed by what a value network says of where they stop.
+      critic_updates: calls of ``update`` at the start in which the critic alone learns, if there is
+        one.
+      value_learning_rate: of the critic's Adam, at the start.
+      final_value_learning_rate: at the end; constant if absent.
+      temperature: of the softmax.
+      entropy_weight: of the softmax's entropy.
+    """
+
+    total_updates: int
+    futures: int = 0
+    alternatives: int | None = None
+    max_steps: int | None = None
+    capacity: int = 8192
+    gradient_steps: int = 4
+    batch_size: int = 256
+    max_gradient_norm: float | None = 1.0
+    critic: bool = False
+    critic_updates: int = 0
+    learning_rate: float = traced(1e-3)
+    final_learning_rate: float | None = traced(None, absent="learning_rate")
+    value_learning_rate: float = traced(1e-3)
+    final_value_learning_rate: float | None = traced(None, absent="value_learning_rate")
+    horizon_s: float | None = traced(None, absent=inf)
+    discount_s: float | None = traced(None, absent=inf)
+    exploration: float = traced(0.0)
+    relative: float = traced(0.0)
+    clip: float | None = traced(None, absent=inf)
+    temperature: float = traced(1.0)
+    entropy_weight: float = traced(0.0)
+
+    def __post_init__(self) -> None:
+        """Check sizes and options."""
+        check_positive(self, "total_updates", "capacity", "gradient_steps", "batch_size")
+        if self.critic_updates < 0:
+            raise JaxschedError(
+                f"BranchingConfig.critic_updates is {self.critic_updates}; it must be at least 0"
+            )
+        for name in ("horizon_s", "discount_s", "clip", "temperature"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise JaxschedError(f"BranchingConfig.{name} is {value}; it must be above 0")
+        for name in ("exploration", "relative"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise JaxschedError(
+                    f"BranchingConfig.{name} is {getattr(self, name)}; it must be in 0..1"
+                )
+        _ = self.look_ahead
+
+    @property
+    def look_ahead(self) -> LookAhead:
+        """What of the plays is compiled."""
+        return LookAhead(self.futures, self.alternatives, self.max_steps)

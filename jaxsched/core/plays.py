@@ -1,0 +1,242 @@
+"""Candidate actions of one state, played on copies of it on common futures.
+
+Each candidate is the first action of a play in which a base policy goes on, as far as a horizon
+reaches. Futures and draws are the same for all, so that differences between what they earn have
+hardly any of the noise of the arrivals.
+
+Axes: ``C`` candidate actions, the base's own first; ``M`` futures.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsched.core.environment import Environment
+from jaxsched.core.policies import Policy, View
+from jaxsched.errors import JaxschedError
+from jaxsched.ops.batching import any_of_copies
+from jaxsched.types import Array, PRNGKey, PyTree
+
+Closing = Callable[[PyTree, PyTree], Array]
+"""``(weights of the base, observation) -> float32 []``, what is earned from there on."""
+
+
+@dataclass(frozen=True)
+class LookAhead:
+    """What of a look-ahead is compiled.
+
+    Attributes:
+      futures: M, redrawn futures that all candidates are played on, at least 2; 0: the true
+        future (a clairvoyant; what an environment draws while it steps is not in it).
+      alternatives: C, candidates of a decision: the base's action and others drawn uniformly from
+        the legal ones; None: all legal actions.
+      max_steps: of each play, the first one included; None: the environment's own bound.
+    """
+
+    futures: int = 8
+    alternatives: int | None = None
+    max_steps: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the sizes."""
+        if self.futures < 0 or self.futures == 1:
+            raise JaxschedError(
+                f"look-ahead: futures is {self.futures}; accepted: at least 2 (their spread tells "
+                "gains from luck), or 0 for the true future"
+            )
+        for name, least in (("alternatives", 2), ("max_steps", 1)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise JaxschedError(
+                    f"look-ahead: {name} is {value}; accepted: at least {least}, or none"
+                )
+
+    def most_steps(self, num_actions: int | None = None, episode_steps: int | None = None) -> int:
+        """Environment steps that the plays at one state take at most.
+
+        Args:
+          num_actions: of the environment; it bounds the candidates.
+          episode_steps: its own bound, of plays without ``max_steps``.
+
+        Raises:
+          JaxschedError: plays or candidates have no bound.
+        """
+        sizes = [size for size in (self.alternatives, num_actions) if size is not None]
+        steps = episode_steps if self.max_steps is None else self.max_steps
+        if not sizes or steps is None:
+            raise JaxschedError(
+                "look-ahead: max_steps or alternatives is None; a number of each bounds the steps "
+                "of plays"
+            )
+        return max(self.futures, 1) * min(sizes) * steps
+
+
+class Knobs(NamedTuple):
+    """What of a look-ahead may change without compiling again, float32 scalars.
+
+    Attributes:
+      horizon_s: simulated seconds that the play of a candidate counts, its first step included; of
+        the step that goes beyond, the reward counts in proportion to its time within. Infinite:
+        until the episode ends. Where plays are closed by a value they all go on, and count, until
+        the last of them is beyond.
+      margin: an action other than the base's is taken only if its mean gain over the futures
+        exceeds so many standard errors of that mean.
+      discount_s: rewards of steps that begin ``t`` seconds later count ``exp(-t / discount_s)``;
+        infinite: alike.
+    """
+
+    horizon_s: Array
+    margin: Array
+    discount_s: Array
+
+
+def knobs(
+    *, horizon_s: float = float("inf"), margin: float = 2.0, discount_s: float = float("inf")
+) -> Knobs:
+    """``Knobs`` of these values.
+
+    Raises:
+      JaxschedError: a value is out of range.
+    """
+    for name, value in (("horizon_s", horizon_s), ("discount_s", discount_s)):
+        if not value > 0:
+            raise JaxschedError(f"look-ahead: {name} is {value!r}; accepted: a number above 0")
+    if not 0 <= margin < float("inf"):
+        raise JaxschedError(f"look-ahead: margin is {margin!r}; accepted: a number from 0 on")
+    return Knobs(jnp.float32(horizon_s), jnp.float32(margin), jnp.float32(discount_s))
+
+
+class Weights(NamedTuple):
+    """Weights of a look-ahead policy: the base's own, and the knobs."""
+
+    base: PyTree
+    knobs: Knobs
+
+
+class Candidates(NamedTuple):
+    """The actions of one decision that are tried."""
+
+    action: PyTree  # leaves [C, ...]
+    legal: Array  # bool [C], the base's own always
+
+
+def check_redraws(env: Environment, config: LookAhead) -> None:
+    """Refuse futures that the environment cannot redraw.
+
+    Raises:
+      JaxschedError: it cannot.
+    """
+    if config.futures and not env.redraws_futures:
+        raise JaxschedError(f"{env.name}: does not redraw futures; accepted: the true future")
+
+
+def values_of(
+    env: Environment,
+    base: Policy,
+    config: LookAhead,
+    weights: Weights,
+    memory: PyTree,
+    view: View,
+    tried: Candidates,
+    key: PRNGKey,
+    closing: Closing | None = None,
+) -> Array:
+    """What the candidates earn on each future, or on the true one, float32 ``[max(M, 1), C]``."""
+
+    def returns(key: PRNGKey) -> Array:
+        redraw_key, play_key = jax.random.split(key)
+        state, params = view.state, view.params
+        if config.futures:
+            state, params = env.resample_future(redraw_key, state, params)
+        plays = _played(env, base, config, weights, state, memory, params, tried, play_key, closing)
+        return plays.total if closing is None else _closed(env, closing, weights, plays, params)
+
+    return jax.vmap(returns)(jax.random.split(key, max(config.futures, 1)))
+
+
+class _Play(NamedTuple):
+    """Where the play of one candidate stands."""
+
+    state: PyTree
+    memory: PyTree
+    time: Array  # float32, seconds since the decision
+    total: Array  # float32, reward so far
+    over: Array  # bool
+    ended: Array  # bool, the episode is
+
+
+def _played(
+    env: Environment,
+    base: Policy,
+    config: LookAhead,
+    weights: Weights,
+    state: PyTree,
+    memory: PyTree,
+    params: Any,
+    tried: Candidates,
+    key: PRNGKey,
+    closing: Closing | None,
+) -> _Play:
+    """The play of each candidate, leaves ``[C, ...]``; one future, common draws."""
+    bound = env.max_steps(params) if config.max_steps is None else config.max_steps
+    horizon, _, discount = weights.knobs
+
+    def move(play: _Play, action: PyTree, memory: PyTree, key: PRNGKey) -> _Play:
+        after, timestep = env.step(key, play.state, action, params)
+        time = play.time + timestep.elapsed.astype(jnp.float32)
+        beyond = (time > horizon) & (closing is None)
+        within = (horizon - play.time) / jnp.maximum(timestep.elapsed, 1e-9)
+        share = jnp.where(beyond, within, 1.0) * jnp.exp(-play.time / discount)
+        earned = jnp.where(play.over, 0.0, share * timestep.reward)
+        return _Play(
+            state=after,
+            memory=memory,
+            time=time,
+            total=play.total + earned.astype(jnp.float32),
+            over=play.over | beyond | timestep.done,
+            ended=play.ended | (timestep.terminated & ~play.over),
+        )
+
+    def follow(play: _Play, act_key: PRNGKey, step_key: PRNGKey) -> _Play:
+        observation, mask = env.observe(play.state, params)
+        view = View(observation, mask, play.state, params)
+        action, memory = base.act(weights.base, play.memory, view, act_key)
+        return move(play, action, memory, step_key)
+
+    def body(carry: tuple[Array, _Play]) -> tuple[Array, _Play]:
+        step, plays = carry
+        act_key, step_key = jax.random.split(jax.random.fold_in(key, step))
+        return step + 1, jax.vmap(follow, (0, None, None))(plays, act_key, step_key)
+
+    def going(carry: tuple[Array, _Play]) -> Array:
+        step, plays = carry
+        return (step < bound) & any_of_copies(~jnp.all(plays.over | (plays.time > horizon)))
+
+    def first(action: PyTree, legal: Array) -> _Play:
+        zero = jnp.float32(0)
+        idle = ~legal
+        if closing is None:  # which learns from single candidates, too
+            idle |= ~jnp.any(tried.legal[1:])  # there is nothing to compare
+        start_key = jax.random.fold_in(key, 0)
+        play = _Play(state, memory, zero, zero, idle, ended=jnp.bool_(False))
+        return move(play, action, memory, start_key)
+
+    started = (jnp.int32(1), jax.vmap(first)(tried.action, tried.legal))
+    found: _Play = jax.lax.while_loop(going, body, started)[1]
+    return found
+
+
+def _closed(
+    env: Environment, closing: Closing, weights: Weights, plays: _Play, params: Any
+) -> Array:
+    """What the plays earn and what their last states are worth, float32 ``[C]``."""
+
+    def beyond(play: _Play) -> Array:
+        observation, _ = env.observe(play.state, params)
+        worth = jnp.exp(-play.time / weights.knobs.discount_s) * closing(weights.base, observation)
+        return jnp.where(play.ended, 0.0, worth)
+
+    return plays.total + jax.vmap(beyond)(plays)
