@@ -65,6 +65,9 @@ LONG_ROLLOUTS = (
 )
 """Some 60 slots of MLFS between two updates, for 15."""
 
+CLOSED = ("learner.critic=true", "learner.discount_s=7200", "learner.critic_updates=2")
+"""Plays of SCHED2 by a critic, with a discount of the horizon that plays have without one."""
+
 STUDIES = {
     "sched2-ppo": Study(
         (
@@ -106,7 +109,15 @@ STUDIES = {
             "the true future": ("learner.futures=0",),
             "eight futures": ("learner.futures=8",),
             "two candidates": ("learner.alternatives=2",),
+            "closed by a critic": CLOSED,
             "plays of 16 steps": ("learner.max_steps=16",),
+            "plays of 16 steps, closed": ("learner.max_steps=16", *CLOSED),
+            "plays of 4 steps": ("learner.max_steps=4",),
+            "plays of 4 steps, closed": ("learner.max_steps=4", *CLOSED),
+            "plays of 4 steps, the critic sees the state": (
+                *("learner.max_steps=4", *CLOSED),
+                "critic=state",
+            ),
             "absolute gains": ("learner.relative=0", "learner.clip=null"),
             "no exploration": ("learner.exploration=0",),
         },
