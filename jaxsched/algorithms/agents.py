@@ -152,6 +152,27 @@ def any_active(active: ByAgent) -> Array:
     return jnp.any(jnp.stack(present), axis=0)
 
 
+def reading(agents: Agents, part: Callable[[Any], Any]) -> Agents:
+    """The same agents, which are given a part of each observation.
+
+    Args:
+      agents: the policy.
+      part: ``(observation) -> what the agents read``; of specs, too.
+    """
+    means, due = agents.means, agents.due
+    if means is not None:
+        agents = agents._replace(means=lambda params, seen, *rest: means(params, part(seen), *rest))
+    if due is not None:
+        agents = agents._replace(due=lambda seen, mask: due(part(seen), mask))
+    init, sample, greedy, evaluate = agents[:4]
+    return agents._replace(
+        init=lambda key, specs: init(key, specs._replace(observation=part(specs.observation))),
+        sample=lambda params, seen, *rest: sample(params, part(seen), *rest),
+        greedy=lambda params, seen, mask: greedy(params, part(seen), mask),
+        evaluate=lambda params, seen, *rest: evaluate(params, part(seen), *rest),
+    )
+
+
 def softmax_agents(network: nn.Module, *, only_choices: bool = False) -> Agents:
     """One discrete choice among legal actions: an agent ``action`` of one unit.
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxsched.core.policies import Policy, View
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, ArraySpec, PRNGKey, PyTree, TimeStep
 from jaxsched.wrappers.wrapper import Wrapper
@@ -98,6 +99,16 @@ class Reads(NamedTuple):
     def apply(self, params: PyTree, observation: Any, **options: Any) -> Any:
         """The network's outputs."""
         return self.network.apply(params, self.part(observation), **options)
+
+
+def playing_inside(policy: Policy) -> Policy:
+    """A policy of the inner environment, as one of the :class:`WholeState` around it."""
+
+    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
+        inside = View(seen(view.observation), view.mask, view.state.inner, view.params)
+        return policy.act(weights, memory, inside, key)
+
+    return policy._replace(act=act)
 
 
 def seen(whole: Whole) -> PyTree:

@@ -1,7 +1,7 @@
 """DAS as an environment: priorities of the window's jobs and affinities to machines."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from jaxsched.core.environment import Environment
 from jaxsched.envs.das import observation as obs
+from jaxsched.envs.das import options
 from jaxsched.envs.das.observation import Observation
 from jaxsched.envs.das.reward import dense_reward, paper_reward
 from jaxsched.envs.das.simulator import dynamics, execution, owners, placement, tables
@@ -18,35 +19,12 @@ from jaxsched.envs.das.simulator.execution import NOBODY
 from jaxsched.envs.das.simulator.futures import redrawn
 from jaxsched.envs.das.simulator.tables import Params, pick
 from jaxsched.envs.das.simulator.window import Draws, as_set, draw_window, window_of
-from jaxsched.errors import JaxschedError
+from jaxsched.envs.das.whole_state import whole_state
 from jaxsched.jobs import JobTable
 from jaxsched.types import Array, ArraySpec, PRNGKey, TimeStep
 
 Action = dict[str, Array]
 """``priority`` float32 ``[N]`` and ``affinity`` float32 ``[N, M]``."""
-
-LIMITS = {
-    "num_servers": (1, 1024),
-    "gpus_per_server": (1, 127),
-    "cpus_per_server": (1, 2**12),
-    "mem_per_server": (1, 2**14),
-    "bandwidth_per_server": (1, 2**14),
-    "window": (1, 1024),
-    "net_per_gpu": (0, 2**14),
-    "spread_pct": (0, 100),
-    "spread_cap": (0, 1024),
-    "net_pct": (0, 100),
-    "cpu_pct": (0, 1000),
-    "events_per_step": (0, 64),
-}
-CHOICES = {
-    "on_no_fit": ("skip", "block"),
-    "reward": ("paper", "dense"),
-    "sampling": ("first", "random"),
-    "lazy": (False, True),
-    "estimates": (False, True),
-    "numbers": (False, True),
-}
 
 
 class StepMetrics(NamedTuple):
@@ -132,22 +110,7 @@ class DAS(Environment):
     behaviour_version = 1
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name in CHOICES:
-                if value not in CHOICES[field.name] or isinstance(value, int) != (
-                    field.type in (bool, "bool")
-                ):
-                    accepted = " or ".join(str(choice) for choice in CHOICES[field.name])
-                    raise JaxschedError(f"das: {field.name} is {value!r}; accepted: {accepted}")
-                continue
-            least, most = LIMITS[field.name]
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            if not whole or not least <= value <= most:
-                raise JaxschedError(
-                    f"das: {field.name} is {value!r}; accepted: a whole number from {least} to "
-                    f"{most}"
-                )
+        options.check(self)
         self.cluster.check()
 
     @property
@@ -361,6 +324,10 @@ class DAS(Environment):
     def resample_future(self, key: PRNGKey, state: State, params: Params) -> tuple[State, Params]:
         """Later arrivals and the durations of all jobs that have not finished."""
         return redrawn(key, params, state)
+
+    def whole_state(self, state: State, params: Params) -> Array:
+        """For critics in training, float32 ``[38]`` (``whole_state.py``)."""
+        return whole_state(self.cluster, state, params)
 
     def _advance(self, state: State, params: Params) -> tuple[State, Since]:
         """Events up to the next decision or the end, or as many as a step takes."""

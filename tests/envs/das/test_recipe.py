@@ -72,7 +72,9 @@ RECIPES = {
         relative_to=None,
         critic="action",
     ),
-    "dl2": replace(TINY, policy="dl2", imitation=imitation("dl2", "fifo_loadbalance")),
+    "dl2": replace(
+        TINY, policy="dl2", critic="whole", imitation=imitation("dl2", "fifo_loadbalance")
+    ),
     "rifling": replace(
         TINY,
         policy="rifling",
@@ -82,7 +84,10 @@ RECIPES = {
     "branching": replace(
         TINY,
         network=replace(SMALL, variant="DA+MC"),
-        learner=BranchingConfig(total_updates=2, max_steps=4, capacity=8, batch_size=4),
+        critic="whole",
+        learner=BranchingConfig(
+            total_updates=2, max_steps=4, capacity=8, batch_size=4, critic=True
+        ),
         rivals=("tetris",),
         draws=1,
     ),

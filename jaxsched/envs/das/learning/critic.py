@@ -13,6 +13,7 @@ from jaxsched.envs.das.learning.agents import current, finite
 from jaxsched.envs.das.learning.derived import derived_features
 from jaxsched.envs.das.observation import Observation
 from jaxsched.types import Array
+from jaxsched.wrappers.whole_state import Whole
 
 HIDDEN = (256, 256)
 ACTION_LIMIT = 3.0
@@ -51,6 +52,9 @@ class ActionValue(nn.Module):
 class StateValue(nn.Module):
     """V of an observation, ``[B]``, from what it says of the load (an extra of ours).
 
+    Of one that carries the whole state (:class:`~jaxsched.wrappers.whole_state.Whole`) that is
+    read, too.
+
     Attributes:
       env: the environment.
     """
@@ -60,6 +64,9 @@ class StateValue(nn.Module):
     @nn.compact
     def __call__(self, observation: Any) -> Array:
         """Mean and maximum over positions and machines of embeddings of both."""
+        rest = []
+        if isinstance(observation, Whole):
+            observation, rest = observation.observation, [jnp.log1p(observation.rest)]
         seen = present(observation)
         derived = derived_features(self.env, seen)
         jobs = jnp.concatenate([seen.jobs, derived.jobs], axis=-1)
@@ -68,7 +75,7 @@ class StateValue(nn.Module):
         jobs = jnp.where(seen.real[..., None], jobs, 0.0)
         machines = nn.relu(nn.Dense(64, name="machines")(machines))
         pooled = [x for part in (jobs, machines) for x in (part.mean(-2), part.max(-2))]
-        hidden = jnp.concatenate(pooled, axis=-1)
+        hidden = jnp.concatenate([*pooled, *rest], axis=-1)
         for width in HIDDEN:
             hidden = nn.relu(nn.Dense(width)(hidden))
         return nn.Dense(1)(hidden)[..., 0]

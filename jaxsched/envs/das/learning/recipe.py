@@ -31,6 +31,11 @@ from jaxsched.systems.base import TraceSet
 PolicyName = Literal["das", "dl2", "rifling", "linear", "scored"]
 SEARCHED = ("linear", "scored")
 EPISODE_JOBS = 1000
+CRITICS = {
+    "action": "critic of actions",
+    "state": "critic of states",
+    "whole": "critic of whole states",
+}
 RANKING_SCALE = 15.0
 """Of differences between the means of DAS' networks, which are squeezed into (-1, 1)."""
 
@@ -88,7 +93,8 @@ class Recipe:
       learner: settings of MAPPO, or of branching.
       rivals: heuristics and rules whose actions branching tries beside the policy's own.
       draws: actions drawn from the policy that it tries.
-      critic: of MAPPO: of actions, as the paper's, or of states.
+      critic: of actions, as the paper's; of states, as they are observed; or of the whole state,
+        which no policy sees. That of branching is of states, of the whole one if asked for.
       units: what counts in the losses: all positions that hold a job, or those whose part of the
         action has an effect (``effective.py``).
       scale_rates: arrival rates, relative to the tables', that training tables are stretched to;
@@ -127,7 +133,7 @@ class Recipe:
     )
     rivals: tuple[str, ...] = ()
     draws: int = 0
-    critic: Literal["action", "state"] = "action"
+    critic: Literal["action", "state", "whole"] = "action"
     units: Units = "real"
     scale_rates: tuple[float, ...] = (1.0,)
     relative_to: str | None = None
@@ -238,10 +244,12 @@ def _learner_variants(recipe: Recipe, paper: Recipe) -> list[str]:
     ours, theirs = recipe.learner, paper.learner
     if not isinstance(ours, PPOConfig):
         tried = [*recipe.rivals, *([f"{recipe.draws} draws"] if recipe.draws else [])]
-        closed = ", closed by a critic" if ours.critic else ""
+        closed = ""
+        if ours.critic:
+            closed = f", closed by a {CRITICS['whole' if recipe.critic == 'whole' else 'state']}"
         return [*lines, f"branching over {', '.join(tried)}{closed} in place of MAPPO"]
     if recipe.critic != paper.critic:
-        lines.append("critic of states")
+        lines.append(CRITICS[recipe.critic])
     for words, names in (
         ("discount", ("gamma",)),
         ("GAE lambda", ("lambda_",)),

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from jaxsched.algorithms.agents import Agents
+from jaxsched.algorithms.agents import Agents, reading
 from jaxsched.algorithms.branching import branching_of_agents
 from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.algorithms.critics import Critic, action_value, state_value
@@ -42,6 +42,7 @@ from jaxsched.jobs.pieces import piece_starts, pieces
 from jaxsched.systems.base import TrainingSetup
 from jaxsched.systems.search import searching
 from jaxsched.wrappers.teacher import TaughtEnvironment
+from jaxsched.wrappers.whole_state import WholeState, playing_inside, seen
 
 
 def stages_of(recipe: Recipe, tables: Sequence[JobTable], policy: Any) -> list[TrainingSetup]:
@@ -156,13 +157,16 @@ def _imitation_stage(recipe: Recipe, imitation: Imitation, common: dict[str, Any
 
 def _reinforcement_stage(recipe: Recipe, common: dict[str, Any]) -> TrainingSetup:
     agents = agents_of(recipe.policy, recipe.env, recipe.network, recipe.units)
+    env = learning_env(recipe.policy, recipe.env, recipe.network)
+    if recipe.critic == "whole":
+        env, agents = WholeState(env), reading(agents, seen)
     if isinstance(recipe.learner, PPOConfig):
         name, learner = "mappo", _mappo(recipe, agents, recipe.learner)
     else:
         name, learner = "branching", _branching(recipe, agents, recipe.learner)
     return TrainingSetup(
         name=name,
-        env=learning_env(recipe.policy, recipe.env, recipe.network),
+        env=env,
         learner=learner,
         loop=recipe.loop,
         gradient_steps=recipe.learner.gradient_steps,
@@ -178,10 +182,13 @@ def _mappo(recipe: Recipe, agents: Agents, config: PPOConfig) -> Learner:
 
 
 def _branching(recipe: Recipe, agents: Agents, config: BranchingConfig) -> Learner:
-    rivals = (teacher_of(name, recipe.policy, recipe.env, recipe.network) for name in recipe.rivals)
+    rivals = [teacher_of(name, recipe.policy, recipe.env, recipe.network) for name in recipe.rivals]
     plays = None
     if recipe.policy == "das" and not recipe.network.remembers:
         plays = das_policy(recipe.env, recipe.network)
+    if recipe.critic == "whole":
+        rivals = [playing_inside(rival) for rival in rivals]
+        plays = None if plays is None else playing_inside(plays)
     return branching_of_agents(
         agents,
         config,

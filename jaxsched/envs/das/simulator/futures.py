@@ -43,7 +43,7 @@ def redrawn(key: PRNGKey, params: Params, state: State) -> tuple[State, Params]:
     submit, source = redraw_arrivals(arrival_key, submit, known, count, state.time, LATEST_DRAWN_S)
     durations = jnp.sort(jnp.where(real, own[:, DURATION], jnp.iinfo(jnp.int32).max))
     owners = None if params.owners is None else params.owners[index]
-    hidden = _pending(state, most) & (places < known)
+    hidden = still_pending(state, most) & (places < known)
     if owners is None:
         after = _longer(running_key, state, own[:, DURATION], durations, count)
         drawn = jax.random.randint(pending_key, places.shape, 0, jnp.maximum(count, 1))
@@ -74,7 +74,7 @@ def redrawn(key: PRNGKey, params: Params, state: State) -> tuple[State, Params]:
     return state, alone
 
 
-def _pending(state: State, most: int) -> Array:
+def still_pending(state: State, most: int) -> Array:
     """Which of the submitted jobs have not started, bool ``[J + 1]``; of later ones anything."""
     places = jnp.arange(most + 1, dtype=jnp.int32)
     if state.draws is not None:
