@@ -57,7 +57,7 @@ from jaxsched.core.plays import Closing, Knobs
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.core.sharding import split, split_layout, whole, whole_layout
 from jaxsched.errors import JaxschedError
-from jaxsched.ops.batching import select
+from jaxsched.ops.batching import of_one, select
 from jaxsched.types import Array, DiscreteSpec, PRNGKey, PyTree, Rollout, Specs
 
 
@@ -173,8 +173,10 @@ def branching_of_agents(
     def one_drawn(
         state: BranchingState, memory: PyTree, view: View, key: PRNGKey
     ) -> tuple[PyTree, PyTree]:
-        seen, mask = jax.tree.map(lambda x: x[None], (view.observation, view.mask))
-        return jax.tree.map(lambda x: x[0], drawn(state.params.policy, seen, mask, key)), memory
+        def draw(observation: PyTree, mask: PyTree) -> PyTree:
+            return drawn(state.params.policy, observation, mask, key)
+
+        return of_one(draw, view.observation, view.mask), memory
 
     def scores(params: PyTree, observation: PyTree, action: PyTree) -> Array:
         seen = jax.tree.map(lambda x: x[None], observation)  # one step
@@ -325,9 +327,9 @@ def _closing(critic: nn.Module) -> Closing:
     """What a critic says of one observation, in the units of rewards."""
 
     def worth(state: BranchingState, observation: PyTree) -> Array:
-        seen = jax.tree.map(lambda x: as_float32(x)[None], observation)
-        value = cast(Array, critic.apply(state.params.value, seen))
-        return cast(Array, state.scale.outward(value)[0])
+        seen = jax.tree.map(as_float32, observation)
+        value = of_one(partial(critic.apply, state.params.value), seen)
+        return cast(Array, state.scale.outward(value))
 
     return worth
 

@@ -259,8 +259,7 @@ def departures(
     for name, kind in ((loss.agent, loss.loss) for loss in losses):
         if name not in likelihood.active:
             raise JaxschedError(
-                f"RegressionConfig.losses names the agent {name!r}; there are "
-                f"{', '.join(sorted(likelihood.active))}"
+                f"losses name the agent {name!r}; accepted: {', '.join(sorted(likelihood.active))}"
             )
         active, agreement = likelihood.active[name], None
         if kind == "nll":

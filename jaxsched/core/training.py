@@ -32,6 +32,7 @@ from jaxsched.core.sharding import (
     whole_layout,
 )
 from jaxsched.errors import JaxschedError
+from jaxsched.ops.batching import of_one
 from jaxsched.types import Array, PRNGKey, PyTree
 
 BRANCHES = 2**31 - 1  # folded into a key that the learner splits, which folds in 0, 1, ...
@@ -310,9 +311,10 @@ def _branches(
     branching = cast(Branching, learner.branching)
 
     def act(state: Any, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
-        seen, mask = jax.tree.map(lambda x: x[None], (view.observation, view.mask))
-        action, _ = learner.act(state, seen, mask, key, greedy=True)
-        return jax.tree.map(lambda x: x[0], action), memory
+        def greedily(observation: PyTree, mask: PyTree) -> PyTree:
+            return learner.act(state, observation, mask, key, greedy=True)[0]
+
+        return of_one(greedily, view.observation, view.mask), memory
 
     greedy = branching.plays or Policy("greedy", no_memory, act)
     weights = Weights(learner_state, branching.knobs(learner_state))

@@ -18,6 +18,11 @@ def select(condition: Array, on_true: PyTree, on_false: PyTree) -> PyTree:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), on_true, on_false)
 
 
+def of_one(function: Callable[..., PyTree], *trees: PyTree) -> PyTree:
+    """A function of batches, leaves ``[B, ...]``, applied to single items, leaves ``[...]``."""
+    return jax.tree.map(lambda x: x[0], function(*jax.tree.map(lambda x: x[None], trees)))
+
+
 def apply_if(
     condition: Array, function: Callable[[PyTree, Any], PyTree], tree: PyTree, given: Any
 ) -> PyTree:

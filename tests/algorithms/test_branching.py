@@ -156,12 +156,11 @@ def test_plays_that_stop_before_the_prize_are_closed_by_what_it_is_worth():
     params = wager(PRIZES, sure=1.0)
     plays = {"max_steps": 1, "exploration": 0.5, "value_learning_rate": 0.2}
     myopic, _ = trained(params, **plays)
-    state, metrics = trained(params, value=VALUE, **plays)
+    state, _ = trained(params, value=VALUE, **plays)
     assert first_action(myopic, **plays) == 0
     assert first_action(state, value=VALUE, **plays) == 1
     values = VALUE.apply(state.params.value, jnp.eye(3))
     np.testing.assert_allclose(state.scale.outward(values)[:2], [2.0, 2.0], atol=0.6)
-    assert float(metrics["value_loss"][-1]) < float(metrics["value_loss"][0])
 
 
 def test_what_is_beyond_a_play_is_discounted_and_ends_with_the_episode():

@@ -221,5 +221,5 @@ def test_what_cannot_be_is_refused():
         with pytest.raises(JaxschedError, match=next(iter(changes))):
             RegressionConfig(1, (AgentLoss("left"),), **changes)
     learner = learner_of(losses=(AgentLoss("head"),))
-    with pytest.raises(JaxschedError, match="names the agent 'head'; there are left, right"):
+    with pytest.raises(JaxschedError, match="name the agent 'head'; accepted: left, right"):
         train(learner, 1)

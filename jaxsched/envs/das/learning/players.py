@@ -30,6 +30,7 @@ from jaxsched.envs.das.learning.networks import DASNetwork, Trunk
 from jaxsched.envs.das.learning.outlook import noise_of, outlook_of
 from jaxsched.envs.das.learning.widths import play_by_width
 from jaxsched.envs.das.observation import Observation
+from jaxsched.ops.batching import of_one
 from jaxsched.types import Array, PRNGKey, PyTree
 
 
@@ -212,11 +213,11 @@ def one_action(agents: Agents, play: Play) -> Callable[[PyTree, PyTree, PyTree, 
     """``(weights, observation, mask, key) -> action`` of one environment (no batch axes)."""
 
     def act(weights: PyTree, observation: PyTree, mask: PyTree, key: PRNGKey) -> PyTree:
-        observation, mask = jax.tree.map(lambda x: x[None], (observation, mask))
-        if play == "greedy":
-            action = agents.greedy(weights, observation, mask)
-        else:
-            action, _ = agents.sample(weights, observation, mask, key)
-        return jax.tree.map(lambda x: x[0], action)
+        def of_batch(observation: PyTree, mask: PyTree) -> PyTree:
+            if play == "greedy":
+                return agents.greedy(weights, observation, mask)
+            return agents.sample(weights, observation, mask, key)[0]
+
+        return of_one(of_batch, observation, mask)
 
     return act
