@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsched.envs.chic.dynamics import exists
+from jaxsched.envs.chic.rows import exists
 from jaxsched.envs.dl2 import dynamics as dl2_dynamics
 from jaxsched.envs.dl2 import tables as dl2_tables
 from jaxsched.export.hand_over import export_policy, load_export

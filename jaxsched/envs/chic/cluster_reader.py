@@ -15,6 +15,7 @@ from jaxsched.elastic.models import NAMES
 from jaxsched.envs.chic import dynamics
 from jaxsched.envs.chic.dynamics import State
 from jaxsched.envs.chic.environment import Chic
+from jaxsched.envs.chic.rows import column
 from jaxsched.envs.chic.tables import NUM_MODELS, Params, build_tables
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
@@ -102,8 +103,8 @@ class ChicReader(ClusterReader[Chic]):
         """Until the workloads train."""
         del so_far
         held = Decision(
-            jnp.stack([row.workers for row in state.rows]),
-            jnp.stack([row.servers for row in state.rows]),
+            column([row.workers for row in state.rows]),
+            column([row.servers for row in state.rows]),
         )
         return held, ~timestep.metrics.decides
 

@@ -2,19 +2,30 @@
 
 Workloads enter the window in table order and leave it only when they finish, so those that ever
 entered it are the table's first ``entered`` rows and no record per workload is needed. The window
-is a short tuple of rows, written out row by row: each number of a row is then an array over the
-environments alone, which compilers vectorise.
+is a short tuple of rows, or of one block of many (``rows.py``).
 
 Axes: ``I`` rows of the window. Times in seconds, of JAX's default float type.
 """
 
-from functools import reduce
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.elastic.resources import Layout, layout
+from jaxsched.envs.chic.rows import (
+    FEW,
+    Row,
+    can_train,
+    count,
+    empty_rows,
+    end_of,
+    exists,
+    of_table,
+    shared,
+    summed,
+    table_of,
+)
 from jaxsched.envs.chic.tables import (
     SERVERS,
     WORKERS,
@@ -25,32 +36,16 @@ from jaxsched.envs.chic.tables import (
     unpack,
     waiting_of_arrivals,
 )
-from jaxsched.ops.batching import flags_once, once
 from jaxsched.types import Array
 
 EPS = 1e-4  # iterations: what rounding may take from a whole number of them
 TOL = 1e-2  # seconds: events closer together coincide
-FEW = 4  # rows that are written out one by one
-
-
-class Row(NamedTuple):
-    """One workload of the window; all int32 scalars, 0 where the row is empty.
-
-    ``job`` is its index in the table (the empty row's where there is none), ``left`` are remaining
-    iterations, ``workers`` and ``servers`` the allocation of the current phase.
-    """
-
-    job: Array
-    model: Array
-    left: Array
-    workers: Array
-    servers: Array
 
 
 class State(NamedTuple):
     """Everything the future depends on."""
 
-    rows: tuple[Row, ...]  # I, the workloads first, in table order
+    rows: tuple[Row, ...]  # I of them, or one block of I; the workloads first, in table order
     time: Array  # float
     decisions: Array  # int32, in the current phase
     submitted: Array  # int32, workloads submitted up to now
@@ -85,33 +80,6 @@ def cluster_of(capacity: tuple[int, ...]) -> Cluster:
     return Cluster(packing, packed(WORKERS), packed(SERVERS), packed(WORKERS + SERVERS))
 
 
-def exists(row: Row) -> Array:
-    """Whether the row holds a workload (a finished one leaves at once)."""
-    return row.left > 0
-
-
-def can_train(row: Row) -> Array:
-    """Whether its workload has a worker and a PS."""
-    return (row.workers > 0) & (row.servers > 0)
-
-
-def count(flags: list[Array]) -> Array:
-    """How many of the flags are set, int32."""
-    return reduce(jnp.add, [flag.astype(jnp.int32) for flag in flags])
-
-
-def any_of(flags: list[Array]) -> Array:
-    """Whether one of the flags is set."""
-    return reduce(jnp.logical_or, flags)
-
-
-def shared(number: Array, num_rows: int) -> Array:
-    """A number that every row reads, or a flag; where rows are many not computed anew for each."""
-    if num_rows <= FEW:
-        return number
-    return flags_once(number)[0] if number.dtype == bool else once(number)
-
-
 def window_size(state: State) -> Array:
     """Workloads in the window, int32."""
     return count([exists(row) for row in state.rows])
@@ -121,13 +89,13 @@ def free_resources(state: State, cluster: Cluster) -> Array:
     """Packed free resources, int32."""
     free = jnp.int32(cluster.layout.full)
     for row in state.rows:
-        free -= row.workers * cluster.need("worker", row.model)
-        free -= row.servers * cluster.need("server", row.model)
+        free -= summed(row.workers * cluster.need("worker", row.model))
+        free -= summed(row.servers * cluster.need("server", row.model))
     return shared(free, len(state.rows))
 
 
 def fitting_units(state: State, cluster: Cluster, pair: bool) -> list[list[Array]]:
-    """Per row whether it has a workload of which each kind of unit fits, bool scalars.
+    """Per row whether it has a workload of which each kind of unit fits, bools.
 
     The kinds are worker, PS; with ``pair`` only a worker with a PS.
     """
@@ -149,7 +117,7 @@ def look_up_speed(table: Array, row: Row) -> Array:
 def finished(state: State, jobs: JobTables) -> Array:
     """Every workload has finished, bool."""
     last = per_table(jobs.num_jobs, state.episode)
-    return ~exists(state.rows[0]) & (state.entered == last)
+    return ~exists(end_of(state.rows, 0)) & (state.entered == last)
 
 
 def timed_out(state: State, params: Params) -> Array:
@@ -161,16 +129,15 @@ def new_state(jobs: JobTables, episode: Array, window: int) -> State:
     """The cluster at the first submission."""
     episode = jnp.asarray(episode, jnp.int32)
     none = jnp.int32(0)
-    empty = Row(jnp.int32(jobs.empty_row), none, none, none, none)
     time = lookup(jobs.submit_time, episode, none)
     submitted = per_table(jobs.at_start, episode)
-    state = State((empty,) * window, time, none, submitted, none, episode)
+    state = State(empty_rows(window, jobs.empty_row), time, none, submitted, none, episode)
     return refill(state, jobs)
 
 
 def refill(state: State, jobs: JobTables) -> State:
     """Close the gaps that finished workloads left, then let waiting ones in, in table order."""
-    if len(state.rows) > FEW:
+    if len(state.rows) > FEW or state.rows[0].job.ndim:
         return _refill_many(state, jobs)
     stays = [exists(row) for row in state.rows]
     staying, free = count(stays), len(state.rows)
@@ -205,16 +172,15 @@ def _newcomer(
 
 def _refill_many(state: State, jobs: JobTables) -> State:
     """The same with the window as an array: ``I`` moves in place of one for each pair of rows."""
-    table = jnp.stack([jnp.stack(row) for row in state.rows])  # [I, 5]
-    place = np.arange(len(state.rows), dtype=np.int32)
+    table = table_of(state.rows)  # [I, 5]
+    place = np.arange(len(table), dtype=np.int32)
     stays = exists(Row(*table.T))
     rank = jnp.cumsum(stays.astype(jnp.int32)) - 1
     staying = rank[-1] + 1
     waiting = jnp.stack(_newcomer(state, jobs, place, staying), axis=-1)
     table = waiting.at[jnp.where(stays, rank, len(place))].set(table, mode="drop")
     entering = jnp.minimum(len(place) - staying, state.submitted - state.entered)
-    rows = tuple(Row(*table[k]) for k in place)
-    return state._replace(rows=rows, entered=state.entered + entering)
+    return state._replace(rows=of_table(table), entered=state.entered + entering)
 
 
 class Phase(NamedTuple):
@@ -240,7 +206,7 @@ def train(state: State, params: Params) -> Phase:
     arrival = lookup(jobs.submit_time, state.episode, state.submitted)
     gap = arrival - state.time
     last = per_table(jobs.num_jobs, state.episode)
-    arrives = ~exists(rows[-1]) & (state.submitted < last) & (gap <= first_finish + TOL)
+    arrives = ~exists(end_of(rows, -1)) & (state.submitted < last) & (gap <= first_finish + TOL)
     stalls = jnp.isinf(first_finish)
     duration = jnp.where(arrives, gap, jnp.where(stalls, params.stall_seconds, first_finish))
     duration = shared(duration, len(rows))

@@ -11,8 +11,21 @@ import numpy.typing as npt
 from jaxsched.core.environment import Environment
 from jaxsched.elastic.models import CHIC_COEFFICIENTS, RESOURCES
 from jaxsched.envs.chic import dynamics
-from jaxsched.envs.chic.dynamics import Cluster, Row, State, can_train, exists
+from jaxsched.envs.chic.dynamics import Cluster, State
 from jaxsched.envs.chic.observation import largest_entry, observation_names, observe
+from jaxsched.envs.chic.rows import (
+    Row,
+    any_of,
+    can_train,
+    column,
+    either,
+    exists,
+    flat,
+    joined,
+    places,
+    shared,
+    summed,
+)
 from jaxsched.envs.chic.tables import WORKERS, Params, build_params, redrawn, submitted_by
 from jaxsched.envs.chic.whole_state import whole_state
 from jaxsched.errors import JaxschedError
@@ -22,7 +35,7 @@ from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
 
 VoidOutside = Literal["ends", "inert"]
 VOID_OUTSIDE = get_args(VoidOutside)
-MAX_WINDOW = 32
+MAX_WINDOW = 1024
 MAX_DECISIONS = 2**20
 
 
@@ -195,29 +208,29 @@ class Chic(Environment):
         return self._terminal(state, params, fits)
 
     def _terminal(self, state: State, params: Params, fits: list[list[Array]]) -> Array:
-        over = ~dynamics.any_of([unit for row in fits for unit in row])
+        over = ~any_of([unit for row in fits for unit in row])
         over |= state.decisions >= self.max_decisions
         if self.stop_on_cond2:
             faster = [
                 exists(row) & ~dynamics.look_up_speed(params.settled, row) for row in state.rows
             ]
-            over |= ~dynamics.any_of(faster)
+            over |= ~any_of(faster)
         return over
 
     def legal(self, state: State, params: Params) -> Array:
         """Units that fit outside S', and void; bool ``[A]``."""
         fits = dynamics.fitting_units(state, self.cluster, self.pair)
-        chooses = dynamics.shared(~self._terminal(state, params, fits), self.window)
-        units = [unit & chooses for row in fits for unit in row]
-        return jnp.stack([*units, jnp.ones_like(chooses)])
+        chooses = shared(~self._terminal(state, params, fits), self.window)
+        units = flat([[unit & chooses for unit in row] for row in fits])
+        return joined(units, jnp.ones_like(chooses))
 
     def observe(self, state: State, params: Params) -> tuple[Array, Array]:
         """Observation and mask of a state."""
         observation = observe(state, params, self.pair)
         if not self.free_choice:
             return observation, self.legal(state, params)
-        chooses = dynamics.shared(~self.terminal(state, params), self.window)
-        return observation, jnp.stack([chooses] * self.void + [jnp.ones_like(chooses)])
+        chooses = shared(~self.terminal(state, params), self.window)
+        return observation, jnp.append(jnp.broadcast_to(chooses, self.void), jnp.bool_(True))
 
     def whole_state(self, state: State, params: Params) -> Array:
         """For critics in training, float32 ``[17]`` (``whole_state.py``)."""
@@ -233,7 +246,7 @@ class Chic(Environment):
         state = dynamics.new_state(params.jobs, episode, self.window)
         zero, false = jnp.zeros((), float), jnp.bool_(False)
         whole, flags = jnp.zeros(self.window, jnp.int32), jnp.zeros(self.window, bool)
-        job = jnp.stack([row.job for row in state.rows])
+        job = column([row.job for row in state.rows])
         metrics = StepMetrics(
             job, state.time, state.time, flags, whole, flags, false, false, zero, false, false
         )
@@ -289,15 +302,15 @@ class Chic(Environment):
             exists(row) & (new.left == 0) for row, new in zip(state.rows, after, strict=True)
         ]
         metrics = StepMetrics(
-            job=jnp.stack([row.job for row in state.rows]),
+            job=column([row.job for row in state.rows]),
             began=state.time,
             ended=end,
-            trains=jnp.stack(trained),
-            progress=jnp.stack(progress),
-            finishes=jnp.stack(finishes),
+            trains=column(trained),
+            progress=column(progress),
+            finishes=column(finishes),
             decides=chooses,
             phase=trains,
-            gpu_seconds=jnp.sum(jnp.stack(gpus), dtype=jnp.int32) * duration,
+            gpu_seconds=jnp.sum(column(gpus), dtype=jnp.int32) * duration,
             missed=chooses & missed,
             blocked=chooses & blocked,
         )
@@ -328,7 +341,7 @@ class Chic(Environment):
         """Rows with one more unit, r2 + r3, and whether the row was empty or the unit too large."""
         after, missed, blocked = [], [], []
         bonus = jnp.zeros((), float)
-        for place, (row, fit) in enumerate(zip(rows, fits, strict=True)):
+        for place, row, fit in zip(places(self.window), rows, fits, strict=True):
             if self.pair:
                 asked = [action == place]
             else:
@@ -336,16 +349,16 @@ class Chic(Environment):
             grows = [a & f for a, f in zip(asked, fit, strict=True)]
             more = [g.astype(jnp.int32) for g in grows]
             new = row._replace(workers=row.workers + more[0], servers=row.servers + more[-1])
-            missed.append(dynamics.any_of(asked) & ~exists(row))
-            blocked.append(dynamics.any_of(asked) & exists(row) & ~dynamics.any_of(grows))
+            missed.append(either(asked) & ~exists(row))
+            blocked.append(either(asked) & exists(row) & ~either(grows))
             if not self.pair:
-                first = dynamics.any_of(grows) & (row.workers + row.servers == 0)
+                first = either(grows) & (row.workers + row.servers == 0)
                 both = can_train(new) & ~can_train(row)
-                bonus += jnp.where(both, params.p2, 0.0) - jnp.where(first, params.p2, 0.0)
+                bonus += summed(jnp.where(both, params.p2, 0.0) - jnp.where(first, params.p2, 0.0))
             after.append(new)
-        empty = dynamics.any_of(missed)
+        empty = any_of(missed)
         bonus -= jnp.where(empty, params.p1, 0.0)
-        return after, bonus, empty, dynamics.any_of(blocked)
+        return after, bonus, empty, any_of(blocked)
 
 
 def is_whole(value: object) -> bool:

@@ -11,9 +11,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.core.policies import Policy, View, no_memory
-from jaxsched.envs.chic.dynamics import State, exists
+from jaxsched.envs.chic.dynamics import State
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.gain import LEAST_GAIN_S, gains
+from jaxsched.envs.chic.rows import column, exists
 from jaxsched.envs.chic.search import best_units
 from jaxsched.envs.chic.tables import Params
 from jaxsched.errors import JaxschedError
@@ -52,7 +53,7 @@ def baseline(name: str, env: Chic) -> Policy:
 def columns(state: State) -> tuple[Array, Array, Array, Array, Array]:
     """Which rows hold a workload, and their types, remaining iterations, workers, PS; ``[I]``."""
     fields = [[exists(row), *row[1:]] for row in state.rows]
-    there, model, left, workers, servers = (jnp.stack(c) for c in zip(*fields, strict=True))
+    there, model, left, workers, servers = (column(list(c)) for c in zip(*fields, strict=True))
     return there, model, left, workers, servers
 
 
@@ -88,7 +89,7 @@ def optimus_event(env: Chic, state: State, params: Params, key: PRNGKey) -> Arra
     there, model, left, workers, servers = columns(state)
     cluster, free = env.cluster, env.free(state)
     fits = env.legal(state, params)[:-1].reshape(env.window, 2)
-    pair = jnp.stack([cluster.need("pair", m) for m in model])
+    pair = cluster.need("pair", model)
     starts = there & (workers + servers == 0) & cluster.layout.fits(free, pair)
     waits = there & (workers > 0) & (servers == 0)
     opens = starts | waits

@@ -7,7 +7,8 @@ servers (PS); then the number of workloads waiting behind the window.
 import jax.numpy as jnp
 
 from jaxsched.elastic.models import NAMES
-from jaxsched.envs.chic.dynamics import State, exists
+from jaxsched.envs.chic.dynamics import State
+from jaxsched.envs.chic.rows import exists, flat, joined
 from jaxsched.envs.chic.tables import NUM_MODELS, Params, unpack
 from jaxsched.ops.bounds import known_largest
 from jaxsched.types import Array
@@ -35,11 +36,10 @@ def observe(state: State, params: Params, pair: bool) -> Array:
     """The observation, float32 ``[I * 6 + 1]`` (pair ``I * 5 + 1``)."""
     entries = []
     for row in state.rows:
-        entries += [
-            (exists(row) & (row.model == model)).astype(float) for model in range(NUM_MODELS)
-        ]
-        entries += [row.left / params.iter_scale, row.workers / params.alloc_scale]
+        of_row = [(exists(row) & (row.model == model)).astype(float) for model in range(NUM_MODELS)]
+        of_row += [row.left / params.iter_scale, row.workers / params.alloc_scale]
         if not pair:
-            entries.append(row.servers / params.alloc_scale)
-    entries.append((state.submitted - state.entered) / params.backlog_scale)
-    return jnp.stack(entries).astype(jnp.float32)
+            of_row.append(row.servers / params.alloc_scale)
+        entries.append(of_row)
+    backlog = (state.submitted - state.entered) / params.backlog_scale
+    return joined(flat(entries), backlog).astype(jnp.float32)

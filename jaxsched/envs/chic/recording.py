@@ -14,6 +14,7 @@ from jaxsched.elastic.models import NAMES
 from jaxsched.envs.chic import cases
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.intervals import IntervalMetrics, OptimusIntervals, optimus
+from jaxsched.envs.chic.rows import column
 from jaxsched.envs.chic.tables import NUM_MODELS, SCALARS, WORKERS, Params, unpack
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
@@ -89,8 +90,8 @@ def _moment(env: Chic | OptimusIntervals, step: Step, params: Params) -> Moment:
         ended=told.ended,
         job=told.job,
         trains=told.trains,
-        workers=jnp.stack([row.workers for row in rows]),
-        servers=jnp.stack([row.servers for row in rows]),
+        workers=column([row.workers for row in rows]),
+        servers=column([row.servers for row in rows]),
         until=jnp.broadcast_to(told.ended, told.trains.shape),
         finishes=told.finishes,
     )

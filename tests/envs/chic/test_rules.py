@@ -229,7 +229,7 @@ def test_coefficients_may_be_given():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Chic(window=0), "window is 0; accepted: a whole number from 1 to 32"),
+        (lambda: Chic(window=0), "window is 0; accepted: a whole number from 1 to 1024"),
         (lambda: Chic(max_decisions=-1), "max_decisions is -1"),
         (lambda: Chic(free_choice=1), "free_choice is 1; accepted: true or false"),
         (lambda: Chic(void_outside="x"), "void_outside is 'x'; accepted: ends, inert"),
