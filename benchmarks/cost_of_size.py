@@ -48,21 +48,19 @@ class Axis:
       title: what is counted.
       sizes: that are measured.
       options: of the environment at a size.
-      most: the largest size that the system accepts, where that is below the others'.
     """
 
     title: str
     sizes: tuple[int, ...]
     options: Callable[[int], Options]
-    most: int | None = None
 
 
 def _servers(option: Callable[[int], Options]) -> Axis:
     return Axis("servers", SERVERS, option)
 
 
-def _window(name: str, most: int | None = None) -> Axis:
-    return Axis("jobs of the window", WINDOWS, lambda size: {name: size}, most)
+def _window(name: str) -> Axis:
+    return Axis("jobs of the window", WINDOWS, lambda size: {name: size})
 
 
 def _num_servers(size: int) -> Options:
@@ -77,7 +75,7 @@ AXES: dict[str, dict[str, Axis]] = {
     "dl2": {"cluster": _servers(_num_servers), "window": _window("window"), "table": TABLE},
     "chic": {
         "cluster": Axis("GPUs", CHIC_GPUS, lambda size: {"capacity": (size, 12 * size, 60 * size)}),
-        "window": replace(_window("window", 32), sizes=(4, 8, 16, 32)),
+        "window": replace(_window("window"), sizes=(4, *WINDOWS)),
         "table": TABLE,
     },
     "das": {"cluster": _servers(_num_servers), "window": _window("window"), "table": TABLE},
@@ -87,7 +85,7 @@ AXES: dict[str, dict[str, Axis]] = {
         "table": TABLE,
     },
 }
-"""The sizes of each system. Chic has no servers and windows of at most 32 workloads."""
+"""The sizes of each system. Chic has no servers."""
 
 
 def main() -> None:
@@ -117,10 +115,8 @@ def run(options: argparse.Namespace) -> None:
     for system in options.systems.split(","):
         for name in options.axes.split(","):
             axis = known_axis(system, name)
-            asked = sizes or axis.sizes
-            fitting = sorted({min(size, axis.most or size) for size in asked})
             rows = []
-            for size in fitting:
+            for size in sizes or axis.sizes:
                 rows.append(row_of(system, axis, size, num_jobs(name, axis, size), **effort))
                 print(f"{system:7} {size:8,} {axis.title:18} {text_of(rows[-1])}", flush=True)
             curve = {"system": system, "axis": name, "title": axis.title, "rows": rows}
