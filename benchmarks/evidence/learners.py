@@ -19,6 +19,7 @@ OPTIONS = (
     "learner_options_history_cpu2.json",
     "learner_options_groups_cpu2.json",
     "learner_options_mlfs_cpu2.json",
+    "learner_options_branching_cpu1.json",
 )
 PAGE = "learners.md"
 
@@ -39,22 +40,23 @@ def page() -> str:
         "budget learners of whole episodes see a handful of them. The table says what runs and "
         "learns out of the box, not which learner is best when tuned; systems that are not listed "
         "were not run.",
-        _matrix(by_system([row for part in measured for row in part["rows"]])),
+        _matrix(newest(measured, "system", "learner")),
         "## What options are worth",
         "One change of a short recipe at a time, ratio to the recipe's own on the same test "
         "episodes (`python -m benchmarks.learner_options`). An interval "
         "across 1 says that nothing was seen at this size. That all steps count changes nothing on "
         "SCHED2, to the last digit: the recipe's environment skips steps without a choice. What is "
         "played before the first update (`loop.head_start`) counts in no budget.",
-        _options([row for part in options for row in part["rows"]]),
+        _options(newest(options, "study", "variant")),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def by_system(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Rows of a system together, otherwise as they come."""
-    systems = list(dict.fromkeys(row["system"] for row in rows))
-    return sorted(rows, key=lambda row: systems.index(row["system"]))
+def newest(parts: Sequence[Mapping[str, Any]], group: str, member: str) -> list[Mapping[str, Any]]:
+    """The rows of all files by group, each member's of the last file that has it."""
+    rows = {(row[group], row[member]): row for part in parts for row in part["rows"]}
+    groups = list(dict.fromkeys(key for key, _ in rows))
+    return sorted(rows.values(), key=lambda row: groups.index(row[group]))
 
 
 def ratio(row: Mapping[str, Any], digits: int = 3) -> str:
