@@ -50,7 +50,7 @@ class Arena:
 ARENAS = {
     "sched2": Arena("sched2-mixed", 100, 200, (), "strict_sif"),
     "dl2": Arena("dl2-testbed", 20, 30, ("env.num_servers=13", "env.window=10"), "probe"),
-    "chic": Arena("chic-mixed", 20, 30, ("env.void_outside=inert",), "search"),
+    "chic": Arena("chic-mixed", 20, 30, (), "search"),
     "mlfs": Arena("mlfs-small-x3", 10, 100, ("env.reward=progress",), "mlf_h"),
 }
 
