@@ -65,7 +65,7 @@ def test_luck_is_explained_by_who_sees_it_and_the_policy_does_not():
     )
 
 
-@pytest.mark.parametrize("name", ["sched2", "dl2", "chic", "das"])
+@pytest.mark.parametrize("name", ["sched2", "dl2", "chic", "das", "mlfs"])
 def test_systems_tell_their_state(name):
     env, params = jaxsched.make(name)
     told = WholeState(env)

@@ -17,6 +17,7 @@ from jaxsched.envs.mlfs.simulator.rules import MLF, Order, Rules
 from jaxsched.envs.mlfs.simulator.state import NOBODY, State
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params
 from jaxsched.envs.mlfs.told import Since, joined, nothing
+from jaxsched.envs.mlfs.whole_state import whole_state
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.ops.batching import apply_if, select
@@ -294,6 +295,10 @@ class MLFS(Environment):
             elapsed=SLOT_S * (after.slot - state.slot).astype(jnp.float32),
             metrics=metrics,
         )
+
+    def whole_state(self, state: State, params: Params) -> Array:
+        """For critics in training, float32 ``[15]`` (``whole_state.py``)."""
+        return whole_state(self.cluster, state, params)
 
     def resample_future(self, key: PRNGKey, state: State, params: Params) -> tuple[State, Params]:
         """The jobs still to be submitted as a bootstrap of the episode's."""
