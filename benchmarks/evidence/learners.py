@@ -11,6 +11,7 @@ LEARNERS = (  # by one budget of steps and seeds
     "learners_cpu2.json",
     "learners_mlfs_cpu2.json",
     "learners_branching_cpu2.json",
+    "learners_mlfs_progress_cpu1.json",
 )
 OPTIONS = (
     "learner_options_cpu2.json",

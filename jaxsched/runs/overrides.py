@@ -17,10 +17,10 @@ LARGEST_WHOLE = 2**31 - 1  # programs count with 32 bits
 
 
 def override(recipe: Recipe, assignments: Sequence[str]) -> Recipe:
-    """A copy of a tree of frozen dataclasses with some leaves changed.
+    """A copy of a tree of frozen dataclasses and named tuples with some leaves changed.
 
     Args:
-      recipe: a frozen dataclass whose fields are numbers, strings, flags or such dataclasses.
+      recipe: a frozen dataclass whose fields are numbers, strings, flags or such trees.
       assignments: ``path=value`` each, the path dotted, the value a number, ``true``, ``false``,
         ``null`` (also for a group that may be absent), a word, or a list as ``[1, 2]``.
 
@@ -55,23 +55,30 @@ def read_options(assignments: Sequence[str]) -> dict[str, Any]:
 
 def _collect(node: Any, path: list[str], text: str, whole: str, changes: dict[str, Any]) -> None:
     """Check one assignment and note it in the tree of changes."""
-    fields = {f.name: f for f in dataclasses.fields(node) if f.init}
+    names = _names(node)
     name, rest = path[0], path[1:]
-    if name not in fields:
-        raise JaxschedError(f"--set {whole}: no field {name!r}; known are {', '.join(fields)}")
+    if name not in names:
+        raise JaxschedError(f"--set {whole}: no field {name!r}; known are {', '.join(names)}")
     value = getattr(node, name)
-    if dataclasses.is_dataclass(value):
+    if _names(value):
         if not rest and text == "null" and _fits(None, _hint(node, name)):
             changes[name] = None
             return
         if not rest:
-            inner = ", ".join(f"{whole}.{f.name}" for f in dataclasses.fields(value))
+            inner = ", ".join(f"{whole}.{inner}" for inner in _names(value))
             raise JaxschedError(f"--set {whole}: is a group; set one of {inner}")
         _collect(value, rest, text, whole, changes.setdefault(name, {}))
         return
     if rest:
         raise JaxschedError(f"--set {whole}: {name!r} has no fields")
     changes[name] = _parse(text, _hint(node, name), whole)
+
+
+def _names(node: Any) -> list[str]:
+    """The fields of a group; none of anything else."""
+    if dataclasses.is_dataclass(node):
+        return [field.name for field in dataclasses.fields(node) if field.init]
+    return list(getattr(node, "_fields", ()))
 
 
 def _hint(node: Any, name: str) -> Any:
@@ -85,6 +92,8 @@ def _replace(node: Any, changes: dict[str, Any]) -> Any:
         name: _replace(getattr(node, name), change) if isinstance(change, dict) else change
         for name, change in changes.items()
     }
+    if hasattr(node, "_replace"):
+        return node._replace(**values)
     return dataclasses.replace(node, **values)
 
 
