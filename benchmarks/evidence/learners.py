@@ -38,7 +38,9 @@ def page() -> str:
         f"{steps:,} for each of {seeds} seeds (branching's plays count, at their full length), on "
         "fresh sequences; ratio "
         "of the primary metric to the best rule's (`python -m benchmarks.learners`). At this "
-        "budget learners of whole episodes see a handful of them. The table says what runs and "
+        "budget learners of whole episodes see a handful of them. MLFS' DQN and PPO are paid for "
+        "progress, its actor-critic for jobs that have not finished ([notes](mlfs_notes.md)). The "
+        "table says what runs and "
         "learns out of the box, not which learner is best when tuned; systems that are not listed "
         "were not run.",
         _matrix(newest(measured, "system", "learner")),

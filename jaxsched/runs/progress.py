@@ -24,6 +24,7 @@ class TrainingProgress:
       total_steps: environment steps of the whole run.
       description: short name of the run.
       start_steps: environment steps done before, where a run is resumed.
+      best: best evaluation before, likewise.
       interval_s: seconds between two lines where the output is no terminal.
       higher_is_better: how the best evaluation is chosen.
       console: where to write; standard output by default.
@@ -37,6 +38,7 @@ class TrainingProgress:
         *,
         description: str = "training",
         start_steps: int = 0,
+        best: float | None = None,
         interval_s: float = 5.0,
         higher_is_better: bool = True,
         console: Console | None = None,
@@ -49,7 +51,7 @@ class TrainingProgress:
         self.gradient_steps: int | None = None
         self.episode_return: float | None = None
         self.evaluation: float | None = None
-        self.best: float | None = None
+        self.best = best
         self._higher_is_better = higher_is_better
         self._interval_s = interval_s
         self._console = console or Console()

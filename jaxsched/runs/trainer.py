@@ -139,6 +139,7 @@ def _train(
         higher_is_better=host.sign > 0,
         description=f"{setup.name}, {len(seeds)} seed{'s' if len(seeds) > 1 else ''}",
         start_steps=host.env_steps * len(seeds),
+        best=host.best_so_far(),
         shown=host.run.writes and shows(),
     )
     with processes.together(Interrupted), interrupts.pressed() as interrupted, progress:
@@ -335,6 +336,11 @@ class _Host:
     def policy_path(self, index: int) -> Path:
         """Folder of the best network parameters of one of the runs."""
         return self.run.path / "policies" / self.names[index]
+
+    def best_so_far(self) -> float | None:
+        """The best mean of the seeds' evaluations; None before the first."""
+        means = [np.mean([point.score for point in points]) for points in zip(*self.curves)]
+        return float(max(means, key=lambda mean: self.sign * mean)) if means else None
 
     def show(self, progress: TrainingProgress) -> None:
         """Refresh the display."""

@@ -55,6 +55,10 @@ def test_best_evaluation_is_kept():
         for value in (3.0, 1.0, 2.0):
             lower.update(10, evaluation=value)
     assert lower.best == 1.0
+    resumed, _, _ = make(higher_is_better=False, best=1.0)
+    with resumed:
+        resumed.update(10, evaluation=2.0)
+    assert resumed.best == 1.0
 
 
 @pytest.mark.parametrize("width", [1, 2, 10, 40, 200])
