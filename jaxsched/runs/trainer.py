@@ -339,7 +339,9 @@ class _Host:
 
     def best_so_far(self) -> float | None:
         """The best mean of the seeds' evaluations; None before the first."""
-        means = [np.mean([point.score for point in points]) for points in zip(*self.curves)]
+        means = [
+            np.mean([point.score for point in points]) for points in zip(*self.curves, strict=True)
+        ]
         return float(max(means, key=lambda mean: self.sign * mean)) if means else None
 
     def show(self, progress: TrainingProgress) -> None:
