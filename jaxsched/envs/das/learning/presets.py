@@ -177,6 +177,17 @@ CONTENDED_MAPPO = replace(
 """The networks without the walk process, which takes four times as long: they imitate the linear
 rule, then learn by MAPPO what users and groups tell of run times."""
 
+CONTENDED_MAPPO_SMALL = replace(
+    CONTENDED_MAPPO,
+    traces=CONTENDED_MAPPO.traces._replace(num_train=1024, num_validation=128),
+    critic="whole",
+    loop=replace(CONTENDED_MAPPO.loop, num_updates=1000),
+    learner=replace(CONTENDED_MAPPO.learner, total_updates=1000),
+    evaluate_every=100,
+    checkpoint_every=500,
+)
+"""On 8 machines: more episodes and a critic that sees all work, for fewer updates."""
+
 CONTENDED_MAPPO_MEDIUM = replace(
     CONTENDED_MAPPO,
     network=replace(CONTENDED_MAPPO.network, initial_std=0.25),
@@ -238,7 +249,9 @@ PRESETS = {
         "search": (SEARCH,) * 3,
         "contended": contended(*(CONTENDED,) * 3),
         "contended-branching": contended(*(CONTENDED_BRANCHING,) * 3),
-        "contended-mappo": contended(CONTENDED_MAPPO, CONTENDED_MAPPO_MEDIUM, CONTENDED_MAPPO),
+        "contended-mappo": contended(
+            CONTENDED_MAPPO_SMALL, CONTENDED_MAPPO_MEDIUM, CONTENDED_MAPPO
+        ),
     }.items()
     for recipe, (suffix, size) in zip(recipes, CLUSTERS.items(), strict=True)
 }
