@@ -180,14 +180,15 @@ def test_the_page_of_learners(monkeypatch):
         "finished_share": 1.0,
     }
     idle = row | {"learner": "idle", "finished_share": 0.05}
-    lazy = idle | {"learned": 0.0, "finished_share": 0.0}
+    lazy = idle | {"learner": "lazy", "learned": 0.0, "finished_share": 0.0}
+    again = row | {"system": "chic", "learned": 9.0}
     first, *more = learners.LEARNERS
     other_system = row | {"system": "chic"}
     option = row | {"study": "s", "variant": "average", "settings": ["a=1", "b=2"]}
     option |= {"by_seed": [7.0, 8.0, 9.0]}
     files = {
         first: {"steps": 256000, "seeds": 2, "rows": [row, other_system, idle]},
-        **{other: {"steps": 256000, "seeds": 2, "rows": [lazy]} for other in more},
+        **{other: {"steps": 256000, "seeds": 2, "rows": [lazy, again]} for other in more},
         **{name: {"seeds": 3, "rows": [option]} for name in learners.OPTIONS},
     }
     monkeypatch.setattr(learners, "read", files.get)
@@ -195,6 +196,7 @@ def test_the_page_of_learners(monkeypatch):
     assert "| dl2 | ppo | jct (lower is better) | 8 | 10 (`probe`) | 0.800 [0.700, 0.900] |" in text
     assert "| finishes 5.0% of the jobs |" in text
     assert text.rindex("| dl2 |") < text.index("| chic |")  # a system's rows are together
+    assert text.count("| chic | ppo |") == text.count("| chic | ppo | jct (lower is better) | 9 |")
     assert "| - | 10 (`probe`) | finishes 0.0% of the jobs |" in text
     assert (
         "| s | average | `a=1` `b=2` | jct (lower is better) | 3 | 8 | 0.800 [0.700, 0.900] |"
