@@ -116,7 +116,7 @@ def run(options: argparse.Namespace) -> None:
         for name in options.axes.split(","):
             axis = known_axis(system, name)
             rows = []
-            for size in sizes or axis.sizes:
+            for size in sorted(set(sizes or axis.sizes)):
                 rows.append(row_of(system, axis, size, num_jobs(name, axis, size), **effort))
                 print(f"{system:7} {size:8,} {axis.title:18} {text_of(rows[-1])}", flush=True)
             curve = {"system": system, "axis": name, "title": axis.title, "rows": rows}

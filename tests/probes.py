@@ -380,6 +380,18 @@ def dials(goal=(0.9, -0.6), active=(True, True), base=0.0, slope=1.0, elapsed_s=
     )
 
 
+class Always(nn.Module):
+    """A critic that says the same of everything."""
+
+    value: float
+
+    @nn.compact
+    def __call__(self, observation):
+        """One number for each row."""
+        bias = self.param("bias", nn.initializers.constant(self.value), ())
+        return jnp.full(len(observation), bias)
+
+
 class Hands(nn.Module):
     """A table of means by step for :class:`Dial`, with one deviation per agent."""
 

@@ -246,7 +246,7 @@ def _improving(
         state: BranchingState, rollout: Rollout, key: PRNGKey
     ) -> tuple[BranchingState, Metrics]:
         found: Branches = rollout.branches
-        kept, following = _with_newest(state, found, config.capacity)
+        following = _with_newest(state, found, config.capacity)
         drawn = jax.random.randint(
             key, (config.gradient_steps, config.batch_size), 0, following.filled
         )
@@ -256,7 +256,7 @@ def _improving(
             carry: tuple[Networks, Networks], rows: Array
         ) -> tuple[tuple[Networks, Networks], Metrics]:
             params, moments = carry
-            batch = split(whole(jax.tree.map(lambda x: x[rows], kept)))
+            batch = split(whole(jax.tree.map(lambda x: x[rows], following.kept)))
             gradient, metrics = gradients(params, state.hyper, following.scale, batch)
             return descend_both(optimiser, params, moments, gradient, rates), metrics
 
@@ -295,17 +295,15 @@ def _improving(
     )
 
 
-def _with_newest(
-    state: BranchingState, found: Branches, capacity: int
-) -> tuple[Branches, BranchingState]:
-    """All states that are kept then, and what the learner remembers."""
+def _with_newest(state: BranchingState, found: Branches, capacity: int) -> BranchingState:
+    """What the learner remembers with the newest states kept, one update later."""
     num = found.value.shape[0]
     rows = (state.next + jnp.arange(num, dtype=jnp.int32)) % capacity
     kept = jax.tree.map(lambda old, new: old.at[rows].set(new), state.kept, found)
     scale = state.scale
     if isinstance(scale, Scale):
         scale = scale.after(found.value[:, 0])
-    return kept, state._replace(
+    return state._replace(
         kept=kept,
         next=(rows[-1] + 1) % capacity,
         filled=jnp.minimum(state.filled + num, capacity),
@@ -318,7 +316,7 @@ def _rates(state: BranchingState, config: BranchingConfig) -> tuple[Array, Array
     """Learning rates of the policy and of the critic."""
     hyper, progress = state.hyper, state.updates / config.total_updates
     rate = linear(hyper.learning_rate, hyper.final_learning_rate, progress)
-    if config.critic_updates:
+    if config.critic and config.critic_updates:
         rate = jnp.where(state.updates < config.critic_updates, 0.0, rate)
     return rate, linear(hyper.value_learning_rate, hyper.final_value_learning_rate, progress)
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 from functools import cache
 
 import chex
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +16,7 @@ from jaxsched.core.look_ahead import Branches
 from jaxsched.errors import JaxschedError
 from jaxsched.networks.mlp import MLP, ValueMLP
 from jaxsched.types import Rollout
-from tests.probes import Wager, wager
+from tests.probes import Always, Wager, wager
 
 ENV = Wager()
 PRIZES = np.tile([0.0, 4.0], 8)  # 2 on average
@@ -29,18 +28,6 @@ MASK = jnp.ones((1, 3), bool)
 
 
 VALUE = ValueMLP(())
-
-
-class Always(nn.Module):
-    """A critic that says the same of everything."""
-
-    value: float
-
-    @nn.compact
-    def __call__(self, observation):
-        """One number for each row."""
-        bias = self.param("bias", nn.initializers.constant(self.value), ())
-        return jnp.full(len(observation), bias)
 
 
 @cache
@@ -185,6 +172,13 @@ def test_the_critic_alone_learns_at_first():
     chex.assert_trees_all_equal(first.params.policy, start.params.policy)
     assert not np.array_equal(*map(kernel_of, (first.params.value, start.params.value)))
     assert not np.array_equal(*map(kernel_of, (first.params.policy, later.params.policy)))
+
+
+def test_without_a_critic_the_policy_learns_from_the_first_update():
+    params = wager(PRIZES)
+    waits, _ = trained(params, updates=1, critic_updates=4)
+    plain, _ = trained(params, updates=1)
+    chex.assert_trees_all_equal(waits.params, plain.params)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from functools import cache
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +15,7 @@ from jaxsched.algorithms.regression import AgentLoss
 from jaxsched.core import training
 from jaxsched.core.policies import Policy, no_memory
 from jaxsched.errors import JaxschedError
-from tests.probes import Dial, Hands, dials
+from tests.probes import Always, Dial, Hands, dials
 
 ENV = Dial()
 GOAL = np.array([0.9, -0.6], np.float32)
@@ -102,15 +101,6 @@ def test_the_policy_that_plays_on_may_be_given():
     assert values[1][:, 0].max() == pytest.approx(0.0, abs=1e-5)
 
 
-class Three(nn.Module):
-    """A critic that says 3 of everything."""
-
-    @nn.compact
-    def __call__(self, observation):
-        """One number for each row."""
-        return self.param("value", nn.initializers.constant(3.0), ()) + jnp.zeros(len(observation))
-
-
 @pytest.mark.parametrize(
     ("truncates", "changes", "worth"),
     [
@@ -124,7 +114,7 @@ class Three(nn.Module):
 def test_what_is_beyond_a_play_is_discounted_and_ends_with_the_episode(truncates, changes, worth):
     """Two steps of 10 s before the end, of reward 1 each; a cut episode would have gone on."""
     config = replace(CONFIG, critic=True, discount_s=10.0, **changes)
-    learner = branching_of_agents(AGENTS, config, LOSSES, draws=1, value=Three())
+    learner = branching_of_agents(AGENTS, config, LOSSES, draws=1, value=Always(3.0))
     params = dials(base=1.0, slope=0.0, elapsed_s=10.0, length=4)
     params = params._replace(truncates=jnp.bool_(truncates))
     carry = training.init(ENV, learner, LOOP, jax.random.key(0), params)

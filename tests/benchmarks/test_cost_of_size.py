@@ -51,7 +51,7 @@ def test_bad_input_is_refused():
 
 def test_the_script_writes_what_it_measures(tmp_path, monkeypatch, capsys):
     result, picture = tmp_path / "cost.json", tmp_path / "cost.png"
-    arguments = ["--systems", "sched2", "--axes", "cluster", "--sizes", "2,4", "--quick"]
+    arguments = ["--systems", "sched2", "--axes", "cluster", "--sizes", "4,2,4", "--quick"]
     files = ["--json", str(result), "--plot", str(picture)]
     monkeypatch.setattr("sys.argv", ["cost_of_size", *arguments, *files])
     cost_of_size.main()

@@ -16,6 +16,7 @@ from jaxsched.envs.das.simulator.tables import (
     SUBMIT,
     Params,
     pick,
+    row_of,
     submitted_by,
 )
 from jaxsched.types import Array
@@ -41,11 +42,8 @@ def whole_state(cluster: Cluster, state: State, params: Params) -> Array:
     num_gpus = float(cluster.num_servers * cluster.gpus)
     episode, count = state.episode, pick(params.num_jobs, state.episode)
     places = params.places
-    there = places < count
-    index = jnp.where(there, pick(params.offset, episode) + places, params.rows.shape[0] - 1)
-    rows = params.rows[index]
-    submit = rows[:, SUBMIT] - pick(params.first, episode)
-    work = rows[:, DURATION].astype(jnp.float32) * rows[:, NUM_GPUS].astype(jnp.float32)
+    rows = row_of(params, episode, places)
+    work = rows[DURATION].astype(jnp.float32) * rows[NUM_GPUS].astype(jnp.float32)
     known = submitted_by(params, episode, state.time, state.submitted)
     waits = still_pending(state, params.max_jobs)[:-1] & (places < known)
 
@@ -62,7 +60,7 @@ def whole_state(cluster: Cluster, state: State, params: Params) -> Array:
     frees = jnp.where(
         runs & (left_s <= WITHIN_S[:, None]), running.num_gpus.astype(jnp.float32), 0.0
     )
-    comes = there & (places >= known) & (submit - state.time <= WITHIN_S[:, None])
+    comes = (places >= known) & (rows[SUBMIT] - state.time <= WITHIN_S[:, None])
     return jnp.concatenate(
         [
             waiting[0] / JOBS,

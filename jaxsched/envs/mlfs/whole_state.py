@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxsched.envs.mlfs.simulator.cluster import FULL, Cluster
 from jaxsched.envs.mlfs.simulator.state import State
-from jaxsched.envs.mlfs.simulator.tables import SCALARS, Params, row_of
+from jaxsched.envs.mlfs.simulator.tables import SCALARS, Params, index_of
 from jaxsched.types import Array
 
 WITHIN_MIN = np.array([60, 240, 960])
@@ -30,7 +30,7 @@ def whole_state(cluster: Cluster, state: State, params: Params) -> Array:
     count = params.num_jobs.at[episode].get(mode="promise_in_bounds")
     places = params.places
     there = places < count
-    index = row_of(params, episode, places, there)
+    index = index_of(params, episode, places, there)
     submit, iterations, work = (
         params.rows[index, SCALARS.index(name)]
         for name in ("submit_slot", "iterations", "total_work")
@@ -39,7 +39,7 @@ def whole_state(cluster: Cluster, state: State, params: Params) -> Array:
 
     active = state.active
     real = active.job >= 0
-    at = row_of(params, episode, active.job, real)
+    at = index_of(params, episode, active.job, real)
     deadline, of_iteration = (
         params.rows[at, SCALARS.index(name)] for name in ("deadline_min", "total_work")
     )

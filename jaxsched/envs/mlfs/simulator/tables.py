@@ -178,20 +178,20 @@ def unpack(rows: Any) -> Job:
 
 def jobs_at(params: Params, episode: Array, job: Array) -> Job:
     """Jobs of an episode by their place in it, ``job`` int32 ``[...]`` (nobody's where < 0)."""
-    index = row_of(params, episode, job, job >= 0)
+    index = index_of(params, episode, job, job >= 0)
     return unpack(params.rows.at[index].get(mode="promise_in_bounds"))
 
 
 def accuracy_at(params: Params, episode: Array, job: Array) -> Array:
     """``acc_max`` of jobs ``job`` (int32 ``[...]``), float32 ``[...]``."""
-    index = row_of(params, episode, job, job >= 0)
+    index = index_of(params, episode, job, job >= 0)
     return params.acc_max.at[index].get(mode="promise_in_bounds")
 
 
 def submit_slot(params: Params, episode: Array, job: Array) -> Array:
     """First slot of one job, int32; ``NEVER`` beyond the episode's last."""
     there = job < params.num_jobs.at[episode].get(mode="promise_in_bounds")
-    index = row_of(params, episode, job, there)
+    index = index_of(params, episode, job, there)
     return jnp.where(there, params.rows.at[index, 0].get(mode="promise_in_bounds"), NEVER)
 
 
@@ -207,7 +207,7 @@ def redrawn(key: PRNGKey, params: Params, episode: Array, submitted: Array, slot
     """
     count = params.num_jobs[episode]
     places = jnp.append(params.places, params.max_jobs)
-    index = row_of(params, episode, places, places < count)
+    index = index_of(params, episode, places, places < count)
     rows, accuracy = params.rows[index], params.acc_max[index]
     submit, source = redraw_arrivals(
         key, params.submit_s[index], submitted, count, slot * SLOT_S, NO_SUBMISSION - 1
@@ -233,7 +233,7 @@ def _times_of(submit_time: Any) -> dict[str, Any]:
     return {"submit_slot": -(-submit_time // SLOT_S), "submit_min": submit_time // SLOT_S}
 
 
-def row_of(params: Params, episode: Array, job: Array, there: Array) -> Array:
+def index_of(params: Params, episode: Array, job: Array, there: Array) -> Array:
     """Rows of jobs of an episode; nobody's where they are not ``there``."""
     offset = params.offset.at[episode].get(mode="promise_in_bounds")
     return jnp.where(there, offset + job, params.rows.shape[0] - 1)
