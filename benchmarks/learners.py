@@ -19,12 +19,11 @@ from typing import Any
 from benchmarks.scripts import exit_status
 from benchmarks.trained import Outcome, outcome_of
 from jaxsched.errors import JaxschedError
+from jaxsched.results.finishing import NEARLY_ALL
 
 STEPS = 512_000
 SEEDS = 3
 TRACE_SEED = 41
-FINISHED = 0.999
-"""Of the jobs at least; means over fewer are no result."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ def text_of(row: dict[str, Any]) -> str:
     """A row as a line."""
     estimate, low, high = row["ratio"]
     found = f"{estimate:6.3f} [{low:.3f}, {high:.3f}] of {row['rule']} ({row['better']} is better)"
-    if row["finished_share"] < FINISHED:
+    if row["finished_share"] < NEARLY_ALL:
         found = f"finishes {row['finished_share']:.1%} of the jobs"
     return (
         f"{row['system']:7} {row['learner']:14} {row['metric']:18} {row['learned']:12.4f} "

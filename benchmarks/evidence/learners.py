@@ -5,7 +5,7 @@ from typing import Any
 
 from benchmarks.evidence.pages import NOTE, table
 from benchmarks.evidence.sources import read
-from benchmarks.learners import FINISHED
+from jaxsched.results.finishing import NEARLY_ALL
 
 LEARNERS = (  # by one budget of steps and seeds
     "learners_cpu2.json",
@@ -77,7 +77,7 @@ def _matrix(rows: Sequence[Mapping[str, Any]]) -> str:
             f"{row['learned']:,.4g}" if row["finished_share"] else "-",
             f"{row['of_rule']:,.4g} (`{row['rule']}`)",
             ratio(row)
-            if row["finished_share"] >= FINISHED
+            if row["finished_share"] >= NEARLY_ALL
             else f"finishes {row['finished_share']:.1%} of the jobs",
             row["training_time"],
         ]

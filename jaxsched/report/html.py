@@ -155,6 +155,7 @@ def _table(summary: Summary) -> dict[str, Any]:
         "has_baselines": bool(summary.of_kind("baseline")),
         "heads": heads,
         "rows": rows,
+        "unfinished": summary.left_unfinished(summary.policies),
         "notes": [(p["name"], p["note"]) for p in summary.policies if p.get("note")],
     }
 

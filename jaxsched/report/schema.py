@@ -33,8 +33,9 @@ class Policy(TypedDict):
     """One policy's results on all episodes.
 
     ``metrics`` maps a metric name to one value per episode or, for a learner trained with several
-    seeds, to one such list per seed. ``curves`` maps a curve name to values over the started jobs,
-    already averaged over episodes.
+    seeds, to one such list per seed. A metric ``finished`` counts the jobs that finish: a policy
+    that leaves more of them than others is never ranked above those. ``curves`` maps a curve name
+    to values over the started jobs, already averaged over episodes.
     """
 
     name: str

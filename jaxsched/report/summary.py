@@ -1,12 +1,13 @@
 """What the numbers of a comparison say: means, best values, gains and the verdict."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from jaxsched.errors import JaxschedError
 from jaxsched.report.schema import Comparison, Metric, Policy
+from jaxsched.results.finishing import FINISHED, unfinished
 from jaxsched.results.statistics import (
     Floats,
     Interval,
@@ -76,19 +77,45 @@ class Summary:
 
     @cached_property
     def policies(self) -> list[Policy]:
-        """Learned policies, then references, then baselines; the best first in each group."""
+        """Learned policies, then references, then baselines; the best first in each group.
+
+        Those that leave jobs unfinished are the last of their group.
+        """
         rank = {"learned": 0, "reference": 1, "baseline": 2}
 
-        def key(policy: Policy) -> tuple[int, float]:
+        def key(policy: Policy) -> tuple[int, bool, float]:
             cell = self.cells.get((policy["name"], self.primary))
             cost = np.inf if cell is None else self._cost(self.primary, cell)
-            return rank[policy["kind"]], cost
+            return rank[policy["kind"]], policy["name"] in self.unfinished, cost
 
         return sorted(self.comparison["policies"], key=key)
 
     def of_kind(self, kind: str) -> list[Policy]:
         """Policies of one kind, best first."""
         return [p for p in self.policies if p["kind"] == kind]
+
+    @cached_property
+    def unfinished(self) -> dict[str, float]:
+        """Share of the jobs that finish, of policies that leave some: never the best, nor ahead."""
+        return unfinished(
+            {
+                policy["name"]: float(self.values(policy, FINISHED).mean())
+                for policy in self.comparison["policies"]
+                if FINISHED in policy["metrics"]
+            }
+        )
+
+    def left_unfinished(self, policies: list[Policy]) -> str:
+        """Which of these policies leave jobs unfinished, in a sentence; empty if none does."""
+        names = [
+            f"{p['name']} ({number(100 * self.unfinished[p['name']], 1)}\u00a0% finish)"
+            for p in policies
+            if p["name"] in self.unfinished
+        ]
+        if not names:
+            return ""
+        what = "leaves jobs unfinished" if len(names) == 1 else "leave jobs unfinished"
+        return f"{_listing(names)} {what}, so means over finished jobs are not compared."
 
     @cached_property
     def cells(self) -> dict[tuple[str, str], Interval]:
@@ -114,7 +141,7 @@ class Summary:
         """The baseline with the best mean of this one metric; None if nothing qualifies."""
         if self.metrics[metric]["better"] == "neither":
             return None
-        rivals = [p for p in self.of_kind("baseline") if metric in p["metrics"]]
+        rivals = self._finishing([p for p in self.of_kind("baseline") if metric in p["metrics"]])
         return min(
             rivals, key=lambda p: self._cost(metric, self.cells[p["name"], metric]), default=None
         )
@@ -123,10 +150,12 @@ class Summary:
         """Whether no policy's mean, as printed, is better than this one's."""
         info = self.metrics[metric]
         cell = self.cells.get((policy["name"], metric))
-        if cell is None or info["better"] == "neither":
+        if cell is None or info["better"] == "neither" or policy["name"] in self.unfinished:
             return False
         printed = [
-            round(c.estimate, info["digits"]) for (_, m), c in self.cells.items() if m == metric
+            round(c.estimate, info["digits"])
+            for (name, m), c in self.cells.items()
+            if m == metric and name not in self.unfinished
         ]
         best = max(printed) if info["better"] == "higher" else min(printed)
         return round(cell.estimate, info["digits"]) == best
@@ -135,7 +164,7 @@ class Summary:
         """How many times better than the best baseline of this metric; above 1 is better.
 
         The ratio of means, turned round where lower is better, with a paired bootstrap interval.
-        None where it has no meaning: no baseline, no direction, or a mean of zero.
+        None where it has no meaning: no baseline, no direction, a mean of zero, jobs unfinished.
         """
         key = (policy["name"], metric)
         if key not in self._gains:
@@ -144,7 +173,7 @@ class Summary:
 
     def _gain(self, policy: Policy, metric: str) -> Interval | None:
         rival = self.best_baseline(metric)
-        if rival is None or metric not in policy["metrics"]:
+        if rival is None or metric not in policy["metrics"] or policy["name"] in self.unfinished:
             return None
         ours, theirs = self.values(policy, metric), self.values(rival, metric)
         if self.metrics[metric]["better"] == "lower":
@@ -165,6 +194,9 @@ class Summary:
         """The mean as the report prints it."""
         return number(self.cells[policy["name"], metric].estimate, self.metrics[metric]["digits"])
 
+    def _finishing(self, policies: list[Policy]) -> list[Policy]:
+        return [p for p in policies if p["name"] not in self.unfinished]
+
     def _cost(self, metric: str, cell: Interval) -> float:
         return -cell.estimate if self.metrics[metric]["better"] == "higher" else cell.estimate
 
@@ -172,17 +204,27 @@ class Summary:
     def verdict(self) -> Verdict:
         """What to conclude about the primary metric, said plainly."""
         measured = [p for p in self.policies if self.primary in p["metrics"]]
+        compared = self._finishing(measured)
         learned = [p for p in measured if p["kind"] == "learned"]
-        baselines = [p for p in measured if p["kind"] == "baseline"]
-        references = [p for p in measured if p["kind"] == "reference"]
+        baselines = [p for p in compared if p["kind"] == "baseline"]
+        references = [p for p in compared if p["kind"] == "reference"]
         label = self.metrics[self.primary]["label"].lower()
+        others = self.left_unfinished([p for p in measured if p["kind"] != "learned"])
         if not learned:
-            return self._verdict_without_learning(baselines, references, label)
-        best = learned[0]
-        if not baselines:
-            text = f"{_subject(best)} reaches {self._with_unit(best)} in {label}."
-            return Verdict(text, self._against_references(best, references), None)
-        return self._verdict_against(best, baselines, references, label)
+            verdict = self._verdict_without_learning(baselines, references, label)
+        elif learned[0]["name"] in self.unfinished:
+            return self._verdict_of_unfinished(learned[0], label)
+        elif not baselines:
+            text = f"{_subject(learned[0])} reaches {self._with_unit(learned[0])} in {label}."
+            verdict = Verdict(text, self._against_references(learned[0], references), None)
+        else:
+            verdict = self._verdict_against(learned[0], baselines, references, label)
+        return replace(verdict, detail=f"{verdict.detail} {others}".strip())
+
+    def _verdict_of_unfinished(self, best: Policy, label: str) -> Verdict:
+        share = number(100 * self.unfinished[best["name"]], 1)
+        text = f"{_subject(best)} finishes only {share}\u00a0% of the jobs."
+        return Verdict(text, f"Its mean {label} is of those alone and is not compared.", False)
 
     def _verdict_without_learning(
         self, baselines: list[Policy], references: list[Policy], label: str

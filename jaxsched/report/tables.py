@@ -47,7 +47,8 @@ def comparison_table(
         title=summary.comparison["title"],
         caption=f"Means over {episodes['count']} episodes ({episodes['source']})"
         + ("; ± half width of the 95 % bootstrap interval" if intervals else "")
-        + ("; x best = times better than the best baseline of the row" if contenders else ""),
+        + ("; x best = times better than the best baseline of the row" if contenders else "")
+        + (f"\n{left}" if (left := summary.left_unfinished(shown)) else ""),
         caption_justify="left",
         title_justify="left",
         box=box.SIMPLE_HEAD,

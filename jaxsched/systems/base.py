@@ -234,7 +234,7 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         Args:
           env: the cluster.
           summary: policy -> metric or curve figure -> mean over the episodes.
-          learned: which of the policies is the learned one.
+          learned: which of the policies is the learned one; it finishes (nearly) all jobs.
         """
         del env, summary, learned
         return []

@@ -229,6 +229,56 @@ def test_lower_is_better_turns_gain_and_verdict_round():
     assert summary.gain(summary.policies[0], "score").estimate == 4.0
 
 
+def with_finished(comparison, **counts):
+    """The same with the number of jobs that finish under each policy, 100 where none is given."""
+    count = {"label": "Finished", "unit": "", "better": "neither", "digits": 0}
+    comparison["metrics"]["finished"] = count
+    for policy in comparison["policies"]:
+        length = len(policy["metrics"]["score"])
+        policy["metrics"]["finished"] = [float(counts.get(policy["name"], 100))] * length
+    return Summary(check(comparison))
+
+
+def test_learned_policy_that_leaves_jobs_unfinished_wins_nothing():
+    summary = with_finished(
+        tiny(
+            constant("fifo", "baseline", 8.0), constant("random", "reference", 9.0),
+            constant("lazy", "learned", 0.0), better="lower",
+        ),
+        lazy=12,
+    )  # fmt: skip
+    assert summary.unfinished == {"lazy": 0.12}
+    assert summary.verdict.won is False
+    assert summary.verdict.headline == (
+        "The learned policy lazy finishes only 12.0\u00a0% of the jobs."
+    )
+    lazy, fifo = (next(p for p in summary.policies if p["name"] == n) for n in ("lazy", "fifo"))
+    assert summary.gain(lazy, "score") is None
+    assert summary.is_best(fifo, "score") and not summary.is_best(lazy, "score")
+    left = "lazy (12.0\u00a0% finish) leaves jobs unfinished"
+    assert left in comparison_table(summary).caption
+    assert left in render_html(summary.comparison)
+
+
+def test_baselines_that_leave_jobs_unfinished_are_no_rivals():
+    summary = with_finished(
+        tiny(
+            constant("fifo", "baseline", 8.0), constant("quitter", "baseline", 1.0),
+            constant("nearly", "baseline", 9.0), constant("learned", "learned", 2.0),
+            better="lower",
+        ),
+        quitter=50, nearly=99.95,
+    )  # fmt: skip
+    assert summary.best_baseline("score")["name"] == "fifo"
+    assert [p["name"] for p in summary.policies] == ["learned", "fifo", "nearly", "quitter"]
+    assert summary.verdict.won is True
+    assert "2.00 vs 8.00 (fifo)" in summary.verdict.headline
+    assert summary.verdict.detail.endswith(
+        "quitter (50.0\u00a0% finish) leaves jobs unfinished, so means over finished jobs are not "
+        "compared."
+    )
+
+
 def test_best_baseline_is_taken_per_metric_and_never_a_reference(comparison):
     summary = Summary(check(comparison), resamples=50)
     assert summary.best_baseline("avg_effectiveness")["name"] == "dsif"
