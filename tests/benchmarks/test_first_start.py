@@ -36,4 +36,4 @@ def test_refuses(words, message, monkeypatch):
 
 def test_a_start_that_fails_is_named(monkeypatch, tmp_path):
     with pytest.raises(JaxschedError, match="sched2: the process failed: .*nothing"):
-        first_start.started("sched2", "nothing", str(tmp_path))
+        first_start.started("sched2", "nothing", "", str(tmp_path))
