@@ -12,6 +12,7 @@ LEARNERS = (  # by one budget of steps and seeds
     "learners_mlfs_cpu2.json",
     "learners_branching_cpu2.json",
     "learners_mlfs_progress_cpu1.json",
+    "learners_actor_critic_cpu1.json",
 )
 OPTIONS = (
     "learner_options_cpu2.json",
@@ -38,8 +39,8 @@ def page() -> str:
         f"{steps:,} for each of {seeds} seeds (branching's plays count, at their full length), on "
         "fresh sequences; ratio "
         "of the primary metric to the best rule's (`python -m benchmarks.learners`). At this "
-        "budget learners of whole episodes see a handful of them. MLFS' DQN and PPO are paid for "
-        "progress, its actor-critic for jobs that have not finished ([notes](mlfs_notes.md)). The "
+        "budget learners of whole episodes see a handful of them. MLFS' DQN, PPO and actor-critic "
+        "are paid for progress ([notes](mlfs_notes.md)). The "
         "table says what runs and "
         "learns out of the box, not which learner is best when tuned; systems that are not listed "
         "were not run.",
