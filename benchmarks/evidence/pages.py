@@ -30,7 +30,7 @@ def page(evidence: Evidence) -> str:
     ]
     parts += evidence.words
     for number, contest in enumerate(evidence.contests, 1):
-        parts += [f"## Learned against the best rule: {contest.title}", *_contest(contest)]
+        parts += [f"## Learned against `{contest.rule}`: {contest.title}", *_contest(contest)]
         if contest.ranked_by:
             parts.append(f"![by tenth]({picture_name(evidence, number)})")
     if evidence.own:

@@ -24,12 +24,12 @@ class Player:
 
 @dataclass(frozen=True)
 class Contest:
-    """A learned policy against the best rule on episodes that were used for nothing else.
+    """A learned policy against a rule on episodes that were used for nothing else.
 
     Attributes:
       title: the episodes, in words.
       learned: who is judged.
-      rule: name of the best rule known, in the same file.
+      rule: name of the best rule known, or of one that the paper has, in the same file.
       metrics: what is told, the one that decides first.
       ranked_by: the policy whose completion times say how congested an episode is; no tenths if
         empty.
@@ -191,6 +191,15 @@ DL2 = Evidence(
             ("avg_jct", "makespan"),
             "optimus_fill",
         ),
+        *(
+            Contest(
+                "testbed, the same sequences",
+                Player("dl2_search_testbed_cpu2.json", "pretrained"),
+                rule,
+                ("avg_jct", "makespan"),
+            )
+            for rule in ("drf", "optimus", "tetris")
+        ),
     ),
     own=(
         Own(Player("dl2_paper_cpu2.json", "dl2"), "drf", ("avg_jct", "makespan")),
@@ -226,6 +235,8 @@ DL2 = Evidence(
         "far above Optimus. From a supervised start at 10.0 slots on validation sequences it came "
         "to 9.7 half-way and then unlearnt, to 15.8 at the end of its 2,000 updates; the policy "
         "chosen is tested below.",
+        "Rows E1 to E15 are of shorter recipes that imitate Optimus (`quick`, `testbed`). E1's "
+        "bar below Tetris, which they miss by 1.2 points, the searched policy passes (below).",
     ),
 )
 
