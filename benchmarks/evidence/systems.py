@@ -302,15 +302,9 @@ DAS = Evidence(
             ),
             ("searched, 16 machines", 128, "das_contended_medium_cpu2.json", "scored"),
             (
-                "networks by MAPPO from `linear`, critic of the whole state, 8 machines",
+                "networks by MAPPO from `linear`, five training seeds, 8 machines",
                 512,
-                "das_contended_mappo_whole_cpu2.json",
-                "contended-mappo",
-            ),
-            (
-                "networks by MAPPO from `linear`, earlier recipe, five training seeds, 8 machines",
-                256,
-                "das_contended_mappo_seeds_cpu2.json",
+                "das_contended_mappo_whole_seeds_cpu2.json",
                 "contended-mappo",
             ),
             (
