@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxsched.errors import JaxschedError
+from jaxsched.results.finishing import FINISHED, shares
 from jaxsched.results.statistics import Floats, Interval, ratio_interval
 
 COMPARISON = "comparison.json"
@@ -58,17 +59,14 @@ def read_outcome(path: Path) -> Outcome:
     """The outcome of a finished run."""
     result = json.loads((path / COMPARISON).read_text(encoding="utf-8"))
     metric = result["primary"]
-    learned, rules = [], {}
-    finished: dict[str, float] = {}
+    learned, rules, finished = {}, {}, {}
     for entry in result["policies"]:
         values = np.atleast_2d(np.asarray(entry["metrics"][metric], np.float64))
         if entry["kind"] == "learned":
-            learned.append(values)
+            learned[entry["name"]] = values
         else:
             rules[entry["name"]] = values
-        finished[entry["kind"]] = max(
-            finished.get(entry["kind"], 0.0), float(np.mean(entry["metrics"].get("finished", 1.0)))
-        )
+        finished[entry["name"]] = float(np.mean(entry["metrics"].get(FINISHED, 1.0)))
     better = result["metrics"][metric]["better"]
-    share = finished["learned"] / max(finished.values())
-    return Outcome(metric, better, learned[0], rules, share, result["facts"])
+    name, values = next(iter(learned.items()))
+    return Outcome(metric, better, values, rules, shares(finished)[name], result["facts"])

@@ -211,7 +211,7 @@ class Summary:
         label = self.metrics[self.primary]["label"].lower()
         others = self.left_unfinished([p for p in measured if p["kind"] != "learned"])
         if not learned:
-            verdict = self._verdict_without_learning(baselines, references, label)
+            verdict = self._verdict_without_learning(baselines, references, label, others)
         elif learned[0]["name"] in self.unfinished:
             return self._verdict_of_unfinished(learned[0], label)
         elif not baselines:
@@ -227,10 +227,11 @@ class Summary:
         return Verdict(text, f"Its mean {label} is of those alone and is not compared.", False)
 
     def _verdict_without_learning(
-        self, baselines: list[Policy], references: list[Policy], label: str
+        self, baselines: list[Policy], references: list[Policy], label: str, others: str
     ) -> Verdict:
         if not baselines:
-            return Verdict("There is nothing to compare here: no baseline was run.", "", None)
+            why = "no baseline finishes its jobs" if others else "no baseline was run"
+            return Verdict(f"There is nothing to compare here: {why}.", "", None)
         lead = f"Best baseline in {label}: {baselines[0]['name']}, {self._with_unit(baselines[0])}."
         detail = "No learned policy is part of this comparison."
         for policy in references:

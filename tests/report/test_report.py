@@ -279,6 +279,16 @@ def test_baselines_that_leave_jobs_unfinished_are_no_rivals():
     )
 
 
+def test_what_finishes_nothing_is_unfinished_even_alone():
+    alone = with_finished(tiny(constant("lazy", "learned", 0.0), better="lower"), lazy=0)
+    assert alone.verdict.headline.endswith("lazy finishes only 0.0\u00a0% of the jobs.")
+    rules = tiny(
+        constant("quitter", "baseline", 1.0), constant("strict", "reference", 2.0), better="lower"
+    )  # fmt: skip
+    verdict = with_finished(rules, quitter=50).verdict
+    assert verdict.headline == "There is nothing to compare here: no baseline finishes its jobs."
+
+
 def test_best_baseline_is_taken_per_metric_and_never_a_reference(comparison):
     summary = Summary(check(comparison), resamples=50)
     assert summary.best_baseline("avg_effectiveness")["name"] == "dsif"
