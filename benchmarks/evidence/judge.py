@@ -25,44 +25,57 @@ COMPLETION = ("avg_jct", "avg_jct_min")
 
 
 class Verdict(NamedTuple):
-    """A policy against another by one metric.
+    """A policy against another by the means of one metric.
 
     Attributes:
       metric: which.
       means: of the policy, of the other.
       difference: paired, of the means.
       change: ratio of the means less 1.
-      typical: interquartile mean of the ratios episode by episode, less 1; None where an episode of
-        the other is 0.
-      improvement: share of episodes (and seeds) in which the policy is better, ties by half.
     """
 
     metric: str
     means: tuple[float, float]
     difference: Interval
     change: Interval
+
+
+class Single(NamedTuple):
+    """A policy against another episode by episode.
+
+    Attributes:
+      typical: interquartile mean of the ratios less 1; None where an episode of the other is 0.
+      improvement: share of episodes (and seeds) in which the policy is better, ties by half.
+    """
+
     typical: Interval | None
     improvement: Interval
 
 
 @cache
 def verdict(plays: Plays, policy: str, other: str, metric: str) -> Verdict:
-    """All that is said by one metric."""
-    left, right = plays.of(policy, metric), plays.of(other, metric)
-    return _verdict(metric, left, right, plays.sign(metric))
+    """What the means of one metric say."""
+    return _verdict(metric, plays.of(policy, metric), plays.of(other, metric))
 
 
-def _verdict(metric: str, left: Floats, right: Floats, sign: int) -> Verdict:
-    base = right.mean(axis=0, keepdims=True)
-    ratio = None if np.any(base == 0) else interquartile_interval(left / np.where(base, base, 1))
+def _verdict(metric: str, left: Floats, right: Floats) -> Verdict:
     return Verdict(
         metric=metric,
         means=(float(left.mean()), float(right.mean())),
         difference=paired_difference(left, right),
         change=less_one(ratio_interval(left, right)),
-        typical=None if ratio is None else less_one(ratio),
-        improvement=seeds_episodes_interval(better_share(left, right, sign)),
     )
+
+
+@cache
+def single(plays: Plays, policy: str, other: str, metric: str) -> Single:
+    """What single episodes say."""
+    left, right = plays.of(policy, metric), plays.of(other, metric)
+    base = right.mean(axis=0, keepdims=True)
+    better = seeds_episodes_interval(better_share(left, right, plays.sign(metric)))
+    if np.any(base == 0):
+        return Single(None, better)
+    return Single(less_one(interquartile_interval(left / base)), better)
 
 
 def better_share(left: Floats, right: Floats, sign: int) -> Floats:
@@ -86,8 +99,8 @@ def by_tenth(
     Episodes are ranked by the mean completion time of a third policy.
     """
     completion = next(name for name in COMPLETION if name in plays.metrics)
-    left, right, sign = plays.of(policy, metric), plays.of(other, metric), plays.sign(metric)
+    left, right = plays.of(policy, metric), plays.of(other, metric)
     return [
-        (len(part), _verdict(metric, left[:, part], right[:, part], sign))
+        (len(part), _verdict(metric, left[:, part], right[:, part]))
         for part in by_rank(plays.of(ranked_by, completion), GROUPS)
     ]

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from benchmarks.evidence.judge import Verdict, by_tenth, verdict
-from benchmarks.evidence.sources import Plays, plays, read
-from benchmarks.evidence.systems import Contest, Cost, Evidence, Own
+from benchmarks.evidence.judge import Single, Verdict, by_tenth, less_one, single, verdict
+from benchmarks.evidence.parts import Contest, Cost, Evidence, Own, OwnRatios
+from benchmarks.evidence.sources import Plays, picture_of, plays, read
 from jaxsched.report.summary import labelled
 from jaxsched.results.statistics import Interval
 
@@ -14,10 +14,20 @@ NOTE = (
     "overwritten. Intervals are 95 % bootstraps over training seeds and episodes."
 )
 
+COLUMNS = (
+    "*IQM of changes* is the interquartile mean of the changes episode by episode (stratified "
+    "bootstrap: within each episode over seeds, with one seed over episodes), *P(better)* the "
+    "probability of improvement, ties by half."
+)
+
 HEADROOM = (
     "Look-ahead over a policy, on episodes of the sizes in the commands; in brackets the paired "
     "difference from that policy alone. No row is a bound: look-ahead plays on as it would."
 )
+
+
+LINKS = "../../benchmarks/results"
+"""From the pages to the files."""
 
 
 def page(evidence: Evidence) -> str:
@@ -25,7 +35,7 @@ def page(evidence: Evidence) -> str:
     notes = f"More is in the [notes]({evidence.system}_notes.md)."
     parts = [
         f"# {evidence.title}: results",
-        f"{NOTE} {notes}",
+        f"{NOTE} {COLUMNS} {notes}",
         f"**The paper claims** {evidence.claim}",
     ]
     parts += evidence.words
@@ -41,6 +51,7 @@ def page(evidence: Evidence) -> str:
         parts += [text for name in evidence.headroom for text in _headroom(name)]
     if evidence.rows:
         parts += ["## The paper's evaluation, claim by claim", _claims(evidence.rows)]
+        parts += _drawings(evidence.rows)
     if evidence.cost:
         parts += ["## Cost", _costs(evidence.cost)]
         parts += [
@@ -122,12 +133,16 @@ def _between(low: float, high: float, form: str) -> str:
 def _contest(contest: Contest) -> Iterator[str]:
     played = plays(contest.learned.file, contest.learned.part)
     learned = contest.learned.policy
-    found = [verdict(played, learned, contest.rule, metric) for metric in contest.metrics]
+    rows = [
+        _row(played, verdict(played, learned, contest.rule, metric))
+        + _by_episode(single(played, learned, contest.rule, metric))
+        for metric in contest.metrics
+    ]
     seeds, episodes = played.of(learned, contest.metrics[0]).shape
     counts = f"{_count(seeds, 'seed')}, {_count(episodes, 'episode')}"
     yield f"`{learned}` ({counts}) and `{contest.rule}`:"
-    head = ["", learned, contest.rule, "difference", "change", "typical episode", "is better in"]
-    yield table(head, [_row(played, v) for v in found])
+    head = ["", learned, contest.rule, "difference", "change", "IQM of changes", "P(better)"]
+    yield table(head, rows)
     if contest.ranked_by:
         tenths = by_tenth(played, learned, contest.rule, contest.ranked_by, contest.metrics[0])
         yield (
@@ -136,7 +151,7 @@ def _contest(contest: Contest) -> Iterator[str]:
         )
         yield table(
             ["tenth", "episodes", *head[1:5]],
-            [[str(n), str(count), *_row(played, v)[1:5]] for n, (count, v) in enumerate(tenths, 1)],
+            [[str(n), str(count), *_row(played, v)[1:]] for n, (count, v) in enumerate(tenths, 1)],
         )
     yield f"`{played.command}`; file `{contest.learned.file}`."
 
@@ -149,13 +164,18 @@ def _row(played: Plays, found: Verdict) -> list[str]:
     digits = played.metrics[found.metric]["digits"]
     difference = found.difference
     inside = _between(difference.low, difference.high, f"+.{digits}f")
-    share = found.improvement
     return [
         _label(played, found.metric),
         _mean(played, found, 0),
         _mean(played, found, 1),
         f"{difference.estimate:+.{digits}f}{inside}",
         per_cent(found.change),
+    ]
+
+
+def _by_episode(found: Single) -> list[str]:
+    share = found.improvement
+    return [
         "-" if found.typical is None else per_cent(found.typical),
         f"{100 * share.estimate:.0f} %{_between(100 * share.low, 100 * share.high, '.0f')}",
     ]
@@ -174,16 +194,47 @@ def _label(played: Plays, metric: str) -> str:
     return labelled(played.metrics[metric])
 
 
-def _own(own: Own) -> Iterator[str]:
+def _own(own: Own | OwnRatios) -> Iterator[str]:
+    if isinstance(own, OwnRatios):
+        yield from _own_ratios(own)
+        return
     played = plays(own.player.file, own.player.part)
     found = [verdict(played, own.player.policy, own.against, metric) for metric in own.metrics]
     seeds, episodes = played.of(own.player.policy, own.metrics[0]).shape
     head = ["", own.player.policy, own.against, "difference", "change"]
     yield f"{_count(seeds, 'seed')}, {_count(episodes, 'episode')}, `{played.command}`:"
-    yield table(head, [_row(played, v)[:5] for v in found])
+    yield table(head, [_row(played, v) for v in found])
 
 
-def _own_words(own: Own) -> str:
+def _own_ratios(own: OwnRatios) -> Iterator[str]:
+    (found,) = read(own.file)
+    policies = found["policies"]
+    counts = f"{_count(len(found['seeds']), 'seed')}, {_count(found['episodes'], 'episode')}"
+    yield (
+        f"{counts}, {own.words}, `{found['command']}`; changes are geometric means of the "
+        "episodes' ratios:"
+    )
+    rows = [
+        [
+            metric,
+            *(f"{policies[name]['means'][metric]:,.2f}" for name in ("learned", own.against)),
+            per_cent(_ratio(policies["learned"], metric)),
+            per_cent(_ratio(policies["untrained"], metric)),
+        ]
+        for metric in own.metrics
+    ]
+    yield table(["", "learned", own.against, "change", "network without training"], rows)
+
+
+def _ratio(policy: dict[str, Any], metric: str) -> Interval:
+    return less_one(Interval(*policy["ratios"][metric]))
+
+
+def _own_words(own: Own | OwnRatios) -> str:
+    if isinstance(own, OwnRatios):
+        learned = read(own.file)[0]["policies"]["learned"]
+        change = per_cent(_ratio(learned, own.metrics[0]))
+        return f"{change} against `{own.against}`, {own.words}"
     played = plays(own.player.file, own.player.part)
     found = verdict(played, own.player.policy, own.against, own.metrics[0])
     return f"{per_cent(found.change)} against `{own.against}`"
@@ -230,6 +281,13 @@ def _claims(names: Sequence[str]) -> str:
                 ]
             )
     return table(["row", "claim", "paper", "measured", "accepted", ""], rows)
+
+
+def _drawings(names: Sequence[str]) -> list[str]:
+    """Links to the pictures of rows that have one."""
+    drawn = [name for name in names if picture_of(name).is_file()]
+    links = [f"[{read(name)['row']}]({LINKS}/{picture_of(name).name})" for name in drawn]
+    return [f"Pictures: {', '.join(links)}."] if links else []
 
 
 def _costs(costs: Sequence[Cost]) -> str:

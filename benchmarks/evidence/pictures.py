@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.evidence.judge import by_tenth
+from benchmarks.evidence.parts import Contest
 from benchmarks.evidence.sources import plays
-from benchmarks.evidence.systems import Contest
 from benchmarks.papers import figures
 from benchmarks.papers.samples import hundred
 

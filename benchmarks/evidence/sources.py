@@ -66,6 +66,11 @@ def read(name: str) -> Any:
     return read_json(RESULTS / name)
 
 
+def picture_of(name: str) -> Path:
+    """Where a file's picture is, if it has one."""
+    return (RESULTS / name).with_suffix(".png")
+
+
 def plays(name: str, part: str = "") -> Plays:
     """The plays of a comparison, or of a part of another file.
 

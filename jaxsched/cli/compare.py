@@ -239,7 +239,7 @@ def _run(
     from jaxsched.pictures import check_picture
     from jaxsched.report import check, write_html
     from jaxsched.report.plot import plot_comparison
-    from jaxsched.results import comparison
+    from jaxsched.results import comparison, curves
 
     for path in files:
         if path is not None:
@@ -261,6 +261,8 @@ def _run(
     print_comparison(result, out)
     if not is_first():
         return
+    if len(prepared.learned) == 1 and (curve := curves.of_runs(players.checkpoints)):
+        result["learning_curve"] = curve
     if files.json is not None:
         deliver_json(out, files.json, result)
     if files.html is not None:

@@ -316,8 +316,9 @@ def _test(
 def _conclude(display: Any, run: Any, result: dict[str, Any]) -> None:
     from jaxsched.cli.compare import print_comparison
     from jaxsched.report import check, write_html
+    from jaxsched.results.curves import COMPARISON
 
-    write_json(run.path / "comparison.json", result)
+    write_json(run.path / COMPARISON, result)
     write_html(check(result), run.report)
     print_comparison(result, display)
     display.print(f"open {run.report} in a browser for figures and details", highlight=False)

@@ -225,8 +225,11 @@ def test_evaluate_compare_and_export_the_trained_policy(run, trace, tmp_path, ca
 
     html = tmp_path / "report.html"
     assert main(["compare", "sched2", "--policies", "fifo,strict", "--checkpoint", str(run),
-                 "--trace", str(trace), "--html", str(html)]) == 0  # fmt: skip
+                 "--trace", str(trace), "--html", str(html),
+                 "--json", str(values)]) == 0  # fmt: skip
     assert html.stat().st_size > 10_000
+    trained = json.loads((run / "comparison.json").read_text())
+    assert json.loads(values.read_text())["learning_curve"] == trained["learning_curve"]
 
     arguments = ["compare", "sched2", "--policies", "fifo", "--trace-seed", "3", "--window", "4"]
     assert main([*arguments, "--json", str(values)]) == 0

@@ -1,14 +1,17 @@
 """Pages of results from files made here, and the shipped pages' sources."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 
 from benchmarks.evidence import judge, learners, pages, pictures, sources
-from benchmarks.evidence.systems import SYSTEMS, Contest, Cost, Evidence, Own, Player
+from benchmarks.evidence.parts import Contest, Cost, Evidence, Own, OwnRatios, Player
+from benchmarks.evidence.systems import SYSTEMS
 from benchmarks.papers import figures
 from jaxsched.errors import JaxschedError
+from jaxsched.results.statistics import interquartile_mean
 
 EPISODES = np.arange(1.0, 21.0)
 METRIC = {"label": "JCT", "unit": "s", "better": "lower", "digits": 1}
@@ -72,11 +75,25 @@ def headroom():
     }
 
 
+def ratios():
+    """What ``benchmarks.das_ratios`` writes of one run."""
+
+    def policy(mean, *ratio):
+        return {"means": {"fee ($)": mean}, "ratios": {"fee ($)": list(ratio)}}
+
+    policies = {
+        "learned": policy(45.0, 0.9, 0.8, 0.95),
+        "untrained": policy(51.0, 1.02, 1.0, 1.04),
+        "first": policy(50.0, 1.0, 1.0, 1.0),
+    }
+    return [{"seeds": [0], "episodes": 64, "command": "python own.py", "policies": policies}]
+
+
 @pytest.fixture
 def small(tmp_path, monkeypatch):
     """A system with all kinds of evidence, its files in a folder of its own."""
     monkeypatch.setattr(sources, "RESULTS", tmp_path)
-    for name, document in {"c": comparison(), "r": row(), "h": headroom()}.items():
+    for name, document in {"c": comparison(), "r": row(), "h": headroom(), "o": ratios()}.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(document))
     return Evidence(
         system="small",
@@ -86,7 +103,10 @@ def small(tmp_path, monkeypatch):
             Contest("drawn", Player("c.json", "best"), "rule", ("avg_jct",), "rule"),
             Contest("1.8 per hour", Player("r.json", "best", "1.8"), "rule", ("avg_jct",)),
         ),
-        own=(Own(Player("c.json", "best"), "rule", ("avg_jct",)),),
+        own=(
+            Own(Player("c.json", "best"), "rule", ("avg_jct",)),
+            OwnRatios("o.json", ("fee ($)",), "first", "half of it"),
+        ),
         headroom=("h.json",),
         rows=("r.json",),
         cost=(Cost("jaxsched train small", "c.json", "15 h"),),
@@ -106,6 +126,8 @@ def test_a_page_tells_every_number(small):
         "| `best baseline` | state | `rule`: 1,050.0 |",
         "| X1 | faster | yes | 20 % | > 0 | met |",
         "| `jaxsched train small` | 1,000 | 1 min | cpu | 15 h |",
+        "1 seed, 64 episodes, half of it, `python own.py`; changes are",
+        "| fee ($) | 45.00 | 50.00 | -10.00 % [-20.00, -5.00] | +2.00 % [+0.00, +4.00] |",
         "![by tenth](small_1.png)",
         "![learning curve](small_learning_1.png)",
         "It holds.",
@@ -118,6 +140,14 @@ def test_a_page_tells_every_number(small):
     assert "| 892.5 s | 1,050.0 (`rule`) |" in line and line.endswith("| drawn |")
 
 
+def test_rows_link_their_pictures_and_ratios_stand_in_the_summary(small, tmp_path):
+    assert "Pictures:" not in pages.page(small)
+    (tmp_path / "r.png").touch()
+    assert "Pictures: [X1](../../benchmarks/results/r.png)." in pages.page(small)
+    text = pages.summary([dataclasses.replace(small, own=small.own[1:])])
+    assert "| -10.00 % [-20.00, -5.00] against `first`, half of it |" in text
+
+
 def test_a_verdict():
     rng = np.random.default_rng(0)
     left, right = rng.normal(9, 1, (3, 50)), rng.normal(10, 1, (1, 50))
@@ -126,7 +156,11 @@ def test_a_verdict():
     found = judge.verdict(plays, "a", "b", "m")
     assert found.means == (left.mean(), right.mean())
     assert found.difference.estimate == pytest.approx(left.mean() - right.mean())
-    assert found.improvement.estimate == pytest.approx((left < right).mean())
+    alone = judge.single(plays, "a", "b", "m")
+    assert alone.improvement.estimate == pytest.approx((left < right).mean())
+    assert alone.typical.estimate == pytest.approx(interquartile_mean(left / right) - 1)
+    plays.values["b"]["m"][0, 3] = 0.0
+    assert judge.single(plays, "b", "b", "m").typical is None
     higher = judge.better_share(left, right, 1)
     np.testing.assert_array_equal(higher, 1.0 - judge.better_share(left, right, -1))
     np.testing.assert_array_equal(judge.better_share(right, right, 1), np.full((1, 50), 0.5))
@@ -163,6 +197,10 @@ def test_the_shipped_pages_have_their_sources(evidence):
             completion = next(name for name in judge.COMPLETION if name in played.metrics)
             assert played.of(contest.ranked_by, completion).size >= judge.GROUPS
     for own in evidence.own:
+        if isinstance(own, OwnRatios):
+            (found,) = sources.read(own.file)
+            assert {"learned", "untrained", own.against} <= found["policies"].keys()
+            continue
         played = sources.plays(own.player.file, own.player.part)
         assert [played.of(name, own.metrics[0]).size for name in (own.player.policy, own.against)]
     assert all(sources.read(name)["headroom"]["rows"] for name in evidence.headroom)
