@@ -146,11 +146,13 @@ def interquartile_interval(
         return bootstrap_interval(
             data[0], statistic=interquartile_mean, level=level, resamples=resamples, seed=seed
         )
-    rng, columns, found = np.random.default_rng(seed), np.arange(episodes), []
-    for _ in range(resamples):
-        drawn = data[rng.integers(0, seeds, size=data.shape), columns]
-        found.append(float(interquartile_mean(drawn)))
-    return _percentiles(float(interquartile_mean(data)), np.asarray(found), level)
+    rng, columns, blocks = np.random.default_rng(seed), np.arange(episodes), []
+    block = max(1, _CHUNK_ELEMENTS // data.size)
+    for start in range(0, resamples, block):
+        drawn = rng.integers(0, seeds, size=(min(block, resamples - start), *data.shape))
+        alike = data[drawn, columns].reshape(len(drawn), -1)
+        blocks.append(interquartile_mean(alike, axis=1))
+    return _percentiles(float(interquartile_mean(data)), np.concatenate(blocks), level)
 
 
 def paired_difference(
