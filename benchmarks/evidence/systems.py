@@ -257,7 +257,7 @@ DAS = Evidence(
         "das_headroom_contended_cpu2.json",
         "das_headroom_contended_shortest_cpu2.json",
     ),
-    rows=tuple(f"das_{row}_cpu2.json" for row in ("T1", "F5", "F6", "F7", "T3", "A")),
+    rows=tuple(f"das_{row}_cpu2.json" for row in ("T1", "F5", "F6", "F7", "T3", "A", "M")),
     cost=(
         Cost(
             "jaxsched train das --preset quick --num-seeds 3 --set reinforcement=false",
@@ -333,7 +333,17 @@ MLFS = Evidence(
     headroom=("mlfs_headroom_cpu2.json",),
     rows=tuple(
         f"mlfs_{row}_cpu2.json"
-        for row in ("E1_real", "E2_real", "E3_large", "E4_real", "E5_real", "E6_real", "E7_real")
+        for row in (
+            "E1_real",
+            "E2_real",
+            "E3_large",
+            "E4_real",
+            "E5_real",
+            "E6_real",
+            "E7_real",
+            "E8_real",
+            "E9_small",
+        )
     ),
     cost=(
         Cost("jaxsched train mlfs --preset quick --num-seeds 3", "mlfs_quick_cpu2.json", "26 h"),

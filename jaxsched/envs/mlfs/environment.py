@@ -13,6 +13,7 @@ from jaxsched.envs.mlfs.options import Decide
 from jaxsched.envs.mlfs.reward import RewardMode
 from jaxsched.envs.mlfs.simulator import dynamics, pairs, placing, tables
 from jaxsched.envs.mlfs.simulator.cluster import Cluster
+from jaxsched.envs.mlfs.simulator.prediction import Errors
 from jaxsched.envs.mlfs.simulator.rules import MLF, Order, Rules
 from jaxsched.envs.mlfs.simulator.state import NOBODY, State
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params
@@ -61,6 +62,8 @@ class MLFS(Environment):
       tiresias_threshold: attained GPU-seconds after which tiresias puts a job last.
       prediction_error: mean absolute error of the accuracies that MLF-C predicts, per cent (the
         paper's predictor: 10).
+      run_time_error: the same of the run times that schedulers are told, in priorities,
+        observations and rewards (the paper's predictor: 11 for jobs seen before, 30 for others).
       importance_share: per cent of importance in a priority; the rest is urgency in time (alpha in
         Eq. 6).
       children_share: per cent of the children's priority in their parents' (gamma).
@@ -97,6 +100,7 @@ class MLFS(Environment):
     use_mlfc: bool = False
     tiresias_threshold: int = 30000
     prediction_error: int = 0
+    run_time_error: int = 0
     importance_share: int = tables.WEIGHTS["importance_share"]
     children_share: int = tables.WEIGHTS["children_share"]
     deadline_weight: int = tables.WEIGHTS["deadline_weight"]
@@ -175,7 +179,7 @@ class MLFS(Environment):
             job_tables,
             self.cluster,
             comm_rounds=self.comm_rounds,
-            prediction_error=self.prediction_error,
+            errors=Errors(self.prediction_error, self.run_time_error),
             window=self.max_active,
             slot_offers=self.max_offers,
             scalars={name: getattr(self, name) for name in tables.WEIGHTS} | scalars,

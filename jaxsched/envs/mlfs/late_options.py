@@ -19,7 +19,7 @@ from jaxsched.types import Array
 
 COMPILED = ("decide", "gpus", "max_active", "use_migration", "order", "reward", "slot_every")
 """Options that shapes or the course of a step follow from."""
-OF_PARAMS = (*WEIGHTS, "comm_rounds", "prediction_error")
+OF_PARAMS = (*WEIGHTS, "comm_rounds", "prediction_error", "run_time_error")
 """Options that act through ``Params`` only."""
 LATE = tuple(field.name for field in fields(MLFS) if field.name not in (*COMPILED, *OF_PARAMS))
 """Options that a program can read."""

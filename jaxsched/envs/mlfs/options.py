@@ -26,6 +26,7 @@ LIMITS = {
     "migrant_share": (0, 100),
     "tiresias_threshold": (0, 2**30),
     "prediction_error": (0, 100),
+    "run_time_error": (0, 100),
     **{name: (0, most) for name, most in tables.MOST_WEIGHT.items()},
     "slot_every": (0, 2**14),
 }

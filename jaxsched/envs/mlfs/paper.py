@@ -169,9 +169,9 @@ LEAST_JCT_SAVED = {2.0: 0.05, 3.0: 0.12}  # by load
 JCT_SAVED_BY_CONTROL, TARGETS_GAIN = "28..42 %", "+17..23 %"
 LEAST_JCT_SAVED_BY_CONTROL, MOST_TARGETS_LOST = 0.15, 0.02
 """Figure 9: by MLF-C."""
-PREDICTION_ERRORS = (10, 30)
-"""Per cent; predictions are right to 90 % for accuracies, to 89 and 70 % for run times of job
-types seen before and new ones."""
+PREDICTION_ERRORS = ((10, 0), (30, 0), (10, 11), (10, 30))
+"""Of accuracies and run times, per cent; predictions are right to 90 % for accuracies, to 89 and
+70 % for run times of job types seen before and new ones."""
 
 _SPELLED = {
     MLF_H: "MLF-H",

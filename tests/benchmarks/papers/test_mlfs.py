@@ -288,7 +288,7 @@ def test_large_row(lab, tmp_path, monkeypatch):
         (ablations.priority_terms, 6, ["x = 3"]),
         (ablations.bandwidth_term, 2, ["x = 3"]),
         (ablations.migration, 2, ["x = 2", "x = 3"]),
-        (ablations.load_control, 4, ["x = 3"]),
+        (ablations.load_control, 6, ["x = 3"]),
     ],
 )
 def test_ablation_rows(lab, tmp_path, monkeypatch, row, variants, loads):
@@ -313,6 +313,7 @@ def test_ablation_rows(lab, tmp_path, monkeypatch, row, variants, loads):
             "use_mlfc",
             "deadline_weight",
             "prediction_error",
+            "run_time_error",
         )
         if getattr(p.env, name) != getattr(seen[0].env, name)
     }
@@ -322,7 +323,7 @@ def test_ablation_rows(lab, tmp_path, monkeypatch, row, variants, loads):
             "priority_terms": {"use_urgency", "use_deadline", "deadline_weight"},
             "bandwidth_term": {"use_bandwidth"},
             "migration": {"use_migration"},
-            "load_control": {"use_mlfc", "prediction_error"},
+            "load_control": {"use_mlfc", "prediction_error", "run_time_error"},
         }[row.__name__]
     )
     assert outcome.checks and outcome.tables[0].texts()
@@ -471,7 +472,7 @@ def test_scheduler_time(tmp_path, monkeypatch, fifo):
 @pytest.mark.slow
 def test_environment_speed(tmp_path, monkeypatch, fifo):
     monkeypatch.setattr(speed, "QUICK_BATCHES", (2,))
-    monkeypatch.setattr(speed, "QUICK_STEPS", 16)
+    monkeypatch.setattr(speed, "QUICK_STEPS", 4 * speed.SLOT_EVERY)  # two slots of two
     monkeypatch.setattr(speed, "cluster_env", lambda lab, name: fifo.env)
     monkeypatch.setattr(speed, "test_tables", lambda lab, trace: mlfs_tables(0))
     outcome = speed.environment_speed(lab_of(tmp_path))

@@ -1,11 +1,11 @@
-"""MLF-C with predicted accuracies: exact without error, the error that is asked for with one."""
+"""Predicted accuracies and run times: exact without error, the error asked for with one."""
 
 import numpy as np
 import pytest
 
 from jaxsched import traces
 from jaxsched.envs.mlfs import MLFS
-from jaxsched.envs.mlfs.simulator.prediction import accuracy, predicted_stops
+from jaxsched.envs.mlfs.simulator.prediction import accuracy, predicted_stops, predicted_times
 from jaxsched.envs.mlfs.simulator.tables import unpack
 from jaxsched.errors import JaxschedError
 
@@ -50,3 +50,28 @@ def test_all_policies_meet_the_same_errors_and_targets_stay_true(table):
     assert (once.stop_target != exact.stop_target).any()
     with pytest.raises(JaxschedError, match="prediction_error"):
         MLFS(prediction_error=101)
+
+
+def test_run_times_are_believed_with_the_error_that_is_asked_for(table):
+    told, exact = (
+        unpack(np.asarray(MLFS(run_time_error=error).params([table]).rows)[:-1])
+        for error in (30, 0)
+    )
+    ratio = told.total_work / exact.total_work
+    assert abs(np.mean(np.abs(ratio - 1)) - 0.3) < 0.03
+    for name in ("critical", "tail"):  # by one factor for each job, rounded down
+        true, believed = getattr(exact, name), getattr(told, name)
+        factor = ratio if true.ndim == 1 else np.broadcast_to(ratio[:, None], true.shape)
+        np.testing.assert_allclose(believed, true * factor, atol=1.1, rtol=1e-3)
+        assert ((believed > 0) == (true > 0)).all()
+    for name in ("work", "stop_target", "deadline_min", "worker_mb"):
+        np.testing.assert_array_equal(getattr(told, name), getattr(exact, name))
+    accuracies = unpack(np.asarray(MLFS(prediction_error=30).params([table]).rows)[:-1])
+    assert abs(np.corrcoef(ratio, accuracies.stop_target / exact.stop_target)[0, 1]) < 0.2
+
+
+def test_a_believed_run_time_fits_32_bits(table):
+    longest = (2**31 - 1) // (table["iterations"] + 1)
+    told = predicted_times(table, {"total_work": longest}, 100)["total_work"]
+    assert (told * (table["iterations"] + 1) < 2**31).all()
+    assert (told >= longest - 1).any() and (told < longest / 2).any()

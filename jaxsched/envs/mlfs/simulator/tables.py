@@ -15,7 +15,7 @@ from jaxsched.envs.mlfs import jobs as graph
 from jaxsched.envs.mlfs.jobs import MAX_PARTITIONS, MAX_TASKS, TASK_JOBS
 from jaxsched.envs.mlfs.simulator.cluster import Cluster
 from jaxsched.envs.mlfs.simulator.job import Job, check_fit, check_volumes, most_running, traffic
-from jaxsched.envs.mlfs.simulator.prediction import predicted_stops
+from jaxsched.envs.mlfs.simulator.prediction import Errors, predicted_stops, predicted_times
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import NO_SUBMISSION, JobTable, validate
 from jaxsched.jobs.columns import to_length
@@ -111,7 +111,7 @@ def build_params(
     cluster: Cluster,
     *,
     comm_rounds: int,
-    prediction_error: int,
+    errors: Errors,
     window: int,
     slot_offers: int,
     scalars: dict[str, float],
@@ -122,7 +122,7 @@ def build_params(
       job_tables: of the schema ``TASK_JOBS``, in order of submission.
       cluster: what every task must fit.
       comm_rounds: communications of an iteration.
-      prediction_error: of MLF-C, per cent.
+      errors: of predictions.
       window: jobs that can be active.
       slot_offers: tasks that can be placed in a slot.
       scalars: values for some of ``WEIGHTS`` and ``REWARD_WEIGHTS``.
@@ -134,7 +134,7 @@ def build_params(
     if not job_tables:
         raise JaxschedError("mlfs: there are no job tables; accepted: at least one")
     values = _checked_scalars(scalars)
-    numbers = comm_rounds, prediction_error, slot_offers
+    numbers = comm_rounds, errors, slot_offers
     packed = [_packed(table, cluster, *numbers) for table in job_tables]
     rows = np.concatenate([*packed, np.zeros((1, packed[0].shape[1]), np.int64)])
     counts = np.array([len(part) for part in packed])
@@ -261,7 +261,7 @@ def _checked_scalars(scalars: dict[str, float]) -> dict[str, float]:
 
 
 def _packed(
-    table: JobTable, cluster: Cluster, comm_rounds: int, prediction_error: int, slot_offers: int
+    table: JobTable, cluster: Cluster, comm_rounds: int, errors: Errors, slot_offers: int
 ) -> np.ndarray:
     """The table's rows, int64 ``[n, F]``, if the cluster can run each of them."""
     validate(table, schema=TASK_JOBS, from_zero=False)
@@ -270,19 +270,23 @@ def _packed(
         raise JaxschedError(f"table '{table.name}', job {problem.job}: {problem.reason}")
     replicas, partitions, width = graph.graph_shape(table["model"], table["num_gpus"])
     work, size = (_all_partitions(table, name) for name in ("work", "size"))
-    scalars = dict(
+    times = dict(
+        critical=graph.critical_path(table["work"], partitions, width),
+        total_work=graph.total_work(table["work"], replicas),
+        tail=graph.tails(table["work"], partitions, width),
+    )
+    scalars = predicted_times(table, times, errors.run_time)
+    tail = scalars.pop("tail")
+    scalars |= dict(
         **_times_of(table["submit_time"]),
-        **predicted_stops(table, prediction_error),
+        **predicted_stops(table, errors.accuracy),
         deadline_min=table["deadline"] // SLOT_S,
         worker_mb=comm_rounds * table["vol_worker"],
         server_mb=comm_rounds * table["vol_ps"],
         partitions=partitions,
         width=width,
-        critical=graph.critical_path(table["work"], partitions, width),
-        total_work=graph.total_work(table["work"], replicas),
     )
     columns = [scalars[name] if name in scalars else table[name] for name in SCALARS]
-    tail = graph.tails(table["work"], partitions, width)
     rows = np.concatenate([np.stack(columns, axis=-1), work, size, tail], axis=-1)
     check_fit(table, unpack(rows), cluster)
     check_volumes(table, unpack(rows), slot_offers)
