@@ -55,7 +55,7 @@ def page(evidence: Evidence) -> str:
     if evidence.cost:
         parts += ["## Cost", _costs(evidence.cost)]
         parts += [
-            f"![learning curve]({curve_name(evidence, number)})"
+            f"`{cost.command}` learnt so:\n\n![learning curve]({curve_name(evidence, number)})"
             for number, cost in enumerate(evidence.cost, 1)
             if has_curve(cost)
         ]

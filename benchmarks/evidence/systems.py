@@ -346,6 +346,11 @@ MLFS = Evidence(
         )
     ),
     cost=(
+        Cost(
+            "jaxsched train mlfs --preset search --num-seeds 3 --set evaluate_every=4",
+            "mlfs_search_training_cpu2.json",
+            "26 h",
+        ),
         Cost("jaxsched train mlfs --preset quick --num-seeds 3", "mlfs_quick_cpu2.json", "26 h"),
     ),
     words=(

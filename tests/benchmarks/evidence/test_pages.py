@@ -129,7 +129,7 @@ def test_a_page_tells_every_number(small):
         "1 seed, 64 episodes, half of it, `python own.py`; changes are",
         "| fee ($) | 45.00 | 50.00 | -10.00 % [-20.00, -5.00] | +2.00 % [+0.00, +4.00] |",
         "![by tenth](small_1.png)",
-        "![learning curve](small_learning_1.png)",
+        "`jaxsched train small` learnt so:\n\n![learning curve](small_learning_1.png)",
         "It holds.",
     ):
         assert words in text
