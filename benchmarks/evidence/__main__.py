@@ -43,7 +43,7 @@ def main() -> None:
                 pictures.by_congestion(options.out / pages.picture_name(evidence, number), contest)
         for number, cost in enumerate(evidence.cost, 1):
             if pages.has_curve(cost):
-                pictures.learning(options.out / pages.curve_name(evidence, number), cost.file)
+                pictures.learning(options.out / pages.curve_name(evidence, number), cost.curve_file)
 
 
 if __name__ == "__main__":

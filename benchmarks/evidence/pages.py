@@ -110,7 +110,7 @@ def curve_name(evidence: Evidence, number: int) -> str:
 
 def has_curve(cost: Cost) -> bool:
     """Whether the file of a result tells how it was learnt."""
-    return not cost.part and bool(plays(cost.file).curve)
+    return bool(cost.curve_file and plays(cost.curve_file).curve)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -79,12 +79,19 @@ class Cost:
       file: comparison that the training wrote, with its time and steps; or a paper's row.
       paper: what the paper says of its own training.
       part: of a paper's row, the key of ``trained``.
+      curve: a comparison that the same training wrote, for its learning curve; ``file`` if empty.
     """
 
     command: str
     file: str
     paper: str
     part: str = ""
+    curve: str = ""
+
+    @property
+    def curve_file(self) -> str:
+        """The comparison whose learning curve is shown; empty if there is none."""
+        return self.curve or ("" if self.part else self.file)
 
 
 @dataclass(frozen=True)

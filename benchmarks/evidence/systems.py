@@ -168,6 +168,7 @@ CHIC = Evidence(
             "chic_M_cpu2.json",
             "28 s per iteration",
             part,
+            f"{part}_search_training_cpu2.json",
         )
         for preset, part in (("search", "chic"), ("search-pair", "chic_pair"))
     ),
@@ -223,6 +224,12 @@ DAS = Evidence(
                 512,
                 "das_contended_mappo_medium_cpu2.json",
                 "contended-mappo-medium",
+            ),
+            (
+                "the same with a critic of the whole state, 16 machines",
+                512,
+                "das_contended_mappo_medium_whole_cpu2.json",
+                "contended-mappo-medium-whole",
             ),
         )
     )
@@ -329,6 +336,13 @@ MLFS = Evidence(
             ("2,474 GPUs, one fresh workload of 12,000 jobs", "mlfs_search_large_cpu2.json", "1"),
         )
         for rule in ("linear", "mlf_h")
+    ),
+    own=(
+        Own(
+            Player("mlfs_paper_cpu2.json", "mlfs-paper"),
+            "mlf_h",
+            ("avg_jct", "deadline_ratio", "accuracy_ratio"),
+        ),
     ),
     headroom=("mlfs_headroom_cpu2.json",),
     rows=tuple(

@@ -240,11 +240,3 @@ def test_the_page_of_learners(monkeypatch):
         "| s | average | `a=1` `b=2` | jct (lower is better) | 3 | 8 | 0.800 [0.700, 0.900] |"
         in text
     )
-
-
-@pytest.mark.slow
-def test_the_shipped_pages_are_up_to_date(monkeypatch):
-    from benchmarks.evidence import __main__ as script
-
-    monkeypatch.setattr("sys.argv", ["evidence", "--check"])
-    script.main()
