@@ -237,7 +237,6 @@ def test_what_has_no_operation_is_refused():
         operations.run([{"op": "exp", "inputs": ["x"], "output": "y"}], {})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", OPTIONS)
 def test_every_kind_of_policy_is_handed_over(kind, tmp_path):
     """The default tests do this for the paper's; the others differ in operations only."""

@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxsched.envs.das.learning.rivals import rank_by_comparison
 from jaxsched.envs.das.simulator.execution import ceil_quotient
-from jaxsched.envs.das.simulator.placement import HEAD, Demand, place_in_order
+from jaxsched.envs.das.simulator.placement import HEAD, Demand, place_in_order, rank_of
 
 PLACES, MACHINES = 12, 5
 
@@ -38,3 +39,13 @@ def test_quotients_are_exact():
     left = np.concatenate([rng.integers(1, 1_677_721_500, 10000), speed[10000:] * 987_654])
     found = ceil_quotient(jnp.asarray(left), jnp.asarray(speed), jnp.asarray(speed, jnp.float32))
     np.testing.assert_array_equal(found, -(-left // speed))
+
+
+def test_ranks_by_comparison_are_the_ranks():
+    rng = np.random.default_rng(1)
+    some = np.array([np.nan, -np.inf, np.inf, -0.0, 0.0, 1.0, -2.5, 1.0], np.float32)
+    priority = jnp.asarray(some[rng.integers(0, len(some), (200, PLACES))])
+    member = jnp.asarray(rng.random((200, PLACES)) < 0.7).at[0].set(False)
+    expected = np.asarray(jax.vmap(rank_of)(priority, member))
+    np.testing.assert_array_equal(jax.vmap(rank_by_comparison)(priority, member), expected)
+    np.testing.assert_array_equal(np.sort(expected), np.tile(np.arange(PLACES), (200, 1)))

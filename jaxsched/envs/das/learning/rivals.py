@@ -21,7 +21,7 @@ from jaxsched.envs.das.learning.agents import ORDERING, PLACEMENT, Action
 from jaxsched.envs.das.learning.networks import SMALL, STD_FLOOR
 from jaxsched.envs.das.learning.recovered import recover
 from jaxsched.envs.das.observation import Observation
-from jaxsched.envs.das.simulator.placement import Demand, inverse_of, rank_of, rows_in_turn
+from jaxsched.envs.das.simulator.placement import Demand, inverse_of, rows_in_turn
 from jaxsched.networks.mlp import mlp
 from jaxsched.types import Array, PRNGKey, PyTree
 
@@ -160,10 +160,23 @@ def load_balance_rows(env: DAS, observation: Observation, priority: Array) -> Ar
       float32 ``[N, M]``, free GPUs of each machine when the job's turn comes.
     """
     known = recover(env, observation)
-    rank = rank_of(priority, observation.real)
+    rank = rank_by_comparison(priority, observation.real)
     demand = Demand(known.instances, *known.requests.T)
     gpus, cpus, mem = known.free.T
     return rows_in_turn((gpus, cpus, mem), demand, rank, loadbalance)
+
+
+def rank_by_comparison(priority: Array, member: Array) -> Array:
+    """The same as ``placement.rank_of`` by operations that exported policies have.
+
+    Every pair is compared, which windows of policies are small enough for.
+    """
+    index = jnp.arange(priority.shape[0], dtype=jnp.int32)
+    key = jnp.where(member & ~jnp.isnan(priority), priority, -jnp.inf)
+    earlier = index[None, :] < index[:, None]
+    ahead = (key[None, :] > key[:, None]) | ((key[None, :] == key[:, None]) & earlier)
+    first = member[None, :] & ~member[:, None]
+    return jnp.sum(first | ((member[None, :] == member[:, None]) & ahead), axis=-1, dtype=jnp.int32)
 
 
 def job_groups(env: DAS, observation: Observation) -> tuple[Array, Array]:
@@ -183,7 +196,7 @@ def job_groups(env: DAS, observation: Observation) -> tuple[Array, Array]:
     real = observation.real
     rows = jnp.where(real[:, None], observation.jobs, 0.0)
     gpus = recover(env, observation).num_gpus
-    order = inverse_of(rank_of(-gpus, real))
+    order = inverse_of(rank_by_comparison(-gpus, real))
     odd = 2 * jnp.arange(groups, dtype=jnp.int32) + 1
     quantiles = odd * jnp.sum(real, dtype=jnp.int32) // (2 * groups)
     centroids = rows[order[quantiles]]
