@@ -6,10 +6,10 @@ run that is interrupted and resumed ends with the same bits as one that was not.
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -40,7 +40,40 @@ MAX_CHUNK = 50  # updates per jitted call at most: about a second, the grain of 
 
 
 class Interrupted(Exception):
-    """Training was stopped by Ctrl-C after its checkpoint was written."""
+    """Training was stopped on request after its checkpoint was written.
+
+    Attributes:
+      result: what the stage that was stopped has found so far; scores its policy first if none has
+        been.
+    """
+
+    def __init__(self, result: Callable[[], Trained] | None = None) -> None:
+        super().__init__()
+        self.result = result
+
+
+class Progress(NamedTuple):
+    """Where a training is after a chunk of updates.
+
+    Attributes:
+      stage: name of the recipe's stage.
+      update: updates of this stage so far.
+      num_updates: of the whole stage.
+      env_steps: environment steps of each seed in this stage.
+      steps_per_s: environment steps per second of all seeds, over this session of the stage.
+      left_s: seconds that the stage needs still at this rate.
+      metrics: the learner's numbers, means over the chunk and the seeds.
+      score: mean over the seeds of the evaluation at this update; None where there was none.
+    """
+
+    stage: str
+    update: int
+    num_updates: int
+    env_steps: int
+    steps_per_s: float
+    left_s: float
+    metrics: Mapping[str, float]
+    score: float | None
 
 
 def meta_of(system: System, setup: TrainingSetup) -> dict[str, Any]:
@@ -68,7 +101,70 @@ def train(
     goal: float | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Trained:
+    """Train stage after stage as :func:`training` does, with a display, until the end or Ctrl-C.
+
+    Args:
+      system: what is trained on.
+      stages: see :func:`training`, as all that follows.
+      tables: see there.
+      seeds: see there.
+      run: see there.
+      resume: see there.
+      start: see there.
+      mesh: see there.
+      hyper: see there.
+      goal: see there.
+      say: see there.
+
+    Raises:
+      Interrupted: on Ctrl-C, with everything saved.
+      JaxschedError: the run directory cannot be written, its checkpoint does not fit, or there
+        is not enough memory.
+      EndedAlone: the run has several processes, and one of them has ended.
+    """
+    steps = training_of(
+        system,
+        stages,
+        tables=tables,
+        seeds=seeds,
+        run=run,
+        resume=resume,
+        start=start,
+        mesh=mesh,
+        hyper=hyper,
+        goal=goal,
+        say=say,
+        shown=run.writes and shows(),
+    )
+    with interrupts.pressed() as interrupted:
+        try:
+            next(steps)
+            while True:
+                steps.send(interrupted())
+        except StopIteration as end:
+            trained: Trained = end.value
+            return trained
+
+
+def training_of(
+    system: System,
+    stages: Sequence[TrainingSetup],
+    *,
+    tables: Sequence[JobTable],
+    seeds: Sequence[int],
+    run: RunDirectory,
+    resume: bool,
+    start: Sequence[PyTree] | None = None,
+    mesh: Mesh | None = None,
+    hyper: Sequence[Sequence[PyTree]] | None = None,
+    goal: float | None = None,
+    say: Callable[[str], None] = lambda line: None,
+    shown: bool = False,
+) -> Generator[Progress, bool | None, Trained]:
     """Train stage after stage, seeds side by side, and keep the best policy of each seed.
+
+    A generator that yields after each chunk of updates. ``send(True)`` stops the training: a
+    checkpoint of that chunk is written, and ``Interrupted`` raised.
 
     Args:
       system: what is trained on.
@@ -87,9 +183,13 @@ def train(
       goal: the last stage ends, without a checkpoint of the whole run, at the evaluation by which
         every seed has reached this score; at its own end if absent.
       say: called with a line about the memory that a stage takes, before it does.
+      shown: whether a display or lines of progress are written.
+
+    Returns:
+      What the last stage leaves.
 
     Raises:
-      Interrupted: on Ctrl-C, with everything saved.
+      Interrupted: on ``send(True)``, with everything saved.
       JaxschedError: the run directory cannot be written, its checkpoint does not fit, or there
         is not enough memory.
       EndedAlone: the run has several processes, and one of them has ended.
@@ -100,9 +200,12 @@ def train(
         config = {**run.config, "stage": stage.name}
         with RunDirectory.create(path, config, resume=resume and path.exists()) as folder:
             host = _Host(system, stage, tables, seeds, folder, mesh, own, phases)
-            warm = (_finished(host) if resume else None) or _train(host, resume, warm, say).weights
+            done = _finished(host) if resume else None
+            if done is None:
+                done = (yield from _stage(host, resume, warm, say, shown)).weights
+            warm = done
     host = _Host(system, stages[-1], tables, seeds, run, mesh, numbers[-1], phases)
-    return _train(host, resume, warm, say, goal)
+    return (yield from _stage(host, resume, warm, say, shown, goal))
 
 
 def reaches(system: System, score: float, goal: float) -> bool:
@@ -120,13 +223,14 @@ def _finished(host: "_Host") -> list[PyTree] | None:
     return host.best_weights()
 
 
-def _train(
+def _stage(
     host: "_Host",
     resume: bool,
     warm: Sequence[PyTree] | None,
     say: Callable[[str], None],
+    shown: bool,
     goal: float | None = None,
-) -> Trained:
+) -> Generator[Progress, bool | None, Trained]:
     """One stage."""
     setup, seeds, loop = host.setup, host.seeds, host.setup.loop
     grain = math.gcd(setup.evaluate_every, setup.checkpoint_every, loop.num_updates)
@@ -140,23 +244,25 @@ def _train(
         description=f"{setup.name}, {len(seeds)} seed{'s' if len(seeds) > 1 else ''}",
         start_steps=host.env_steps * len(seeds),
         best=host.best_so_far(),
-        shown=host.run.writes and shows(),
+        shown=shown,
     )
-    with processes.together(Interrupted), interrupts.pressed() as interrupted, progress:
+    with processes.together(Interrupted), progress:
         if warm is not None and not any(host.curves):
             host.evaluate(carry)  # what a stage starts from is among what it may choose
         while host.update < loop.num_updates and not host.has_reached(goal):
             with host.phases(LEARNING):
                 carry, metrics = host.advance(carry, chunk)
                 host.count(metrics, chunk)
-            ends, stops = host.update == loop.num_updates, processes.any_of(interrupted())
-            if host.update % setup.evaluate_every == 0 or ends:
+            ends = host.update == loop.num_updates
+            scored = host.update % setup.evaluate_every == 0 or ends
+            if scored:
                 host.evaluate(carry)
             host.show(progress)
+            stops = processes.any_of(bool((yield host.progress(scored))))
             if host.update % setup.checkpoint_every == 0 or ends or stops:
                 host.save(carry)
             if stops and not ends:
-                raise Interrupted
+                raise Interrupted(lambda: host.result_of(carry))
     return host.result()
 
 
@@ -191,6 +297,7 @@ class _Host:
         self.finished_episodes = 0.0
         self.curves: list[list[Point]] = [[] for _ in self.seeds]
         self.spent_s, self.since = 0.0, time.monotonic()
+        self.begun_at = 0
         self.latest: dict[str, float] = {}
 
     def begin(self, resume: bool, warm: Sequence[PyTree] | None) -> training.Carry:
@@ -213,6 +320,7 @@ class _Host:
             return carry
         carry, meta = self.restored(carry)
         self.update, self.spent_s = int(meta["update"]), float(meta["spent_s"])
+        self.begun_at = self.update
         self.finished_episodes = float(meta["finished_episodes"])
         self.curves = [[Point(*point) for point in curve] for curve in meta["curves"]]
         self.run.rewind(self.update)
@@ -354,6 +462,21 @@ class _Host:
             evaluation=float(np.mean(scores)) if scores else None,
         )
 
+    def progress(self, scored: bool) -> Progress:
+        """Where the stage is; with the mean of its evaluation where there was one."""
+        done = self.update - self.begun_at
+        spent = max(time.monotonic() - self.since, 1e-9)
+        return Progress(
+            stage=self.setup.name,
+            update=self.update,
+            num_updates=self.setup.loop.num_updates,
+            env_steps=self.env_steps,
+            steps_per_s=done * self.steps_per_update * len(self.seeds) / spent,
+            left_s=(self.setup.loop.num_updates - self.update) * spent / max(done, 1),
+            metrics=dict(self.latest),
+            score=float(np.mean([curve[-1].score for curve in self.curves])) if scored else None,
+        )
+
     def save(self, carry: training.Carry) -> None:
         """Write a checkpoint of the whole run."""
         meta = {
@@ -372,6 +495,12 @@ class _Host:
         if self.run.writes:
             with self.phases(SAVING):
                 checkpoints.save(folder, self.update, tree, meta, keep=1, keep_best=0)
+
+    def result_of(self, carry: training.Carry) -> Trained:
+        """``result``; where no policy has been scored yet, that of the carry is."""
+        if not any(self.curves):
+            self.evaluate(carry)
+        return self.result()
 
     def result(self) -> Trained:
         """The best policies, read back from where they were saved."""

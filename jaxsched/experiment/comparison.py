@@ -1,0 +1,216 @@
+"""Policies that were played on the same episodes: a table, a data frame, a report."""
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxsched.errors import JaxschedError
+from jaxsched.experiment import frames
+from jaxsched.files import PathLike, write_whole
+from jaxsched.report.schema import Comparison as Document
+from jaxsched.report.schema import check
+from jaxsched.report.summary import Summary
+
+PICTURES = (".svg", ".png", ".pdf")
+WIDTH = 100
+"""Characters of a printed table."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What ``jaxsched.compare`` and ``jaxsched.evaluate`` return.
+
+    ``print`` shows one row a policy, best first; notebooks show the same as a table.
+
+    Attributes:
+      document: all values, as ``--json`` writes them (:mod:`jaxsched.report.schema`).
+    """
+
+    document: Document
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The set-up in words and numbers: cluster, load, episodes, versions, device."""
+        return dict(self.document["facts"])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was dropped, raised, capped or drawn where traces became episodes."""
+        return tuple(self.document.get("notes", ()))
+
+    @property
+    def primary(self) -> str:
+        """The metric that policies are judged by."""
+        return self.document["primary"]
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """Names of the policies, best first; those that leave jobs unfinished are last."""
+        left = self._summary.unfinished
+        higher = self.document["metrics"][self.primary]["better"] == "higher"
+
+        def rank(name: str) -> tuple[bool, float]:
+            mean = float(np.mean(self.values(name, self.primary)))
+            return name in left, -mean if higher else mean
+
+        return tuple(sorted((entry["name"] for entry in self.document["policies"]), key=rank))
+
+    @property
+    def best(self) -> str:
+        """Name of the policy with the best mean of the primary metric."""
+        return self.policies[0]
+
+    @property
+    def metrics(self) -> Any:
+        """Means over episodes and seeds: a data frame with a row a policy, best first.
+
+        Raises:
+          JaxschedError: pandas is not installed.
+        """
+        names = list(self.document["metrics"])
+        columns = {
+            metric: [float(np.mean(self.values(name, metric))) for name in self.policies]
+            for metric in names
+        }
+        return frames.frame(columns, index=self.policies)
+
+    def values(self, policy: str, metric: str) -> np.ndarray[Any, Any]:
+        """A metric of a policy, float64 ``[seeds, episodes]``; a rule has one seed.
+
+        Raises:
+          JaxschedError: there is no such policy or metric.
+        """
+        for entry in self.document["policies"]:
+            if entry["name"] == policy:
+                if metric not in entry["metrics"]:
+                    known = ", ".join(entry["metrics"])
+                    raise JaxschedError(f"metric is {metric!r}; accepted: {known}")
+                return np.atleast_2d(np.asarray(entry["metrics"][metric], np.float64))
+        known = ", ".join(entry["name"] for entry in self.document["policies"])
+        raise JaxschedError(f"policy is {policy!r}; accepted: {known}")
+
+    def to_pandas(self) -> Any:
+        """A data frame: one row a policy, seed and episode, one column a metric.
+
+        Raises:
+          JaxschedError: pandas is not installed.
+        """
+        return frames.frame(self._columns())
+
+    def save(self, path: PathLike) -> Path:
+        """Write the comparison in the form that the file's ending asks for.
+
+        Args:
+          path: ``.html`` a report, ``.svg``, ``.png`` or ``.pdf`` bars, ``.json`` all values,
+            ``.csv`` or ``.parquet`` the rows of ``to_pandas``.
+
+        Raises:
+          JaxschedError: another ending, or the file cannot be written.
+        """
+        path = Path(path)
+        forms: dict[str, Callable[[Path], object]] = {
+            ".html": self._write_html,
+            ".json": self._write_json,
+            ".csv": self._write_rows,
+            ".parquet": self._write_rows,
+            **dict.fromkeys(PICTURES, self._write_picture),
+        }
+        if path.suffix not in forms:
+            raise JaxschedError(f"{path}: accepted: a name that ends in {', '.join(forms)}")
+        _make_folder(path)
+        forms[path.suffix](path)
+        return path
+
+    def __str__(self) -> str:
+        """The table and, where a policy was trained, the verdict."""
+        from rich.console import Console
+
+        from jaxsched.report.tables import fitting_table
+
+        text = io.StringIO()
+        console = Console(file=text, width=WIDTH, color_system=None)
+        table, _ = fitting_table(self._summary, console)
+        console.print(table)
+        if self._summary.of_kind("learned"):
+            console.print(self._summary.verdict.headline, highlight=False)
+        return text.getvalue().rstrip("\n")
+
+    def __repr__(self) -> str:
+        """One line."""
+        count = self.document["episodes"]["count"]
+        return (
+            f"Comparison({self.document['system']}: {len(self.policies)} policies, "
+            f"{count} episodes, best {self.best!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        return str(self.metrics.style.format(precision=4).to_html())
+
+    @cached_property
+    def _summary(self) -> Summary:
+        return Summary(self.document)
+
+    def _columns(self) -> dict[str, list[Any]]:
+        names = list(self.document["metrics"])
+        found: dict[str, list[Any]] = {name: [] for name in ("policy", "kind", "seed", "episode")}
+        found |= {name: [] for name in names}
+        kinds = {entry["name"]: entry["kind"] for entry in self.document["policies"]}
+        for policy in self.policies:
+            values = {name: self.values(policy, name) for name in names}
+            seeds, episodes = values[self.primary].shape
+            for seed in range(seeds):
+                found["policy"] += [policy] * episodes
+                found["kind"] += [kinds[policy]] * episodes
+                found["seed"] += [seed] * episodes
+                found["episode"] += range(episodes)
+                for name in names:
+                    found[name] += values[name][seed].tolist()
+        return found
+
+    def _write_html(self, path: Path) -> None:
+        from jaxsched.report.html import write_html
+
+        write_html(self.document, path)
+
+    def _write_json(self, path: Path) -> None:
+        text = json.dumps(self.document, indent=1, allow_nan=False) + "\n"
+        write_whole(path, text.encode())
+
+    def _write_picture(self, path: Path) -> None:
+        from jaxsched.report.plot import plot_comparison
+
+        plot_comparison(self.document, path)
+
+    def _write_rows(self, path: Path) -> None:
+        import pyarrow as arrow
+        from pyarrow import csv, parquet
+
+        table = arrow.table(self._columns())
+        data = io.BytesIO()
+        if path.suffix == ".csv":
+            csv.write_csv(table, data)
+        else:
+            parquet.write_table(table, data)
+        write_whole(path, data.getvalue())
+
+
+def of_document(document: Mapping[str, Any]) -> Comparison:
+    """A comparison from what ``--json`` writes.
+
+    Raises:
+      JaxschedError: it is no such document.
+    """
+    return Comparison(check(document))
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise JaxschedError(f"{path}: cannot be written ({error.strerror or error})") from error
