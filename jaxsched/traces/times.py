@@ -265,6 +265,7 @@ def settle(
                 f"some times say their zone and some of {name} do not; accepted: a zone for these "
                 "(--timezone, such as Europe/Berlin)"
             )
+        notes.append("dates say no zone and are those of a local clock (--timezone names it)")
         return Settled(columns, "local", tuple(notes))
     repeated = skipped = 0
     settled: dict[str, Floats] = {}

@@ -102,7 +102,8 @@ def slurm_statuses(rows: Rows, cell_name: str, names: Mapping[str, str]) -> npt.
         called = None if state in names else status_of(state)
         if called is not None:
             further[state] = called
-            count_state(rows.counts, state, number, called)
+            if state.lower() != called:
+                count_state(rows.counts, state, number, called)
     return statuses(rows, cell_name, {**names, **further})
 
 

@@ -7,7 +7,6 @@ which is looked for beside the trace. An SLO is a factor: the deadline comes tha
 after the arrival.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -24,7 +23,7 @@ from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import NAN, field_rows, number, renamed
 from jaxsched.traces.readers.head import Head
 from jaxsched.traces.rows import Rows, join_columns
-from jaxsched.traces.text import open_text, read_head
+from jaxsched.traces.text import open_text, read_head, read_json
 from jaxsched.traces.trace import LARGEST, Trace
 
 NAME = "gavel"
@@ -121,8 +120,10 @@ def read_rates(path: PathLike) -> dict[str, float]:
     """
     try:
         with open_text(path) as file:
-            document = json.load(file)
-    except (ValueError, RecursionError):
+            document = read_json(file.read())
+    except ValueError as error:
+        if isinstance(error, JaxschedError):
+            raise
         document = None
     by_type = document.get(_REFERENCE) if isinstance(document, dict) else None
     if not isinstance(by_type, dict):
