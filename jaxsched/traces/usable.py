@@ -28,8 +28,7 @@ def job_rows(trace: Trace) -> npt.NDArray[np.int64]:
     rows = np.flatnonzero(is_job(trace))
     if not rows.size:
         raise JaxschedError(
-            f"trace '{trace.name}': no row has GPUs and a run time above 0; "
-            "accepted: at least one"
+            f"trace '{trace.name}': no row has GPUs and a run time above 0; accepted: at least one"
         )
     return rows[np.argsort(trace["submit_time"][rows], kind="stable")].astype(np.int64)
 
