@@ -29,19 +29,17 @@ def recorded_entry(ready: Prepared) -> tuple[Entry | None, tuple[str, ...]]:
     if missing:
         counted = window_of(ready.table)
         return None, (
-            f"no row '{NAME}': {missing} of the {counted.stop - counted.first} jobs that count have "
-            "no recorded start",
+            f"no row '{NAME}': {missing} of the {counted.stop - counted.first} jobs that count "
+            "have no recorded start",
         )
     early = int(np.sum(wait < 0))
     records = _records(ready, wait, jct)
     notes = [
-        f"'{NAME}' are the starts and ends of the log itself, with up to {_peak(records):,} GPUs in "
-        f"use at once; the policies have {ready.cluster.num_gpus:,}"
+        f"'{NAME}' are the starts and ends of the log itself, with up to {_peak(records):,} GPUs "
+        f"in use at once; the policies have {ready.cluster.num_gpus:,}"
     ]
     if early:
-        notes.append(
-            f"{early} jobs of the log start before their submission; they count as at once"
-        )
+        notes.append(f"{early} jobs of the log start before their submission: at once")
 
     def play(table: JobTable, cluster: Cluster) -> Records:
         del table, cluster

@@ -1,6 +1,4 @@
-"""The leaderboard as text: the recommendation, one line per policy and workload, all workloads, the
-sweep.
-"""
+"""The leaderboard as text: what it recommends, one line per policy, all workloads, the sweep."""
 
 import math
 from collections.abc import Sequence
@@ -179,7 +177,8 @@ def sweep_table(boards: Sequence[Standings]) -> list[str]:
     real = "".join(f"{board.load:>9.2f} " for board in boards)
     waiting = "".join(f"{np.mean(board.waiting):>9.1f} " for board in boards)
     lines = [
-        f"{boards[0].workload}: mean completion time over the lower bound for any schedule, by load",
+        f"{boards[0].workload}: mean completion time over the lower bound for any schedule, by "
+        "load",
         f"  {'load asked for':20}{loads}".rstrip(),
         f"  {'load in the window':20}{real}".rstrip(),
         f"  {'waiting, ' + boards[0].reference:20}{waiting}".rstrip(),

@@ -1,8 +1,8 @@
 """The common workloads: real traces as published, and generated ones where logs are not public.
 
-A cluster is as large as the load asks for, or has a given size. On a given cluster jobs come as they
-were submitted, or, where a load is asked for, the time between submissions is stretched to give it;
-so it is for the other loads of a sweep.
+A cluster is as large as the load asks for, or has a given size. On a given cluster jobs come as
+they were submitted, or, where a load is asked for, the time between submissions is stretched to
+give it; so it is for the other loads of a sweep.
 """
 
 import math

@@ -47,9 +47,12 @@ def in_unit(seconds: float, unit: TimeUnit) -> str:
 
 
 def three_figures(value: float) -> str:
-    """A number with three figures or more, thousands apart, never as a power of ten."""
+    """A number with three figures or more, thousands apart, never as a power of ten.
+
+    Numbers below 1 have three decimals.
+    """
     size = abs(value)
-    digits = 0 if size >= 100 or value == 0 else 1 if size >= 10 else 2
+    digits = 0 if size >= 100 or value == 0 else 1 if size >= 10 else 2 if size >= 1 else 3
     return f"{value:,.{digits}f}"
 
 

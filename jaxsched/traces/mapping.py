@@ -1,7 +1,7 @@
 """From a published trace to job tables of rigid jobs.
 
-Rows that are no jobs (``usable``) are dropped, demands capped at the cluster, run times clipped, and
-models drawn, since few published traces name them (what they tell of jobs beyond that is kept:
+Rows that are no jobs (``usable``) are dropped, demands capped at the cluster, run times clipped,
+and models drawn, since few published traces name them (what they tell of jobs beyond that is kept:
 ``jaxsched.traces.details``). The stream that results is either cut into
 consecutive pieces or resampled: jobs and gaps drawn independently with replacement. Source: Luan
 et al., workload ("real traces").

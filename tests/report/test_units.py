@@ -18,6 +18,6 @@ def test_readable_times(seconds, text):
 
 def test_a_column_has_one_unit():
     unit = unit_of([30.0, 8000.0, 9000.0, math.nan])
-    assert unit.short == "h" and in_unit(9000.0, unit) == "2.50" and in_unit(30.0, unit) == "0.01"
+    assert unit.short == "h" and in_unit(9000.0, unit) == "2.50" and in_unit(30.0, unit) == "0.008"
     assert in_unit(math.nan, unit) == "-" and unit_of([]).short == "s"
     assert [three_figures(value) for value in (1.234, 12.34, 1234.5)] == ["1.23", "12.3", "1,234"]
