@@ -46,7 +46,8 @@ def workload_table(found: Standings) -> list[str]:
 def recommendation(boards: Sequence[Standings]) -> list[str]:
     """Which policy to take, in words (``jaxsched.report.advice``), of the main boards together."""
     found = together([_contenders(board) for board in boards])
-    return advice(found, boards[0].reference)
+    priorities = any("eviction_rate" in board.standings[0].figures for board in boards)
+    return advice(found, boards[0].reference, priorities=priorities)
 
 
 def _contenders(board: Standings) -> list[Contender]:

@@ -38,7 +38,9 @@ class Contender(NamedTuple):
     over_reference: float
 
 
-def advice(contenders: Sequence[Contender], reference: str) -> list[str]:
+def advice(
+    contenders: Sequence[Contender], reference: str, *, priorities: bool = False
+) -> list[str]:
     """The recommendation, one sentence each, the answer first.
 
     First the best of all policies; then, where it asks for more than everybody has, the best of
@@ -47,6 +49,7 @@ def advice(contenders: Sequence[Contender], reference: str) -> list[str]:
     Args:
       contenders: the policies, in any order; what a log recorded is none.
       reference: the policy that others are compared with.
+      priorities: whether jobs have two priorities, which a mean over all jobs does not tell.
     """
     if not contenders:
         return []
@@ -72,6 +75,11 @@ def advice(contenders: Sequence[Contender], reference: str) -> list[str]:
         lines.append(
             f"{where}: {found.policy}, {_above(found.ratio)}{_below(found, reference)}; it "
             f"{_needs(found)}."
+        )
+    if priorities:
+        lines.append(
+            "Jobs have priorities here, and all this is of all jobs: what became of high-priority "
+            "and of spot jobs stands apart."
         )
     return lines
 

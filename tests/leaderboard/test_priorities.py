@@ -40,4 +40,5 @@ def test_both_kinds_stand_apart(board):
 def test_it_is_played_by_name_only():
     everything = [workload.name for workload in workloads_of()]
     assert "helios-venus" in everything and "spot-gpu-like" not in everything
-    assert [each.name for each in workloads_of(names="spot-gpu-like", load=0.8)] == ["spot-gpu-like"]
+    (found,) = workloads_of(names="spot-gpu-like", load=0.8)
+    assert found.name == "spot-gpu-like" and found.load == 0.8
