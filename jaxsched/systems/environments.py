@@ -1,6 +1,6 @@
 """The environment of a system: made from options, written down and found again."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Generic, TypeVar
 
@@ -8,6 +8,7 @@ from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError
 
 E = TypeVar("E", bound=Environment)  # the environment
+_SERVERS = "num_servers", "gpus_per_server"
 
 
 class HasEnvironment(Generic[E]):
@@ -40,6 +41,33 @@ class HasEnvironment(Generic[E]):
                 )
         return self.environment_type(**options)
 
+    def cluster_gpus(self, env: E) -> tuple[int, ...]:
+        """GPUs of each server of an environment's cluster; of one pool, a single number.
+
+        Here from the options ``num_servers`` and ``gpus_per_server``; empty without them.
+        """
+        options = self.environment_options(env)
+        if not set(_SERVERS) <= options.keys():
+            return ()
+        num_servers, gpus_per_server = (options[name] for name in _SERVERS)
+        return (gpus_per_server,) * num_servers
+
+    def server_options(self, gpus: Sequence[int]) -> dict[str, Any]:
+        """The environment options of a cluster whose servers have so many GPUs each.
+
+        Raises:
+          JaxschedError: the system's options cannot say so.
+        """
+        known = _option_names(self.environment_type)
+        if not set(_SERVERS) <= set(known):
+            raise JaxschedError(
+                f"{self.name}: its environment has no numbers of servers and of their GPUs; "
+                f"accepted: its options, which are {', '.join(known)}"
+            )
+        if len(set(gpus)) != 1:
+            raise JaxschedError(f"{self.name}: servers have {_listed(gpus)} GPUs; accepted: alike")
+        return dict(zip(_SERVERS, (len(gpus), gpus[0]), strict=True))
+
     def saved_environment(self, options: Mapping[str, Any]) -> E:
         """An environment with options as they were saved, also under names of before.
 
@@ -57,6 +85,10 @@ class HasEnvironment(Generic[E]):
         """The static options of an environment, JSON-able."""
         options = {name: getattr(env, name) for name in _option_names(self.environment_type)}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
+
+
+def _listed(gpus: Sequence[int]) -> str:
+    return ", ".join(map(str, sorted(set(gpus)))) or "no"
 
 
 def _option_names(environment_type: Any) -> list[str]:
