@@ -13,6 +13,7 @@ from jaxsched.systems.base import System
 from jaxsched.traces import ImportSummary, Trace, clusters, import_trace, load, registry
 from jaxsched.traces.formats import Loaded
 from jaxsched.traces.rescaling import rescale_tables
+from jaxsched.traces.usable import is_job
 
 NUM_TRACES = 30  # made of a published trace, unless asked otherwise
 Read = Callable[..., Loaded]
@@ -138,7 +139,7 @@ def usable_jobs(name: str, seed: int, num_jobs: int) -> Trace:
     drawn = num_jobs
     while True:
         trace = clusters.generate_trace(name, seed, drawn)
-        usable = np.flatnonzero((trace["num_gpus"] > 0) & (trace["duration"] > 0))
+        usable = np.flatnonzero(is_job(trace))
         if len(usable) >= num_jobs:
             return trace.take(slice(0, int(usable[num_jobs - 1]) + 1))
         drawn = int(drawn * num_jobs / max(len(usable), num_jobs // 10, 1) * 1.05) + 1
