@@ -1,11 +1,12 @@
 """The environment of a system: made from options, written down and found again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Generic, TypeVar
 
 from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError
+from jaxsched.jobs.servers import Servers
 
 E = TypeVar("E", bound=Environment)  # the environment
 _SERVERS = "num_servers", "gpus_per_server"
@@ -52,8 +53,8 @@ class HasEnvironment(Generic[E]):
         num_servers, gpus_per_server = (options[name] for name in _SERVERS)
         return (gpus_per_server,) * num_servers
 
-    def server_options(self, gpus: Sequence[int]) -> dict[str, Any]:
-        """The environment options of a cluster whose servers have so many GPUs each.
+    def server_options(self, servers: Servers) -> dict[str, Any]:
+        """The environment options of a cluster of so many servers.
 
         Raises:
           JaxschedError: the system's options cannot say so.
@@ -64,9 +65,7 @@ class HasEnvironment(Generic[E]):
                 f"{self.name}: its environment has no numbers of servers and of their GPUs; "
                 f"accepted: its options, which are {', '.join(known)}"
             )
-        if len(set(gpus)) != 1:
-            raise JaxschedError(f"{self.name}: servers have {_listed(gpus)} GPUs; accepted: alike")
-        return dict(zip(_SERVERS, (len(gpus), gpus[0]), strict=True))
+        return dict(zip(_SERVERS, servers, strict=True))
 
     def saved_environment(self, options: Mapping[str, Any]) -> E:
         """An environment with options as they were saved, also under names of before.
@@ -85,10 +84,6 @@ class HasEnvironment(Generic[E]):
         """The static options of an environment, JSON-able."""
         options = {name: getattr(env, name) for name in _option_names(self.environment_type)}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
-
-
-def _listed(gpus: Sequence[int]) -> str:
-    return ", ".join(map(str, sorted(set(gpus)))) or "no"
 
 
 def _option_names(environment_type: Any) -> list[str]:

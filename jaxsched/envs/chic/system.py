@@ -36,6 +36,7 @@ from jaxsched.envs.chic.traces import WORKLOAD
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, JobTable
 from jaxsched.jobs.schedule import Schedule
+from jaxsched.jobs.servers import Servers
 from jaxsched.networks.mlp import MLP
 from jaxsched.systems.base import (
     Heuristic,
@@ -199,7 +200,7 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
         """The GPUs of the one pool."""
         return (env.capacity[0],)
 
-    def server_options(self, gpus: Sequence[int]) -> dict[str, Any]:
+    def server_options(self, servers: Servers) -> dict[str, Any]:
         """There are no servers.
 
         Raises:

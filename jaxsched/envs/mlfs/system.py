@@ -36,6 +36,7 @@ from jaxsched.envs.mlfs.workload import SMALL_JOBS, SPAN_S
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, JobTable
 from jaxsched.jobs.schedule import Schedule
+from jaxsched.jobs.servers import Servers
 from jaxsched.systems.base import (
     Heuristic,
     Network,
@@ -252,9 +253,9 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
         """GPUs of each server."""
         return env.gpus
 
-    def server_options(self, gpus: Sequence[int]) -> dict[str, Any]:
-        """The option ``gpus``; servers may differ."""
-        return {"gpus": list(gpus)}
+    def server_options(self, servers: Servers) -> dict[str, Any]:
+        """The option ``gpus``, which has a number for each server."""
+        return {"gpus": (servers.gpus_per_server,) * servers.num_servers}
 
     def mapping(self, env: MLFS, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
         """The gaps of the highest load on 20 GPUs unless asked otherwise."""
