@@ -82,6 +82,16 @@ def with_table(case: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
     raise JaxschedError(f"table: neither {name!r} nor {other!r} lies beside the case")
 
 
+def moment(time_s: Any) -> float | None:
+    """A time of a result (s); None for what never happened, which records have below 0."""
+    return float(time_s) if time_s >= 0 else None
+
+
+def whole_moment(time_s: Any) -> int | None:
+    """The same of times that are whole numbers."""
+    return int(time_s) if time_s >= 0 else None
+
+
 def shared_length(num_jobs: int) -> int:
     """Length to pad a table to, so that few lengths serve all: 64, 256, 1024, ... jobs."""
     length = 64
