@@ -192,11 +192,10 @@ def test_its_traces_are_known_everywhere(example, tmp_path):
 
 
 def test_the_file_is_a_program():
-    command = [sys.executable, str(EXAMPLES / "new_environment.py"), "list"]
+    command = [sys.executable, str(EXAMPLES / "new_environment.py"), "list", "weighted"]
     paths = {**os.environ, "PYTHONPATH": str(EXAMPLES.parent)}
     found = subprocess.run(command, capture_output=True, text=True, timeout=120, env=paths)
     assert found.returncode == 0, found.stderr
     lines = found.stdout.splitlines()
-    assert any(line.startswith("policy   weighted/smith") for line in lines)
-    assert any(line.startswith("preset   weighted/quick") for line in lines)
-    assert any(line.split()[:2] == ["trace", "weighted"] for line in lines)
+    names = [line.partition(" ")[0] for line in lines]
+    assert {"smith", "quick", "weighted"} <= set(names)

@@ -154,8 +154,8 @@ def attributes_of(of: type) -> dict[str, str]:
 def policies(name: str) -> str:
     """The rules of a system."""
     infos = registry.get(name).policies.items()
-    rows = [(f"`{policy}`", info.kind, info.description) for policy, info in infos]
-    return table(("rule", "kind", "what it does"), rows)
+    rows = [(f"`{policy}`", info.kind, info.description, info.knows) for policy, info in infos]
+    return table(("rule", "kind", "what it does", "what it knows"), rows)
 
 
 def metrics(name: str) -> str:
@@ -177,13 +177,16 @@ def traces(name: str) -> str:
 
 
 def presets(name: str) -> str:
-    """Its recipes: learner, budget of one seed, and traces."""
+    """Its recipes: what each is for, how long it took, budget of one seed, traces."""
     system = registry.get(name)
     rows = []
     for key, recipe in system.all_presets.items():
         sets = system.recipe_traces(recipe)
-        rows.append((f"`{key}`", f"{system.budget(recipe):,}", f"`{sets.train}`", f"`{sets.test}`"))
-    return table(("preset", "environment steps", "trained on", "tested on"), rows)
+        info, steps = system.preset_info(key), f"{system.budget(recipe):,}"
+        words = (info.purpose, info.takes or "not timed")
+        rows.append((f"`{key}`", *words, steps, f"`{sets.train}`", f"`{sets.test}`"))
+    heads = ("preset", "what it is for", "one training took", "environment steps")
+    return table((*heads, "trained on", "tested on"), rows)
 
 
 def results(name: str) -> str:

@@ -1,7 +1,7 @@
 """The table of commands: words, and the plain function that each of them calls."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -60,6 +60,7 @@ def build_app() -> typer.Typer:
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
+    app.callback()(_about)
     for words, command in COMMANDS.items():
         _add(app, words, command, words)
     traces = typer.Typer(
@@ -69,6 +70,25 @@ def build_app() -> typer.Typer:
         _add(traces, words, command, f"traces {words}")
     app.add_typer(traces, name="traces")
     return app
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from jaxsched.runs.directory import facts
+
+        print(f"jaxsched {facts()['code']['jaxsched']}")
+        raise typer.Exit
+
+
+def _about(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Environments, learners and baselines for scheduling deep-learning jobs, in JAX."""
 
 
 def _add(app: typer.Typer, name: str, command: Command, words: str) -> None:

@@ -18,7 +18,8 @@ LOST, BAD_INPUT, STOPPED = 1, 2, 130
 STDOUT = Path("-")
 """Stands for standard output where a file is asked for."""
 
-MIN_TABLE_WIDTH = 120
+UNCUT = 100_000
+"""Columns where the output is no terminal: tables are as wide as they need to be."""
 MOST_DIGITS = 300  # of a whole number in a file; a float holds so many
 
 
@@ -42,16 +43,16 @@ def claim_stdout(path: Path | None) -> Path | None:
 def console() -> Console:
     """Where commands show tables and progress.
 
-    Standard output, or standard error if a result goes there; wide enough for the tables where it
-    is no terminal. Of several processes only the first one shows anything, with ``--quiet`` none.
+    Standard output, or standard error if a result goes there. Where it is no terminal, lines are as
+    long as they need to be: nothing is wrapped or cut. Of several processes only the first one
+    shows anything, with ``--quiet`` none.
     """
     if not shows():
         return Console(file=io.StringIO())
     plain = Console(markup=False, emoji=False, stderr=_claimed)  # names are printed as they are
     if plain.is_terminal:
         return plain
-    width = max(plain.width, MIN_TABLE_WIDTH)
-    return Console(width=width, soft_wrap=True, markup=False, emoji=False, stderr=_claimed)
+    return Console(width=UNCUT, soft_wrap=True, markup=False, emoji=False, stderr=_claimed)
 
 
 def deliver_json(out: Console, path: Path, document: Any, what: str = "values") -> None:

@@ -26,9 +26,9 @@ from jaxsched.jobs import JobTable
 from jaxsched.jobs.metrics import METRICS, STANDARD, Metric, of_log
 from jaxsched.networks.mlp import MLP, sizes_of
 from jaxsched.ops.arrays import to_device
+from jaxsched.systems import gpu
 from jaxsched.systems.environments import E
 from jaxsched.systems.figures import Figures
-from jaxsched.systems.gpu import gpu_presets
 from jaxsched.systems.hands_over import HandsOver
 from jaxsched.systems.parts import (
     Heuristic,
@@ -36,11 +36,12 @@ from jaxsched.systems.parts import (
     Network,
     Played,
     PolicyInfo,
+    PresetInfo,
     Rule,
     TraceSet,
     TrainingSetup,
 )
-from jaxsched.systems.plain import PlainRecipe, plain_recipes, plain_stage
+from jaxsched.systems.plain import PURPOSES, PlainRecipe, plain_recipes, plain_stage
 from jaxsched.systems.workload import Workload
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import DiscreteSpec, PRNGKey, PyTree
@@ -51,6 +52,7 @@ __all__ = [
     "Network",
     "Played",
     "PolicyInfo",
+    "PresetInfo",
     "Rule",
     "System",
     "TraceSet",
@@ -68,6 +70,7 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
       primary_metric: what policies are chosen and judged by, one of ``metrics``.
       policies: heuristics by name, in the order of tables.
       title: one line.
+      decides: what an action decides, in a few words.
       source: the paper.
       metrics: names of metrics, in the order of tables.
       own_metrics: those that ``jaxsched.jobs.metrics.METRICS`` does not have.
@@ -81,12 +84,14 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
       episode_steps: room for an episode in plain recipes; 0: they play no whole ones.
       learning_horizon_s: of the discount in plain recipes.
       cases_in_double: golden cases are played in float64.
+      preset_notes: what each of ``presets`` is for.
     """
 
     primary_metric: str
     policies: Mapping[str, PolicyInfo]
 
     title: str = ""
+    decides: str = ""
     source: str = ""
     metrics: tuple[str, ...] = STANDARD
     own_metrics: Mapping[str, Metric] = {}
@@ -100,6 +105,7 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
     episode_steps: int = 1024
     learning_horizon_s: float = 3600.0
     cases_in_double: bool = False
+    preset_notes: Mapping[str, PresetInfo] = {}
 
     @property
     def behaviour_version(self) -> int:
@@ -144,7 +150,17 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
     def all_presets(self) -> Mapping[str, R | PlainRecipe]:
         """The system's own recipes, the plain ones, and what :mod:`jaxsched.systems.gpu` adds."""
         plain = self.plain_presets
-        return {**self.presets, **plain, **gpu_presets(plain)}
+        return {**self.presets, **plain, **gpu.gpu_presets(plain)}
+
+    def preset_info(self, name: str) -> PresetInfo:
+        """What the recipe of that name is for; no words where nothing is known.
+
+        Raises:
+          JaxschedError: no such preset.
+        """
+        self.preset(name)
+        notes = {"quick": PURPOSES["plain-dqn"], **PURPOSES, **gpu.PURPOSES, **self.preset_notes}
+        return notes.get(name, PresetInfo(""))
 
     def plain_environment(self) -> E:
         """What plain recipes learn in; here the usual cluster with the reward of look-aheads."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from jaxsched.algorithms.ppo_settings import PPOConfig
 from jaxsched.core.training import LoopConfig
 from jaxsched.networks.described import Precision
+from jaxsched.systems.parts import PresetInfo
 from jaxsched.systems.plain import PlainRecipe
 
 SOURCE = "plain-ppo"
@@ -24,6 +25,7 @@ NUM_MINIBATCHES = 4
 """Of 131,072 decisions each, 64 times as many as in a plain recipe."""
 LEARNING_RATE = 1e-3
 PRECISION: Precision = "bfloat16"
+PURPOSES = {"gpu-ppo": PresetInfo("PPO with 32,768 environments side by side, for a GPU")}
 EVALUATIONS = 8
 CHECKPOINTS = 2
 

@@ -23,6 +23,7 @@ class PolicyInfo(NamedTuple):
       description: one line.
       slow: takes minutes, and so plays only where it is asked for by name.
       clairvoyant: knows what no scheduler can, such as hidden run times.
+      knows: what of the jobs its decisions read, in a few words.
       make: the policy in an environment, for systems that leave ``System.heuristic`` as it is.
     """
 
@@ -30,7 +31,20 @@ class PolicyInfo(NamedTuple):
     description: str
     slow: bool = False
     clairvoyant: bool = False
+    knows: str = ""
     make: Callable[[Any], Policy] | None = None
+
+
+class PresetInfo(NamedTuple):
+    """What a recipe is for.
+
+    Attributes:
+      purpose: one line.
+      takes: how long one training took and on what, where it was timed.
+    """
+
+    purpose: str
+    takes: str = ""
 
 
 class TraceSet(NamedTuple):

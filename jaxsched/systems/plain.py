@@ -25,7 +25,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.networks.described import Described, Precision
 from jaxsched.networks.mlp import ValueMLP, sizes_of
-from jaxsched.systems.parts import Network, TrainingSetup, always
+from jaxsched.systems.parts import Network, PresetInfo, TrainingSetup, always
 from jaxsched.systems.search import searching
 from jaxsched.wrappers.whole_state import Reads, WholeState, everything, seen
 
@@ -37,6 +37,19 @@ Config = (
     | EvolutionConfig
     | CrossEntropyConfig
 )
+
+PURPOSES = {
+    f"plain-{name}": PresetInfo(f"{words}; usual settings, a small network")
+    for name, words in {
+        "dqn": "deep Q-network",
+        "ppo": "PPO",
+        "actor-critic": "actor-critic",
+        "branching": "policy iteration by branching on copies of states",
+        "search": "search over the parameters of small policies",
+        "cross-entropy": "cross-entropy method over whole episodes",
+    }.items()
+}
+"""What each plain recipe is for."""
 
 Critic = Literal["observation", "state"]
 STEPS = 2_048_000

@@ -74,7 +74,7 @@ def train(path: Path, trace: Path, *more: str) -> int:
 
 
 def test_list_names_everything(capsys):
-    assert main(["list"]) == 0
+    assert main(["list"]) == main(["list", "sched2"]) == 0
     words = capsys.readouterr().out
     for word in ("sched2", "strict", "dsif", "quick", "paper", "dqn", "sched2-test-68"):
         assert word in words

@@ -24,9 +24,9 @@ def compared(tmp_path_factory):
 
 
 def test_the_system_is_listed(capsys):
-    assert main(["list"]) == 0
+    assert main(["list", "mlfs"]) == 0
     text = capsys.readouterr().out
-    for word in ("mlfs/graphene", "mlfs/mlf_hc", "mlfs/quick", "mlfs-small-x3", "mlfs-small-mixed"):
+    for word in ("graphene", "mlf_hc", "quick", "mlfs-small-x3", "mlfs-small-mixed"):
         assert word in text
 
 

@@ -14,6 +14,7 @@ from jaxsched.algorithms.cross_entropy import CrossEntropyConfig
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.chic.recipe import Recipe
 from jaxsched.envs.chic.search_recipe import SearchRecipe
+from jaxsched.systems.parts import PresetInfo
 
 PAPER = Recipe()
 QUICK = replace(
@@ -44,3 +45,22 @@ PRESETS: dict[str, Recipe | SearchRecipe] = {
     "paper-pair": pair(PAPER),
     "search-pair": pair(SEARCH),
 }
+
+_NOTES = {
+    "quick": PresetInfo(
+        "the paper's learner (cross-entropy method) with changes that make it learn"
+    ),
+    "paper": PresetInfo("the paper's learner, to the letter: ends far above Optimus"),
+    "search": PresetInfo(
+        "the best results: imitation of search, then search over whole episodes at all rates",
+        "9 min on 2 CPU cores, five seeds together",
+    ),
+}
+NOTES = {
+    **_NOTES,
+    **{
+        f"{name}-pair": note._replace(purpose=f"Chic-Pair; {note.purpose}")
+        for name, note in _NOTES.items()
+    },
+}
+"""What each recipe is for; times as ``benchmarks/results`` has them."""

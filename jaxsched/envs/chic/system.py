@@ -19,7 +19,7 @@ from jaxsched.envs.chic.features import features_of
 from jaxsched.envs.chic.heuristics import baseline
 from jaxsched.envs.chic.intervals import OptimusIntervals, optimus
 from jaxsched.envs.chic.paper import paper_rows
-from jaxsched.envs.chic.presets import PRESETS
+from jaxsched.envs.chic.presets import NOTES, PRESETS
 from jaxsched.envs.chic.recipe import (
     Recipe,
     hidden_of,
@@ -56,6 +56,7 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
 
     name = "chic"
     title = "Chic, Chic-Pair: experience-driven elastic scheduling"
+    decides = "workers and parameter servers of the first workloads, at every arrival and finish"
     source = "Chic: experience-driven scheduling in machine learning clusters"
     environment_type = Chic
     primary_metric = "avg_jct"
@@ -77,14 +78,29 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
     workload = WORKLOAD
     cases_in_double = True
     policies: Mapping[str, PolicyInfo] = {
-        "optimus": PolicyInfo("baseline", "Optimus, decides every 600 s"),
-        "optimus_300": PolicyInfo("baseline", "Optimus, decides every 300 s"),
-        "random": PolicyInfo("reference", "uniform over units that fit"),
-        "round_robin": PolicyInfo("reference", "next unit to the workload with the fewest"),
-        "optimus_event": PolicyInfo("reference", "Optimus' rule at every arrival and finish"),
-        "search": PolicyInfo("reference", "best static allocation of the window by search"),
+        "optimus": PolicyInfo(
+            "baseline", "Optimus, decides every 600 s", knows="iterations left, speeds"
+        ),
+        "optimus_300": PolicyInfo(
+            "baseline", "Optimus, decides every 300 s", knows="iterations left, speeds"
+        ),
+        "random": PolicyInfo("reference", "uniform over units that fit", knows="what fits"),
+        "round_robin": PolicyInfo(
+            "reference", "next unit to the workload with the fewest", knows="units held"
+        ),
+        "optimus_event": PolicyInfo(
+            "reference",
+            "Optimus' rule at every arrival and finish",
+            knows="iterations left, speeds",
+        ),
+        "search": PolicyInfo(
+            "reference",
+            "best static allocation of the window by search",
+            knows="iterations left, speeds",
+        ),
     }
     presets = PRESETS
+    preset_notes = NOTES
     traces = TraceSet("chic-1.80", "chic-1.80", num_test=30)
     num_jobs = 30
     unfinished_score = 1e6  # s, far beyond any that finishes

@@ -19,7 +19,7 @@ from jaxsched.envs.das.heuristics import baseline
 from jaxsched.envs.das.learning import kinds
 from jaxsched.envs.das.learning.handed_over import array_policy
 from jaxsched.envs.das.learning.linear import found_rule, rule_digest, rules_digest
-from jaxsched.envs.das.learning.presets import PRESETS
+from jaxsched.envs.das.learning.presets import NOTES, PRESETS
 from jaxsched.envs.das.learning.recipe import Recipe
 from jaxsched.envs.das.learning.scored import found_scored
 from jaxsched.envs.das.learning.stages import play_env, stages_of
@@ -55,6 +55,7 @@ class DASSystem(System[DAS, Params, Recipe]):
 
     name = "das"
     title = "DAS: dual-agent scheduler"
+    decides = "order and machines of gang jobs that slow each other down"
     source = "DAS: A Dual-Agent Scheduler for Distributed Deep Learning Jobs, KDD 2023"
     environment_type = DAS
     renamed_options = cases.OPTION_OF
@@ -75,27 +76,65 @@ class DASSystem(System[DAS, Params, Recipe]):
     planning_horizon_s = 20_000.0  # twice a job's usual time in the system
     workload = WORKLOAD
     policies: Mapping[str, PolicyInfo] = {
-        "fifo_firstfit": PolicyInfo("baseline", "first come first served, first fit"),
-        "fifo_loadbalance": PolicyInfo("baseline", "first come first served, most free GPUs"),
-        "drf_firstfit": PolicyInfo("baseline", "least dominant share first, first fit"),
-        "drf_loadbalance": PolicyInfo("baseline", "least dominant share first, most free GPUs"),
-        "tetris": PolicyInfo("baseline", "best alignment of requests and free resources"),
-        "mosa": PolicyInfo("baseline", "simulated annealing of each decision", slow=True),
-        "malo": PolicyInfo("baseline", "ant lion search of each decision", slow=True),
-        "lazy": PolicyInfo("reference", "one job at a time in an idle cluster"),
-        "linear": PolicyInfo("reference", "linear rule found by search on training traces"),
+        "fifo_firstfit": PolicyInfo(
+            "baseline", "first come first served, first fit", knows="order of arrival"
+        ),
+        "fifo_loadbalance": PolicyInfo(
+            "baseline", "first come first served, most free GPUs", knows="order of arrival"
+        ),
+        "drf_firstfit": PolicyInfo(
+            "baseline", "least dominant share first, first fit", knows="requests, shares held"
+        ),
+        "drf_loadbalance": PolicyInfo(
+            "baseline", "least dominant share first, most free GPUs", knows="requests, shares held"
+        ),
+        "tetris": PolicyInfo(
+            "baseline",
+            "best alignment of requests and free resources",
+            knows="requests, free resources",
+        ),
+        "mosa": PolicyInfo(
+            "baseline",
+            "simulated annealing of each decision",
+            slow=True,
+            knows="requests, GPUs in use, slow-down",
+        ),
+        "malo": PolicyInfo(
+            "baseline",
+            "ant lion search of each decision",
+            slow=True,
+            knows="requests, GPUs in use, slow-down",
+        ),
+        "lazy": PolicyInfo(
+            "reference", "one job at a time in an idle cluster", knows="order of arrival"
+        ),
+        "linear": PolicyInfo(
+            "reference",
+            "linear rule found by search on training traces",
+            knows="requests, waits, free resources",
+        ),
         "shortest": PolicyInfo(
-            "reference", "least GPU time first as estimated from group and user, placed as linear"
+            "reference",
+            "least GPU time first as estimated from group and user, placed as linear",
+            knows="requests, run times estimated from group and user",
         ),
         "scored": PolicyInfo(
-            "reference", "rule found by search on contended traces; listens to the same estimates"
+            "reference",
+            "rule found by search on contended traces; listens to the same estimates",
+            knows="requests, waits, run times estimated from group and user",
         ),
         "oracle": PolicyInfo(
-            "reference", "least GPU time first, durations being known", clairvoyant=True
+            "reference",
+            "least GPU time first, durations being known",
+            clairvoyant=True,
+            knows="true run times",
         ),
-        "random": PolicyInfo("reference", "uniformly random priorities and affinities"),
+        "random": PolicyInfo(
+            "reference", "uniformly random priorities and affinities", knows="nothing"
+        ),
     }
     presets = PRESETS
+    preset_notes = NOTES
     traces = TraceSet("das-train", "das-test")
     num_jobs = 1000
 

@@ -27,7 +27,7 @@ from jaxsched.envs.dl2.recipe import (
     Search,
     Supervised,
 )
-from jaxsched.systems.base import TraceSet
+from jaxsched.systems.base import PresetInfo, TraceSet
 
 RECORDED = partial(ImitationConfig, student_share=0.0)
 """The teacher's schedules are recorded once: there is nobody to act."""
@@ -152,3 +152,33 @@ PRESETS = {
     "artefact-search": ARTEFACT_SEARCH,
     "large": replace(QUICK, env=LARGE, traces=LARGE_TRACES),
 }
+
+NOTES = {
+    "quick": PresetInfo(
+        "60 servers: imitation of Optimus, then PPO", "22 min on 2 CPU cores, three seeds together"
+    ),
+    "paper": PresetInfo(
+        "the paper's learner: imitation of DRF, then an actor-critic",
+        "9 min on 2 CPU cores, three seeds together",
+    ),
+    "testbed": PresetInfo(
+        "13 servers: imitation of Optimus, then PPO",
+        "10 min on 2 CPU cores, three seeds together",
+    ),
+    "search": PresetInfo(
+        "the best results on 13 servers: imitation of probe, then search over whole episodes",
+        "25 min on 2 CPU cores",
+    ),
+    "contended": PresetInfo(
+        "60 servers, three times the paper's arrivals: imitation of probe, then search",
+        "23 min on 2 CPU cores",
+    ),
+    "artefact": PresetInfo(
+        "the published simulator and what its code does: DRF, then actor-critic"
+    ),
+    "artefact-search": PresetInfo(
+        "the published simulator: imitation of probe_actions, then search over whole episodes"
+    ),
+    "large": PresetInfo("500 servers: imitation of Optimus, then PPO"),
+}
+"""What each recipe is for; times as ``benchmarks/results`` has them."""

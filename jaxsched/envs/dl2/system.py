@@ -24,7 +24,7 @@ from jaxsched.envs.dl2.heuristics import baseline
 from jaxsched.envs.dl2.observation import action_names
 from jaxsched.envs.dl2.paper import paper_rows
 from jaxsched.envs.dl2.parameters import Params
-from jaxsched.envs.dl2.presets import PRESETS
+from jaxsched.envs.dl2.presets import NOTES, PRESETS
 from jaxsched.envs.dl2.published import published_claims, published_table
 from jaxsched.envs.dl2.recipe import (
     TESTBED,
@@ -65,12 +65,13 @@ MEAN_GAP_S = 1400.0  # of the simulated cluster's workload
 SUPERVISED_ENVS = 256
 TAUGHT_STEPS = 256  # of each environment in an update, where a teacher is asked as they play
 PUBLISHED_RULES = {
-    "drf": "dominant resource fairness",
-    "optimus": "largest gain in time, knows the speeds",
-    "srtf": "smallest share of epochs left first",
-    "fifo": "first in, first out",
-    "tetris": "packing and long jobs",
+    "drf": ("dominant resource fairness", "requests, shares held"),
+    "optimus": ("largest gain in time", "epochs left, true speeds"),
+    "srtf": ("smallest share of epochs left first", "share of epochs left"),
+    "fifo": ("first in, first out", "order of arrival"),
+    "tetris": ("packing and long jobs", "requests, share of epochs left"),
 }
+"""What each rule does, and what it knows."""
 IN_ARTEFACT = (
     *(f"{name}_artefact" for name in PUBLISHED_RULES),
     "optimus_actions",
@@ -85,6 +86,7 @@ class DL2System(System[DL2, Params, Recipe]):
 
     name = "dl2"
     title = "DL2: elastic workers and parameter servers, slot by slot"
+    decides = "workers and parameter servers of every job, slot by slot"
     source = "Peng et al., DL2: A Deep Learning-Driven Scheduler for Deep Learning Clusters"
     environment_type = DL2
     primary_metric = "avg_jct_slots"
@@ -109,30 +111,66 @@ class DL2System(System[DL2, Params, Recipe]):
     workload = WORKLOAD
     cases_in_double = True
     policies: Mapping[str, PolicyInfo] = {
-        "drf": PolicyInfo("baseline", "dominant resource fairness"),
-        "fifo": PolicyInfo("baseline", "first in, first out, four bundles each"),
-        "srtf": PolicyInfo("baseline", "shortest remaining time first, four bundles each"),
-        "tetris": PolicyInfo("baseline", "packing and short jobs, four bundles each"),
-        "optimus": PolicyInfo("baseline", "largest gain per share, speeds fitted online"),
-        "optimus_oracle": PolicyInfo(
-            "reference", "Optimus that knows the noise-free speeds", clairvoyant=True
+        "drf": PolicyInfo("baseline", "dominant resource fairness", knows="requests, shares held"),
+        "fifo": PolicyInfo(
+            "baseline", "first in, first out, four bundles each", knows="order of arrival"
         ),
-        "optimus_fill": PolicyInfo("reference", "the same, going on where a task does not fit"),
-        "probe": PolicyInfo("reference", "greedy, knows speeds and contention", clairvoyant=True),
+        "srtf": PolicyInfo(
+            "baseline",
+            "shortest remaining time first, four bundles each",
+            knows="epochs left, usual speeds",
+        ),
+        "tetris": PolicyInfo(
+            "baseline",
+            "packing and short jobs, four bundles each",
+            knows="requests, epochs left, usual speeds",
+        ),
+        "optimus": PolicyInfo(
+            "baseline",
+            "largest gain per share, speeds fitted online",
+            knows="epochs left, speeds measured so far",
+        ),
+        "optimus_oracle": PolicyInfo(
+            "reference",
+            "Optimus that knows the noise-free speeds",
+            clairvoyant=True,
+            knows="epochs left, true speeds",
+        ),
+        "optimus_fill": PolicyInfo(
+            "reference",
+            "the same, going on where a task does not fit",
+            knows="epochs left, speeds measured so far",
+        ),
+        "probe": PolicyInfo(
+            "reference",
+            "greedy, knows speeds and contention",
+            clairvoyant=True,
+            knows="epochs left, true speeds and contention",
+        ),
         **{
             f"{name}_artefact": PolicyInfo(
-                "baseline", f"{words}, as DL2's published simulator has it"
+                "baseline", f"{words}, as DL2's published simulator has it", knows=knows
             )
-            for name, words in PUBLISHED_RULES.items()
+            for name, (words, knows) in PUBLISHED_RULES.items()
         },
-        "optimus_actions": PolicyInfo("reference", "its Optimus, through the agent's actions"),
-        "probe_actions": PolicyInfo(
-            "reference", "greedy by true speeds, through the actions", clairvoyant=True
+        "optimus_actions": PolicyInfo(
+            "reference",
+            "its Optimus, through the agent's actions",
+            knows="epochs left, true speeds",
         ),
-        "drf_actions": PolicyInfo("reference", "its DRF, through the agent's actions"),
-        "void_actions": PolicyInfo("reference", "only what slots start with"),
+        "probe_actions": PolicyInfo(
+            "reference",
+            "greedy by true speeds, through the actions",
+            clairvoyant=True,
+            knows="epochs left, true speeds",
+        ),
+        "drf_actions": PolicyInfo(
+            "reference", "its DRF, through the agent's actions", knows="requests, shares held"
+        ),
+        "void_actions": PolicyInfo("reference", "only what slots start with", knows="nothing"),
     }
     presets = PRESETS
+    preset_notes = NOTES
     traces = TraceSet("dl2-testbed", "dl2-testbed", num_test=10)
     num_jobs = 60
     unfinished_score = 1000.0  # slots, the length of an episode that is cut

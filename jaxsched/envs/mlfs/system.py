@@ -17,7 +17,7 @@ from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.features import features_of
 from jaxsched.envs.mlfs.heuristics import heuristic
 from jaxsched.envs.mlfs.learning.linear import linear_host
-from jaxsched.envs.mlfs.learning.presets import PRESETS
+from jaxsched.envs.mlfs.learning.presets import NOTES, PRESETS
 from jaxsched.envs.mlfs.learning.recipe import (
     PAIRS,
     Recipe,
@@ -63,6 +63,7 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
 
     name = "mlfs"
     title = "MLFS: tasks with deadlines, migration and load control"
+    decides = "where each task of iterative jobs runs, which tasks migrate, when jobs end"
     source = "Wang, Liu, Shen: Job Scheduling for Large-Scale Machine Learning Clusters, CoNEXT '20"
     environment_type = MLFS
     renamed_options: Mapping[str, str] = {**cases.OPTION_OF, "reward_mode": "reward"}
@@ -93,19 +94,52 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
     episode_steps = 0  # a hundred thousand and more
     workload = WORKLOAD
     policies: Mapping[str, PolicyInfo] = {
-        "fair": PolicyInfo("baseline", "least running GPU demand first (TensorFlow)"),
-        "slaq": PolicyInfo("baseline", "most loss reduction per minute first"),
-        "tiresias": PolicyInfo("baseline", "least attained service, two queues"),
-        "gandiva": PolicyInfo("baseline", "first in, first out; moves tasks off hot GPUs"),
-        "graphene": PolicyInfo("baseline", "short, large and under-served jobs first"),
-        "hypersched": PolicyInfo("baseline", "most accuracy gained until the deadline first"),
-        "fifo": PolicyInfo("baseline", "first in, first out"),
-        "mlf_h": PolicyInfo("baseline", "MLF-H: priorities, host choice, migration"),
-        "mlf_hc": PolicyInfo("reference", "MLF-H with MLF-C: jobs end early under load"),
-        "linear": PolicyInfo("reference", "MLF-H's order, linear choice of servers"),
-        "random": PolicyInfo("reference", "MLF-H's order, uniformly random servers or queue"),
+        "fair": PolicyInfo(
+            "baseline", "least running GPU demand first (TensorFlow)", knows="GPUs in use"
+        ),
+        "slaq": PolicyInfo("baseline", "most loss reduction per minute first", knows="loss curves"),
+        "tiresias": PolicyInfo(
+            "baseline", "least attained service, two queues", knows="service attained"
+        ),
+        "gandiva": PolicyInfo(
+            "baseline",
+            "first in, first out; moves tasks off hot GPUs",
+            knows="order of arrival, GPU load",
+        ),
+        "graphene": PolicyInfo(
+            "baseline",
+            "short, large and under-served jobs first",
+            knows="predicted run times, requests",
+        ),
+        "hypersched": PolicyInfo(
+            "baseline",
+            "most accuracy gained until the deadline first",
+            knows="accuracy curves, deadlines",
+        ),
+        "fifo": PolicyInfo("baseline", "first in, first out", knows="order of arrival"),
+        "mlf_h": PolicyInfo(
+            "baseline",
+            "MLF-H: priorities, host choice, migration",
+            knows="predicted run times, deadlines, loss curves",
+        ),
+        "mlf_hc": PolicyInfo(
+            "reference",
+            "MLF-H with MLF-C: jobs end early under load",
+            knows="predicted run times, deadlines, loss curves",
+        ),
+        "linear": PolicyInfo(
+            "reference",
+            "MLF-H's order, linear choice of servers",
+            knows="predicted run times, deadlines, loss curves",
+        ),
+        "random": PolicyInfo(
+            "reference",
+            "MLF-H's order, uniformly random servers or queue",
+            knows="predicted run times, deadlines, loss curves",
+        ),
     }
     presets = PRESETS
+    preset_notes = NOTES
     traces = TraceSet("mlfs-small-mixed", f"mlfs-small-x{HIGHEST_LOAD}", num_test=10)
     num_jobs = HIGHEST_LOAD * SMALL_JOBS
     unfinished_score = float(SLOT_S * MLFS.max_slots)  # s, the length of an episode that is cut

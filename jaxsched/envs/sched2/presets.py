@@ -14,7 +14,7 @@ from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.sched2.environment import Sched2
 from jaxsched.envs.sched2.recipe import Recipe, Search
-from jaxsched.systems.parts import TraceSet
+from jaxsched.systems.parts import PresetInfo, TraceSet
 
 PAPER_UPDATES = 8500  # of 512 steps: 2,400 episodes of 1,000 jobs, about 1,800 decisions each
 
@@ -83,3 +83,23 @@ SEARCH = Recipe(
 )
 
 PRESETS = {"quick": QUICK, "paper": PAPER, "literal": LITERAL, "search": SEARCH}
+
+NOTES = {
+    "quick": PresetInfo(
+        "a first look: as paper, with a third of its budget",
+        "2 min on 2 CPU cores",
+    ),
+    "paper": PresetInfo(
+        "the paper's learner (DQN) and budget, with changes that make it learn",
+        "24 min on 2 CPU cores, three seeds together",
+    ),
+    "literal": PresetInfo(
+        "every choice of the paper at once, for the record: no better than the best baseline",
+        "6 min on 2 CPU cores",
+    ),
+    "search": PresetInfo(
+        "the best results: 55 weights found by search over whole episodes of mixed load",
+        "6 min on 2 CPU cores; five seeds 23 min",
+    ),
+}
+"""What each recipe is for; times as ``benchmarks/results`` has them."""

@@ -17,7 +17,7 @@ from jaxsched.envs.sched2.features import features_of
 from jaxsched.envs.sched2.figures import FIGURES
 from jaxsched.envs.sched2.heuristics import baseline
 from jaxsched.envs.sched2.paper import paper_rows
-from jaxsched.envs.sched2.presets import PRESETS
+from jaxsched.envs.sched2.presets import NOTES, PRESETS
 from jaxsched.envs.sched2.recipe import (
     Recipe,
     learner_of,
@@ -48,6 +48,7 @@ class Sched2System(System[Sched2, Params, Recipe]):
 
     name = "sched2"
     title = "SCHED2: which job next, locality-aware packing"
+    decides = "which waiting job starts next; GPUs are packed by locality"
     source = "Luan et al., SCHED2: Scheduling Deep Learning Training via Deep RL"
     environment_type = Sched2
     primary_metric = "avg_effectiveness"
@@ -75,18 +76,43 @@ class Sched2System(System[Sched2, Params, Recipe]):
     figures = FIGURES
     workload = WORKLOAD
     policies: Mapping[str, PolicyInfo] = {
-        "fifo": PolicyInfo("baseline", "first in, first out"),
-        "sif": PolicyInfo("baseline", "shortest ideal time first"),
-        "dsif": PolicyInfo("baseline", "shortest ideal time first, split jobs delayed up to 3x"),
-        "saf": PolicyInfo("baseline", "shortest actual time first (oracle of the run time)"),
-        "lrf": PolicyInfo("baseline", "least required GPUs first"),
-        "spf": PolicyInfo("baseline", "smallest product of GPUs and time first"),
-        "strict": PolicyInfo("reference", "oldest job that gets its best locality, else none"),
-        "strict_sif": PolicyInfo("reference", "shortest job that gets its best locality, if any"),
-        "delay": PolicyInfo("reference", "delay scheduling of 17 numbers, found by search"),
+        "fifo": PolicyInfo("baseline", "first in, first out", knows="order of arrival"),
+        "sif": PolicyInfo("baseline", "shortest ideal time first", knows="ideal run times"),
+        "dsif": PolicyInfo(
+            "baseline",
+            "shortest ideal time first, split jobs delayed up to 3x",
+            knows="ideal run times",
+        ),
+        "saf": PolicyInfo(
+            "baseline",
+            "shortest actual time first (oracle of the run time)",
+            knows="run times where packing would place them now",
+        ),
+        "lrf": PolicyInfo("baseline", "least required GPUs first", knows="GPUs asked for"),
+        "spf": PolicyInfo(
+            "baseline",
+            "smallest product of GPUs and time first",
+            knows="GPUs asked for, ideal run times",
+        ),
+        "strict": PolicyInfo(
+            "reference",
+            "oldest job that gets its best locality, else none",
+            knows="order of arrival, free GPUs",
+        ),
+        "strict_sif": PolicyInfo(
+            "reference",
+            "shortest job that gets its best locality, if any",
+            knows="ideal run times, free GPUs",
+        ),
+        "delay": PolicyInfo(
+            "reference",
+            "delay scheduling of 17 numbers, found by search",
+            knows="ideal run times, free GPUs, waits",
+        ),
     }
     renamed_networks: Mapping[str, str] = {"slots": "positions"}
     presets = PRESETS
+    preset_notes = NOTES
     traces = TraceSet("sched2-train-68", "sched2-test-68")
     num_jobs = 1000
     heuristic_options: Mapping[str, Any] = {"window": None, "mode": "skip"}

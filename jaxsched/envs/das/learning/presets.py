@@ -18,7 +18,7 @@ from jaxsched.envs.das.learning.recipe import (
     imitation_losses,
 )
 from jaxsched.envs.das.traces import CLUSTERS
-from jaxsched.systems.base import TraceSet
+from jaxsched.systems.base import PresetInfo, TraceSet
 
 TRACES = TraceSet("das-mixed", "das-test", validation="das-mixed", num_train=160, num_validation=60)
 """Completion times of episodes differ by a factor of ten, so learning and choosing take many."""
@@ -255,3 +255,26 @@ PRESETS = {
     }.items()
     for recipe, (suffix, size) in zip(recipes, CLUSTERS.items(), strict=True)
 }
+
+_PURPOSES = {
+    "quick": "DAS: imitation of linear, then MAPPO, on the paper's workload",
+    "paper": "the paper's recipe: MAPPO from nothing",
+    "dl2": "a rival of the paper: DL2 as an ordering policy, begun at FIFO",
+    "rifling": "a rival of the paper: RIFLING as a placement policy, begun at load balance",
+    "search": "the rule linear, by search over whole episodes of the paper's workload",
+    "contended": "the rule scored, by search over whole episodes of load 0.9",
+    "contended-branching": "DAS' networks by branching on copies of states, at load 0.9",
+    "contended-mappo": "DAS' networks by MAPPO from linear on, at load 0.9",
+}
+_TIMES = {
+    "contended": "17 min on 2 CPU cores",
+    "contended-branching": "35 min on 2 CPU cores",
+    "contended-mappo": "30 min on 2 CPU cores",
+    "contended-mappo-medium": "41 min on 2 CPU cores",
+}
+NOTES = {
+    f"{name}{suffix}": PresetInfo(f"{purpose} ({size} machines)", _TIMES.get(f"{name}{suffix}", ""))
+    for name, purpose in _PURPOSES.items()
+    for suffix, size in CLUSTERS.items()
+}
+"""What each recipe is for; times as ``benchmarks/results`` has them."""

@@ -8,7 +8,7 @@ from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.learning.recipe import PAIRS, SLOT_EVERY, Imitation, Recipe
-from jaxsched.systems.base import TraceSet
+from jaxsched.systems.base import PresetInfo, TraceSet
 
 TUNED: dict[str, Any] = dict(
     importance_share=20,
@@ -72,3 +72,20 @@ SEARCH = Recipe(
 )
 
 PRESETS = {"quick": QUICK, "paper": PAPER, "rl": RL, "search": SEARCH}
+
+NOTES = {
+    "quick": PresetInfo(
+        "a network: imitation of linear, then PPO on the work done",
+        "16 min on 2 CPU cores, three seeds together",
+    ),
+    "paper": PresetInfo(
+        "the paper's recipe: imitation of MLF-H, then PPO; nothing is learned beyond the imitation",
+        "15 min on 2 CPU cores, three seeds together",
+    ),
+    "rl": PresetInfo("the paper's baseline RL, of Mirhoseini et al."),
+    "search": PresetInfo(
+        "the best results: 29 weights of pairs of task and server, by search over whole episodes",
+        "35 min on 2 CPU cores, three seeds together",
+    ),
+}
+"""What each recipe is for; times as ``benchmarks/results`` has them."""

@@ -1,0 +1,118 @@
+"""What there is by name: systems, policies, presets, traces, trained policies, learners."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from jaxsched.runs import saved_policies
+from jaxsched.systems import registry
+from jaxsched.systems.base import System
+
+LEARNERS = {
+    "dqn": "deep Q-network: target network, double, n-step, prioritised replay",
+    "imitation": "supervised learning of a teacher's decisions, live or recorded",
+    "actor_critic": "REINFORCE actor-critic with prioritised replay, federated clusters",
+    "ppo": "proximal policy optimisation (PPO, MAPPO): one agent or several, any actions",
+    "branching": "policy iteration: alternatives are tried on copies of a state",
+    "regression": "supervised learning of a teacher's numbers or of the order they imply",
+    "cross_entropy": "cross-entropy method over whole episodes, with a uniform trajectory",
+    "evolution": "cross-entropy search over the parameters of small policies",
+}
+
+HIDDEN = "what no scheduler can know"
+
+
+def catalogue(systems: Sequence[str] = ()) -> dict[str, Any]:
+    """All of it as plain values, for a table or a JSON file.
+
+    Args:
+      systems: those that are wanted; all, and the learners and the workloads, by default.
+
+    Returns:
+      ``systems``: a record for each (:func:`of_system`); without ``systems`` also ``learners`` and
+      ``workloads`` (drawn like a real cluster's), name -> what it is.
+
+    Raises:
+      JaxschedError: an unknown system.
+    """
+    from jaxsched.traces import clusters
+
+    wanted = [registry.get(name) for name in systems or registry.names()]
+    found: dict[str, Any] = {"systems": [of_system(system) for system in wanted]}
+    if not systems:
+        found["learners"] = dict(LEARNERS)
+        found["workloads"] = {name: clusters.describe(name) for name in clusters.names()}
+    return found
+
+
+def of_system(system: System[Any, Any, Any]) -> dict[str, Any]:
+    """What a system has by name.
+
+    Returns:
+      ``name``, ``title``, ``decides``, ``source``, ``metric`` (what policies are judged by), and
+      lists of records: ``policies`` (name, kind, description, knows, slow), ``presets`` (name,
+      purpose, takes, env_steps of one seed, trained_on, tested_on), ``traces`` (name, description,
+      drawn or shipped) and ``pretrained`` (name, cluster, preset, description).
+    """
+    return {
+        "name": system.name,
+        "title": system.title,
+        "decides": system.decides,
+        "source": system.source,
+        "metric": system.primary_metric,
+        "policies": _policies(system),
+        "presets": _presets(system),
+        "traces": [
+            {
+                "name": trace.name,
+                "description": trace.description,
+                "origin": "drawn" if trace.seeded else "shipped",
+            }
+            for trace in system.workload.traces
+        ],
+        "pretrained": [_pretrained(system, name) for name in saved_policies.shipped(system)],
+    }
+
+
+def _policies(system: System[Any, Any, Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "kind": info.kind,
+            "description": info.description,
+            "knows": "; ".join(filter(None, (info.knows, HIDDEN if info.clairvoyant else ""))),
+            "clairvoyant": info.clairvoyant,
+            "slow": info.slow,
+        }
+        for name, info in system.policies.items()
+    ]
+
+
+def _presets(system: System[Any, Any, Any]) -> list[dict[str, Any]]:
+    rows = []
+    for name, recipe in system.all_presets.items():
+        info, traces = system.preset_info(name), system.recipe_traces(recipe)
+        rows.append(
+            {
+                "name": name,
+                "purpose": info.purpose,
+                "takes": info.takes or None,
+                "env_steps": system.budget(recipe),
+                "trained_on": traces.train,
+                "tested_on": traces.test,
+            }
+        )
+    return rows
+
+
+def _pretrained(system: System[Any, Any, Any], name: str) -> dict[str, Any]:
+    """What the manifest of a shipped policy says of it."""
+    from jaxsched.export.manifest import read_manifest
+
+    manifest = read_manifest(saved_policies.pretrained_folder(system, name))
+    environment = system.saved_environment(manifest["environment"])
+    return {
+        "name": name,
+        "preset": manifest.get("preset"),
+        "cluster": system.facts(environment, {})["cluster"],
+        "description": list(manifest.get("variants", ())),
+    }
