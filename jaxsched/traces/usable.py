@@ -9,7 +9,7 @@ ever held a GPU, and none is played. Axis: ``n`` rows.
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import JaxschedError, counted
 from jaxsched.traces.trace import Trace
 
 
@@ -28,12 +28,11 @@ def job_rows(trace: Trace) -> npt.NDArray[np.int64]:
     rows = np.flatnonzero(is_job(trace))
     if not rows.size:
         raise JaxschedError(
-            f"trace '{trace.name}': no row has GPUs and a run time above 0; "
-            "accepted: at least one"
+            f"trace '{trace.name}': no row has GPUs and a run time above 0; accepted: at least one"
         )
     return rows[np.argsort(trace["submit_time"][rows], kind="stable")].astype(np.int64)
 
 
 def dropped_note(count: int) -> str:
     """What is said of the rows that are no jobs."""
-    return f"{count} rows without GPUs or run time dropped"
+    return f"{counted(count, 'row')} without GPUs or run time dropped"
