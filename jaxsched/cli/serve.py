@@ -18,8 +18,8 @@ def serve(
     policy: Annotated[
         list[str],
         typer.Argument(
-            help="[NAME=]FOLDER of a run or hand-over, or [NAME=]SYSTEM/POLICY: a rule, or "
-            "pretrained. Repeat for several."
+            help="[NAME=]POLICY: SYSTEM/pretrained, SYSTEM/RULE, or the folder of a run or "
+            "hand-over. Repeat for several."
         ),
     ],
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",

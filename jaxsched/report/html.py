@@ -113,6 +113,7 @@ def _facts(comparison: Comparison) -> list[tuple[str, str]]:
     facts = {
         **{str(k): str(v) for k, v in comparison["facts"].items()},
         "Episodes": f"{episodes['count']} ({episodes['source']})",
+        "Changed in the episodes": "; ".join(comparison.get("notes") or []),
         "Created": _date(comparison["created"]),
     }
     return [(name, fact) for name, fact in facts.items() if fact]

@@ -80,8 +80,8 @@ def times_of(
         "submit_time": submit,
         "start_time": start,
         "end_time": end,
-        "num_gpus": np.asarray(num_gpus),
-        "duration": np.asarray(duration),
+        "num_gpus": np.ma.asarray(num_gpus),
+        "duration": np.ma.asarray(duration),
         "wait": start - submit,
         "jct": end - submit,
     }

@@ -61,6 +61,11 @@ def load(path: str | Path, system: System, name: str | None = None) -> tuple[Lea
     return Learned(label, env, network, weights, play), saved  # type: ignore[arg-type]
 
 
+def is_run(place: str | Path) -> bool:
+    """Whether a place is (in) a run directory, not a hand-over folder nor a shipped policy."""
+    return not is_pretrained(place) and not (Path(place) / "manifest.json").is_file()
+
+
 def policy_folders(path: Path, system: str = "") -> list[Path]:
     """The folders of a run's policies, by seed, or of the one policy that the path is.
 

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxsched.core.policies import Policy, View
 from jaxsched.errors import JaxschedError
 from jaxsched.runs import saved_policies
-from jaxsched.systems import registry
+from jaxsched.runs.policies import Named, find
 from jaxsched.systems.base import System
 from jaxsched.systems.cluster_reader import Cluster, ClusterReader
 from jaxsched.types import Array, PRNGKey, PyTree
@@ -148,8 +148,7 @@ def load(policies: Sequence[str]) -> dict[str, Decider]:
     """Policies by the names that requests use.
 
     Args:
-      policies: each ``[NAME=]FOLDER`` of a run or hand-over, or ``[NAME=]SYSTEM/POLICY`` for what
-        comes with a system: a rule, or ``pretrained``.
+      policies: each ``[NAME=]POLICY`` as ``jaxsched.runs.policies`` spells it.
 
     Raises:
       JaxschedError: nothing there, two of one name, or a system that clusters cannot describe.
@@ -167,28 +166,26 @@ def load(policies: Sequence[str]) -> dict[str, Decider]:
 
 
 def _load(name: str, source: str) -> Decider:
-    path = Path(source)
-    system_name, _, policy = source.partition("/")
-    if path.is_dir() or system_name not in registry.names() or not policy:
-        system = registry.get(saved_policies.system_of(path))
-        return _learned(name or path.resolve().name, source, system, path)
-    system = registry.get(system_name)
-    if saved_policies.is_pretrained(policy):
-        return _learned(name or system_name, source, system, Path(policy))
+    found = find(source)
+    system = found.system
+    if not found.rule:
+        shipped = saved_policies.is_pretrained(found.place)
+        own = system.name if shipped else Path(found.place).resolve().name
+        return _learned(name or own, found)
     env = system.cluster_reader().environment(system.environment())
-    rule = system.heuristic(policy, env, LEAST_JOBS, {})
+    rule = system.heuristic(found.rule, env, LEAST_JOBS, {})
     if type(rule.env) is not type(env):
         raise JaxschedError(
             f"{source}: does not act step by step in the cluster; accepted: another rule, or a "
             "trained policy"
         )
-    return Decider(name or policy, source, system, rule.env, rule.policy, rule.weights)
+    return Decider(name or found.rule, source, system, rule.env, rule.policy, rule.weights)
 
 
-def _learned(name: str, source: str, system: System, path: Path) -> Decider:
+def _learned(name: str, found: Named) -> Decider:
+    system = found.system
     reader = system.cluster_reader()
-    learned, saved = saved_policies.load(path, system)
+    learned = found.best_trained()
     env: Any = reader.environment(learned.env)
     policy = system.network_policy(env, learned.network, learned.name, learned.play)
-    weights = learned.weights[saved_policies.best_seed(system, saved)]
-    return Decider(name, source, system, env, policy, weights, learned.network)
+    return Decider(name, found.word, system, env, policy, learned.weights[0], learned.network)

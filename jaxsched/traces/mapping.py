@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.errors import JaxschedError, check_counts
+from jaxsched.errors import JaxschedError, check_counts, counted
 from jaxsched.jobs import Integers, JobTable, validate
 from jaxsched.jobs.draws import MODEL_SHARES, generator, pick
 from jaxsched.traces.describe import describe_tables
@@ -168,16 +168,19 @@ class ImportSummary:
             (self.rows_dropped, dropped_note(self.rows_dropped)),
             (
                 self.jobs_rounded,
-                f"{self.jobs_rounded} jobs' parts of GPUs rounded up",
+                f"{counted(self.jobs_rounded, 'part')} of a GPU rounded up",
             ),
-            (self.jobs_capped, f"{self.jobs_capped} jobs capped at {config.max_gpus} GPUs"),
+            (
+                self.jobs_capped,
+                f"{counted(self.jobs_capped, 'job')} capped at {config.max_gpus} GPUs",
+            ),
             (
                 self.jobs_lengthened,
-                f"{self.jobs_lengthened} run times raised to {config.min_duration_s} s",
+                f"{counted(self.jobs_lengthened, 'run time')} raised to {config.min_duration_s} s",
             ),
             (
                 self.jobs_shortened,
-                f"{self.jobs_shortened} run times lowered to {config.max_duration_s} s",
+                f"{counted(self.jobs_shortened, 'run time')} lowered to {config.max_duration_s} s",
             ),
             (self.time_scale != 1, rescaled_in_words(self.time_scale, config)),
             (1, "models drawn at random"),
@@ -186,7 +189,7 @@ class ImportSummary:
 
     def __str__(self) -> str:
         """A few readable lines."""
-        lines = [f"{self.name} ({self.source}): {self.rows_read} rows read"]
+        lines = [f"{self.name} ({self.source}): {counted(self.rows_read, 'row')} read"]
         lines += [f"  {note}" for note in self.notes()]
         lines += [f"  load on {self.config.cluster}, best locality:"]
         lines += [_statistics("stream", self.stream), _statistics("traces", self.traces)]

@@ -9,7 +9,7 @@ ever held a GPU, and none is played. Axis: ``n`` rows.
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import JaxschedError, counted
 from jaxsched.traces.trace import Trace
 
 
@@ -35,4 +35,4 @@ def job_rows(trace: Trace) -> npt.NDArray[np.int64]:
 
 def dropped_note(count: int) -> str:
     """What is said of the rows that are no jobs."""
-    return f"{count} rows without GPUs or run time dropped"
+    return f"{counted(count, 'row')} without GPUs or run time dropped"

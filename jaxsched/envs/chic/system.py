@@ -223,8 +223,8 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
           JaxschedError: always.
         """
         raise JaxschedError(
-            "chic: its cluster is one pool without servers; accepted: its option "
-            "capacity=[GPUS,CORES,GB]"
+            "chic: its cluster is one pool without servers; accepted: the option "
+            "env.capacity=[GPUS,CORES,GB]"
         )
 
     def mapping(self, env: Chic, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
