@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any
 from jaxsched.errors import JaxschedError
 
 if TYPE_CHECKING:
+    from jaxsched import traces
     from jaxsched.core.environment import Environment
     from jaxsched.core.learner import Learner
+    from jaxsched.experiment.comparing import compare, evaluate
+    from jaxsched.experiment.functions import policy
+    from jaxsched.experiment.loading import load
+    from jaxsched.experiment.training import train, training
     from jaxsched.jobs import JobTable
     from jaxsched.systems.make import make
     from jaxsched.types import TimeStep
@@ -24,7 +29,14 @@ __all__ = [
     "Learner",
     "TimeStep",
     "__version__",
+    "compare",
+    "evaluate",
+    "load",
     "make",
+    "policy",
+    "traces",
+    "train",
+    "training",
 ]
 
 _LAZY = {
@@ -32,12 +44,22 @@ _LAZY = {
     "JobTable": "jaxsched.jobs",
     "Learner": "jaxsched.core.learner",
     "TimeStep": "jaxsched.types",
+    "compare": "jaxsched.experiment.comparing",
+    "evaluate": "jaxsched.experiment.comparing",
+    "load": "jaxsched.experiment.loading",
     "make": "jaxsched.systems.make",
+    "policy": "jaxsched.experiment.functions",
+    "train": "jaxsched.experiment.training",
+    "training": "jaxsched.experiment.training",
 }
+_MODULES = ("adapters", "serve", "traces")
+"""Rooms that are used as they are, ``jaxsched.traces.load``."""
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name from the module that defines it."""
+    if name in _MODULES:
+        return import_module(f"jaxsched.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_LAZY[name]), name)

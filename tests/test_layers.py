@@ -14,7 +14,7 @@ FLOORS = (
     ("systems",),
     ("envs",),
     ("runs", "results", "export", "report", "bench", "adapters"),
-    ("serve", "leaderboard"),
+    ("serve", "leaderboard", "experiment"),
     ("cli",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -29,25 +29,23 @@ from jaxsched.cli.options import (
     ServersOption,
     System,
     Trace,
-    TraceOptions,
     TraceSeed,
     Window,
     as_typed,
     environment_changes,
     heuristic_options,
     present_name,
-    read_part,
 )
 from jaxsched.cli.output import check_writable, console, deliver_json, make_folder
 from jaxsched.errors import JaxschedError
+from jaxsched.experiment.options import LOAD, Asked, Players, TraceOptions, read_part
 from jaxsched.runtime import is_first
 
 if TYPE_CHECKING:
     from jax.sharding import Mesh
 
-    from jaxsched.cli.episodes import Episodes
-    from jaxsched.results.comparison import Contest, Learned
-    from jaxsched.runs.policies import Named
+    from jaxsched.experiment.contests import Prepared
+
 
 PlayedPreset = Annotated[
     str | None,
@@ -58,6 +56,10 @@ PlayedPreset = Annotated[
 ]
 
 
+NOT_RESULTS = ("json_file", "html", "plot", "jobs")
+"""Options that say where results go, not what they are."""
+
+
 class Files(NamedTuple):
     """Where the results go."""
 
@@ -65,56 +67,6 @@ class Files(NamedTuple):
     html: Path | None = None
     plot: Path | None = None
     jobs: Path | None = None
-
-
-class Players(NamedTuple):
-    """Who plays.
-
-    Attributes:
-      heuristics: by name; None: all of them.
-      trained: trained policies.
-      as_seeds: whether these are training seeds of one policy.
-    """
-
-    heuristics: list[str] | None
-    trained: list["Named"]
-    as_seeds: bool = False
-
-
-class Asked(NamedTuple):
-    """What is played, beside the policies.
-
-    Attributes:
-      preset: whose cluster and test traces are used; None: the system's own.
-      changes: of the environment, ``env.NAME=VALUE`` each.
-      trace: where the episodes come from; None: the test traces.
-      options: how a trace becomes episodes.
-      chosen: options of heuristics.
-    """
-
-    preset: str | None
-    changes: list[str]
-    trace: str | None
-    options: TraceOptions
-    chosen: dict[str, Any]
-
-
-class Prepared(NamedTuple):
-    """All that a comparison needs.
-
-    Attributes:
-      contest: what is compared on what.
-      names: heuristics.
-      learned: trained policies.
-      environment: cluster of the heuristics.
-      summary: what an import of the trace dropped or changed; empty if nothing was.
-    """
-
-    contest: "Contest"
-    names: list[str]
-    learned: list["Learned"]
-    environment: Any
-    summary: str
 
 
 def evaluate(
@@ -264,6 +216,7 @@ def _run(
     mesh: "Mesh | None",
 ) -> None:
     from jaxsched.core import processes, sharding
+    from jaxsched.experiment.contests import prepare
     from jaxsched.pictures import check_picture
     from jaxsched.report import check, write_html
     from jaxsched.report.plot import plot_comparison
@@ -277,7 +230,7 @@ def _run(
         check_picture(files.plot)
     if files.jobs is not None:
         job_times.check_ending(files.jobs)
-    prepared = prepare(context, system, players, asked)
+    prepared = prepare(system, players, asked, as_typed(context, without=NOT_RESULTS))
     out = console()
     tell(prepared, out)
     times = None if files.jobs is None else PlayedTimes(prepared.contest)
@@ -310,56 +263,7 @@ def _run(
         out.print(f"times of all jobs written to {files.jobs}", highlight=False)
 
 
-def prepare(context: typer.Context, system: Any, players: Players, asked: Asked) -> Prepared:
-    """Find everything that a comparison needs.
-
-    Raises:
-      JaxschedError: a name, a trace or a folder is refused.
-    """
-    from jaxsched.cli.episodes import resolve
-    from jaxsched.results import comparison
-    from jaxsched.runs.overrides import change_environment
-    from jaxsched.runs.policies import on_cluster
-
-    environment, traces = system.environment(), system.traces
-    if asked.preset is not None:
-        recipe = system.preset(asked.preset)
-        environment, traces = recipe.env, system.recipe_traces(recipe)
-    environment = change_environment(environment, asked.changes)
-    names = players.heuristics
-    if names is None:
-        names = system.usual_policies(environment)
-    for name in names:
-        system.heuristic(name, environment, 1, asked.chosen)  # refuse bad names before any work
-    learned = []
-    for policy in players.trained:
-        found, _ = policy.trained()
-        learned.append(on_cluster(found, system, change_environment(found.env, asked.changes)))
-    if players.as_seeds:
-        learned = [comparison.as_seeds(learned)]
-    clusters = {system.facts(policy.env, asked.chosen)["cluster"] for policy in learned}
-    if len(clusters) > 1:
-        raise JaxschedError("the trained policies are for clusters of different sizes")
-    environment = learned[0].env if learned else environment
-    if players.heuristics is None:
-        names = system.usual_policies(environment)
-    usual = asked.options
-    if asked.trace is None and usual.num_traces is None:
-        usual = usual._replace(num_traces=traces.num_test)
-    episodes = resolve(asked.trace or traces.test, system, usual, environment)
-    episodes = episodes.made_with(asked.options, system, environment)
-    contest = comparison.Contest(
-        system,
-        episodes.tables,
-        episodes.source,
-        options=asked.chosen,
-        facts=facts_of(system, environment, episodes, asked.chosen),
-        command=as_typed(context, without=("json_file", "html", "plot", "jobs")),
-    )
-    return Prepared(contest, names, learned, environment, episodes.summary)
-
-
-def tell(prepared: Prepared, out: Any) -> None:
+def tell(prepared: "Prepared", out: Any) -> None:
     """What was changed in the traces, and the cluster with the load that it is offered."""
     contest = prepared.contest
     lines = [prepared.summary] if prepared.summary else [f"  {note}" for note in contest.notes]
@@ -367,33 +271,6 @@ def tell(prepared: Prepared, out: Any) -> None:
     lines.append(f"cluster: {contest.facts['cluster']}" + (f"; load {load}" if load else ""))
     for line in lines:
         out.print(line, highlight=False)
-
-
-LOAD = "offered load"
-"""Name of the fact that says what the tables ask of the cluster, at best locality."""
-
-
-def facts_of(
-    system: Any, environment: Any, episodes: "Episodes", chosen: dict[str, Any]
-) -> dict[str, Any]:
-    """What the table and the report say about the set-up."""
-    from jaxsched.jobs import digest_tables
-    from jaxsched.runs.directory import facts
-    from jaxsched.traces.describe import load_in_words
-
-    here = facts()
-    own = system.facts(environment, chosen)
-    load = load_in_words(episodes.tables, sum(system.cluster_gpus(environment)))
-    return {
-        "cluster": own.pop("cluster"),
-        **({LOAD: load} if load else {}),
-        "test traces": episodes.source,
-        "their digest": digest_tables(episodes.tables)[:12],
-        **({"published trace": episodes.digest[:12]} if episodes.digest else {}),
-        **own,
-        "versions": f"jaxsched {here['code']['jaxsched']}, jax {here['versions']['jax']}",
-        "device": f"{here['device']['kind']}, {here['cpu_cores']} CPU cores",
-    }
 
 
 def print_comparison(result: dict[str, Any], out: Any) -> None:

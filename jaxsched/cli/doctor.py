@@ -10,12 +10,11 @@ from jaxsched.cli.options import (
     Preset,
     ServersOption,
     Settings,
-    TraceOptions,
     environment_changes,
 )
 from jaxsched.cli.output import check_writable, console, deliver_json
-from jaxsched.cli.train import sets_of
 from jaxsched.errors import JaxschedError
+from jaxsched.experiment.options import TraceOptions
 
 if TYPE_CHECKING:
     from jaxsched.bench.preview import Stage
@@ -51,6 +50,7 @@ def doctor(
     result: dict[str, Any] = {"kind": "doctor", **facts}
     if system is not None:
         from jaxsched.bench.preview import preview
+        from jaxsched.experiment.splits import sets_of
         from jaxsched.runs.overrides import override
         from jaxsched.systems import registry
 

@@ -12,7 +12,6 @@ from jaxsched.cli.options import (
     NumTraces,
     ServersOption,
     Trace,
-    TraceOptions,
     TraceSeed,
     environment_changes,
     old_assignments,
@@ -20,6 +19,7 @@ from jaxsched.cli.options import (
 )
 from jaxsched.cli.output import console
 from jaxsched.errors import JaxschedError
+from jaxsched.experiment.options import TraceOptions
 
 if TYPE_CHECKING:
     from jaxsched.runs.policies import Named
@@ -153,7 +153,7 @@ def _with_tables(
     system: Any, env: Any, trace: str | None, options: TraceOptions, out: Path, overwrite: bool
 ) -> Path:
     """Write an environment with job tables."""
-    from jaxsched.cli.episodes import resolve
+    from jaxsched.experiment.sources import resolve
     from jaxsched.export.environments import export_environment
 
     if trace is None and options.num_traces is None:

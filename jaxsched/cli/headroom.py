@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jaxsched.cli.compare import Asked, PlayedPreset, Players, prepare, tell
+from jaxsched.cli.compare import NOT_RESULTS, PlayedPreset, tell
 from jaxsched.cli.options import (
     LARGEST,
     Cut,
@@ -20,15 +20,15 @@ from jaxsched.cli.options import (
     ServersOption,
     System,
     Trace,
-    TraceOptions,
     TraceSeed,
+    as_typed,
     environment_changes,
     heuristic_options,
     present_name,
-    read_part,
 )
 from jaxsched.cli.output import check_writable, console, deliver_json
 from jaxsched.errors import counted
+from jaxsched.experiment.options import Asked, Players, TraceOptions, read_part
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -81,6 +81,7 @@ def headroom(
     json_file: JsonFile = None,
 ) -> None:
     """What look-ahead over a base policy reaches: on redrawn futures, and knowing the future."""
+    from jaxsched.experiment.contests import prepare
     from jaxsched.results.headroom import Settings, measure
     from jaxsched.runs.policies import find, find_trained
     from jaxsched.systems import registry
@@ -105,7 +106,8 @@ def headroom(
         shown.insert(0, base)
     changes = environment_changes(chosen, settings, servers)
     asked = Asked(preset, changes, trace, options, heuristic_options(None, None, option))
-    prepared = prepare(context, chosen, Players(None, shown), asked)
+    command = as_typed(context, without=NOT_RESULTS)
+    prepared = prepare(chosen, Players(None, shown), asked, command)
     out = console()
     tell(prepared, out)
     with out.status("playing") as status:

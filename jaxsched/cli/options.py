@@ -4,7 +4,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
@@ -270,50 +270,6 @@ def _present_network(assignment: str, networks: Mapping[str, str]) -> str:
     if path.strip() != "network":
         return assignment
     return f"{path}{sign}{present_name('network', kind.strip(), networks)}"
-
-
-class TraceOptions(NamedTuple):
-    """How a trace becomes episodes; what is absent is left to the trace.
-
-    Attributes:
-      seed: of everything drawn.
-      num_traces: traces to draw or to generate.
-      num_jobs: jobs of each.
-      cut: cut a published trace into consecutive pieces, do not resample it.
-      mean_gap_s: rescale to this mean gap; the tables of a set of job tables all by one factor,
-        so that their differences stay.
-      load: rescale to this offered load of the system's cluster, likewise: the mean of a set.
-      format: of trace files; None: told by their content.
-      part: first and last share of a published trace's jobs, in order of submission.
-    """
-
-    seed: int = 0
-    num_traces: int | None = None
-    num_jobs: int | None = None
-    cut: bool = False
-    mean_gap_s: float | None = None
-    load: float | None = None
-    format: str | None = None
-    part: tuple[float, float] = (0.0, 1.0)
-
-
-def read_part(text: str | None) -> tuple[float, float]:
-    """Two shares with a colon between; the whole if absent.
-
-    Raises:
-      JaxschedError: not two numbers from 0 to 1, the first one smaller.
-    """
-    from jaxsched.errors import JaxschedError
-
-    if text is None:
-        return 0.0, 1.0
-    try:
-        start, end = (float(word) for word in text.split(":"))
-    except ValueError:
-        start, end = 1.0, 0.0
-    if not 0 <= start < end <= 1:
-        raise JaxschedError(f"--part is {text!r}; accepted: START:END with 0 <= START < END <= 1")
-    return start, end
 
 
 def heuristic_options(

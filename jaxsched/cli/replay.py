@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from jaxsched.cli.compare import LOAD, PlayedPreset, facts_of
+from jaxsched.cli.compare import PlayedPreset
 from jaxsched.cli.options import (
     LARGEST,
     Cut,
@@ -21,17 +21,16 @@ from jaxsched.cli.options import (
     Part,
     ServersOption,
     Trace,
-    TraceOptions,
     TraceSeed,
     Window,
     environment_changes,
     heuristic_options,
     old_assignments,
     present_name,
-    read_part,
 )
 from jaxsched.cli.output import check_writable, console, read_json
 from jaxsched.errors import JaxschedError, counted
+from jaxsched.experiment.options import LOAD, TraceOptions, read_part
 
 if TYPE_CHECKING:
     from jaxsched.jobs.schedule import Schedule
@@ -268,7 +267,8 @@ def _played(
     system: "System[Any, Any, Any]", subjects: list["Named"], wanted: Wanted, trace: str | None
 ) -> Shown:
     """Policies of one system on one episode, each in its own form of the environment."""
-    from jaxsched.cli.episodes import resolve
+    from jaxsched.experiment.contests import facts_of
+    from jaxsched.experiment.sources import resolve
     from jaxsched.results import recorded
     from jaxsched.runs.policies import find, on_cluster
 

@@ -22,19 +22,19 @@ from jaxsched.cli.options import (
     ServersOption,
     Settings,
     System,
-    TraceOptions,
     TraceSeed,
     TrainingTrace,
     environment_changes,
     present_settings,
 )
 from jaxsched.cli.output import STOPPED, console
-from jaxsched.cli.train import Sets, sets_of
 from jaxsched.errors import EndedAlone, JaxschedError
+from jaxsched.experiment.options import TraceOptions
 
 if TYPE_CHECKING:
     from jax.sharding import Mesh
 
+    from jaxsched.experiment.splits import Sets
     from jaxsched.runs.sweep import Axis, Book, Group
 
 PICTURE = "sweep.png"
@@ -46,7 +46,7 @@ class Sweep(NamedTuple):
     system: Any
     recipe: Any
     overrides: list[str]
-    sets: Sets
+    sets: "Sets"
     config: dict[str, Any]
     folder: Path
     mesh: "Mesh | None"
@@ -81,6 +81,7 @@ def sweep(
         raise JaxschedError(f"the last of {num_seeds} seeds is beyond {LARGEST_SEED}")
     mesh = devices_of(devices, shard, coordinator, num_processes, process_id)
     from jaxsched.core import processes
+    from jaxsched.experiment.splits import sets_of
     from jaxsched.jobs import digest_tables
     from jaxsched.runs import sweep as sweeps
     from jaxsched.runs import trainer

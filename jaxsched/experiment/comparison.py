@@ -2,20 +2,20 @@
 
 import io
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import JaxschedError, counted
 from jaxsched.experiment import frames
 from jaxsched.files import PathLike, write_whole
 from jaxsched.report.schema import Comparison as Document
 from jaxsched.report.schema import check
-from jaxsched.report.summary import Summary
+from jaxsched.report.summary import Summary, number
 
 PICTURES = (".svg", ".png", ".pdf")
 WIDTH = 100
@@ -30,14 +30,18 @@ class Comparison:
 
     Attributes:
       document: all values, as ``--json`` writes them (:mod:`jaxsched.report.schema`).
+      setting: the offered ``load``, a number, and the ``servers`` as "4 x 8 GPUs", where known.
+      times: plays everything once more and returns the times of all jobs.
     """
 
     document: Document
+    setting: Mapping[str, Any] = field(default_factory=dict)
+    times: Callable[[], Sequence[Mapping[str, Any]]] | None = None
 
     @property
     def facts(self) -> dict[str, Any]:
         """The set-up in words and numbers: cluster, load, episodes, versions, device."""
-        return dict(self.document["facts"])
+        return {**self.setting, **self.document["facts"]}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -103,6 +107,20 @@ class Comparison:
         """
         return frames.frame(self._columns())
 
+    def jobs(self) -> Any:
+        """A data frame of all jobs: policy, episode, job, submission, start, end (s) and GPUs.
+
+        Plays everything once more.
+
+        Raises:
+          JaxschedError: pandas is not installed, or the comparison was read from a file.
+        """
+        if self.times is None:
+            raise JaxschedError("the comparison holds no times of jobs; accepted: a new one")
+        parts = [frames.frame(part) for part in self.times()]
+        found = frames.pandas().concat(parts, ignore_index=True)
+        return found.rename(columns={"trace": "episode", "job_id": "job"})
+
     def save(self, path: PathLike) -> Path:
         """Write the comparison in the form that the file's ending asks for.
 
@@ -128,18 +146,40 @@ class Comparison:
         return path
 
     def __str__(self) -> str:
-        """The table and, where a policy was trained, the verdict."""
-        from rich.console import Console
+        """One row a policy, best first: means and half the width of their 95 % intervals.
 
-        from jaxsched.report.tables import fitting_table
-
-        text = io.StringIO()
-        console = Console(file=text, width=WIDTH, color_system=None)
-        table, _ = fitting_table(self._summary, console)
-        console.print(table)
+        Metrics that have no room are left out; where a policy was trained, the verdict follows.
+        """
+        names = [self.primary, *(name for name in self.document["metrics"] if name != self.primary)]
+        columns = [["policy", *self.policies]]
+        for metric in names:
+            column = self._column(metric)
+            if sum(_width(each) + 2 for each in [*columns, column]) <= WIDTH:
+                columns.append(column)
+        lines = [
+            "  ".join(
+                text.rjust(_width(column)) if place else text.ljust(_width(column))
+                for place, (text, column) in enumerate(zip(row, columns, strict=True))
+            )
+            for row in zip(*columns, strict=True)
+        ]
+        episodes = self.document["episodes"]
+        lines.append(f"means over {counted(episodes['count'], 'episode')} of {episodes['source']}")
         if self._summary.of_kind("learned"):
-            console.print(self._summary.verdict.headline, highlight=False)
-        return text.getvalue().rstrip("\n")
+            lines.append(self._summary.verdict.headline)
+        return "\n".join(lines)
+
+    def _column(self, metric: str) -> list[str]:
+        """A metric's name and its cells, one for each policy."""
+        digits = self.document["metrics"][metric]["digits"]
+        cells = [self._summary.cells.get((name, metric)) for name in self.policies]
+        texts = [
+            ""
+            if cell is None
+            else f"{number(cell.estimate, digits)} ±{number((cell.high - cell.low) / 2, digits)}"
+            for cell in cells
+        ]
+        return [metric, *texts]
 
     def __repr__(self) -> str:
         """One line."""
@@ -214,3 +254,7 @@ def _make_folder(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise JaxschedError(f"{path}: cannot be written ({error.strerror or error})") from error
+
+
+def _width(column: Sequence[str]) -> int:
+    return max(len(text) for text in column)

@@ -39,7 +39,7 @@ class Rule:
 
     def __init__(self, function: Function, *, jax: bool = False, name: str | None = None) -> None:
         self.function, self.jax = function, jax
-        self.name = name or getattr(function, "__name__", type(function).__name__)
+        self.name: str = name or getattr(function, "__name__", type(function).__name__)
         if self.num_arguments not in ((2, 3) if jax else (2,)):
             accepted = "(observation, mask) or (observation, mask, key)"
             raise JaxschedError(
@@ -107,7 +107,7 @@ class Rule:
         return call
 
     def _check(self, action: PyTree, like: PyTree) -> None:
-        same = jax.tree.structure(action) == jax.tree.structure(like)
+        same: bool = jax.tree.structure(action) == jax.tree.structure(like)  # type: ignore[operator]
         if not same or any(
             np.shape(one) != leaf.shape
             for one, leaf in zip(jax.tree.leaves(action), jax.tree.leaves(like), strict=True)

@@ -20,6 +20,9 @@ from jaxsched.systems.figures import Figures
 from jaxsched.systems.parts import compiled_together
 from jaxsched.types import PyTree
 
+OWN = "a rule of one's own"
+"""Note on rules that do not come with the system."""
+
 
 @dataclass(frozen=True)
 class Learned:
@@ -97,6 +100,7 @@ def compare(
     contest: Contest,
     names: Sequence[str],
     learned: Sequence[Learned] = (),
+    own: Sequence[Policy] = (),
     *,
     environment: Environment | None = None,
     on_policy: Callable[[str], None] = lambda name: None,
@@ -108,6 +112,7 @@ def compare(
       contest: what is compared on what.
       names: heuristics.
       learned: trained policies.
+      own: rules of the user's own, without weights, for that cluster.
       environment: cluster of the heuristics; the paper's by default.
       on_policy: called with each policy's name before it plays (progress).
       on_played: called with its name and what it played, a result for each training seed; with it
@@ -135,6 +140,9 @@ def compare(
     for policy in learned:
         on_policy(policy.name)
         note(policy.name, "learned", policy.note, _play_learned(contest, policy, drawn))
+    for rule in own:
+        on_policy(rule.name)
+        note(rule.name, "reference", OWN, [_play(contest, drawn, base, rule, ())])
     result: dict[str, Any] = {
         "system": system.name,
         "title": system.title,

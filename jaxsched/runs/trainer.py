@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -262,7 +263,7 @@ def _stage(
             if host.update % setup.checkpoint_every == 0 or ends or stops:
                 host.save(carry)
             if stops and not ends:
-                raise Interrupted(lambda: host.result_of(carry))
+                raise Interrupted(partial(host.result_of, carry))
     return host.result()
 
 

@@ -158,8 +158,8 @@ def test_numbers_take_the_first_of_shipped_tables(capsys):
 
 
 def test_training_sets_from_job_tables(tmp_path):
-    from jaxsched.cli.options import TraceOptions
-    from jaxsched.cli.train import sets_of
+    from jaxsched.experiment.options import TraceOptions
+    from jaxsched.experiment.splits import sets_of
 
     path = tmp_path / "table.csv"
     path.write_text(TABLE)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from jaxsched.cli import main
-from jaxsched.cli.episodes import resolve, usable_jobs
-from jaxsched.cli.options import TraceOptions
-from jaxsched.cli.train import sets_of
 from jaxsched.errors import JaxschedError
+from jaxsched.experiment.options import TraceOptions
+from jaxsched.experiment.sources import resolve, usable_jobs
+from jaxsched.experiment.splits import sets_of
 from jaxsched.systems import registry
 from jaxsched.traces import Trace, catalogue, clusters, load, read_trace, write_trace
 from jaxsched.traces.catalogue import Original, Published

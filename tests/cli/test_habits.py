@@ -12,8 +12,8 @@ import pytest
 from jaxsched.cli import main
 from jaxsched.cli.commands import COMMANDS, TRACE_COMMANDS, build_app
 from jaxsched.cli.examples import EXAMPLES
-from jaxsched.cli.options import TraceOptions
-from jaxsched.cli.train import sets_of
+from jaxsched.experiment.options import TraceOptions
+from jaxsched.experiment.splits import sets_of
 from jaxsched.runs.overrides import override
 from jaxsched.systems import registry
 from tests.command_line import refused

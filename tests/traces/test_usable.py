@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from jaxsched.cli.episodes import usable_jobs
 from jaxsched.errors import JaxschedError
+from jaxsched.experiment.sources import usable_jobs
 from jaxsched.trace_replay import from_trace
 from jaxsched.traces import Trace, import_trace
 from jaxsched.traces.usable import dropped_note, is_job, job_rows

@@ -19,12 +19,12 @@ from jaxsched.cli.options import (
     NumJobs,
     NumTraces,
     ServersOption,
-    TraceOptions,
     environment_changes,
 )
 from jaxsched.cli.output import check_writable, console, make_folder
 from jaxsched.cli.traces.shared import Seed, check_ending, print_trace
 from jaxsched.errors import JaxschedError, counted
+from jaxsched.experiment.options import TraceOptions
 
 if TYPE_CHECKING:
     from jaxsched.traces.trace import Trace
@@ -67,7 +67,7 @@ def convert(
             )
         _rewrite(trace, out, format)
         return
-    from jaxsched.cli.episodes import resolve
+    from jaxsched.experiment.sources import resolve
     from jaxsched.runs.overrides import change_environment
     from jaxsched.systems import registry
     from jaxsched.traces import write_tables

@@ -17,13 +17,13 @@ from jaxsched.cli.options import (
     NumJobs,
     NumTraces,
     ServersOption,
-    TraceOptions,
     environment_changes,
     tell_old,
 )
 from jaxsched.cli.output import check_writable, console, deliver_json, make_folder
 from jaxsched.cli.traces.shared import Seed
 from jaxsched.errors import JaxschedError
+from jaxsched.experiment.options import TraceOptions
 
 if TYPE_CHECKING:
     from jaxsched.traces.trace import Trace
@@ -147,7 +147,7 @@ def _describe_tables(
     size: str | None,
     plot: Path | None,
 ) -> dict[str, Any]:
-    from jaxsched.cli.episodes import resolve
+    from jaxsched.experiment.sources import resolve
     from jaxsched.runs.overrides import change_environment
     from jaxsched.systems import registry
     from jaxsched.traces import describe_tables, plot_tables

@@ -1,15 +1,16 @@
-"""Job tables from the ``--trace`` option: a named trace, a workload, or a file of any format."""
+"""Job tables of an experiment: a named trace, a workload, or a file of any format."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxsched.cli.options import TraceOptions
 from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError
+from jaxsched.experiment.options import TraceOptions
 from jaxsched.jobs import JobTable, first_of
 from jaxsched.jobs.notes import notes_of
 from jaxsched.systems.base import System
@@ -20,6 +21,8 @@ from jaxsched.traces.usable import is_job
 
 NUM_TRACES = 30  # made of a published trace, unless asked otherwise
 Read = Callable[..., Loaded]
+Source = str | PathLike[str] | Trace | Sequence[JobTable]
+"""A named trace, a workload, a file of any known format, a loaded log, or job tables."""
 SHOWN_DIGITS = 12  # of a digest
 
 
@@ -104,8 +107,13 @@ class Episodes(NamedTuple):
         return self._replace(tables=tables, source=source)
 
 
+def is_file(source: Source) -> bool:
+    """Whether a source is an existing file."""
+    return isinstance(source, str | PathLike) and Path(source).exists()
+
+
 def resolve(
-    name_or_path: str,
+    source: Source,
     system: System,
     options: TraceOptions,
     env: Environment | None = None,
@@ -118,7 +126,7 @@ def resolve(
     workloads of ``jaxsched.traces.clusters`` are always cut, so that their bursts and hours stay.
 
     Args:
-      name_or_path: what ``--trace`` was given.
+      source: what the episodes are made of.
       system: whose jobs are wanted.
       options: how the trace becomes episodes.
       env: whose cluster the jobs are for; the system's usual one if absent.
@@ -127,6 +135,12 @@ def resolve(
     Raises:
       JaxschedError: unknown name, unreadable file, or nothing usable in it.
     """
+    if isinstance(source, Trace):
+        return _episodes(source, source.name, system, options, env)
+    if not isinstance(source, str | PathLike):
+        tables = system.adapt(list(source))
+        return Episodes(tables, f"{len(tables)} job tables", "", fixed=True)
+    name_or_path = fspath(source)
     named = name_or_path in registry.names() or name_or_path in clusters.names()
     if named and options.format is not None:
         raise JaxschedError(f"{name_or_path}: is a name; accepted: --format with a file")

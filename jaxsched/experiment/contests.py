@@ -1,0 +1,106 @@
+"""What a comparison needs: policies, episodes, the cluster, and what is said about them."""
+
+from typing import Any, NamedTuple
+
+from jaxsched.core.policies import Policy
+from jaxsched.errors import JaxschedError
+from jaxsched.experiment.options import LOAD, Asked, Players
+from jaxsched.experiment.sources import Episodes, resolve
+from jaxsched.jobs import digest_tables
+from jaxsched.results import comparison
+from jaxsched.results.comparison import Contest, Learned
+from jaxsched.runs.directory import facts
+from jaxsched.runs.overrides import change_environment
+from jaxsched.runs.policies import on_cluster
+from jaxsched.systems.base import System
+from jaxsched.traces.describe import load_in_words
+
+
+class Prepared(NamedTuple):
+    """All that a comparison needs.
+
+    Attributes:
+      contest: what is compared on what.
+      names: heuristics.
+      learned: trained policies.
+      environment: cluster of the heuristics.
+      summary: what an import of the trace dropped or changed; empty if nothing was.
+      own: rules of the user's own.
+    """
+
+    contest: Contest
+    names: list[str]
+    learned: list[Learned]
+    environment: Any
+    summary: str
+    own: list[Policy]
+
+
+def prepare(system: System, players: Players, asked: Asked, command: str = "") -> Prepared:
+    """Find everything that a comparison needs.
+
+    Args:
+      system: whose policies play.
+      players: which policies.
+      asked: on what.
+      command: that gives the same results.
+
+    Raises:
+      JaxschedError: a name, a trace or a folder is refused.
+    """
+    environment, traces = system.environment(), system.traces
+    if asked.preset is not None:
+        recipe = system.preset(asked.preset)
+        environment, traces = recipe.env, system.recipe_traces(recipe)
+    environment = change_environment(environment, asked.changes)
+    names = players.heuristics
+    if names is None:
+        names = system.usual_policies(environment)
+    for name in names:
+        system.heuristic(name, environment, 1, asked.chosen)  # refuse bad names before any work
+    learned = []
+    for found in (*players.loaded, *(policy.trained()[0] for policy in players.trained)):
+        learned.append(on_cluster(found, system, change_environment(found.env, asked.changes)))
+    if players.as_seeds:
+        learned = [comparison.as_seeds(learned)]
+    clusters = {system.facts(policy.env, asked.chosen)["cluster"] for policy in learned}
+    if len(clusters) > 1:
+        raise JaxschedError("the trained policies are for clusters of different sizes")
+    environment = learned[0].env if learned else environment
+    if players.heuristics is None:
+        names = system.usual_policies(environment)
+    usual = asked.options
+    if asked.trace is None and usual.num_traces is None:
+        usual = usual._replace(num_traces=traces.num_test)
+    source = traces.test if asked.trace is None else asked.trace
+    episodes = resolve(source, system, usual, environment)
+    episodes = episodes.made_with(asked.options, system, environment)
+    contest = comparison.Contest(
+        system,
+        episodes.tables,
+        episodes.source,
+        options=asked.chosen,
+        facts=facts_of(system, environment, episodes, asked.chosen),
+        command=command,
+    )
+    own = [rule.on(environment) for rule in players.own]
+    return Prepared(contest, names, learned, environment, episodes.summary, own)
+
+
+def facts_of(
+    system: System, environment: Any, episodes: Episodes, chosen: dict[str, Any]
+) -> dict[str, Any]:
+    """What the table and the report say about the set-up."""
+    here = facts()
+    own = system.facts(environment, chosen)
+    load = load_in_words(episodes.tables, sum(system.cluster_gpus(environment)))
+    return {
+        "cluster": own.pop("cluster"),
+        **({LOAD: load} if load else {}),
+        "test traces": episodes.source,
+        "their digest": digest_tables(episodes.tables)[:12],
+        **({"published trace": episodes.digest[:12]} if episodes.digest else {}),
+        **own,
+        "versions": f"jaxsched {here['code']['jaxsched']}, jax {here['versions']['jax']}",
+        "device": f"{here['device']['kind']}, {here['cpu_cores']} CPU cores",
+    }

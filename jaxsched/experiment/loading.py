@@ -1,0 +1,74 @@
+"""Loading what was trained: ``jaxsched.load``."""
+
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from jaxsched.errors import JaxschedError
+from jaxsched.experiment.own import with_network
+from jaxsched.experiment.run import Run
+from jaxsched.experiment.trained import TrainedPolicy
+from jaxsched.runs import checkpoints, saved_policies
+from jaxsched.runs.directory import RunDirectory
+from jaxsched.runs.policies import find
+from jaxsched.runs.trained import Point
+from jaxsched.systems.base import System
+
+
+def load(word: str | PathLike[str], *, network: Any = None) -> Run | TrainedPolicy:
+    """Load a run, or a trained policy.
+
+    Args:
+      word: a run directory, a ``policies/seedN`` folder in one, a hand-over folder, or
+        ``SYSTEM/pretrained``.
+      network: the module, where the run trained a network of one's own; its weights are in the
+        run directory, its code is not.
+
+    Returns:
+      A ``Run`` for a run directory, else the policy.
+
+    Raises:
+      JaxschedError: nothing there, a rule, of another behaviour version, or without its network.
+    """
+    named = find(str(word))
+    if named.rule:
+        raise JaxschedError(
+            f"{word}: is a rule; accepted: a run, a hand-over folder or SYSTEM/pretrained"
+        )
+    path, system = Path(named.place), named.system
+    is_run = (path / "config.json").is_file()
+    config = RunDirectory.open(path).config if is_run else {}
+    system = _knowing(system, config, network, path)
+    learned, saved = saved_policies.load(named.place, system)
+    if is_run:
+        return _run(path, config, system, learned)
+    best = saved_policies.best_seed(system, saved)
+    learned = replace(learned, weights=[learned.weights[best]])
+    return TrainedPolicy(system.name, learned, system)
+
+
+def _knowing(system: System, config: dict[str, Any], network: Any, path: Path) -> System:
+    """The system, with the own network of a run."""
+    own = config.get("own_network")
+    if config.get("own_learner"):
+        raise JaxschedError(
+            f"{path}: was trained by a learner of one's own, {config['own_learner']!r}; accepted: "
+            "runs of the library's learners"
+        )
+    if own and network is None:
+        raise JaxschedError(f"{path}: has a network of one's own, {own!r}: give it as network")
+    return system if network is None else with_network(system, network)
+
+
+def _run(path: Path, config: dict[str, Any], system: System, learned: Any) -> Run:
+    curves: list[list[Point]] = []
+    finished = False
+    folder = path / "checkpoints"
+    if checkpoints.steps(folder):
+        meta = checkpoints.read_meta(folder)
+        curves = [[Point(*point) for point in curve] for curve in meta["curves"]]
+        finished = meta["update"] == config["recipe"].get("loop", {}).get("num_updates")
+    names = ("system", "preset", "overrides")
+    facts = {name: config.get(name) for name in names} | {"trained on": config.get("trace")}
+    return Run(path, learned, curves, facts, finished, system)

@@ -1,0 +1,93 @@
+"""What is asked of an experiment: episodes, a cluster, policies. Importing it imports no JAX."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jaxsched.errors import JaxschedError
+
+if TYPE_CHECKING:
+    from jaxsched.experiment.functions import Rule
+    from jaxsched.experiment.sources import Source
+    from jaxsched.results.comparison import Learned
+    from jaxsched.runs.policies import Named
+
+
+LOAD = "offered load"
+"""Name of the fact that says what the tables ask of the cluster, at best locality."""
+
+
+class TraceOptions(NamedTuple):
+    """How a trace becomes episodes; what is absent is left to the trace.
+
+    Attributes:
+      seed: of everything drawn.
+      num_traces: traces to draw or to generate.
+      num_jobs: jobs of each.
+      cut: cut a published trace into consecutive pieces, do not resample it.
+      mean_gap_s: rescale to this mean gap; the tables of a set of job tables all by one factor,
+        so that their differences stay.
+      load: rescale to this offered load of the system's cluster, likewise: the mean of a set.
+      format: of trace files; None: told by their content.
+      part: first and last share of a published trace's jobs, in order of submission.
+    """
+
+    seed: int = 0
+    num_traces: int | None = None
+    num_jobs: int | None = None
+    cut: bool = False
+    mean_gap_s: float | None = None
+    load: float | None = None
+    format: str | None = None
+    part: tuple[float, float] = (0.0, 1.0)
+
+
+def read_part(text: str | None) -> tuple[float, float]:
+    """Two shares with a colon between; the whole if absent.
+
+    Raises:
+      JaxschedError: not two numbers from 0 to 1, the first one smaller.
+    """
+    if text is None:
+        return 0.0, 1.0
+    try:
+        start, end = (float(word) for word in text.split(":"))
+    except ValueError:
+        start, end = 1.0, 0.0
+    if not 0 <= start < end <= 1:
+        raise JaxschedError(f"--part is {text!r}; accepted: START:END with 0 <= START < END <= 1")
+    return start, end
+
+
+class Players(NamedTuple):
+    """Who plays.
+
+    Attributes:
+      heuristics: by name; None: all of them.
+      trained: trained policies.
+      as_seeds: whether these are training seeds of one policy.
+      loaded: further trained policies.
+      own: rules of the user's own.
+    """
+
+    heuristics: list[str] | None
+    trained: "list[Named]"
+    as_seeds: bool = False
+    loaded: "tuple[Learned, ...]" = ()
+    own: "tuple[Rule, ...]" = ()
+
+
+class Asked(NamedTuple):
+    """What is played, beside the policies.
+
+    Attributes:
+      preset: whose cluster and test traces are used; None: the system's own.
+      changes: of the environment, ``env.NAME=VALUE`` each.
+      trace: where the episodes come from; None: the test traces.
+      options: how a trace becomes episodes.
+      chosen: options of heuristics.
+    """
+
+    preset: str | None
+    changes: list[str]
+    trace: "Source | None"
+    options: TraceOptions
+    chosen: dict[str, Any]

@@ -1,0 +1,246 @@
+"""Training from Python: ``jaxsched.train`` and ``jaxsched.training``."""
+
+import json
+import tempfile
+from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
+from typing import Any
+
+from jaxsched.core import processes
+from jaxsched.errors import JaxschedError
+from jaxsched.experiment.names import environment_changes, system_of
+from jaxsched.experiment.options import TraceOptions
+from jaxsched.experiment.own import Own
+from jaxsched.experiment.plans import Plan, learned_by, plan
+from jaxsched.experiment.players import learned_of
+from jaxsched.experiment.run import Run
+from jaxsched.experiment.sources import Source
+from jaxsched.files import PathLike
+from jaxsched.runs import trainer
+from jaxsched.runs.directory import RunDirectory
+from jaxsched.runs.trained import Trained
+from jaxsched.runs.trainer import Progress
+
+Callback = Callable[[Progress], object]
+
+
+class Training:
+    """A training that a loop drives: ``for progress in jaxsched.training(...)``.
+
+    Each step trains one chunk of updates. Leaving the loop stops nothing by itself; ``finish``
+    writes a checkpoint and returns the run, which may be continued with ``resume``.
+
+    Attributes:
+      path: the run directory; temporary where none was asked for.
+    """
+
+    def __init__(
+        self, planned: Plan, out: PathLike | None, *, resume: bool, overwrite: bool
+    ) -> None:
+        self._folder = None
+        if out is None:
+            if resume:
+                raise JaxschedError("resume is given without out; accepted: a run directory")
+            self._folder = tempfile.TemporaryDirectory(prefix="jaxsched-")
+        self.path = Path(self._folder.name if self._folder else str(out))
+        self._plan, self._finished = planned, False
+        self._directory = RunDirectory.create(
+            self.path, planned.config, resume=resume, overwrite=overwrite
+        )
+        self._steps: Generator[Progress, bool | None, Trained] | None = trainer.training_of(
+            planned.system,
+            planned.stages,
+            tables=planned.sets.validation.tables,
+            seeds=planned.seeds,
+            run=self._directory,
+            resume=resume,
+            start=planned.start,
+            mesh=planned.mesh,
+        )
+        self._trained: Trained | None = None
+
+    def __iter__(self) -> "Training":
+        """The training itself."""
+        return self
+
+    def __next__(self) -> Progress:
+        """Train a chunk of updates.
+
+        Raises:
+          JaxschedError: there is not enough memory, or the run directory cannot be written.
+        """
+        if self._steps is None:
+            raise StopIteration
+        try:
+            return next(self._steps)
+        except StopIteration as end:
+            self._end(end.value, finished=True)
+            raise
+
+    def finish(self) -> Run:
+        """Stop, if the training has not come to its end, and return the run.
+
+        A training that has not begun trains one chunk first.
+        """
+        if self._steps is not None:
+            try:
+                next(self._steps)
+                self._steps.send(True)
+            except StopIteration as end:
+                self._end(end.value, finished=True)
+            except trainer.Interrupted as stopped:
+                assert stopped.result is not None
+                self._end(stopped.result(), finished=False)
+        assert self._trained is not None
+        return Run(
+            path=self.path,
+            learned=learned_by(self._plan, self._trained),
+            curves=self._trained.curves,
+            facts=facts_of(self._plan),
+            finished=self._finished,
+            owner=self._plan.system,
+            folder=self._folder,
+        )
+
+    def _end(self, trained: Trained, *, finished: bool) -> None:
+        self._steps, self._trained, self._finished = None, trained, finished
+        self._directory.close()
+
+
+def facts_of(planned: Plan) -> dict[str, Any]:
+    """Of a run: system, preset, seeds, traces, devices."""
+    config = planned.config
+    return {
+        "system": config["system"],
+        "preset": config["preset"],
+        "overrides": config["overrides"],
+        "seeds": planned.seeds,
+        "trained on": config["trace"],
+        "devices": 1 if planned.mesh is None else planned.mesh.size,
+    }
+
+
+def training(
+    system: Any,
+    *,
+    preset: str = "quick",
+    seed: int = 0,
+    num_seeds: int = 1,
+    out: PathLike | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    start: Any = None,
+    traces: Source | None = None,
+    test_traces: Source | None = None,
+    trace_seed: int = 0,
+    num_traces: int | None = None,
+    num_jobs: int | None = None,
+    cut: bool = False,
+    mean_gap: float | None = None,
+    load: float | None = None,
+    servers: str | None = None,
+    network: Any = None,
+    learner: Any = None,
+    set: Mapping[str, Any] | None = None,  # noqa: A002  (the command's word)
+    devices: int | str | None = None,
+    shard: str = "envs",
+) -> Training:
+    """Prepare a training; see :func:`train` for the arguments.
+
+    Returns:
+      An iterator of ``Progress``, one after each chunk of updates; ``finish()`` gives the run.
+
+    Raises:
+      JaxschedError: a name, value, trace, size or folder is refused.
+    """
+    chosen = system_of(system)
+    own = Own(network, learner)
+    started = None if start is None else (str(start), learned_of(start, chosen))
+    planned = plan(
+        chosen,
+        preset=preset,
+        overrides=[*assignments(set), *environment_changes(chosen, servers, {})],
+        seed=seed,
+        num_seeds=num_seeds,
+        trace=traces,
+        test_trace=test_traces,
+        options=TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load),
+        start=started,
+        mesh=mesh_of(devices, shard),
+        own=own,
+    )
+    return Training(planned, out, resume=resume, overwrite=overwrite)
+
+
+def train(
+    system: Any,
+    *,
+    callback: Callback | None = None,
+    **arguments: Any,
+) -> Run:
+    """Train a policy.
+
+    Args:
+      system: name of a system, or a ``System``.
+      callback: called with a ``Progress`` after each chunk of updates; ``False`` stops the run
+        with a checkpoint, and the run so far is returned.
+      arguments: the command's words:
+        ``preset`` ("quick") names the recipe, ``set={"loop.num_updates": 10}`` changes it;
+        ``seed`` (0) and ``num_seeds`` (1);
+        ``out`` is the run directory, a temporary one if absent; ``resume`` goes on with the run
+        there, ``overwrite`` replaces it;
+        ``start``: a trained policy (``Run``, folder, ``"SYSTEM/pretrained"``) to start from;
+        ``traces`` and ``test_traces``: names, files, loaded logs or job tables, and how they become
+        episodes: ``trace_seed``, ``num_traces``, ``num_jobs``, ``cut``, ``mean_gap`` (s), ``load``;
+        ``servers``: the cluster as "40x8";
+        ``network``: a module from observations to scores in place of the recipe's;
+        ``learner``: a ``Learner``, a function from specs to one, or settings of one of the
+        library's, with a plain preset;
+        ``devices``: a number or "all", and ``shard``: "envs" or "seeds".
+
+    Returns:
+      The run: ``policy``, ``weights``, ``best``, ``metrics``, ``plot(path)``.
+
+    Raises:
+      JaxschedError: a name, value, trace, size or folder is refused, or memory does not suffice.
+    """
+    steps = training(system, **arguments)
+    for progress in steps:
+        if callback is not None and callback(progress) is False:
+            break
+    return steps.finish()
+
+
+def assignments(changes: Mapping[str, Any] | None) -> list[str]:
+    """Changes of a recipe as the command takes them, ``path=value`` each.
+
+    Raises:
+      JaxschedError: a value is no number, text, flag, list or None.
+    """
+    found = []
+    for path, value in (changes or {}).items():
+        try:
+            text = value if isinstance(value, str) else json.dumps(value)
+        except TypeError as error:
+            raise JaxschedError(
+                f"set[{path!r}] is {value!r}; accepted: a number, text, flag, list or None"
+            ) from error
+        found.append(f"{path}={text}")
+    return found
+
+
+def mesh_of(devices: int | str | None, shard: str) -> Any:
+    """The devices of a run; None for one.
+
+    Raises:
+      JaxschedError: there are not so many, or the words are others.
+    """
+    from jaxsched.core import sharding
+
+    if shard not in ("envs", "seeds"):
+        raise JaxschedError(f"shard is {shard!r}; accepted: envs, seeds")
+    if devices is None and not processes.several():
+        return None
+    if devices not in (None, "all") and not (isinstance(devices, int) and devices > 0):
+        raise JaxschedError(f"devices is {devices!r}; accepted: a number from 1 on, or 'all'")
+    return sharding.make_mesh(devices if isinstance(devices, int) else None, shard)  # type: ignore[arg-type]
