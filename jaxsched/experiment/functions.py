@@ -39,7 +39,7 @@ class Rule:
 
     def __init__(self, function: Function, *, jax: bool = False, name: str | None = None) -> None:
         self.function, self.jax = function, jax
-        self.name: str = name or getattr(function, "__name__", type(function).__name__)
+        self.name: str = name or str(getattr(function, "__name__", type(function).__name__))
         if self.num_arguments not in ((2, 3) if jax else (2,)):
             accepted = "(observation, mask) or (observation, mask, key)"
             raise JaxschedError(
