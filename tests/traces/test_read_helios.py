@@ -104,4 +104,4 @@ def test_malformed_rows_raise_our_error_only(tmp_path, body):
     except JaxschedError as error:
         assert str(error).startswith(str(path)) and "\n" not in str(error)
     else:
-        assert 0 < len(trace) == trace.rows_read
+        assert 0 < len(trace) <= trace.rows_read
