@@ -228,7 +228,7 @@ def _trace(
     units = dict(plan.units_s)
     if clock is not None:
         units = dict.fromkeys(written, 1.0) | units
-    settled = settle(written, zone=zone, units_s=units, duration=found.get("duration"))
+    settled = settle(written, zone=zone, units_s=units, duration=found.get("duration"), clock=clock)
     found |= settled.columns
     wait = found.pop(WAIT, None)
     if wait is not None:
@@ -240,8 +240,6 @@ def _trace(
         found["duration"] = np.where(np.isnan(duration), span, duration)
     notes = [*plan.notes, *settled.notes]
     notes += [f"column {plan.cells[name]!r} left out: {why}" for name, why in left_out.items()]
-    if clock is not None and settled.clock == "relative":
-        return finished(path, found, NAME, clock, counts=counts, notes=notes)
     return finished(path, found, NAME, settled.clock, counts=counts, notes=notes)
 
 
