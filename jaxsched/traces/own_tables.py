@@ -9,7 +9,8 @@ layouts have the same rules.
 import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -141,7 +142,7 @@ def read_parquet(
             trace = _trace(path, batches, plan, counts, timezone, clock)
         pa.default_memory_pool().release_unused()
         return trace
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+    except (OSError, UnicodeDecodeError, KeyError, pa.ArrowException) as error:
         raise unusable(path, error) from None
 
 
@@ -166,10 +167,34 @@ def _planned(path: PathLike, header: tuple[str, ...], given: Given) -> Plan:
     return plan
 
 
+@dataclass(frozen=True, eq=False)
 class _ParquetRows(Rows):
-    """Rows whose place in the file is a number of a job."""
+    """A batch of a Parquet file, whose rows have numbers instead of lines.
 
-    def fail(self, row: int, reason: str) -> Any:
+    Attributes:
+      batch: the record batch.
+    """
+
+    batch: Any = None
+
+    def column(self, name: str) -> list[str]:
+        """The cells of one column."""
+        return _as_texts(name, self.batch.column(name))
+
+    def floats(self, name: str) -> npt.NDArray[np.float64] | None:
+        """As of ``Rows``."""
+        import pyarrow as pa
+
+        column = self.batch.column(name)
+        if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+            return None
+        values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        if np.any(np.isinf(values)):
+            self.fail(int(np.argmax(np.isinf(values))), f"{name} is inf; accepted: finite numbers")
+        found: npt.NDArray[np.float64] = values
+        return found
+
+    def fail(self, row: int, reason: str) -> NoReturn:
         """Refuse the file because of one row."""
         raise JaxschedError(f"{self.path}, job {self.lines[row]}: {reason}")
 
@@ -178,11 +203,10 @@ def _parquet_rows(path: PathLike, file: Any, plan: Plan, counts: Counts) -> Iter
     names = tuple(dict.fromkeys(plan.cells.values()))
     first = 0
     for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(names)):
-        cells = [_as_texts(name, batch.column(name)) for name in names]
-        rows = [list(row) for row in zip(*cells, strict=True)]
-        lines = list(range(first, first + len(rows)))
-        first += len(rows)
-        yield _ParquetRows(str(path), names, rows, lines, counts)
+        jobs: Any = range(first, first + len(batch))  # rows are counted only
+        first += len(batch)
+        if len(batch):
+            yield _ParquetRows(str(path), names, jobs, jobs, counts, batch)
 
 
 def _as_texts(name: str, column: Any) -> list[str]:

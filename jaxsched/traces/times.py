@@ -103,6 +103,9 @@ def moments(rows: Rows, name: str) -> Moments:
     Raises:
       JaxschedError: another text; one line with file and line.
     """
+    values = rows.floats(name)
+    if values is not None:
+        return Moments(values, np.full(len(values), np.nan), np.zeros(len(values), np.bool_))
     cells = rows.column(name)
     seconds, offset = np.full(len(cells), np.nan), np.full(len(cells), np.nan)
     dates: list[str] = []
@@ -148,6 +151,9 @@ def spans(rows: Rows, name: str, unit_s: float = 1.0) -> Floats:
     Raises:
       JaxschedError: another text; one line with file and line.
     """
+    numbers = rows.floats(name)
+    if numbers is not None:
+        return numbers * unit_s
     values = []
     for row, cell in enumerate(rows.column(name)):
         text = cell.strip()

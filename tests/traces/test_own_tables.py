@@ -5,6 +5,8 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jaxsched.errors import JaxschedError
 from jaxsched.traces import Trace, load, load_trace, recognise
@@ -273,6 +275,33 @@ def test_a_first_line_says_what_the_clock_is(tmp_path):
     assert (trace.name, trace.clock, trace["submit_time"][0]) == ("mine", "local", 1710028800000)
     path.write_text(text)
     assert (load(path).clock, load(path)["submit_time"][0]) == ("utc", 1710028800)
+
+
+names = st.sampled_from(
+    ["submit", "num_gpus", "gpus", "run_ms", "start", "end", "user", "state", ""]
+)
+cells = st.sampled_from(["", "0", "7", "-3", "1e300", "2024-03-31 02:30:00", "2024-10-27T02:30",
+                         "2024-01-01 00:00:00Z", "1-00:00:00", "Unknown", "x", "é", '"'])  # fmt: skip
+tables = st.lists(names, min_size=1, max_size=7).flatmap(
+    lambda header: st.lists(
+        st.lists(cells, min_size=len(header), max_size=len(header) + 1), max_size=3
+    ).map(lambda rows: "\n".join(map(",".join, [header, *rows])))
+)
+
+
+@settings(max_examples=100)
+@given(tables | st.text(max_size=40), st.sampled_from([None, "Europe/Berlin"]))
+def test_any_table_is_read_or_refused_in_one_line(tmp_path, text, zone):
+    path = tmp_path / "any.csv"
+    path.write_bytes(text.encode())
+    for columns in (None, "submit=submit_time,gpus=num_gpus,run_ms=duration"):
+        try:
+            trace = load(path, format="trace", columns=columns, timezone=zone)
+        except JaxschedError as error:
+            assert str(error).startswith(str(path)) or "in a file with dates" in str(error), error
+            assert "\n" not in str(error)
+        else:
+            assert 0 < len(trace) <= trace.rows_read and len(trace.notes) < 16
 
 
 def test_every_name_has_a_place():
