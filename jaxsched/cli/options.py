@@ -85,6 +85,21 @@ Format = Annotated[
         rich_help_panel=TRACES,
     ),
 ]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        help="Columns of your own table: NAME IN THE FILE=submit_time,OTHER=num_gpus,...; usual "
+        "names are told.",
+        rich_help_panel=TRACES,
+    ),
+]
+Timezone = Annotated[
+    str | None,
+    typer.Option(
+        help="Zone of times in a trace file that say none, such as Europe/Berlin.",
+        rich_help_panel=TRACES,
+    ),
+]
 Part = Annotated[
     str | None,
     typer.Option(

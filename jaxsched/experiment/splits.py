@@ -46,11 +46,9 @@ def sets_of(
     read = cache(load)  # the same file three times
 
     def draw(name: Source, seed: int, count: int | None, part: tuple[float, float]) -> Episodes:
-        chosen = options._replace(
-            seed=options.seed + seed,
-            num_traces=options.num_traces or count,
-            format=options.format if is_file(name) else None,
-            part=part,
+        of_file = options if is_file(name) else options.without_reading()
+        chosen = of_file._replace(
+            seed=options.seed + seed, num_traces=options.num_traces or count, part=part
         )
         episodes = resolve(name, system, chosen, recipe.env, read=read)
         if _same(name, training):

@@ -9,13 +9,15 @@ layouts have the same rules.
 import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
+from jaxsched.jobs.columns import describe_value
 from jaxsched.traces import own_names
 from jaxsched.traces.odd_rows import Counts, count_state, finished, from_zero_on
 from jaxsched.traces.own_names import NEEDED, WAIT, Given, Plan
@@ -140,7 +142,7 @@ def read_parquet(
             trace = _trace(path, batches, plan, counts, timezone, clock)
         pa.default_memory_pool().release_unused()
         return trace
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+    except (OSError, UnicodeDecodeError, KeyError, pa.ArrowException) as error:
         raise unusable(path, error) from None
 
 
@@ -153,17 +155,46 @@ def unusable(path: PathLike, error: Exception) -> JaxschedError:
     )
 
 
+def told(header: tuple[str, ...]) -> str:
+    """A header in words, for messages."""
+    return f"the header is {describe_value(','.join(header), 80)}"
+
+
 def _planned(path: PathLike, header: tuple[str, ...], given: Given) -> Plan:
     plan = own_names.plan(path, header, given)
     if not plan.is_enough:
-        raise JaxschedError(f"{path}: {own_names.lacking(header, plan)}")
+        raise JaxschedError(f"{path}: {told(header)}; {own_names.lacking(plan)}")
     return plan
 
 
+@dataclass(frozen=True, eq=False)
 class _ParquetRows(Rows):
-    """Rows whose place in the file is a number of a job."""
+    """A batch of a Parquet file, whose rows have numbers instead of lines.
 
-    def fail(self, row: int, reason: str) -> Any:
+    Attributes:
+      batch: the record batch.
+    """
+
+    batch: Any = None
+
+    def column(self, name: str) -> list[str]:
+        """The cells of one column."""
+        return _as_texts(name, self.batch.column(name))
+
+    def floats(self, name: str) -> npt.NDArray[np.float64] | None:
+        """As of ``Rows``."""
+        import pyarrow as pa
+
+        column = self.batch.column(name)
+        if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+            return None
+        values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        if np.any(np.isinf(values)):
+            self.fail(int(np.argmax(np.isinf(values))), f"{name} is inf; accepted: finite numbers")
+        found: npt.NDArray[np.float64] = values
+        return found
+
+    def fail(self, row: int, reason: str) -> NoReturn:
         """Refuse the file because of one row."""
         raise JaxschedError(f"{self.path}, job {self.lines[row]}: {reason}")
 
@@ -172,11 +203,10 @@ def _parquet_rows(path: PathLike, file: Any, plan: Plan, counts: Counts) -> Iter
     names = tuple(dict.fromkeys(plan.cells.values()))
     first = 0
     for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(names)):
-        cells = [_as_texts(name, batch.column(name)) for name in names]
-        rows = [list(row) for row in zip(*cells, strict=True)]
-        lines = list(range(first, first + len(rows)))
-        first += len(rows)
-        yield _ParquetRows(str(path), names, rows, lines, counts)
+        jobs: Any = range(first, first + len(batch))  # rows are counted only
+        first += len(batch)
+        if len(batch):
+            yield _ParquetRows(str(path), names, jobs, jobs, counts, batch)
 
 
 def _as_texts(name: str, column: Any) -> list[str]:
@@ -222,7 +252,7 @@ def _trace(
     units = dict(plan.units_s)
     if clock is not None:
         units = dict.fromkeys(written, 1.0) | units
-    settled = settle(written, zone=zone, units_s=units, duration=found.get("duration"))
+    settled = settle(written, zone=zone, units_s=units, duration=found.get("duration"), clock=clock)
     found |= settled.columns
     wait = found.pop(WAIT, None)
     if wait is not None:
@@ -234,8 +264,6 @@ def _trace(
         found["duration"] = np.where(np.isnan(duration), span, duration)
     notes = [*plan.notes, *settled.notes]
     notes += [f"column {plan.cells[name]!r} left out: {why}" for name, why in left_out.items()]
-    if clock is not None and settled.clock == "relative":
-        return finished(path, found, NAME, clock, counts=counts, notes=notes)
     return finished(path, found, NAME, settled.clock, counts=counts, notes=notes)
 
 
@@ -248,7 +276,8 @@ def _part(rows: Rows, plan: Plan, left_out: dict[str, str]) -> Part:
         try:
             part[name] = _column(rows, name, cell_name, plan.units_s.get(name, 1.0))
         except JaxschedError as error:
-            if name in plan.asked or not plan.without({*left_out, name}).is_enough:
+            is_ours = _KINDS.get(name) == "text" and cell_name == name
+            if is_ours or name in plan.asked or not plan.without({*left_out, name}).is_enough:
                 raise
             left_out[name] = str(error).removeprefix(rows.path).lstrip(", :")
     return part

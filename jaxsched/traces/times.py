@@ -103,6 +103,9 @@ def moments(rows: Rows, name: str) -> Moments:
     Raises:
       JaxschedError: another text; one line with file and line.
     """
+    values = rows.floats(name)
+    if values is not None:
+        return Moments(values, np.full(len(values), np.nan), np.zeros(len(values), np.bool_))
     cells = rows.column(name)
     seconds, offset = np.full(len(cells), np.nan), np.full(len(cells), np.nan)
     dates: list[str] = []
@@ -148,6 +151,9 @@ def spans(rows: Rows, name: str, unit_s: float = 1.0) -> Floats:
     Raises:
       JaxschedError: another text; one line with file and line.
     """
+    numbers = rows.floats(name)
+    if numbers is not None:
+        return numbers * unit_s
     values = []
     for row, cell in enumerate(rows.column(name)):
         text = cell.strip()
@@ -218,6 +224,7 @@ def settle(
     zone: zoneinfo.ZoneInfo | None = None,
     units_s: Mapping[str, float] | None = None,
     duration: Floats | None = None,
+    clock: Clock | None = None,
 ) -> Settled:
     """Columns of moments on one clock: universal where zones are known, else as they are written.
 
@@ -232,6 +239,7 @@ def settle(
       zone: of dates that say none.
       units_s: name -> seconds of the unit of its numbers; told by their size where absent.
       duration: run times (s) where known, ``[n]``.
+      clock: what numbers count from; None: told by their size.
 
     Raises:
       JaxschedError: some dates have a zone and others do not, or dates stand beside numbers that
@@ -246,8 +254,8 @@ def settle(
         least = np.nanmin(columns[SUBMIT]) if np.any(some[SUBMIT]) else 0.0
         if zone is not None:
             notes.append(f"times are numbers, so that the zone {zone.key} changes nothing")
-        if least < UNIX_FROM_S:
-            return Settled(columns, "relative", tuple(notes))
+        if clock is not None or least < UNIX_FROM_S:
+            return Settled(columns, clock or "relative", tuple(notes))
         notes.append("times are taken for seconds from 1970 in universal time, by their size")
         return Settled(columns, "utc", tuple(notes))
     for name, mask in numbers.items():
