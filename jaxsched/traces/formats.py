@@ -25,6 +25,7 @@ from jaxsched.traces.readers import (
     philly_json,
     philly_vc,
     pollux,
+    sacct,
     spot_gpu,
     swf,
     tiresias,
@@ -100,6 +101,7 @@ FORMATS = (
             muri,
             philly_vc,
             pollux,
+            sacct,
             swf,
             tiresias,
         )
