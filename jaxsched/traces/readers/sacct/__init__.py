@@ -13,7 +13,7 @@ from jaxsched.files import PathLike
 from jaxsched.traces import times
 from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.head import Head
-from jaxsched.traces.readers.sacct import records
+from jaxsched.traces.readers.sacct import documents, records
 from jaxsched.traces.readers.sacct.jobs import to_jobs
 from jaxsched.traces.readers.sacct.lines import RESOURCES, STEPS, Header, header_of, read_lines
 from jaxsched.traces.text import read_head
@@ -33,7 +33,7 @@ _COMMAND = (
 
 def matches(head: Head) -> bool:
     """Whether a file begins like one that ``sacct`` wrote."""
-    return header_of(head.text) is not None
+    return documents.matches(head) or header_of(head.text) is not None
 
 
 def read(path: PathLike, timezone: str | None = None) -> Trace:
@@ -48,19 +48,26 @@ def read(path: PathLike, timezone: str | None = None) -> Trace:
     """
     counts: Counts = Counter()
     zone = None if timezone is None else times.zone_of(timezone)
-    header = header_of(read_head(path))
-    if header is None:
-        raise JaxschedError(f"{path}: is no output of sacct; accepted: that of '{_COMMAND}'")
-    _check(path, header)
-    group = next((name for name in _GROUPS if name in header.names), "")
-    parts = [records.of_lines(rows, group) for rows in read_lines(path, header, counts)]
-    found = records.joined(parts)
+    text = read_head(path)
+    if text.lstrip().startswith("{"):
+        found = documents.read_records(path, counts)
+    else:
+        found = _read_lines(path, header_of(text), counts)
     settled = times.settle(found.moments, zone=zone, duration=found.numbers["elapsed"])
     columns = to_jobs(found, settled.columns, counts)
     rows = len(found) + counts[STEPS]
     return finished(
         path, columns, NAME, settled.clock, counts=counts, notes=settled.notes, rows_read=rows
     )
+
+
+def _read_lines(path: PathLike, header: Header | None, counts: Counts) -> records.Records:
+    if header is None:
+        raise JaxschedError(f"{path}: is no output of sacct; accepted: that of '{_COMMAND}'")
+    _check(path, header)
+    group = next((name for name in _GROUPS if name in header.names), "")
+    parts = [records.of_lines(rows, group) for rows in read_lines(path, header, counts)]
+    return records.joined(parts)
 
 
 def _check(path: PathLike, header: Header) -> None:

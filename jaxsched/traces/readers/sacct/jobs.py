@@ -125,9 +125,9 @@ def _groups(
         tasks, all_listed = tasks_of(found.tasks, left)
         left -= len(tasks)
         counts["{} waiting tasks of arrays, listed by ranges, are a job each"] += len(tasks)
-        counts["{} lists of waiting tasks are cut off or too long, further tasks left out"] += (
-            not all_listed
-        )
+        counts[
+            "{} lists of waiting tasks are cut off or too long, further tasks left out"
+        ] += not all_listed
         for task in tasks:
             groups.setdefault((cluster, f"{found.job}_{task}"), []).append(place)
         if not tasks and left:
@@ -186,11 +186,12 @@ def _attempts(rows: Sequence[_Record]) -> _Record:
         user=next((row.user for row in ordered if row.user), ""),
         group=next((row.group for row in ordered if row.group), ""),
         kinds=next((row.kinds for row in reversed(ordered) if row.kinds), ()),
-        **{name: _last_known(getattr(row, name) for row in ordered) for name in _AMOUNTS},
+        limit=_last_known(row.limit for row in ordered),
+        gpus=_last_known(row.gpus for row in ordered),
+        cpus=_last_known(row.cpus for row in ordered),
+        memory_gb=_last_known(row.memory_gb for row in ordered),
+        nodes=_last_known(row.nodes for row in ordered),
     )
-
-
-_AMOUNTS = ("limit", "gpus", "cpus", "memory_gb", "nodes")
 
 
 def _together(parts: Sequence[_Record]) -> _Record:
@@ -210,46 +211,53 @@ def _together(parts: Sequence[_Record]) -> _Record:
         status=status,
         limit=_most(part.limit for part in parts),
         kinds=tuple(kind for part in parts for kind in part.kinds),
-        **{name: _sum(getattr(part, name) for part in parts) for name in _AMOUNTS[1:]},
+        gpus=_sum(part.gpus for part in parts),
+        cpus=_sum(part.cpus for part in parts),
+        memory_gb=_sum(part.memory_gb for part in parts),
+        nodes=_sum(part.nodes for part in parts),
     )
 
 
 def _columns(
     names: list[str], jobs: Sequence[_Record], counts: Counts
 ) -> dict[str, npt.NDArray[Any]]:
-    found = dict(zip(_Record._fields, zip(*jobs, strict=True), strict=True))
-    numbers = {
-        name: np.array(found[name], np.float64)
-        for name in ("submit", "start", "end", "run", "attempts", *_AMOUNTS)
-    }
-    status = np.array(found["status"], np.str_)
-    unfinished = np.isin(status, _UNFINISHED)
-    never = (numbers["attempts"] == 0) & ~unfinished
-    kinds = [dict.fromkeys(kind) for kind in found["kinds"]]
+    """The columns of a trace; those that no job has a value of are left out."""
+    columns: tuple[Any, ...] = tuple(zip(*jobs, strict=True))
+    found = _Record(*columns)
+    kinds = [list(dict.fromkeys(kind)) for kind in found.kinds]
+    unfinished = np.isin(found.status, _UNFINISHED)
+    attempts, gpus = np.array(found.attempts), np.array(found.gpus)
     for sentence, which in (
-        ("{} jobs never started, their run times not known", never),
+        ("{} jobs never started, their run times not known", (attempts == 0) & ~unfinished),
         ("{} jobs still running or waiting, their run times not known", unfinished),
-        ("{} jobs whose number of GPUs is not known", np.isnan(numbers["gpus"])),
+        ("{} jobs whose number of GPUs is not known", np.isnan(gpus)),
         ("{} jobs with several kinds of GPU, the first one given", [len(k) > 1 for k in kinds]),
     ):
         counts[sentence] += int(np.sum(which))
-    return {
-        "submit_time": numbers["submit"],
-        "num_gpus": numbers["gpus"],
-        "duration": np.where(unfinished, np.nan, numbers["run"]),
-        "job_id": np.array(names, np.str_),
-        "user": np.array(found["user"], np.str_),
-        "group": np.array(found["group"], np.str_),
-        "status": status,
-        "start_time": numbers["start"],
-        "end_time": np.where(unfinished, np.nan, numbers["end"]),
-        "attempts": numbers["attempts"],
-        "num_nodes": numbers["nodes"],
-        "cpus": numbers["cpus"],
-        "memory_gb": numbers["memory_gb"],
-        "gpu_type": np.array([next(iter(kind), "") for kind in kinds], np.str_),
-        "requested_time": numbers["limit"],
+    needed = {
+        "submit_time": np.array(found.submit),
+        "num_gpus": gpus,
+        "duration": np.where(unfinished, np.nan, np.array(found.run)),
     }
+    others = {
+        "job_id": np.array(names, np.str_),
+        "user": np.array(found.user, np.str_),
+        "group": np.array(found.group, np.str_),
+        "status": np.array(found.status, np.str_),
+        "start_time": np.array(found.start),
+        "end_time": np.where(unfinished, np.nan, np.array(found.end)),
+        "attempts": attempts,
+        "num_nodes": np.array(found.nodes),
+        "cpus": np.array(found.cpus),
+        "memory_gb": np.array(found.memory_gb),
+        "gpu_type": np.array([next(iter(kind), "") for kind in kinds], np.str_),
+        "requested_time": np.array(found.limit),
+    }
+    return needed | {name: values for name, values in others.items() if _says_something(values)}
+
+
+def _says_something(values: npt.NDArray[Any]) -> bool:
+    return bool(np.any(values != "" if values.dtype.kind == "U" else ~np.isnan(values)))
 
 
 def _moment(row: _Record) -> tuple[float, bool]:

@@ -104,10 +104,7 @@ def header_of(text: str) -> Header | None:
     if match is None:
         return None
     separator = match[1]
-    if not separator.strip(" "):
-        found = line.split()
-    else:
-        found = line.split(separator)
+    found = line.split(separator) if separator.strip(" ") else line.split()
     plain = [name.strip().strip('"').strip() for name in found]
     names = tuple(_CANONICAL.get(name.lower(), name) for name in plain)
     known = [name for name in names if name in plain and name.lower() in _CANONICAL]
@@ -127,7 +124,7 @@ def read_lines(path: PathLike, header: Header, counts: Counts) -> Iterator[Lines
         the wrong number of fields.
     """
     read_head(path)
-    reader = _Reader(path, header)
+    reader = _Reader(path, header, counts)
     columns = {name: header.place(name) for name in USED if name in header.names}
     id_place = columns.get("JobID", columns.get("JobIDRaw", 0))
     cells: list[list[str]] = []
@@ -158,8 +155,8 @@ def read_lines(path: PathLike, header: Header, counts: Counts) -> Iterator[Lines
 class _Reader:
     """The fields of each line."""
 
-    def __init__(self, path: PathLike, header: Header) -> None:
-        self._path, self._header = path, header
+    def __init__(self, path: PathLike, header: Header, counts: Counts) -> None:
+        self._path, self._header, self._counts = path, header, counts
         names = header.names
         self._width = len(names)
         self._id = header.place("JobID") if "JobID" in names else header.place("JobIDRaw")
@@ -171,6 +168,7 @@ class _Reader:
         separator, width = self._header.separator, self._width
         split = self._quoted if self._header.is_quoted else lambda text: text.split(separator)
         first = self._header.names[0]
+        last_is_text = next(filter(None, reversed(self._header.names))) in TEXTS
         begun = False
         short: list[str] = []  # the fields of a record that goes on in the next line
         short_line = letters = 0
@@ -188,9 +186,12 @@ class _Reader:
                         continue
                     yield number, row
                     continue
+                if not short and last_is_text and len(row) < width and not self._has_id(row):
+                    self._counts["{} lines that go on a text in the last column passed over"] += 1
+                    continue
                 if not short:
                     short_line, letters = number, 0
-                elif len(row) == width and job_id(row[self._id]):
+                elif len(row) == width and self._has_id(row):
                     self._fail(short_line, short)
                 else:
                     short += row[1:]  # the rest of a text is not needed
@@ -206,6 +207,10 @@ class _Reader:
                     self._fail(short_line, row)
         if short:
             self._fail(short_line, short)
+
+    def _has_id(self, row: list[str]) -> bool:
+        cell = row[self._id] if self._id < len(row) else ""
+        return job_id(cell.partition(".")[0]) is not None
 
     def _quoted(self, text: str) -> list[str]:
         separator = self._header.separator

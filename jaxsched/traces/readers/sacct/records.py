@@ -7,7 +7,7 @@ may stand for several tasks of an array. Axis: ``n`` records.
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -60,18 +60,23 @@ class Records:
 
 def joined(parts: Sequence[Records]) -> Records:
     """Records of consecutive batches as one."""
-    first = parts[0]
+
+    def whole(name: str) -> list[Any]:
+        return [value for part in parts for value in getattr(part, name)]
+
     return Records(
-        *(
-            [value for part in parts for value in getattr(part, name)]
-            for name in ("ids", "clusters", "users", "groups", "kinds", "statuses")
-        ),
-        {name: times.joined([part.moments[name] for part in parts]) for name in MOMENTS},
-        {
+        ids=whole("ids"),
+        clusters=whole("clusters"),
+        users=whole("users"),
+        groups=whole("groups"),
+        kinds=whole("kinds"),
+        statuses=whole("statuses"),
+        moments={name: times.joined([part.moments[name] for part in parts]) for name in MOMENTS},
+        numbers={
             name: np.concatenate([part.numbers[name] for part in parts])
-            for name in first.numbers
+            for name in parts[0].numbers
         },
-        np.concatenate([part.allocated for part in parts]),
+        allocated=np.concatenate([part.allocated for part in parts]),
     )
 
 
@@ -101,9 +106,7 @@ def of_lines(rows: Lines, group: str) -> Records:
     numbers, kinds = resources(list(asked.values()), nodes, each_node=_EACH_NODE in asked)
     cpus = _first_number(rows, ("AllocCPUS", values.count), ("NCPUS", values.count))
     numbers["cpus"] = np.where(cpus > 0, cpus, numbers["cpus"])
-    numbers["elapsed"] = _first_number(
-        rows, ("ElapsedRaw", values.count), ("Elapsed", values.span)
-    )
+    numbers["elapsed"] = _first_number(rows, ("ElapsedRaw", values.count), ("Elapsed", values.span))
     numbers["limit"] = _first_number(
         rows, ("TimelimitRaw", values.time_limit), ("Timelimit", values.time_limit)
     )
@@ -151,9 +154,7 @@ def resources(
       ``gpus``, ``cpus``, ``memory_gb`` and ``nodes`` -> values, ``[n]``, and the kinds of GPUs.
       GPUs are 0 where some source tells resources and none of them GPUs, NaN where none tells any.
     """
-    found = {
-        name: np.full(len(nodes), np.nan) for name in ("gpus", "cpus", "memory_gb", "nodes")
-    }
+    found = {name: np.full(len(nodes), np.nan) for name in ("gpus", "cpus", "memory_gb", "nodes")}
     found["nodes"] = np.where(nodes > 0, nodes, np.nan)
     kinds: list[tuple[str, ...]] = [()] * len(nodes)
     said = np.zeros(len(nodes), np.bool_)
@@ -173,11 +174,8 @@ def resources(
 def _allocated(sources: Sequence[Sequence[Demand]], some: int) -> Floats:
     if not sources:
         return np.full(some, np.nan)
-    nothing = Demand()
-    return np.array(
-        [any(demand is not nothing and demand != nothing for demand in row) for row in zip(*sources)],
-        np.float64,
-    )
+    said = [[demand != Demand() for demand in source] for source in sources]
+    return np.array(said).max(axis=0).astype(np.float64)
 
 
 def _one_of(rows: Lines, *names: str) -> str:

@@ -19,9 +19,7 @@ ABSENT = NOT_KNOWN | {"(null)", "infinite", "partition_limit", "not_set"}
 NO_NUMBER = 2**32 - 2
 """From here on a number of 32 bits says that there is none, or no limit."""
 
-_ID = re.compile(
-    r"(\d{1,18})(?:_(\d{1,18})|_\[([^\]\s]{1,4096})\]?|\+(\d{1,18}))?", re.ASCII
-)
+_ID = re.compile(r"(\d{1,18})(?:_(\d{1,18})|_\[([^\]\s]{1,4096})\]?|\+(\d{1,18}))?", re.ASCII)
 _RANGE = re.compile(r"(\d{1,10})(?:-(\d{1,10})(?::(\d{1,10}))?)?", re.ASCII)
 _NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,9})?", re.ASCII)
 _AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)[nc]?", re.ASCII)
@@ -115,7 +113,7 @@ class Demand(NamedTuple):
 
 
 def job_id(cell: str) -> JobId | None:
-    """The id in a cell; None if it is none. (Steps, ``1001.batch``, are none.)"""
+    """The id in a cell; None if it is none, such as that of a step (``1001.batch``)."""
     match = _ID.fullmatch(cell.strip())
     if match is None:
         return None
