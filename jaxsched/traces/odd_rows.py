@@ -29,7 +29,6 @@ STATES_NAMED = 5
 """States that notes name; jobs of further ones are counted together."""
 
 _STATE = "{} jobs of the state "
-_NO_STATUS = ", which is not known, their status left empty"
 
 
 def finished(
@@ -95,12 +94,20 @@ def from_zero_on(rows: Rows, name: str, values: npt.NDArray[np.float64]) -> npt.
     return np.where(below, np.nan, values)
 
 
-def count_state(counts: Counts, state: str, number: int = 1) -> None:
-    """Count jobs of a state that the format does not have; their status is not known."""
-    sentence = _STATE + describe_value(state) + _NO_STATUS
+def count_state(counts: Counts, state: str, number: int = 1, called: str = "") -> None:
+    """Count jobs of a state that the format is not known to have.
+
+    Args:
+      counts: where.
+      state: as the source calls it.
+      number: of jobs.
+      called: how the trace calls it; empty: not known.
+    """
+    what = f", taken for {called}" if called else ", which is not known, their status left empty"
+    sentence = f"{_STATE}{describe_value(state)}{what}"
     named = sum(text.startswith(_STATE) for text in counts)
     if sentence not in counts and named >= STATES_NAMED:
-        sentence = "{} jobs of further states" + _NO_STATUS
+        sentence = f"{{}} jobs of further states{what}"
     counts[sentence] += number
 
 

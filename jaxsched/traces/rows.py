@@ -260,9 +260,13 @@ def split_rows(
         raise JaxschedError(f"{path}: has no jobs; accepted: a header line and one row per job")
 
 
-def read_rows(path: PathLike, headers: Sequence[tuple[str, ...]]) -> Rows:
+def read_rows(
+    path: PathLike,
+    headers: Sequence[tuple[str, ...]] | Callable[[tuple[str, ...]], bool],
+    **how: Any,
+) -> Rows:
     """All rows of a file at once, for small ones; see ``iterate_rows``."""
-    return next(iterate_rows(path, headers, batch=sys.maxsize))
+    return next(iterate_rows(path, headers, batch=sys.maxsize, **how))
 
 
 def read_columns(

@@ -46,7 +46,7 @@ UNIX_FROM_S = 1e9
 from anywhere."""
 
 _BY_SIZE = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3))
-"""Numbers that reach this are in this unit, unless it is said: 1e11 s from 1970 is the year 5138."""
+"""Numbers that reach this are in this unit, unless it is said; 1e11 s are more than 3,000 years."""
 
 _ORIGIN = datetime(1970, 1, 1)
 _YEAR_1_S = (datetime(1, 1, 1) - _ORIGIN).total_seconds()
@@ -265,6 +265,7 @@ def settle(
                 f"some times say their zone and some of {name} do not; accepted: a zone for these "
                 "(--timezone, such as Europe/Berlin)"
             )
+        notes.append("dates say no zone and are those of a local clock (--timezone names it)")
         return Settled(columns, "local", tuple(notes))
     repeated = skipped = 0
     settled: dict[str, Floats] = {}

@@ -12,8 +12,11 @@ from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
 from jaxsched.traces.odd_rows import Counts, count_state, from_zero_on
 from jaxsched.traces.rows import BATCH_ROWS, Rows, check_cell
+from jaxsched.traces.states import status_of
 from jaxsched.traces.text import open_text, read_head
 from jaxsched.traces.trace import LARGEST, TRACE_COLUMNS
+
+Floats = npt.NDArray[np.float64]
 
 NAN = float("nan")
 _COLUMNS = {column.name: column for column in TRACE_COLUMNS}
@@ -82,6 +85,33 @@ def statuses(rows: Rows, cell_name: str, names: Mapping[str, str]) -> npt.NDArra
         if name and name not in names:
             count_state(rows.counts, name, count)
     return np.array([names.get(name, "") for name in found], np.str_)
+
+
+def slurm_statuses(rows: Rows, cell_name: str, names: Mapping[str, str]) -> npt.NDArray[np.str_]:
+    """Statuses of a log in Slurm's words; see ``statuses``.
+
+    Args:
+      rows: the rows.
+      cell_name: the source's name of the column.
+      names: the words that the source is known to use -> the canonical ones; further ones of
+        Slurm's are taken as Slurm means them, and counted.
+    """
+    states = Counter(rows.texts(cell_name).tolist())
+    further = {}
+    for state, number in states.items():
+        called = None if state in names else status_of(state)
+        if called is not None:
+            further[state] = called
+            if state.lower() != called:
+                count_state(rows.counts, state, number, called)
+    return statuses(rows, cell_name, {**names, **further})
+
+
+def with_both(rows: Rows, start: Floats, end: Floats, duration: Floats) -> Floats:
+    """Run times of jobs with a start and an end; not known for others, which are counted."""
+    lacking = np.isnan(start) | np.isnan(end)
+    rows.counts["{} jobs without start or end, their run times not known"] += int(np.sum(lacking))
+    return np.where(lacking, np.nan, duration)
 
 
 def unknown(rows: Rows) -> npt.NDArray[np.float64]:

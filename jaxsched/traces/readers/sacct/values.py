@@ -8,6 +8,7 @@ import re
 from typing import NamedTuple
 
 from jaxsched.traces.rows import NOT_KNOWN
+from jaxsched.traces.states import SLURM
 from jaxsched.traces.times import as_span
 from jaxsched.traces.trace import LARGEST
 
@@ -25,37 +26,6 @@ _NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,9})?", re.ASCII)
 _AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)[nc]?", re.ASCII)
 _GB = {"K": 2.0**-20, "": 2.0**-10, "M": 2.0**-10, "G": 1.0, "T": 2.0**10, "P": 2.0**20}
 _PARENTHESIS = re.compile(r"\([^()]*\)")
-
-STATES = {
-    "COMPLETED": "completed",
-    "CANCELLED": "killed",
-    "PREEMPTED": "killed",
-    "REVOKED": "killed",
-    "FAILED": "failed",
-    "TIMEOUT": "failed",
-    "OUT_OF_MEMORY": "failed",
-    "NODE_FAIL": "failed",
-    "BOOT_FAIL": "failed",
-    "DEADLINE": "failed",
-    "LAUNCH_FAILED": "failed",
-    "RECONFIG_FAIL": "failed",
-    "SPECIAL_EXIT": "failed",
-    "RUNNING": "running",
-    "COMPLETING": "running",
-    "CONFIGURING": "running",
-    "POWER_UP_NODE": "running",
-    "RESIZING": "running",
-    "SIGNALING": "running",
-    "STAGE_OUT": "running",
-    "STOPPED": "running",
-    "SUSPENDED": "running",
-    "PENDING": "pending",
-    "REQUEUED": "pending",
-    "REQUEUE_FED": "pending",
-    "REQUEUE_HOLD": "pending",
-    "RESV_DEL_HOLD": "pending",
-}
-"""Slurm's names of states -> how a trace calls them."""
 
 _SHORT_STATES = {
     "BF": "BOOT_FAIL",
@@ -155,10 +125,10 @@ def status(cell: str) -> str | None:
         return ""
     name = words[0].rstrip("+")
     name = _SHORT_STATES.get(name, name)
-    if name in STATES:
-        return STATES[name]
+    if name in SLURM:
+        return SLURM[name]
     if len(name) >= _LEAST_LETTERS:
-        found = {called for state, called in STATES.items() if state.startswith(name)}
+        found = {called for state, called in SLURM.items() if state.startswith(name)}
         if len(found) == 1:
             return found.pop()
     return None
