@@ -10,6 +10,7 @@ from jaxsched.traces.readers.sacct import values
 
 NAN = float("nan")
 HEADER = "JobID|User|Partition|State|Submit|Start|End|ElapsedRaw|AllocTRES|ReqTRES"
+LOCAL = "dates say no zone and are those of a local clock (--timezone names it)"
 DAY = 1709251200  # 2024-03-01 in seconds from 1970
 FOUR = "billing=4,cpu=8,gres/gpu=4,mem=64G,node=1"
 
@@ -84,6 +85,7 @@ def test_an_export_with_steps_arrays_components_and_requeues(tmp_path):
     assert (trace["user"][0], trace["group"][0]) == ("ann", "gpu")
     assert (trace["cpus"][0], trace["memory_gb"][0]) == (8, 64)
     assert trace.notes == (
+        LOCAL,
         "1 lines of job steps (.batch, .extern, .0) left out",
         "4 waiting tasks of arrays, listed by ranges, are a job each",
         "2 records of requeued or repeated jobs joined: first start, last end",
@@ -250,6 +252,7 @@ def test_states_that_are_not_known_are_said(tmp_path):
     assert "status" not in trace
     assert trace["duration"].tolist() == [3600]
     assert trace.notes == (
+        LOCAL,
         "1 jobs of the state 'WONDERFUL', which is not known, their status left empty",
     )
 
@@ -381,6 +384,7 @@ def test_jobs_that_run_wait_or_never_ran(tmp_path):
     ends = [NAN, NAN, at("09:30:00"), at("09:30:00"), at("09:30:00"), NAN, at("09:00:09")]
     np.testing.assert_array_equal(trace["end_time"], ends)
     assert trace.notes == (
+        LOCAL,
         "3 jobs never started, their run times not known",
         "2 jobs still running or waiting, their run times not known",
         "2 jobs whose number of GPUs is not known",
@@ -401,7 +405,9 @@ def test_times_that_other_columns_tell(tmp_path):
     assert trace["start_time"][0] == at("10:00:10") - 600
     assert trace["end_time"][1] == at("09:00:10") + 600
     assert trace.notes == (
-        "1 jobs ran shorter than from start to end (suspended), as Elapsed says",
+        LOCAL,
+        "1 jobs ran shorter than from start to end (suspended, or the clock was changed), as "
+        "Elapsed says",
     )
 
 
@@ -514,6 +520,9 @@ def test_a_time_zone_with_summer_time(tmp_path):
     header = "JobID|Submit|Start|End|AllocTRES"
     trace = read(tmp_path, *rows, header=header, timezone="Europe/Berlin")
     assert trace.clock == "utc" and trace["duration"].tolist() == [3600, 2400]
+    told = [f"{row}|{run}" for row, run in zip(rows, (3600, 2400), strict=True)]
+    without = read(tmp_path, *told, header=f"{header}|ElapsedRaw")
+    assert without.clock == "local" and without["duration"].tolist() == [3600, 2400]
     assert trace["submit_time"][0] == 1711841400  # 2024-03-30 23:30 in universal time
     with pytest.raises(JaxschedError, match=r"^timezone is 'Mars'; accepted: a name such as "):
         read(tmp_path, *rows, header=header, timezone="Mars")

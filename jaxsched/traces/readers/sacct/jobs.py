@@ -29,6 +29,12 @@ _SEVERITY = ("running", "pending", "failed", "killed", "", "completed")
 
 _UNFINISHED = ("running", "pending")
 
+_CLOCK_CHANGE_S = 7200.0  # from summer time; two hours is the most that a zone ever had
+_SHORTER = (
+    "{} jobs ran shorter than from start to end (suspended, or the clock was changed), as Elapsed "
+    "says"
+)
+
 
 class _Record(NamedTuple):
     """A record, or what several say together of a job or a component of one.
@@ -88,13 +94,16 @@ def _rows(records: Records, moments: Mapping[str, Floats], counts: Counts) -> li
     start = np.where(empty & ~ran, np.nan, start)  # old versions give the end of such jobs
     start = np.where(np.isnan(start) & final & ran, end - elapsed, start)
     end = np.where(np.isnan(end) & final & ran, start + elapsed, end)
+    back = (end < start) & ran & (start + elapsed - end <= _CLOCK_CHANGE_S)
+    counts["{} ends before their starts (the clock went back), taken from run times"] += int(
+        np.sum(back)
+    )
+    end = np.where(back, start + elapsed, end)
     between = end - start
     run = np.where(ran | np.isnan(between), elapsed, between)
     never = np.isnan(start) & ~ran
     run = np.where(never, np.nan, run)
-    counts["{} jobs ran shorter than from start to end (suspended), as Elapsed says"] += int(
-        np.sum(final & (between - run >= 1))
-    )
+    counts[_SHORTER] += int(np.sum(final & (between - run >= 1)))
     columns = (
         *(submit, start, end, run, np.where(never, 0.0, 1.0)),
         records.statuses,
