@@ -139,7 +139,7 @@ def test_memory_and_cores():
 @pytest.mark.parametrize("cell", ["gres/gpu=x", "gpu:a100:4,gres/gpu=", "gres/gpu=-1"])
 def test_numbers_of_gpus_that_are_none(tmp_path, cell):
     message = refusal(write(tmp_path / "a.txt", HEADER, line(allocated=cell)))
-    assert message == f", line 2: AllocTRES is '{cell}'; accepted: resources such as gres/gpu=4"
+    assert message == f", line 2: AllocTRES is '{cell}'; accepted: resources as gres/gpu=4"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,15 @@ from jaxsched.traces.readers.fields import NAN
 from jaxsched.traces.readers.head import Head
 from jaxsched.traces.readers.json_records import Fail, JsonRecords, text_of
 from jaxsched.traces.readers.sacct import values
-from jaxsched.traces.readers.sacct.records import Records, resources, statuses
+from jaxsched.traces.readers.sacct.records import (
+    MOMENTS,
+    Demands,
+    Records,
+    resources,
+    something,
+    split_ids,
+    statuses,
+)
 from jaxsched.traces.readers.sacct.values import Demand, JobId
 from jaxsched.traces.text import LONGEST_TEXT, open_text, read_head
 from jaxsched.traces.trace import LARGEST
@@ -51,21 +59,32 @@ def read_records(path: PathLike, counts: Counts) -> Records:
             log.fail(f"has no jobs; accepted: {ACCEPTED}")
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     del rows
-    nodes = np.array(columns.pop("nodes"), np.float64)
-    numbers, kinds = resources((columns["allocated"], columns.pop("requested")), nodes)
+    allocated, requested = (_coded(columns[name]) for name in ("allocated", "requested"))
+    nodes = np.array(columns["nodes"], np.float64)
+    numbers, kind, kinds = resources((allocated, requested), nodes)
     for name in ("elapsed", "limit", "restarts"):
-        numbers[name] = np.array(columns.pop(name), np.float64)
+        numbers[name] = np.array(columns[name], np.float64)
+    jobs, components, tasks = split_ids(columns["ids"])
     return Records(
-        columns["ids"],
-        columns["clusters"],
-        columns["users"],
-        columns["groups"],
-        kinds,
-        statuses(columns["states"], counts),
-        {name: _moments(columns[name]) for name in (times.SUBMIT, times.START, times.END)},
-        numbers,
-        np.array([demand != Demand() for demand in columns["allocated"]], np.float64),
+        jobs=jobs,
+        components=components,
+        tasks=tasks,
+        clusters=np.array(columns["clusters"], np.str_),
+        users=np.array(columns["users"], np.str_),
+        groups=np.array(columns["groups"], np.str_),
+        statuses=statuses(columns["states"], counts),
+        kind=kind,
+        kinds=kinds,
+        moments={name: _moments(columns[name]) for name in MOMENTS},
+        numbers=numbers,
+        allocated=something((allocated,), len(jobs)),
     )
+
+
+def _coded(demands: list[Demand]) -> Demands:
+    places: dict[Demand, int] = {}
+    which = [places.setdefault(demand, len(places)) for demand in demands]
+    return np.array(which, np.int64), list(places)
 
 
 def _moments(seconds: list[float]) -> times.Moments:

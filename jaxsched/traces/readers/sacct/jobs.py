@@ -20,6 +20,7 @@ from jaxsched.traces.readers.sacct.records import Records
 from jaxsched.traces.readers.sacct.values import tasks_of
 
 Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
 
 MOST_TASKS = 100_000
 """Waiting tasks of arrays that get a row, in one file; a short line may list millions."""
@@ -34,28 +35,34 @@ _SHORTER = (
     "{} jobs ran shorter than from start to end (suspended, or the clock was changed), as Elapsed "
     "says"
 )
+_BACK = "{} ends before their starts (the clock went back), taken from run times"
+_TASKS = "{} waiting tasks of arrays, listed by ranges, are a job each"
+_CUT = "{} lists of waiting tasks are cut off or too long, further tasks left out"
+_USERS = "{} ids of several users, taken for a job of each"
+_REPEATED = "{} records of requeued or repeated jobs joined: first start, last end"
+_COMPONENTS = "{} components of heterogeneous jobs joined, their GPUs added up"
 
 
 class _Record(NamedTuple):
-    """A record, or what several say together of a job or a component of one.
+    """A record, what several say together, or columns of them.
 
-    ``start`` and ``run`` are NaN where it never ran.
+    ``start`` and ``run`` are NaN where it never ran. ``kind`` is the code of the kinds of GPU.
     """
 
-    submit: float
-    start: float
-    end: float
-    run: float
-    attempts: float
-    status: str
-    limit: float
-    gpus: float
-    cpus: float
-    memory_gb: float
-    nodes: float
-    kinds: tuple[str, ...]
-    user: str
-    group: str
+    submit: Any
+    start: Any
+    end: Any
+    run: Any
+    attempts: Any
+    status: Any
+    limit: Any
+    gpus: Any
+    cpus: Any
+    memory_gb: Any
+    nodes: Any
+    kind: Any
+    user: Any
+    group: Any
 
 
 def to_jobs(
@@ -68,108 +75,133 @@ def to_jobs(
       moments: its times, all on one clock (s), ``[n]``; NaN: not known.
       counts: where what was joined or is not known is counted.
     """
-    rows = _rows(records, moments, counts)
-    names: list[str] = []
-    jobs: list[_Record] = []
-    for name, places in _groups(records, rows, counts):
-        names.append(name)
-        if len(places) == 1:
-            jobs.append(rows[places[0]])
-        else:
-            components = [records.ids[place].component for place in places]
-            jobs.append(_job([rows[place] for place in places], components, counts))
-    return _columns(names, jobs, counts)
+    names, source = _named(records, counts)
+    rows = _Record(*(column[source] for column in _rows(records, moments, counts)))
+    components = records.components[source]
+    kinds = [*records.kinds]
+    is_first, again = _again(names, records, source, rows.user, counts)
+    for first, places in again.items():
+        parts = [_Record(*(column[place] for column in rows)) for place in places]
+        job = _job(parts, [int(components[place]) for place in places], kinds, counts)
+        for column, value in zip(rows, job, strict=True):
+            column[first] = value
+    jobs = _Record(*(column[is_first] for column in rows))
+    return _columns(np.array(names, np.str_)[is_first], jobs, kinds, counts)
 
 
-def _rows(records: Records, moments: Mapping[str, Floats], counts: Counts) -> list[_Record]:
-    """The records one by one, with the start, end and run time that their other fields tell."""
+def _rows(records: Records, moments: Mapping[str, Floats], counts: Counts) -> _Record:
+    """The records as columns, with the start, end and run time that other fields tell."""
     submit, start, end = (moments[name] for name in (times.SUBMIT, times.START, times.END))
-    elapsed = records.numbers["elapsed"]
-    states = np.array(records.statuses)
+    elapsed, states = records.numbers["elapsed"], records.statuses
     final = ~np.isin(states, _UNFINISHED)
     ran = elapsed > 0
-    told = np.isnan(records.allocated)
-    empty = np.where(told, states == "killed", records.allocated == 0) & (end == start)
+    told = ~np.isnan(records.allocated)
+    empty = np.where(told, records.allocated == 0, states == "killed") & (end == start)
     empty |= (states == "pending") & np.isnan(end)
     start = np.where(empty & ~ran, np.nan, start)  # old versions give the end of such jobs
     start = np.where(np.isnan(start) & final & ran, end - elapsed, start)
     end = np.where(np.isnan(end) & final & ran, start + elapsed, end)
     back = (end < start) & ran & (start + elapsed - end <= _CLOCK_CHANGE_S)
-    counts["{} ends before their starts (the clock went back), taken from run times"] += int(
-        np.sum(back)
-    )
     end = np.where(back, start + elapsed, end)
     between = end - start
     run = np.where(ran | np.isnan(between), elapsed, between)
     never = np.isnan(start) & ~ran
-    run = np.where(never, np.nan, run)
+    restarts = np.nan_to_num(records.numbers["restarts"])
+    counts[_BACK] += int(np.sum(back))
     counts[_SHORTER] += int(np.sum(final & (between - run >= 1)))
-    columns = (
-        *(submit, start, end, run, np.where(never, 0.0, 1.0)),
-        records.statuses,
-        *(records.numbers[name] for name in ("limit", "gpus", "cpus", "memory_gb", "nodes")),
-        *(records.kinds, records.users, records.groups),
+    return _Record(
+        submit=submit,
+        start=start,
+        end=end,
+        run=np.where(never, np.nan, run),
+        attempts=np.where(never, 0.0, 1.0 + restarts),
+        status=states,
+        **{name: records.numbers[name] for name in ("limit", *_AMOUNTS)},
+        kind=records.kind,
+        user=records.users,
+        group=records.groups,
     )
-    lists = (part.tolist() if isinstance(part, np.ndarray) else part for part in columns)
-    rows = list(map(_Record._make, zip(*lists, strict=True)))
-    for row in np.flatnonzero(records.numbers["restarts"] > 0).tolist():
-        if rows[row].attempts:
-            restarts = float(records.numbers["restarts"][row])
-            rows[row] = rows[row]._replace(attempts=1 + restarts)
-    return rows
 
 
-def _groups(
-    records: Records, rows: Sequence[_Record], counts: Counts
-) -> Iterable[tuple[str, list[int]]]:
-    """The name of each job and its records, in order of the first ones."""
-    several = len(set(records.clusters)) > 1
-    groups: dict[tuple[str, str], list[int]] = {}
+_AMOUNTS = ("gpus", "cpus", "memory_gb", "nodes")
+
+
+def _named(records: Records, counts: Counts) -> tuple[list[str], Places]:
+    """The names of jobs, those of tasks that one record lists each, and their records."""
+    if not records.tasks:
+        return records.jobs, np.arange(len(records.jobs))
+    names: list[str] = []
+    source: list[int] = []
     left = MOST_TASKS
-    for place, found in enumerate(records.ids):
-        cluster = records.clusters[place] if several else ""
-        if not found.tasks:
-            groups.setdefault((cluster, found.job), []).append(place)
-            continue
-        tasks, all_listed = tasks_of(found.tasks, left)
-        left -= len(tasks)
-        counts["{} waiting tasks of arrays, listed by ranges, are a job each"] += len(tasks)
-        counts[
-            "{} lists of waiting tasks are cut off or too long, further tasks left out"
-        ] += not all_listed
-        for task in tasks:
-            groups.setdefault((cluster, f"{found.job}_{task}"), []).append(place)
-        if not tasks and left:
-            groups.setdefault((cluster, f"{found.job}_[{found.tasks}]"), []).append(place)
-    for (_, name), places in groups.items():
-        by_user = _by_user(places, rows) if len(places) > 1 else [places]
-        counts["{} ids of several users, taken for a job of each"] += len(by_user) > 1
-        for found_places in by_user:
-            yield name, found_places
+    for place, job in enumerate(records.jobs):
+        spec = records.tasks.get(place)
+        if spec is None:
+            found = [job]
+        else:
+            tasks, all_listed = tasks_of(spec, left)
+            left -= len(tasks)
+            counts[_TASKS] += len(tasks)
+            counts[_CUT] += not all_listed
+            found = [f"{job}_{task}" for task in tasks]
+            if not tasks and left:
+                found = [f"{job}_[{spec}]"]
+        names += found
+        source += [place] * len(found)
+    return names, np.array(source, np.int64)
 
 
-def _by_user(places: list[int], rows: Sequence[_Record]) -> list[list[int]]:
-    """Records of one id, a list for each user: ids are used again after the last one."""
-    first = next((rows[place].user for place in places if rows[place].user), "")
+def _again(
+    names: Sequence[str], records: Records, source: Places, users: Any, counts: Counts
+) -> tuple[npt.NDArray[np.bool_], dict[int, list[int]]]:
+    """Which rows are the first of a job, and of jobs with several rows all of them."""
+    keys: Sequence[Any] = names
+    if len(set(records.clusters.tolist())) > 1:
+        keys = list(zip(records.clusters[source].tolist(), names, strict=True))
+    firsts: dict[Any, int] = {}
+    same: dict[int, list[int]] = {}
+    is_first = np.ones(len(names), np.bool_)
+    for place, key in enumerate(keys):
+        first = firsts.setdefault(key, place)
+        if first != place:
+            is_first[place] = False
+            same.setdefault(first, [first]).append(place)
+    again: dict[int, list[int]] = {}
+    for places in same.values():
+        by_user = _by_user(places, users)
+        counts[_USERS] += len(by_user) > 1
+        for part in by_user:
+            is_first[part[0]] = True
+            if len(part) > 1:
+                again[part[0]] = part
+    return is_first, again
+
+
+def _by_user(places: Sequence[int], users: Any) -> list[list[int]]:
+    """Rows of one id, a list for each user: ids are used again after the last one."""
+    names = [str(users[place]) for place in places]
+    some = next(filter(None, names), "")
     found: dict[str, list[int]] = {}
-    for place in places:
-        found.setdefault(rows[place].user or first, []).append(place)
+    for place, name in zip(places, names, strict=True):
+        found.setdefault(name or some, []).append(place)
     return list(found.values())
 
 
-def _job(rows: Sequence[_Record], components: Sequence[int], counts: Counts) -> _Record:
-    """One job of several records."""
+def _job(
+    rows: Sequence[_Record],
+    components: Sequence[int],
+    kinds: list[tuple[str, ...]],
+    counts: Counts,
+) -> _Record:
+    """One job of several records; new kinds of GPU are added."""
     parts: dict[int, list[_Record]] = {}
     for row, component in zip(rows, components, strict=True):
         parts.setdefault(component, []).append(row)
-    joined = [_attempts(part) for part in parts.values()]
-    counts["{} records of requeued or repeated jobs joined: first start, last end"] += sum(
-        len(part) for part in parts.values() if len(part) > 1
-    )
+    joined = [_attempts(part) if len(part) > 1 else part[0] for part in parts.values()]
+    counts[_REPEATED] += sum(len(part) for part in parts.values() if len(part) > 1)
     if len(joined) == 1:
         return joined[0]
-    counts["{} components of heterogeneous jobs joined, their GPUs added up"] += len(joined)
-    return _together(joined)
+    counts[_COMPONENTS] += len(joined)
+    return _together(joined, kinds)
 
 
 def _attempts(rows: Sequence[_Record]) -> _Record:
@@ -194,7 +226,7 @@ def _attempts(rows: Sequence[_Record]) -> _Record:
         attempts=max(float(len(ran)), last.attempts if ran else 0.0),
         user=next((row.user for row in ordered if row.user), ""),
         group=next((row.group for row in ordered if row.group), ""),
-        kinds=next((row.kinds for row in reversed(ordered) if row.kinds), ()),
+        kind=next((row.kind for row in reversed(ordered) if row.kind), 0),
         limit=_last_known(row.limit for row in ordered),
         gpus=_last_known(row.gpus for row in ordered),
         cpus=_last_known(row.cpus for row in ordered),
@@ -203,15 +235,15 @@ def _attempts(rows: Sequence[_Record]) -> _Record:
     )
 
 
-def _together(parts: Sequence[_Record]) -> _Record:
+def _together(parts: Sequence[_Record], kinds: list[tuple[str, ...]]) -> _Record:
     """What the components of a heterogeneous job say together."""
-    first = parts[0]
-    status = min((part.status for part in parts), key=_SEVERITY.index)
+    status = min((str(part.status) for part in parts), key=_SEVERITY.index)
     start = _least(part.start for part in parts)
     end, run = _most(part.end for part in parts), _most(part.run for part in parts)
     if len({part.start for part in parts if part.attempts}) > 1:
         run = end - start
-    return first._replace(
+    kinds.append(tuple(kind for part in parts for kind in kinds[part.kind]))
+    return parts[0]._replace(
         submit=_least(part.submit for part in parts),
         start=start,
         end=end,
@@ -219,7 +251,7 @@ def _together(parts: Sequence[_Record]) -> _Record:
         attempts=max(part.attempts for part in parts),
         status=status,
         limit=_most(part.limit for part in parts),
-        kinds=tuple(kind for part in parts for kind in part.kinds),
+        kind=len(kinds) - 1,
         gpus=_sum(part.gpus for part in parts),
         cpus=_sum(part.cpus for part in parts),
         memory_gb=_sum(part.memory_gb for part in parts),
@@ -228,39 +260,40 @@ def _together(parts: Sequence[_Record]) -> _Record:
 
 
 def _columns(
-    names: list[str], jobs: Sequence[_Record], counts: Counts
+    names: npt.NDArray[np.str_],
+    jobs: _Record,
+    kinds: Sequence[tuple[str, ...]],
+    counts: Counts,
 ) -> dict[str, npt.NDArray[Any]]:
     """The columns of a trace; those that no job has a value of are left out."""
-    columns: tuple[Any, ...] = tuple(zip(*jobs, strict=True))
-    found = _Record(*columns)
-    kinds = [list(dict.fromkeys(kind)) for kind in found.kinds]
-    unfinished = np.isin(found.status, _UNFINISHED)
-    attempts, gpus = np.array(found.attempts), np.array(found.gpus)
+    unfinished = np.isin(jobs.status, _UNFINISHED)
+    never = (jobs.attempts == 0) & ~unfinished
+    mixed = np.array([len(set(kind)) > 1 for kind in kinds], np.bool_)[jobs.kind]
     for sentence, which in (
-        ("{} jobs never started, their run times not known", (attempts == 0) & ~unfinished),
+        ("{} jobs never started, their run times not known", never),
         ("{} jobs still running or waiting, their run times not known", unfinished),
-        ("{} jobs whose number of GPUs is not known", np.isnan(gpus)),
-        ("{} jobs with several kinds of GPU, the first one given", [len(k) > 1 for k in kinds]),
+        ("{} jobs whose number of GPUs is not known", np.isnan(jobs.gpus)),
+        ("{} jobs with several kinds of GPU, the first one given", mixed),
     ):
         counts[sentence] += int(np.sum(which))
     needed = {
-        "submit_time": np.array(found.submit),
-        "num_gpus": gpus,
-        "duration": np.where(unfinished, np.nan, np.array(found.run)),
+        "submit_time": jobs.submit,
+        "num_gpus": jobs.gpus,
+        "duration": np.where(unfinished, np.nan, jobs.run),
     }
     others = {
-        "job_id": np.array(names, np.str_),
-        "user": np.array(found.user, np.str_),
-        "group": np.array(found.group, np.str_),
-        "status": np.array(found.status, np.str_),
-        "start_time": np.array(found.start),
-        "end_time": np.where(unfinished, np.nan, np.array(found.end)),
-        "attempts": attempts,
-        "num_nodes": np.array(found.nodes),
-        "cpus": np.array(found.cpus),
-        "memory_gb": np.array(found.memory_gb),
-        "gpu_type": np.array([next(iter(kind), "") for kind in kinds], np.str_),
-        "requested_time": np.array(found.limit),
+        "job_id": names,
+        "user": jobs.user,
+        "group": jobs.group,
+        "status": jobs.status,
+        "start_time": jobs.start,
+        "end_time": np.where(unfinished, np.nan, jobs.end),
+        "attempts": jobs.attempts,
+        "num_nodes": jobs.nodes,
+        "cpus": jobs.cpus,
+        "memory_gb": jobs.memory_gb,
+        "gpu_type": np.array([next(iter(kind), "") for kind in kinds], np.str_)[jobs.kind],
+        "requested_time": jobs.limit,
     }
     return needed | {name: values for name, values in others.items() if _says_something(values)}
 
@@ -275,7 +308,7 @@ def _moment(row: _Record) -> tuple[float, bool]:
 
 
 def _begin(row: _Record) -> float:
-    begin = row.submit if math.isnan(row.start) else row.start
+    begin = float(row.submit if math.isnan(row.start) else row.start)
     return -math.inf if math.isnan(begin) else begin
 
 

@@ -9,7 +9,7 @@ import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
@@ -17,7 +17,7 @@ from jaxsched.jobs.columns import describe_value
 from jaxsched.traces.odd_rows import Counts
 from jaxsched.traces.readers.sacct.values import job_id
 from jaxsched.traces.rows import BATCH_ROWS, Rows
-from jaxsched.traces.text import LONGEST_LINE, open_text, read_head
+from jaxsched.traces.text import LONGEST_LINE, long_line, open_text, read_head
 
 STEPS = "{} lines of job steps (.batch, .extern, .0) left out"
 
@@ -47,6 +47,7 @@ OTHERS = (
 )
 """Further columns, of which a header may consist."""
 
+_PIECE = 1 << 20  # letters read at a time
 _CANONICAL = {name.lower(): name for name in (*USED, *TEXTS, *OTHERS)}
 _SEPARATOR = re.compile(r'\bJobID(?:Raw)?\b"?([^A-Za-z0-9_"\n\r]+)(?=["A-Za-z])', re.IGNORECASE)
 _SEPARATOR_BEFORE = re.compile(r'(?<=["A-Za-z])([^A-Za-z0-9_"\n\r]+)"?JobID(?:Raw)?\b', re.I)
@@ -152,6 +153,25 @@ def read_lines(path: PathLike, header: Header, counts: Counts) -> Iterator[Lines
         raise JaxschedError(f"{path}: has no jobs; accepted: a header line and one line per job")
 
 
+def _numbered(path: PathLike, file: TextIO) -> Iterator[tuple[int, str]]:
+    """The lines of a file, from 1, without their ends."""
+    number = 0
+    left = ""
+    while piece := file.read(_PIECE):
+        if "\r" in piece:
+            piece += file.read(1) if piece.endswith("\r") else ""
+            piece = piece.replace("\r\n", "\n").replace("\r", "\n")
+        lines = f"{left}{piece}".split("\n")
+        left = lines.pop()
+        if max(map(len, lines), default=0) > LONGEST_LINE or len(left) > LONGEST_LINE:
+            at = next((k for k, line in enumerate(lines) if len(line) > LONGEST_LINE), len(lines))
+            raise long_line(path, number + at + 1)
+        yield from enumerate(lines, number + 1)
+        number += len(lines)
+    if left:
+        yield number + 1, left
+
+
 class _Reader:
     """The fields of each line."""
 
@@ -168,17 +188,20 @@ class _Reader:
         separator, width = self._header.separator, self._width
         split = self._quoted if self._header.is_quoted else lambda text: text.split(separator)
         first = self._header.names[0]
+        id_first = self._id == 0 and not self._header.is_quoted
         last_is_text = next(filter(None, reversed(self._header.names))) in TEXTS
         begun = False
         short: list[str] = []  # the fields of a record that goes on in the next line
         short_line = letters = 0
         with open_text(self._path) as file:
-            for number, line in enumerate(file, 1):
-                text = line.rstrip("\r\n")
+            for number, text in _numbered(self._path, file):
                 if not short and not text.strip():
                     continue
                 if not begun:
                     begun = True  # the header
+                    continue
+                if id_first and not short and "." in text.partition(separator)[0]:
+                    self._counts[STEPS] += 1
                     continue
                 row = split(text)
                 if len(row) == width and not short:
