@@ -591,3 +591,40 @@ def test_files_without_jobs(tmp_path):
 )
 def test_own_tables_are_not_taken_for_output_of_sacct(header):
     assert sacct.lines.header_of(header + "\n1\n") is None
+
+
+LONG = 1_000_000
+
+
+@pytest.mark.parametrize("column", HEADER.split("|"))
+@pytest.mark.parametrize(
+    "cell", ["7", "7-", "x", ":", "gres/gpu=1,", "(", "1_[", "9" * 99 + ",", "\t"]
+)
+def test_long_cells_take_a_time_linear_in_their_length(tmp_path, column, cell):
+    cells = dict(zip(HEADER.split("|"), line().split("|"), strict=True))
+    cells[column] = cell * (LONG // len(cell)) + "x"
+    path = write(tmp_path / "a.txt", HEADER, line(), "|".join(cells.values()), line("3"))
+    try:
+        assert len(sacct.read(path)) in (2, 3)
+    except JaxschedError as error:
+        assert "\n" not in str(error) and len(str(error)) < 400
+
+
+@pytest.mark.parametrize("cell", ["[,", "gres/gpu=1,", "gpu,", "a=1,b=2,", ",", '",'])
+def test_long_lines_with_commas_take_a_time_linear_in_their_length(tmp_path, cell):
+    bad = cell * (LONG // len(cell))
+    path = write(tmp_path / "a.txt", HEADER.replace("|", ","), line().replace("|", ","), bad)
+    assert refusal(path).startswith(", line 3: ")
+
+
+def test_many_lines_that_are_too_short_take_a_time_linear_in_their_number(tmp_path):
+    header = "JobID|JobName|Submit|Elapsed|AllocTRES"
+    path = write(tmp_path / "a.txt", header, "1|x", *["y"] * 300_000)
+    assert refusal(path) == (
+        ", line 2: has 2 fields; accepted: 5 ('JobID|JobName|Submit|Elapsed|AllocTRES')"
+    )
+    path = write(tmp_path / "b.txt", header, *["1|x|2024-03-01T09:00:00|1:00|gpu"] * 20_000)
+    assert sacct.read(path)["attempts"].tolist() == [1]
+    users = "JobID|User|Submit|Elapsed|AllocTRES"
+    rows = (f"1|u{k}|2024-03-01T09:00:00|1:00|gpu" for k in range(20_000))
+    assert len(sacct.read(write(tmp_path / "c.txt", users, *rows))) == 20_000
