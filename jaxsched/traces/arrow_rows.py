@@ -128,7 +128,7 @@ def read_by_arrow(
     path: PathLike,
     headers: Sequence[tuple[str, ...]] | Callable[[tuple[str, ...]], bool],
     parse: Callable[[Rows], Columns],
-    counts: Counter[str],
+    counts: Counter[str] | None = None,
 ) -> list[Columns] | None:
     """The columns of a large file, batch by batch; None where it is left to the line reader.
 
@@ -148,6 +148,7 @@ def read_by_arrow(
             return None
     except (OSError, ValueError):  # the line reader says why
         return None
+    counts = Counter() if counts is None else counts
     with open_bytes(path) as stream:
         try:
             batches = _batches(path, _Watched(stream), headers, counts)

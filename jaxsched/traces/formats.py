@@ -137,8 +137,10 @@ def recognise(path: PathLike) -> Format:
     if own_tables.fits(head.text):
         return _named(trace_files.NAME)
     header = own_tables.layout_of(head.text).header
-    lacking = own_names.lacking(header, own_names.plan(path, header, {}))
-    raise JaxschedError(f"{path}: is of no known format: {lacking}; accepted: {_names()}")
+    raise JaxschedError(
+        f"{path}: is of no known format ({own_tables.told(header)}); "
+        f"{own_names.lacking(own_names.plan(path, header, {}))}; accepted: {_names()}"
+    )
 
 
 def load(

@@ -180,15 +180,14 @@ def plan(path: PathLike, header: tuple[str, ...], given: Given) -> Plan:
     return Plan(cells, units, frozenset(given), tuple(notes))
 
 
-def lacking(header: Iterable[str], found: Plan) -> str:
-    """What a header lacks, for messages that refuse a file."""
+def lacking(found: Plan) -> str:
+    """What the columns of a file lack, for messages that refuse it."""
     missing = [name for name in ("submit_time", "num_gpus") if name not in found.cells]
-    if not found.is_enough and not missing:
-        missing = ["duration"]
+    if not {"duration"} <= set(found.cells) and not {"start_time", "end_time"} <= set(found.cells):
+        missing.append("duration")
     return (
-        f"no column is known for {', '.join(missing)} among {_listed(header)}; three are enough: "
-        f"{NEEDED}, called so or named with --columns, such as "
-        f"--columns NAME={missing[0] if missing else 'submit_time'}"
+        f"no column is known for {', '.join(missing)}; three are enough: {NEEDED}, called so or "
+        f"named with --columns, such as --columns NAME={missing[0]}"
     )
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
+from jaxsched.jobs.columns import describe_value
 from jaxsched.traces import own_names
 from jaxsched.traces.odd_rows import Counts, count_state, finished, from_zero_on
 from jaxsched.traces.own_names import NEEDED, WAIT, Given, Plan
@@ -153,10 +154,15 @@ def unusable(path: PathLike, error: Exception) -> JaxschedError:
     )
 
 
+def told(header: tuple[str, ...]) -> str:
+    """A header in words, for messages."""
+    return f"the header is {describe_value(','.join(header), 80)}"
+
+
 def _planned(path: PathLike, header: tuple[str, ...], given: Given) -> Plan:
     plan = own_names.plan(path, header, given)
     if not plan.is_enough:
-        raise JaxschedError(f"{path}: {own_names.lacking(header, plan)}")
+        raise JaxschedError(f"{path}: {told(header)}; {own_names.lacking(plan)}")
     return plan
 
 
@@ -248,7 +254,8 @@ def _part(rows: Rows, plan: Plan, left_out: dict[str, str]) -> Part:
         try:
             part[name] = _column(rows, name, cell_name, plan.units_s.get(name, 1.0))
         except JaxschedError as error:
-            if name in plan.asked or not plan.without({*left_out, name}).is_enough:
+            is_ours = _KINDS.get(name) == "text" and cell_name == name
+            if is_ours or name in plan.asked or not plan.without({*left_out, name}).is_enough:
                 raise
             left_out[name] = str(error).removeprefix(rows.path).lstrip(", :")
     return part
