@@ -26,6 +26,7 @@ from jaxsched.traces.readers import (
     philly_json,
     philly_vc,
     pollux,
+    sacct,
     spot_gpu,
     swf,
     tiresias,
@@ -92,6 +93,7 @@ FORMATS = (
         trace_files.read_trace,
         takes=("columns", "timezone"),
     ),
+    Format(sacct.NAME, sacct.DESCRIPTION, sacct.matches, sacct.read, takes=("timezone",)),
     *(
         Format(reader.NAME, reader.DESCRIPTION, reader.matches, reader.read)
         for reader in (

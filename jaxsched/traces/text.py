@@ -104,10 +104,7 @@ class _Lines(io.TextIOWrapper):
         self._line += 1
         line = super().readline(LONGEST_LINE + 1)
         if len(line) > LONGEST_LINE:
-            raise JaxschedError(
-                f"{self._path}, line {self._line}: has more than {LONGEST_LINE:,} letters; "
-                "accepted: shorter lines"
-            )
+            raise long_line(self._path, self._line)
         return line
 
     def __next__(self) -> str:  # type: ignore[override]
@@ -120,6 +117,13 @@ class _Lines(io.TextIOWrapper):
         """As of any file; lines are counted anew from the beginning."""
         self._line = 0
         return super().seek(*where)
+
+
+def long_line(path: PathLike, line: int) -> JaxschedError:
+    """What is raised of a line beyond ``LONGEST_LINE``."""
+    return JaxschedError(
+        f"{path}, line {line}: has more than {LONGEST_LINE:,} letters; accepted: shorter lines"
+    )
 
 
 def read_head(path: PathLike) -> str:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jaxsched.errors import JaxschedError
 from jaxsched.traces import load_trace, recognise
-from jaxsched.traces.readers import philly_json
+from jaxsched.traces.readers import json_records, philly_json
 
 DAY = 17446 * 86400  # 2017-10-07
 
@@ -121,7 +121,7 @@ def test_records_across_pieces(tmp_path, monkeypatch, indent):
     jobs = [job(attempt(stamp(k), stamp(k + 1)), jobid=f"job-\u00e9-{k}") for k in range(40)]
     whole = philly_json.read(log(tmp_path, *jobs, indent=indent))
     for size in (1, 7, 64):
-        monkeypatch.setattr(philly_json, "_PIECE", size)
+        monkeypatch.setattr(json_records, "_PIECE", size)
         assert philly_json.read(log(tmp_path, *jobs, indent=indent)).digest() == whole.digest()
     assert whole["job_id"][39] == "job-\u00e9-39"
 
@@ -173,14 +173,16 @@ def test_bad_logs_are_refused(tmp_path, text, expected):
 
 
 def test_a_record_without_end_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(philly_json, "_PIECE", 16)
-    monkeypatch.setattr(philly_json, "_MAX_RECORD", 200)
+    monkeypatch.setattr(json_records, "_PIECE", 16)
+    monkeypatch.setattr(json_records, "LONGEST_RECORD", 200)
     path = tmp_path / "log.json"
     path.write_text('[{"user": "' + "a" * 100_000)
     held = []
-    read_on = philly_json._Log._more
+    read_on = json_records.JsonRecords._more
     monkeypatch.setattr(
-        philly_json._Log, "_more", lambda log: (read_on(log), held.append(len(log._text)))[0]
+        json_records.JsonRecords,
+        "_more",
+        lambda log: (read_on(log), held.append(len(log._text)))[0],
     )
     assert refusal(path).startswith(", record 1, line 1: is not JSON (Unterminated string")
     assert max(held) <= 2 * 200 + 32

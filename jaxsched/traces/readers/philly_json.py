@@ -6,13 +6,12 @@ list of objects with ``status``, ``vc``, ``jobid``, ``attempts`` (each with ``st
 ``user``. The log is decoded record by record, so that memory is bounded by its jobs, not its size.
 """
 
-import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any, NamedTuple, NoReturn, TextIO
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +21,9 @@ from jaxsched.files import PathLike
 from jaxsched.jobs.columns import describe_value
 from jaxsched.traces.odd_rows import UNSUBMITTED, Counts, count_state, finished
 from jaxsched.traces.readers.head import Head
+from jaxsched.traces.readers.json_records import Fail, JsonRecords, text_of
 from jaxsched.traces.rows import ABSENT, NOT_KNOWN, STAMP
-from jaxsched.traces.text import LONGEST_TEXT, open_text, read_head, too_long
+from jaxsched.traces.text import LONGEST_TEXT, open_text, read_head
 from jaxsched.traces.trace import Trace
 
 NAME = "philly-json"
@@ -31,15 +31,11 @@ DESCRIPTION = "Microsoft Philly (2017), job log in JSON with all attempts"
 
 STATUSES = {"Pass": "completed", "Killed": "killed", "Failed": "failed"}
 
-_PIECE = 1 << 20  # letters read at a time
-_MAX_RECORD = 1 << 24  # letters after which a record that does not end is given up
 _ACCEPTED = "a list of jobs, objects with status, vc, jobid, attempts, submitted_time and user"
 _BEGINNING = re.compile(r"\s*\[\s*\{")
-_BLANKS = re.compile(r"[ \t\r\n]*")
 _ORIGIN = datetime(1970, 1, 1)
 _UNKNOWN = math.nan  # one object, so that equal attempts with missing times compare equal
 
-Fail = Callable[[str], NoReturn]
 Values = npt.NDArray[Any]
 
 
@@ -84,8 +80,8 @@ def read(path: PathLike) -> Trace:
     jobs: list[_Job] = []
     counts: Counts = Counter()
     with open_text(path) as file:
-        log = _Log(path, file)
-        for record in log.records():
+        log = JsonRecords(path, file, _ACCEPTED)
+        for record in log:
             job = _job(record, counts, log.fail)
             if math.isnan(job.submit_time):
                 counts[UNSUBMITTED] += 1
@@ -97,95 +93,6 @@ def read(path: PathLike) -> Trace:
         zip(_Job._fields, map(np.array, zip(*jobs, strict=True)), strict=True)
     )
     return finished(path, columns, NAME, "local", counts=counts, rows_read=log.number)
-
-
-class _Log:
-    """The records of a JSON list, of which only the unread part of a piece is held."""
-
-    def __init__(self, path: PathLike, file: TextIO) -> None:
-        self.number = 0  # of the current record, from 1
-        self._path, self._file = path, file
-        self._text, self._at, self._first_line = "", 0, 1
-        self._record_at = 0
-
-    def records(self) -> Iterator[Any]:
-        """The values of the list, one after the other."""
-        if self._letter() != "[":
-            self.fail(f"begins with {describe_value(self._letter())}; accepted: {_ACCEPTED}")
-        self._at += 1
-        if self._letter() == "]":
-            self._at += 1
-        else:
-            yield from self._values()
-        if self._letter():
-            self.fail(
-                f"the list is followed by {describe_value(self._letter())}; accepted: no more"
-            )
-
-    def fail(self, reason: str) -> NoReturn:
-        """Refuse the file because of the current record."""
-        line = self._first_line + self._text.count("\n", 0, self._record_at)
-        where = f"record {self.number}, line {line}" if self.number else f"line {line}"
-        raise JaxschedError(f"{self._path}, {where}: {reason}")
-
-    def _values(self) -> Iterator[Any]:
-        while True:
-            self.number += 1
-            letter = self._letter()
-            self._record_at = self._at
-            if letter != "{":
-                self.fail(f"begins with {describe_value(letter)}; accepted: {_ACCEPTED}")
-            yield self._decode()
-            letter = self._letter()
-            if letter not in (",", "]"):
-                found = describe_value(letter) if letter else "the end of the file"
-                self.fail(f"is followed by {found}; accepted: ',' or ']'")
-            self._at += 1
-            if letter == "]":
-                return
-
-    def _decode(self) -> Any:
-        while True:
-            try:
-                record, self._at = _DECODER.raw_decode(self._text, self._at)
-                return record
-            except json.JSONDecodeError as error:
-                if len(self._text) - self._at <= _MAX_RECORD and self._more():
-                    continue  # the piece may have ended within the record
-                self.fail(f"is not JSON ({error.msg}); accepted: {_ACCEPTED}")
-            except RecursionError:
-                self.fail(f"is nested too deeply; accepted: {_ACCEPTED}")
-            except ValueError as error:  # of _object
-                self.fail(str(error))
-
-    def _letter(self) -> str:
-        """The next letter that is not blank; empty at the end of the file."""
-        while True:
-            blanks = _BLANKS.match(self._text, self._at)
-            self._at = blanks.end() if blanks else self._at
-            if self._at < len(self._text):
-                return self._text[self._at]
-            if not self._more():
-                return ""
-
-    def _more(self) -> bool:
-        """Read on, as much as is held, so that a long record is decoded a few times only."""
-        piece = self._file.read(max(_PIECE, len(self._text) - self._at))
-        self._first_line += self._text.count("\n", 0, self._at)
-        self._text = self._text[self._at :] + piece
-        self._at = self._record_at = 0
-        return bool(piece)
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        name, _ = Counter(name for name, _ in pairs).most_common(1)[0]
-        raise ValueError(f"has {describe_value(name)} twice; accepted: each name once")
-    return found
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=float)
 
 
 def _job(record: dict[str, Any], counts: Counts, fail: Fail) -> _Job:
@@ -214,9 +121,9 @@ def _job(record: dict[str, Any], counts: Counts, fail: Fail) -> _Job:
         submit_time=_time(record, "submitted_time", fail),
         num_gpus=gpus,
         duration=end - start,
-        job_id=_text(record, "jobid", fail),
-        user=_text(record, "user", fail),
-        group=_text(record, "vc", fail),
+        job_id=text_of(record, "jobid", fail),
+        user=text_of(record, "user", fail),
+        group=text_of(record, "vc", fail),
         status=_status(record, counts, fail),
         start_time=start,
         end_time=end,
@@ -241,7 +148,7 @@ def _server(server: Any, fail: Fail) -> tuple[str, tuple[str, ...]]:
     for gpu in gpus:
         if not isinstance(gpu, str):
             fail(f"a GPU of an attempt is {describe_value(gpu)}; accepted: its name")
-    return _text(server, "ip", fail), tuple(gpus)
+    return text_of(server, "ip", fail), tuple(gpus)
 
 
 def _in_order(attempts: list[_Attempt]) -> list[_Attempt]:
@@ -287,21 +194,8 @@ def _time(record: dict[str, Any], name: str, fail: Fail) -> float:
     fail(f"{name} is {describe_value(stamp)}; accepted: YYYY-MM-DD HH:MM:SS, None or null")
 
 
-def _text(record: dict[str, Any], name: str, fail: Fail) -> str:
-    text = record.get(name)
-    if text is None:
-        return ""
-    if not isinstance(text, str):
-        fail(f"{name} is {describe_value(text)}; accepted: a text")
-    if not text.isascii() and any("\ud800" <= letter < "\ue000" for letter in text):
-        fail(f"{name} is {describe_value(text)}, with half of a character; accepted: a text")
-    if len(text) > LONGEST_TEXT:
-        fail(f"{name} is {describe_value(text)}; {too_long(text)}")
-    return text
-
-
 def _status(record: dict[str, Any], counts: Counts, fail: Fail) -> str:
-    status = _text(record, "status", fail)
+    status = text_of(record, "status", fail)
     if status.strip().lower() in ABSENT:
         return ""
     if status not in STATUSES:
