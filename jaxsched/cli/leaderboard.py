@@ -153,7 +153,7 @@ def leaderboard(
             f"jaxsched: '--jobs {jobs}' is now spelt '--num-jobs {jobs}'; --jobs names a file",
             file=sys.stderr,
         )
-        jobs, num_jobs = None, int(jobs)
+        num_jobs, jobs = int(jobs), None
     times = None if jobs is None else Path(jobs)
     for path in filter(None, (html, plot, times, None if json == STDOUT else json)):
         check_writable(path)

@@ -254,8 +254,8 @@ def _players(first: Prepared, entries: Sequence[Entry]) -> tuple[list[Entry], li
     reasons = [reason for reason in dict.fromkeys(misses.values()) if reason]
     if not found:
         raise JaxschedError(
-            f"workload '{first.name}': its jobs have no {' and no '.join(reasons)}, which "
-            f"{', '.join(misses)} need; accepted: further policies, or a log that has them"
+            f"workload '{first.name}': its jobs have no {' and no '.join(reasons)} (needed by "
+            f"{', '.join(misses)}); accepted: further policies, or a log that has them"
         )
     notes = [
         f"not played, since jobs have no {reason}: "

@@ -55,7 +55,7 @@ PRIORITIES = {
 }
 """Columns of the table of jobs of two priorities; it is shown where a workload has them."""
 
-_FIGURES = {
+_FIGURES: dict[str, tuple[str, float | str]] = {
     "median": ("median_jct", TIME),
     "p99": ("p99_jct", TIME),
     "wait": ("avg_wait", TIME),
