@@ -49,7 +49,7 @@ def test_columns(tmp_path):
     assert trace.notes == (
         "1 pods never scheduled, their run times not known",
         "1 pods not deleted, their run times not known",
-        "1 pods deleted before they were scheduled, their run times not known",
+        "1 jobs that end before they start, their run times not known",
     )
 
 
@@ -65,8 +65,7 @@ def test_columns(tmp_path):
             ": is a list of machines; accepted: a list of pods with their times",
         ),
         ((HEADER, ROWS[0], ROWS[1].replace("BE", "BE,")), ", line 3: has 12 values; accepted: 11"),
-        ((HEADER, ROWS[0].replace("Running", "Gone")), ", line 2: pod_phase is 'Gone'; accepted:"),
-        ((HEADER, ROWS[0].replace(",0,1", ",,1")), ", line 2: creation_time is ''; accepted: a nu"),
+        ((HEADER, ROWS[0].replace(",0,1", ",,1")), ": none of its 1 rows has a submission time; a"),
         ((HEADER, ROWS[0].replace("1000", "1e308")), ", line 2: gpu_milli is 1e+308; accepted: n"),
     ],
 )
@@ -94,4 +93,4 @@ def test_malformed_rows_raise_our_error_only(tmp_path, body):
     except JaxschedError as error:
         assert str(error).startswith(str(path)) and "\n" not in str(error)
     else:
-        assert 0 < len(trace) == trace.rows_read
+        assert 0 < len(trace) <= trace.rows_read

@@ -151,8 +151,6 @@ def test_missing_tables_and_bad_rows_are_refused(tmp_path):
     assert f"{path / 'pai_task_table.csv'}, line 2: has 2 values; accepted: 10" in refusal(path)
     folder(path, {"pai_task_table": [TASKS[0].replace("600.0", "x")]})
     assert refusal(path).startswith(f"{path / 'pai_task_table.csv'}, line 1: plan_cpu is 'x'")
-    folder(path, {"pai_job_table": ["a,i,u,Done,1,2"]})
-    assert "pai_job_table.csv, line 1: status is 'Done'; accepted: Terminated" in refusal(path)
     folder(path, {"pai_job_table": ["a,i,u,Failed,,2"]})
     assert "has no jobs with a start_time; accepted: at least one" in refusal(path)
 

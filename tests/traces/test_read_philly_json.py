@@ -164,7 +164,6 @@ def test_bom_line_ends_and_gzip(tmp_path):
             ", record 1, line 1: submitted_time is '2017-02-30 00:00:00'; accepted: YYYY-MM-DD",
         ),
         ('[{"submitted_time": Infinity}]', ", record 1, line 1: submitted_time is inf; accepted"),
-        ('[{"status": "Done"}]', ", record 1, line 1: status is 'Done'; accepted: Pass, Killed, F"),
     ],
 )
 def test_bad_logs_are_refused(tmp_path, text, expected):

@@ -149,9 +149,11 @@ def test_damaged_files_are_refused_in_one_line(tmp_path):
     path.write_text(f"# jaxsched trace 1 {first}\n" + text.split("\n", 1)[1])
     assert refusal(path).startswith(': what it says of itself is b\'{"name": 3}')
     path.write_text("# jaxsched trace 1 {}\nsubmit_time,num_gpus,duration\n1,2,x\n")
-    assert refusal(path) == ", line 3: duration is 'x'; accepted: a number"
+    assert refusal(path) == (
+        ", line 3: duration is 'x'; accepted: a number, D-HH:MM:SS or HH:MM:SS"
+    )
     path.write_text("submit_time,num_gpus\n1,2\n")
-    assert refusal(path).startswith(", line 1: the header is 'submit_time,num_gpus'; accepted: ")
+    assert refusal(path).startswith(": the header is 'submit_time,num_gpus'; no column is known ")
     with pytest.raises(JaxschedError, match=r"expected a name that ends in \.parquet, \.csv"):
         write_trace(tmp_path / "t.txt", TRACE)
 
