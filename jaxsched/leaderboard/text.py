@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxsched.leaderboard.board import Standing, Standings
 from jaxsched.report.advice import Contender, advice, together
-from jaxsched.report.units import TimeUnit, in_unit, readable_time, three_figures, unit_of
+from jaxsched.units import TimeUnit, in_unit, readable_time, three_figures, unit_of
 
 MARKS = {"run times": "*", "estimates": "'", "prediction": "~", "unstated": "?"}
 """Behind the names of policies that know something of run times."""

@@ -14,7 +14,7 @@ from jaxsched.files import write_whole
 from jaxsched.report.advice import Contender, advice, together
 from jaxsched.report.html import script_safe, templates_of
 from jaxsched.report.style import colour_sheet
-from jaxsched.report.units import TimeUnit, readable_time, unit_of
+from jaxsched.units import TimeUnit, readable_time, unit_of
 
 _DIGITS = 6  # significant, of numbers in the page
 _GPU_HOUR = 3600

@@ -1,4 +1,7 @@
-"""Times in the unit that suits their size, for pages and printed tables."""
+"""Times in the unit that suits their size, for pages and printed tables.
+
+Files (``--json``, ``comparison.json``) keep seconds; what is printed or drawn comes through here.
+"""
 
 import math
 from collections.abc import Iterable
@@ -56,10 +59,15 @@ def three_figures(value: float) -> str:
     return f"{value:,.{digits}f}"
 
 
-def readable_time(seconds: float) -> str:
-    """A time in words: ``31 days``, ``2.41 h``, ``12.5 min``, ``42 s``; a dash if not finite."""
+def readable_time(seconds: float, gap: str = " ") -> str:
+    """A time in words: ``31 days``, ``2.41 h``, ``12.5 min``, ``42 s``; a dash if not finite.
+
+    Args:
+      seconds: the time.
+      gap: between the number and its unit.
+    """
     if not math.isfinite(seconds):
         return "-"
     unit = unit_of([seconds])
     text = in_unit(seconds, unit)
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit.short}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}{gap}{unit.short}"
