@@ -15,8 +15,11 @@ from jaxsched.cli.options import (
     LARGEST_SEED,
     OUTPUT,
     TRACES,
+    Columns,
     Format,
     JsonFile,
+    Timezone,
+    TraceOptions,
 )
 from jaxsched.cli.output import STDOUT, check_writable, console, deliver_json, make_folder
 
@@ -50,6 +53,8 @@ def leaderboard(
         ),
     ] = None,
     format: Format = None,
+    columns: Columns = None,
+    timezone: Timezone = None,
     num_jobs: Annotated[
         int | None,
         typer.Option(
@@ -153,7 +158,7 @@ def leaderboard(
             f"jaxsched: '--jobs {jobs}' is now spelt '--num-jobs {jobs}'; --jobs names a file",
             file=sys.stderr,
         )
-        jobs, num_jobs = None, int(jobs)
+        num_jobs, jobs = int(jobs), None
     times = None if jobs is None else Path(jobs)
     for path in filter(None, (html, plot, times, None if json == STDOUT else json)):
         check_writable(path)
@@ -162,13 +167,14 @@ def leaderboard(
     if times is not None:
         check_ending(times)
     swept = loads_of(loads)
+    reading = TraceOptions(format=format, columns=columns, timezone=timezone).reading()
     chosen = workloads_of(
         data=data,
         names=workloads,
         traces=trace or (),
         load=load,
         servers=None if servers is None else read_servers(servers),
-        reading=() if format is None else (("format", format),),
+        reading=tuple((name, value) for name, value in reading.items() if value is not None),
         loads=swept,
     )
     choice = plays.Choice(

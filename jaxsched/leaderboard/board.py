@@ -254,8 +254,8 @@ def _players(first: Prepared, entries: Sequence[Entry]) -> tuple[list[Entry], li
     reasons = [reason for reason in dict.fromkeys(misses.values()) if reason]
     if not found:
         raise JaxschedError(
-            f"workload '{first.name}': its jobs have no {' and no '.join(reasons)}, which "
-            f"{', '.join(misses)} need; accepted: further policies, or a log that has them"
+            f"workload '{first.name}': its jobs have no {' and no '.join(reasons)} (needed by "
+            f"{', '.join(misses)}); accepted: further policies, or a log that has them"
         )
     notes = [
         f"not played, since jobs have no {reason}: "
@@ -306,9 +306,12 @@ def _play(
         records, seconds = _replayed(ready, entry, timed)
         on_records(entry.name, number, ready, draw.window, records)
         own = allowed.preemptive if entry.suspends else allowed.non_preemptive
+        measured = figures(records, ready.table, ready.cluster, draw.window)
+        if entry.recorded and measured["utilization"] > 1:  # the log's cluster is a larger one
+            del measured["utilization"]
         found.append(
             _Played(
-                figures(records, ready.table, ready.cluster, draw.window),
+                measured,
                 waiting_by_quarter(records, draw.window),
                 allowed.preemptive.avg_jct_s,
                 own.avg_jct_s,

@@ -41,7 +41,12 @@ class Log(NamedTuple):
 
     def part(self, rows: slice) -> "Log":
         """Of some of the jobs."""
-        return Log(*(None if column is None else column[rows] for column in self))
+        job_id, wait, jct = self
+        return Log(
+            None if job_id is None else job_id[rows],
+            None if wait is None else wait[rows],
+            None if jct is None else jct[rows],
+        )
 
 
 class Drawn(NamedTuple):

@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxsched.leaderboard.board import Standing, Standings
 from jaxsched.report.advice import Contender, advice, together
-from jaxsched.report.units import TimeUnit, in_unit, readable_time, three_figures, unit_of
+from jaxsched.units import TimeUnit, in_unit, readable_time, three_figures, unit_of
 
 MARKS = {"run times": "*", "estimates": "'", "prediction": "~", "unstated": "?"}
 """Behind the names of policies that know something of run times."""
@@ -86,7 +86,8 @@ def _cells(row: Standing, unit: TimeUnit, intervals: bool) -> list[str]:
         f"{row.own_ratio:.2f}", median, p99, wait, three_figures(figures["slowdown_p50"]),
         three_figures(figures["slowdown_p99"]),
         three_figures(figures["worst_group"]) if "worst_group" in figures else "-",
-        f"{figures['preemptions']:.2f}", f"{figures['utilization']:.3f}",
+        f"{figures['preemptions']:.2f}",
+        f"{figures['utilization']:.3f}" if "utilization" in figures else "-",
     ]  # fmt: skip
     return cells if row.seconds is None else [*cells, f"{row.seconds:.2f}"]
 

@@ -14,7 +14,7 @@ from jaxsched.files import write_whole
 from jaxsched.report.advice import Contender, advice, together
 from jaxsched.report.html import script_safe, templates_of
 from jaxsched.report.style import colour_sheet
-from jaxsched.report.units import TimeUnit, readable_time, unit_of
+from jaxsched.units import TimeUnit, readable_time, unit_of
 
 _DIGITS = 6  # significant, of numbers in the page
 _GPU_HOUR = 3600
@@ -55,7 +55,7 @@ PRIORITIES = {
 }
 """Columns of the table of jobs of two priorities; it is shown where a workload has them."""
 
-_FIGURES = {
+_FIGURES: dict[str, tuple[str, float | str]] = {
     "median": ("median_jct", TIME),
     "p99": ("p99_jct", TIME),
     "wait": ("avg_wait", TIME),

@@ -190,8 +190,8 @@ const leaderboard = (() => {
     if (head.getAttribute("aria-sort") !== order) head.querySelector("button").click();
   };
 
-  const atLoad = () => isFinite(state.load) ? `a load of ${loadName()}`
-    : "the load that their jobs have";
+  const atLoad = () => isFinite(state.load) ? `at a load of ${loadName()}`
+    : "with jobs as submitted";
   const about = () => {
     const said = state.workload === ALL ? advice[state.load] : boardNow()?.advice || [];
     by("headline").textContent = said[0] || "Not played at this load.";
@@ -199,13 +199,13 @@ const leaderboard = (() => {
     const notes = [];
     if (state.workload === ALL) {
       const odd = workloads.filter(w => boardAt(w, state.load)?.stationary === false);
-      by("which").textContent = `All ${workloads.length} workloads at ${atLoad()}`;
+      by("which").textContent = `All ${workloads.length} workloads ${atLoad()}`;
       by("about").textContent = "Geometric mean of the mean completion time over the bound; "
         + "whiskers from the least to the most of any workload.";
       if (odd.length) notes.push(["Not stationary", odd.map(w => w.name).join(", ")]);
     } else {
       const board = boardNow();
-      by("which").textContent = `${state.workload} at ${atLoad()}`;
+      by("which").textContent = `${state.workload} ${atLoad()}`;
       by("about").textContent = !board ? "Not played at this load." : [
         board.num_draws > 1 ? `${board.num_draws} draws of ` : "",
         `${board.num_jobs.toLocaleString("en")} jobs on ${board.num_servers} × `,
