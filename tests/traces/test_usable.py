@@ -30,7 +30,11 @@ def test_replays_and_systems_play_the_same_rows():
     played = from_trace(TRACE)
     imported = import_trace(TRACE, mode="cut", num_jobs=3)
     for table in (played, imported.stream):
-        assert table["submit_time"].tolist() == [0, 0, 20] and table["num_gpus"].tolist() == [2, 1, 1]
+        assert table["submit_time"].tolist() == [0, 0, 20] and table["num_gpus"].tolist() == [
+            2,
+            1,
+            1,
+        ]
     assert dropped_note(4) in imported.summary.notes() and "4 rows" in dropped_note(4)
 
 
