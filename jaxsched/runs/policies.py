@@ -3,8 +3,8 @@
 | word | what it names |
 |---|---|
 | ``fifo`` | a rule; of the system that is asked for, or of the only one that has it |
-| ``sched2/fifo`` | the same with its system |
-| ``sched2/pretrained`` | a trained policy that comes with the system; others by their names |
+| ``SYSTEM/fifo`` | the same with its system |
+| ``SYSTEM/pretrained`` | a trained policy that comes with the system; others by their names |
 | ``runs/first`` | a folder: a run, one seed's policy in it, or a hand-over |
 """
 
