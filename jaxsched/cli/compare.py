@@ -338,8 +338,8 @@ def facts_of(
     return {
         "cluster": own.pop("cluster"),
         "test traces": episodes.source,
-        "their digest": digest_tables(episodes.tables)[:12],
-        **({"published trace": episodes.digest[:12]} if episodes.digest else {}),
+        "digest of the test traces": digest_tables(episodes.tables)[:12],
+        **({"digest of the published trace": episodes.digest[:12]} if episodes.digest else {}),
         **own,
         "versions": f"jaxsched {here['code']['jaxsched']}, jax {here['versions']['jax']}",
         "device": f"{here['device']['kind']}, {here['cpu_cores']} CPU cores",
@@ -348,9 +348,9 @@ def facts_of(
 
 def print_comparison(result: dict[str, Any], out: Any) -> None:
     """The verdict and the table."""
-    from jaxsched.report import Summary, check, fitting_table, words_table
+    from jaxsched.report import Summary, check, fitting_table, in_readable_units, words_table
 
-    summary = Summary(check(result))
+    summary = Summary(in_readable_units(check(result)))
     table, left_out = fitting_table(summary, out)
     out.print(table)
     if left_out:

@@ -41,6 +41,7 @@ from jaxsched.cli.options import (
 )
 from jaxsched.cli.output import STOPPED, console, write_json, write_text
 from jaxsched.errors import EndedAlone, JaxschedError
+from jaxsched.units import duration
 
 if TYPE_CHECKING:
     from jaxsched.cli.episodes import Episodes
@@ -271,12 +272,12 @@ def _test(
         "seeds": ", ".join(map(str, seeds)),
         "trained on": config["trace"],
         "environment steps": f"{trained.curves[0][-1].env_steps:,} per seed",
-        "training time": f"{trained.wall_s / 60:.1f} min",
-        "of which in the last session": in_words(trained.phases.seconds),
-        "policy chosen after": ", ".join(
-            f"{point.episodes:.0f} episodes" for point in trained.best
+        "training time": duration(trained.wall_s),
+        "training time of the last session": in_words(trained.phases.seconds),
+        "episodes before the chosen policy": ", ".join(
+            f"{point.episodes:,.0f}" for point in trained.best
         ),
-        "variants of the paper": "; ".join(setup.variants) or "none",
+        "differences from the paper's recipe": "; ".join(setup.variants) or "none",
     }
     if config["start"]:
         facts["started from"] = config["start"]
