@@ -121,8 +121,10 @@ def headroom_table(result: dict[str, Any]) -> "Table":
     from rich import box
     from rich.table import Table
 
+    from jaxsched.report.readable import headroom_in_readable_units
     from jaxsched.report.summary import labelled, number
 
+    result = headroom_in_readable_units(result)
     found, metrics = result["headroom"], result["metrics"]
     table = Table(
         title=f"Head-room from {found['base']}: {result['title']}",
@@ -175,6 +177,8 @@ def _futures(settings: dict[str, Any]) -> str:
 
 
 def _caption(result: dict[str, Any]) -> str:
+    from jaxsched.units import readable_time
+
     settings, episodes = result["headroom"]["settings"], result["episodes"]
     horizon, rivals = settings["horizon_s"], result["headroom"]["rivals"]
     tried = "all legal actions"
@@ -186,7 +190,7 @@ def _caption(result: dict[str, Any]) -> str:
         f"Means over {episodes['count']} episodes ({episodes['source']}); paired differences with "
         f"95 % bootstrap intervals over the episodes. Look-ahead tries "
         f"{tried} and plays on "
-        f"{'to the end' if horizon is None else f'for {horizon:g} s'}, "
+        f"{'to the end' if horizon is None else f'for {readable_time(horizon)}'}, "
         f"{_futures(settings)}. The clairvoyant "
         "knows what no policy can; neither is a bound."
     )

@@ -41,7 +41,7 @@ from jaxsched.cli.options import (
 )
 from jaxsched.cli.output import STOPPED, console, write_json, write_text
 from jaxsched.errors import EndedAlone, JaxschedError
-from jaxsched.units import duration
+from jaxsched.units import readable_time
 
 if TYPE_CHECKING:
     from jaxsched.cli.episodes import Episodes
@@ -272,7 +272,7 @@ def _test(
         "seeds": ", ".join(map(str, seeds)),
         "trained on": config["trace"],
         "environment steps": f"{trained.curves[0][-1].env_steps:,} per seed",
-        "training time": duration(trained.wall_s),
+        "training time": readable_time(trained.wall_s),
         "training time of the last session": in_words(trained.phases.seconds),
         "episodes before the chosen policy": ", ".join(
             f"{point.episodes:,.0f}" for point in trained.best

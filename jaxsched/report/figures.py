@@ -11,7 +11,7 @@ from jaxsched.report.style import policy_classes
 from jaxsched.report.summary import Summary, number, span
 from jaxsched.report.svg import Canvas, Scale, spread, text_width, tick_labels, ticks
 from jaxsched.results.statistics import Floats
-from jaxsched.units import time_unit
+from jaxsched.units import unit_of
 
 WIDE, THIRD = 545.0, 355.0  # natural widths of charts that stand two and three in a row
 NARROW = 365.0  # pages below 640 px show this layout
@@ -154,7 +154,7 @@ def over_time(
         ends: policy -> when its last job ends, s.
         width: of the drawing, in pixels.
     """
-    unit_s, unit = time_unit(max(ends[name] for name in lines))
+    unit_s, unit = unit_of([max(ends[name] for name in lines)])
     grids = {name: np.linspace(0.0, ends[name], _MAX_POINTS) for name in lines}
     held = {name: line.at(grids[name]) for name, line in lines.items()}
     high = max(float(values.max()) for values in held.values()) or 1.0
@@ -244,7 +244,7 @@ def learning_curve(summary: Summary, *, against: str, width: float) -> str:
     xs = [_abscissa(s, against) for s in series]
     factor, x_label = 1.0, curve["x_label"]
     if against == "wall_s":
-        factor, x_label = time_unit(max(float(x[-1]) for x in xs))
+        factor, x_label = unit_of([max(float(x[-1]) for x in xs)])
         x_label = f"wall time ({x_label})"
     xs = [x / factor for x in xs]
     ys = [np.asarray(s["y"], np.float64) for s in series]

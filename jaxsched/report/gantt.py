@@ -12,7 +12,7 @@ from jaxsched.jobs.stored_schedule import schedule_of
 from jaxsched.report.schema import Gantt
 from jaxsched.report.style import LEVELS
 from jaxsched.report.svg import Canvas, Scale, tick_labels, ticks, xy
-from jaxsched.units import time_unit
+from jaxsched.units import unit_of
 
 WIDE, NARROW = 1120.0, 365.0
 MOST_JOBS = 700  # rows of jobs in a picture; of more every second, third, ... is drawn
@@ -37,7 +37,7 @@ def panel(schedules: Sequence[Schedule], index: int, *, width: float) -> str:
     tops = _tops(schedule, row / every)
     left, top, end = 24.0, 2.0, end_of(schedules)
     canvas = Canvas(width, top + tops[-1] + 36)
-    unit_s, unit = time_unit(end)
+    unit_s, unit = unit_of([end])
     time = Scale(0.0, end / unit_s, left, width - 8)
     bottom = top + tops[-1]
     _bands(canvas, schedule, tops, left, top, width)
@@ -113,7 +113,7 @@ def sentence(schedule: Schedule) -> str:
     """What the panel shows, in words."""
     if not len(schedule.pieces.job):
         return "no job was started."
-    unit_s, unit = time_unit(schedule.end)
+    unit_s, unit = unit_of([schedule.end])
     makespan = f"makespan {float(schedule.pieces.end.max()) / unit_s:.1f}\u00a0{unit}"
     if schedule.unit == "job":
         done = schedule.finish >= 0

@@ -1,13 +1,13 @@
 """Times of a comparison in units that people read; what is stored keeps seconds."""
 
 import math
-from collections.abc import Iterable
-from typing import cast
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
 
 import numpy as np
 
 from jaxsched.report.schema import Comparison, LearningCurve, Metric, Policy
-from jaxsched.units import TimeUnit, time_unit
+from jaxsched.units import TimeUnit, unit_of
 
 FIGURES = 3
 """Of the smallest mean of a metric, as far as three decimals show them."""
@@ -44,6 +44,33 @@ def in_readable_units(comparison: Comparison) -> Comparison:
     return shown
 
 
+def headroom_in_readable_units(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The same head-room measurement with times in units that suit them.
+
+    Args:
+      result: of ``jaxsched.results.headroom.measure``; it is left as it is.
+    """
+    found, metrics = result["headroom"], dict(result["metrics"])
+    rows = [{**row, "metrics": dict(row["metrics"])} for row in found["rows"]]
+    for name in rows[0]["metrics"]:
+        if metrics[name]["unit"] != "s":
+            continue
+        means = [row["metrics"][name]["mean"] for row in rows]
+        unit = unit_of(means)
+        if unit.seconds == 1.0:
+            continue
+        metrics[name] = readable_metric(metrics[name], unit, means)
+        for row in rows:
+            cell = row["metrics"][name]
+            row["metrics"][name] = {
+                **cell,
+                "mean": cell["mean"] / unit.seconds,
+                "difference": cell["difference"]
+                and {end: value / unit.seconds for end, value in cell["difference"].items()},
+            }
+    return {**result, "metrics": metrics, "headroom": {**found, "rows": rows}}
+
+
 def readable_metric(metric: Metric, unit: TimeUnit, means: Iterable[float]) -> Metric:
     """A metric in seconds as it is printed in another unit.
 
@@ -52,7 +79,7 @@ def readable_metric(metric: Metric, unit: TimeUnit, means: Iterable[float]) -> M
       unit: what its values are divided into.
       means: values that are to have three figures, in seconds.
     """
-    return cast(Metric, {**metric, "unit": unit.name, "digits": _digits(means, unit)})
+    return cast(Metric, {**metric, "unit": unit.short, "digits": _digits(means, unit)})
 
 
 def _digits(means: Iterable[float], unit: TimeUnit) -> int:
@@ -63,8 +90,7 @@ def _digits(means: Iterable[float], unit: TimeUnit) -> int:
 
 
 def _unit_of(metric: str, policies: list[Policy]) -> TimeUnit:
-    means = _means(metric, policies)
-    return time_unit(float(np.median(means)) if means else 0.0)
+    return unit_of(_means(metric, policies))
 
 
 def _means(metric: str, policies: list[Policy]) -> list[float]:

@@ -48,7 +48,7 @@ from jaxsched.systems.base import (
 from jaxsched.systems.recording import Recording, Staged
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import PRNGKey, PyTree
-from jaxsched.units import duration
+from jaxsched.units import readable_time
 
 HIGHEST_LOAD = 3  # times the jobs of load 1
 LONGEST_S = 86400  # of a job on an idle cluster (section 11)
@@ -187,7 +187,7 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
             "cluster": f"{' and '.join(alike)}, each with {env.cpus_per_server} CPUs, "
             f"{env.mem_per_server} GB",
             "window": f"at most {env.max_active} jobs in the cluster",
-            "length of a slot": f"{duration(SLOT_S)}, at most {env.max_offers} decisions",
+            "length of a slot": f"{readable_time(SLOT_S)}, at most {env.max_offers} decisions",
             "MLF-C (ends jobs early)": f"in force for {who}",
         }
 
