@@ -61,7 +61,7 @@ def doctor(
 
 
 def _print_facts(facts: dict[str, Any], out: Any) -> None:
-    from jaxsched.runs.memory import in_words
+    from jaxsched.memory import in_words
 
     def say(name: str, words: str) -> None:
         out.print(f"{name:10} {words}", highlight=False)
@@ -89,7 +89,7 @@ def _print_facts(facts: dict[str, Any], out: Any) -> None:
 def _print_stages(
     system: str, preset: str, stages: "list[Stage]", facts: dict[str, Any], out: Any
 ) -> None:
-    from jaxsched.runs.memory import in_words
+    from jaxsched.memory import in_words
     from jaxsched.units import readable_time
 
     out.print(f"\n{system}, preset {preset!r}, one seed:", highlight=False)

@@ -76,6 +76,7 @@ def headroom(
         trace_seed, num_traces, num_jobs, cut, mean_gap, load, format, read_part(part)
     )
     from jaxsched.results.headroom import Settings, measure
+    from jaxsched.runs.heartbeat import Heartbeat
 
     settings = Settings(
         futures,
@@ -101,7 +102,7 @@ def headroom(
     out = console()
     if prepared.summary:
         out.print(prepared.summary, highlight=False)
-    with out.status("playing") as status:
+    with Heartbeat(out, "preparing the episodes") as beat:
         result = measure(
             prepared.contest,
             prepared.names,
@@ -109,7 +110,9 @@ def headroom(
             prepared.learned[0] if trained else base,
             settings,
             environment=prepared.environment,
-            on_progress=lambda words: status.update(f"playing {words}"),
+            on_progress=lambda name, done, total: beat.update(
+                f"playing {name}", done, total, "episodes"
+            ),
         )
     out.print(headroom_table(result))
     if json_file is not None:
