@@ -281,9 +281,9 @@ def tell(prepared: "Prepared", out: Any) -> None:
 
 def print_comparison(result: dict[str, Any], out: Any) -> None:
     """The verdict and the table."""
-    from jaxsched.report import Summary, check, fitting_table, words_table
+    from jaxsched.report import Summary, check, fitting_table, in_readable_units, words_table
 
-    summary = Summary(check(result))
+    summary = Summary(in_readable_units(check(result)))
     table, left_out = fitting_table(summary, out)
     out.print(table)
     if left_out:

@@ -69,7 +69,7 @@ def doctor(
 
 
 def _print_facts(facts: dict[str, Any], out: Any) -> None:
-    from jaxsched.runs.memory import in_words
+    from jaxsched.memory import in_words
 
     def say(name: str, words: str) -> None:
         out.print(f"{name:10} {words}", highlight=False)
@@ -97,8 +97,8 @@ def _print_facts(facts: dict[str, Any], out: Any) -> None:
 def _print_stages(
     system: str, preset: str, stages: "list[Stage]", facts: dict[str, Any], out: Any
 ) -> None:
-    from jaxsched.runs.memory import in_words
-    from jaxsched.runs.progress import duration
+    from jaxsched.memory import in_words
+    from jaxsched.units import readable_time
 
     out.print(f"\n{system}, preset {preset!r}, one seed:", highlight=False)
     for stage in stages:
@@ -107,13 +107,13 @@ def _print_stages(
         out.print(
             f"  {stage.name}: {stage.updates:,} updates, {stage.env_steps:,} steps at "
             f"{rate:,.0f} a second, {stage.evaluations} evaluations of "
-            f"{stage.evaluation_s:.1f} s; memory {peak}; about {duration(stage.total_s)}",
+            f"{stage.evaluation_s:.1f} s; memory {peak}; about {readable_time(stage.total_s)}",
             highlight=False,
         )
     total = sum(stage.total_s for stage in stages)
     out.print(
-        f"  together about {duration(total)}, compiling included; then comes the comparison with "
-        "the baselines",
+        f"  together about {readable_time(total)}, compiling included; then comes the comparison "
+        "with the baselines",
         highlight=False,
     )
     free, peaks = facts["memory"], [s.peak_bytes for s in stages if s.peak_bytes is not None]

@@ -87,6 +87,7 @@ def headroom(
     """What look-ahead over a base policy reaches: on redrawn futures, and knowing the future."""
     from jaxsched.experiment.contests import prepare
     from jaxsched.results.headroom import Settings, measure
+    from jaxsched.runs.heartbeat import Heartbeat
     from jaxsched.runs.policies import find, find_trained
     from jaxsched.systems import registry
 
@@ -115,7 +116,7 @@ def headroom(
     prepared = prepare(chosen, Players(None, shown), asked, command)
     out = console()
     tell(prepared, out)
-    with out.status("playing") as status:
+    with Heartbeat(out, "preparing the episodes") as beat:
         result = measure(
             prepared.contest,
             prepared.names,
@@ -123,7 +124,9 @@ def headroom(
             prepared.learned[0] if trained else base and base.rule,
             looks,
             environment=prepared.environment,
-            on_progress=lambda words: status.update(f"playing {words}"),
+            on_progress=lambda name, done, total: beat.update(
+                f"playing {name}", done, total, "episodes"
+            ),
         )
     out.print(headroom_table(result))
     if json_file is not None:
@@ -135,8 +138,10 @@ def headroom_table(result: dict[str, Any]) -> "Table":
     from rich import box
     from rich.table import Table
 
+    from jaxsched.report.readable import headroom_in_readable_units
     from jaxsched.report.summary import labelled, number
 
+    result = headroom_in_readable_units(result)
     found, metrics = result["headroom"], result["metrics"]
     table = Table(
         title=f"Head-room from {found['base']}: {result['title']}",
@@ -189,6 +194,8 @@ def _futures(settings: dict[str, Any]) -> str:
 
 
 def _caption(result: dict[str, Any]) -> str:
+    from jaxsched.units import readable_time
+
     settings, episodes = result["headroom"]["settings"], result["episodes"]
     horizon, rivals = settings["horizon_s"], result["headroom"]["rivals"]
     tried = "all legal actions"
@@ -200,7 +207,7 @@ def _caption(result: dict[str, Any]) -> str:
         f"Means over {counted(episodes['count'], 'episode')} ({episodes['source']}); paired "
         f"differences with 95 % bootstrap intervals over the episodes. Look-ahead tries "
         f"{tried} and plays on "
-        f"{'to the end' if horizon is None else f'for {horizon:g} s'}, "
+        f"{'to the end' if horizon is None else f'for {readable_time(horizon)}'}, "
         f"{_futures(settings)}. The clairvoyant "
         "knows what no policy can; neither is a bound."
     )

@@ -1,6 +1,6 @@
 """``jaxsched replay``: a page that shows schedules of one episode, moment by moment."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -36,6 +36,7 @@ from jaxsched.experiment.options import LOAD, TraceOptions, read_part
 
 if TYPE_CHECKING:
     from jaxsched.jobs.schedule import Schedule
+    from jaxsched.runs.heartbeat import Heartbeat
     from jaxsched.runs.policies import Named
     from jaxsched.systems.base import System
 
@@ -65,6 +66,7 @@ class Wanted(NamedTuple):
       settings: options of the environment, ``env.NAME=VALUE`` each.
       servers: size of the cluster as it was typed; None: the environment's own.
       chosen: options of heuristics.
+      beat: what says how far it is.
     """
 
     policies: tuple[str, ...]
@@ -76,6 +78,17 @@ class Wanted(NamedTuple):
     settings: list[str]
     servers: str | None
     chosen: dict[str, Any]
+    beat: "Heartbeat | None" = None
+
+    def tell(self, player: str) -> Callable[[int], None]:
+        """What is called with the steps that a player has played."""
+
+        def say(steps: int) -> None:
+            if self.beat is not None:
+                self.beat.update(f"playing {player}", steps, 0, "steps")
+
+        say(0)
+        return say
 
     def changed(self, system: "System[Any, Any, Any]", env: Any) -> Any:
         """An environment of the system as ``--set`` and ``--servers`` want it."""
@@ -128,6 +141,7 @@ def replay(
 ) -> None:
     """A page that shows who held which GPUs and when, under one or several policies."""
     from jaxsched.report.replay import write_replay
+    from jaxsched.runs.heartbeat import Heartbeat
 
     check_writable(html)
     wanted = Wanted(
@@ -143,8 +157,8 @@ def replay(
         heuristic_options(window, mode, option),
     )  # fmt: skip
     out = console()
-    with out.status("playing"):
-        shown = _shown(subject, wanted)
+    with Heartbeat(out, "preparing the episode") as beat:
+        shown = _shown(subject, wanted._replace(beat=beat))
     write_replay(shown.schedules, html, title=shown.title, facts=shown.facts)
     _tell(out, shown, html)
 
@@ -306,7 +320,10 @@ def _played(
     table = episodes.tables[wanted.episode]
     players = recorded.players(system, names, learned, cluster, len(table), wanted.chosen)
     players.sort(key=lambda player: player.network is None)  # trained ones first
-    schedules = [recorded.record(system, player, table) for player in players]
+    schedules = [
+        recorded.record(system, player, table, on_steps=wanted.tell(player.name))
+        for player in players
+    ]
     facts = {name: str(fact) for name, fact in facts_of(system, cluster, episodes,
                                                         wanted.chosen).items()}  # fmt: skip
     facts = {"system": system.name, "episode": f"{wanted.episode} ({table.name})", **facts,

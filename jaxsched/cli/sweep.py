@@ -216,8 +216,10 @@ def _conclude(shared: Sweep, axes: "list[Axis]", book: "Book", display: Any) -> 
     from jaxsched.runs.sweep import summary
     from jaxsched.runtime import is_first
     from jaxsched.traces.trace_plots import save_figure
+    from jaxsched.units import readable_time
 
     metric = shared.system.metric(shared.system.primary_metric)
+    shown = readable_time if metric.unit == "s" else "{:.5g}".format
     higher, paths = metric.better == "higher", [axis.path for axis in axes]
     entries = summary(book.rows, higher=higher)
     table = Table(title=f"{metric.label} on the validation traces, best first")
@@ -227,7 +229,7 @@ def _conclude(shared: Sweep, axes: "list[Axis]", book: "Book", display: Any) -> 
         table.add_column(column, justify="right")
     for entry in entries:
         scores = entry["scores"]
-        figures = (f"{value:.5g}" for value in (entry["mean"], min(scores), max(scores)))
+        figures = map(shown, (entry["mean"], min(scores), max(scores)))
         table.add_row(*(entry["values"][path] for path in paths), *figures, str(len(scores)))
     display.print(table)
     if not is_first():

@@ -97,6 +97,7 @@ def follow(
     most_seen: int = 0,
     most_steps: int | None = None,
     state: PyTree | None = None,
+    on_steps: Callable[[int], None] = lambda steps: None,
 ) -> Trail:
     """Play one episode as ``core.evaluation.run_episodes`` plays it, and keep the moments.
 
@@ -114,6 +115,7 @@ def follow(
       most_steps: stop after so many steps; at the environment's own bound by default.
       state: where the episode begins, so that no reset is compiled: its first action must have no
         effect, for the policy is shown zeros. None: the reset's.
+      on_steps: called with the steps played so far (progress).
 
     Raises:
       JaxschedError: the episode did not end within the environment's bound.
@@ -138,6 +140,7 @@ def follow(
         if seen is not None:
             thinned.add(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[:n], seen))
         played, done = played + count, bool(carry.done)
+        on_steps(played)
     if not done and most_steps is None:
         raise JaxschedError(f"{policy.name}: the episode did not end within its step bound")
     if not moments:

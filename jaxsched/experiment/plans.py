@@ -19,6 +19,7 @@ from jaxsched.runs.trained import Trained, in_words
 from jaxsched.systems.base import System, TrainingSetup
 from jaxsched.traces.describe import load_in_words
 from jaxsched.types import PyTree
+from jaxsched.units import readable_time
 
 LARGEST_SEED = 2**32 - 1
 """A random key is made of so many bits."""
@@ -217,12 +218,12 @@ def _facts_of_training(planned: Plan, trained: Trained) -> dict[str, Any]:
         "seeds": ", ".join(map(str, planned.seeds)),
         "trained on": config["trace"],
         "environment steps": f"{trained.curves[0][-1].env_steps:,} per seed",
-        "training time": f"{trained.wall_s / 60:.1f} min",
-        "of which in the last session": in_words(trained.phases.seconds),
-        "policy chosen after": ", ".join(
-            counted(round(point.episodes), "episode") for point in trained.best
+        "training time": readable_time(trained.wall_s),
+        "training time of the last session": in_words(trained.phases.seconds),
+        "episodes before the chosen policy": ", ".join(
+            f"{point.episodes:,.0f}" for point in trained.best
         ),
-        "variants of the paper": "; ".join(setup.variants) or "none",
+        "differences from the paper's recipe": "; ".join(setup.variants) or "none",
         **started,
     }
 

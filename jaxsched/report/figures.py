@@ -1,6 +1,7 @@
 """The charts of a report: bars with intervals, curves over started jobs, learning curves."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from jaxsched.report.style import policy_classes
 from jaxsched.report.summary import Summary, number, span
 from jaxsched.report.svg import Canvas, Scale, spread, text_width, tick_labels, ticks
 from jaxsched.results.statistics import Floats
+from jaxsched.units import unit_of
 
 WIDE, THIRD = 545.0, 355.0  # natural widths of charts that stand two and three in a row
 NARROW = 365.0  # pages below 640 px show this layout
@@ -17,6 +19,10 @@ NARROW = 365.0  # pages below 640 px show this layout
 _ROW = 25.0
 _BAR = 14.0
 _MAX_POINTS = 240  # of a drawn curve
+_MOST_SPAN = 2.5  # of an axis that takes in a level, in spans of the curves
+_LEAST_SPAN = 0.05  # of curves that hardly move, in parts of their size
+_EARLY = 0.2  # of a training, whose evaluations may lie outside the axis
+_MOST_EARLY = 4.0  # times the later evaluations' axis, beyond which they do
 
 
 def bars(summary: Summary, metric: str, *, width: float) -> str:
@@ -132,27 +138,33 @@ def job_curves(summary: Summary, curve: str, *, window: int, width: float) -> st
 
 
 def over_time(
-    summary: Summary, lines: Mapping[str, Line], *, title: str, end: float, width: float
+    summary: Summary,
+    lines: Mapping[str, Line],
+    *,
+    title: str,
+    ends: Mapping[str, float],
+    width: float,
 ) -> str:
-    """One line per policy over the time of one episode, named at its right end.
+    """One line per policy over the time of one episode until its last job ends, named there.
 
     Args:
         summary: whose policies' colours are used.
         lines: policy -> quantity, which holds each value until the next one.
         title: what the drawing is about, in words.
-        end: of the time axis, s.
+        ends: policy -> when its last job ends, s.
         width: of the drawing, in pixels.
     """
-    unit_s, unit = _time_unit(end)
-    grid = np.linspace(0.0, end, _MAX_POINTS)
-    held = {name: line.at(grid) for name, line in lines.items()}
+    unit_s, unit = unit_of([max(ends[name] for name in lines)])
+    grids = {name: np.linspace(0.0, ends[name], _MAX_POINTS) for name in lines}
+    held = {name: line.at(grids[name]) for name, line in lines.items()}
     high = max(float(values.max()) for values in held.values()) or 1.0
     right = 16 + max(text_width(name) for name in lines)
-    frame = _Frame(width, 190, right, (0, end / unit_s), (0.0, high), f"time ({unit})")
+    longest = max(ends[name] for name in lines) / unit_s
+    frame = _Frame(width, 190, right, (0, longest), (0.0, high), f"time ({unit})")
     classes = policy_classes(summary.policies)
     names = []
     for name, values in held.items():
-        points = frame.points(grid / unit_s, values)
+        points = frame.points(grids[name] / unit_s, values)
         frame.canvas.open(classes.get(name, ""))
         frame.canvas.polyline(points, "curve")
         frame.canvas.close()
@@ -162,8 +174,64 @@ def over_time(
     return frame.canvas.render(f"{title} over time: {means}")
 
 
+class Limits(NamedTuple):
+    """The value axis of a learning curve.
+
+    Attributes:
+        low: its lower end.
+        high: its upper end.
+        cut: the evaluation that lies furthest outside; None where all are within.
+    """
+
+    low: float
+    high: float
+    cut: float | None
+
+    def holds(self, value: float) -> bool:
+        """Whether a value lies on the axis."""
+        return self.low <= value <= self.high
+
+
+def learning_limits(summary: Summary) -> Limits:
+    """An axis on which the evaluations can be told apart.
+
+    Levels of rules that lie far from the curves are left outside, and so are evaluations early in
+    the training that do.
+    """
+    curve = summary.comparison["learning_curve"]
+    assert curve is not None
+    whole, late = [], []
+    for series in (series for series in curve["series"] if series["x"]):
+        starts = series["x"][0] + _EARLY * (series["x"][-1] - series["x"][0])
+        for values in filter(None, (series["y"], series.get("selection"))):
+            whole += values
+            late += [y for x, y in zip(series["x"], values, strict=True) if x >= starts]
+    levels = [value for _, _, value in _reference_rules(summary, curve.get("metric"))]
+    low, high = _with_near(whole, levels)
+    narrow = _with_near(late, levels)
+    if high - low > _MOST_EARLY * (narrow[1] - narrow[0]):
+        low, high = narrow
+        low, high = low - 0.05 * (high - low), high + 0.05 * (high - low)
+    low = 0.0 if 0 <= low < 0.5 * high else low
+    outside = max(whole, key=lambda value: max(low - value, value - high))
+    return Limits(low, high, None if low <= outside <= high else outside)
+
+
+def _with_near(values: Sequence[float], levels: Sequence[float]) -> tuple[float, float]:
+    """The ends of some values, and of those levels that do not make their span much wider."""
+    low, high = min(values), max(values)
+    most = _MOST_SPAN * max(high - low, _LEAST_SPAN * max(abs(low), abs(high)))
+    for level in sorted(levels, key=lambda level: max(low - level, level - high)):
+        wider = min(low, level), max(high, level)
+        if wider[1] - wider[0] <= most:
+            low, high = wider
+    return low, high
+
+
 def learning_curve(summary: Summary, *, against: str, width: float) -> str:
     """Evaluations during training, one thin line per seed and a thick mean.
+
+    Levels of rules outside the axis (``learning_limits``) are named at its end, with an arrow.
 
     Args:
         summary: the comparison.
@@ -176,21 +244,25 @@ def learning_curve(summary: Summary, *, against: str, width: float) -> str:
     xs = [_abscissa(s, against) for s in series]
     factor, x_label = 1.0, curve["x_label"]
     if against == "wall_s":
-        factor, x_label = _time_unit(max(float(x[-1]) for x in xs))
+        factor, x_label = unit_of([max(float(x[-1]) for x in xs)])
         x_label = f"wall time ({x_label})"
     xs = [x / factor for x in xs]
     ys = [np.asarray(s["y"], np.float64) for s in series]
     rules = _reference_rules(summary, curve.get("metric"))
     mean_x, mean_y = _mean_line(xs, ys)
     mean_name = "mean" if len(series) > 1 else f"seed {series[0]['seed']}"
-    labels = [mean_name, *(text for text, _, _ in rules)]
     chosen = [s["selection"] for s in series if s.get("selection")]
-    values = np.concatenate([*ys, *map(np.asarray, chosen), [value for _, _, value in rules]])
-    low, high = float(values.min()), float(values.max())
-    low = 0.0 if 0 <= low < 0.5 * high else low
+    limits = learning_limits(summary)
+    rules = [
+        (f"{text} {_side(limits, value)}".strip(), *rest, value) for text, *rest, value in rules
+    ]
+    labels = [mean_name, *(text for text, _, _ in rules)]
     right = 16 + max(map(text_width, labels))
-    frame = _Frame(width, 250, right, (0, max(float(x[-1]) for x in xs)), (low, high), x_label)
+    longest = max(float(x[-1]) for x in xs)
+    frame = _Frame(width, 250, right, (0, longest), (limits.low, limits.high), x_label)
     for _, classes, value in rules:
+        if not limits.holds(value):
+            continue
         frame.canvas.open(classes)
         frame.canvas.line(frame.left, frame.y(value), frame.end, frame.y(value), "rule")
         frame.canvas.close()
@@ -204,21 +276,20 @@ def learning_curve(summary: Summary, *, against: str, width: float) -> str:
     frame.canvas.polyline(frame.points(mean_x, mean_y), "curve")
     frame.canvas.close()
     named = [(mean_name, "learned c-learned0", frame.points(mean_x, mean_y)[-1])]
-    named += [(text, classes, (frame.end, frame.y(v))) for text, classes, v in rules]
+    named += [(text, classes, (frame.end, frame.place(v))) for text, classes, v in rules]
     frame.name_lines(named)
     ends = ", ".join(f"seed {s['seed']} {s['y'][-1]:.3f}" for s in series)
     return frame.canvas.render(f"{curve['y_label']} against {x_label}; last evaluation: {ends}")
 
 
+def _side(limits: Limits, value: float) -> str:
+    """An arrow to what lies outside the axis; nothing for what lies on it."""
+    return "" if limits.holds(value) else ("\u2193" if value < limits.low else "\u2191")
+
+
 def _abscissa(series: Series, against: str) -> Floats:
     values = series["wall_s"] if against == "wall_s" else series["x"]
     return np.asarray(values, np.float64)
-
-
-def _time_unit(longest_s: float) -> tuple[float, str]:
-    if longest_s >= 2 * 3600:
-        return 3600.0, "h"
-    return (60.0, "min") if longest_s >= 120 else (1.0, "s")
 
 
 def _mean_line(xs: Sequence[Floats], ys: Sequence[Floats]) -> tuple[Floats, Floats]:
@@ -286,7 +357,11 @@ class _Frame:
         self.canvas.text((self.left + self.end) / 2, self.bottom + 34, x_label, anchor="middle")
 
     def points(self, x: Floats, y: Floats) -> list[tuple[float, float]]:
-        return [(self.x(float(a)), self.y(float(b))) for a, b in zip(x, y, strict=True)]
+        return [(self.x(float(a)), self.place(float(b))) for a, b in zip(x, y, strict=True)]
+
+    def place(self, value: float) -> float:
+        """Where a value stands; at the end of the axis if it lies outside."""
+        return min(max(self.y(value), self.top), self.bottom)
 
     def name_lines(self, lines: Sequence[tuple[str, str, tuple[float, float]]]) -> None:
         """Write each line's name beside its end, moved apart where ends meet."""

@@ -12,6 +12,7 @@ from jaxsched.jobs.stored_schedule import schedule_of
 from jaxsched.report.schema import Gantt
 from jaxsched.report.style import LEVELS
 from jaxsched.report.svg import Canvas, Scale, tick_labels, ticks, xy
+from jaxsched.units import unit_of
 
 WIDE, NARROW = 1120.0, 365.0
 MOST_JOBS = 700  # rows of jobs in a picture; of more every second, third, ... is drawn
@@ -36,7 +37,7 @@ def panel(schedules: Sequence[Schedule], index: int, *, width: float) -> str:
     tops = _tops(schedule, row / every)
     left, top, end = 24.0, 2.0, end_of(schedules)
     canvas = Canvas(width, top + tops[-1] + 36)
-    unit_s, unit = _time_unit(end)
+    unit_s, unit = unit_of([end])
     time = Scale(0.0, end / unit_s, left, width - 8)
     bottom = top + tops[-1]
     _bands(canvas, schedule, tops, left, top, width)
@@ -112,7 +113,7 @@ def sentence(schedule: Schedule) -> str:
     """What the panel shows, in words."""
     if not len(schedule.pieces.job):
         return "no job was started."
-    unit_s, unit = _time_unit(schedule.end)
+    unit_s, unit = unit_of([schedule.end])
     makespan = f"makespan {float(schedule.pieces.end.max()) / unit_s:.1f}\u00a0{unit}"
     if schedule.unit == "job":
         done = schedule.finish >= 0
@@ -235,10 +236,6 @@ def end_of(schedules: Sequence[Schedule]) -> float:
     """Where the time axis of all of them ends, s."""
     ends = [float(s.pieces.end.max()) for s in schedules if len(s.pieces.end)]
     return max(ends, default=1.0) or 1.0
-
-
-def _time_unit(longest_s: float) -> tuple[float, str]:
-    return (3600.0, "h") if longest_s >= 3 * 3600 else (1.0, "s")
 
 
 def stored(comparison: Mapping[str, Any]) -> list[Schedule]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxsched.report import figures, gantt
+from jaxsched.report.readable import in_readable_units
 from jaxsched.report.schema import Comparison, CurveWords, MetricGroup, PaperRow, Policy, check
 from jaxsched.report.style import colour_sheet, policy_classes
 from jaxsched.report.summary import DASH, Summary, labelled, number, span
@@ -57,10 +58,10 @@ def render_html(comparison: Comparison) -> str:
     Raises:
         JaxschedError: when ``comparison`` does not follow `jaxsched.report.schema`.
     """
-    comparison = check(comparison)
+    comparison = in_readable_units(check(comparison))
     summary, own = Summary(comparison), comparison.get("figures") or {}
+    first = _bars(summary)
     sections = [
-        _bars(summary),
         _curves(summary, own.get("curves", {})),
         *(_group(summary, group) for group in own.get("groups", [])),
         _learning(summary),
@@ -71,9 +72,11 @@ def render_html(comparison: Comparison) -> str:
         title=comparison["title"],
         colours=colour_sheet(),
         verdict=summary.verdict,
+        setup=_setup(comparison),
         facts=_facts(comparison),
         table=_table(summary),
         gains=_gains(summary),
+        first=first if first.figures else None,
         sections=[section for section in sections if section.figures],
         schedules=_schedules(summary),
         paper=[_claim(row) for row in paper["rows"]] if paper else [],
@@ -107,16 +110,24 @@ def script_safe(text: str) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
+def _setup(comparison: Comparison) -> str:
+    """What was played, in a line below the headline."""
+    episodes, cluster = comparison["episodes"], comparison["facts"].get("cluster")
+    where = f"; cluster: {cluster}" if cluster else ""
+    count = episodes["count"]
+    return f"{count} episode{'' if count == 1 else 's'}: {episodes['source']}{where}."
+
+
 def _facts(comparison: Comparison) -> list[tuple[str, str]]:
     """Names and texts of what is known of the comparison, in order."""
     episodes = comparison["episodes"]
     facts = {
+        "episodes": f"{episodes['count']} ({episodes['source']})",
         **{str(k): str(v) for k, v in comparison["facts"].items()},
-        "Episodes": f"{episodes['count']} ({episodes['source']})",
-        "Changed in the episodes": "; ".join(comparison.get("notes") or []),
-        "Created": _date(comparison["created"]),
+        "changed in the episodes": "; ".join(comparison.get("notes") or []),
+        "created": _date(comparison["created"]),
     }
-    return [(name, fact) for name, fact in facts.items() if fact]
+    return [(name[:1].upper() + name[1:], fact) for name, fact in facts.items() if fact]
 
 
 def _date(iso: str) -> str:
@@ -298,14 +309,20 @@ def _learning(summary: Summary) -> _Charts:
         title = f"Against {curve['x_label']}" if axis == "x" else "Against wall time"
         drawn.append(_figure(title, "", draw))
     last = [s["y"][-1] for s in series]
-    note = f"Evaluation {curve['y_label']} during training"
+    measured = summary.metrics.get(curve.get("metric", ""))
+    unit = f", in {measured['unit']}," if measured and measured["unit"] else ""
+    note = f"Evaluation {curve['y_label']}{unit} during training"
     if len(series) > 1:
         note += (
             f"; thin lines: {len(series)} seeds, thick: their mean; final spread over seeds "
             f"{number(max(last) - min(last), 3)}"
         )
     if curve.get("metric") and summary.best_baseline(curve["metric"]):
-        note += "; level lines: the best baseline and the reference policy"
+        note += "; level lines: the best baseline and the reference policies"
+        note += ", with an arrow where they lie outside the axis"
+    limits = figures.learning_limits(summary)
+    if limits.cut is not None:
+        note += f"; evaluations outside the axis, up to {number(limits.cut, 3)}, stand at its end"
     if all(s.get("selection") for s in series):
         note += "; dotted: mean score on the training traces, by which checkpoints are chosen"
     return _Charts("Learning", f"{note}.", "two", drawn)
@@ -322,10 +339,11 @@ def _schedules(summary: Summary) -> dict[str, Any] | None:
         draw = partial(gantt.panel, schedules, i)
         note = text[0].upper() + text[1:]
         drawn.append(_figure(schedule.policy, note, draw, gantt.WIDE, gantt.NARROW))
-    curves, end = [], gantt.end_of(schedules)
+    curves = []
+    ends = {schedule.policy: gantt.end_of([schedule]) for schedule in schedules}
     for title, lines in gantt.shared_lines(schedules):
         named = {s.policy: line for s, line in zip(schedules, lines, strict=True)}
-        draw = partial(figures.over_time, summary, named, title=title, end=end)
+        draw = partial(figures.over_time, summary, named, title=title, ends=ends)
         curves.append(_figure(title[0].upper() + title[1:], "", draw))
     rows = "GPU, grouped by server (number at the left); blank is idle"
     if schedules[0].unit == "job":

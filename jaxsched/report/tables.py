@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from jaxsched.errors import counted
+from jaxsched.report.readable import in_readable_units
 from jaxsched.report.schema import Comparison, Policy, check
 from jaxsched.report.summary import DASH, Summary, number
 
@@ -37,7 +38,7 @@ def comparison_table(
         JaxschedError: when ``comparison`` does not follow the schema.
     """
     if not isinstance(comparison, Summary):
-        comparison = Summary(check(comparison))
+        comparison = Summary(in_readable_units(check(comparison)))
     summary = comparison
     shown = [p for p in summary.policies if policies is None or p["name"] in policies]
     episodes = summary.comparison["episodes"]

@@ -29,7 +29,7 @@ REDRAWN, CLAIRVOYANT = "look_ahead", "clairvoyant"
 EPISODES_AT_ONCE = 20
 SHOWN = ("avg_jct", "makespan")
 """Metrics of the table beside the primary one."""
-Progress = Callable[[str], None]
+Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def measure(
     settings: Settings,
     *,
     environment: Environment,
-    on_progress: Progress = lambda words: None,
+    on_progress: Progress = lambda words, done, total: None,
 ) -> dict[str, Any]:
     """Play heuristics, runs and both look-aheads on the same episodes.
 
@@ -137,7 +137,8 @@ def measure(
         metric on these episodes, of those that do not know the future.
       settings: of the look-aheads.
       environment: cluster of the heuristics.
-      on_progress: called with what is played next.
+      on_progress: called with what is played next, and how many of how many episodes of it are
+        played.
 
     Returns:
       A comparison as ``jaxsched.report.schema`` describes it, and under ``headroom`` the base, the
@@ -158,7 +159,13 @@ def measure(
     if isinstance(base, Learned):
         base = called[[id(policy) for policy in learned].index(id(base))]
     learned = called
-    result = compare(contest, names, learned, environment=environment, on_policy=on_progress)
+    result = compare(
+        contest,
+        names,
+        learned,
+        environment=environment,
+        on_policy=lambda name: on_progress(name, 0, len(contest.tables)),
+    )
     if base is None:
         told = [name for name, info in system.policies.items() if info.clairvoyant]
         base = _best(result, system.primary_metric, "baseline", "reference", without=told)
@@ -213,7 +220,7 @@ def _play(
     size = -(-len(tables) // chunks)
     parts = []
     for chunk in range(chunks):
-        on_progress(f"{policy.name}: episode {chunk * size + 1} of {len(tables)}")
+        on_progress(policy.name, chunk * size, len(tables))
         chosen = [tables[place % len(tables)] for place in range(chunk * size, (chunk + 1) * size)]
         key = jax.random.key(chunk)
         parts.append(system.play(env, policy, system.params(env, chosen), weights, key=key).metrics)

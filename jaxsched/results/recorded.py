@@ -1,6 +1,6 @@
 """Plays an episode and records its schedule: heuristics, trained policies, golden cases."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -71,7 +71,14 @@ def players(
     return found
 
 
-def record(system: System, player: Player, table: JobTable, *, decisions: bool = True) -> Schedule:
+def record(
+    system: System,
+    player: Player,
+    table: JobTable,
+    *,
+    decisions: bool = True,
+    on_steps: Callable[[int], None] = lambda steps: None,
+) -> Schedule:
     """The schedule of one policy on one job table, as an evaluation of that table would play it.
 
     Args:
@@ -79,12 +86,13 @@ def record(system: System, player: Player, table: JobTable, *, decisions: bool =
       player: who plays.
       table: the episode.
       decisions: keep what a network saw and how it scored its choices.
+      on_steps: called with the steps played so far (progress).
 
     Raises:
       JaxschedError: the system draws no schedules, or the episode does not end.
     """
     params = system.params(player.env, [table])
-    return _recorded(system, player, params, table.name, decisions=decisions)
+    return _recorded(system, player, params, table.name, decisions=decisions, on_steps=on_steps)
 
 
 def record_case(system: System, case: Mapping[str, Any], name: str) -> Schedule:
@@ -121,6 +129,7 @@ def _recorded(
     most_steps: int | None = None,
     state: PyTree | None = None,
     decisions: bool = False,
+    on_steps: Callable[[int], None] = lambda steps: None,
 ) -> Schedule:
     recording = system.recording(player.env)
     env = recording.env
@@ -143,6 +152,7 @@ def _recorded(
         most_seen=most_seen,
         most_steps=most_steps,
         state=state,
+        on_steps=on_steps,
     )
     made = recording.schedule(env, params, 0, trail)
     notes = made.notes if trail.ended else (*made.notes, "The episode is not played to its end.")

@@ -5,14 +5,12 @@ between, and what it gives back in place.
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 
 from jaxsched.errors import JaxschedError
-
-MEMINFO, CGROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
+from jaxsched.memory import free_bytes, in_words
 
 
 class Needed(NamedTuple):
@@ -54,8 +52,8 @@ def available() -> Available | None:
         if "bytes_limit" not in known:
             return None
         return Available(known["bytes_limit"] - known.get("bytes_in_use", 0), "on each device")
-    found = [size for size in (_free_of_machine(), _free_of_group()) if size is not None]
-    return Available(min(found), "on this machine") if found else None
+    free = free_bytes()
+    return None if free is None else Available(free, "on this machine")
 
 
 def check(
@@ -88,14 +86,6 @@ def check(
     )
 
 
-def in_words(size: int) -> str:
-    """Bytes with three figures: 512 B, 1.23 MB, 45.6 GB (powers of 1000)."""
-    for limit, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if size >= limit:
-            return f"{size / limit:.3g} {unit}"
-    return f"{size} B"
-
-
 def _advice(
     needed: Needed, num_envs: int, smaller: Callable[[int], Needed | None], limit: int
 ) -> str:
@@ -122,24 +112,3 @@ def _advice(
 def _devices_of(compiled: Any) -> list[Any]:
     shardings = jax.tree.leaves(compiled.input_shardings)
     return list(shardings[0].device_set) if shardings else [None]
-
-
-def _free_of_machine() -> int | None:
-    try:
-        lines = MEMINFO.read_text().splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    return None
-
-
-def _free_of_group() -> int | None:
-    """What a container or a job may still take."""
-    try:
-        most = (CGROUP / "memory.max").read_text().strip()
-        used = (CGROUP / "memory.current").read_text().strip()
-    except OSError:
-        return None
-    return int(most) - int(used) if most.isdecimal() and used.isdecimal() else None

@@ -11,6 +11,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from jaxsched.units import readable_time
+
 _RATE_WINDOW_S = 20.0
 
 
@@ -140,17 +142,17 @@ class TrainingProgress:
         if self.gradient_steps is not None:
             parts.append(f"{_short(self._rate(2))} grad/s")
         if self.episode_return is not None:
-            parts.append(f"return {self.episode_return:.4g}")
+            parts.append(f"return {_plain(self.episode_return)}")
         if self.evaluation is not None:
-            best = "" if self.best is None else f" (best {self.best:.4g})"
-            parts.append(f"evaluation {self.evaluation:.4g}{best}")
-        parts.append(f"{duration(self._time_left_s())} left")
+            best = "" if self.best is None else f" (best {_plain(self.best)})"
+            parts.append(f"evaluation {_plain(self.evaluation)}{best}")
+        parts.append(f"{readable_time(self._time_left_s())} left")
         return parts
 
     def _render(self) -> Group:
         done = min(self.env_steps, self.total_steps)
         share = Text(f"{done / self.total_steps:4.0%}", no_wrap=True)
-        elapsed = duration(self._clock() - self._start)
+        elapsed = readable_time(self._clock() - self._start)
         bar = Table.grid(padding=(0, 1), expand=True)
         bar.add_column(no_wrap=True, overflow="ellipsis")
         bar.add_column(ratio=1)
@@ -191,13 +193,6 @@ def _short(value: float) -> str:
     return f"{value:.3g}"
 
 
-def duration(seconds: float) -> str:
-    """Seconds as 42s, 3m07s or 2h05m."""
-    if not math.isfinite(seconds):
-        return "-"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02d}s"
-    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+def _plain(value: float) -> str:
+    """A number with four figures, never as a power of ten where it is large."""
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"

@@ -7,6 +7,7 @@ from pathlib import Path
 from jaxsched.errors import JaxschedError, check_counts
 from jaxsched.files import PathLike
 from jaxsched.jobs import JobTable
+from jaxsched.memory import check_jobs_fit
 from jaxsched.traces.formats import load_tables
 from jaxsched.traces.named import NamedTrace, data_file
 
@@ -22,6 +23,7 @@ __all__ = [
     "resolve",
 ]
 
+BYTES_EACH = 500  # of memory, for a job while its table is made and written
 NUM_TRACES = 30  # drawn, unless asked otherwise
 LISTED = 5  # names that a refusal shows
 
@@ -50,13 +52,26 @@ def get(
       num_jobs: jobs of each; as many as the trace's entry says by default.
 
     Raises:
-      JaxschedError: an unknown name, or numbers that cannot be used.
+      JaxschedError: an unknown name, numbers that cannot be used, or more jobs than fit into
+        memory.
     """
     check_counts(optional=True, num_traces=num_traces, num_jobs=num_jobs)
     for entry in entries():
         if entry.name == name:
-            return entry.make(seed, num_traces or NUM_TRACES, num_jobs or entry.num_jobs)
+            tables, jobs = num_traces or NUM_TRACES, num_jobs or entry.num_jobs
+            if entry.seeded:
+                asked = f"{tables:,} traces of {jobs:,} jobs"
+                check_jobs_fit(tables * max(jobs, 1), BYTES_EACH, asked)
+            return entry.make(seed, tables, jobs)
     raise JaxschedError(f"unknown trace '{name}'; accepted: {nearest(name)}")
+
+
+def num_jobs_of(name: str, num_traces: int | None, num_jobs: int | None) -> int:
+    """Jobs of all tables together that ``get`` would draw; 0 where the trace alone says it."""
+    for entry in entries():
+        if entry.name == name and entry.seeded:
+            return (num_traces or NUM_TRACES) * (num_jobs or entry.num_jobs)
+    return 0
 
 
 def resolve(

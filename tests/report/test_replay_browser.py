@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jaxsched.jobs.schedule import Decisions
+from jaxsched.jobs.schedule import Band, Decisions, Fact, Pieces
 from jaxsched.report.replay import write_replay
 from tests.report.browser import MARKS, chromium, distinct_rows
 from tests.report.recorded import SYSTEMS, recorded
@@ -99,11 +99,11 @@ document.body.dataset.told = JSON.stringify(told);
 </script>"""
 
 
-def asked(folder, page):
-    """What the probe notes of a page."""
+def asked(folder, page, script=PROBE):
+    """What a probe notes of a page."""
     probe = folder / "probe.html"
     text = page.read_text(encoding="utf-8").replace("<head>", WATCH, 1)
-    probe.write_text(text.replace("</body>", PROBE + "</body>"), encoding="utf-8")
+    probe.write_text(text.replace("</body>", script + "</body>"), encoding="utf-8")
     dom = chromium(folder / "profile", probe, "--window-size=1400,1200", "--dump-dom")
     return json.loads(html.unescape(dom.split('data-told="')[1].split('"')[0]))
 
@@ -178,3 +178,40 @@ def test_the_page_prints(tmp_path):
     printed = tmp_path / "page.pdf"
     chromium(tmp_path / "profile", path, f"--print-to-pdf={printed}")
     assert printed.read_bytes().startswith(b"%PDF") and printed.stat().st_size > 20_000
+
+
+CROWD_PROBE = """<script>
+const page = window.replay, by = (id) => document.getElementById(id), told = {};
+page.draw();
+told.first = [page.rowsOf, page.colourBy, by("rows").value, by("colour").value];
+told.note = page.panels[0].note.textContent;
+by("rows").value = "places"; by("rows").dispatchEvent(new Event("change")); page.draw();
+told.share = (page.t1 - page.t0) / page.end;
+told.px = page.panels[0].area.width / (page.t1 - page.t0) * 2;  // of a piece of 2 s
+told.part = page.panels[0].note.textContent;
+by("all").click(); page.draw();
+told.whole = page.panels[0].note.textContent;
+by("rows").value = "jobs"; by("rows").dispatchEvent(new Event("change")); page.draw();
+told.back = (page.t1 - page.t0) === page.end;
+told.problems = problems;
+document.body.dataset.told = JSON.stringify(told);
+</script>"""
+
+
+def test_what_cannot_be_told_apart_begins_with_a_row_for_each_job(tmp_path):
+    schedule = recorded("sched2")
+    jobs = len(schedule.submit)
+    slices = [(n % jobs, 0, 1, 2.0 * n, 2.0 * n + 2, 0) for n in range(40_000)]
+    few = Fact("deadline", ["met" if job % 2 else "missed" for job in range(jobs)])
+    crowded = replace(
+        schedule, pieces=Pieces.of(slices), bands=(Band("server 0", 1),), facts=(few,),
+        finish=np.full(jobs, 80_000.0), lines=(), marks=(), decisions=None,
+    )  # fmt: skip
+    path = write_replay([crowded], tmp_path / "page.html", title="crowded", facts={})
+    told = asked(tmp_path, path, CROWD_PROBE)
+    assert told["problems"] == []
+    assert told["first"] == ["jobs", "deadline", "jobs", "deadline"]
+    assert "40 000 pieces on 1 row of the cluster cannot be told apart" in told["note"]
+    assert told["share"] < 0.01 and told["px"] > 10, "a window in which single pieces can be seen"
+    assert told["part"].startswith("In view: ")
+    assert "zoom in, or choose rows: jobs" in told["whole"] and told["back"]

@@ -5,14 +5,23 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 import jaxsched.report
 from benchmarks.scripts import read_json
 from jaxsched.errors import JaxschedError
-from jaxsched.report import Summary, check, comparison_table, render_html, write_html
-from jaxsched.report.figures import smooth
+from jaxsched.jobs.schedule import Line
+from jaxsched.report import (
+    Summary,
+    check,
+    comparison_table,
+    in_readable_units,
+    render_html,
+    write_html,
+)
+from jaxsched.report.figures import learning_limits, over_time, smooth
 from jaxsched.report.gantt import runs, schedules_of, upper_share
 from jaxsched.report.svg import spread, ticks
 from tests.report.sample_comparison import sample_comparison
@@ -80,9 +89,9 @@ def test_page_is_well_formed_and_complete(page):
     assert outline.open == []
     headings = re.findall(r"<h2>(.*?)</h2>", page)
     assert headings == [
-        "All policies, all metrics", "Gain over the best baseline", "How well, and how fast",
+        "How well, and how fast", "All policies, all metrics", "Gain over the best baseline",
         "As the episode proceeds", "Locality", "Learning", "GPUs over time, made-up trace 0",
-        "Against the paper", "Reproduce",
+        "Against the paper", "What was compared", "Reproduce",
     ]  # fmt: skip
     for policy in SMALL["policies"]:
         assert f'data-v="{policy["name"]}"' in page
@@ -141,7 +150,7 @@ def test_smallest_comparison():
     text = render_html(tiny(constant("only", "baseline", 1.0)))
     assert "Best baseline in score: only, 1.00." in text
     assert re.findall("<h2>(.*?)</h2>", text) == [
-        "All policies, all metrics", "How well, and how fast", "Reproduce",
+        "How well, and how fast", "All policies, all metrics", "What was compared", "Reproduce",
     ]  # fmt: skip
 
 
@@ -452,3 +461,71 @@ def test_own_figures_are_checked():
     ):
         with pytest.raises(JaxschedError, match=message):
             check({**SMALL, "figures": figures})
+
+
+def in_seconds(*means):
+    policies = [constant(f"p{n}", "baseline", mean) for n, mean in enumerate(means)]
+    comparison = tiny(*policies, better="lower")
+    comparison["metrics"]["score"] |= {"unit": "s", "digits": 1}
+    return comparison
+
+
+@pytest.mark.parametrize(
+    ("means", "unit", "shown"),
+    [
+        ((30.0, 90.0), "s", ["30.0", "90.0"]),
+        ((5633.0, 24917.0, 42900.0), "h", ["1.56", "6.92", "11.92"]),
+        ((2.678e6, 2.0e6), "days", ["23.1", "31.0"]),
+        ((336.0, 17816.0, 17816.0), "h", ["0.093", "4.949", "4.949"]),
+        ((0.0, 0.0), "s", ["0.0", "0.0"]),
+    ],
+)
+def test_seconds_are_shown_in_a_unit_that_suits_them(means, unit, shown):
+    comparison = in_seconds(*means)
+    before = copy.deepcopy(comparison)
+    summary = Summary(in_readable_units(check(comparison)), resamples=50)
+    assert summary.metrics["score"]["unit"] == unit
+    assert [summary.shown(p, "score") for p in summary.policies] == shown
+    assert comparison == before, "what is stored keeps seconds"
+
+
+def learning(ys, **levels):
+    rivals = [constant(name, "baseline", level) for name, level in levels.items()]
+    comparison = tiny(constant("learned", "learned", ys[-1]), *rivals)
+    comparison["learning_curve"] = {
+        "x_label": "episodes", "y_label": "score", "metric": "score", "levels": levels,
+        "series": [{"seed": 0, "x": list(range(len(ys))), "y": ys}],
+    }  # fmt: skip
+    return comparison
+
+
+def test_a_far_baseline_does_not_flatten_the_learning_curve():
+    comparison = learning([0.93, 0.95, 0.96, 0.965], near=0.94, far=0.45)
+    page = render_html(comparison)
+    assert learning_limits(Summary(check(comparison))) == (0.93, 0.965, None)
+    comparison = learning([0.93, 0.95, 0.96, 0.965], far=0.45)
+    assert learning_limits(Summary(check(comparison))) == (0.93, 0.965, None)
+    assert "far 0.45 \u2193" in render_html(comparison)
+    assert "near 0.94</text>" in page and "with an arrow where they lie outside the axis" in page
+
+
+def test_early_evaluations_far_away_are_said_not_drawn():
+    comparison = learning([90_000.0, 5.2, 5.1, 5.0, 4.9, 4.8, 4.7, 4.7], rule=5.0)
+    comparison["metrics"]["score"]["better"] = "lower"
+    limits = learning_limits(Summary(check(comparison)))
+    assert limits.high < 6 and limits.cut == 90_000.0
+    assert "evaluations outside the axis, up to 90\u202f000.000," in render_html(comparison)
+
+
+def test_curves_over_time_end_with_the_last_job(comparison):
+    summary = Summary(check(comparison), resamples=50)
+    line = Line("waiting", "jobs", np.array([0.0, 50.0]), np.array([2.0, 0.0]))
+    drawn = over_time(
+        summary, {"fifo": line, "strict": line}, title="jobs",
+        ends={"fifo": 100.0, "strict": 50.0}, width=500,
+    )  # fmt: skip
+    ends = [
+        float(re.findall(r"[\d.]+", points.rpartition("L")[2] or points)[-2])
+        for points in re.findall(r'class="curve" d="([^"]*)"', drawn)
+    ]
+    assert len(ends) == 2 and min(ends) < 0.7 * max(ends)

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+import jaxsched.memory
 from jaxsched.cli import main
 from jaxsched.errors import JaxschedError
 from jaxsched.runs import memory
@@ -77,8 +78,8 @@ def test_what_cannot_fit_says_what_is_in_the_way(limit):
 
 def test_free_memory_is_read_of_machine_and_group(monkeypatch, tmp_path):
     (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:   2000 kB\n")
-    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
-    monkeypatch.setattr(memory, "CGROUP", tmp_path)
+    monkeypatch.setattr(jaxsched.memory, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(jaxsched.memory, "CGROUP", tmp_path)
     assert memory.available() == Available(2_048_000, "on this machine")
     (tmp_path / "memory.max").write_text("500000\n")
     (tmp_path / "memory.current").write_text("100000\n")

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from jaxsched.cli.episodes import resolve
 
 from jaxsched import traces
-from jaxsched.cli.episodes import resolve
 from jaxsched.cli.options import TraceOptions
 from jaxsched.cli.train import sets_of
 from jaxsched.errors import JaxschedError

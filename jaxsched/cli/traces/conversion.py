@@ -3,8 +3,9 @@
 Outputs are refused before any work if they cannot be written.
 """
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,6 +30,7 @@ from jaxsched.errors import JaxschedError, counted
 from jaxsched.experiment.options import TraceOptions
 
 if TYPE_CHECKING:
+    from jaxsched.jobs import JobTable
     from jaxsched.traces.trace import Trace
 
 TABLE_ENDINGS = (".csv", ".csv.gz")
@@ -149,15 +151,42 @@ def _rewrite(file: str, out: Path, options: TraceOptions) -> None:
 def _generate_trace(
     name: str, out: Path, seed: int, num_jobs: int, load: float | None, gpus: int | None
 ) -> None:
-    from jaxsched.traces import clusters, trace_files
+    from jaxsched.traces import clusters, trace_files, write_trace
 
     check_ending(out, trace_files.ENDINGS)
     check_writable(out)
-    trace = clusters.generate_trace(name, seed, num_jobs, num_gpus=gpus, load=load)
+    screen = console()
+
+    def make(count: int) -> "Trace":
+        return clusters.generate_trace(name, seed, count, num_gpus=gpus, load=load)
+
     if load is not None:
         cluster = gpus or clusters.workload(name).num_gpus
-        console().print(f"load {load:g} of {cluster} GPUs, in expectation", highlight=False)
-    _write(out, trace)
+        screen.print(f"load {load:g} of {cluster} GPUs, in expectation", highlight=False)
+    trace = _drawn_and_written(screen, out, make, write_trace, num_jobs)
+    print_trace(screen, trace)
+    screen.print(f"trace written to {out}", highlight=False)
+
+
+def _drawn_and_written(
+    screen: Any, out: Path, make: Callable[[int], Any], write: Callable[..., Any], num_jobs: int
+) -> Any:
+    """What is drawn, after it was written; long waits are said, with what is left of them."""
+    from jaxsched.runs.heartbeat import Heartbeat
+    from jaxsched.traces.pace import pace
+
+    make_folder(out)
+    with Heartbeat(screen, "drawing jobs") as beat:
+        found = pace(out, make, write, num_jobs)
+        beat.update("drawing", 0, num_jobs, "jobs")
+        if found is not None:
+            beat.expect(found.draw_s * num_jobs)
+        made = make(num_jobs)
+        beat.update("writing", 0, num_jobs, "jobs")
+        if found is not None:
+            beat.expect(found.write_s * num_jobs)
+        write(out, made)
+    return made
 
 
 def _write(out: Path, trace: "Trace") -> None:
@@ -173,14 +202,20 @@ def _write(out: Path, trace: "Trace") -> None:
 def _generate_tables(
     name: str, out: Path, seed: int, num_traces: int | None, num_jobs: int | None
 ) -> None:
-    from jaxsched.traces import get, write_tables
+    from jaxsched.traces import get, registry, write_tables
 
     check_ending(out, TABLE_ENDINGS)
     check_writable(out)
-    tables = get(name, seed=seed, num_traces=num_traces, num_jobs=num_jobs)
-    make_folder(out)
-    write_tables(out, tables)
-    console().print(
+    screen = console()
+    whole = registry.num_jobs_of(name, num_traces, num_jobs)
+
+    def make(count: int) -> "list[JobTable]":
+        if count == whole:
+            return get(name, seed=seed, num_traces=num_traces, num_jobs=num_jobs)
+        return get(name, seed=seed, num_traces=1, num_jobs=count)
+
+    tables = _drawn_and_written(screen, out, make, write_tables, whole)
+    screen.print(
         f"{counted(len(tables), 'trace')} of {counted(len(tables[0]), 'job')} written to {out}",
         highlight=False,
     )

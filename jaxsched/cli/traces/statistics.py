@@ -26,6 +26,7 @@ from jaxsched.cli.output import check_writable, console, deliver_json, make_fold
 from jaxsched.cli.traces.shared import Seed
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.options import TraceOptions
+from jaxsched.units import readable_time, three_figures
 
 if TYPE_CHECKING:
     from jaxsched.traces.trace import Trace
@@ -177,7 +178,30 @@ def _describe_tables(
 
 def _print_figures(out: Any, figures: dict[str, Any]) -> None:
     for name, value in figures.items():
-        out.print(f"  {name:20} {_text(value)}", highlight=False)
+        label, words = _readable(name, value)
+        out.print(f"  {label:20} {words}", highlight=False)
+
+
+_NO_TIMES = ("cv",)  # among figures of times
+
+
+def _readable(name: str, value: Any) -> tuple[str, str]:
+    """Name and value of a figure in print: times in the unit that suits them, GPU time in hours."""
+    if name.startswith("gpu_seconds") and isinstance(value, int | float):
+        hours = three_figures(value / 3600)
+        return name.replace("gpu_seconds", "gpu_time_used"), f"{hours} GPU hours"
+    if not name.endswith("_s"):
+        return name, _text(value)
+    if isinstance(value, dict):
+        parts = (
+            f"{part} {_text(x) if part in _NO_TIMES else _time(x)}" for part, x in value.items()
+        )
+        return name.removesuffix("_s"), ", ".join(parts)
+    return name.removesuffix("_s"), _time(value)
+
+
+def _time(value: Any) -> str:
+    return readable_time(value) if isinstance(value, int | float) else _text(value)
 
 
 def _text(value: Any) -> str:
@@ -188,5 +212,5 @@ def _text(value: Any) -> str:
         between = " " if all(isinstance(part, float) for part in value) else "; "
         return between.join(map(_text, value)) or "none"
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
     return "not known" if value is None else str(value)

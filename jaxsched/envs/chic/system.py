@@ -124,8 +124,10 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
         gpus, cpus, memory = env.capacity
         return {
             "cluster": f"{gpus} GPUs, {cpus} CPU cores, {memory} GB",
-            "window": f"{env.window} oldest workloads",
-            "actions": "one worker and one server" if env.pair else "a worker or a server",
+            "window": f"the {env.window} oldest workloads",
+            "an action gives": "a worker and a parameter server"
+            if env.pair
+            else "a worker or a parameter server",
         }
 
     def network(self, env: Chic, kind: str) -> MLP:

@@ -165,8 +165,10 @@ class DASSystem(System[DAS, Params, Recipe]):
         each = f"{env.gpus_per_server} GPUs, {env.cpus_per_server} CPUs, {env.mem_per_server} GB"
         return {
             "cluster": f"{env.num_servers} machines of {each}",
-            "window": f"{env.window} jobs, {env.sampling}",
-            "jobs that do not fit": env.on_no_fit,
+            "window": f"{'the first' if env.sampling == 'first' else 'a random choice of'} "
+            f"{env.window} waiting jobs",
+            "decisions": "a job that does not fit "
+            + ("is skipped" if env.on_no_fit == "skip" else "ends the decision"),
         }
 
     def network(self, env: DAS, kind: str) -> Network:

@@ -58,6 +58,7 @@ from jaxsched.systems.parts import always
 from jaxsched.systems.recording import Recording, Staged
 from jaxsched.systems.search import searching
 from jaxsched.traces.mapping import MappingConfig
+from jaxsched.units import readable_time
 from jaxsched.wrappers.recorded import Recorded
 from jaxsched.wrappers.teacher import TaughtEnvironment
 
@@ -203,8 +204,8 @@ class DL2System(System[DL2, Params, Recipe]):
         return {
             "cluster": f"{env.num_servers} servers of {env.gpus_per_server} GPUs, "
             f"{env.cpus_per_server} CPU cores, {env.mem_per_server} GB",
-            "slot": f"{env.slot_seconds} s",
-            "agent sees": f"batches of {env.window} jobs"
+            "length of a slot": readable_time(env.slot_seconds),
+            "window": f"batches of {env.window} jobs"
             if env.rows == "batches"
             else f"the first {env.window} jobs that can get more",
         }

@@ -49,6 +49,7 @@ from jaxsched.systems.base import (
 from jaxsched.systems.recording import Recording, Staged
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import PRNGKey, PyTree
+from jaxsched.units import readable_time
 
 HIGHEST_LOAD = 3  # times the jobs of load 1
 LONGEST_S = 86400  # of a job on an idle cluster (section 11)
@@ -182,12 +183,13 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
         """The cluster, what a slot can see and decide, and whether heuristics play with MLF-C."""
         chosen = self.checked_options(options)
         alike = [f"{count} servers of {gpus} GPUs" for gpus, count in Counter(env.gpus).items()]
+        who = "every heuristic" if chosen["mlfc"] else "mlf_hc only"
         return {
             "cluster": f"{' and '.join(alike)}, each with {env.cpus_per_server} CPUs, "
             f"{env.mem_per_server} GB",
-            "window": f"{env.max_active} jobs",
-            "slot": f"{SLOT_S} s, at most {env.max_offers} decisions",
-            "MLF-C": "with every heuristic" if chosen["mlfc"] else "with mlf_hc only",
+            "window": f"at most {env.max_active} jobs in the cluster",
+            "length of a slot": f"{readable_time(SLOT_S)}, at most {env.max_offers} decisions",
+            "MLF-C (ends jobs early)": f"in force for {who}",
         }
 
     def network(self, env: MLFS, kind: str) -> Network:

@@ -133,14 +133,14 @@ class Sched2System(System[Sched2, Params, Recipe]):
         return Heuristic(replace(env, window=window), baseline(name, chosen["mode"]))
 
     def facts(self, env: Sched2, options: Mapping[str, Any]) -> dict[str, str]:
-        """Cluster, positions that heuristics see, and what a job that does not fit does."""
+        """Cluster, jobs that heuristics see, and what happens to one that does not fit."""
         chosen = self.checked_options(options)
         window = env.window if chosen["window"] is None else chosen["window"]
-        skips = chosen["mode"] == "skip"
+        first = f"the {window} oldest waiting jobs" if window else "all waiting jobs"
+        misfit = "is skipped" if chosen["mode"] == "skip" else "blocks those behind it"
         return {
             "cluster": f"{env.num_servers} servers x {env.gpus_per_server} GPUs",
-            "heuristics choose from": f"{window} oldest jobs" if window else "the whole queue",
-            "a job that does not fit": "is skipped" if skips else "blocks the queue",
+            "heuristics": f"choose from {first}; a job that does not fit {misfit}",
         }
 
     def drawn(self, env: Sched2, params: Params, episode: int, records: Any) -> Schedule:

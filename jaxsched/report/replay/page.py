@@ -16,7 +16,9 @@ from jaxsched.jobs.schedule import Schedule
 from jaxsched.report.html import script_safe, templates_of
 from jaxsched.report.replay.aligned import aligned
 from jaxsched.report.style import colour_sheet, replay_colours
-from jaxsched.report.summary import number
+from jaxsched.units import readable_time
+
+NARROW = "\u202f"  # space between a number and its unit
 
 
 def write_replay(
@@ -91,19 +93,11 @@ def summary_of(schedule: Schedule) -> list[tuple[str, str]]:
         waited = (schedule.start - schedule.submit)[done]
         span = schedule.finish[done].max() - schedule.submit.min()
         words += [
-            ("mean completion time", duration(float(completion.mean()))),
-            ("mean wait", duration(float(waited.mean()))),
-            ("makespan", duration(float(span))),
+            ("mean completion time", readable_time(float(completion.mean()), NARROW)),
+            ("mean wait", readable_time(float(waited.mean()), NARROW)),
+            ("makespan", readable_time(float(span), NARROW)),
         ]
     if schedule.deadline is not None and done.any():
         met = np.mean(schedule.finish[done] <= schedule.deadline[done])
         words.append(("deadlines met", f"{100 * met:.0f}\u202f%"))
     return words
-
-
-def duration(seconds: float) -> str:
-    """A time in the unit that suits its size."""
-    for unit_s, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
-        if seconds >= 2 * unit_s:
-            return f"{number(seconds / unit_s, 1)}\u202f{unit}"
-    return f"{number(seconds, 0)}\u202fs"

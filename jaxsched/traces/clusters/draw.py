@@ -9,12 +9,15 @@ import numpy.typing as npt
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import describe_value
 from jaxsched.jobs.draws import generator, pick
+from jaxsched.memory import check_jobs_fit
 from jaxsched.traces.clusters.arrivals import MONDAY_S, draw_times
 from jaxsched.traces.clusters.workload import SizeClass, Workload, workload
 from jaxsched.traces.trace import Clock, Trace, Values
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+
+BYTES_EACH = 1000  # of memory, for a job while it is drawn and written
 
 # Branches of the seed; 0-2 are those of arrivals.
 _SIZE_BRANCH, _USER_BRANCH, _GROUP_BRANCH, _TYPE_BRANCH = 3, 4, 5, 6
@@ -50,7 +53,7 @@ def generate_trace(
       gpu_type.
 
     Raises:
-      JaxschedError: an unknown name or an unusable number.
+      JaxschedError: an unknown name, an unusable number, or more jobs than fit into memory.
     """
     return draw(workload(name), seed, num_jobs, num_gpus=num_gpus, load=load)
 
@@ -68,6 +71,7 @@ def draw(
         raise JaxschedError(
             f"num_jobs is {describe_value(num_jobs)}; accepted: a whole number from 1 on"
         )
+    check_jobs_fit(num_jobs, BYTES_EACH, f"num_jobs is {num_jobs:,}")
     gap_s = _mean_gap(source, num_gpus, load)
     times = np.floor(draw_times(source.arrivals, seed, num_jobs, gap_s))
     origin = MONDAY_S if source.arrivals.has_calendar else 0

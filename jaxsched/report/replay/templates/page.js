@@ -1,5 +1,9 @@
 // The page: what is in view, and what pointer, wheel, keys and search do to it.
 
+const LEAST_PX = 2; // of a piece on average, below which a picture of all of them is noise
+const SEEN_PX = 24; // of a piece in the window that is shown in its place
+const FEW = 4; // colours of a first view of many jobs
+
 class Page {
   constructor(schedules, colours) {
     this.colours = colours;
@@ -54,7 +58,40 @@ class Page {
     this.listenControls();
     this.listenOverview();
     this.layout();
+    this.beginWithJobs();
     this.redraw();
+  }
+
+  get crowded() { return Math.min(...this.panels.map((panel) => panel.room)) < LEAST_PX; }
+
+  // Where pieces on the cluster cannot be told apart, the first view has a row for each job, in few colours.
+  beginWithJobs() {
+    if (!this.crowded) return;
+    const few = wordFacts(this.panels[0].schedule).find((fact) => new Set(fact.values).size <= FEW);
+    if (few) this.colourBy = few.name;
+    this.rowsOf = "jobs";
+    document.getElementById("rows").value = this.rowsOf;
+    document.getElementById("colour").value = this.colourBy;
+    this.layout();
+  }
+
+  // The time around the middle, or the cursor, in which single pieces can be seen; all of it if they can be there.
+  showPieces() {
+    const span = this.crowded ? this.end * Math.min(...this.panels.map((panel) => panel.room)) / SEEN_PX : this.end;
+    const centre = this.cursor > 0 ? this.cursor : this.end / 2;
+    this.show(centre - span / 2, span);
+  }
+
+  // What a panel says of pieces that cannot be told apart.
+  aboutCrowd(panel) {
+    if (!this.crowded) return "";
+    const { tracks } = panel.schedule;
+    const pieces = `${plain(tracks.n)} pieces on ${plain(tracks.count)} ${tracks.count === 1 ? "row" : "rows"}`;
+    const places = document.getElementById("places").textContent;
+    if (this.rowsOf === "jobs") return `Each row is a job: ${pieces} of the cluster cannot be told apart at this size. Choose rows: ${places} to see them in a shorter time.`;
+    const share = (this.t1 - this.t0) / this.end;
+    if (share > 0.999) return `${pieces} cannot be told apart at this size: zoom in, or choose rows: jobs.`;
+    return `In view: ${clock(this.t1 - this.t0)} of ${clock(this.end)}.`;
   }
 
   layout() {
@@ -82,7 +119,8 @@ class Page {
       this.rowsOf = event.target.value;
       this.panels.forEach((panel) => { panel.rows = null; });
       this.layout();
-      this.redraw();
+      if (this.rowsOf === "jobs") this.show(0, this.end);
+      else this.showPieces();
     });
     on("in", "click", () => this.zoom(0.6));
     on("out", "click", () => this.zoom(1 / 0.6));

@@ -1,7 +1,7 @@
 // One policy's pictures: its rows, its charts, and what lies over them.
 
 const CHART = { height: 58, gap: 26 };
-const TALLEST = 460, LOWEST = 130, ROW = 15;
+const TALLEST = { places: 460, jobs: 640 }, LOWEST = 130, ROW = 15;
 
 class Panel {
   constructor(schedule, page, section) {
@@ -25,7 +25,7 @@ class Panel {
 
   layout() {
     const width = Math.max(this.base.parentElement.clientWidth, 240), scale = Math.min(window.devicePixelRatio || 1, 2);
-    const tracks = Math.round(Math.min(TALLEST, Math.max(LOWEST, Math.max(this.tracks.count, 1) * ROW)));
+    const tracks = Math.round(Math.min(TALLEST[this.page.rowsOf], Math.max(LOWEST, Math.max(this.tracks.count, 1) * ROW)));
     const height = MARGIN.top + tracks + MARGIN.axis + this.charts.length * (CHART.height + CHART.gap) + 4;
     for (const canvas of [this.base, this.over]) {
       canvas.width = Math.round(width * scale); canvas.height = Math.round(height * scale);
@@ -45,6 +45,12 @@ class Panel {
       this.image = new ImageData(cells[0], cells[1]);
       this.words = new Uint32Array(this.image.data.buffer);
     }
+  }
+
+  // Pixels that a piece on the cluster has on average, with all of the time in view.
+  get room() {
+    const { tracks } = this.schedule;
+    return this.area.width * Math.max(tracks.count, 1) / Math.max(tracks.n, 1);
   }
 
   // The colour of each piece as the page colours them, and the stripe that marks its level.
@@ -86,8 +92,8 @@ class Panel {
     drawTimeAxis(g, area, view, theme);
     this.charts.forEach((chart, i) => this.drawChart(g, chart, this.areas[i]));
     const perRow = area.height * this.scale / (view.r1 - view.r0);
-    this.note.textContent = perRow < 1
-      ? `At this size 1 of ${Math.round(1 / perRow)} rows is drawn: zoom in (up and down: Alt and wheel, or [ and ]) to see each.` : "";
+    this.note.textContent = [page.aboutCrowd(this), perRow < 0.75
+      ? `At this size 1 of ${Math.round(1 / perRow)} rows is drawn: zoom in (up and down: Alt and wheel, or [ and ]) to see each.` : ""].join(" ").trim();
     this.drawOver();
   }
 
