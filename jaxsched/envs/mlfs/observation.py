@@ -35,7 +35,7 @@ GLOBAL_NAMES = (
     "outside",
 )
 TASK_NAMES = (
-    *(f"is_{model.lower()}" for model in MODELS),
+    *(f"is_{identifier(model)}" for model in MODELS),
     "num_gpus",
     "urgency",
     "iteration",
