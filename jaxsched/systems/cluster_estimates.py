@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import describe_value
-from jaxsched.jobs.models import index_of
+from jaxsched.jobs.models import index_of, spelled
 
 ROUNDING = 1e-3
 """Seconds by which differences of two clock readings may be off."""
@@ -24,12 +24,14 @@ class Estimate(NamedTuple):
       default: what is assumed, in the front end's words.
       read: ``(value, place in the request) -> what tables hold``; None: as good as unknown.
       why: where the default comes from.
+      accepted: values that are never unknown, for messages.
       adapted: ``(what is assumed, the job) -> what is assumed of this job``.
     """
 
     default: Any
     read: Callable[[Any, str], Any]
     why: str
+    accepted: str
     adapted: Callable[[Any, Mapping[str, Any]], Any] = lambda value, job: value
 
 
@@ -51,11 +53,13 @@ def assumed(cluster: Mapping[str, Any], estimates: Estimates) -> dict[str, Any]:
         if name not in estimates:
             raise JaxschedError(f"assume.{str(name)[:40]} is unknown; accepted: {known}")
         if value is not None and estimates[name].read(value, f"assume.{name}") is None:
-            raise JaxschedError(f"assume.{name} is {describe_value(value)}, which is not known")
-    return {
+            accepted = estimates[name].accepted
+            raise JaxschedError(f"assume.{name} is {describe_value(value)}; accepted: {accepted}")
+    found = {
         name: estimate.default if given.get(name) is None else given[name]
         for name, estimate in estimates.items()
     }
+    return {name: spelled(x) if isinstance(x, str) else x for name, x in found.items()}
 
 
 def filled(
@@ -86,16 +90,18 @@ def filled(
 def model_estimate(models: Sequence[str], default: str, why: str) -> Estimate:
     """Of what a job trains: a name in any spelling, or its row of the system's table of models."""
 
+    accepted = ", ".join(models)
+
     def read(value: Any, where: str) -> int | None:
         if isinstance(value, str):
             return index_of(value, models)
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(models):
             return value
         raise JaxschedError(
-            f"{where} is {describe_value(value)}; accepted: {', '.join(models)}, another name, null"
+            f"{where} is {describe_value(value)}; accepted: {accepted}, another name, null"
         )
 
-    return Estimate(default, read, why)
+    return Estimate(default, read, why, accepted)
 
 
 def seconds(value: Any, where: str, most: int) -> int:

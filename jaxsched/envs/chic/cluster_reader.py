@@ -47,7 +47,10 @@ def _iterations(value: Any, where: str) -> int:
 ESTIMATES = {
     "model": model_estimate(MODELS, "ResNet50", "whose needs are the smallest"),
     "iterations_left": Estimate(
-        (LEAST_ITERATIONS + MOST_ITERATIONS) // 2, _iterations, "the median of training workloads"
+        (LEAST_ITERATIONS + MOST_ITERATIONS) // 2,
+        _iterations,
+        "the median of training workloads",
+        "a whole number from 1 on",
     ),
 }
 

@@ -70,6 +70,7 @@ ESTIMATES = {
         MEDIAN_EPOCHS,
         _epochs,
         "the median of training workloads, or twice the progress if that is more",
+        "epochs above 0",
         _as_many_again,
     ),
 }

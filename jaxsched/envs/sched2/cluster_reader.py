@@ -48,7 +48,10 @@ UNKNOWN = "unknown"
 ESTIMATES = {
     "model": model_estimate(NAMES, "Transformer", "which most jobs of the training traces are"),
     "duration": Estimate(
-        3640, partial(seconds, most=MAX_DURATION_S), "the median of the training traces"
+        3640,
+        partial(seconds, most=MAX_DURATION_S),
+        "the median of the training traces",
+        "seconds above 0",
     ),
 }
 COMING = {"submit_time": 0, "num_gpus": 1, "duration": 1, "model": 0}
