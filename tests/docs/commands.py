@@ -61,11 +61,15 @@ COMPILED = (
     Rule(r"jaxsched simulate .*"),
     Rule(r"jaxsched replay (sched2-mixed|runs/\w+) .*", "--num-jobs 20"),
     Rule(r"jaxsched replay philly-like .*", "--num-jobs 50"),
-    Rule(r"jaxsched export runs/paper .*"),
-    Rule(r"jaxsched export sched2.* --out \w+"),
 )
 """Programs are compiled: extended tests. Trainings, benchmarks, whole comparisons and leaderboards
 take longer; what they do is tested in ``tests/cli``, ``tests/bench`` and ``tests/leaderboard``."""
+
+EXPORTS = (
+    Rule(r"jaxsched export runs/paper .*"),
+    Rule(r"jaxsched export sched2.* --out \w+"),
+)
+"""Slow: each traces, compiles and compares several programs."""
 
 
 def chosen(rules: tuple[Rule, ...]) -> list[str]:

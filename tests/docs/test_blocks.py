@@ -21,9 +21,16 @@ SLOW = {
     "docs/replay.md": "plays and draws an episode; tests/cli does so in other ways",
 }
 """Pages whose Python takes longer, and why."""
+EXTENDED = {"docs/how_to/own_loop.md": "a training and eight programs"}
+"""Pages whose Python runs in the extended tests, and why."""
+
+
+def marks_of(page: str) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.slow] * (page in SLOW) + [pytest.mark.extended] * (page in EXTENDED)
+
 
 RUNNING = [
-    pytest.param(page, id=name_of(page), marks=[pytest.mark.slow] if name_of(page) in SLOW else [])
+    pytest.param(page, id=name_of(page), marks=marks_of(name_of(page)))
     for page in pages()
     if any(block.language == "python" for block in blocks(page))
 ]

@@ -3,7 +3,7 @@
 import pytest
 
 from jaxsched.cli import main
-from tests.docs.commands import COMPILED, QUICK, chosen, run_words, write_files
+from tests.docs.commands import COMPILED, EXPORTS, QUICK, chosen, run_words, write_files
 
 
 @pytest.mark.parametrize("words", chosen(QUICK))
@@ -13,7 +13,7 @@ def test_quick_commands_run(words, tmp_path, monkeypatch, capsys):
     assert main(run_words(words)) == 0, capsys.readouterr().err
 
 
-@pytest.mark.parametrize("rules", [QUICK, COMPILED])
+@pytest.mark.parametrize("rules", [QUICK, COMPILED, EXPORTS])
 def test_every_rule_has_a_command(rules):
     for rule in rules:
         assert chosen((rule,)), f"no page has a command like {rule.pattern}"

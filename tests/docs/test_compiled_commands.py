@@ -3,7 +3,7 @@
 import pytest
 
 from jaxsched.cli import main
-from tests.docs.commands import COMPILED, chosen, run_words, write_files, write_run
+from tests.docs.commands import COMPILED, EXPORTS, chosen, run_words, write_files, write_run
 
 pytest.importorskip("onnx")
 
@@ -15,7 +15,13 @@ def run(tmp_path_factory):
     return made
 
 
-@pytest.mark.parametrize("words", chosen(COMPILED))
+@pytest.mark.parametrize(
+    "words",
+    [
+        *chosen(COMPILED),
+        *(pytest.param(words, marks=pytest.mark.slow) for words in chosen(EXPORTS)),
+    ],
+)
 def test_commands_run(words, run, tmp_path, monkeypatch, capsys):
     write_files(tmp_path)
     (tmp_path / "runs").mkdir()

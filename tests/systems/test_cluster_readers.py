@@ -161,7 +161,11 @@ def test_a_job_that_outlived_the_estimate_trains_as_long_again():
         ("sched2", {"time": True}, "time is True"),
         ("sched2", {"time": 10**30}, "time is 10000"),
         ("sched2", {"waiting": [{"submit_time": UNIX, "num_gpus": 1}]}, "by the same clock"),
-        ("sched2", {"waiting": [{"submit_time": 9, "num_gpus": 121}]}, "waiting[0].num_gpus is 121"),
+        (
+            "sched2",
+            {"waiting": [{"submit_time": 9, "num_gpus": 121}]},
+            "waiting[0].num_gpus is 121",
+        ),
         ("sched2", {"waiting": [{"submit_time": 9}]}, "waiting[0].num_gpus is missing"),
         ("sched2", {"waiting": [{"num_gpus": 1}]}, "waiting[0].submit_time is None"),
         (
