@@ -16,23 +16,26 @@ from jaxsched.cli.devices import (
 from jaxsched.cli.options import (
     LARGEST,
     LARGEST_SEED,
+    MaxTime,
     NumJobs,
     NumTraces,
     Preset,
     Settings,
+    StopOn,
     System,
     TraceOptions,
     TraceSeed,
     TrainingTrace,
     present_settings,
 )
-from jaxsched.cli.output import STOPPED, console
+from jaxsched.cli.output import console
 from jaxsched.cli.train import Sets, sets_of
 from jaxsched.errors import EndedAlone, JaxschedError
 
 if TYPE_CHECKING:
     from jax.sharding import Mesh
 
+    from jaxsched.runs.interrupts import Limits
     from jaxsched.runs.sweep import Axis, Book, Group
 
 PICTURE = "sweep.png"
@@ -48,6 +51,7 @@ class Sweep(NamedTuple):
     config: dict[str, Any]
     folder: Path
     mesh: "Mesh | None"
+    limit: "Limits"
 
 
 def sweep(
@@ -62,6 +66,8 @@ def sweep(
         Path | None, typer.Option(help="Folder of the sweep; runs/SYSTEM-PRESET-sweep.")
     ] = None,
     resume: Annotated[bool, typer.Option(help="Go on with the sweep that is there.")] = False,
+    max_time: MaxTime = None,
+    stop_on: StopOn = None,
     settings: Settings = None,
     trace: TrainingTrace = None,
     trace_seed: TraceSeed = 0,
@@ -76,6 +82,9 @@ def sweep(
     """Train every combination of values with every seed; a table and a picture at the end."""
     if seed + num_seeds - 1 > LARGEST_SEED:
         raise JaxschedError(f"the last of {num_seeds} seeds is beyond {LARGEST_SEED}")
+    from jaxsched.runs import interrupts
+
+    limit = interrupts.limits(max_time, stop_on)
     mesh = devices_of(devices, shard, coordinator, num_processes, process_id)
     from jaxsched.core import processes
     from jaxsched.jobs import digest_tables
@@ -91,23 +100,28 @@ def sweep(
     recipe = chosen.preset(preset)
     changed = override(recipe, overrides)
     groups = sweeps.groups_of(changed, axes, range(seed, seed + num_seeds))
-    sets = sets_of(chosen, changed, trace, None, TraceOptions(trace_seed, num_traces, num_jobs))
-    config = {
+    folder = out or Path("runs") / f"{system}-{preset}-sweep"
+    asked = {
         "system": system,
         "preset": preset,
         "overrides": overrides,
         "over": [f"{axis.path}={','.join(axis.values)}" for axis in axes],
         "seed": seed,
         "num_seeds": num_seeds,
+    }
+    processes.first_alone(lambda: sweeps.check_place(folder, asked, resume=resume), lambda: None)
+    sets = sets_of(chosen, changed, trace, None, TraceOptions(trace_seed, num_traces, num_jobs))
+    config = {
+        **asked,
         "trace": sets.train.source,
         "trace_digests": {n: digest_tables(part.tables) for n, part in sets._asdict().items()},
         "behaviour_version": chosen.behaviour_version,
     }
-    folder = out or Path("runs") / f"{system}-{preset}-sweep"
-    shared = Sweep(chosen, recipe, overrides, sets, config, folder, mesh)
+    shared = Sweep(chosen, recipe, overrides, sets, config, folder, mesh, limit)
     display = console()
     book = sweeps.Book(folder, config, resume=resume)
     processes.check_same(len(book.groups), "the number of groups that have ended")
+    _write(book)  # a sweep that is stopped in its first group can go on
     try:
         for number, group in enumerate(groups):
             if group.name in book.groups:
@@ -115,9 +129,10 @@ def sweep(
             _say_group(display, number, groups, folder)
             book.groups[group.name] = _train(shared, group, resume, display)
             _write(book)
-    except trainer.Interrupted:
-        display.print(f"stopped; continue with the same command and --resume (sweep: {folder})")
-        return STOPPED
+    except trainer.Interrupted as stop:
+        raise interrupts.Stopped(
+            stop.status, f"{stop}; continue with the same command and --resume (sweep: {folder})"
+        ) from None
     except EndedAlone as error:
         raise EndedAlone(f"{error}; start all of them again with --resume") from error
     _conclude(shared, axes, book, display)
@@ -166,6 +181,7 @@ def _train(shared: Sweep, group: "Group", resume: bool, display: Any) -> list[di
             mesh=shared.mesh,
             hyper=ready.hyper,
             say=lambda line: display.print(line, highlight=False),
+            limit=shared.limit,
         )
     kind = "seed" if ready.hyper is None else "member"
     names = seeds if ready.hyper is None else range(len(seeds))

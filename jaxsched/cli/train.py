@@ -26,11 +26,13 @@ from jaxsched.cli.options import (
     Cut,
     Format,
     Load,
+    MaxTime,
     MeanGap,
     NumJobs,
     NumTraces,
     Preset,
     Settings,
+    StopOn,
     System,
     TraceOptions,
     TraceSeed,
@@ -39,7 +41,7 @@ from jaxsched.cli.options import (
     given,
     present_settings,
 )
-from jaxsched.cli.output import STOPPED, console, write_json, write_text
+from jaxsched.cli.output import console, write_json, write_text
 from jaxsched.errors import EndedAlone, JaxschedError
 
 if TYPE_CHECKING:
@@ -48,8 +50,8 @@ if TYPE_CHECKING:
 TEST_SHARE, VALIDATION_SHARE = 0.2, 0.1
 """Last shares of a published trace that are kept for the test and for choosing policies."""
 
-PLACE = ("out", "resume", "overwrite")
-"""Options that say where a run goes, not what it is."""
+PLACE = ("out", "resume", "overwrite", "max_time", "stop_on")
+"""Options that say where a run goes and when its session ends, not what it is."""
 
 
 class Sets(NamedTuple):
@@ -71,6 +73,8 @@ def train(
     out: Annotated[Path | None, typer.Option(help="Run directory; runs/SYSTEM-PRESET.")] = None,
     resume: Annotated[bool, typer.Option(help="Go on from the newest checkpoint.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace the run that is there.")] = False,
+    max_time: MaxTime = None,
+    stop_on: StopOn = None,
     settings: Settings = None,
     start: Annotated[
         str | None, typer.Option(help="Start from trained policies: a run, or a policy in it.")
@@ -104,6 +108,9 @@ def train(
     """Train a policy with a live display, then compare it with every baseline."""
     if seed + num_seeds - 1 > LARGEST_SEED:
         raise JaxschedError(f"the last of {num_seeds} seeds is beyond {LARGEST_SEED}")
+    from jaxsched.runs import interrupts
+
+    limit = interrupts.limits(max_time, stop_on)
     mesh = devices_of(devices, shard, coordinator, num_processes, process_id)
     from jaxsched.core import processes, sharding
     from jaxsched.jobs import digest_tables
@@ -116,17 +123,24 @@ def train(
     overrides = present_settings(settings, chosen.renamed_options, chosen.renamed_networks)
     recipe = override(chosen.preset(preset), overrides)
     options = TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format)
+    path = out or Path("runs") / f"{system}-{preset}"
+    asked = {
+        "system": system,
+        "preset": preset,
+        "overrides": overrides,
+        "seed": seed,
+        "num_seeds": num_seeds,
+    }
+    processes.first_alone(
+        lambda: RunDirectory.check(path, asked, resume=resume, overwrite=overwrite), lambda: None
+    )
     sets = sets_of(chosen, recipe, trace, test_trace, options)
     stages = chosen.stages(recipe, sets.train.tables)
     parts = sets._asdict()
     digests = {name: digest_tables(part.tables) for name, part in parts.items()}
     digests |= {f"{name}, published": part.digest for name, part in parts.items() if part.digest}
     config = {
-        "system": system,
-        "preset": preset,
-        "overrides": overrides,
-        "seed": seed,
-        "num_seeds": num_seeds,
+        **asked,
         "start": start,
         "recipe": recipe,
         "trace": sets.train.source,
@@ -134,7 +148,6 @@ def train(
         "trace_digests": digests,
         "behaviour_version": chosen.behaviour_version,
     }
-    path = out or Path("runs") / f"{system}-{preset}"
     display = console()
     for summary in dict.fromkeys(part.summary for part in sets):
         if summary:
@@ -160,10 +173,12 @@ def train(
                 start=weights,
                 mesh=mesh,
                 say=lambda line: display.print(line, highlight=False),
+                limit=limit,
             )
-        except trainer.Interrupted:
-            display.print(f"stopped; continue with the same command and --resume (run: {path})")
-            return STOPPED
+        except trainer.Interrupted as stop:
+            raise interrupts.Stopped(
+                stop.status, f"{stop}; continue with the same command and --resume (run: {path})"
+            ) from None
         except EndedAlone as error:
             raise EndedAlone(
                 f"{error}; start all of them again with --resume (run: {path})"

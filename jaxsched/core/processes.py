@@ -215,14 +215,15 @@ def check_same(number: int, what: str) -> None:
         )
 
 
-def any_of(flag: bool) -> bool:
-    """Whether the flag is set in any process; called by all of them together."""
+def largest(*numbers: int) -> tuple[int, ...]:
+    """Each number where it is largest among the processes; called by all of them together."""
     if not several():
-        return flag
+        return numbers
     import numpy as np
     from jax.experimental import multihost_utils
 
-    return bool(np.any(multihost_utils.process_allgather(np.array(flag))))
+    gathered = np.asarray(multihost_utils.process_allgather(np.array(numbers, np.int32)))
+    return tuple(gathered.reshape(-1, len(numbers)).max(0).tolist())
 
 
 def first_alone(function: Callable[[], T], otherwise: Callable[[], T]) -> T:

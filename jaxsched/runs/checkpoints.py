@@ -18,7 +18,7 @@ before removing never did; and a lone save of 0.3 MB took it 97 ms of CPU time i
 import json
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -229,9 +229,58 @@ def restore(
             return _load(directory, candidate, facts, target), facts["meta"]
         except _CorruptError as error:
             reason = f"checkpoint {candidate} is damaged: {error}"
-            if step is None:
+            if step is None and candidate != steps(directory)[0]:
                 warnings.warn(f"{directory}: {reason}; trying the one before", stacklevel=2)
     raise JaxschedError(f"{directory}: no checkpoint can be loaded ({reason})")
+
+
+def newest_whole(
+    directory: str | Path, say: Callable[[str], Any] = lambda line: None
+) -> int | None:
+    """Step of the newest checkpoint all of whose numbers read as they were written.
+
+    Args:
+      directory: folder that ``save`` wrote to.
+      say: called with a line about each damaged one that is passed over.
+
+    Returns:
+      The step; none where there is no checkpoint.
+
+    Raises:
+      JaxschedError: there are some, and all are damaged.
+    """
+    reason = ""
+    for step in steps(directory)[::-1]:
+        if reason:
+            say(f"{reason}; going on from checkpoint {step}, the one before")
+        try:
+            _check_whole(directory, step)
+            return step
+        except _CorruptError as error:
+            reason = f"{directory}: checkpoint {step} is damaged: {error}"
+    if reason:
+        raise JaxschedError(f"{reason}; there is no other, so --overwrite begins the run anew")
+    return None
+
+
+def _check_whole(directory: str | Path, step: int) -> None:
+    """Read all arrays as they lie there, and compare their checksums."""
+    facts = _read_facts(directory, step)
+    wanted = {
+        stored_name(i): np.empty(fact["shape"], dtype_named(fact["dtype"]))
+        for i, fact in enumerate(facts["leaves"])
+        if fact["crc32"] is not None
+    }
+    loaded = _read_arrays(Path(directory).absolute() / str(step) / _CARRY, wanted)
+    for i, fact in enumerate(facts["leaves"]):
+        _check_sum(fact, loaded.get(stored_name(i)))
+
+
+def _check_sum(fact: Mapping[str, Any], value: Any) -> None:
+    if fact["crc32"] is None or value is None or not on_this_host(value):
+        return
+    if checksum(value) != fact["crc32"]:
+        raise _CorruptError(f"leaf {fact['path']} differs from what was saved")
 
 
 class _CorruptError(Exception):
@@ -285,8 +334,7 @@ def _load(directory: str | Path, step: int, facts: dict[str, Any], target: PyTre
     leaves = []
     for i, (like, fact) in enumerate(zip(targets, saved, strict=True)):
         value = loaded.get(stored_name(i), np.zeros(fact["shape"], dtype_named(fact["dtype"])))
-        if fact["crc32"] is not None and on_this_host(value) and checksum(value) != fact["crc32"]:
-            raise _CorruptError(f"leaf {fact['path']} differs from what was saved")
+        _check_sum(fact, value)
         leaves.append(like_target(value, like))
     return jax.tree.unflatten(treedef, leaves)
 
