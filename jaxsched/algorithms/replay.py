@@ -224,7 +224,9 @@ def _pick(weights: Array, uniform: Array) -> Array:
     """
     width = weights.shape[-1]
     # A product with a triangle of ones: a third of the time of ``cumsum`` on a CPU.
-    running = jnp.matmul(weights, jnp.triu(jnp.ones((width, width), jnp.float32)), precision="highest")
+    running = jnp.matmul(
+        weights, jnp.triu(jnp.ones((width, width), jnp.float32)), precision="highest"
+    )
     exceeds = running > uniform[:, None] * running[:, -1:]
     entry = jnp.arange(width, dtype=jnp.int32)
     rank = jnp.where(exceeds, 2 * width - entry, entry)

@@ -102,7 +102,9 @@ def group_transitions(rollout: Rollout, discount: Array) -> Groups:
         total = reward + jnp.where(end, 0.0, later)
         return total, total
 
-    _, reward = jax.lax.scan(join, jnp.zeros(batch, jnp.float32), (rollout.reward, ends), reverse=True)
+    _, reward = jax.lax.scan(
+        join, jnp.zeros(batch, jnp.float32), (rollout.reward, ends), reverse=True
+    )
     env = jnp.arange(batch)[None, :]
     return Groups(reward, last, discount[last, env], ends[last, env])
 

@@ -233,12 +233,6 @@ def _deliver(
     from jaxsched.leaderboard.plays import boards_of, main_boards
 
     screen.print(f"\nall values: {record.path}", highlight=False)
-    if plot is not None:
-        from jaxsched.leaderboard.picture import draw
-
-        make_folder(plot)
-        draw(plot, boards_of(pieces, record), main_boards(pieces, record))
-        screen.print(f"figure written to {plot}", highlight=False)
     document = record.document(piece.name for piece in pieces)
     if html is not None:
         from jaxsched.report.leaderboard import write_leaderboard
@@ -247,3 +241,9 @@ def _deliver(
         screen.print(f"page written to {html}", highlight=False)
     if json is not None:
         deliver_json(screen, json, document)
+    if plot is not None:
+        from jaxsched.leaderboard.picture import draw
+
+        make_folder(plot)
+        draw(plot, boards_of(pieces, record), main_boards(pieces, record))
+        screen.print(f"figure written to {plot}", highlight=False)

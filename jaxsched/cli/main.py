@@ -8,8 +8,10 @@ matplotlib) are imported by the commands that need them.
 import contextlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from io import TextIOWrapper
+from typing import Any
 
 import typer
 
@@ -17,7 +19,7 @@ from jaxsched.cli.commands import build_app
 from jaxsched.cli.output import BAD_INPUT, LOST, STOPPED, begin
 from jaxsched.errors import EndedAlone, JaxschedError
 from jaxsched.runs import interrupts
-from jaxsched.runtime import keep_compilations, prepare_cpu
+from jaxsched.runtime import compute_in_single, keep_compilations, prepare_cpu
 
 # ClickException, wherever this release of typer keeps it (it carries its own click since 0.29).
 UsageProblem: type[Exception] = typer.BadParameter.__mro__[2]
@@ -26,8 +28,10 @@ UsageProblem: type[Exception] = typer.BadParameter.__mro__[2]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
     prepare_cpu()
+    compute_in_single()
     keep_compilations()
     begin()
+    warnings.formatwarning = _on_one_line
     for stream in (sys.stdout, sys.stderr):  # letters that it cannot show must not stop anything
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -68,6 +72,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _fail(message: str, status: int = BAD_INPUT) -> int:
     _say(message)
     return status
+
+
+def _on_one_line(message: Warning | str, *_: Any, **__: Any) -> str:
+    """A warning of Python's as a user should see it: without file, class and line of source."""
+    return f"jaxsched: {' '.join(str(message).split())}\n"
 
 
 def _say(message: str) -> None:

@@ -212,10 +212,10 @@ def _conclude(shared: Sweep, axes: "list[Axis]", book: "Book", display: Any) -> 
     """The table, best first, and the picture."""
     from rich.table import Table
 
+    from jaxsched.pictures import save_figure
     from jaxsched.report.sweeps import parallel_coordinates
     from jaxsched.runs.sweep import summary
     from jaxsched.runtime import is_first
-    from jaxsched.traces.trace_plots import save_figure
 
     metric = shared.system.metric(shared.system.primary_metric)
     higher, paths = metric.better == "higher", [axis.path for axis in axes]
@@ -233,10 +233,9 @@ def _conclude(shared: Sweep, axes: "list[Axis]", book: "Book", display: Any) -> 
     if not is_first():
         return
     picture = shared.folder / PICTURE
-    figure = parallel_coordinates(paths, entries, label=metric.label, higher=higher)
-    save_figure(figure, picture)
     display.print(
         f"best policy: {shared.folder / entries[0]['policy']}; all values: {book.path}; "
         f"picture: {picture}",
         highlight=False,
     )
+    save_figure(parallel_coordinates(paths, entries, label=metric.label, higher=higher), picture)

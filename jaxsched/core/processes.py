@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from jaxsched import runtime
-from jaxsched.errors import EndedAlone, JaxschedError
+from jaxsched.errors import EndedAlone, JaxschedError, first_line
 
 T = TypeVar("T")
 
@@ -177,7 +177,7 @@ def start(launch: Launch | None) -> None:
     except (RuntimeError, ValueError) as error:
         raise JaxschedError(
             f"process {launch.process_id} of {launch.num_processes} did not meet the others: "
-            f"{_first_line(error)}"
+            f"{first_line(error)}"
         ) from error
 
 
@@ -264,7 +264,7 @@ def together(*agreed: type[BaseException]) -> Iterator[None]:
     except agreed:
         raise
     except Exception as error:
-        line = _first_line(error)
+        line = first_line(error)
         if any(word in str(error).lower() for word in _LOST):
             raise EndedAlone(
                 f"another process of this run has ended or cannot be reached ({line})"
@@ -315,8 +315,3 @@ def _from_first(message: str) -> str:
     room[: len(data)] = np.frombuffer(data, np.uint8)
     heard: Any = multihost_utils.broadcast_one_to_all(room)
     return bytes(np.asarray(heard, np.uint8)).rstrip(b"\0").decode(errors="replace")
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0][:200]

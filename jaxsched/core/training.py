@@ -33,6 +33,7 @@ from jaxsched.core.sharding import (
 )
 from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import of_one
+from jaxsched.runtime import check_not_forked
 from jaxsched.types import Array, ArraySpec, PRNGKey, PyTree, Specs
 
 BRANCHES = 2**31 - 1  # folded into a key that the learner splits, which folds in 0, 1, ...
@@ -112,6 +113,7 @@ def init(
     Raises:
       JaxschedError: the sizes are not what the learner needs.
     """
+    check_not_forked()
     check_needs(env, learner, config, params)
     return _start(env, learner, config, key, params, network_params)
 
@@ -232,7 +234,7 @@ def _start(
 
 
 def _specs(env: Environment, params: Any) -> Specs:
-    """What a learner is told: its experience is in 32 bits (:func:`jaxsched.core.rollout.unroll`)."""
+    """What a learner is told; its experience is in 32 bits (``rollout.unroll``)."""
 
     def single(spec: Any) -> Any:
         wide = isinstance(spec, ArraySpec) and jnp.issubdtype(spec.dtype, jnp.floating)

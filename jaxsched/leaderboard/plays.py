@@ -16,6 +16,7 @@ from jaxsched.files import write_whole
 from jaxsched.leaderboard.board import Standings, play
 from jaxsched.leaderboard.entries import entries_of
 from jaxsched.leaderboard.workloads import Prepared, Workload, at_load, prepare
+from jaxsched.runtime import num_cores
 
 LOADS = (0.6, 0.7, 0.8, 0.9, 0.95)
 DRAWS, SWEEP_DRAWS = 5, 1
@@ -147,6 +148,10 @@ def play_all(
         try:
             for done in as_completed(running):
                 yield running[done], done.result()
+        except BaseException:  # the pool would wait for the pieces that are being played
+            for worker in multiprocessing.active_children():
+                worker.terminate()
+            raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -166,7 +171,7 @@ def _end_with_parent() -> None:
 
 def usual_processes() -> int:
     """Two, or one where there is one core."""
-    return min(2, len(os.sched_getaffinity(0)))
+    return min(2, num_cores())
 
 
 class Record:

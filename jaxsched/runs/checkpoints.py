@@ -26,7 +26,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import JaxschedError, first_line
 from jaxsched.runs.leaves import (
     checksum,
     describe,
@@ -346,7 +346,7 @@ def _read_arrays(path: Path, wanted: dict[str, Any]) -> dict[str, Any]:
         with ocp.StandardCheckpointer(multiprocessing_options=_alone()) as checkpointer:
             return checkpointer.restore(path, wanted)
     except Exception as error:  # orbax and tensorstore raise many kinds for damaged files
-        raise _CorruptError(_first_line(error)) from error
+        raise _CorruptError(first_line(error)) from error
 
 
 def _read_facts(directory: str | Path, step: int) -> dict[str, Any]:
@@ -354,7 +354,7 @@ def _read_facts(directory: str | Path, step: int) -> dict[str, Any]:
         path = Path(directory) / str(step) / _META / "metadata"
         facts = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise _CorruptError(_first_line(error)) from error
+        raise _CorruptError(first_line(error)) from error
     if not isinstance(facts, dict) or "format_version" not in facts:
         raise _CorruptError("its facts are not those of a jaxsched checkpoint")
     return facts
@@ -410,13 +410,8 @@ def _as_json(meta: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return json.loads(json.dumps(dict(meta)))
     except (TypeError, ValueError) as error:
-        raise JaxschedError(f"checkpoint meta must be JSON: {_first_line(error)}") from error
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0][:200]
+        raise JaxschedError(f"checkpoint meta must be JSON: {first_line(error)}") from error
 
 
 def _cannot_write(directory: Path, error: BaseException) -> JaxschedError:
-    return JaxschedError(f"{directory}: cannot write a checkpoint: {_first_line(error)}")
+    return JaxschedError(f"{directory}: cannot write a checkpoint: {first_line(error)}")

@@ -56,6 +56,9 @@ class Limits(NamedTuple):
     signals: tuple[int, ...] = ()
 
 
+UNLIMITED = Limits()
+
+
 def by(status: int) -> str:
     """What an exit status stands for, to be put behind "stopped"."""
     if status == TIME_IS_UP:
@@ -108,7 +111,7 @@ def limits(max_time: str | None = None, stop_on: Sequence[str] | None = None) ->
 
 
 @contextlib.contextmanager
-def requests(limit: Limits = Limits()) -> Iterator[Callable[[float], int]]:
+def requests(limit: Limits = UNLIMITED) -> Iterator[Callable[[float], int]]:
     """Turn signals and a time limit into a number that is read where all can be saved.
 
     Yields:

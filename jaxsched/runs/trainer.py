@@ -77,7 +77,7 @@ def train(
     hyper: Sequence[Sequence[PyTree]] | None = None,
     goal: float | None = None,
     say: Callable[[str], None] = lambda line: None,
-    limit: interrupts.Limits = interrupts.Limits(),
+    limit: interrupts.Limits = interrupts.UNLIMITED,
 ) -> Trained:
     """Train stage after stage, seeds side by side, and keep the best policy of each seed.
 
@@ -209,7 +209,9 @@ class _Pace:
         """
         late = time.monotonic() + took_s - self._last_save >= BETWEEN_CHECKPOINTS_S
         longest = self.chunk * LONGEST_CHUNK_S / max(took_s, LONGEST_CHUNK_S)
-        fewer = max(size for size in self._sizes if size <= max(longest, 1) and self.chunk % size == 0)
+        fewer = max(
+            size for size in self._sizes if size <= max(longest, 1) and self.chunk % size == 0
+        )
         status, due, negated = processes.largest(asked(took_s), int(late), -fewer)
         self.chunk = -negated
         return status, bool(due)

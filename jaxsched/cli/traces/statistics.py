@@ -1,7 +1,8 @@
 """``jaxsched traces describe``."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -23,6 +24,9 @@ from jaxsched.errors import JaxschedError
 
 if TYPE_CHECKING:
     from jaxsched.traces.trace import Trace
+
+Described: TypeAlias = tuple[dict[str, Any], Callable[[Path], None]]
+"""Figures of a trace, and what draws it."""
 
 
 def describe(
@@ -64,13 +68,15 @@ def describe(
     out = console()
     as_it_is = None if system else _published(trace, options)
     if as_it_is is not None:
-        figures = _describe_trace(out, as_it_is, servers, gpus_per_server or 8, daily, plot)
+        figures, draw = _describe_trace(out, as_it_is, servers, gpus_per_server or 8, daily)
     else:
         cluster = (servers, gpus_per_server)
-        figures = _describe_tables(out, trace, system, options, cluster, plot)
+        figures, draw = _describe_tables(out, trace, system, options, cluster)
     if json_file is not None:
         deliver_json(out, json_file, figures, "figures")
     if plot is not None:
+        make_folder(plot)
+        draw(plot)
         out.print(f"plot written to {plot}", highlight=False)
 
 
@@ -107,17 +113,14 @@ def _describe_trace(
     servers: int | None,
     gpus_per_server: int,
     daily: bool,
-    plot: Path | None,
-) -> dict[str, Any]:
+) -> Described:
     from jaxsched.traces.describe_trace import describe_trace
     from jaxsched.traces.trace_plots import plot_trace
 
     figures = describe_trace(trace, servers, gpus_per_server, daily=daily)
     _print_figures(out, figures)
-    if plot is not None:
-        make_folder(plot)
-        plot_trace(trace, plot, num_servers=servers, gpus_per_server=gpus_per_server, daily=daily)
-    return figures
+    cluster = {"num_servers": servers, "gpus_per_server": gpus_per_server}
+    return figures, lambda path: plot_trace(trace, path, daily=daily, **cluster)
 
 
 def _describe_tables(
@@ -126,8 +129,7 @@ def _describe_tables(
     system: str | None,
     options: TraceOptions,
     cluster: tuple[int | None, int | None],
-    plot: Path | None,
-) -> dict[str, Any]:
+) -> Described:
     from jaxsched.cli.episodes import resolve
     from jaxsched.systems import registry
     from jaxsched.traces import describe_tables, plot_tables
@@ -141,10 +143,10 @@ def _describe_tables(
         out.print(episodes.summary, highlight=False)
     out.print(f"{episodes.source} on {servers} x {gpus} GPUs")
     _print_figures(out, figures)
-    if plot is not None:
-        make_folder(plot)
-        plot_tables(episodes.tables, plot, num_servers=servers, gpus_per_server=gpus)
-    return figures
+    tables = episodes.tables
+    return figures, lambda path: plot_tables(
+        tables, path, num_servers=servers, gpus_per_server=gpus
+    )
 
 
 def _print_figures(out: Any, figures: dict[str, Any]) -> None:
