@@ -17,6 +17,12 @@ class EndedAlone(Exception):
     """This process of several cannot go on, and others may wait for it: it has to end at once."""
 
 
+def first_line(error: BaseException) -> str:
+    """What an exception says, on one line of at most 200 letters."""
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0][:200]
+
+
 def check_counts(*, optional: bool = False, **counts: Any) -> None:
     """Refuse counts that are not whole numbers from 1 on.
 

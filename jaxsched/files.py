@@ -1,6 +1,7 @@
 """Writing files, so that nobody ever sees half of one."""
 
 import os
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,4 +33,21 @@ def write_whole(path: PathLike, data: bytes) -> None:
             raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
+        raise JaxschedError(f"{path}: cannot be written ({reason})") from None
+
+
+def check_folder(path: PathLike) -> None:
+    """Refuse a folder that cannot be made, or written into if it is there.
+
+    Raises:
+      JaxschedError: one line; nothing is left behind.
+    """
+    parent = Path(path).absolute()
+    try:
+        while not parent.exists():
+            parent = parent.parent
+        with tempfile.TemporaryFile(dir=parent):
+            pass
+    except OSError as error:
+        reason = f"{parent}: {error.strerror or error}"
         raise JaxschedError(f"{path}: cannot be written ({reason})") from None

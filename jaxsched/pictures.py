@@ -6,13 +6,16 @@ Colours are those of the reports' light pages. matplotlib is loaded when somethi
 
 import csv
 import io
+import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import JaxschedError, first_line
 from jaxsched.files import PathLike, write_whole
 
 if TYPE_CHECKING:
@@ -66,14 +69,57 @@ class Point(NamedTuple):
     high: float | None = None
 
 
+@contextmanager
+def _style() -> Iterator[None]:
+    """The style of all pictures, whatever the caller's own settings of matplotlib are.
+
+    Raises:
+      JaxschedError: matplotlib cannot be used.
+    """
+    matplotlib = _matplotlib()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # settings that matplotlib is about to drop
+        usual = {
+            name: value
+            for name, value in matplotlib.rcParamsDefault.items()
+            if not name.startswith(("backend", "interactive", "toolbar", "webagg"))
+        }
+        context = matplotlib.rc_context({**usual, **STYLE})
+        context.__enter__()
+    try:
+        yield
+    finally:
+        context.__exit__(None, None, None)
+
+
+def _matplotlib() -> Any:
+    """The module, whatever window system the surroundings name: pictures are only written.
+
+    ``MPLBACKEND`` of a notebook is inherited by the commands that it starts, and matplotlib does
+    not load where the package of that backend is not installed.
+    """
+    if "matplotlib" in sys.modules:
+        return sys.modules["matplotlib"]
+    backend = os.environ.pop("MPLBACKEND", None)
+    try:
+        import matplotlib
+    except Exception as error:  # a broken installation or a broken file of settings
+        raise JaxschedError(f"no picture can be drawn: {first_line(error)}") from error
+    finally:
+        if backend is not None:
+            os.environ["MPLBACKEND"] = backend
+    if backend:
+        with suppress(ValueError, ImportError):  # the caller's own figures
+            matplotlib.rcParams["backend"] = backend
+    return matplotlib
+
+
 def styled(draw: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """A function that draws, in the style of all pictures."""
 
     @wraps(draw)
     def drawn(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
-        import matplotlib
-
-        with matplotlib.rc_context(STYLE):
+        with _style():
             return draw(*arguments, **options)
 
     return drawn
@@ -81,6 +127,7 @@ def styled(draw: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
 
 def new_figure(width: float, height: float) -> "Figure":
     """An empty figure (inches) that needs no display."""
+    _matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -109,14 +156,18 @@ def save_figure(figure: "Figure", path: PathLike) -> None:
     (``NAME.data.csv``, :func:`points_of`).
 
     Raises:
-      JaxschedError: another ending than ``ENDINGS``, or a file that cannot be written.
+      JaxschedError: another ending than ``ENDINGS``, a figure that cannot be drawn, or a file that
+        cannot be written.
     """
     ending = check_picture(path)
-    buffer = io.BytesIO()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-        dated = {".svg": "Date", ".pdf": "CreationDate"}.get(ending, "Software")
-        figure.savefig(buffer, format=ending.removeprefix("."), dpi=PNG_DPI, metadata={dated: None})
+    buffer, form = io.BytesIO(), ending.removeprefix(".")
+    dated = {".svg": "Date", ".pdf": "CreationDate"}.get(ending, "Software")
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+            figure.savefig(buffer, format=form, dpi=PNG_DPI, metadata={dated: None})
+    except Exception as error:  # fonts, settings, memory: all else is done by now
+        raise JaxschedError(f"{path}: cannot be drawn: {first_line(error)}") from error
     write_whole(path, buffer.getvalue())
     if ending in PRINTED:
         write_whole(data_path(path), data_of(figure).encode())

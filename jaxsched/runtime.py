@@ -1,6 +1,6 @@
 """Settings of the process: XLA's flags for CPUs, the cache of compiled programs, what it shows.
 
-Imports nothing, so that it can run before JAX.
+Imports nothing heavy, so that it can run before JAX.
 """
 
 import contextlib
@@ -10,8 +10,11 @@ import platform
 import sys
 from importlib import metadata
 
+from jaxsched.errors import JaxschedError
+
 _process = 0  # which of several processes this is
 _quiet = False  # whether progress and tables are unwanted
+_forked = False  # from a process in which JAX was running
 
 UNROLL_OPTION = "xla_cpu_disable_loop_unrolling"
 LOOP_OPTION = "xla_cpu_small_while_loop_byte_threshold"
@@ -75,12 +78,13 @@ def keep_compilations() -> None:
     They go below ``$XDG_CACHE_HOME/jaxsched/jax``, by default below ``~/.cache``, into a folder of
     this version of JAX and this kind of processor; whether JAX has been imported before makes no
     difference. ``JAX_ENABLE_COMPILATION_CACHE=0`` turns it off, ``JAX_COMPILATION_CACHE_DIR`` names
-    another place.
+    another place. Where there is no home, or nothing can be written there, none are kept.
     """
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    folder = os.path.join(home, "jaxsched", "jax", machine())
+    folder = _cache_folder()
+    if folder is None:
+        return
     if "jax" not in sys.modules:
         os.environ["JAX_COMPILATION_CACHE_DIR"] = folder
         os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", str(LEAST_COMPILE_S))
@@ -89,6 +93,21 @@ def keep_compilations() -> None:
     if config.jax_compilation_cache_dir is None:
         config.update("jax_compilation_cache_dir", folder)
         config.update("jax_persistent_cache_min_compile_time_secs", LEAST_COMPILE_S)
+
+
+def _cache_folder() -> str | None:
+    """The folder of compiled programs, made if need be; None where it cannot be written."""
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(home):  # others are to be ignored, says the XDG specification
+        home = os.path.expanduser("~/.cache")
+    folder = os.path.join(home, "jaxsched", "jax", machine())
+    try:
+        if not os.path.isabs(home):  # neither HOME nor an entry of this user
+            return None
+        os.makedirs(folder, exist_ok=True)
+    except (OSError, ValueError):
+        return None
+    return folder if os.access(folder, os.W_OK | os.X_OK) else None
 
 
 def machine() -> str:
@@ -106,6 +125,42 @@ def machine() -> str:
         kind.append(platform.processor())
     version = metadata.version("jaxlib")
     return f"{version}-{hashlib.sha256(' '.join(kind).encode()).hexdigest()[:8]}"
+
+
+def compute_in_single() -> None:
+    """Switch JAX' 64 bits off in this process (``JAX_ENABLE_X64``), whatever the caller has set.
+
+    Programs of this library say their types; what others compute in 64 bits has no place in it.
+    """
+    if "jax" in sys.modules:
+        sys.modules["jax"].config.update("jax_enable_x64", False)
+    else:
+        os.environ["JAX_ENABLE_X64"] = "0"
+
+
+def _after_fork() -> None:
+    global _forked
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    started = getattr(bridge, "backends_are_initialized", lambda: False)
+    _forked = _forked or bool(started())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def check_not_forked() -> None:
+    """Refuse to compute in a process that was forked after JAX had started: it would hang.
+
+    Raises:
+      JaxschedError: this is one.
+    """
+    if _forked:
+        raise JaxschedError(
+            "this process was forked from one in which JAX was running, and JAX would hang in it; "
+            "start worker processes with the method 'spawn' (multiprocessing.get_context('spawn'), "
+            "context='spawn' of vector environments)"
+        )
 
 
 def set_process(index: int) -> None:

@@ -26,6 +26,7 @@ from jaxsched.adapters.plain import (
 from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError, check_counts
 from jaxsched.ops.batching import select
+from jaxsched.runtime import check_not_forked
 from jaxsched.types import Array, PRNGKey, PyTree
 
 NO_LIMIT = 2**31 - 1  # of steps; one program serves with and without
@@ -111,6 +112,7 @@ class Copies:
         Raises:
           JaxschedError: as ``renew``.
         """
+        check_not_forked()
         words = np.array([int(seed) % 2**32 for seed in seeds], np.uint32)
         keys, zeros = jax.vmap(jax.random.key)(words), np.zeros(self.num, np.int32)
         begun = _begin(self.env, self.params, keys, zeros, self._episodes(episode))
@@ -128,6 +130,7 @@ class Copies:
         """
         standing = self._standing
         assert standing is not None, "begin comes first"
+        check_not_forked()
         fresh = _begin(
             self.env, self.params, standing.key, standing.begun + 1, self._episodes(episode)
         )
@@ -141,6 +144,7 @@ class Copies:
         """
         if not self.seeded:
             raise JaxschedError(f"{self.env.name}: reset comes before the first step")
+        check_not_forked()
         action = structured(self._action_spec, action)
         self._standing, self.now = _step(self.env, self.params, self._standing, action, self._limit)
 

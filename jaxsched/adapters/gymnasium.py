@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxsched.adapters.copies import Copies, row
 from jaxsched.adapters.plain import observation_spec, plain
-from jaxsched.adapters.spaces import space_of
+from jaxsched.adapters.spaces import action_space_of, space_of
 from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError, needed
 from jaxsched.systems import registry
@@ -25,6 +25,9 @@ Env: Any = gymnasium.Env
 VectorEnv: Any = gymnasium_vector.VectorEnv
 
 NAMESPACE, VERSION = "jaxsched", 0
+SAME_STEP_SINCE = (1, 4)
+"""Before it ``gymnasium.wrappers.vector.RecordEpisodeStatistics`` loses the first step, and its
+reward, of every episode but the first of a copy where episodes begin in the step that ends one."""
 
 
 class JaxschedEnv(Env):
@@ -32,7 +35,7 @@ class JaxschedEnv(Env):
 
     ``reset(seed=, options={"episode": i})`` begins episode ``i``, or one drawn with the seed; a
     reset without a seed goes on with the last one. ``info`` has ``elapsed``, the simulated seconds
-    of the step, and ``action_mask`` (int8, as ``action_space.sample`` takes it).
+    of the step, and ``action_mask`` (int8), which ``action_space.sample`` takes.
 
     Attributes:
       env: the environment.
@@ -56,7 +59,7 @@ class JaxschedEnv(Env):
         self._copies = Copies(env, params, 1, mask=mask, output=output)
         self.env, self.params = env, params
         self.observation_space = space_of(observation_spec(env, params, mask))
-        self.action_space = space_of(env.action_spec(params))
+        self.action_space = action_space_of(env.action_spec(params))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -115,7 +118,8 @@ class JaxschedVectorEnv(VectorEnv):
       output: arrays of ``numpy``, which belong to the caller, or of ``jax``.
 
     Raises:
-      JaxschedError: a choice or a count is not accepted, or there is no such episode.
+      JaxschedError: a choice or a count is not accepted, there is no such episode, or this version
+        of Gymnasium counts wrongly with ``SameStep``.
     """
 
     def __init__(
@@ -137,10 +141,10 @@ class JaxschedVectorEnv(VectorEnv):
         self.env, self.params, self.num_envs = env, params, num_envs
         self.metadata = {"render_modes": [], "autoreset_mode": self._mode}
         self.single_observation_space = space_of(observation_spec(env, params, mask))
-        self.single_action_space = space_of(env.action_spec(params))
+        self.single_action_space = action_space_of(env.action_spec(params))
         batched = gymnasium_vector.utils.batch_space
         self.observation_space = batched(self.single_observation_space, num_envs)
-        self.action_space = batched(self.single_action_space, num_envs)
+        self.action_space = action_space_of(env.action_spec(params), num_envs)
 
     def reset(
         self,
@@ -214,10 +218,18 @@ class JaxschedVectorEnv(VectorEnv):
 
 def _checked_mode(mode: Any) -> Any:
     try:
-        return AutoresetMode(mode)
+        found = AutoresetMode(mode)
     except ValueError:
         accepted = ", ".join(repr(known.value) for known in AutoresetMode)
         raise JaxschedError(f"autoreset_mode is {mode!r}; accepted: {accepted}") from None
+    version = gymnasium.__version__
+    old = tuple(int(part) for part in version.split(".")[:2]) < SAME_STEP_SINCE
+    if found is AutoresetMode.SAME_STEP and old:
+        raise JaxschedError(
+            f"autoreset_mode is 'SameStep', with which the statistics of Gymnasium {version} lose a "
+            "step of each episode; accepted: Gymnasium 1.4 or newer, or 'NextStep' or 'Disabled'"
+        )
+    return found
 
 
 def single(

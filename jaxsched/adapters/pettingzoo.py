@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxsched.adapters.copies import Copies, row
 from jaxsched.adapters.plain import observation_spec
-from jaxsched.adapters.spaces import space_of
+from jaxsched.adapters.spaces import action_space_of, space_of
 from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError, needed
 from jaxsched.systems.make import make
@@ -64,7 +64,9 @@ class JaxschedParallelEnv(ParallelEnv):
         self.agents: list[str] = []
         seen = observation_spec(env, params, mask)
         self.observation_spaces = {agent: space_of(seen) for agent in self._part}
-        self.action_spaces = {agent: space_of(spec[part]) for agent, part in self._part.items()}
+        self.action_spaces = {
+            agent: action_space_of(spec[part]) for agent, part in self._part.items()
+        }
 
     def observation_space(self, agent: str) -> Any:
         """Space of an agent's observations."""

@@ -94,7 +94,7 @@ def anneal(
         proposal = priced(cost, propose(propose_key, present.candidate))
         rise = jnp.maximum(proposal.cost - present.cost, 0.0)
         chance = jnp.where(proposal.cost <= present.cost, 1.0, jnp.exp(-scale * rise / heat))
-        accepted = jax.random.uniform(accept_key) < chance
+        accepted = jax.random.uniform(accept_key, dtype=jnp.float32) < chance
         accepted |= dominates(proposal.objectives, present.objectives)
         present = _choose(accepted, proposal, present)
         best = _choose(proposal.cost < best.cost, proposal, best)

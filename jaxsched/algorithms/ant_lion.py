@@ -80,8 +80,8 @@ def ant_lion(
         chosen = jax.random.categorical(keys[0], jnp.log(weight), shape=(population,))
         around = antlions.candidate[chosen] + width * uniform(keys[1])
         ants = jnp.clip((around + elite + width * uniform(keys[2])) / 2, -1.0, 1.0)
-        first = jax.random.randint(keys[3], (population,), 0, population)
-        ahead = jax.random.randint(keys[4], (population,), 1, population)
+        first = jax.random.randint(keys[3], (population,), 0, population, jnp.int32)
+        ahead = jax.random.randint(keys[4], (population,), 1, population, jnp.int32)
         second = (first + ahead) % population
         difference = antlions.candidate[first] - antlions.candidate[second]
         mutants = jnp.clip(elite + factor * difference, -1.0, 1.0)

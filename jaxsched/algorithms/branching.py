@@ -239,7 +239,7 @@ def _improving(
         coin_key, draw_key = jax.random.split(key)
         drawn = policy.draw(state.params.policy, observation, mask, draw_key)
         batch = jax.tree.leaves(best)[0].shape[0]
-        explores = jax.random.uniform(coin_key, (batch,)) < state.hyper.exploration
+        explores = jax.random.uniform(coin_key, (batch,), jnp.float32) < state.hyper.exploration
         return jax.vmap(select)(explores, drawn, best), ()
 
     def update(
@@ -248,7 +248,7 @@ def _improving(
         found: Branches = rollout.branches
         following = _with_newest(state, found, config.capacity)
         drawn = jax.random.randint(
-            key, (config.gradient_steps, config.batch_size), 0, following.filled
+            key, (config.gradient_steps, config.batch_size), 0, following.filled, jnp.int32
         )
         rates = _rates(state, config)
 

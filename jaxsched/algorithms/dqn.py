@@ -205,7 +205,7 @@ def _act(
     if greedy:
         return action, ()
     coin_key, explore_key = jax.random.split(key)
-    exploring = jax.random.uniform(coin_key, action.shape) < _epsilon(parts, state)
+    exploring = jax.random.uniform(coin_key, action.shape, jnp.float32) < _epsilon(parts, state)
     return jnp.where(exploring, parts.explore(explore_key, observation, mask), action), ()
 
 

@@ -133,7 +133,7 @@ def imitation(
             return best_legal(scores, mask), ()
         coin_key, student_key = jax.random.split(key)
         student = jax.random.categorical(student_key, scores).astype(jnp.int32)
-        acts = jax.random.uniform(coin_key, label.shape) < state.hyper.student_share
+        acts = jax.random.uniform(coin_key, label.shape, jnp.float32) < state.hyper.student_share
         return jnp.where(acts, student, label), ()
 
     def update(

@@ -166,7 +166,7 @@ def regression(agents: Agents, config: RegressionConfig) -> Learner:
         coin_key, student_key = jax.random.split(key)
         student, _ = agents.sample(state.params, seen, mask, student_key)
         size = len(jax.tree.leaves(label)[0])
-        acts = jax.random.uniform(coin_key, (size,)) < state.hyper.student_share
+        acts = jax.random.uniform(coin_key, (size,), jnp.float32) < state.hyper.student_share
         return jax.vmap(select)(acts, student, label), ()
 
     def update(

@@ -161,7 +161,7 @@ def sample(key: PRNGKey, replay: Replay, num_items: int) -> tuple[PyTree, Array,
     Returns:
       Items (leaves ``[N, ...]``), their indices int32 ``[N]`` and probabilities float32 ``[N]``.
     """
-    uniforms = jax.random.uniform(key, (len(replay.tree), num_items))
+    uniforms = jax.random.uniform(key, (len(replay.tree), num_items), jnp.float32)
     row = jnp.zeros(num_items, jnp.int32)
     for level, uniform in zip(reversed(replay.tree), uniforms, strict=True):
         row = whole(row * BRANCH + _pick(level[row], uniform))
@@ -170,7 +170,7 @@ def sample(key: PRNGKey, replay: Replay, num_items: int) -> tuple[PyTree, Array,
 
 def sample_uniform(key: PRNGKey, replay: Replay, num_items: int) -> tuple[PyTree, Array, Array]:
     """Draw items uniformly with replacement; arguments and results as :func:`sample`."""
-    index = whole(jax.random.randint(key, (num_items,), 0, jnp.maximum(replay.size, 1)))
+    index = whole(jax.random.randint(key, (num_items,), 0, jnp.maximum(replay.size, 1), jnp.int32))
     probability = 1.0 / jnp.maximum(replay.size, 1).astype(jnp.float32)
     return _take(replay, index), index, jnp.broadcast_to(probability, (num_items,))
 
@@ -224,7 +224,9 @@ def _pick(weights: Array, uniform: Array) -> Array:
     """
     width = weights.shape[-1]
     # A product with a triangle of ones: a third of the time of ``cumsum`` on a CPU.
-    running = jnp.matmul(weights, jnp.triu(jnp.ones((width, width))), precision="highest")
+    running = jnp.matmul(
+        weights, jnp.triu(jnp.ones((width, width), jnp.float32)), precision="highest"
+    )
     exceeds = running > uniform[:, None] * running[:, -1:]
     entry = jnp.arange(width, dtype=jnp.int32)
     rank = jnp.where(exceeds, 2 * width - entry, entry)

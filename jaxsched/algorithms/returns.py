@@ -102,7 +102,9 @@ def group_transitions(rollout: Rollout, discount: Array) -> Groups:
         total = reward + jnp.where(end, 0.0, later)
         return total, total
 
-    _, reward = jax.lax.scan(join, jnp.zeros(batch), (rollout.reward, ends), reverse=True)
+    _, reward = jax.lax.scan(
+        join, jnp.zeros(batch, jnp.float32), (rollout.reward, ends), reverse=True
+    )
     env = jnp.arange(batch)[None, :]
     return Groups(reward, last, discount[last, env], ends[last, env])
 
@@ -163,7 +165,7 @@ def lambda_returns(
         return total, total
 
     steps = (rollout.reward, discount, next_values, weight)
-    _, returns = jax.lax.scan(back, jnp.zeros(done.shape[1]), steps, reverse=True)
+    _, returns = jax.lax.scan(back, jnp.zeros(done.shape[1], jnp.float32), steps, reverse=True)
     return returns
 
 

@@ -40,7 +40,7 @@ def best_legal(values: Array, mask: Array) -> Array:
 
 def any_legal(key: PRNGKey, mask: Array) -> Array:
     """A legal action per row, each with the same probability, int32 ``[B]`` from ``[B, A]``."""
-    return jax.random.categorical(key, jnp.where(mask, 0.0, -jnp.inf)).astype(jnp.int32)
+    return jax.random.categorical(key, jnp.where(mask, jnp.float32(0), -jnp.inf)).astype(jnp.int32)
 
 
 def taken(scores: Array, action: Array) -> Array:

@@ -21,6 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from jaxsched.runtime import num_cores
+
 WARM_UPS = 2
 DEVICES = "devices"
 ROWS = PartitionSpec(DEVICES)
@@ -260,7 +262,7 @@ def surroundings() -> dict[str, Any]:
         "date": datetime.now(UTC).date().isoformat(),
         "device": device.device_kind,
         "backend": jax.default_backend(),
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": num_cores(),
         "machine": platform.machine(),
         "load_average": list(os.getloadavg()),
         "xla_flags": os.environ.get("XLA_FLAGS", ""),

@@ -229,7 +229,6 @@ def _play(
 
 
 def _tell(pieces: "Sequence[Piece]", record: "Record", screen: Any) -> None:
-    from jaxsched.leaderboard.plays import boards_of, main_boards
     from jaxsched.leaderboard.text import (
         overall_table,
         recommendation,
@@ -237,7 +236,7 @@ def _tell(pieces: "Sequence[Piece]", record: "Record", screen: Any) -> None:
         workload_table,
     )
 
-    sweeps, main = boards_of(pieces, record), main_boards(pieces, record)
+    sweeps, main = plays.boards_of(pieces, record), plays.main_boards(pieces, record)
     tables = [workload_table(board) for board in main]
     tables += [sweep_table(boards) for boards in sweeps if len(boards) > 1]
     if len(main) > 1:
@@ -258,12 +257,6 @@ def _deliver(
     from jaxsched.leaderboard import plays
 
     screen.print(f"\nall values: {record.path}", highlight=False)
-    if plot is not None:
-        from jaxsched.leaderboard.picture import draw
-
-        make_folder(plot)
-        draw(plot, plays.boards_of(pieces, record), plays.main_boards(pieces, record))
-        screen.print(f"figure written to {plot}", highlight=False)
     document = plays.document(pieces, record)
     if html is not None:
         from jaxsched.report.leaderboard import write_leaderboard
@@ -272,3 +265,9 @@ def _deliver(
         screen.print(f"page written to {html}", highlight=False)
     if json is not None:
         deliver_json(screen, json, document)
+    if plot is not None:
+        from jaxsched.leaderboard.picture import draw
+
+        make_folder(plot)
+        draw(plot, plays.boards_of(pieces, record), plays.main_boards(pieces, record))
+        screen.print(f"figure written to {plot}", highlight=False)

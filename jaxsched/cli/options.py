@@ -170,6 +170,17 @@ JsonFile = Annotated[
     ),
 ]
 
+MaxTime = Annotated[
+    str | None,
+    typer.Option(
+        help="Stop after this time (seconds, 90m, 2h) with a checkpoint, and exit status 124."
+    ),
+]
+StopOn = Annotated[
+    list[str] | None,
+    typer.Option(help="Stop with a checkpoint at this signal, too, such as SIGUSR1 (repeat)."),
+]
+
 GENERATED_JOBS = 10_000  # of a workload like a cluster's that is not cut into episodes
 
 RENAMED: dict[str, dict[str, str]] = {

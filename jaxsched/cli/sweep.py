@@ -18,11 +18,13 @@ from jaxsched.cli.options import (
     LARGEST_SEED,
     Columns,
     Format,
+    MaxTime,
     NumJobs,
     NumTraces,
     Preset,
     ServersOption,
     Settings,
+    StopOn,
     System,
     Timezone,
     TraceSeed,
@@ -30,7 +32,7 @@ from jaxsched.cli.options import (
     environment_changes,
     present_settings,
 )
-from jaxsched.cli.output import STOPPED, console
+from jaxsched.cli.output import console
 from jaxsched.errors import EndedAlone, JaxschedError
 from jaxsched.experiment.options import TraceOptions
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from jax.sharding import Mesh
 
     from jaxsched.experiment.splits import Sets
+    from jaxsched.runs.interrupts import Limits
     from jaxsched.runs.sweep import Axis, Book, Group
 
 PICTURE = "sweep.png"
@@ -53,6 +56,7 @@ class Sweep(NamedTuple):
     config: dict[str, Any]
     folder: Path
     mesh: "Mesh | None"
+    limit: "Limits"
 
 
 def sweep(
@@ -67,6 +71,8 @@ def sweep(
         Path | None, typer.Option(help="Folder of the sweep; runs/SYSTEM-PRESET-sweep.")
     ] = None,
     resume: Annotated[bool, typer.Option(help="Go on with the sweep that is there.")] = False,
+    max_time: MaxTime = None,
+    stop_on: StopOn = None,
     settings: Settings = None,
     servers: ServersOption = None,
     trace: TrainingTrace = None,
@@ -85,6 +91,9 @@ def sweep(
     """Train every combination of values with every seed; a table and a picture at the end."""
     if seed + num_seeds - 1 > LARGEST_SEED:
         raise JaxschedError(f"the last of {num_seeds} seeds is beyond {LARGEST_SEED}")
+    from jaxsched.runs import interrupts
+
+    limit = interrupts.limits(max_time, stop_on)
     mesh = devices_of(devices, shard, coordinator, num_processes, process_id)
     from jaxsched.core import processes
     from jaxsched.experiment.splits import sets_of
@@ -104,26 +113,31 @@ def sweep(
     options = TraceOptions(
         trace_seed, num_traces, num_jobs, format=format, columns=columns, timezone=timezone
     )
-    sets = sets_of(chosen, changed, trace, None, options)
-    config = {
+    folder = out or Path("runs") / f"{system}-{preset}-sweep"
+    asked = {
         "system": system,
         "preset": preset,
         "overrides": overrides,
         "over": [f"{axis.path}={','.join(axis.values)}" for axis in axes],
         "seed": seed,
         "num_seeds": num_seeds,
+    }
+    processes.first_alone(lambda: sweeps.check_place(folder, asked, resume=resume), lambda: None)
+    sets = sets_of(chosen, changed, trace, None, options)
+    config = {
+        **asked,
         "trace": sets.train.source,
         "trace_digests": {n: digest_tables(part.tables) for n, part in sets._asdict().items()},
         "behaviour_version": chosen.behaviour_version,
     }
-    folder = out or Path("runs") / f"{system}-{preset}-sweep"
-    shared = Sweep(chosen, recipe, overrides, sets, config, folder, mesh)
+    shared = Sweep(chosen, recipe, overrides, sets, config, folder, mesh, limit)
     display = console()
     notes = {name: part.notes for name, part in sets._asdict().items()}
     for note in notes["train"]:
         display.print(f"  {note}", highlight=False)
     book = sweeps.Book(folder, config, resume=resume, notes=notes)
     processes.check_same(len(book.groups), "the number of groups that have ended")
+    _write(book)  # a sweep that is stopped in its first group can go on
     try:
         for number, group in enumerate(groups):
             if group.name in book.groups:
@@ -131,9 +145,10 @@ def sweep(
             _say_group(display, number, groups, folder)
             book.groups[group.name] = _train(shared, group, resume, display)
             _write(book)
-    except trainer.Interrupted:
-        display.print(f"stopped; continue with the same command and --resume (sweep: {folder})")
-        return STOPPED
+    except trainer.Interrupted as stop:
+        raise interrupts.Stopped(
+            stop.status, f"{stop}; continue with the same command and --resume (sweep: {folder})"
+        ) from None
     except EndedAlone as error:
         raise EndedAlone(f"{error}; start all of them again with --resume") from error
     _conclude(shared, axes, book, display)
@@ -182,6 +197,7 @@ def _train(shared: Sweep, group: "Group", resume: bool, display: Any) -> list[di
             mesh=shared.mesh,
             hyper=ready.hyper,
             say=lambda line: display.print(line, highlight=False),
+            limit=shared.limit,
         )
     kind = "seed" if ready.hyper is None else "member"
     names = seeds if ready.hyper is None else range(len(seeds))
@@ -212,6 +228,7 @@ def _conclude(shared: Sweep, axes: "list[Axis]", book: "Book", display: Any) -> 
     """The table, best first, and the picture."""
     from rich.table import Table
 
+    from jaxsched.pictures import save_figure
     from jaxsched.report.sweeps import parallel_coordinates
     from jaxsched.runs.sweep import summary
     from jaxsched.runtime import is_first
@@ -235,10 +252,9 @@ def _conclude(shared: Sweep, axes: "list[Axis]", book: "Book", display: Any) -> 
     if not is_first():
         return
     picture = shared.folder / PICTURE
-    figure = parallel_coordinates(paths, entries, label=metric.label, higher=higher)
-    save_figure(figure, picture)
     display.print(
         f"best policy: {shared.folder / entries[0]['policy']}; all values: {book.path}; "
         f"picture: {picture}",
         highlight=False,
     )
+    save_figure(parallel_coordinates(paths, entries, label=metric.label, higher=higher), picture)

@@ -25,12 +25,14 @@ from jaxsched.cli.options import (
     Cut,
     Format,
     Load,
+    MaxTime,
     MeanGap,
     NumJobs,
     NumTraces,
     Preset,
     ServersOption,
     Settings,
+    StopOn,
     System,
     Timezone,
     TraceSeed,
@@ -40,15 +42,15 @@ from jaxsched.cli.options import (
     given,
     present_name,
 )
-from jaxsched.cli.output import STOPPED, console, write_json, write_text
+from jaxsched.cli.output import console, write_json, write_text
 from jaxsched.errors import EndedAlone
 from jaxsched.experiment.options import TraceOptions
 
 if TYPE_CHECKING:
     pass
 
-PLACE = ("out", "resume", "overwrite")
-"""Options that say where a run goes, not what it is."""
+PLACE = ("out", "resume", "overwrite", "max_time", "stop_on")
+"""Options that say where a run goes and when its session ends, not what it is."""
 
 
 def train(
@@ -62,6 +64,8 @@ def train(
     out: Annotated[Path | None, typer.Option(help="Run directory; runs/SYSTEM-PRESET.")] = None,
     resume: Annotated[bool, typer.Option(help="Go on from the newest checkpoint.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace the run that is there.")] = False,
+    max_time: MaxTime = None,
+    stop_on: StopOn = None,
     settings: Settings = None,
     servers: ServersOption = None,
     start: Annotated[
@@ -99,22 +103,31 @@ def train(
     process_id: ProcessId = None,
 ) -> int:
     """Train a policy with a live display, then compare it with every baseline."""
+    from jaxsched.runs import interrupts
+
+    limit = interrupts.limits(max_time, stop_on)
     mesh = devices_of(devices, shard, coordinator, num_processes, process_id)
     from jaxsched.core import processes, sharding
-    from jaxsched.experiment.plans import introduced, plan, tested
+    from jaxsched.experiment.plans import identity, introduced, plan, tested
     from jaxsched.runs import trackers, trainer
     from jaxsched.runs.directory import RunDirectory
     from jaxsched.runs.policies import find_trained
     from jaxsched.systems import registry
 
     chosen = registry.get(system)
+    overrides = environment_changes(chosen, settings, servers)
+    path = out or Path("runs") / f"{system}-{preset}"
+    asked = identity(chosen, preset, overrides, seed, num_seeds)
+    processes.first_alone(
+        lambda: RunDirectory.check(path, asked, resume=resume, overwrite=overwrite), lambda: None
+    )
     started = None
     if start is not None:
         started = (start, find_trained(present_name("policy", start), chosen).trained()[0])
     planned = plan(
         chosen,
         preset=preset,
-        overrides=environment_changes(chosen, settings, servers),
+        overrides=overrides,
         seed=seed,
         num_seeds=num_seeds,
         trace=trace,
@@ -133,7 +146,6 @@ def train(
         start=started,
         mesh=mesh,
     )
-    path = out or Path("runs") / f"{system}-{preset}"
     display = console()
     config = planned.config
     with RunDirectory.create(path, config, resume=resume, overwrite=overwrite) as run:
@@ -154,10 +166,12 @@ def train(
                 start=planned.start,
                 mesh=mesh,
                 say=lambda line: display.print(line, highlight=False),
+                limit=limit,
             )
-        except trainer.Interrupted:
-            display.print(f"stopped; continue with the same command and --resume (run: {path})")
-            return STOPPED
+        except trainer.Interrupted as stop:
+            raise interrupts.Stopped(
+                stop.status, f"{stop}; continue with the same command and --resume (run: {path})"
+            ) from None
         except EndedAlone as error:
             raise EndedAlone(
                 f"{error}; start all of them again with --resume (run: {path})"

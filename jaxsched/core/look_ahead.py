@@ -186,7 +186,7 @@ def _choices(
     rank = -jnp.arange(num_actions, dtype=jnp.float32)
     if config.alternatives is not None and config.alternatives <= others:
         others = config.alternatives - 1
-        rank = jax.random.uniform(key, (num_actions,), minval=-1.0, maxval=0.0)
+        rank = jax.random.uniform(key, (num_actions,), jnp.float32, minval=-1.0, maxval=0.0)
     other = view.mask & (jnp.arange(num_actions) != own)
     score, action = jax.lax.top_k(jnp.where(other, rank, -jnp.inf), others)
     legal = (score > -jnp.inf) & env.decides(view.state)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from jaxsched import runtime
-from jaxsched.errors import EndedAlone, JaxschedError
+from jaxsched.errors import EndedAlone, JaxschedError, first_line
 
 T = TypeVar("T")
 
@@ -177,7 +177,7 @@ def start(launch: Launch | None) -> None:
     except (RuntimeError, ValueError) as error:
         raise JaxschedError(
             f"process {launch.process_id} of {launch.num_processes} did not meet the others: "
-            f"{_first_line(error)}"
+            f"{first_line(error)}"
         ) from error
 
 
@@ -215,14 +215,15 @@ def check_same(number: int, what: str) -> None:
         )
 
 
-def any_of(flag: bool) -> bool:
-    """Whether the flag is set in any process; called by all of them together."""
+def largest(*numbers: int) -> tuple[int, ...]:
+    """Each number where it is largest among the processes; called by all of them together."""
     if not several():
-        return flag
+        return numbers
     import numpy as np
     from jax.experimental import multihost_utils
 
-    return bool(np.any(multihost_utils.process_allgather(np.array(flag))))
+    gathered = np.asarray(multihost_utils.process_allgather(np.array(numbers, np.int32)))
+    return tuple(gathered.reshape(-1, len(numbers)).max(0).tolist())
 
 
 def first_alone(function: Callable[[], T], otherwise: Callable[[], T]) -> T:
@@ -263,7 +264,7 @@ def together(*agreed: type[BaseException]) -> Iterator[None]:
     except agreed:
         raise
     except Exception as error:
-        line = _first_line(error)
+        line = first_line(error)
         if any(word in str(error).lower() for word in _LOST):
             raise EndedAlone(
                 f"another process of this run has ended or cannot be reached ({line})"
@@ -314,8 +315,3 @@ def _from_first(message: str) -> str:
     room[: len(data)] = np.frombuffer(data, np.uint8)
     heard: Any = multihost_utils.broadcast_one_to_all(room)
     return bytes(np.asarray(heard, np.uint8)).rstrip(b"\0").decode(errors="replace")
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0][:200]

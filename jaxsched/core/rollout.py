@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxsched.core.environment import Current, Environment, start, step_and_reset
 from jaxsched.core.sharding import over_environments, split
-from jaxsched.ops.batching import select
+from jaxsched.ops.batching import in_single, select
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, TimeStep
 
 BatchPolicy = Callable[[PyTree, PyTree, PRNGKey], tuple[PyTree, PyTree]]
@@ -82,13 +82,14 @@ def unroll(
     batch = current.steps.shape[0]
 
     def observed(state: PyTree, params: Any) -> tuple[PyTree, PyTree]:
-        return jax.vmap(lambda one: env.observe(one, params))(state)
+        return in_single(jax.vmap(lambda one: env.observe(one, params))(state))
 
     def stepped(given: tuple, shared: tuple) -> tuple[Current, TimeStep]:
         params, limit = shared
-        return jax.vmap(lambda k, c, a: step_and_reset(env, k, c, a, params, time_limit=limit))(
-            *given
-        )
+        following, timestep = jax.vmap(
+            lambda k, c, a: step_and_reset(env, k, c, a, params, time_limit=limit)
+        )(*given)
+        return following, in_single(timestep)
 
     def step(
         carry: tuple[Current, Running], key: PRNGKey

@@ -9,7 +9,7 @@ evaluates, checkpoints or swaps the environment parameters in between::
         carry, metrics = chunk(env, learner, config, carry, params, num_updates=100)
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -33,7 +33,8 @@ from jaxsched.core.sharding import (
 )
 from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import of_one
-from jaxsched.types import Array, PRNGKey, PyTree
+from jaxsched.runtime import check_not_forked
+from jaxsched.types import Array, ArraySpec, PRNGKey, PyTree, Specs
 
 BRANCHES = 2**31 - 1  # folded into a key that the learner splits, which folds in 0, 1, ...
 
@@ -112,6 +113,7 @@ def init(
     Raises:
       JaxschedError: the sizes are not what the learner needs.
     """
+    check_not_forked()
     check_needs(env, learner, config, params)
     return _start(env, learner, config, key, params, network_params)
 
@@ -210,7 +212,7 @@ def _start(
         current, running = start_batch(
             env, env_key, params, config.num_envs, config.num_random_streams
         )
-        learner_state = learner.init(learner_key, env.specs(params), network_params)
+        learner_state = learner.init(learner_key, _specs(env, params), network_params)
         if config.head_start is not None:
             current, running = play_ahead(
                 env,
@@ -229,6 +231,16 @@ def _start(
 
     made = one(key, network_params) if key.ndim == 0 else jax.vmap(one)(key, network_params)
     return _placed(learner, made)
+
+
+def _specs(env: Environment, params: Any) -> Specs:
+    """What a learner is told; its experience is in 32 bits (``rollout.unroll``)."""
+
+    def single(spec: Any) -> Any:
+        wide = isinstance(spec, ArraySpec) and jnp.issubdtype(spec.dtype, jnp.floating)
+        return replace(spec, dtype=jnp.float32) if wide else spec
+
+    return jax.tree.map(single, env.specs(params))
 
 
 def abstract(

@@ -96,11 +96,7 @@ def plan(
     digests = {name: digest_tables(part.tables) for name, part in parts.items()}
     digests |= {f"{name}, published": part.digest for name, part in parts.items() if part.digest}
     config = {
-        "system": system.name,
-        "preset": preset,
-        "overrides": list(overrides),
-        "seed": seed,
-        "num_seeds": num_seeds,
+        **identity(system, preset, overrides, seed, num_seeds),
         "start": start[0] if start else None,
         "recipe": recipe,
         "trace": sets.train.source,
@@ -115,6 +111,19 @@ def plan(
     seeds = list(range(seed, seed + num_seeds))
     weights = None if start is None else _starting_weights(stages[0], *start, num_seeds)
     return Plan(system, recipe, sets, stages, config, seeds, weights, mesh)
+
+
+def identity(
+    system: System, preset: str, overrides: Sequence[str], seed: int, num_seeds: int
+) -> dict[str, Any]:
+    """What a run directory records and is known before traces are read."""
+    return {
+        "system": system.name,
+        "preset": preset,
+        "overrides": list(overrides),
+        "seed": seed,
+        "num_seeds": num_seeds,
+    }
 
 
 def _starting_weights(

@@ -11,7 +11,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.experiment.names import environment_changes, system_of
 from jaxsched.experiment.options import TraceOptions
 from jaxsched.experiment.own import Own
-from jaxsched.experiment.plans import Plan, learned_by, plan
+from jaxsched.experiment.plans import Plan, identity, learned_by, plan
 from jaxsched.experiment.players import learned_of
 from jaxsched.experiment.run import Run
 from jaxsched.experiment.sources import Source
@@ -39,15 +39,14 @@ class Training:
     ) -> None:
         self._folder = None
         if out is None:
-            if resume:
-                raise JaxschedError("resume is given without out; accepted: a run directory")
             self._folder = tempfile.TemporaryDirectory(prefix="jaxsched-")
         self.path = Path(self._folder.name if self._folder else str(out))
-        self._plan, self._finished = planned, False
+        self._plan, self._finished, self._stops = planned, False, False
+        self._latest: Progress | None = None
         self._directory = RunDirectory.create(
             self.path, planned.config, resume=resume, overwrite=overwrite
         )
-        self._steps: Generator[Progress, bool | None, Trained] | None = trainer.training_of(
+        self._steps: Generator[Progress, None, Trained] | None = trainer.training_of(
             planned.system,
             planned.stages,
             tables=planned.sets.validation.tables,
@@ -56,6 +55,7 @@ class Training:
             resume=resume,
             start=planned.start,
             mesh=planned.mesh,
+            asked=lambda ahead_s: int(self._stops),
         )
         self._trained: Trained | None = None
 
@@ -72,20 +72,21 @@ class Training:
         if self._steps is None:
             raise StopIteration
         try:
-            return next(self._steps)
+            self._latest = next(self._steps)
         except StopIteration as end:
             self._end(end.value, finished=True)
             raise
+        return self._latest
 
     def finish(self) -> Run:
         """Stop, if the training has not come to its end, and return the run.
 
         A training that has not begun trains one chunk first.
         """
-        if self._steps is not None:
+        while self._steps is not None:
+            self._stops = not self._at_end()
             try:
-                next(self._steps)
-                self._steps.send(True)
+                self._latest = next(self._steps)
             except StopIteration as end:
                 self._end(end.value, finished=True)
             except trainer.Interrupted as stopped:
@@ -100,6 +101,13 @@ class Training:
             finished=self._finished,
             owner=self._plan.system,
             folder=self._folder,
+        )
+
+    def _at_end(self) -> bool:
+        """Whether the last chunk of the last stage has been trained."""
+        latest, last = self._latest, self._plan.learned
+        return (
+            latest is not None and latest.stage == last.name and latest.update == latest.num_updates
         )
 
     def _end(self, trained: Trained, *, finished: bool) -> None:
@@ -153,13 +161,19 @@ def training(
     Raises:
       JaxschedError: a name, value, trace, size or folder is refused.
     """
+    if out is None and resume:
+        raise JaxschedError("resume is given without out; accepted: with a run directory")
     chosen = system_of(system)
     own = Own(network, learner)
+    overrides = [*assignments(set), *environment_changes(chosen, servers, {})]
+    if out is not None:
+        asked = identity(chosen, preset, overrides, seed, num_seeds)
+        RunDirectory.check(out, asked, resume=resume, overwrite=overwrite)
     started = None if start is None else (str(start), learned_of(start, chosen))
     planned = plan(
         chosen,
         preset=preset,
-        overrides=[*assignments(set), *environment_changes(chosen, servers, {})],
+        overrides=overrides,
         seed=seed,
         num_seeds=num_seeds,
         trace=traces,

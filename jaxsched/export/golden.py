@@ -81,7 +81,9 @@ def _random_states(
             act_key, step_key = jax.random.split(key)
             current, seen = carry
             if score is None:
-                action = jax.random.categorical(act_key, jnp.where(seen.mask, 0.0, -jnp.inf))
+                action = jax.random.categorical(
+                    act_key, jnp.where(seen.mask, jnp.float32(0), -jnp.inf)
+                )
                 action = action.astype(jnp.int32)
             else:
                 action = score(seen.observation)

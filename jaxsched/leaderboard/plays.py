@@ -22,6 +22,7 @@ from jaxsched.leaderboard.text import recommendation
 from jaxsched.leaderboard.window import Window
 from jaxsched.leaderboard.workloads import Prepared, Workload, at_load, prepare_draws
 from jaxsched.results.job_times import read_part, times_of, write_job_times, write_tables
+from jaxsched.runtime import num_cores
 from jaxsched.trace_replay import Records
 
 DRAWS, SWEEP_DRAWS = 5, 1
@@ -208,6 +209,10 @@ def play_all(
         try:
             for done in as_completed(running):
                 yield running[done], done.result()
+        except BaseException:  # the pool would wait for the pieces that are being played
+            for worker in multiprocessing.active_children():
+                worker.terminate()
+            raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -227,7 +232,7 @@ def _end_with_parent() -> None:
 
 def usual_processes() -> int:
     """Two, or one where there is one core."""
-    return min(2, len(os.sched_getaffinity(0)))
+    return min(2, num_cores())
 
 
 class Record:

@@ -18,6 +18,15 @@ def select(condition: Array, on_true: PyTree, on_false: PyTree) -> PyTree:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), on_true, on_false)
 
 
+def in_single(tree: PyTree) -> PyTree:
+    """The same with floats in 32 bits, whatever JAX' own precision is (``jax_enable_x64``)."""
+
+    def single(leaf: Array) -> Array:
+        return leaf.astype(jnp.float32) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
+
+    return jax.tree.map(single, tree)
+
+
 def of_one(function: Callable[..., PyTree], *trees: PyTree) -> PyTree:
     """A function of batches, leaves ``[B, ...]``, applied to single items, leaves ``[...]``."""
     return jax.tree.map(lambda x: x[0], function(*jax.tree.map(lambda x: x[None], trees)))

@@ -18,7 +18,7 @@ before removing never did; and a lone save of 0.3 MB took it 97 ms of CPU time i
 import json
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import JaxschedError, first_line
 from jaxsched.runs.leaves import (
     checksum,
     describe,
@@ -229,9 +229,58 @@ def restore(
             return _load(directory, candidate, facts, target), facts["meta"]
         except _CorruptError as error:
             reason = f"checkpoint {candidate} is damaged: {error}"
-            if step is None:
+            if step is None and candidate != steps(directory)[0]:
                 warnings.warn(f"{directory}: {reason}; trying the one before", stacklevel=2)
     raise JaxschedError(f"{directory}: no checkpoint can be loaded ({reason})")
+
+
+def newest_whole(
+    directory: str | Path, say: Callable[[str], Any] = lambda line: None
+) -> int | None:
+    """Step of the newest checkpoint all of whose numbers read as they were written.
+
+    Args:
+      directory: folder that ``save`` wrote to.
+      say: called with a line about each damaged one that is passed over.
+
+    Returns:
+      The step; none where there is no checkpoint.
+
+    Raises:
+      JaxschedError: there are some, and all are damaged.
+    """
+    reason = ""
+    for step in steps(directory)[::-1]:
+        if reason:
+            say(f"{reason}; going on from checkpoint {step}, the one before")
+        try:
+            _check_whole(directory, step)
+            return step
+        except _CorruptError as error:
+            reason = f"{directory}: checkpoint {step} is damaged: {error}"
+    if reason:
+        raise JaxschedError(f"{reason}; there is no other, so --overwrite begins the run anew")
+    return None
+
+
+def _check_whole(directory: str | Path, step: int) -> None:
+    """Read all arrays as they lie there, and compare their checksums."""
+    facts = _read_facts(directory, step)
+    wanted = {
+        stored_name(i): np.empty(fact["shape"], dtype_named(fact["dtype"]))
+        for i, fact in enumerate(facts["leaves"])
+        if fact["crc32"] is not None
+    }
+    loaded = _read_arrays(Path(directory).absolute() / str(step) / _CARRY, wanted)
+    for i, fact in enumerate(facts["leaves"]):
+        _check_sum(fact, loaded.get(stored_name(i)))
+
+
+def _check_sum(fact: Mapping[str, Any], value: Any) -> None:
+    if fact["crc32"] is None or value is None or not on_this_host(value):
+        return
+    if checksum(value) != fact["crc32"]:
+        raise _CorruptError(f"leaf {fact['path']} differs from what was saved")
 
 
 class _CorruptError(Exception):
@@ -285,8 +334,7 @@ def _load(directory: str | Path, step: int, facts: dict[str, Any], target: PyTre
     leaves = []
     for i, (like, fact) in enumerate(zip(targets, saved, strict=True)):
         value = loaded.get(stored_name(i), np.zeros(fact["shape"], dtype_named(fact["dtype"])))
-        if fact["crc32"] is not None and on_this_host(value) and checksum(value) != fact["crc32"]:
-            raise _CorruptError(f"leaf {fact['path']} differs from what was saved")
+        _check_sum(fact, value)
         leaves.append(like_target(value, like))
     return jax.tree.unflatten(treedef, leaves)
 
@@ -298,7 +346,7 @@ def _read_arrays(path: Path, wanted: dict[str, Any]) -> dict[str, Any]:
         with ocp.StandardCheckpointer(multiprocessing_options=_alone()) as checkpointer:
             return checkpointer.restore(path, wanted)
     except Exception as error:  # orbax and tensorstore raise many kinds for damaged files
-        raise _CorruptError(_first_line(error)) from error
+        raise _CorruptError(first_line(error)) from error
 
 
 def _read_facts(directory: str | Path, step: int) -> dict[str, Any]:
@@ -306,7 +354,7 @@ def _read_facts(directory: str | Path, step: int) -> dict[str, Any]:
         path = Path(directory) / str(step) / _META / "metadata"
         facts = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise _CorruptError(_first_line(error)) from error
+        raise _CorruptError(first_line(error)) from error
     if not isinstance(facts, dict) or "format_version" not in facts:
         raise _CorruptError("its facts are not those of a jaxsched checkpoint")
     return facts
@@ -362,13 +410,8 @@ def _as_json(meta: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return json.loads(json.dumps(dict(meta)))
     except (TypeError, ValueError) as error:
-        raise JaxschedError(f"checkpoint meta must be JSON: {_first_line(error)}") from error
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0][:200]
+        raise JaxschedError(f"checkpoint meta must be JSON: {first_line(error)}") from error
 
 
 def _cannot_write(directory: Path, error: BaseException) -> JaxschedError:
-    return JaxschedError(f"{directory}: cannot write a checkpoint: {_first_line(error)}")
+    return JaxschedError(f"{directory}: cannot write a checkpoint: {first_line(error)}")

@@ -33,7 +33,7 @@ import numpy as np
 import jaxsched
 from jaxsched.core import processes
 from jaxsched.errors import JaxschedError
-from jaxsched.files import write_whole
+from jaxsched.files import check_folder, write_whole
 from jaxsched.runs.lock import FolderLock
 from jaxsched.runs.trackers import Tracker
 
@@ -99,6 +99,37 @@ class RunDirectory:
             lambda: cls._create(path, plain, resume, overwrite),
             lambda: cls(path, plain, writes=False),
         )
+
+    @classmethod
+    def check(
+        cls,
+        path: str | Path,
+        config: Mapping[str, Any],
+        *,
+        resume: bool = False,
+        overwrite: bool = False,
+    ) -> None:
+        """Refuse what ``create`` would refuse, as far as it can be told, and change nothing.
+
+        To be called before anything is read or drawn for the run.
+
+        Args:
+          path: the folder.
+          config: what is known already of what the run is.
+          resume: as in ``create``; checkpoints that no run can go on from are refused as well.
+          overwrite: as in ``create``.
+
+        Raises:
+          JaxschedError: as ``create``.
+        """
+        path = Path(path)
+        if resume:
+            _check_same(path, cls.open(path).config, to_plain(dict(config)))
+        elif path.exists() and not path.is_dir():
+            raise JaxschedError(f"{path}: not a directory; choose another output directory")
+        elif path.is_dir() and any(path.iterdir()):
+            _check_clearable(path, overwrite)
+        check_folder(path)
 
     @classmethod
     def _create(
@@ -320,6 +351,16 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 def _clear(path: Path, overwrite: bool) -> None:
     """Empty a folder that holds a run; refuse any other, and any without leave."""
+    _check_clearable(path, overwrite)
+    marker = path / "config.json"
+    for entry in [*(e for e in path.iterdir() if e != marker), marker]:  # marker last
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+def _check_clearable(path: Path, overwrite: bool) -> None:
     if not _is_run(path):
         raise JaxschedError(
             f"{path}: not empty and not a run directory; choose another output directory"
@@ -328,12 +369,6 @@ def _clear(path: Path, overwrite: bool) -> None:
         raise JaxschedError(
             f"{path}: there is a run already; resume it, ask to overwrite it, or choose another"
         )
-    marker = path / "config.json"
-    for entry in [*(e for e in path.iterdir() if e != marker), marker]:  # marker last
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
 
 
 def _lock(path: Path) -> FolderLock:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import jax
 
 from jaxsched.errors import JaxschedError
+from jaxsched.files import check_folder
 from jaxsched.jobs import JobTable
 from jaxsched.runs.directory import to_plain
 from jaxsched.runs.overrides import override
@@ -147,6 +148,21 @@ def prepare(
 def as_settings(values: Values) -> list[str]:
     """``path=value`` each."""
     return [f"{path}={value}" for path, value in values.items()]
+
+
+def check_place(folder: Path, asked: Mapping[str, Any], *, resume: bool) -> None:
+    """Refuse a folder that a :class:`Book` would refuse, as far as it can be told beforehand.
+
+    Args:
+      folder: of the sweep.
+      asked: what is known already of what is asked for.
+      resume: go on with the sweep that is there.
+
+    Raises:
+      JaxschedError: as a book, or the folder cannot be written.
+    """
+    Book(folder, asked, resume=resume)
+    check_folder(folder)
 
 
 class Book:

@@ -38,19 +38,22 @@ from jaxsched.systems.base import System, TrainingSetup
 from jaxsched.types import PyTree
 
 MAX_CHUNK = 50  # updates per jitted call at most: about a second, the grain of progress and Ctrl-C
+LONGEST_CHUNK_S = 30.0  # calls that take longer are made shorter
+BETWEEN_CHECKPOINTS_S = 300.0  # whatever the recipe says
 
 
 class Interrupted(Exception):
-    """Training was stopped on request after its checkpoint was written.
+    """Training was asked to stop, and its checkpoint has been written.
 
     Attributes:
+      status: the exit status for what has asked (:mod:`jaxsched.runs.interrupts`).
       result: what the stage that was stopped has found so far; scores its policy first if none has
         been.
     """
 
-    def __init__(self, result: Callable[[], Trained] | None = None) -> None:
-        super().__init__()
-        self.result = result
+    def __init__(self, status: int, result: Callable[[], Trained] | None = None) -> None:
+        super().__init__(f"stopped{interrupts.by(status)}")
+        self.status, self.result = status, result
 
 
 class Progress(NamedTuple):
@@ -101,12 +104,13 @@ def train(
     hyper: Sequence[Sequence[PyTree]] | None = None,
     goal: float | None = None,
     say: Callable[[str], None] = lambda line: None,
+    limit: interrupts.Limits = interrupts.UNLIMITED,
 ) -> Trained:
-    """Train stage after stage as :func:`training` does, with a display, until the end or Ctrl-C.
+    """Train stage after stage as :func:`training_of` does, with a display, until asked to stop.
 
     Args:
       system: what is trained on.
-      stages: see :func:`training`, as all that follows.
+      stages: see :func:`training_of`, as all that follows but ``limit``.
       tables: see there.
       seeds: see there.
       run: see there.
@@ -116,35 +120,42 @@ def train(
       hyper: see there.
       goal: see there.
       say: see there.
+      limit: a time and further signals that end the session, as Ctrl-C and SIGTERM do.
 
     Raises:
-      Interrupted: on Ctrl-C, with everything saved.
+      Interrupted: asked to stop, with everything saved.
       JaxschedError: the run directory cannot be written, its checkpoint does not fit, or there
         is not enough memory.
       EndedAlone: the run has several processes, and one of them has ended.
     """
-    steps = training_of(
-        system,
-        stages,
-        tables=tables,
-        seeds=seeds,
-        run=run,
-        resume=resume,
-        start=start,
-        mesh=mesh,
-        hyper=hyper,
-        goal=goal,
-        say=say,
-        shown=run.writes and shows(),
-    )
-    with interrupts.pressed() as interrupted:
-        try:
-            next(steps)
-            while True:
-                steps.send(interrupted())
-        except StopIteration as end:
-            trained: Trained = end.value
-            return trained
+    with interrupts.requests(limit) as asked:
+        steps = training_of(
+            system,
+            stages,
+            tables=tables,
+            seeds=seeds,
+            run=run,
+            resume=resume,
+            start=start,
+            mesh=mesh,
+            hyper=hyper,
+            goal=goal,
+            say=say,
+            asked=asked,
+            shown=run.writes and shows(),
+        )
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                trained: Trained = end.value
+                return trained
+
+
+def never(ahead_s: float = 0.0) -> int:
+    """Nothing asks to stop."""
+    del ahead_s
+    return 0
 
 
 def training_of(
@@ -160,12 +171,12 @@ def training_of(
     hyper: Sequence[Sequence[PyTree]] | None = None,
     goal: float | None = None,
     say: Callable[[str], None] = lambda line: None,
+    asked: Callable[[float], int] = never,
     shown: bool = False,
-) -> Generator[Progress, bool | None, Trained]:
+) -> Generator[Progress, None, Trained]:
     """Train stage after stage, seeds side by side, and keep the best policy of each seed.
 
-    A generator that yields after each chunk of updates. ``send(True)`` stops the training: a
-    checkpoint of that chunk is written, and ``Interrupted`` raised.
+    A generator that yields after each chunk of updates.
 
     Args:
       system: what is trained on.
@@ -184,13 +195,15 @@ def training_of(
       goal: the last stage ends, without a checkpoint of the whole run, at the evaluation by which
         every seed has reached this score; at its own end if absent.
       say: called with a line about the memory that a stage takes, before it does.
+      asked: function of the seconds that the next chunk will take: 0, or the exit status for what
+        asks to stop (:func:`jaxsched.runs.interrupts.requests`).
       shown: whether a display or lines of progress are written.
 
     Returns:
       What the last stage leaves.
 
     Raises:
-      Interrupted: on ``send(True)``, with everything saved.
+      Interrupted: asked to stop, with everything saved.
       JaxschedError: the run directory cannot be written, its checkpoint does not fit, or there
         is not enough memory.
       EndedAlone: the run has several processes, and one of them has ended.
@@ -203,10 +216,10 @@ def training_of(
             host = _Host(system, stage, tables, seeds, folder, mesh, own, phases)
             done = _finished(host) if resume else None
             if done is None:
-                done = (yield from _stage(host, resume, warm, say, shown)).weights
+                done = (yield from _stage(host, resume, warm, say, asked, shown)).weights
             warm = done
     host = _Host(system, stages[-1], tables, seeds, run, mesh, numbers[-1], phases)
-    return (yield from _stage(host, resume, warm, say, shown, goal))
+    return (yield from _stage(host, resume, warm, say, asked, shown, goal))
 
 
 def reaches(system: System, score: float, goal: float) -> bool:
@@ -218,8 +231,9 @@ def _finished(host: "_Host") -> list[PyTree] | None:
     """The policies of a stage that came to its end in an earlier session."""
     if not checkpoints.steps(host.run.checkpoints):
         return None
-    meta = checkpoints.read_meta(host.run.checkpoints)
-    if meta.get("update") != host.setup.loop.num_updates:
+    meta, end = checkpoints.read_meta(host.run.checkpoints), host.setup.loop.num_updates
+    evaluated = all(curve and curve[-1][0] == end for curve in meta["curves"])
+    if meta.get("update") != end or not evaluated:
         return None
     return host.best_weights()
 
@@ -229,16 +243,18 @@ def _stage(
     resume: bool,
     warm: Sequence[PyTree] | None,
     say: Callable[[str], None],
+    asked: Callable[[float], int],
     shown: bool,
     goal: float | None = None,
-) -> Generator[Progress, bool | None, Trained]:
+) -> Generator[Progress, None, Trained]:
     """One stage."""
     setup, seeds, loop = host.setup, host.seeds, host.setup.loop
     grain = math.gcd(setup.evaluate_every, setup.checkpoint_every, loop.num_updates)
-    chunk = max(size for size in range(1, min(grain, MAX_CHUNK) + 1) if grain % size == 0)
     with host.phases(PREPARING):
-        say(host.check_memory(chunk))
-        carry = host.begin(resume, warm)
+        newest = host.newest(say) if resume else None
+        pace = _Pace(math.gcd(grain, newest or 0))
+        say(host.check_memory(pace.chunk))
+        carry = host.begin(newest, warm)
     progress = TrainingProgress(
         setup.env_steps * len(seeds),
         higher_is_better=host.sign > 0,
@@ -248,23 +264,68 @@ def _stage(
         shown=shown,
     )
     with processes.together(Interrupted), progress:
-        if warm is not None and not any(host.curves):
-            host.evaluate(carry)  # what a stage starts from is among what it may choose
+        if host.owes_evaluation(starts_from=warm):
+            host.evaluate(carry)
         while host.update < loop.num_updates and not host.has_reached(goal):
+            chunk, compiled = pace.chunk, host.phases.seconds[COMPILING]
+            start = time.monotonic()
             with host.phases(LEARNING):
                 carry, metrics = host.advance(carry, chunk)
                 host.count(metrics, chunk)
+            took_s = time.monotonic() - start - (host.phases.seconds[COMPILING] - compiled)
+            status, due = pace.after(took_s, asked)
+            if status:  # what is evaluated here is evaluated by the session that goes on
+                host.save(carry)
+                raise Interrupted(status, partial(host.result_of, carry))
             ends = host.update == loop.num_updates
             scored = host.update % setup.evaluate_every == 0 or ends
             if scored:
                 host.evaluate(carry)
             host.show(progress)
-            stops = processes.any_of(bool((yield host.progress(scored))))
-            if host.update % setup.checkpoint_every == 0 or ends or stops:
+            yield host.progress(scored)
+            status, _ = processes.largest(asked(0.0), 0)
+            if host.update % setup.checkpoint_every == 0 or ends or due or status:
                 host.save(carry)
-            if stops and not ends:
-                raise Interrupted(partial(host.result_of, carry))
+                pace.saved()
+            if status:
+                raise Interrupted(status, partial(host.result_of, carry))
     return host.result()
+
+
+class _Pace:
+    """How many updates a call makes, and when a checkpoint is due by the clock.
+
+    Attributes:
+      chunk: updates of the next call, which divide ``grain``: at most ``MAX_CHUNK``, and fewer
+        where these would take longer than ``LONGEST_CHUNK_S``.
+
+    Args:
+      grain: divides all numbers of updates after which something has to be done.
+    """
+
+    def __init__(self, grain: int) -> None:
+        self._sizes = [size for size in range(1, min(grain, MAX_CHUNK) + 1) if grain % size == 0]
+        self.chunk = self._sizes[-1]
+        self._last_save = time.monotonic()
+
+    def after(self, took_s: float, asked: Callable[[float], int]) -> tuple[int, bool]:
+        """After a call: the status of what has asked to stop, or 0; whether a checkpoint is due.
+
+        The same in all processes. The time limit and the next checkpoint come before the call
+        that would pass them.
+        """
+        late = time.monotonic() + took_s - self._last_save >= BETWEEN_CHECKPOINTS_S
+        longest = self.chunk * LONGEST_CHUNK_S / max(took_s, LONGEST_CHUNK_S)
+        fewer = max(
+            size for size in self._sizes if size <= max(longest, 1) and self.chunk % size == 0
+        )
+        status, due, negated = processes.largest(asked(took_s), int(late), -fewer)
+        self.chunk = -negated
+        return status, bool(due)
+
+    def saved(self) -> None:
+        """A checkpoint has been written."""
+        self._last_save = time.monotonic()
 
 
 class _Host:
@@ -301,8 +362,20 @@ class _Host:
         self.begun_at = 0
         self.latest: dict[str, float] = {}
 
-    def begin(self, resume: bool, warm: Sequence[PyTree] | None) -> training.Carry:
-        """The carry to start from: fresh (with ``warm`` policies, if any), or the newest one."""
+    def newest(self, say: Callable[[str], None]) -> int | None:
+        """The newest checkpoint that reads as it was written; none in a run that has none.
+
+        All of it is read, before anything is compiled.
+        """
+        found = processes.first_alone(
+            lambda: checkpoints.newest_whole(self.run.checkpoints, say),
+            lambda: checkpoints.newest_whole(self.run.checkpoints, lambda line: None),
+        )
+        processes.check_same(-1 if found is None else found, "the newest checkpoint")
+        return found
+
+    def begin(self, newest: int | None, warm: Sequence[PyTree] | None) -> training.Carry:
+        """The carry to start from: fresh (with ``warm`` policies, if any), or a checkpoint's."""
         setup, params = self.setup, self.setup.params_at(0.0)
         keys, weights = self.keys, None
         if warm is not None:
@@ -315,11 +388,9 @@ class _Host:
                 own = jax.tree.map(lambda *each: np.stack(each), *self.hyper)
                 own = sharding.placed_like(own, carry.learner_state.hyper)
                 carry = carry._replace(learner_state=carry.learner_state._replace(hyper=own))
-        newest = max(checkpoints.steps(self.run.checkpoints), default=-1) if resume else -1
-        processes.check_same(newest, "the newest checkpoint")
-        if newest < 0:
+        if newest is None:
             return carry
-        carry, meta = self.restored(carry)
+        carry, meta = self.restored(carry, newest)
         self.update, self.spent_s = int(meta["update"]), float(meta["spent_s"])
         self.begun_at = self.update
         self.finished_episodes = float(meta["finished_episodes"])
@@ -327,12 +398,13 @@ class _Host:
         self.run.rewind(self.update)
         return carry
 
-    def restored(self, carry: training.Carry) -> tuple[training.Carry, dict[str, Any]]:
-        """The newest checkpoint of a carry like this one, where this one lies."""
+    def restored(self, carry: training.Carry, step: int) -> tuple[training.Carry, dict[str, Any]]:
+        """A checkpoint of a carry like this one, where this one lies."""
         folder, expected = self.run.checkpoints, self.meta
         if not processes.several():
-            return checkpoints.restore(folder, carry, expected=expected)
-        found, meta = checkpoints.restore(folder, sharding.host_like(carry), expected=expected)
+            return checkpoints.restore(folder, carry, step, expected=expected)
+        like = sharding.host_like(carry)
+        found, meta = checkpoints.restore(folder, like, step, expected=expected)
         with sharding.on(self.mesh):
             return sharding.placed_like(found, carry), meta
 
@@ -433,6 +505,18 @@ class _Host:
                 facts[metric] = score
                 self.write(self.policy_path(index), mine, facts)
         self.run.log(self.update, logged)
+
+    def owes_evaluation(self, starts_from: Sequence[PyTree] | None) -> bool:
+        """Whether this update is to be evaluated and was not: a session stopped just before.
+
+        What a stage starts from is among what it may choose, so that is evaluated, too.
+        """
+        if any(curve and curve[-1].update == self.update for curve in self.curves):
+            return False
+        if self.update == 0:
+            return starts_from is not None
+        every, end = self.setup.evaluate_every, self.setup.loop.num_updates
+        return self.update % every == 0 or self.update == end
 
     def has_reached(self, goal: float | None) -> bool:
         """Whether every seed has had a policy as good as the goal; never where there is none."""

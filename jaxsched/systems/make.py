@@ -7,6 +7,7 @@ from typing import Any
 from jaxsched.core.environment import Environment
 from jaxsched.errors import check_counts
 from jaxsched.jobs import JobTable, first_of
+from jaxsched.runtime import check_not_forked
 from jaxsched.systems import registry
 from jaxsched.traces import registry as traces
 
@@ -36,8 +37,10 @@ def make(
       ``(env, params)``: ``env.reset(key, params)``, ``env.step(key, state, action, params)``.
 
     Raises:
-      JaxschedError: no such system, trace or option, a bad value, or too few tables.
+      JaxschedError: no such system, trace or option, a bad value, or too few tables; or a process
+        forked from one in which JAX was running.
     """
+    check_not_forked()
     system = registry.get(name)
     env = system.environment(**options)
     tables = _tables(system.traces.train if trace is None else trace, seed, num_traces, num_jobs)

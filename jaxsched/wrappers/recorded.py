@@ -45,7 +45,7 @@ class Recorded(Environment):
     ) -> tuple[RecordedState, TimeStep]:
         """Show row ``episode``, or one drawn with ``key``."""
         if episode is None:
-            episode = jax.random.randint(key, (), 0, params.label.shape[0])
+            episode = jax.random.randint(key, (), 0, params.label.shape[0], jnp.int32)
         state = RecordedState(jnp.asarray(episode, jnp.int32), jnp.bool_(False))
         return state, self._report(state, jnp.float32(0), params)
 

@@ -1,7 +1,8 @@
 """``jaxsched traces describe``."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -30,6 +31,9 @@ from jaxsched.units import readable_time, three_figures
 
 if TYPE_CHECKING:
     from jaxsched.traces.trace import Trace
+
+Described: TypeAlias = tuple[dict[str, Any], Callable[[Path], None]]
+"""Figures of a trace, and what draws it."""
 
 
 def describe(
@@ -74,12 +78,14 @@ def describe(
     if as_it_is is not None:
         if settings:
             raise JaxschedError("--set is of a system's environment; accepted: with --system")
-        figures = _describe_trace(out, as_it_is, size, daily, plot)
+        figures, draw = _describe_trace(out, as_it_is, size, daily)
     else:
-        figures = _describe_tables(out, trace, system, options, settings, size, plot)
+        figures, draw = _describe_tables(out, trace, system, options, settings, size)
     if json_file is not None:
         deliver_json(out, json_file, figures, "figures")
     if plot is not None:
+        make_folder(plot)
+        draw(plot)
         out.print(f"plot written to {plot}", highlight=False)
 
 
@@ -130,8 +136,7 @@ def _describe_trace(
     trace: "Trace",
     size: str | None,
     daily: bool,
-    plot: Path | None,
-) -> dict[str, Any]:
+) -> Described:
     from jaxsched.jobs.servers import read_servers
     from jaxsched.traces.describe_trace import describe_trace
     from jaxsched.traces.trace_plots import plot_trace
@@ -139,10 +144,8 @@ def _describe_trace(
     servers, each = (None, GPUS_PER_SERVER) if size is None else read_servers(size)
     figures = describe_trace(trace, servers, each, daily=daily)
     _print_figures(out, figures)
-    if plot is not None:
-        make_folder(plot)
-        plot_trace(trace, plot, num_servers=servers, gpus_per_server=each, daily=daily)
-    return figures
+    cluster = {"num_servers": servers, "gpus_per_server": each}
+    return figures, lambda path: plot_trace(trace, path, daily=daily, **cluster)
 
 
 def _describe_tables(
@@ -152,8 +155,7 @@ def _describe_tables(
     options: TraceOptions,
     settings: list[str] | None,
     size: str | None,
-    plot: Path | None,
-) -> dict[str, Any]:
+) -> Described:
     from jaxsched.experiment.sources import resolve
     from jaxsched.runs.overrides import change_environment
     from jaxsched.systems import registry
@@ -170,10 +172,8 @@ def _describe_tables(
         out.print(episodes.summary, highlight=False)
     out.print(f"{episodes.source} on {mapping.cluster}")
     _print_figures(out, figures)
-    if plot is not None:
-        make_folder(plot)
-        plot_tables(episodes.tables, plot, num_servers=1, gpus_per_server=gpus)
-    return figures
+    tables = episodes.tables
+    return figures, lambda path: plot_tables(tables, path, num_servers=1, gpus_per_server=gpus)
 
 
 def _print_figures(out: Any, figures: dict[str, Any]) -> None:

@@ -60,7 +60,7 @@ def columns(state: State) -> tuple[Array, Array, Array, Array, Array]:
 def random_unit(env: Chic, state: State, params: Params, key: PRNGKey) -> Array:
     """Uniform over the units that fit; void where there is none."""
     units = env.legal(state, params)[:-1]
-    drawn = jax.random.categorical(key, jnp.where(units, 0.0, -jnp.inf))
+    drawn = jax.random.categorical(key, jnp.where(units, jnp.float32(0), -jnp.inf))
     return jnp.where(jnp.any(units), drawn, env.void)
 
 

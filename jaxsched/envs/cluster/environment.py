@@ -201,7 +201,7 @@ class ClusterJobs(Environment):
     ) -> tuple[State, TimeStep]:
         """The idle cluster at the first submission of a table: ``episode``, or one drawn."""
         if episode is None:
-            episode = jax.random.randint(key, (), 0, self.num_episodes(params))
+            episode = jax.random.randint(key, (), 0, self.num_episodes(params), jnp.int32)
         episode = jnp.asarray(episode, jnp.int32)
         jobs = params.jobs.of_episode(episode)
         empty = dynamics.opened(self.rules, jobs, episode)

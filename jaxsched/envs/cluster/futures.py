@@ -131,7 +131,7 @@ def like_others(key: PRNGKey, own: Jobs, least: Array) -> Array:
     first, place = of_narrowest(first), of_narrowest(place)
     without_own = of_narrowest(enough)
     count = of_narrowest(others) + ~without_own
-    share = jax.random.uniform(key, count.shape)
+    share = jax.random.uniform(key, count.shape, jnp.float32)
     chosen = first + jnp.minimum((share * count).astype(jnp.int32), count - 1)
     chosen += without_own & (chosen >= place)
     return own.duration[order[chosen.clip(0, order.shape[0] - 1)] % shape[1]]

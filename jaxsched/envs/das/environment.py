@@ -248,7 +248,7 @@ class DAS(Environment):
         """The idle cluster at the first submission of an episode, given or drawn."""
         if episode is None:
             draw_key, key = jax.random.split(key)
-            episode = jax.random.randint(draw_key, (), 0, self.num_episodes(params))
+            episode = jax.random.randint(draw_key, (), 0, self.num_episodes(params), jnp.int32)
         episode = jnp.asarray(episode, jnp.int32)
         zero, true = jnp.int32(0), jnp.bool_(True)
         submitted = tables.submitted_by(params, episode, zero, zero)

@@ -274,7 +274,7 @@ class DL2(Environment):
         With ``assign_bundle`` a first slot that the bundles fill has void as its only action.
         """
         if episode is None:
-            share = jax.random.uniform(key)  # one draw: randint would take three
+            share = jax.random.uniform(key, dtype=jnp.float32)  # one draw: randint would take three
             episode = params.draw[0] + (share * params.draw[1]).astype(jnp.int32)
         state = self.first_state(params, episode)
         nothing, rules = jnp.bool_(False), self.rules

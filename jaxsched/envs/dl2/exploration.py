@@ -57,7 +57,7 @@ def job_aware(
         p = jnp.round(rows[..., PS_AT] * units[1]).astype(jnp.int32)
         mending, poor = jax.vmap(mending_action)(w, p)
         legal = jnp.take_along_axis(mask, mending[:, None], axis=-1)[:, 0]
-        chance = jax.random.uniform(key, action.shape) < epsilon(step)
+        chance = jax.random.uniform(key, action.shape, jnp.float32) < epsilon(step)
         return jnp.where(poor & legal & chance, mending, action).astype(action.dtype)
 
     return explore

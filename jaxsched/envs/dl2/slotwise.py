@@ -89,7 +89,7 @@ class DL2Slots(DL2):
     ) -> tuple[SlotsState, TimeStep]:
         """The first slot with jobs; the table is ``episode``, or one drawn with ``key``."""
         if episode is None:
-            share = jax.random.uniform(key)
+            share = jax.random.uniform(key, dtype=jnp.float32)
             episode = params.draw[0] + (share * params.draw[1]).astype(jnp.int32)
         cluster = dynamics.new_cluster(self.rules, params.jobs, episode)
         none = jnp.zeros_like(cluster.tasks)

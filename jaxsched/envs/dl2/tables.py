@@ -263,7 +263,7 @@ def redrawn(
     seen = jnp.where(real, first_seen(submit, slot_seconds), NEVER)
     info = own.info[source] & ((1 << ARRIVAL_BIT) - 1) | seen << ARRIVAL_BIT
     epochs = own.epochs[source]
-    moved = jax.random.randint(factor_key, (), 0, own.factor.shape[0])
+    moved = jax.random.randint(factor_key, (), 0, own.factor.shape[0], jnp.int32)
     table = JobTables(
         submit_time=submit,
         model=own.model[source],

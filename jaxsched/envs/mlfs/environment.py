@@ -236,7 +236,7 @@ class MLFS(Environment):
     ) -> tuple[State, TimeStep]:
         """The idle cluster at the first submission of an episode, given or drawn."""
         if episode is None:
-            episode = jax.random.randint(key, (), 0, self.num_episodes(params))
+            episode = jax.random.randint(key, (), 0, self.num_episodes(params), jnp.int32)
         begin = dynamics.first_slot if not self.by_slot else dynamics.first_jobs
         state = begin(self.rules, params, jnp.asarray(episode, jnp.int32))
         observation, mask = self.observe(state, params)

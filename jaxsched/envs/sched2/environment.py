@@ -209,7 +209,7 @@ class Sched2(Environment):
     ) -> tuple[ClusterState, TimeStep]:
         """An idle cluster at time 0; the table is ``episode``, or one drawn with ``key``."""
         if episode is None:
-            share = jax.random.uniform(key)  # one draw: randint would take three
+            share = jax.random.uniform(key, dtype=jnp.float32)  # one draw: randint would take three
             episode = params.draw[0] + (share * params.draw[1]).astype(jnp.int32)
         state = dynamics.new_cluster(
             params.jobs, episode, self.num_servers, self.gpus_per_server, self.window

@@ -46,7 +46,7 @@ def redrawn(key: PRNGKey, params: Params, state: State) -> tuple[State, Params]:
     hidden = still_pending(state, most) & (places < known)
     if owners is None:
         after = _longer(running_key, state, own[:, DURATION], durations, count)
-        drawn = jax.random.randint(pending_key, places.shape, 0, jnp.maximum(count, 1))
+        drawn = jax.random.randint(pending_key, places.shape, 0, jnp.maximum(count, 1), jnp.int32)
         guess = durations[drawn]
     else:
         after = _longer_of_group(running_key, state, own[:, DURATION], owners[:, 0], real)
@@ -103,7 +103,7 @@ def _longer(key: PRNGKey, state: State, own: Array, durations: Array, count: Arr
     """
     worked = _worked(state, own)
     shorter = jnp.searchsorted(durations, worked, side="right").astype(jnp.int32)
-    share = jax.random.uniform(key, shorter.shape)
+    share = jax.random.uniform(key, shorter.shape, jnp.float32)
     longer = count - shorter
     chosen = shorter + (share * longer).astype(jnp.int32)
     after = durations[jnp.clip(chosen, 0, jnp.maximum(count - 1, 0))]
@@ -116,7 +116,7 @@ def _longer_of_group(key: PRNGKey, state: State, own: Array, group: Array, real:
     longer = own[None, :] > _worked(state, own)[:, None]
     fits = longer & (group[None, :] == group[job][:, None]) & real[None, :]
     until = jnp.cumsum(fits, axis=-1, dtype=jnp.int32)
-    share = jax.random.uniform(key, job.shape)
+    share = jax.random.uniform(key, job.shape, jnp.float32)
     wanted = (share * until[:, -1]).astype(jnp.int32)
     chosen = jnp.argmax(until > wanted[:, None], axis=-1)
     return jnp.where(until[:, -1] > 0, own[chosen], own[job])
@@ -126,7 +126,7 @@ def _peers(key: PRNGKey, group: Array) -> Array:
     """For each job one of its group, itself included, int32 ``[J + 1]``."""
     order = jnp.argsort(group, stable=True)
     first, last = (jnp.searchsorted(group[order], group, side=side) for side in ("left", "right"))
-    share = jax.random.uniform(key, group.shape)
+    share = jax.random.uniform(key, group.shape, jnp.float32)
     return order[first + (share * (last - first)).astype(jnp.int32)]
 
 
