@@ -13,7 +13,7 @@ FLOORS = (
     ("wrappers", "elastic", "traces", "trace_replay", "algorithms"),
     ("systems",),
     ("envs",),
-    ("runs", "results", "export", "report", "bench", "adapters"),
+    ("runs", "results", "exports", "report", "bench", "adapters"),
     ("serve", "leaderboard", "experiment"),
     ("cli",),
 )

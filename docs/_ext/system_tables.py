@@ -19,7 +19,7 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 import jaxsched
-from jaxsched.export.layout import feature_groups
+from jaxsched.exports.layout import feature_groups
 from jaxsched.systems import registry
 from jaxsched.types import ArraySpec, DiscreteSpec
 

@@ -57,8 +57,8 @@ def export(
     overwrite: Annotated[bool, typer.Option(help="Replace an export that is there.")] = False,
 ) -> None:
     """Write a trained policy, or an environment, for programs without this library."""
-    from jaxsched.export import saved
-    from jaxsched.export.forms import formats_of
+    from jaxsched.exports import saved
+    from jaxsched.exports.forms import formats_of
 
     words = {"--trace": trace, "--num-traces": num_traces, "--num-jobs": num_jobs,
              "--trace-seed": trace_seed or None}  # fmt: skip
@@ -154,7 +154,7 @@ def _with_tables(
 ) -> Path:
     """Write an environment with job tables."""
     from jaxsched.experiment.sources import resolve
-    from jaxsched.export.environments import export_environment
+    from jaxsched.exports.environments import export_environment
 
     if trace is None and options.num_traces is None:
         options = options._replace(num_traces=system.traces.num_test or DEFAULT_TABLES)

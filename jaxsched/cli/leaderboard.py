@@ -229,6 +229,7 @@ def _play(
 
 
 def _tell(pieces: "Sequence[Piece]", record: "Record", screen: Any) -> None:
+    from jaxsched.leaderboard import plays
     from jaxsched.leaderboard.text import (
         overall_table,
         recommendation,

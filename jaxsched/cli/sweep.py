@@ -232,7 +232,6 @@ def _conclude(shared: Sweep, axes: "list[Axis]", book: "Book", display: Any) -> 
     from jaxsched.report.sweeps import parallel_coordinates
     from jaxsched.runs.sweep import summary
     from jaxsched.runtime import is_first
-    from jaxsched.traces.trace_plots import save_figure
     from jaxsched.units import readable_time
 
     metric = shared.system.metric(shared.system.primary_metric)

@@ -106,7 +106,7 @@ def _presets(system: System[Any, Any, Any]) -> list[dict[str, Any]]:
 
 def _pretrained(system: System[Any, Any, Any], name: str) -> dict[str, Any]:
     """What the manifest of a shipped policy says of it."""
-    from jaxsched.export.manifest import read_manifest
+    from jaxsched.exports.manifest import read_manifest
 
     manifest = read_manifest(saved_policies.pretrained_folder(system, name))
     environment = system.saved_environment(manifest["environment"])

@@ -99,7 +99,7 @@ def system_of(path: str | Path) -> str:
     if is_pretrained(path):
         raise JaxschedError(f"{path}: comes with several systems; name one")
     if (path / "manifest.json").is_file():
-        from jaxsched.export.manifest import read_manifest
+        from jaxsched.exports.manifest import read_manifest
 
         name = read_manifest(path).get("system")
     else:
@@ -170,8 +170,8 @@ def load_handed_over(
     """
     path = Path(path)
     path = pretrained_folder(system, str(path)) if is_pretrained(path) else path
-    from jaxsched.export.hand_over import load_export
-    from jaxsched.export.weights import named_weights, unnamed
+    from jaxsched.exports.hand_over import load_export
+    from jaxsched.exports.weights import named_weights, unnamed
 
     expected = {"system": system.name, "behaviour_version": system.behaviour_version}
     manifest, weights = load_export(path, expected=expected)

@@ -9,7 +9,7 @@ import uvicorn
 
 from jaxsched.errors import JaxschedError
 from jaxsched.serve import TOKEN
-from jaxsched.serve.app import Service
+from jaxsched.serve.application import Service
 from jaxsched.serve.decisions import Wanted
 from jaxsched.serve.listening import is_loopback, listen, url_of
 

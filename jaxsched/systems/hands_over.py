@@ -86,7 +86,7 @@ class HandsOver(HasEnvironment[E]):
         raise JaxschedError(f"{self.name}: runs no cases")
 
     def features(self, env: E) -> Mapping[str, Any]:
-        """What the observation's entries mean: ``jaxsched.export.layout.Feature`` by name.
+        """What the observation's entries mean: ``jaxsched.exports.layout.Feature`` by name.
 
         Entries that are left out are handed over by their names alone.
         """

@@ -8,7 +8,7 @@ import pytest
 
 from jaxsched.cli import main
 from tests.command_line import policies_only
-from tests.export.recorded import read_alone
+from tests.exports.recorded import read_alone
 from tests.golden_check import differences, load
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "das"

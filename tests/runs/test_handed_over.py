@@ -11,7 +11,7 @@ import pytest
 from jaxsched import traces
 from jaxsched.cli import main
 from jaxsched.errors import JaxschedError
-from jaxsched.export.hand_over import load_export
+from jaxsched.exports.hand_over import load_export
 from jaxsched.runs import saved_policies
 from jaxsched.systems import registry
 from tests.command_line import refused
@@ -34,7 +34,7 @@ def test_pretrained_policies_give_their_golden_scores(name, policy):
     assert learned.name == policy and learned.play == "greedy"
     golden = saved.meta["golden"]
     if system.array_policy(learned.env, learned.network) is not None:
-        return  # tests/export/test_programs.py follows its program
+        return  # tests/exports/test_programs.py follows its program
     assert len(golden["rows"]) >= 8
     network = system.network(learned.env, learned.network)
     for row in golden["rows"]:

@@ -31,7 +31,7 @@ from jaxsched.envs.dl2 import dynamics as dl2_dynamics
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
 from jaxsched.serve import decisions
-from jaxsched.serve.app import Service
+from jaxsched.serve.application import Service
 from jaxsched.serve.openapi import document
 from tests.command_line import refused
 
@@ -372,7 +372,7 @@ def test_a_reload_that_fails_keeps_the_policies(service, client, monkeypatch):
         raise JaxschedError("gone")
 
     before = service.policies
-    monkeypatch.setattr("jaxsched.serve.app.load", broken)
+    monkeypatch.setattr("jaxsched.serve.application.load", broken)
     found = client.post("/reload", b"")
     assert (found.status, found.json) == (409, {"error": "gone"})
     assert service.policies is before

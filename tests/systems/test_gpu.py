@@ -14,7 +14,7 @@ from jaxsched.core import training
 from jaxsched.core.policies import View
 from jaxsched.envs.dl2.networks import RowPolicy
 from jaxsched.errors import JaxschedError
-from jaxsched.export.weights import named_weights
+from jaxsched.exports.weights import named_weights
 from jaxsched.networks import description as nd
 from jaxsched.networks.mlp import MLP, ValueMLP
 from jaxsched.runs import checkpoints

@@ -20,7 +20,7 @@ from jaxsched.envs.mlfs.simulator import offers as off
 from jaxsched.envs.mlfs.simulator.state import NOBODY, WAITING
 from jaxsched.envs.mlfs.simulator.tables import jobs_at
 from jaxsched.errors import JaxschedError
-from jaxsched.export.golden import golden_rows
+from jaxsched.exports.golden import golden_rows
 from jaxsched.networks import description as nd
 from jaxsched.runs import saved_policies
 from jaxsched.systems import registry

@@ -15,7 +15,7 @@ from jaxsched.envs.mlfs.paper import RIVALS, paper_rows
 from jaxsched.envs.mlfs.simulator.rules import ORDERS
 from jaxsched.envs.mlfs.system import PLAY_PACE
 from jaxsched.errors import JaxschedError
-from jaxsched.export.layout import feature_groups
+from jaxsched.exports.layout import feature_groups
 from jaxsched.jobs import digest_tables
 from jaxsched.systems import registry
 from jaxsched.systems.base import Played, System

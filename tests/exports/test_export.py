@@ -19,15 +19,15 @@ from jaxsched.envs.sched2.environment import Sched2
 from jaxsched.envs.sched2.networks import PositionQNetwork, QNetwork
 from jaxsched.envs.sched2.workload import SCHED2_WORKLOAD
 from jaxsched.errors import JaxschedError
-from jaxsched.export.golden import golden_rows
-from jaxsched.export.hand_over import export_policy, load_export
-from jaxsched.export.layout import feature_groups
-from jaxsched.export.manifest import ExportFacts
-from jaxsched.export.onnx_graph import onnx_runner
+from jaxsched.exports.golden import golden_rows
+from jaxsched.exports.hand_over import export_policy, load_export
+from jaxsched.exports.layout import feature_groups
+from jaxsched.exports.manifest import ExportFacts
+from jaxsched.exports.onnx_graph import onnx_runner
 from jaxsched.networks import description as nd
 from jaxsched.traces import generate
 from jaxsched.types import ArraySpec, Feature
-from tests.export.recorded import read_alone, record
+from tests.exports.recorded import read_alone, record
 
 TINY = Sched2(num_servers=2, gpus_per_server=4, window=3, auto_advance=True)
 PAPER = Sched2(extras=True)
@@ -188,7 +188,7 @@ def test_onnx_itself_checks_where_onnxruntime_is_missing(tmp_path, monkeypatch):
 
 def test_a_form_that_decides_otherwise_is_not_kept(tmp_path, monkeypatch):
     """The rectifiers of the model are made to keep the smaller number."""
-    from jaxsched.export import onnx_graph
+    from jaxsched.exports import onnx_graph
 
     monkeypatch.setitem(onnx_graph._NODES, "maximum", "Min")
     with pytest.raises(JaxschedError, match="policy.onnx: misses the golden scores by"):

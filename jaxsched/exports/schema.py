@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxsched.errors import JaxschedError
-from jaxsched.export.folder import read_file, reason_of
+from jaxsched.exports.folder import read_file, reason_of
 
 MOST_BYTES = 2**26  # of a document
 
@@ -40,7 +40,7 @@ _MOST: dict[str, Callable[[Any], Any]] = {"maximum": lambda x: x, "maxItems": le
 @cache
 def schema(name: str) -> dict[str, Any]:
     """The schema of that name: ``policy_1``, ``policy_2`` or ``environment_1``."""
-    text = (resources.files("jaxsched.export") / f"{name}.schema.json").read_text("utf-8")
+    text = (resources.files("jaxsched.exports") / f"{name}.schema.json").read_text("utf-8")
     found: dict[str, Any] = json.loads(text)
     return found
 

@@ -23,10 +23,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.errors import JaxschedError
-from jaxsched.export.cluster import OBSERVE, cluster_facts, of_cluster
-from jaxsched.export.folder import check_free, read_file, sha256, write_folder
-from jaxsched.export.forms import Computation, Form, formats_of, forms_of
-from jaxsched.export.manifest import (
+from jaxsched.exports.cluster import OBSERVE, cluster_facts, of_cluster
+from jaxsched.exports.folder import check_free, read_file, sha256, write_folder
+from jaxsched.exports.forms import Computation, Form, formats_of, forms_of
+from jaxsched.exports.manifest import (
     FORMAT_VERSION,
     MANIFEST,
     WEIGHTS,
@@ -37,7 +37,7 @@ from jaxsched.export.manifest import (
     read_manifest,
     to_json,
 )
-from jaxsched.export.weights import from_bytes, named_weights, to_bytes
+from jaxsched.exports.weights import from_bytes, named_weights, to_bytes
 from jaxsched.networks import description as nd
 from jaxsched.runs import directory as runs
 from jaxsched.systems.cluster_arrays import ClusterArrays

@@ -12,10 +12,10 @@ import numpy as np
 from jax import export as jax_export
 
 from jaxsched.errors import JaxschedError
-from jaxsched.export.folder import sha256
-from jaxsched.export.onnx_graph import BATCH, OPSET, onnx_model, onnx_runner
-from jaxsched.export.steps import Program
-from jaxsched.export.tracing import trace
+from jaxsched.exports.folder import sha256
+from jaxsched.exports.onnx_graph import BATCH, OPSET, onnx_model, onnx_runner
+from jaxsched.exports.steps import Program
+from jaxsched.exports.tracing import trace
 from jaxsched.types import Array, ArraySpec
 
 ONNX, STABLEHLO = "onnx", "stablehlo"

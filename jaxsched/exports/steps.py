@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from jaxsched.errors import JaxschedError
-from jaxsched.export.operations import ELEMENTWISE, Step
+from jaxsched.exports.operations import ELEMENTWISE, Step
 
 Value: TypeAlias = str | np.ndarray
 """A name in the program, or an array that is known now."""

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from jaxsched.core.policies import View
-from jaxsched.export.programs import named_parts
+from jaxsched.exports.programs import named_parts
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

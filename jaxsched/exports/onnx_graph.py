@@ -11,8 +11,8 @@ import numpy as np
 
 from jaxsched import __version__
 from jaxsched.errors import needed
-from jaxsched.export.operations import ELEMENTWISE, Step, run
-from jaxsched.export.steps import Program
+from jaxsched.exports.operations import ELEMENTWISE, Step, run
+from jaxsched.exports.steps import Program
 from jaxsched.types import ArraySpec
 
 OPSET = 17

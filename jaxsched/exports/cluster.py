@@ -11,8 +11,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsched.export.forms import Computation
-from jaxsched.export.golden import clear_rows
+from jaxsched.exports.forms import Computation
+from jaxsched.exports.golden import clear_rows
 from jaxsched.networks import description as nd
 from jaxsched.systems.cluster_arrays import ClusterArrays
 from jaxsched.types import Array

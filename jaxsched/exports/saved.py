@@ -10,11 +10,11 @@ import jax
 
 from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError
-from jaxsched.export.forms import formats_of
-from jaxsched.export.golden import golden_rows
-from jaxsched.export.hand_over import export_policy
-from jaxsched.export.manifest import ExportFacts
-from jaxsched.export.programs import export_program, golden_decisions
+from jaxsched.exports.forms import formats_of
+from jaxsched.exports.golden import golden_rows
+from jaxsched.exports.hand_over import export_policy
+from jaxsched.exports.manifest import ExportFacts
+from jaxsched.exports.programs import export_program, golden_decisions
 from jaxsched.runs import checkpoints, saved_policies
 from jaxsched.runs.overrides import change_environment
 from jaxsched.runs.policies import Named

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from jaxsched.errors import JaxschedError
-from jaxsched.export.steps import Steps, Value, reshaped, sliced, sliced_axis
+from jaxsched.exports.steps import Steps, Value, reshaped, sliced, sliced_axis
 
 Rule: TypeAlias = Callable[..., Value]
 """``(writer, equation, *inputs) -> output``."""

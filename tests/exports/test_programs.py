@@ -14,14 +14,14 @@ from jaxsched.envs.das.learning import kinds, players
 from jaxsched.envs.das.learning.handed_over import array_policy
 from jaxsched.envs.das.learning.networks import Trunk
 from jaxsched.errors import JaxschedError
-from jaxsched.export import operations
-from jaxsched.export.hand_over import load_export
-from jaxsched.export.manifest import ExportFacts
-from jaxsched.export.programs import export_program, follow_golden, golden_decisions
-from jaxsched.export.tracing import trace
-from jaxsched.export.weights import named_weights, unnamed
+from jaxsched.exports import operations
+from jaxsched.exports.hand_over import load_export
+from jaxsched.exports.manifest import ExportFacts
+from jaxsched.exports.programs import export_program, follow_golden, golden_decisions
+from jaxsched.exports.tracing import trace
+from jaxsched.exports.weights import named_weights, unnamed
 from jaxsched.runs import saved_policies
-from tests.export.recorded import read_alone, record
+from tests.exports.recorded import read_alone, record
 from tests.instances import das
 
 KIND = "das:width=8,heads=2,history=3,walk_length=4,extra_features=True"
@@ -209,7 +209,7 @@ def test_the_manifest_tells_inputs_and_outputs(folder):
 
 
 def test_batches_of_any_size(folder):
-    from jaxsched.export.onnx_graph import onnx_runner
+    from jaxsched.exports.onnx_graph import onnx_runner
 
     rows = golden()
     run = onnx_runner((folder / "policy.onnx").read_bytes())

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from jaxsched.errors import JaxschedError
-from jaxsched.export.golden import MIN_GOLDEN_ROWS
-from jaxsched.export.layout import GROUPS, feature_groups
-from jaxsched.export.schema import check_document, read_json
+from jaxsched.exports.golden import MIN_GOLDEN_ROWS
+from jaxsched.exports.layout import GROUPS, feature_groups
+from jaxsched.exports.schema import check_document, read_json
 from jaxsched.networks import description as nd
 from jaxsched.runs import directory as runs
 from jaxsched.types import ArraySpec, Feature

@@ -23,11 +23,11 @@ from jax import export as jax_export
 
 from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError
-from jaxsched.export.folder import check_free, read_file, sha256, write_folder
-from jaxsched.export.forms import PLATFORMS, check_rows
-from jaxsched.export.manifest import provenance, to_json
-from jaxsched.export.schema import check_document, read_json
-from jaxsched.export.weights import from_bytes, to_bytes
+from jaxsched.exports.folder import check_free, read_file, sha256, write_folder
+from jaxsched.exports.forms import PLATFORMS, check_rows
+from jaxsched.exports.manifest import provenance, to_json
+from jaxsched.exports.schema import check_document, read_json
+from jaxsched.exports.weights import from_bytes, to_bytes
 from jaxsched.systems.base import System
 from jaxsched.types import Array, DiscreteSpec, PyTree
 

@@ -23,10 +23,10 @@ import numpy as np
 from jaxsched.core.array_policy import NEXT, ArrayPolicy
 from jaxsched.core.environment import Environment, look, start, step_and_look
 from jaxsched.core.policies import View, uniform_reals
-from jaxsched.export.folder import check_free, sha256, write_folder
-from jaxsched.export.forms import Computation, check_rows, formats_of, forms_of
-from jaxsched.export.layout import GROUPS, feature_groups
-from jaxsched.export.manifest import (
+from jaxsched.exports.folder import check_free, sha256, write_folder
+from jaxsched.exports.forms import Computation, check_rows, formats_of, forms_of
+from jaxsched.exports.layout import GROUPS, feature_groups
+from jaxsched.exports.manifest import (
     MANIFEST,
     PROGRAM_VERSION,
     WEIGHTS,
@@ -37,10 +37,10 @@ from jaxsched.export.manifest import (
     tensors_of,
     to_json,
 )
-from jaxsched.export.operations import OPERATIONS, run
-from jaxsched.export.steps import Program
-from jaxsched.export.tracing import trace
-from jaxsched.export.weights import named_weights, to_bytes, unnamed
+from jaxsched.exports.operations import OPERATIONS, run
+from jaxsched.exports.steps import Program
+from jaxsched.exports.tracing import trace
+from jaxsched.exports.weights import named_weights, to_bytes, unnamed
 from jaxsched.types import Array, ArraySpec, Feature, PRNGKey, PyTree
 
 TOLERANCE = 1e-4

@@ -14,8 +14,8 @@ import numpy as np
 from jax.extend import core as jex
 
 from jaxsched.errors import JaxschedError
-from jaxsched.export.primitives import RULES
-from jaxsched.export.steps import (
+from jaxsched.exports.primitives import RULES
+from jaxsched.exports.steps import (
     LARGEST_REPEATED,
     Program,
     Steps,

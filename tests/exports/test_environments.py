@@ -8,14 +8,14 @@ import pytest
 
 from jaxsched.core.policies import greedy_scores
 from jaxsched.errors import JaxschedError
-from jaxsched.export import environments
-from jaxsched.export.golden import golden_rows
-from jaxsched.export.hand_over import export_policy
-from jaxsched.export.manifest import ExportFacts
+from jaxsched.exports import environments
+from jaxsched.exports.golden import golden_rows
+from jaxsched.exports.hand_over import export_policy
+from jaxsched.exports.manifest import ExportFacts
 from jaxsched.networks.mlp import MLP
 from jaxsched.systems import registry
 from jaxsched.traces import registry as traces
-from tests.export.recorded import read_alone, record
+from tests.exports.recorded import read_alone, record
 from tests.instances import INSTANCES, sched2
 
 

@@ -8,9 +8,9 @@ import pytest
 from jaxsched.envs.chic.rows import exists
 from jaxsched.envs.dl2 import dynamics as dl2_dynamics
 from jaxsched.envs.dl2 import tables as dl2_tables
-from jaxsched.export.hand_over import export_policy, load_export
-from jaxsched.export.manifest import ExportFacts
-from jaxsched.export.onnx_graph import onnx_runner
+from jaxsched.exports.hand_over import export_policy, load_export
+from jaxsched.exports.manifest import ExportFacts
+from jaxsched.exports.onnx_graph import onnx_runner
 from jaxsched.networks import description as nd
 from jaxsched.runs import saved_policies
 from jaxsched.systems import registry

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from jaxsched.errors import JaxschedError
-from jaxsched.export import environments, schema
-from jaxsched.export.folder import read_file
-from jaxsched.export.hand_over import load_export
+from jaxsched.exports import environments, schema
+from jaxsched.exports.folder import read_file
+from jaxsched.exports.hand_over import load_export
 from jaxsched.runs import saved_policies
 from jaxsched.systems import registry
 
