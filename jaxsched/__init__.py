@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from jaxsched.core.environment import Environment
     from jaxsched.core.learner import Learner
     from jaxsched.experiment.comparing import compare, evaluate
+    from jaxsched.experiment.exporting import export
     from jaxsched.experiment.functions import policy
     from jaxsched.experiment.loading import load
+    from jaxsched.experiment.looking import headroom, replay
+    from jaxsched.experiment.sweeping import sweep
     from jaxsched.experiment.training import train, training
     from jaxsched.jobs import JobTable
     from jaxsched.systems.make import make
@@ -31,9 +34,13 @@ __all__ = [
     "__version__",
     "compare",
     "evaluate",
+    "export",
+    "headroom",
     "load",
     "make",
     "policy",
+    "replay",
+    "sweep",
     "traces",
     "train",
     "training",
@@ -46,9 +53,13 @@ _LAZY = {
     "TimeStep": "jaxsched.types",
     "compare": "jaxsched.experiment.comparing",
     "evaluate": "jaxsched.experiment.comparing",
+    "export": "jaxsched.experiment.exporting",
+    "headroom": "jaxsched.experiment.looking",
     "load": "jaxsched.experiment.loading",
     "make": "jaxsched.systems.make",
     "policy": "jaxsched.experiment.functions",
+    "replay": "jaxsched.experiment.looking",
+    "sweep": "jaxsched.experiment.sweeping",
     "train": "jaxsched.experiment.training",
     "training": "jaxsched.experiment.training",
 }

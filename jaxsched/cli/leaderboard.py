@@ -19,7 +19,6 @@ from jaxsched.cli.options import (
     Format,
     JsonFile,
     Timezone,
-    TraceOptions,
 )
 from jaxsched.cli.output import STDOUT, check_writable, console, deliver_json, make_folder
 

@@ -1,7 +1,7 @@
 """``jaxsched sweep``: many settings and seeds of one recipe, a table and a picture."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,30 +33,14 @@ from jaxsched.cli.options import (
     present_settings,
 )
 from jaxsched.cli.output import console
-from jaxsched.errors import EndedAlone, JaxschedError
+from jaxsched.errors import EndedAlone
 from jaxsched.experiment.options import TraceOptions
 
 if TYPE_CHECKING:
-    from jax.sharding import Mesh
-
-    from jaxsched.experiment.splits import Sets
-    from jaxsched.runs.interrupts import Limits
-    from jaxsched.runs.sweep import Axis, Book, Group
+    from jaxsched.experiment.sweeping import SweepPlan
+    from jaxsched.runs.sweep import Book, Group
 
 PICTURE = "sweep.png"
-
-
-class Sweep(NamedTuple):
-    """What all groups of a sweep share."""
-
-    system: Any
-    recipe: Any
-    overrides: list[str]
-    sets: "Sets"
-    config: dict[str, Any]
-    folder: Path
-    mesh: "Mesh | None"
-    limit: "Limits"
 
 
 def sweep(
@@ -89,69 +73,49 @@ def sweep(
     process_id: ProcessId = None,
 ) -> int:
     """Train every combination of values with every seed; a table and a picture at the end."""
-    if seed + num_seeds - 1 > LARGEST_SEED:
-        raise JaxschedError(f"the last of {num_seeds} seeds is beyond {LARGEST_SEED}")
     from jaxsched.runs import interrupts
 
     limit = interrupts.limits(max_time, stop_on)
     mesh = devices_of(devices, shard, coordinator, num_processes, process_id)
-    from jaxsched.core import processes
-    from jaxsched.experiment.splits import sets_of
-    from jaxsched.jobs import digest_tables
-    from jaxsched.runs import sweep as sweeps
+    from jaxsched.experiment.sweeping import plan_sweep, run_sweep
     from jaxsched.runs import trainer
-    from jaxsched.runs.overrides import override
     from jaxsched.systems import registry
 
     chosen = registry.get(system)
-    renamed = chosen.renamed_options, chosen.renamed_networks
-    overrides = environment_changes(chosen, settings, servers)
-    axes = sweeps.read_axes(present_settings(over, *renamed))
-    recipe = chosen.preset(preset)
-    changed = override(recipe, overrides)
-    groups = sweeps.groups_of(changed, axes, range(seed, seed + num_seeds))
-    options = TraceOptions(
-        trace_seed, num_traces, num_jobs, format=format, columns=columns, timezone=timezone
-    )
     folder = out or Path("runs") / f"{system}-{preset}-sweep"
-    asked = {
-        "system": system,
-        "preset": preset,
-        "overrides": overrides,
-        "over": [f"{axis.path}={','.join(axis.values)}" for axis in axes],
-        "seed": seed,
-        "num_seeds": num_seeds,
-    }
-    processes.first_alone(lambda: sweeps.check_place(folder, asked, resume=resume), lambda: None)
-    sets = sets_of(chosen, changed, trace, None, options)
-    config = {
-        **asked,
-        "trace": sets.train.source,
-        "trace_digests": {n: digest_tables(part.tables) for n, part in sets._asdict().items()},
-        "behaviour_version": chosen.behaviour_version,
-    }
-    shared = Sweep(chosen, recipe, overrides, sets, config, folder, mesh, limit)
+    planned = plan_sweep(
+        chosen,
+        folder,
+        over=present_settings(over, chosen.renamed_options, chosen.renamed_networks),
+        preset=preset,
+        overrides=environment_changes(chosen, settings, servers),
+        seed=seed,
+        num_seeds=num_seeds,
+        trace=trace,
+        options=TraceOptions(
+            trace_seed, num_traces, num_jobs, format=format, columns=columns, timezone=timezone
+        ),
+        resume=resume,
+        mesh=mesh,
+    )
     display = console()
-    notes = {name: part.notes for name, part in sets._asdict().items()}
-    for note in notes["train"]:
+    for note in planned.notes["train"]:
         display.print(f"  {note}", highlight=False)
-    book = sweeps.Book(folder, config, resume=resume, notes=notes)
-    processes.check_same(len(book.groups), "the number of groups that have ended")
-    _write(book)  # a sweep that is stopped in its first group can go on
     try:
-        for number, group in enumerate(groups):
-            if group.name in book.groups:
-                continue
-            _say_group(display, number, groups, folder)
-            book.groups[group.name] = _train(shared, group, resume, display)
-            _write(book)
+        book = run_sweep(
+            planned,
+            resume=resume,
+            limit=limit,
+            on_group=lambda number, group: _say_group(display, number, planned.groups, folder),
+            say=lambda line: display.print(line, highlight=False),
+        )
     except trainer.Interrupted as stop:
         raise interrupts.Stopped(
             stop.status, f"{stop}; continue with the same command and --resume (sweep: {folder})"
         ) from None
     except EndedAlone as error:
         raise EndedAlone(f"{error}; start all of them again with --resume") from error
-    _conclude(shared, axes, book, display)
+    _conclude(planned, book, display)
     return 0
 
 
@@ -165,66 +129,7 @@ def _say_group(display: Any, number: int, groups: "list[Group]", folder: Path) -
     )
 
 
-def _train(shared: Sweep, group: "Group", resume: bool, display: Any) -> list[dict[str, Any]]:
-    """Train a group; what became of its members."""
-    from jaxsched.core import sharding
-    from jaxsched.runs import sweep as sweeps
-    from jaxsched.runs import trainer
-    from jaxsched.runs.directory import RunDirectory
-
-    tables = shared.sets.train.tables
-    ready = sweeps.prepare(shared.system, shared.recipe, shared.overrides, group, tables)
-    for stage in ready.stages:
-        sharding.check_divisible(
-            shared.mesh,
-            num_envs=stage.loop.num_envs,
-            num_seeds=len(group.members),
-            seeds="trainings side by side (values times seeds)",
-        )
-    path = shared.folder / group.name
-    config = {**shared.config, "group": group.common}
-    config["overrides"] = [*shared.overrides, *sweeps.as_settings(group.common)]
-    going_on = resume and (path / "config.json").exists()
-    seeds = [member.seed for member in group.members]
-    with RunDirectory.create(path, config, resume=going_on) as run:
-        trained = trainer.train(
-            shared.system,
-            ready.stages,
-            tables=shared.sets.validation.tables,
-            seeds=seeds,
-            run=run,
-            resume=going_on,
-            mesh=shared.mesh,
-            hyper=ready.hyper,
-            say=lambda line: display.print(line, highlight=False),
-            limit=shared.limit,
-        )
-    kind = "seed" if ready.hyper is None else "member"
-    names = seeds if ready.hyper is None else range(len(seeds))
-    return [
-        {
-            "values": {**group.common, **member.values},
-            "seed": member.seed,
-            "score": best.score,
-            "update": best.update,
-            "last": curve[-1].score,
-            "policy": f"{group.name}/policies/{kind}{name}",
-        }
-        for member, best, curve, name in zip(
-            group.members, trained.best, trained.curves, names, strict=True
-        )
-    ]
-
-
-def _write(book: "Book") -> None:
-    from jaxsched.cli.output import write_json
-    from jaxsched.runtime import is_first
-
-    if is_first():
-        write_json(book.path, book.document())
-
-
-def _conclude(shared: Sweep, axes: "list[Axis]", book: "Book", display: Any) -> None:
+def _conclude(planned: "SweepPlan", book: "Book", display: Any) -> None:
     """The table, best first, and the picture."""
     from rich.table import Table
 
@@ -234,9 +139,9 @@ def _conclude(shared: Sweep, axes: "list[Axis]", book: "Book", display: Any) -> 
     from jaxsched.runtime import is_first
     from jaxsched.units import readable_time
 
-    metric = shared.system.metric(shared.system.primary_metric)
+    metric = planned.system.metric(planned.system.primary_metric)
     shown = readable_time if metric.unit == "s" else "{:.5g}".format
-    higher, paths = metric.better == "higher", [axis.path for axis in axes]
+    higher, paths = metric.better == "higher", [axis.path for axis in planned.axes]
     entries = summary(book.rows, higher=higher)
     table = Table(title=f"{metric.label} on the validation traces, best first")
     for path in paths:
@@ -250,9 +155,9 @@ def _conclude(shared: Sweep, axes: "list[Axis]", book: "Book", display: Any) -> 
     display.print(table)
     if not is_first():
         return
-    picture = shared.folder / PICTURE
+    picture = planned.folder / PICTURE
     display.print(
-        f"best policy: {shared.folder / entries[0]['policy']}; all values: {book.path}; "
+        f"best policy: {planned.folder / entries[0]['policy']}; all values: {book.path}; "
         f"picture: {picture}",
         highlight=False,
     )

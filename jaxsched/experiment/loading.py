@@ -45,7 +45,7 @@ def load(word: str | PathLike[str], *, network: Any = None) -> Run | TrainedPoli
         return _run(path, config, system, learned)
     best = saved_policies.best_seed(system, saved)
     learned = replace(learned, weights=[learned.weights[best]])
-    return TrainedPolicy(system.name, learned, system)
+    return TrainedPolicy(system.name, learned, system, str(word))
 
 
 def _knowing(system: System, config: dict[str, Any], network: Any, path: Path) -> System:

@@ -48,6 +48,11 @@ class Run:
         return self.owner.name
 
     @property
+    def place(self) -> str:
+        """What ``jaxsched.load`` finds it by."""
+        return str(self.path)
+
+    @property
     def weights(self) -> Sequence[PyTree]:
         """Parameters of each seed's best policy."""
         return self.learned.weights
@@ -75,7 +80,8 @@ class Run:
     def policy(self) -> TrainedPolicy:
         """The best policy; call it with an observation and a mask."""
         weights = [self.weights[self.best_seed]]
-        return TrainedPolicy(self.system, replace(self.learned, weights=weights), self.owner)
+        learned = replace(self.learned, weights=weights)
+        return TrainedPolicy(self.system, learned, self.owner, self.place)
 
     @property
     def metrics(self) -> Any:

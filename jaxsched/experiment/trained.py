@@ -21,11 +21,13 @@ class TrainedPolicy:
       system: name of its system.
       learned: environment, network and weights of the one seed.
       owner: the system itself.
+      place: what ``jaxsched.load`` finds it by.
     """
 
     system: str
     learned: Learned
     owner: System
+    place: str
 
     @property
     def name(self) -> str:

@@ -168,7 +168,7 @@ def training(
     overrides = [*assignments(set), *environment_changes(chosen, servers, {})]
     if out is not None:
         asked = identity(chosen, preset, overrides, seed, num_seeds)
-        RunDirectory.check(out, asked, resume=resume, overwrite=overwrite)
+        RunDirectory.check(Path(out), asked, resume=resume, overwrite=overwrite)
     started = None if start is None else (str(start), learned_of(start, chosen))
     planned = plan(
         chosen,

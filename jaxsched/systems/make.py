@@ -9,13 +9,19 @@ from jaxsched.errors import check_counts
 from jaxsched.jobs import JobTable, first_of
 from jaxsched.runtime import check_not_forked
 from jaxsched.systems import registry
-from jaxsched.traces import registry as traces
+from jaxsched.systems.base import System
+from jaxsched.traces import Trace, import_trace
+from jaxsched.traces import registry as registered
+
+Given = str | PathLike[str] | Sequence[JobTable] | Trace
+"""What job tables are made of."""
 
 
 def make(
     name: str,
     *,
-    trace: str | PathLike[str] | Sequence[JobTable] | None = None,
+    traces: Given | None = None,
+    trace: Given | None = None,
     seed: int = 0,
     num_traces: int | None = None,
     num_jobs: int | None = None,
@@ -25,8 +31,9 @@ def make(
 
     Args:
       name: of the system; ``jaxsched list`` names them.
-      trace: a named trace, a file of job tables, or job tables; the system's training traces by
-        default. Tables of rigid jobs become jobs of the system.
+      traces: a named trace, a file of job tables, job tables, or a loaded log, which is resampled;
+        the system's training traces by default. Tables of rigid jobs become jobs of the system.
+      trace: another name of ``traces``.
       seed: of traces that are drawn; shipped ones and files ignore it.
       num_traces: how many tables; all that there are, or 30 drawn ones, by default.
       num_jobs: jobs of each table, the first ones where tables are not drawn; as many as the trace
@@ -43,21 +50,48 @@ def make(
     check_not_forked()
     system = registry.get(name)
     env = system.environment(**options)
-    tables = _tables(system.traces.train if trace is None else trace, seed, num_traces, num_jobs)
+    given = trace if traces is None else traces
+    if isinstance(given, Trace):
+        tables = _of_log(system, env, given, seed, num_traces, num_jobs)
+    else:
+        tables = _tables(
+            system.traces.train if given is None else given, seed, num_traces, num_jobs
+        )
     return env, system.params(env, system.adapt(tables))
 
 
+def _of_log(
+    system: System,
+    env: Environment,
+    log: Trace,
+    seed: int,
+    num_traces: int | None,
+    num_jobs: int | None,
+) -> list[JobTable]:
+    """Tables of a log's jobs, resampled."""
+    check_counts(optional=True, num_traces=num_traces, num_jobs=num_jobs)
+    imported = import_trace(
+        log,
+        mode="sample",
+        seed=seed,
+        num_traces=num_traces or registered.NUM_TRACES,
+        num_jobs=num_jobs or system.num_jobs,
+        config=system.mapping(env, mean_gap_s=None, load=None),
+    )
+    return list(imported.tables)
+
+
 def _tables(
-    trace: str | PathLike[str] | Sequence[JobTable],
+    given: str | PathLike[str] | Sequence[JobTable],
     seed: int,
     num_traces: int | None,
     num_jobs: int | None,
 ) -> list[JobTable]:
     """So many tables of so many jobs, drawn anew or cut to size."""
     check_counts(optional=True, num_traces=num_traces, num_jobs=num_jobs)
-    if isinstance(trace, str | PathLike):
-        tables = traces.resolve(trace, seed=seed, num_traces=num_traces, num_jobs=num_jobs)
+    if isinstance(given, str | PathLike):
+        tables = registered.resolve(given, seed=seed, num_traces=num_traces, num_jobs=num_jobs)
     else:
-        tables = list(trace)
-    source = str(trace) if isinstance(trace, str | PathLike) else "the job tables"
+        tables = list(given)
+    source = str(given) if isinstance(given, str | PathLike) else "the job tables"
     return first_of(tables, num_traces, num_jobs, source=source, options=("num_traces", "num_jobs"))

@@ -1,7 +1,9 @@
 """Which format a trace file has, told by its content, and how it is read."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from jaxsched.errors import JaxschedError
@@ -9,6 +11,7 @@ from jaxsched.files import PathLike
 from jaxsched.jobs import RIGID_JOBS, JobTable, Schema
 from jaxsched.jobs.columns import describe_value
 from jaxsched.traces import csv_tables, own_names, own_tables, trace_files
+from jaxsched.traces.from_frames import TableOfRows, is_frame, load_frame
 from jaxsched.traces.job_kinds import job_kinds
 from jaxsched.traces.readers import (
     acme,
@@ -144,7 +147,7 @@ def recognise(path: PathLike) -> Format:
 
 
 def load(
-    path: PathLike,
+    path: PathLike | TableOfRows,
     *,
     format: str | None = None,
     columns: str | Mapping[str, str] | None = None,
@@ -153,7 +156,8 @@ def load(
     """Read a trace of any known format, plain or gzip.
 
     Args:
-      path: a file, or a folder for formats of several files.
+      path: a file, a folder for formats of several files, or a data frame (pandas, Arrow, polars),
+        which is read as a table of one's own.
       format: name of the format; None: told by the content.
       columns: the file is a table of one's own with these columns, names in the file to names in a
         trace: a mapping, or ``NAME=submit_time,OTHER=num_gpus`` (``own_names.read_given``).
@@ -167,6 +171,9 @@ def load(
     Raises:
       JaxschedError: one line that says what is wrong with the file and what is accepted.
     """
+    if is_frame(path):
+        return load_frame(path, partial(load, format=format, columns=columns, timezone=timezone))
+    assert isinstance(path, str | os.PathLike)
     asked = {"columns": columns, "timezone": timezone}
     asked = {name: value for name, value in asked.items() if value is not None}
     if format is None and not asked and _may_be_either(head_of(path)):

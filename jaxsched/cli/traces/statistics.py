@@ -144,8 +144,9 @@ def _describe_trace(
     servers, each = (None, GPUS_PER_SERVER) if size is None else read_servers(size)
     figures = describe_trace(trace, servers, each, daily=daily)
     _print_figures(out, figures)
-    cluster = {"num_servers": servers, "gpus_per_server": each}
-    return figures, lambda path: plot_trace(trace, path, daily=daily, **cluster)
+    return figures, lambda path: plot_trace(
+        trace, path, num_servers=servers, gpus_per_server=each, daily=daily
+    )
 
 
 def _describe_tables(
