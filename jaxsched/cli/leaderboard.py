@@ -21,6 +21,7 @@ from jaxsched.cli.options import (
     Timezone,
 )
 from jaxsched.cli.output import STDOUT, check_writable, console, deliver_json, make_folder
+from jaxsched.experiment.options import TraceOptions
 
 if TYPE_CHECKING:
     from jaxsched.leaderboard.plays import Choice, Piece, Record
