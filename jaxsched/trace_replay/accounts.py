@@ -15,11 +15,12 @@ from jaxsched.trace_replay.cluster import Cluster
 from jaxsched.trace_replay.demand import Demand
 from jaxsched.trace_replay.policies import Locality, Mode, Victims
 from jaxsched.trace_replay.scorers import Scorer
-from jaxsched.trace_replay.suspension import new_accounts
+from jaxsched.trace_replay.suspension import Plan, new_accounts, no_plan
 from jaxsched.trace_replay.tables import NEVER, Jobs, Shape
 from jaxsched.trace_replay.waiting import Waiting
 from jaxsched.types import Array, PyTree
 
+LEAST_STOPS = 64
 Worth = Literal["remaining", "service", "level"]
 
 
@@ -59,6 +60,13 @@ class Running(NamedTuple):
     since: Array | None  # when that job's last run began, where victims are chosen by waste
 
 
+class Stops(NamedTuple):
+    """Runs that were cut, in the order of their ends; the host takes them out when it is full."""
+
+    runs: Array  # int32 [L, 3]: the job, when the run began and when it was suspended
+    count: Array  # int32 scalar
+
+
 class State(NamedTuple):
     """A replay between two steps."""
 
@@ -73,6 +81,8 @@ class State(NamedTuple):
     history: Array  # int32 [R, C], see there; no rows without
     features: Array  # int32 [n + 1, F], where they are kept; else no rows
     demand: Demand | None  # of the jobs of value 0, where it is forecast
+    plan: Plan | None  # of the instant, where jobs are suspended
+    stops: Stops | None  # the last suspensions, likewise
 
 
 class Options(NamedTuple):
@@ -83,6 +93,11 @@ class Options(NamedTuple):
     predictor: PyTree  # what the scorer takes
     checkpoint_s: Array  # int32 scalar; 0: a suspension loses nothing
     forecast: dm.Forecast  # how demand is forecast
+
+
+def no_stops(num_jobs: int) -> Stops:
+    """Room for as many as there are jobs, and no fewer than ``LEAST_STOPS``."""
+    return Stops(jnp.zeros((max(num_jobs, LEAST_STOPS), 3), jnp.int32), jnp.int32(0))
 
 
 def opened(rules: Rules, jobs: Jobs) -> State:
@@ -111,4 +126,6 @@ def opened(rules: Rules, jobs: Jobs) -> State:
         history=hs.nothing_yet(shape.num_scopes),
         features=jnp.zeros(kept, jnp.int32),
         demand=dm.nothing_yet() if rules.forecasts else None,
+        plan=no_plan(cluster, shape.num_jobs) if rules.suspends else None,
+        stops=no_stops(shape.num_jobs) if rules.suspends else None,
     )

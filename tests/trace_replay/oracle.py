@@ -202,6 +202,9 @@ class Simulation:
         self.served = [0] * len(self.jobs)  # seconds, at the last suspension
         self.suspended = [0] * len(self.jobs)
         self.place, self.time = {}, 0
+        self.leaving = []  # running jobs that are to make way at this instant
+        self.chosen = {}  # waiting jobs that are to start at it -> GPUs by server
+        self.stops = []  # (job, begin, end) of runs that were cut
         self.demand = [(0, 0)]  # (time, GPUs that jobs of the largest priority hold)
         self.promises = {}  # job -> times it was promised
         self.all_gpus = sum(job.gpus for job in self.jobs)
@@ -372,7 +375,7 @@ class Simulation:
     def decide(self):
         """Take one decision; False if there is none to take."""
         if self.policy.order in ("srtf", "srsf", "las", "spot", "gittins", "learned"):
-            return self.decide_suspending()
+            return self.settle()
         if self.policy.mode == "skip":
             able = [j for j in self.waiting if self.fits_now(j)]
             return bool(able) and self.start(min(able, key=self.rank))
@@ -420,48 +423,121 @@ class Simulation:
             free[server] -= taken
         return fits(free, gpus, self.size, policy.locality)
 
-    def decide_suspending(self):
-        ranks = {j: self.rank(j) for j in (*self.waiting, *self.running)}
-        by_rank = sorted(self.waiting, key=ranks.get)
-        for j in by_rank[:1] if self.policy.mode == "block" else by_rank:
-            if self.has_to_leave_room(j):
-                continue
-            last = (ranks[j][0], float("inf")) if self.policy.order == "spot" else ranks[j]
-            later = [other for other in self.running if ranks[other] > last]
-            available = list(self.free)
-            for other in later:
-                for server, gpus in self.running[other].items():
-                    available[server] += gpus
-            gpus, locality = self.jobs[j].gpus, self.policy.locality
-            if not fits(available, gpus, self.size, locality):
-                continue
-            if self.fits_now(j):
-                return self.start(j)
+    def settle(self):
+        """Who runs at this instant is settled before anybody is suspended; False if all do.
+
+        Walk the order. A waiting job is chosen if it fits once all running jobs after it are gone;
+        of those only as many make way as it takes, and whoever still finds its own GPUs free when
+        everybody before it has been served goes on as if nothing had been.
+        """
+        acts = False
+        while True:
+            ranks = {j: self.rank(j) for j in (*self.waiting, *self.running)}
+            first = self.first_to_run(ranks)
+            leaving = sorted(self.leaving, key=ranks.get)
+            if leaving and (first is None or ranks[leaving[0]] < ranks[first]):
+                self.leaving.remove(leaving[0])
+                self.suspend(leaving[0])
+                acts = True
+            elif first is None:
+                break
+            elif not self.leaving and not self.chosen and self.fits_now(first):
+                return self.start(first)
+            else:
+                self.choose_to_run(first, ranks)
+        for j, places in list(self.chosen.items()):
+            del self.chosen[j]
+            self.start(j, places if self.policy.locality == "strict" else None)
+            acts = True
+        return acts
+
+    def open_gpus(self, more=()):
+        """GPUs of each server that neither those who stay nor chosen jobs have."""
+        free = list(self.free)
+        for j in (*self.leaving, *more):
+            for server, gpus in self.running[j].items():
+                free[server] += gpus
+        for places in self.chosen.values():
+            for server, gpus in places.items():
+                free[server] -= gpus
+        return free
+
+    def after(self, j, ranks):
+        """Running jobs after a waiting one that have not been told to make way."""
+        last = (ranks[j][0], float("inf")) if self.policy.order == "spot" else ranks[j]
+        return [k for k in self.running if k not in self.leaving and ranks[k] > last]
+
+    def first_to_run(self, ranks):
+        """The first waiting job that is not chosen and could run; in mode block only the first."""
+        able = [j for j in self.waiting if j not in self.chosen and not self.has_to_leave_room(j)]
+        able.sort(key=ranks.get)
+        for j in able[:1] if self.policy.mode == "block" else able:
+            free = self.open_gpus(self.after(j, ranks))
+            if self.fits_in(free, self.jobs[j].gpus):
+                return j
+        return None
+
+    def fits_in(self, free, gpus):
+        return fits(free, gpus, self.size, self.policy.locality)
+
+    def choose_to_run(self, j, ranks):
+        gpus, locality = self.jobs[j].gpus, self.policy.locality
+        while not self.fits_in(self.open_gpus(), gpus):
+            later = self.after(j, ranks)
             servers = set(range(len(self.free)))
             if locality == "strict":
-                servers = self.to_clear(gpus, available)
+                servers = self.to_clear(gpus, self.open_gpus(later))
             if self.policy.victims == "waste":
-                return self.suspend(self.least_wasteful(later, gpus, servers, ranks))
-            victims = [other for other in later if servers & set(self.running[other])]
-            return self.suspend(max(victims, key=ranks.get))
-        return False
+                victim = self.least_wasteful(later, gpus, servers, ranks)
+            else:
+                on_them = [other for other in later if servers & set(self.running[other])]
+                victim = max(on_them, key=ranks.get)
+            self.leaving.append(victim)
+        # with locality any, the servers are chosen when it starts; until then GPUs are counted
+        places = {0: gpus}
+        if locality == "strict":
+            free = self.open_gpus()
+            places = choose(free, gpus, self.size, locality, self.policy.placement)
+        self.chosen[j] = places
+        self.demand.append((self.time, self.largest_demand()))
+        for other in sorted(self.leaving, key=lambda k: self.keeping_order(k, ranks)):
+            free, own = self.open_gpus(), self.running[other]
+            if locality == "any":
+                is_left = sum(free) >= self.jobs[other].gpus
+            else:
+                is_left = all(free[server] >= held for server, held in own.items())
+            if is_left:
+                self.leaving.remove(other)
+
+    def keeping_order(self, j, ranks):
+        if self.policy.victims == "waste":
+            return ranks[j][0], -self.waste(j), j
+        return ranks[j]
+
+    def waste(self, j):
+        return self.jobs[j].gpus * (self.lost(j) + self.policy.restart_s)
+
+    def running_then(self):
+        """Jobs that will run once the instant is over, as far as it is settled."""
+        return [*(j for j in self.running if j not in self.leaving), *self.chosen]
 
     def has_to_leave_room(self, j):
         """Whether a spot job would take GPUs that are kept free."""
+        if self.is_largest(j) or not self.running_then():
+            return False
         all_gpus = self.size * len(self.free)
         kept = self.policy.headroom_percent * all_gpus / 100
+        left = sum(self.open_gpus())
         if self.policy.forecast_percent:
-            spot = sum(self.jobs[k].gpus for k in self.running if not self.is_largest(k))
-            kept = self.forecast() - (all_gpus - sum(self.free) - spot)
-        if kept <= 0 or self.is_largest(j) or not self.running:
-            return False
-        return sum(self.free) - self.jobs[j].gpus < kept
+            spot = sum(self.jobs[k].gpus for k in self.running_then() if not self.is_largest(k))
+            kept = self.forecast() - (all_gpus - left - spot)
+        return kept > 0 and left - self.jobs[j].gpus < kept
 
     def is_largest(self, j):
         return self.jobs[j].priority == max(job.priority for job in self.jobs)
 
     def largest_demand(self):
-        return sum(self.jobs[j].gpus for j in self.running if self.is_largest(j))
+        return sum(self.jobs[j].gpus for j in self.running_then() if self.is_largest(j))
 
     def peak(self, window):
         """The largest demand at any second of a window, as far as it has passed."""
@@ -485,16 +561,17 @@ class Simulation:
 
     def to_clear(self, gpus, available):
         suited = self.clearable(gpus, available)
-        most = max(self.free[s] for s in suited)
-        return {s for s in suited if self.free[s] == most}
+        free = self.open_gpus()
+        most = max(free[s] for s in suited)
+        return {s for s in suited if free[s] == most}
 
     def clearable(self, gpus, available):
         needed = self.needed(gpus)
-        return [s for s, f in enumerate(self.free) if f < needed and available[s] >= needed]
+        return [s for s, f in enumerate(self.open_gpus()) if f < needed <= available[s]]
 
     def needed(self, gpus):
         whole, rest = divmod(gpus, self.size)
-        return self.size if self.free.count(self.size) < whole else rest
+        return self.size if self.open_gpus().count(self.size) < whole else rest
 
     def lost(self, j):
         """Seconds that a running job would lose."""
@@ -504,33 +581,28 @@ class Simulation:
     def least_wasteful(self, later, gpus, servers, ranks):
         """The job to suspend, and for strict locality first the server."""
 
-        def waste(j):
-            return self.jobs[j].gpus * (self.lost(j) + self.policy.restart_s)
-
         def by_waste(jobs):
-            return sorted(jobs, key=lambda j: (-ranks[j][0], waste(j), -j))
+            return sorted(jobs, key=lambda j: (-ranks[j][0], self.waste(j), -j))
 
         if self.policy.locality == "any":
             return by_waste(later)[0]
-        available = list(self.free)
-        for j in later:
-            for server, held in self.running[j].items():
-                available[server] += held
-        costs = {}
-        for server in self.clearable(gpus, available):
-            free, costs[server] = self.free[server], 0
+        costs, opened = {}, self.open_gpus()
+        for server in self.clearable(gpus, self.open_gpus(later)):
+            free, costs[server] = opened[server], 0
             for j in by_waste(j for j in later if server in self.running[j]):
                 if free < self.needed(gpus):
                     free += self.running[j][server]
-                    costs[server] += waste(j)
-        chosen = min(costs, key=lambda server: (costs[server], -self.free[server], server))
+                    costs[server] += self.waste(j)
+        chosen = min(costs, key=lambda server: (costs[server], -opened[server], server))
         return by_waste(j for j in later if chosen in self.running[j])[0]
 
     # Changes
 
-    def start(self, j):
-        job, policy = self.jobs[j], self.policy
-        self.place[j] = choose(self.free, job.gpus, self.size, policy.locality, policy.placement)
+    def start(self, j, places=None):
+        gpus, policy = self.jobs[j].gpus, self.policy
+        if places is None:
+            places = choose(self.free, gpus, self.size, policy.locality, policy.placement)
+        self.place[j] = places
         for server, gpus in self.place[j].items():
             self.free[server] -= gpus
         self.waiting.remove(j)
@@ -545,12 +617,12 @@ class Simulation:
             self.free[server] += gpus
 
     def suspend(self, j):
+        self.stops.append((j, self.since[j], self.time))
         self.left[j] = self.end[j] - self.time + self.policy.restart_s + self.lost(j)
         self.served[j] = self.service(j)
         self.suspended[j] += 1
         self.release(j)
         self.waiting.append(j)
-        return True
 
 
 def simulate(jobs, num_servers, size, policy, score=None):
