@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from jaxsched.trace_replay import demand as dm
 from jaxsched.trace_replay import history as hs
+from jaxsched.trace_replay import queues as qu
 from jaxsched.trace_replay import waiting as wt
 from jaxsched.trace_replay.cluster import Cluster
 from jaxsched.trace_replay.demand import Demand
@@ -40,6 +41,8 @@ class Rules(NamedTuple):
     headroom: int = 0  # GPUs that start no job of a value above 0, unless all are free
     forecasts: bool = False  # that many are free as a forecast says, see ``demand``
     victims: Victims = "last"
+    queued: bool = False  # values are places in Tiresias' queues
+    promotes: bool = False  # and jobs go back to the first queue
 
 
 class Learnt(NamedTuple):
@@ -58,6 +61,7 @@ class Running(NamedTuple):
     levels: Array  # [Q + 1, M, S], that job's row; without levels, no rows
     learnt: Learnt | None
     since: Array | None  # when that job's last run began, where victims are chosen by waste
+    standing: Array | None  # its place in its queue, of Tiresias' queues
 
 
 class Stops(NamedTuple):
@@ -83,6 +87,8 @@ class State(NamedTuple):
     demand: Demand | None  # of the jobs of value 0, where it is forecast
     plan: Plan | None  # of the instant, where jobs are suspended
     stops: Stops | None  # the last suspensions, likewise
+    instant: Array  # int32 scalar, its number
+    promotion: qu.Promotion | None  # where jobs are promoted
 
 
 class Options(NamedTuple):
@@ -93,6 +99,7 @@ class Options(NamedTuple):
     predictor: PyTree  # what the scorer takes
     checkpoint_s: Array  # int32 scalar; 0: a suspension loses nothing
     forecast: dm.Forecast  # how demand is forecast
+    promote_percent: Array  # int32 scalar
 
 
 def no_stops(num_jobs: int) -> Stops:
@@ -120,6 +127,7 @@ def opened(rules: Rules, jobs: Jobs) -> State:
             jnp.zeros((rows, *gpus), jnp.int32),
             Learnt(jnp.zeros(gpus, jnp.int32), jnp.ones(gpus, bool)) if rules.scorer else None,
             jnp.zeros(gpus, jnp.int32) if rules.victims == "waste" else None,
+            jnp.zeros(gpus, jnp.int32) if rules.queued else None,
         ),
         ledger=jnp.stack([*new_accounts(jobs.duration), *(per_job for _ in range(scored))], axis=1),
         overflow=jnp.bool_(False),
@@ -128,4 +136,8 @@ def opened(rules: Rules, jobs: Jobs) -> State:
         demand=dm.nothing_yet() if rules.forecasts else None,
         plan=no_plan(cluster, shape.num_jobs) if rules.suspends else None,
         stops=no_stops(shape.num_jobs) if rules.suspends else None,
+        instant=zero,
+        promotion=qu.nobody_promoted(shape.num_jobs, shape.num_blocks, shape.width)
+        if rules.promotes
+        else None,
     )

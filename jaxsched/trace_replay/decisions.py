@@ -149,7 +149,8 @@ def running_values(rules: Rules, jobs: Jobs, state: State) -> Array:
         return worth_of(rules, running.free_from - state.time, jobs.num_gpus[running.job])
     passed = jnp.sum(running.crossing <= state.time, axis=0, dtype=jnp.int32)
     number = jnp.arange(rules.num_thresholds + 1)[:, None, None]
-    return jnp.sum(jnp.where(passed == number, running.levels, 0), axis=0, dtype=jnp.int32)
+    levels = jnp.sum(jnp.where(passed == number, running.levels, 0), axis=0, dtype=jnp.int32)
+    return levels if running.standing is None else levels + running.standing
 
 
 def worth_of(rules: Rules, left: Array, num_gpus: Array) -> Array:

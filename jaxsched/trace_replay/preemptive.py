@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxsched.ops.batching import select
 from jaxsched.trace_replay import demand as dm
 from jaxsched.trace_replay import history as hs
+from jaxsched.trace_replay import queues as qu
 from jaxsched.trace_replay import waiting as wt
 from jaxsched.trace_replay.accounts import Learnt, Options, Rules, Running, State, Stops
 from jaxsched.trace_replay.cluster import place, take_gpus
@@ -53,23 +54,27 @@ def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
     nobody, running, plan = rules.shape.num_jobs, state.running, state.plan
     is_free = running.free_from <= state.time
     free = jnp.sum(is_free, axis=0, dtype=jnp.int32)
-    ended = _ended(rules, state, is_free)
+    ended, raised = _ended(rules, state, is_free), jnp.int32(nobody)
     decides = (jobs.submit[state.arrived] > state.time) & (state.num_waiting > 0)
+    if state.promotion is not None:
+        raised = qu.first_due(state.promotion, jobs.job_at, state.time, nobody)
+        raised = jnp.where(rests(state), nobody, raised)
     decision = jax.lax.cond(
-        decides & (ended == nobody) & ~rests(state),
+        decides & (ended == nobody) & (raised == nobody) & ~rests(state),
         lambda: decide(rules, options, jobs, state, free),
         lambda: decision_about(state, no_move(nobody)),
     )
     move = decision.move
     starts, suspends = move.starts < nobody, move.suspended < nobody
     chooses = move.chosen < nobody
-    busy = ended < nobody
+    busy = (ended < nobody) | (raised < nobody)
     for who in move:
         busy |= who < nobody
     time, admits = _clock(rules, jobs, state, is_free, busy)
 
     chosen = jnp.minimum(jnp.minimum(move.starts, move.suspended), move.chosen)
-    moved = jnp.where(admits, state.arrived, chosen)
+    moved = jnp.where(admits, state.arrived, jnp.minimum(chosen, raised))
+    instant = state.instant + (time > state.time)
     account, scored = decision.account, decision.levels
     features = state.features
     if rules.scorer:
@@ -95,18 +100,32 @@ def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
     stopped = suspends & ~is_free & (running.job == move.suspended)
     levels = scored if rules.scorer or rules.worth != "level" else jobs.levels[moved]
     if rules.worth == "level":
-        passed = jnp.sum(jobs.crossing[moved] <= rest.served, dtype=jnp.int32)
+        attained = rest.served
+        if state.promotion is not None:
+            attained -= state.promotion.forgiven[moved]
+        passed = jnp.sum(jobs.crossing[moved] <= attained, dtype=jnp.int32)
         value = levels[jnp.where(admits, 0, passed)]
+        if running.standing is not None:
+            front = qu.behind(jnp.max(jnp.where(stopped, running.standing, 0)), state.instant)
+            value = jnp.where(suspends, value + front, qu.BACK + instant)
     else:
         left = jnp.where(admits, jobs.duration[moved], rest.remaining)
         value = worth_of(rules, left, jobs.num_gpus[moved])
     written = moved if rules.scorer else chosen
-    running = _running(jobs, state, moved, started, taken, stopped, ended, levels)
+    promotion, counted = state.promotion, started
+    if promotion is not None:
+        counted = started._replace(served=started.served - promotion.forgiven[moved])
+        promotion = _promotion(options, jobs, state, move, raised, rest, passed == 0)
+    running = _running(jobs, state, moved, counted, taken, stopped, ended, levels)
+    if running.standing is not None:
+        crosses = jnp.any(running.crossing == time, axis=0) & (running.free_from > time)
+        placed = qu.standing(running.standing, taken, crosses, instant, time > state.time)
+        running = running._replace(standing=placed)
     return State(
         time=time,
         arrived=state.arrived + admits,
         num_waiting=state.num_waiting + admits + suspends - starts,
-        waiting=wt.put(state.waiting, jobs.place[moved], jnp.where(admits | suspends, value, NONE)),
+        waiting=wt.put(state.waiting, jobs.place[moved], jnp.where(admits | suspends | (raised < nobody), value, NONE)),
         running=running,
         ledger=state.ledger.at[written].set(jnp.stack([*select(starts, started, rest), *scored])),
         overflow=state.overflow | (starts & late),
@@ -117,6 +136,8 @@ def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
         demand=_demand(options, jobs, state, time, running, plan),
         plan=plan,
         stops=_stops(state, move, account, suspends),
+        instant=instant,
+        promotion=promotion,
     )
 
 
@@ -136,6 +157,8 @@ def _clock(
     changes = jnp.where(is_free, NEVER, running.free_from)
     later = jnp.where(~is_free & (running.crossing > state.time), running.crossing, NEVER)
     event = jnp.minimum(jnp.min(changes), jnp.min(later, initial=NEVER))
+    if state.promotion is not None:
+        event = jnp.minimum(event, jnp.min(state.promotion.due.least))
     upcoming = jnp.minimum(event, submit)
     goes_on = ~busy & (upcoming < NEVER) & ~rests(state)
     time = jnp.where(goes_on, jnp.maximum(state.time, upcoming), state.time)
@@ -213,7 +236,28 @@ def _running(
         jnp.where(taken, levels[: rows.shape[0], None, None], rows),
         learnt,
         since,
+        running.standing,
     )
+
+
+def _promotion(
+    options: Options,
+    jobs: Jobs,
+    state: State,
+    move: Move,
+    raised: Array,
+    rest: Account,
+    is_first: Array,
+) -> qu.Promotion:
+    """What is kept for promotions after a step."""
+    assert state.promotion is not None
+    before, place = state.promotion, jobs.place
+    served = state.ledger[raised, Account._fields.index("served")]
+    after = qu.promoted(before, raised, place[raised], served)
+    attained = rest.served - before.forgiven[move.starts]
+    after = qu.started(after, move.starts, place[move.starts], attained, state.time)
+    stops, percent = move.suspended, options.promote_percent
+    return qu.suspended(after, stops, place[stops], rest.served, is_first, state.time, percent)
 
 
 def _stops(state: State, move: Move, account: Account, suspends: Array) -> Stops | None:

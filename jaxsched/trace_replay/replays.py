@@ -19,7 +19,7 @@ from jaxsched.trace_replay.policies import LEARNED, Order, Policy
 from jaxsched.trace_replay.records import Records
 from jaxsched.trace_replay.scorers import Predictor, shipped
 from jaxsched.trace_replay.suspension import Account
-from jaxsched.trace_replay.tables import Jobs, Shape, as_table, prepare, thresholds_of
+from jaxsched.trace_replay.tables import Jobs, Shape, as_table, in_line, prepare, thresholds_of
 from jaxsched.types import Array
 
 Rules = engine.Rules | accounts.Rules
@@ -98,6 +98,7 @@ def _options(policy: Policy, predictor: Predictor | None) -> Options:
         predictor,
         jnp.int32(policy.checkpoint_s),
         how,
+        jnp.int32(policy.promote_percent),
     )
 
 
@@ -148,6 +149,8 @@ def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Any:
             headroom=-(-policy.headroom_percent * cluster.num_gpus // 100),
             forecasts=policy.forecast_percent > 0,
             victims=policy.victims,
+            queued=policy.order == "tiresias",
+            promotes=policy.promote_percent > 0,
         )
     return engine.Rules(
         cluster,
@@ -158,6 +161,7 @@ def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Any:
         estimated=policy.mode == "easy" and policy.knows == "estimates",
         weighted=policy.share != "equal",
         isolated=policy.isolated,
+        in_line=in_line(cluster, policy),
     )
 
 

@@ -204,6 +204,9 @@ class Simulation:
         self.place, self.time = {}, 0
         self.leaving = []  # running jobs that are to make way at this instant
         self.chosen = {}  # waiting jobs that are to start at it -> GPUs by server
+        self.standing = {}  # job -> how and when it came to its place in Tiresias' queue
+        self.forgiven, self.waited = [0] * len(self.jobs), [0] * len(self.jobs)
+        self.stopped = {}  # job -> when it was last suspended
         self.stops = []  # (job, begin, end) of runs that were cut
         self.demand = [(0, 0)]  # (time, GPUs that jobs of the largest priority hold)
         self.promises = {}  # job -> times it was promised
@@ -217,14 +220,23 @@ class Simulation:
         while arrived < len(self.jobs) or self.running or self.waiting:
             events = [self.end[j] for j in self.running]
             events += [time for j in self.running for time in self.crossings(j)]
+            events += [self.due(j) for j in self.waiting if self.due(j) is not None]
             if arrived < len(self.jobs):
                 events.append(self.jobs[arrived].submit)
             self.time = min(events)
             for j in sorted(j for j in self.running if self.end[j] == self.time):
                 self.release(j)
                 self.history.end(j)
+            for j in self.waiting:
+                if self.due(j) is not None and self.due(j) <= self.time:
+                    self.forgiven[j], self.waited[j] = self.served[j], 0
+                    self.standing[j] = "came", self.time
+            for j in self.running:
+                if self.time in self.queue_changes(j):
+                    self.standing[j] = "moved", self.time
             while arrived < len(self.jobs) and self.jobs[arrived].submit == self.time:
                 self.look(arrived)
+                self.standing[arrived] = "came", self.time
                 self.waiting.append(arrived)
                 arrived += 1
             self.demand.append((self.time, self.largest_demand()))
@@ -294,23 +306,43 @@ class Simulation:
             found.append(max(rates, default=Fraction(0)))
         return sum(other > found[self.queue(j)] for other in set(found))
 
+    def due(self, j):
+        """When a waiting job is promoted to the first queue; None: never."""
+        attained = self.served[j] - self.forgiven[j]
+        percent = self.policy.promote_percent
+        if not percent or not attained or self.queue(j) == 0:
+            return None
+        stopped = self.stopped[j]
+        return stopped + max(attained * percent // 100 - self.waited[j], 1)
+
+    def place_in_queue(self, j):
+        """Running jobs, then suspended ones, then those that came; sorts as they are served."""
+        how, when = self.standing[j]
+        if how == "moved" and (j not in self.running or when == self.time):
+            how = "came"  # behind all who wait
+        return {"runs": (0, when), "moved": (0, when), "stopped": (1, -when), "came": (2, when)}[
+            how
+        ]
+
     def queue(self, j):
-        served = self.service(j) * self.jobs[j].gpus
+        served = (self.service(j) - self.forgiven[j]) * self.jobs[j].gpus
         return sum(served >= threshold for threshold in self.policy.thresholds)
 
     def crossings(self, j):
         """Later times at which a running job changes queue."""
-        if self.policy.order not in ("las", "gittins", "learned"):
+        return [time for time in self.queue_changes(j) if time > self.time]
+
+    def queue_changes(self, j):
+        """Times at which a job changes queue if it goes on running."""
+        if self.policy.order not in ("las", "tiresias", "gittins", "learned"):
             return []
         gpus = self.jobs[j].gpus
         if self.policy.order == "learned":
-            steps = [self.since[j] - self.served[j] + edge for edge in EDGES]
-            return [time for time in steps if time > self.time]
-        times = [
-            self.since[j] - self.served[j] + -(-threshold // gpus)
+            return [self.since[j] - self.served[j] + edge for edge in EDGES]
+        return [
+            self.since[j] - self.served[j] + self.forgiven[j] + -(-threshold // gpus)
             for threshold in self.policy.thresholds
         ]
-        return [time for time in times if time > self.time]
 
     def rank(self, j):
         job, order = self.jobs[j], self.policy.order
@@ -336,6 +368,7 @@ class Simulation:
             ),
             "tetris": lambda: -self.score(j),
             "las": lambda: self.queue(j),
+            "tiresias": lambda: (self.queue(j), *self.place_in_queue(j)),
             "gittins": lambda: self.index(j),
             "qssf": lambda: self.rows[j][0],
             "learned-once": lambda: self.rows[j][0],
@@ -374,7 +407,15 @@ class Simulation:
 
     def decide(self):
         """Take one decision; False if there is none to take."""
-        if self.policy.order in ("srtf", "srsf", "las", "spot", "gittins", "learned"):
+        if self.policy.order in (
+            "srtf",
+            "srsf",
+            "las",
+            "tiresias",
+            "spot",
+            "gittins",
+            "learned",
+        ):
             return self.settle()
         if self.policy.mode == "skip":
             able = [j for j in self.waiting if self.fits_now(j)]
@@ -607,6 +648,9 @@ class Simulation:
             self.free[server] -= gpus
         self.waiting.remove(j)
         self.running[j] = self.place[j]
+        if self.served[j] > self.forgiven[j]:
+            self.waited[j] += self.time - self.stopped[j]
+        self.standing[j] = "runs", self.time
         self.since[j] = self.time
         self.first.setdefault(j, self.time)
         self.end[j] = self.time + self.left[j]
@@ -621,6 +665,9 @@ class Simulation:
         self.left[j] = self.end[j] - self.time + self.policy.restart_s + self.lost(j)
         self.served[j] = self.service(j)
         self.suspended[j] += 1
+        self.stopped[j] = self.time
+        if self.standing[j] != ("moved", self.time):
+            self.standing[j] = "stopped", self.time
         self.release(j)
         self.waiting.append(j)
 
