@@ -82,14 +82,10 @@ def waiting_by_quarter(records: Records, window: Window) -> NDArray[np.float64]:
 
 
 def utilization(records: Records, cluster: Cluster, window: Window) -> float:
-    """Share of the GPUs' time in the window that jobs hold.
-
-    A job that is suspended counts as if it held its GPUs evenly from its first start to its end.
-    """
-    held = np.minimum(records.end, window.end_s) - np.maximum(records.start, window.begin_s)
-    part = np.maximum(held, 0) * records.held / (records.end - records.start)
+    """Share of the GPUs' time in the window that jobs hold (``Records.held_within``)."""
+    held = records.held_within(window.begin_s, window.end_s)
     span = window.end_s - window.begin_s
-    return float(np.sum(records.num_gpus * part)) / cluster.num_gpus / span
+    return float(np.sum(records.num_gpus * held)) / cluster.num_gpus / span
 
 
 def is_stationary(waiting: Sequence[float], load: float, busy: float) -> bool:
@@ -135,8 +131,7 @@ def figures(
         found["worst_group"] = worst
     if "priority" in table.columns:
         high = table["priority"] == table["priority"].max()
-        measured = Records(*(column[within] for column in records))
-        found |= by_priority(measured, high[within])
+        found |= by_priority(records.of(within), high[within])
     return {name: float(value) for name, value in found.items()}
 
 

@@ -10,16 +10,18 @@ import jax.numpy as jnp
 
 from jaxsched.trace_replay import demand as dm
 from jaxsched.trace_replay import history as hs
+from jaxsched.trace_replay import queues as qu
 from jaxsched.trace_replay import waiting as wt
 from jaxsched.trace_replay.cluster import Cluster
 from jaxsched.trace_replay.demand import Demand
 from jaxsched.trace_replay.policies import Locality, Mode, Victims
 from jaxsched.trace_replay.scorers import Scorer
-from jaxsched.trace_replay.suspension import new_accounts
+from jaxsched.trace_replay.suspension import Plan, new_accounts, no_plan
 from jaxsched.trace_replay.tables import NEVER, Jobs, Shape
 from jaxsched.trace_replay.waiting import Waiting
 from jaxsched.types import Array, PyTree
 
+LEAST_STOPS = 64
 Worth = Literal["remaining", "service", "level"]
 
 
@@ -39,6 +41,8 @@ class Rules(NamedTuple):
     headroom: int = 0  # GPUs that start no job of a value above 0, unless all are free
     forecasts: bool = False  # that many are free as a forecast says, see ``demand``
     victims: Victims = "last"
+    queued: bool = False  # values are places in Tiresias' queues
+    promotes: bool = False  # and jobs go back to the first queue
 
 
 class Learnt(NamedTuple):
@@ -57,6 +61,14 @@ class Running(NamedTuple):
     levels: Array  # [Q + 1, M, S], that job's row; without levels, no rows
     learnt: Learnt | None
     since: Array | None  # when that job's last run began, where victims are chosen by waste
+    standing: Array | None  # its place in its queue, of Tiresias' queues
+
+
+class Stops(NamedTuple):
+    """Runs that were cut, in the order of their ends; the host takes them out when it is full."""
+
+    runs: Array  # int32 [L, 3]: the job, when the run began and when it was suspended
+    count: Array  # int32 scalar
 
 
 class State(NamedTuple):
@@ -73,6 +85,10 @@ class State(NamedTuple):
     history: Array  # int32 [R, C], see there; no rows without
     features: Array  # int32 [n + 1, F], where they are kept; else no rows
     demand: Demand | None  # of the jobs of value 0, where it is forecast
+    plan: Plan | None  # of the instant, where jobs are suspended
+    stops: Stops | None  # the last suspensions, likewise
+    instant: Array  # int32 scalar, its number
+    promotion: qu.Promotion | None  # where jobs are promoted
 
 
 class Options(NamedTuple):
@@ -83,6 +99,12 @@ class Options(NamedTuple):
     predictor: PyTree  # what the scorer takes
     checkpoint_s: Array  # int32 scalar; 0: a suspension loses nothing
     forecast: dm.Forecast  # how demand is forecast
+    promote_percent: Array  # int32 scalar
+
+
+def no_stops(num_jobs: int) -> Stops:
+    """Room for as many as there are jobs, and no fewer than ``LEAST_STOPS``."""
+    return Stops(jnp.zeros((max(num_jobs, LEAST_STOPS), 3), jnp.int32), jnp.int32(0))
 
 
 def opened(rules: Rules, jobs: Jobs) -> State:
@@ -105,10 +127,17 @@ def opened(rules: Rules, jobs: Jobs) -> State:
             jnp.zeros((rows, *gpus), jnp.int32),
             Learnt(jnp.zeros(gpus, jnp.int32), jnp.ones(gpus, bool)) if rules.scorer else None,
             jnp.zeros(gpus, jnp.int32) if rules.victims == "waste" else None,
+            jnp.zeros(gpus, jnp.int32) if rules.queued else None,
         ),
         ledger=jnp.stack([*new_accounts(jobs.duration), *(per_job for _ in range(scored))], axis=1),
         overflow=jnp.bool_(False),
         history=hs.nothing_yet(shape.num_scopes),
         features=jnp.zeros(kept, jnp.int32),
         demand=dm.nothing_yet() if rules.forecasts else None,
+        plan=no_plan(cluster, shape.num_jobs) if rules.suspends else None,
+        stops=no_stops(shape.num_jobs) if rules.suspends else None,
+        instant=zero,
+        promotion=qu.nobody_promoted(shape.num_jobs, shape.num_blocks, shape.width)
+        if rules.promotes
+        else None,
     )

@@ -14,6 +14,8 @@ from jaxsched.trace_replay.policies import Locality, Placement
 from jaxsched.types import Array
 
 MAX_GPUS = 2**15
+MOST_PAIRED = 64
+"""GPUs of a server that are compared pair by pair."""
 
 FREE_WEIGHT: dict[Placement, int] = {"pack": 1, "first_fit": 0, "load_balance": -1}
 """How a server's free GPUs count when servers are compared; the lowest sum is chosen."""
@@ -51,6 +53,11 @@ class Cluster:
     def num_gpus(self) -> int:
         """GPUs in all."""
         return self.num_servers * self.gpus_per_server
+
+
+def counts_alone(cluster: Cluster, locality: Locality) -> bool:
+    """Whether the number of free GPUs alone says who fits."""
+    return locality == "any" or 1 in (cluster.num_servers, cluster.gpus_per_server)
 
 
 def largest_fit(cluster: Cluster, locality: Locality, free: Array) -> Array:
@@ -117,6 +124,9 @@ def take_gpus(placing: Packing, free: Array) -> Array:
     server = jnp.argmax(placing.in_part)
     column = free[:, server]
     gpu = jnp.arange(column.shape[0])
-    before = jnp.sum(column[None, :] & (gpu[None, :] < gpu[:, None]), axis=-1, dtype=jnp.int32)
+    if column.shape[0] > MOST_PAIRED:
+        before = jnp.cumsum(column, dtype=jnp.int32) - column
+    else:
+        before = jnp.sum(column[None, :] & (gpu[None, :] < gpu[:, None]), axis=-1, dtype=jnp.int32)
     part = column & (before < placing.left)
     return free & (placing.in_full | (placing.in_part & part[:, None]))

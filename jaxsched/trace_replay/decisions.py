@@ -20,9 +20,13 @@ from jaxsched.trace_replay.suspension import (
     Account,
     Contenders,
     Holders,
+    Move,
     gpu_seconds,
+    is_open,
+    left_over,
     lowest,
-    next_decision,
+    next_move,
+    no_move,
 )
 from jaxsched.trace_replay.tables import Jobs
 from jaxsched.trace_replay.waiting import NONE
@@ -32,21 +36,26 @@ from jaxsched.types import Array
 class Decision(NamedTuple):
     """What a step does; n stands for nobody."""
 
-    job: Array  # the one that starts, int32 scalar
-    victim: Array  # the one that is suspended, int32 scalar
-    account: Account  # of either; read here, since XLA copies a ledger that a step reads and writes
+    move: Move
+    account: Account  # of the job that starts, is suspended or chosen; read here, since XLA copies
+    # a ledger that a step reads and writes
     levels: Array  # int32 [Q + 1], likewise, with a history; else none
 
 
 def decide(rules: Rules, options: Options, jobs: Jobs, state: State, free: Array) -> Decision:
-    """The first waiting job that can run starts, or somebody is suspended for it."""
+    """What the instant settles next: the first waiting job in order starts, if it just fits."""
     nobody = rules.shape.num_jobs
     least = wt.least_values(state.waiting, jobs.block_class, rules.shape.num_classes)
     found = wt.first_up_to(state.waiting, jobs.block_class, jnp.minimum(least, NONE - 1))
     job = jnp.where(found.exists, jobs.job_at[found.place], nobody)
     heads = Contenders(least, job, jobs.class_gpus, found.exists)
+    begun = jnp.bool_(False)
+    if state.plan is not None:
+        begun = is_open(state.plan, nobody)
     if rules.headroom or rules.forecasts:
-        left, kept = jnp.sum(free), _kept_free(rules, options, state)
+        assert state.plan is not None
+        open_ = left_over(state.plan, state.running.free_from <= state.time, nobody)
+        left, kept = jnp.sum(open_), _kept_free(rules, options, state)
         anyhow = (kept == 0) | (left == rules.cluster.num_gpus)
         keeps = (least == 0) | (left - jobs.class_gpus >= kept) | anyhow
         heads = heads._replace(exists=heads.exists & keeps)
@@ -55,12 +64,12 @@ def decide(rules: Rules, options: Options, jobs: Jobs, state: State, free: Array
 
     def otherwise() -> Decision:
         if rules.suspends:
-            return _suspending(rules, options, jobs, state, free, heads)
+            return _suspending(rules, options, jobs, state, heads)
         return _skipping(rules, jobs, state, free, heads)
 
     return jax.lax.cond(
-        jobs.num_gpus[first] <= room,
-        lambda: decision_about(state, first, jnp.int32(nobody)),
+        (jobs.num_gpus[first] <= room) & ~begun,
+        lambda: decision_about(state, no_move(nobody)._replace(starts=first)),
         otherwise,
     )
 
@@ -74,43 +83,45 @@ def _kept_free(rules: Rules, options: Options, state: State) -> Array:
 
 def _skipping(rules: Rules, jobs: Jobs, state: State, free: Array, heads: Contenders) -> Decision:
     """The first that fits starts, where the first in order does not and nobody is suspended."""
-    nobody = jnp.int32(rules.shape.num_jobs)
-    job = nobody
+    nobody = rules.shape.num_jobs
+    move = no_move(nobody)
     if rules.mode == "skip":
         fits = jobs.class_gpus <= largest_fit(rules.cluster, rules.locality, free)
-        job = lowest(heads, heads.exists & fits, rules.shape.num_jobs)
-    return decision_about(state, job, nobody)
+        move = move._replace(starts=lowest(heads, heads.exists & fits, nobody))
+    return decision_about(state, move)
 
 
 def _suspending(
-    rules: Rules, options: Options, jobs: Jobs, state: State, free: Array, heads: Contenders
+    rules: Rules, options: Options, jobs: Jobs, state: State, heads: Contenders
 ) -> Decision:
-    """The decision where the first waiting job in order does not fit."""
+    """The decision where the first waiting job in order does not fit, or a plan is open."""
     running = state.running
+    assert state.plan is not None
     holders = Holders(
         running_values(rules, jobs, state),
         running.job,
         running.free_from > state.time,
         _waste(rules, options, jobs, state) if rules.victims == "waste" else None,
     )
-    job, victim = next_decision(
+    move = next_move(
         rules.cluster,
         rules.locality,
-        free,
         heads,
         holders,
+        state.plan,
         rules.shape.num_jobs,
         equals=not rules.by_priority,
         block=rules.mode == "block",
     )
-    return decision_about(state, job, victim)
+    return decision_about(state, move)
 
 
-def decision_about(state: State, job: Array, victim: Array) -> Decision:
+def decision_about(state: State, move: Move) -> Decision:
     """A decision with the account of the job that it is about."""
-    row = state.ledger[jnp.minimum(job, victim)]
+    about = jnp.minimum(jnp.minimum(move.starts, move.suspended), move.chosen)
+    row = state.ledger[about]
     count = len(Account._fields)
-    return Decision(job, victim, Account(*row[:count]), row[count:])
+    return Decision(move, Account(*row[:count]), row[count:])
 
 
 def _waste(rules: Rules, options: Options, jobs: Jobs, state: State) -> Array:
@@ -138,7 +149,8 @@ def running_values(rules: Rules, jobs: Jobs, state: State) -> Array:
         return worth_of(rules, running.free_from - state.time, jobs.num_gpus[running.job])
     passed = jnp.sum(running.crossing <= state.time, axis=0, dtype=jnp.int32)
     number = jnp.arange(rules.num_thresholds + 1)[:, None, None]
-    return jnp.sum(jnp.where(passed == number, running.levels, 0), axis=0, dtype=jnp.int32)
+    levels = jnp.sum(jnp.where(passed == number, running.levels, 0), axis=0, dtype=jnp.int32)
+    return levels if running.standing is None else levels + running.standing
 
 
 def worth_of(rules: Rules, left: Array, num_gpus: Array) -> Array:

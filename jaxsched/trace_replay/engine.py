@@ -4,7 +4,8 @@ Axes: ``S`` servers, ``M`` GPUs per server, ``n`` jobs, ``K`` classes of equal s
 GPU is free from the time on at which its job ends, so completions need no step of their own: a
 step starts one job, or goes on to the next instant and admits the job that arrives then, if one
 does. Within a class every job needs the same, so the next job is the best of the classes' first
-ones.
+ones. Where jobs wait in one fixed order and the number of free GPUs alone says who fits, they stand
+in one ``line`` instead, and how many sizes there are plays no part.
 """
 
 from collections.abc import Callable
@@ -13,8 +14,10 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxsched.trace_replay import line as ln
 from jaxsched.trace_replay import waiting as wt
 from jaxsched.trace_replay.cluster import Cluster, first_server, largest_fit, place, take_gpus
+from jaxsched.trace_replay.line import Line
 from jaxsched.trace_replay.policies import Locality, Mode
 from jaxsched.trace_replay.tables import NEVER, Jobs, Shape
 from jaxsched.trace_replay.waiting import NONE, Waiting
@@ -22,6 +25,7 @@ from jaxsched.types import Array
 
 Ranking = Literal["key", "drf", "tetris", "fairness", "group-fairness"]
 ANY = NONE - 1  # a limit that every waiting job's value keeps
+CUTS = 15
 PARTS = 2**15  # of a quota that a group may hold, as fractions are compared
 
 
@@ -36,6 +40,7 @@ class Rules(NamedTuple):
     estimated: bool  # promises go by estimates
     weighted: bool  # what groups hold counts in parts of their quotas
     isolated: bool  # no group holds more than its quota
+    in_line: bool  # jobs wait in one ``line``
 
     @property
     def by_group(self) -> bool:
@@ -58,7 +63,7 @@ class State(NamedTuple):
     time: Array  # int32 scalar, s
     arrived: Array  # int32 scalar, jobs admitted
     num_waiting: Array  # int32 scalar
-    waiting: Waiting  # values: run times, as the policy knows them
+    waiting: Waiting | Line  # values: run times, as the policy knows them
     free_from: Array  # int32 [M, S], when the GPU's last job ends
     expected: Array  # int32 [M, S], when it was expected to as it started; [0, 0] if that is all
     group: Array  # int32 [M, S], group of the GPU's last job
@@ -75,7 +80,7 @@ def opened(rules: Rules) -> State:
         time=zero,
         arrived=zero,
         num_waiting=zero,
-        waiting=wt.nobody(shape.num_blocks, shape.width),
+        waiting=(ln if rules.in_line else wt).nobody(shape.num_blocks, shape.width),
         free_from=jnp.zeros(gpus, jnp.int32),
         expected=jnp.zeros(gpus if rules.estimated else (0, 0), jnp.int32),
         group=jnp.zeros(gpus, jnp.int32),
@@ -96,6 +101,8 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
     is_free = state.free_from <= state.time
     free = jnp.sum(is_free, axis=0, dtype=jnp.int32)
     decides = (jobs.submit[state.arrived] > state.time) & (state.num_waiting > 0)
+    if isinstance(state.waiting, Line):
+        decides &= jnp.min(state.waiting.fewest) <= jnp.sum(free)
     job = jax.lax.cond(
         decides & ~state.overflow,
         lambda: next_job(rules, free_weight, jobs, state, free),
@@ -125,7 +132,7 @@ def step(rules: Rules, free_weight: Array, jobs: Jobs, state: State) -> State:
         time=time,
         arrived=state.arrived + admits,
         num_waiting=state.num_waiting + admits - starts,
-        waiting=wt.put(state.waiting, jobs.place[moved], value),
+        waiting=_put(jobs, state.waiting, jobs.place[moved], value),
         free_from=jnp.where(taken, end, state.free_from),
         expected=expected,
         group=group,
@@ -143,6 +150,8 @@ def class_of(jobs: Jobs, job: Array) -> Array:
 def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: Array) -> Array:
     """The job that starts now, int32 scalar; n if none does."""
     nobody, cluster = rules.shape.num_jobs, rules.cluster
+    if isinstance(state.waiting, Line):
+        return _next_in_line(rules, jobs, state, state.waiting, jnp.sum(free))
     room = largest_fit(cluster, rules.locality, free)
     fits = jobs.class_gpus <= room
     if rules.isolated:
@@ -173,6 +182,36 @@ def next_job(rules: Rules, free_weight: Array, jobs: Jobs, state: State, free: A
     return jax.lax.cond(head_fits, lambda: head, backfilled)
 
 
+def _put(jobs: Jobs, waiting: Waiting | Line, place: Array, value: Array) -> Waiting | Line:
+    if isinstance(waiting, Line):
+        return ln.put(waiting, jobs.gpus_at, place, value)
+    return wt.put(waiting, place, value)
+
+
+def _next_in_line(rules: Rules, jobs: Jobs, state: State, line: Line, room: Array) -> Array:
+    """``next_job`` where jobs wait in one line and so many GPUs are free; some job fits."""
+    nobody = rules.shape.num_jobs
+
+    def job_of(found: tuple[Array, Array]) -> Array:
+        return jnp.where(found[1], jobs.job_at[found[0]], nobody)
+
+    if rules.mode == "skip":
+        return job_of(ln.first(line, jobs.gpus_at, room))
+    head = job_of(ln.first(line, jobs.gpus_at, jnp.int32(ANY)))
+    head_fits = jobs.num_gpus[head] <= room
+    if rules.mode == "block":
+        return jnp.where(head_fits, head, nobody)
+
+    def backfilled() -> Array:
+        needed = jobs.num_gpus[head]
+        promised, then_free = reservation(rules, state, needed)
+        spare = jnp.sum(then_free) - needed
+        short = promised - state.time
+        return job_of(ln.first_beside(line, jobs.gpus_at, room, spare, short))
+
+    return jax.lax.cond(head_fits, lambda: head, backfilled)
+
+
 def reservation(rules: Rules, state: State, num_gpus: Array) -> tuple[Array, Array]:
     """When a job of that many GPUs will fit if nobody else starts, and what is free then.
 
@@ -195,10 +234,31 @@ def reservation(rules: Rules, state: State, num_gpus: Array) -> tuple[Array, Arr
         return jnp.where(holds, too_early, middle), jnp.where(holds, middle, enough)
 
     latest = jnp.maximum(jnp.max(until), state.time)
+    if rules.in_line:
+        promised = _kth(until.reshape(-1), num_gpus, state.time - 1, latest)
+        return promised, free_at(promised)
     _, promised = jax.lax.while_loop(
         lambda bounds: bounds[1] - bounds[0] > 1, halve, (state.time - 1, latest)
     )
     return promised, free_at(promised)
+
+
+def _kth(values: Array, k: Array, below: Array, most: Array) -> Array:
+    """The least number that ``k`` of the values do not exceed, above ``below``; int32 scalar.
+
+    A search that divides what is left by ``CUTS + 1`` at a time; ``most`` is no less than all.
+    """
+    cuts = jnp.arange(1, CUTS + 1, dtype=jnp.int32)
+
+    def narrow(bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = bounds
+        step = (high - low - 1) // (CUTS + 1) + 1
+        tried = jnp.minimum(low + jnp.minimum(cuts, (high - low) // step) * step, high)
+        enough = jnp.sum(values[None, :] <= tried[:, None], axis=1, dtype=jnp.int32) >= k
+        return jnp.max(jnp.where(enough, low, tried)), jnp.min(jnp.where(enough, tried, high))
+
+    found = jax.lax.while_loop(lambda bounds: bounds[1] - bounds[0] > 1, narrow, (below, most))
+    return found[1]
 
 
 def _first(

@@ -30,9 +30,20 @@ Where the orders come from, and what becomes of each in the rigid view:
     the clairvoyant rule that Tiresias, NSDI'19, section 3.1, compares with); cut at 2**30
     GPU-seconds.
 ``las``
-    Least attained service, two-dimensional and discretised (Tiresias, NSDI'19, section 3.2; MLFS'
-    Tiresias baseline): a job that has held GPUs for ``threshold`` GPU-seconds moves to the next
-    queue; lower queues first, first submitted inside. Nothing is promoted.
+    Least attained service, two-dimensional and discretised, with the queues of Tiresias (Gu et al.,
+    NSDI'19, section 3.2): a job that has held GPUs for ``threshold`` GPU-seconds moves to the next
+    queue; lower queues first. Inside a queue the first submitted goes first, whether it runs or
+    waits: that is MLFS' Tiresias baseline, and not what Tiresias does.
+``tiresias``
+    The same queues, served as in Tiresias' published simulator (github.com/SymbioticLab/Tiresias,
+    ``dlas-gpu``). Inside a queue running jobs go before waiting ones, those first that came to run
+    there earlier; of the waiting ones first those that were suspended, the last suspended first,
+    then all others as they came. A job that moves to the next queue comes behind all who wait
+    there, and if it goes on running even so, it is a running job of that queue from then on. Ties
+    go to the lower job number. With ``promote_percent`` (100 times the simulator's PROMOTEKNOB) a
+    suspended job of a queue but the first goes back to the first, with no service attained, when it
+    has waited for so many percent of the time for which it has held GPUs, both since it came or was
+    last promoted; waits before a first start do not count.
 ``fairness``
     Worst finish-time fairness first (Themis; Mahajan et al., NSDI'20, section 4): a job's rho is
     the time to its end, started now, over its time alone on the cluster. That is ``1 + wait / run
@@ -106,6 +117,7 @@ Order = Literal[
     "srtf",
     "srsf",
     "las",
+    "tiresias",
     "gittins",
     "qssf",
     "learned",
@@ -131,7 +143,9 @@ LOCALITIES: tuple[Locality, ...] = get_args(Locality)
 RUN_TIMES: tuple[RunTimes, ...] = get_args(RunTimes)
 SHARES: tuple[Share, ...] = get_args(Share)
 VICTIMS: tuple[Victims, ...] = get_args(Victims)
-PREEMPTIVE: tuple[Order, ...] = ("srtf", "srsf", "las", "spot", "gittins", "learned")
+PREEMPTIVE: tuple[Order, ...] = ("srtf", "srsf", "las", "tiresias", "spot", "gittins", "learned")
+QUEUED: tuple[Order, ...] = ("las", "tiresias", "gittins")
+"""Orders with queues by attained service."""
 LEARNING: tuple[Order, ...] = ("qssf", "learned", "learned-once")
 """Orders that go by the jobs that have ended earlier in the same schedule."""
 LEARNED: tuple[Order, ...] = ("learned", "learned-once")
@@ -157,6 +171,9 @@ DECADES = (60, 600, 6_000, 60_000, 600_000, 6_000_000)
 spread over five of them, one threshold leaves most jobs in a queue with others of all lengths."""
 
 LARGEST_OPTION = 2**30
+LARGEST_PROMOTION = 2**20
+MOST_THRESHOLDS = 7
+"""Of ``tiresias``: its queues and the places in them share a number."""
 
 MOST_SERVICE = 2**30
 """GPU-seconds beyond which ``srsf`` tells no difference."""
@@ -174,8 +191,8 @@ class Policy:
       mode: one of ``MODES``; ``easy`` has no meaning for orders that suspend jobs.
       placement: one of ``PLACEMENTS``; decides nothing but recorded servers with locality ``any``.
       locality: one of ``LOCALITIES``.
-      thresholds: ``las`` and ``gittins``, GPU-seconds (increasing, at least 1) at which jobs
-        change queues.
+      thresholds: ``QUEUED`` orders, GPU-seconds (increasing, at least 1) at which jobs change
+        queues; of ``tiresias`` at most ``MOST_THRESHOLDS``.
       restart_s: orders that suspend jobs only, seconds of work that a suspension adds.
       checkpoint_s: likewise, seconds of a run between checkpoints: a suspension loses what was done
         since the last one, or since the run began; 0: nothing.
@@ -191,6 +208,8 @@ class Policy:
         a day.
       victims: one of ``VICTIMS``, ``spot`` only; which of the jobs of the lowest priority is
         suspended: the last in order, or the one that loses the least GPU time.
+      promote_percent: ``tiresias`` only, percent of the time for which a job has held GPUs that it
+        waits before it goes back to the first queue; 0: it never does.
 
     Raises:
       JaxschedError: an unknown name, an option out of range, or options that contradict.
@@ -210,6 +229,7 @@ class Policy:
     forecast_percent: int = 0
     forecast_window_s: int = 3600
     victims: Victims = "last"
+    promote_percent: int = 0
 
     def __post_init__(self) -> None:
         """Refuse what cannot be replayed."""
@@ -236,6 +256,7 @@ class Policy:
             ("headroom_percent", 0, 100, ""),
             ("forecast_percent", 0, 100, ""),
             ("forecast_window_s", 1, LARGEST_OPTION, " (s)"),
+            ("promote_percent", 0, LARGEST_PROMOTION, ""),
         ):
             value = getattr(self, field)
             if not _is_whole(value, least) or value > most:
@@ -251,6 +272,11 @@ class Policy:
             )
         if list(steps) != sorted(set(steps)):
             raise JaxschedError(f"rigid: thresholds are {steps}; accepted: increasing numbers")
+        if self.order == "tiresias" and len(steps) > MOST_THRESHOLDS:
+            raise JaxschedError(
+                f"rigid: order tiresias with {len(steps)} thresholds; accepted: at most "
+                f"{MOST_THRESHOLDS}"
+            )
 
     def _check_combination(self) -> None:
         """Refuse options that contradict each other."""
@@ -288,6 +314,10 @@ class Policy:
         if self.victims != "last" and self.order != "spot":
             raise JaxschedError(
                 f"rigid: victims {self.victims} with order {self.order}; accepted: spot"
+            )
+        if self.promote_percent and self.order != "tiresias":
+            raise JaxschedError(
+                f"rigid: promote_percent with order {self.order}; accepted: tiresias"
             )
         if self.checkpoint_s and not self.preemptive:
             raise JaxschedError(

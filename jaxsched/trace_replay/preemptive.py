@@ -1,8 +1,9 @@
 """Replays of the orders that suspend running jobs, and of those that learn from the jobs before.
 
 Axes: ``S`` servers, ``M`` GPUs per server, ``n`` jobs, ``Q`` thresholds. A step starts one job,
-suspends one (``decisions`` says which), takes one ended job into the history (for orders that have
-one), or goes on to the next instant and admits the job that arrives then, if one does. A row of
+suspends one or settles something about either (``decisions`` says what), takes one ended job into
+the history (for orders that have one), or goes on to the next instant and admits the job that
+arrives then, if one does. A row of
 ``Q + 1`` levels, given or, with a history, scored when the job is submitted, has one for each
 number of thresholds that the job's service has crossed (``spot``: its priority's rank).
 """
@@ -13,12 +14,23 @@ import jax.numpy as jnp
 from jaxsched.ops.batching import select
 from jaxsched.trace_replay import demand as dm
 from jaxsched.trace_replay import history as hs
+from jaxsched.trace_replay import queues as qu
 from jaxsched.trace_replay import waiting as wt
-from jaxsched.trace_replay.accounts import Learnt, Options, Rules, Running, State
+from jaxsched.trace_replay.accounts import Learnt, Options, Rules, Running, State, Stops
 from jaxsched.trace_replay.cluster import place, take_gpus
 from jaxsched.trace_replay.decisions import Decision, decide, decision_about, lost_s, worth_of
 from jaxsched.trace_replay.scorers import SCORERS
-from jaxsched.trace_replay.suspension import Account, begin_run, cut_run
+from jaxsched.trace_replay.suspension import (
+    Account,
+    Move,
+    Plan,
+    begin_run,
+    cut_run,
+    left_over,
+    no_move,
+    own_place,
+    planned,
+)
 from jaxsched.trace_replay.tables import NEVER, Jobs
 from jaxsched.trace_replay.waiting import NONE
 from jaxsched.types import Array
@@ -27,51 +39,93 @@ from jaxsched.types import Array
 def unfinished(jobs: Jobs, state: State) -> Array:
     """Whether jobs wait or are still to come, bool scalar; without these, nobody is suspended."""
     more = (state.num_waiting > 0) | (jobs.submit[state.arrived] < NEVER)
-    return more & ~state.overflow
+    return more & ~rests(state)
+
+
+def rests(state: State) -> Array:
+    """Whether steps do nothing: a job would end too late, or suspensions are to be taken out."""
+    if state.stops is None:
+        return state.overflow
+    return state.overflow | (state.stops.count == state.stops.runs.shape[0])
 
 
 def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
     """Do one thing (see above); nothing at the replay's end."""
-    nobody, running = rules.shape.num_jobs, state.running
+    nobody, running, plan = rules.shape.num_jobs, state.running, state.plan
     is_free = running.free_from <= state.time
     free = jnp.sum(is_free, axis=0, dtype=jnp.int32)
-    ended = _ended(rules, state, is_free)
+    ended, raised = _ended(rules, state, is_free), jnp.int32(nobody)
     decides = (jobs.submit[state.arrived] > state.time) & (state.num_waiting > 0)
+    if state.promotion is not None:
+        raised = qu.first_due(state.promotion, jobs.job_at, state.time, nobody)
+        raised = jnp.where(rests(state), nobody, raised)
     decision = jax.lax.cond(
-        decides & (ended == nobody) & ~state.overflow,
+        decides & (ended == nobody) & (raised == nobody) & ~rests(state),
         lambda: decide(rules, options, jobs, state, free),
-        lambda: decision_about(state, jnp.int32(nobody), jnp.int32(nobody)),
+        lambda: decision_about(state, no_move(nobody)),
     )
-    starts, suspends = decision.job < nobody, decision.victim < nobody
-    time, admits = _clock(rules, jobs, state, is_free, starts | suspends | (ended < nobody))
+    move = decision.move
+    starts, suspends = move.starts < nobody, move.suspended < nobody
+    chooses = move.chosen < nobody
+    busy = (ended < nobody) | (raised < nobody)
+    for who in move:
+        busy |= who < nobody
+    time, admits = _clock(rules, jobs, state, is_free, busy)
 
-    chosen = jnp.minimum(decision.job, decision.victim)
-    moved = jnp.where(admits, state.arrived, chosen)
+    chosen = jnp.minimum(jnp.minimum(move.starts, move.suspended), move.chosen)
+    moved = jnp.where(admits, state.arrived, jnp.minimum(chosen, raised))
+    instant = state.instant + (time > state.time)
     account, scored = decision.account, decision.levels
     features = state.features
     if rules.scorer:
         account, scored, features = _scored(rules, options, jobs, state, time, admits, decision)
-    placing = place(rules.cluster, rules.locality, options.free_weight, free, jobs.num_gpus[moved])
+    where = free
+    if plan is not None:
+        where = jnp.where(chooses, left_over(plan, is_free, nobody), free)
+    placing = place(rules.cluster, rules.locality, options.free_weight, where, jobs.num_gpus[moved])
+    if plan is not None:
+        holder = jnp.where(is_free, nobody, running.job)
+        wanted = placing.counts(where)
+        if rules.locality == "strict":
+            was_chosen = jnp.any(plan.coming == move.starts) & starts
+            placing = select(was_chosen, own_place(rules.cluster, plan, move.starts), placing)
+        else:
+            wanted = jnp.zeros_like(wanted).at[0].set(jobs.num_gpus[moved])
+        plan = planned(rules.locality, plan, move, holder, wanted, nobody)
     started = begin_run(account, state.time, placing)
     late = (started.end < state.time) | (started.end == NEVER)
     again_s = options.restart_s + lost_s(options, state.time - account.last_start)
     rest = select(suspends, cut_run(account, state.time, again_s), account)
     taken = take_gpus(placing, is_free) & starts
-    stopped = suspends & ~is_free & (running.job == decision.victim)
+    stopped = suspends & ~is_free & (running.job == move.suspended)
     levels = scored if rules.scorer or rules.worth != "level" else jobs.levels[moved]
     if rules.worth == "level":
-        passed = jnp.sum(jobs.crossing[moved] <= rest.served, dtype=jnp.int32)
+        attained = rest.served
+        if state.promotion is not None:
+            attained -= state.promotion.forgiven[moved]
+        passed = jnp.sum(jobs.crossing[moved] <= attained, dtype=jnp.int32)
         value = levels[jnp.where(admits, 0, passed)]
+        if running.standing is not None:
+            front = qu.behind(jnp.max(jnp.where(stopped, running.standing, 0)), state.instant)
+            value = jnp.where(suspends, value + front, qu.BACK + instant)
     else:
         left = jnp.where(admits, jobs.duration[moved], rest.remaining)
         value = worth_of(rules, left, jobs.num_gpus[moved])
     written = moved if rules.scorer else chosen
-    running = _running(jobs, state, moved, started, taken, stopped, ended, levels)
+    promotion, counted = state.promotion, started
+    if promotion is not None:
+        counted = started._replace(served=started.served - promotion.forgiven[moved])
+        promotion = _promotion(options, jobs, state, move, raised, rest, passed == 0)
+    running = _running(jobs, state, moved, counted, taken, stopped, ended, levels)
+    if running.standing is not None:
+        crosses = jnp.any(running.crossing == time, axis=0) & (running.free_from > time)
+        placed = qu.standing(running.standing, taken, crosses, instant, time > state.time)
+        running = running._replace(standing=placed)
     return State(
         time=time,
         arrived=state.arrived + admits,
         num_waiting=state.num_waiting + admits + suspends - starts,
-        waiting=wt.put(state.waiting, jobs.place[moved], jnp.where(admits | suspends, value, NONE)),
+        waiting=wt.put(state.waiting, jobs.place[moved], jnp.where(admits | suspends | (raised < nobody), value, NONE)),
         running=running,
         ledger=state.ledger.at[written].set(jnp.stack([*select(starts, started, rest), *scored])),
         overflow=state.overflow | (starts & late),
@@ -79,7 +133,11 @@ def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
         if rules.scorer
         else state.history,
         features=features,
-        demand=_demand(options, state, time, running),
+        demand=_demand(options, jobs, state, time, running, plan),
+        plan=plan,
+        stops=_stops(state, move, account, suspends),
+        instant=instant,
+        promotion=promotion,
     )
 
 
@@ -87,7 +145,7 @@ def _ended(rules: Rules, state: State, is_free: Array) -> Array:
     """The lowest job that has ended and is not in the history, int32 scalar; n if there is none."""
     if state.running.learnt is None:
         return jnp.int32(rules.shape.num_jobs)
-    new = is_free & ~state.running.learnt.is_known
+    new = is_free & ~state.running.learnt.is_known & ~rests(state)
     return jnp.min(jnp.where(new, state.running.job, rules.shape.num_jobs))
 
 
@@ -99,8 +157,10 @@ def _clock(
     changes = jnp.where(is_free, NEVER, running.free_from)
     later = jnp.where(~is_free & (running.crossing > state.time), running.crossing, NEVER)
     event = jnp.minimum(jnp.min(changes), jnp.min(later, initial=NEVER))
+    if state.promotion is not None:
+        event = jnp.minimum(event, jnp.min(state.promotion.due.least))
     upcoming = jnp.minimum(event, submit)
-    goes_on = ~busy & (upcoming < NEVER) & ~state.overflow
+    goes_on = ~busy & (upcoming < NEVER) & ~rests(state)
     time = jnp.where(goes_on, jnp.maximum(state.time, upcoming), state.time)
     admits = goes_on & (submit <= time)
     if rules.scorer:
@@ -176,13 +236,48 @@ def _running(
         jnp.where(taken, levels[: rows.shape[0], None, None], rows),
         learnt,
         since,
+        running.standing,
     )
 
 
-def _demand(options: Options, state: State, time: Array, running: Running) -> dm.Demand | None:
-    """The demand of the jobs of value 0 after a step, at the time after it."""
+def _promotion(
+    options: Options,
+    jobs: Jobs,
+    state: State,
+    move: Move,
+    raised: Array,
+    rest: Account,
+    is_first: Array,
+) -> qu.Promotion:
+    """What is kept for promotions after a step."""
+    assert state.promotion is not None
+    before, place = state.promotion, jobs.place
+    served = state.ledger[raised, Account._fields.index("served")]
+    after = qu.promoted(before, raised, place[raised], served)
+    attained = rest.served - before.forgiven[move.starts]
+    after = qu.started(after, move.starts, place[move.starts], attained, state.time)
+    stops, percent = move.suspended, options.promote_percent
+    return qu.suspended(after, stops, place[stops], rest.served, is_first, state.time, percent)
+
+
+def _stops(state: State, move: Move, account: Account, suspends: Array) -> Stops | None:
+    """The suspensions with that of this step, if it is one."""
+    if state.stops is None:
+        return None
+    row = jnp.stack([move.suspended, account.last_start, state.time])
+    runs, count = state.stops
+    at = jnp.where(suspends, count, runs.shape[0])
+    return Stops(runs.at[at].set(row, mode="drop"), count + suspends)
+
+
+def _demand(
+    options: Options, jobs: Jobs, state: State, time: Array, running: Running, plan: Plan | None
+) -> dm.Demand | None:
+    """The demand of the jobs of value 0 after a step, at the time after it; of chosen ones too."""
     if state.demand is None:
         return None
+    assert plan is not None
     holds = (running.free_from > time) & (running.levels[0] == 0)
-    held = jnp.sum(holds, dtype=jnp.int32)
+    comes = (plan.coming < jobs.duration.shape[0] - 1) & (jobs.levels[plan.coming, 0] == 0)
+    held = jnp.sum(holds, dtype=jnp.int32) + jnp.sum(comes, dtype=jnp.int32)
     return dm.followed(state.demand, options.forecast, state.time, time, held)

@@ -15,7 +15,7 @@ Booleans = npt.NDArray[np.bool_]
 
 
 class Records(NamedTuple):
-    """One replay; every array is int64 ``[n]``, times in whole seconds.
+    """One replay; int64 ``[n]``, times in whole seconds.
 
     Attributes:
       submit: submission.
@@ -27,6 +27,8 @@ class Records(NamedTuple):
       first_server: the lowest index among them.
       preemptions: how often the job was suspended.
       held: seconds for which it held its GPUs, those that suspensions added included.
+      cut: int64 ``[r, 3]``, runs that ended in a suspension: the job's row, when the run began and
+        when it was suspended; None: not known (schedules of others).
     """
 
     submit: Integers
@@ -38,6 +40,30 @@ class Records(NamedTuple):
     first_server: Integers
     preemptions: Integers
     held: Integers
+    cut: Integers | None = None
+
+    def of(self, jobs: slice | Booleans) -> "Records":
+        """The same of some jobs, with no cut runs."""
+        columns = {name: column[jobs] for name, column in self._asdict().items() if name != "cut"}
+        return Records(**columns)
+
+    def held_within(self, begin: float, end: float) -> npt.NDArray[np.float64]:
+        """Seconds of a span of time for which each job held its GPUs, ``[n]``.
+
+        Every run counts from when it began to when it ended. Where the runs of a suspended job are
+        not known, it counts as if it held its GPUs evenly from its first start to its end.
+        """
+
+        def inside(start: Integers, stop: Integers) -> npt.NDArray[np.float64]:
+            return np.maximum(np.minimum(stop, end) - np.maximum(start, begin), 0).astype(float)
+
+        if self.cut is None:
+            part = self.held / np.maximum(self.end - self.start, 1)
+            return inside(self.start, self.end) * part
+        job, start, stop = self.cut.T
+        before = np.bincount(job, stop - start, minlength=len(self.end)).astype(np.int64)
+        found = inside(self.end - (self.held - before), self.end)  # the last run
+        return found + np.bincount(job, inside(start, stop), minlength=len(self.end))
 
     @property
     def wait(self) -> Integers:

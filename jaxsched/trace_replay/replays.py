@@ -19,7 +19,7 @@ from jaxsched.trace_replay.policies import LEARNED, Order, Policy
 from jaxsched.trace_replay.records import Records
 from jaxsched.trace_replay.scorers import Predictor, shipped
 from jaxsched.trace_replay.suspension import Account
-from jaxsched.trace_replay.tables import Jobs, Shape, as_table, prepare, thresholds_of
+from jaxsched.trace_replay.tables import Jobs, Shape, as_table, in_line, prepare, thresholds_of
 from jaxsched.types import Array
 
 Rules = engine.Rules | accounts.Rules
@@ -82,9 +82,10 @@ def observed(
     checked = as_table(table, cluster)
     prepared, shape = prepare([checked], cluster, policy)
     rules = _rules(cluster, policy, shape)._replace(keeps_features=True)
-    state = jax.device_get(_run(rules, _options(policy, predictor), prepared[0]))
+    state, cuts = _run(rules, _options(policy, predictor), prepared, batched=False)
+    state = jax.tree.map(lambda leaf: leaf[0], jax.device_get(state))
     _refuse_late(checked, state.overflow)
-    return _records(checked, policy, state.ledger), state.features[: len(checked)]
+    return _records(checked, policy, state.ledger, cuts[0]), state.features[: len(checked)]
 
 
 def _options(policy: Policy, predictor: Predictor | None) -> Options:
@@ -97,6 +98,7 @@ def _options(policy: Policy, predictor: Predictor | None) -> Options:
         predictor,
         jnp.int32(policy.checkpoint_s),
         how,
+        jnp.int32(policy.promote_percent),
     )
 
 
@@ -112,15 +114,14 @@ def _replayed(
     prepared, shape = prepare(checked, cluster, policy)
     rules = _rules(cluster, policy, shape)
     options = _options(policy, predictor)
-    if batched:
-        stacked = jax.tree.map(lambda *columns: np.stack(columns), *prepared)
-        ledgers, overflow = jax.device_get(_run_batch(rules, options, stacked))
-    else:
-        state = _run(rules, options, prepared[0])
-        ledgers, overflow = jax.device_get((state.ledger[None], state.overflow[None]))
+    state, cuts = _run(rules, options, prepared, batched=batched)
+    ledgers, overflow = jax.device_get((state.ledger, state.overflow))
     for table, late in zip(checked, overflow, strict=True):
         _refuse_late(table, late)
-    return [_records(table, policy, ledger) for table, ledger in zip(checked, ledgers, strict=True)]
+    return [
+        _records(table, policy, ledger, cut)
+        for table, ledger, cut in zip(checked, ledgers, cuts, strict=True)
+    ]
 
 
 def _refuse_late(table: JobTable, overflow: bool) -> None:
@@ -148,6 +149,8 @@ def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Any:
             headroom=-(-policy.headroom_percent * cluster.num_gpus // 100),
             forecasts=policy.forecast_percent > 0,
             victims=policy.victims,
+            queued=policy.order == "tiresias",
+            promotes=policy.promote_percent > 0,
         )
     return engine.Rules(
         cluster,
@@ -158,54 +161,78 @@ def _rules(cluster: Cluster, policy: Policy, shape: Shape) -> Any:
         estimated=policy.mode == "easy" and policy.knows == "estimates",
         weighted=policy.share != "equal",
         isolated=policy.isolated,
+        in_line=in_line(cluster, policy),
     )
 
 
-def _loop(rules: Rules, options: Options, jobs: Jobs) -> tuple[Any, Any, Any]:
-    """First state, condition and step of one table."""
+def _run(
+    rules: Rules, options: Options, prepared: Sequence[Jobs], *, batched: bool
+) -> tuple[Any, list[Integers]]:
+    """Last states of tables, with a leading axis, and the runs that were cut of each."""
+    if batched:
+        jobs = jax.tree.map(lambda *columns: np.stack(columns), *prepared)
+    else:
+        jobs = jax.tree.map(lambda column: np.asarray(column)[None], prepared[0])
+    cuts: list[list[Integers]] = [[] for _ in prepared]
+    state = _opened(rules, jobs)
+    while True:
+        state = (_go_on_all if batched else _go_on)(rules, options, jobs, state)
+        if not isinstance(rules, accounts.Rules) or not rules.suspends:
+            return state, [np.zeros((0, 3), np.int64) for _ in prepared]
+        runs, counts = jax.device_get(state.stops)
+        for cut, row, count in zip(cuts, runs, counts, strict=True):
+            cut.append(row[:count].astype(np.int64))
+        if not np.any((counts == runs.shape[1]) & ~np.asarray(state.overflow)):
+            return state, [np.concatenate(cut) for cut in cuts]
+        state = state._replace(stops=state.stops._replace(count=jnp.zeros_like(state.stops.count)))
+
+
+def _loop(rules: Rules, options: Options, jobs: Jobs) -> tuple[Any, Any]:
+    """Condition and step of one table."""
     if isinstance(rules, accounts.Rules):
         return (
-            accounts.opened(rules, jobs),
             partial(preemptive.unfinished, jobs),
             partial(preemptive.step, rules, options, jobs),
         )
-    return (
-        engine.opened(rules),
-        partial(engine.unfinished, jobs),
-        partial(engine.step, rules, options.free_weight, jobs),
-    )
+    return partial(engine.unfinished, jobs), partial(engine.step, rules, options.free_weight, jobs)
 
 
 @partial(jax.jit, static_argnums=0)
-def _run(rules: Rules, options: Options, jobs: Jobs) -> Any:
+def _opened(rules: Rules, jobs: Jobs) -> Any:
+    """First states."""
+    if isinstance(rules, accounts.Rules):
+        return jax.vmap(partial(accounts.opened, rules))(jobs)
+    return jax.vmap(lambda _: engine.opened(rules))(jobs.align_unit)
+
+
+@partial(jax.jit, static_argnums=0, donate_argnums=3)
+def _go_on(rules: Rules, options: Options, jobs: Jobs, state: Any) -> Any:
+    """Steps of the only table, until it rests."""
+    alone = jax.tree.map(lambda column: jnp.asarray(column)[0], jobs)
+    unfinished, step = _loop(rules, options, alone)
+    last = jax.lax.while_loop(unfinished, step, jax.tree.map(lambda leaf: leaf[0], state))
+    return jax.tree.map(lambda leaf: leaf[None], last)
+
+
+@partial(jax.jit, static_argnums=0, donate_argnums=3)
+def _go_on_all(rules: Rules, options: Options, jobs: Jobs, state: Any) -> Any:
+    """Likewise, of all; steps leave those that rest alone, so no whole states are selected."""
     jobs = jax.tree.map(jnp.asarray, jobs)
-    state, unfinished, step = _loop(rules, options, jobs)
-    return jax.lax.while_loop(unfinished, step, state)
-
-
-@partial(jax.jit, static_argnums=0)
-def _run_batch(rules: Rules, options: Options, jobs: Jobs) -> tuple[Array, Array]:
-    """Steps leave finished replays alone, so the loop need not select whole states."""
-    jobs = jax.tree.map(jnp.asarray, jobs)
-
-    def opened(jobs: Jobs) -> Any:
-        return _loop(rules, options, jobs)[0]
 
     def unfinished(jobs: Jobs, state: Any) -> Array:
-        return _loop(rules, options, jobs)[1](state)
+        return _loop(rules, options, jobs)[0](state)
 
     def step(jobs: Jobs, state: Any) -> Any:
-        return _loop(rules, options, jobs)[2](state)
+        return _loop(rules, options, jobs)[1](state)
 
-    state = jax.lax.while_loop(
+    return jax.lax.while_loop(
         lambda state: jnp.any(jax.vmap(unfinished)(jobs, state)),
         lambda state: jax.vmap(step)(jobs, state),
-        jax.vmap(opened)(jobs),
+        state,
     )
-    return state.ledger, state.overflow
 
 
-def _records(table: JobTable, policy: Policy, ledger: Any) -> Records:
+def _records(table: JobTable, policy: Policy, ledger: Any, cut: Integers) -> Records:
     row = Account if policy.keeps_accounts else engine.Outcome
     columns = ledger[: len(table), : len(row._fields)].astype(np.int64).T
     found = dict(zip(row._fields, columns, strict=True))
@@ -223,4 +250,5 @@ def _records(table: JobTable, policy: Policy, ledger: Any) -> Records:
         first_server=found["first_server"],
         preemptions=preemptions,
         held=held,
+        cut=cut,
     )

@@ -79,60 +79,117 @@ def gpu_seconds(seconds: Array, num_gpus: Array, most: int = MOST_SERVICE) -> Ar
     return jnp.where(seconds > most // num_gpus, most, seconds * num_gpus)
 
 
-def next_decision(
+class Plan(NamedTuple):
+    """What an instant has settled so far, before anybody is suspended; int32 ``[M, S]``.
+
+    Attributes:
+      leaving: whether the GPU's running job makes way: ``STAYS``, ``ASKED`` or ``LEAVES``.
+      coming: the chosen job that will take a GPU of this server (of the cluster, where locality
+        does not matter), no job elsewhere. Which GPUs of the server it takes is open.
+    """
+
+    leaving: Array
+    coming: Array
+
+
+STAYS, ASKED, LEAVES = 0, 1, 2
+"""A running job keeps its GPUs; makes way unless they are left over; makes way."""
+
+
+class Move(NamedTuple):
+    """The next thing that an instant settles: jobs, int32 scalars, at most one is somebody."""
+
+    starts: Array  # starts now
+    suspended: Array  # is suspended now
+    chosen: Array  # will start once those that make way are suspended
+    leaves: Array  # has to make way
+    stays: Array  # had to, and keeps its GPUs
+
+
+def no_plan(cluster: Cluster, nobody: int) -> Plan:
+    """Nothing is settled."""
+    gpus = (cluster.gpus_per_server, cluster.num_servers)
+    return Plan(jnp.full(gpus, STAYS, jnp.int32), jnp.full(gpus, nobody, jnp.int32))
+
+
+def no_move(nobody: int) -> Move:
+    """Nothing happens."""
+    return Move(*(jnp.int32(nobody) for _ in Move._fields))
+
+
+def is_open(plan: Plan, nobody: int) -> Array:
+    """Whether anything is settled that has not been done, bool scalar."""
+    return jnp.any((plan.leaving != STAYS) | (plan.coming != nobody))
+
+
+def left_over(plan: Plan, is_free: Array, nobody: int) -> Array:
+    """GPUs of each server that nobody holds who stays and no chosen job will take, int32 ``[S]``.
+
+    With locality ``any`` only the sum has a meaning.
+    """
+    open_ = jnp.sum(is_free | (plan.leaving != STAYS), axis=0, dtype=jnp.int32)
+    return open_ - jnp.sum(plan.coming != nobody, axis=0, dtype=jnp.int32)
+
+
+def next_move(
     cluster: Cluster,
     locality: Locality,
-    free: Array,
     contenders: Contenders,
     holders: Holders,
+    plan: Plan,
     nobody: int,
     *,
     equals: bool = True,
     block: bool = False,
-) -> tuple[Array, Array]:
-    """The first contender that can run starts, or somebody is suspended for it.
+) -> Move:
+    """What an instant settles next: first who runs, then suspensions, then starts.
 
-    A contender can run if it would fit, were all that come after it suspended. Of these, on the
-    servers to be cleared, one of the largest value goes, the one that wastes least, then the last.
+    The first contender that can run is chosen: it would fit, were all that come after it suspended.
+    If it does not fit beside those who stay, one of them makes way: of those after it on the
+    servers to be cleared, one of the largest value, the one that wastes least, then the last. Once
+    it is chosen, all that make way are asked in order whether their own GPUs are left over; then
+    they keep them, and never stop. The others are asked again after whoever is chosen later but
+    comes before them; when none is left, they are suspended. Chosen jobs start last, at places of
+    their own.
 
     Args:
       cluster: the cluster.
       locality: what fits.
-      free: int32 ``[S]``, free GPUs of each server.
-      contenders: who may go next.
+      contenders: who may go next; no chosen jobs.
       holders: who may have to make way.
+      plan: what is settled so far.
       nobody: the number of no job.
       equals: of holders with a contender's value, those of higher numbers come after it; else none.
       block: only the first contender may go, whether it can run or not.
-
-    Returns:
-      The job that starts and the one that is suspended, int32 scalars, at most one of which is
-      somebody.
     """
     value, busy = holders.value, holders.busy
+    stays = busy & (plan.leaving == STAYS)
+    free = left_over(plan, ~busy, nobody)
+    claimed = jnp.sum(plan.coming != nobody, axis=0, dtype=jnp.int32)
 
     def available(value_: Array, job: Array) -> Array:
         after = value > value_
         if equals:
             after |= (value == value_) & (holders.job > job)
-        return ~busy | after
+        return ~stays | after
 
     counts = jax.vmap(lambda value_, job: jnp.sum(available(value_, job), axis=0, dtype=jnp.int32))(
         contenders.value, contenders.job
     )
-    can_run = contenders.num_gpus <= largest_fit(cluster, locality, counts)
+    can_run = contenders.num_gpus <= largest_fit(cluster, locality, counts - claimed)
     allowed = contenders.exists & can_run
     job = lowest(contenders, contenders.exists if block else allowed, nobody)
     chosen = allowed & (contenders.job == job)
     runs = jnp.any(chosen)
     num_gpus = jnp.max(jnp.where(chosen, contenders.num_gpus, 0))
-    fits = runs & (num_gpus <= largest_fit(cluster, locality, free))
+    fits = num_gpus <= largest_fit(cluster, locality, free)
 
     rank = jnp.min(jnp.where(chosen, contenders.value, NONE))
     open_ = available(rank, job)
-    leaves = busy & open_
+    leaves = stays & open_
     if locality == "strict":
-        needed, suited = to_clear(cluster, free, open_, num_gpus)
+        count = jnp.sum(open_, axis=0, dtype=jnp.int32) - claimed
+        needed, suited = to_clear(cluster, free, count, num_gpus)
         if holders.waste is not None:
             suited = least_of(suited, cost_to_clear(holders, leaves, needed - free))
         servers = suited & (free == jnp.max(jnp.where(suited, free, -1)))
@@ -143,8 +200,85 @@ def next_decision(
     if holders.waste is not None:
         leaves = least_of(leaves, holders.waste)
     last = jnp.max(jnp.where(leaves, holders.job, -1))
-    victim = jnp.where(runs & ~fits, last, nobody).astype(jnp.int32)
-    return jnp.where(fits, job, nobody), victim
+
+    asked = _first_asked(holders, busy & (plan.leaving == ASKED), nobody)
+    asks = asked < nobody
+    own = busy & (holders.job == asked)
+    if locality == "any":
+        is_left = jnp.sum(own) <= jnp.sum(free)
+    else:
+        is_left = jnp.all(jnp.sum(own, axis=0) <= free)
+
+    goes = busy & (plan.leaving == LEAVES)
+    first_value = jnp.min(jnp.where(goes, value, NONE))
+    first = jnp.min(jnp.where(goes & (value == first_value), holders.job, nobody))
+    before = (first_value < rank) | ((first_value == rank) & (first < job))
+    suspends = ~asks & (first < nobody) & (~runs | before)
+    decides = ~asks & ~suspends & runs
+    begun = is_open(plan, nobody)
+    order = plan.coming.T.reshape(-1)
+    ready = order[jnp.argmax(order != nobody)]
+
+    def only(condition: Array, who: Array) -> Array:
+        return jnp.where(condition, who, nobody).astype(jnp.int32)
+
+    return Move(
+        starts=only(~asks & ~suspends & ~(runs & begun), jnp.where(runs, only(fits, job), ready)),
+        suspended=only(suspends, first),
+        chosen=only(decides & fits & begun, job),
+        leaves=jnp.where(asks, only(~is_left, asked), only(decides & ~fits, last)),
+        stays=only(asks & is_left, asked),
+    )
+
+
+def planned(
+    locality: Locality, plan: Plan, move: Move, holders: Array, taken: Array, nobody: int
+) -> Plan:
+    """The plan after a move.
+
+    Args:
+      locality: what fits.
+      plan: the plan before it.
+      move: the move.
+      holders: int32 ``[M, S]``, the running job of each GPU; no job where nobody runs.
+      taken: int32 ``[S]``, the GPUs of each server that the chosen job will take, if one is.
+      nobody: the number of no job.
+    """
+
+    def of(who: Array) -> Array:
+        return (holders == who) & (who < nobody)
+
+    def with_chosen() -> Array:
+        empty = plan.coming == nobody
+        if locality == "any":
+            order = jnp.cumsum(empty.T.reshape(-1), dtype=jnp.int32).reshape(empty.T.shape).T
+            claimed = empty & (order <= jnp.sum(taken))
+        else:
+            claimed = empty & (jnp.cumsum(empty, axis=0, dtype=jnp.int32) <= taken)
+        return jnp.where(claimed, move.chosen, plan.coming)
+
+    chooses = move.chosen < nobody
+    coming = jax.lax.cond(chooses, with_chosen, lambda: plan.coming)
+    leaving = jnp.where(chooses & (plan.leaving != STAYS), ASKED, plan.leaving)
+    leaving = jnp.where(of(move.leaves), LEAVES, leaving)
+    leaving = jnp.where(of(move.stays) | of(move.suspended), STAYS, leaving)
+    return Plan(leaving, jnp.where(coming == move.starts, nobody, coming))
+
+
+def own_place(cluster: Cluster, plan: Plan, job: Array) -> Packing:
+    """The servers that a chosen job takes where locality matters."""
+    taken = jnp.sum(plan.coming == job, axis=0, dtype=jnp.int32)
+    full = taken == cluster.gpus_per_server
+    part = (taken > 0) & ~full
+    return Packing(full, part, jnp.max(jnp.where(part, taken, 0)))
+
+
+def _first_asked(holders: Holders, asked: Array, nobody: int) -> Array:
+    """The first in order of those that are asked, of victims by waste who wastes most; or n."""
+    asked &= holders.value == jnp.min(jnp.where(asked, holders.value, NONE))
+    if holders.waste is not None:
+        asked &= holders.waste == jnp.max(jnp.where(asked, holders.waste, -1))
+    return jnp.min(jnp.where(asked, holders.job, nobody)).astype(jnp.int32)
 
 
 def to_clear(
@@ -155,7 +289,7 @@ def to_clear(
     Args:
       cluster: the cluster.
       free: int32 ``[S]``, free GPUs of each server.
-      available: bool ``[M, S]``, GPUs that the job could have.
+      available: int32 ``[S]``, GPUs of each server that the job could have.
       num_gpus: int32 scalar, GPUs of the job.
 
     Returns:
@@ -164,8 +298,7 @@ def to_clear(
     full = cluster.gpus_per_server
     whole = jnp.sum(free == full, dtype=jnp.int32)
     needed = jnp.where(whole < num_gpus // full, full, num_gpus % full)
-    count = jnp.sum(available, axis=0, dtype=jnp.int32)
-    return needed, (free < needed) & (count >= needed)
+    return needed, (free < needed) & (available >= needed)
 
 
 def cost_to_clear(holders: Holders, leaves: Array, more: Array) -> Array:

@@ -13,10 +13,11 @@ import numpy as np
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, Column, Integers, JobTable, validate
 from jaxsched.trace_replay import history
-from jaxsched.trace_replay.cluster import Cluster
+from jaxsched.trace_replay.cluster import Cluster, counts_alone
 from jaxsched.trace_replay.gittins import sample_levels
 from jaxsched.trace_replay.history import EDGES, Known
-from jaxsched.trace_replay.policies import FAIR, FITTED_SHARE, Policy, Share
+from jaxsched.trace_replay.policies import FAIR, FITTED_SHARE, QUEUED, Policy, Share
+from jaxsched.trace_replay.queues import QUEUE
 from jaxsched.traces.details import rounded_up
 from jaxsched.traces.trace import Trace, known
 from jaxsched.traces.usable import job_rows
@@ -57,6 +58,7 @@ class Jobs(NamedTuple):
       class_group: ``[K]``.
       quota: ``[groups]``, GPUs; of the policies that share GPUs among groups.
       submit_at: ``[B * W]``, submission of the job of each place; empty unless the order needs it.
+      gpus_at: ``[B, W]``, its GPUs; empty unless all jobs wait in one line.
       crossing: ``[n + 1, Q]``, seconds of service after which a job changes queue.
       levels: ``[n + 1, Q + 1]``, its place in the order after so many changes; no rows where the
         order has none that are known in advance.
@@ -76,6 +78,7 @@ class Jobs(NamedTuple):
     class_group: Array
     quota: Array
     submit_at: Array
+    gpus_at: Array
     crossing: Array
     levels: Array
     known: Known
@@ -221,7 +224,7 @@ def prepare(
                 f"table '{table.name}' has no column '{name}' ({OPTIONAL[name].meaning}), which "
                 f"the policy goes by; accepted: a table with {', '.join(policy.needs)}"
             )
-    grouping = [_classes(table, policy) for table in tables]
+    grouping = [_classes(table, cluster, policy) for table in tables]
     num_jobs = max(len(table) for table in tables)
     width = 1 << max(3, (num_jobs.bit_length() + 1) // 2)
     num_classes = _padded(max(len(classes) for classes, _ in grouping))
@@ -245,11 +248,18 @@ def prepare(
     ], shape
 
 
+def in_line(cluster: Cluster, policy: Policy) -> bool:
+    """Whether jobs wait in one fixed order, and those fit for which enough GPUs are free."""
+    fixed = not (policy.keeps_accounts or policy.shares_groups)
+    fixed &= policy.order not in ("tetris", "fairness")
+    return fixed and counts_alone(cluster, policy.locality)
+
+
 def thresholds_of(policy: Policy) -> tuple[int, ...]:
     """Where jobs change level: GPU-seconds, or seconds for ``learned``."""
     if policy.order == "learned":
         return EDGES
-    return policy.thresholds if policy.order in ("las", "gittins") else ()
+    return policy.thresholds if policy.order in QUEUED else ()
 
 
 def crossing_times(num_gpus: Integers, thresholds: tuple[int, ...]) -> Integers:
@@ -271,6 +281,8 @@ def _levels(table: JobTable, policy: Policy, key: Integers) -> Integers:
     count = len(policy.thresholds) + 1
     if policy.order == "las":
         return np.arange(count)[None, :]
+    if policy.order == "tiresias":
+        return QUEUE * np.arange(count)[None, :]
     if policy.order == "gittins":
         fitted = max(1, int(FITTED_SHARE * len(table)))
         services = (table["num_gpus"] * table["duration"])[:fitted]
@@ -335,8 +347,10 @@ def _padded(count: int) -> int:
     return -(-count // CLASS_STEP) * CLASS_STEP
 
 
-def _classes(table: JobTable, policy: Policy) -> tuple[Integers, Integers]:
-    """The distinct ``(num_gpus, group)`` ``[K, 2]`` and the class of each job."""
+def _classes(table: JobTable, cluster: Cluster, policy: Policy) -> tuple[Integers, Integers]:
+    """The distinct ``(num_gpus, group)`` ``[K, 2]`` and the class of each job; one of a line."""
+    if in_line(cluster, policy):
+        return np.zeros((1, 2), np.int64), np.zeros(len(table), np.int64)
     group = groups_of(table) if policy.shares_groups else np.zeros(len(table), np.int64)
     pairs = np.stack([table["num_gpus"], group], axis=1)
     classes, of_job = np.unique(pairs, axis=0, return_inverse=True)
@@ -386,6 +400,7 @@ def _arrays(
         class_group=_extended(classes[:, 1], shape.num_classes, 0),
         quota=quota,
         submit_at=submit[job_at] if policy.order in FAIR else np.zeros(0),
+        gpus_at=gpus[job_at].reshape(-1, shape.width) if in_line(cluster, policy) else np.zeros(0),
         crossing=crossing_times(np.ones_like(gpus) if by_time else gpus, thresholds_of(policy)),
         levels=_per_job(levels, shape.num_jobs + 1),
         align_unit=np.int64(unit),

@@ -202,6 +202,12 @@ class Simulation:
         self.served = [0] * len(self.jobs)  # seconds, at the last suspension
         self.suspended = [0] * len(self.jobs)
         self.place, self.time = {}, 0
+        self.leaving = []  # running jobs that are to make way at this instant
+        self.chosen = {}  # waiting jobs that are to start at it -> GPUs by server
+        self.standing = {}  # job -> how and when it came to its place in Tiresias' queue
+        self.forgiven, self.waited = [0] * len(self.jobs), [0] * len(self.jobs)
+        self.stopped = {}  # job -> when it was last suspended
+        self.stops = []  # (job, begin, end) of runs that were cut
         self.demand = [(0, 0)]  # (time, GPUs that jobs of the largest priority hold)
         self.promises = {}  # job -> times it was promised
         self.all_gpus = sum(job.gpus for job in self.jobs)
@@ -214,14 +220,23 @@ class Simulation:
         while arrived < len(self.jobs) or self.running or self.waiting:
             events = [self.end[j] for j in self.running]
             events += [time for j in self.running for time in self.crossings(j)]
+            events += [self.due(j) for j in self.waiting if self.due(j) is not None]
             if arrived < len(self.jobs):
                 events.append(self.jobs[arrived].submit)
             self.time = min(events)
             for j in sorted(j for j in self.running if self.end[j] == self.time):
                 self.release(j)
                 self.history.end(j)
+            for j in self.waiting:
+                if self.due(j) is not None and self.due(j) <= self.time:
+                    self.forgiven[j], self.waited[j] = self.served[j], 0
+                    self.standing[j] = "came", self.time
+            for j in self.running:
+                if self.time in self.queue_changes(j):
+                    self.standing[j] = "moved", self.time
             while arrived < len(self.jobs) and self.jobs[arrived].submit == self.time:
                 self.look(arrived)
+                self.standing[arrived] = "came", self.time
                 self.waiting.append(arrived)
                 arrived += 1
             self.demand.append((self.time, self.largest_demand()))
@@ -291,23 +306,43 @@ class Simulation:
             found.append(max(rates, default=Fraction(0)))
         return sum(other > found[self.queue(j)] for other in set(found))
 
+    def due(self, j):
+        """When a waiting job is promoted to the first queue; None: never."""
+        attained = self.served[j] - self.forgiven[j]
+        percent = self.policy.promote_percent
+        if not percent or not attained or self.queue(j) == 0:
+            return None
+        stopped = self.stopped[j]
+        return stopped + max(attained * percent // 100 - self.waited[j], 1)
+
+    def place_in_queue(self, j):
+        """Running jobs, then suspended ones, then those that came; sorts as they are served."""
+        how, when = self.standing[j]
+        if how == "moved" and (j not in self.running or when == self.time):
+            how = "came"  # behind all who wait
+        return {"runs": (0, when), "moved": (0, when), "stopped": (1, -when), "came": (2, when)}[
+            how
+        ]
+
     def queue(self, j):
-        served = self.service(j) * self.jobs[j].gpus
+        served = (self.service(j) - self.forgiven[j]) * self.jobs[j].gpus
         return sum(served >= threshold for threshold in self.policy.thresholds)
 
     def crossings(self, j):
         """Later times at which a running job changes queue."""
-        if self.policy.order not in ("las", "gittins", "learned"):
+        return [time for time in self.queue_changes(j) if time > self.time]
+
+    def queue_changes(self, j):
+        """Times at which a job changes queue if it goes on running."""
+        if self.policy.order not in ("las", "tiresias", "gittins", "learned"):
             return []
         gpus = self.jobs[j].gpus
         if self.policy.order == "learned":
-            steps = [self.since[j] - self.served[j] + edge for edge in EDGES]
-            return [time for time in steps if time > self.time]
-        times = [
-            self.since[j] - self.served[j] + -(-threshold // gpus)
+            return [self.since[j] - self.served[j] + edge for edge in EDGES]
+        return [
+            self.since[j] - self.served[j] + self.forgiven[j] + -(-threshold // gpus)
             for threshold in self.policy.thresholds
         ]
-        return [time for time in times if time > self.time]
 
     def rank(self, j):
         job, order = self.jobs[j], self.policy.order
@@ -333,6 +368,7 @@ class Simulation:
             ),
             "tetris": lambda: -self.score(j),
             "las": lambda: self.queue(j),
+            "tiresias": lambda: (self.queue(j), *self.place_in_queue(j)),
             "gittins": lambda: self.index(j),
             "qssf": lambda: self.rows[j][0],
             "learned-once": lambda: self.rows[j][0],
@@ -371,8 +407,16 @@ class Simulation:
 
     def decide(self):
         """Take one decision; False if there is none to take."""
-        if self.policy.order in ("srtf", "srsf", "las", "spot", "gittins", "learned"):
-            return self.decide_suspending()
+        if self.policy.order in (
+            "srtf",
+            "srsf",
+            "las",
+            "tiresias",
+            "spot",
+            "gittins",
+            "learned",
+        ):
+            return self.settle()
         if self.policy.mode == "skip":
             able = [j for j in self.waiting if self.fits_now(j)]
             return bool(able) and self.start(min(able, key=self.rank))
@@ -420,48 +464,121 @@ class Simulation:
             free[server] -= taken
         return fits(free, gpus, self.size, policy.locality)
 
-    def decide_suspending(self):
-        ranks = {j: self.rank(j) for j in (*self.waiting, *self.running)}
-        by_rank = sorted(self.waiting, key=ranks.get)
-        for j in by_rank[:1] if self.policy.mode == "block" else by_rank:
-            if self.has_to_leave_room(j):
-                continue
-            last = (ranks[j][0], float("inf")) if self.policy.order == "spot" else ranks[j]
-            later = [other for other in self.running if ranks[other] > last]
-            available = list(self.free)
-            for other in later:
-                for server, gpus in self.running[other].items():
-                    available[server] += gpus
-            gpus, locality = self.jobs[j].gpus, self.policy.locality
-            if not fits(available, gpus, self.size, locality):
-                continue
-            if self.fits_now(j):
-                return self.start(j)
+    def settle(self):
+        """Who runs at this instant is settled before anybody is suspended; False if all do.
+
+        Walk the order. A waiting job is chosen if it fits once all running jobs after it are gone;
+        of those only as many make way as it takes, and whoever still finds its own GPUs free when
+        everybody before it has been served goes on as if nothing had been.
+        """
+        acts = False
+        while True:
+            ranks = {j: self.rank(j) for j in (*self.waiting, *self.running)}
+            first = self.first_to_run(ranks)
+            leaving = sorted(self.leaving, key=ranks.get)
+            if leaving and (first is None or ranks[leaving[0]] < ranks[first]):
+                self.leaving.remove(leaving[0])
+                self.suspend(leaving[0])
+                acts = True
+            elif first is None:
+                break
+            elif not self.leaving and not self.chosen and self.fits_now(first):
+                return self.start(first)
+            else:
+                self.choose_to_run(first, ranks)
+        for j, places in list(self.chosen.items()):
+            del self.chosen[j]
+            self.start(j, places if self.policy.locality == "strict" else None)
+            acts = True
+        return acts
+
+    def open_gpus(self, more=()):
+        """GPUs of each server that neither those who stay nor chosen jobs have."""
+        free = list(self.free)
+        for j in (*self.leaving, *more):
+            for server, gpus in self.running[j].items():
+                free[server] += gpus
+        for places in self.chosen.values():
+            for server, gpus in places.items():
+                free[server] -= gpus
+        return free
+
+    def after(self, j, ranks):
+        """Running jobs after a waiting one that have not been told to make way."""
+        last = (ranks[j][0], float("inf")) if self.policy.order == "spot" else ranks[j]
+        return [k for k in self.running if k not in self.leaving and ranks[k] > last]
+
+    def first_to_run(self, ranks):
+        """The first waiting job that is not chosen and could run; in mode block only the first."""
+        able = [j for j in self.waiting if j not in self.chosen and not self.has_to_leave_room(j)]
+        able.sort(key=ranks.get)
+        for j in able[:1] if self.policy.mode == "block" else able:
+            free = self.open_gpus(self.after(j, ranks))
+            if self.fits_in(free, self.jobs[j].gpus):
+                return j
+        return None
+
+    def fits_in(self, free, gpus):
+        return fits(free, gpus, self.size, self.policy.locality)
+
+    def choose_to_run(self, j, ranks):
+        gpus, locality = self.jobs[j].gpus, self.policy.locality
+        while not self.fits_in(self.open_gpus(), gpus):
+            later = self.after(j, ranks)
             servers = set(range(len(self.free)))
             if locality == "strict":
-                servers = self.to_clear(gpus, available)
+                servers = self.to_clear(gpus, self.open_gpus(later))
             if self.policy.victims == "waste":
-                return self.suspend(self.least_wasteful(later, gpus, servers, ranks))
-            victims = [other for other in later if servers & set(self.running[other])]
-            return self.suspend(max(victims, key=ranks.get))
-        return False
+                victim = self.least_wasteful(later, gpus, servers, ranks)
+            else:
+                on_them = [other for other in later if servers & set(self.running[other])]
+                victim = max(on_them, key=ranks.get)
+            self.leaving.append(victim)
+        # with locality any, the servers are chosen when it starts; until then GPUs are counted
+        places = {0: gpus}
+        if locality == "strict":
+            free = self.open_gpus()
+            places = choose(free, gpus, self.size, locality, self.policy.placement)
+        self.chosen[j] = places
+        self.demand.append((self.time, self.largest_demand()))
+        for other in sorted(self.leaving, key=lambda k: self.keeping_order(k, ranks)):
+            free, own = self.open_gpus(), self.running[other]
+            if locality == "any":
+                is_left = sum(free) >= self.jobs[other].gpus
+            else:
+                is_left = all(free[server] >= held for server, held in own.items())
+            if is_left:
+                self.leaving.remove(other)
+
+    def keeping_order(self, j, ranks):
+        if self.policy.victims == "waste":
+            return ranks[j][0], -self.waste(j), j
+        return ranks[j]
+
+    def waste(self, j):
+        return self.jobs[j].gpus * (self.lost(j) + self.policy.restart_s)
+
+    def running_then(self):
+        """Jobs that will run once the instant is over, as far as it is settled."""
+        return [*(j for j in self.running if j not in self.leaving), *self.chosen]
 
     def has_to_leave_room(self, j):
         """Whether a spot job would take GPUs that are kept free."""
+        if self.is_largest(j) or not self.running_then():
+            return False
         all_gpus = self.size * len(self.free)
         kept = self.policy.headroom_percent * all_gpus / 100
+        left = sum(self.open_gpus())
         if self.policy.forecast_percent:
-            spot = sum(self.jobs[k].gpus for k in self.running if not self.is_largest(k))
-            kept = self.forecast() - (all_gpus - sum(self.free) - spot)
-        if kept <= 0 or self.is_largest(j) or not self.running:
-            return False
-        return sum(self.free) - self.jobs[j].gpus < kept
+            spot = sum(self.jobs[k].gpus for k in self.running_then() if not self.is_largest(k))
+            kept = self.forecast() - (all_gpus - left - spot)
+        return kept > 0 and left - self.jobs[j].gpus < kept
 
     def is_largest(self, j):
         return self.jobs[j].priority == max(job.priority for job in self.jobs)
 
     def largest_demand(self):
-        return sum(self.jobs[j].gpus for j in self.running if self.is_largest(j))
+        return sum(self.jobs[j].gpus for j in self.running_then() if self.is_largest(j))
 
     def peak(self, window):
         """The largest demand at any second of a window, as far as it has passed."""
@@ -485,16 +602,17 @@ class Simulation:
 
     def to_clear(self, gpus, available):
         suited = self.clearable(gpus, available)
-        most = max(self.free[s] for s in suited)
-        return {s for s in suited if self.free[s] == most}
+        free = self.open_gpus()
+        most = max(free[s] for s in suited)
+        return {s for s in suited if free[s] == most}
 
     def clearable(self, gpus, available):
         needed = self.needed(gpus)
-        return [s for s, f in enumerate(self.free) if f < needed and available[s] >= needed]
+        return [s for s, f in enumerate(self.open_gpus()) if f < needed <= available[s]]
 
     def needed(self, gpus):
         whole, rest = divmod(gpus, self.size)
-        return self.size if self.free.count(self.size) < whole else rest
+        return self.size if self.open_gpus().count(self.size) < whole else rest
 
     def lost(self, j):
         """Seconds that a running job would lose."""
@@ -504,37 +622,35 @@ class Simulation:
     def least_wasteful(self, later, gpus, servers, ranks):
         """The job to suspend, and for strict locality first the server."""
 
-        def waste(j):
-            return self.jobs[j].gpus * (self.lost(j) + self.policy.restart_s)
-
         def by_waste(jobs):
-            return sorted(jobs, key=lambda j: (-ranks[j][0], waste(j), -j))
+            return sorted(jobs, key=lambda j: (-ranks[j][0], self.waste(j), -j))
 
         if self.policy.locality == "any":
             return by_waste(later)[0]
-        available = list(self.free)
-        for j in later:
-            for server, held in self.running[j].items():
-                available[server] += held
-        costs = {}
-        for server in self.clearable(gpus, available):
-            free, costs[server] = self.free[server], 0
+        costs, opened = {}, self.open_gpus()
+        for server in self.clearable(gpus, self.open_gpus(later)):
+            free, costs[server] = opened[server], 0
             for j in by_waste(j for j in later if server in self.running[j]):
                 if free < self.needed(gpus):
                     free += self.running[j][server]
-                    costs[server] += waste(j)
-        chosen = min(costs, key=lambda server: (costs[server], -self.free[server], server))
+                    costs[server] += self.waste(j)
+        chosen = min(costs, key=lambda server: (costs[server], -opened[server], server))
         return by_waste(j for j in later if chosen in self.running[j])[0]
 
     # Changes
 
-    def start(self, j):
-        job, policy = self.jobs[j], self.policy
-        self.place[j] = choose(self.free, job.gpus, self.size, policy.locality, policy.placement)
+    def start(self, j, places=None):
+        gpus, policy = self.jobs[j].gpus, self.policy
+        if places is None:
+            places = choose(self.free, gpus, self.size, policy.locality, policy.placement)
+        self.place[j] = places
         for server, gpus in self.place[j].items():
             self.free[server] -= gpus
         self.waiting.remove(j)
         self.running[j] = self.place[j]
+        if self.served[j] > self.forgiven[j]:
+            self.waited[j] += self.time - self.stopped[j]
+        self.standing[j] = "runs", self.time
         self.since[j] = self.time
         self.first.setdefault(j, self.time)
         self.end[j] = self.time + self.left[j]
@@ -545,12 +661,15 @@ class Simulation:
             self.free[server] += gpus
 
     def suspend(self, j):
+        self.stops.append((j, self.since[j], self.time))
         self.left[j] = self.end[j] - self.time + self.policy.restart_s + self.lost(j)
         self.served[j] = self.service(j)
         self.suspended[j] += 1
+        self.stopped[j] = self.time
+        if self.standing[j] != ("moved", self.time):
+            self.standing[j] = "stopped", self.time
         self.release(j)
         self.waiting.append(j)
-        return True
 
 
 def simulate(jobs, num_servers, size, policy, score=None):

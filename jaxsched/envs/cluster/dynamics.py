@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.envs.cluster.tables import Jobs
+from jaxsched.ops.batching import select
 from jaxsched.trace_replay import history as hs
 from jaxsched.trace_replay.cluster import (
     FREE_WEIGHT,
@@ -25,7 +26,14 @@ from jaxsched.trace_replay.cluster import (
     take_gpus,
 )
 from jaxsched.trace_replay.policies import Locality, Placement
-from jaxsched.trace_replay.suspension import Account, begin_run, new_accounts
+from jaxsched.trace_replay.suspension import (
+    Account,
+    Plan,
+    begin_run,
+    new_accounts,
+    no_plan,
+    own_place,
+)
 from jaxsched.trace_replay.tables import NEVER
 from jaxsched.types import Array
 
@@ -61,6 +69,7 @@ class State(NamedTuple):
     estimate: Array  # [n + 1], mean run time of the stream when the job was submitted, s
     overflow: Array  # bool scalar, a job would end beyond int32
     accounts: Array | None  # [n + 1, 8], ``Account`` of each job; None without suspension
+    plan: Plan | None  # what this instant has settled but not done yet; likewise
 
 
 class Start(NamedTuple):
@@ -93,6 +102,7 @@ def opened(rules: Rules, jobs: Jobs, episode: Array) -> State:
         estimate=jnp.zeros(jobs.nobody + 1, jnp.int32),
         overflow=jnp.bool_(False),
         accounts=jnp.stack(new_accounts(jobs.duration), axis=1) if rules.suspends else None,
+        plan=no_plan(rules.cluster, jobs.nobody) if rules.suspends else None,
     )
 
 
@@ -192,13 +202,20 @@ def legal(rules: Rules, state: State, jobs: Jobs) -> Array:
 
 
 def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[State, Start]:
-    """Start the job of a position, which fits; nothing at position W."""
+    """Start the job of a position, which fits or was chosen; nothing at position W."""
     row = jnp.append(state.window, jobs.nobody)[position]
     starts = row < jobs.nobody
     is_free = state.free_from <= state.time
     free = jnp.sum(is_free, axis=0, dtype=jnp.int32)
     weight = jnp.int32(FREE_WEIGHT[rules.placement])
     placing = place(rules.cluster, rules.locality, weight, free, jobs.num_gpus[row])
+    plan = state.plan
+    if plan is not None:
+        own = plan.coming == row
+        if rules.locality == "strict":
+            was_chosen = jnp.any(own) & starts
+            placing = select(was_chosen, own_place(rules.cluster, plan, row), placing)
+        plan = plan._replace(coming=jnp.where(own, jobs.nobody, plan.coming))
     taken = take_gpus(placing, is_free) & starts
     begun, end, accounts = state.time, state.time + jobs.duration[row], state.accounts
     if accounts is None:
@@ -218,6 +235,7 @@ def start_job(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[
         queued=state.queued.at[jobs.group[row]].add(-starts.astype(jnp.int32)),
         overflow=state.overflow | (starts & ((end < state.time) | (end == NEVER))),
         accounts=accounts,
+        plan=plan,
     )
     start = Start(row, begun, end, placing.num_servers, first_server(placing))
     return entered(left, jobs), start

@@ -17,6 +17,7 @@ from jaxsched.envs.cluster.tables import Jobs, build_jobs
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.columns import describe_value
+from jaxsched.ops.batching import select
 from jaxsched.trace_replay import Cluster, Policy
 from jaxsched.trace_replay.policies import DECADES, Locality, Placement
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
@@ -54,9 +55,9 @@ class ClusterJobs(Environment):
     where a schedule runs past 2**31 s.
 
     With ``suspends``, running jobs are in the window as well and an action is a score for each
-    position, float32 ``[W + 1]``: the order that waiting and running jobs share, highest first. A
-    step is one decision of the replay engine in that order: a job starts, or one is suspended for
-    it, or neither and time goes on to the next instant, which is an end, a submission, or that a
+    position, float32 ``[W + 1]``: the order that waiting and running jobs share, highest first. Who
+    runs is settled in that order as in the replay engine: a job is chosen, is suspended or starts,
+    or none is and time goes on to the next instant, which is an end, a submission, or that a
     running job has got as many GPU-seconds as one of the thresholds. The score at W is that of
     leaving things as they are; jobs below it do not start. Scores of empty positions are not read.
 
@@ -79,7 +80,7 @@ class ClusterJobs(Environment):
     suspends: bool = False
 
     name = "cluster"
-    behaviour_version = 1
+    behaviour_version = 2
     reset_on_demand = True
 
     def __post_init__(self) -> None:
@@ -167,14 +168,14 @@ class ClusterJobs(Environment):
         """Three per job: its start, and where allowed, waiting for its submission and its end.
 
         With suspension it is a bound that no reasonable policy comes near: every instant passes,
-        and at each every running job is suspended and starts again.
+        and at each every running job is suspended, chosen and starts again.
         """
         jobs = self.max_jobs(params)
         if not self.suspends:
             return (3 if self.may_wait else 1) * jobs
         instants = (2 + params.jobs.crossing.shape[-1]) * jobs
         running = min(jobs, self.window, self.cluster.num_gpus)
-        return jobs + (2 * running + 1) * instants
+        return 2 * jobs + (3 * running + 1) * instants
 
     def observation_spec(self, params: Params) -> ArraySpec:
         """Flat float32 vector, named entry by entry."""
@@ -246,11 +247,12 @@ class ClusterJobs(Environment):
         self, state: State, jobs: Jobs, action: Array, finished: Array, params: Params
     ) -> tuple[State, Start, Array]:
         """Likewise, of scores."""
-        decision = suspension.decide(self.rules, state, jobs, action)
-        starts, stops = (jnp.where(finished, self.window, each) for each in decision)
-        left = suspension.suspend_job(state, jobs, stops, params.restart_s)
+        settled, decision = suspension.decide(self.rules, state, jobs, action)
+        settled = settled._replace(plan=select(finished, state.plan, settled.plan))
+        starts, stops, chosen = (jnp.where(finished, self.window, each) for each in decision)
+        left = suspension.suspend_job(settled, jobs, stops, params.restart_s)
         placed, start = dynamics.start_job(self.rules, left, jobs, starts)
-        return placed, start, (starts == self.window) & (stops == self.window)
+        return placed, start, jnp.minimum(jnp.minimum(starts, stops), chosen) == self.window
 
     def _timestep(
         self, state: State, start: Start, reward: Array, elapsed: Array, params: Params

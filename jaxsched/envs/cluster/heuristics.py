@@ -14,6 +14,7 @@ from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.envs.cluster import dynamics
 from jaxsched.envs.cluster.dynamics import State
 from jaxsched.envs.cluster.environment import ClusterJobs
+from jaxsched.envs.cluster.suspension import chosen
 from jaxsched.errors import JaxschedError
 from jaxsched.trace_replay.suspension import gpu_seconds
 from jaxsched.types import Array, PRNGKey, PyTree
@@ -129,7 +130,7 @@ def _scores(order: Order, mode: str, view: View) -> Array:
     place = jnp.sum(before, axis=1, dtype=jnp.int32)
     window = place.shape[0]
     if mode == "block":
-        first = jnp.argmin(jnp.where(waits, place, window))
+        first = jnp.argmin(jnp.where(waits & ~chosen(state, jobs), place, window))
         place = jnp.where(waits & (jnp.arange(window) != first), 2 * window, place)
     return -jnp.append(place, window).astype(jnp.float32)
 

@@ -1,11 +1,12 @@
 """Decisions where running jobs may be suspended: scores say who comes before whom.
 
-A step takes one decision, as the replay engine does: the first waiting job in order of the scores
-that can run, were all running jobs after it suspended, starts, or one of these is suspended for it
-(``jaxsched.trace_replay.suspension``). Ties go to the job submitted first. A job that has started
-at this very instant makes way for nobody: whatever the scores are, an instant comes to its end.
-The engine's orders are never in want of that, since a job that could not run before another one
-cannot after it either.
+Who runs at an instant is settled as in the replay engine (``jaxsched.trace_replay.suspension``):
+waiting jobs are chosen in order of the scores, running jobs after them make way, and those of which
+the GPUs are left over never stop. A step chooses, suspends or starts one job, or goes on to the next
+instant; what is settled and not done yet stays with the state. Ties go to the job submitted
+first. A job that has started at this very instant makes way for nobody: whatever the scores are, an
+instant comes to its end. The engine's orders are never in want of that, since a job that could not
+run before another one cannot after it either.
 
 Axes: ``S`` servers, ``M`` GPUs per server, ``W`` positions, ``n`` jobs, as in ``dynamics``; ``K``
 numbers of GPUs.
@@ -13,13 +14,25 @@ numbers of GPUs.
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 
 from jaxsched.envs.cluster import dynamics
 from jaxsched.envs.cluster.dynamics import Rules, State
 from jaxsched.envs.cluster.tables import Jobs
 from jaxsched.ops.ordered import ordered
-from jaxsched.trace_replay.suspension import Contenders, Holders, cut_run, next_decision
+from jaxsched.trace_replay.cluster import FREE_WEIGHT, place
+from jaxsched.trace_replay.suspension import (
+    STAYS,
+    Contenders,
+    Holders,
+    Move,
+    Plan,
+    cut_run,
+    left_over,
+    next_move,
+    planned,
+)
 from jaxsched.trace_replay.tables import NEVER
 from jaxsched.trace_replay.waiting import NONE
 from jaxsched.types import Array
@@ -33,6 +46,7 @@ class Decision(NamedTuple):
 
     starts: Array
     suspended: Array
+    chosen: Array
 
 
 def read(rules: Rules, state: State, jobs: Jobs) -> Array:
@@ -41,7 +55,7 @@ def read(rules: Rules, state: State, jobs: Jobs) -> Array:
     return jnp.append(state.window < jobs.nobody, last)
 
 
-def decide(rules: Rules, state: State, jobs: Jobs, scores: Array) -> Decision:
+def decide(rules: Rules, state: State, jobs: Jobs, scores: Array) -> tuple[State, Decision]:
     """What the scores of the positions, and of waiting, come to.
 
     Args:
@@ -50,10 +64,13 @@ def decide(rules: Rules, state: State, jobs: Jobs, scores: Array) -> Decision:
       jobs: the table.
       scores: float32 ``[W + 1]``. A job that waits with a lower score than the last one's is left
         out, if something will happen while it goes on waiting (and ``rules.may_wait``).
+
+    Returns:
+      The state with what is settled, and who is chosen, starts or is suspended.
     """
-    window, nobody = state.window, jobs.nobody
+    window, nobody, cluster = state.window, jobs.nobody, rules.cluster
     value = ~ordered(scores)  # the highest score first
-    contends = dynamics.waits(state, jobs)
+    contends = dynamics.waits(state, jobs) & ~chosen(state, jobs)
     if rules.may_wait:
         contends &= (value[:-1] <= value[-1]) | (dynamics.upcoming(state, jobs) == NEVER)
     of_job = jnp.full(nobody + 1, FIRST).at[window].set(value[:-1])
@@ -61,20 +78,44 @@ def decide(rules: Rules, state: State, jobs: Jobs, scores: Array) -> Decision:
     holders = Holders(
         jnp.where(dynamics.ran_before(state), of_job[state.job], FIRST), state.job, busy
     )
-    found = next_decision(
-        rules.cluster,
-        rules.locality,
-        dynamics.free_gpus(state),
-        first_of_sizes(state, jobs, value[:-1], contends),
-        holders,
-        nobody,
+
+    heads = first_of_sizes(state, jobs, value[:-1], contends)
+    holder = jnp.where(busy, state.job, nobody)
+
+    def following(plan: Plan) -> tuple[Plan, Move]:
+        return plan, next_move(cluster, rules.locality, heads, holders, plan, nobody)
+
+    def settled(plan: Plan, move: Move) -> Plan:
+        free = left_over(plan, ~busy, nobody)
+        num_gpus = jobs.num_gpus[move.chosen]
+        if rules.locality == "any":
+            wanted = jnp.zeros_like(free).at[0].set(num_gpus)
+        else:
+            weight = jnp.int32(FREE_WEIGHT[rules.placement])
+            wanted = place(cluster, rules.locality, weight, free, num_gpus).counts(free)
+        return planned(rules.locality, plan, move, holder, wanted, nobody)
+
+    assert state.plan is not None
+    plan, move = jax.lax.while_loop(
+        lambda carry: jnp.minimum(carry[1].leaves, carry[1].stays) < nobody,
+        lambda carry: following(settled(*carry)),
+        following(state.plan),
     )
+    plan = settled(plan, move._replace(starts=jnp.int32(nobody), suspended=jnp.int32(nobody)))
 
     def position(row: Array) -> Array:
         here = (window == row) & (row < nobody)
         return jnp.where(jnp.any(here), jnp.argmax(here), rules.window).astype(jnp.int32)
 
-    return Decision(*(position(row) for row in found))
+    who = (move.starts, move.suspended, move.chosen)
+    return state._replace(plan=plan), Decision(*(position(row) for row in who))
+
+
+def chosen(state: State, jobs: Jobs) -> Array:
+    """Which positions hold a job that is chosen to start at this instant, bool ``[W]``."""
+    assert state.plan is not None
+    rows = jnp.zeros(jobs.nobody + 1, bool).at[state.plan.coming].set(True)
+    return rows[state.window] & (state.window < jobs.nobody)
 
 
 def first_of_sizes(state: State, jobs: Jobs, value: Array, contends: Array) -> Contenders:
@@ -95,7 +136,7 @@ def first_of_sizes(state: State, jobs: Jobs, value: Array, contends: Array) -> C
 
 def suspend_job(state: State, jobs: Jobs, position: Array, restart_s: Array) -> State:
     """Suspend the job of a position, which runs; nothing at position W."""
-    assert state.accounts is not None
+    assert state.accounts is not None and state.plan is not None
     row = jnp.append(state.window, jobs.nobody)[position]
     stops = row < jobs.nobody
     stopped = (state.job == row) & (state.free_from > state.time) & stops
@@ -111,4 +152,5 @@ def suspend_job(state: State, jobs: Jobs, position: Array, restart_s: Array) -> 
         accounts=state.accounts.at[row].set(
             jnp.where(stops, jnp.stack(account), state.accounts[row])
         ),
+        plan=state.plan._replace(leaving=jnp.where(stopped, STAYS, state.plan.leaving)),
     )

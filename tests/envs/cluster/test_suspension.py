@@ -224,7 +224,7 @@ def test_compiling_changes_nothing():
     equal = jnp.where(jnp.arange(ENV.window + 1) % 2, 0.0, -0.0)
 
     def decided(state, scores):
-        return decide(ENV.rules, state, given.jobs.of_episode(state.episode), scores)
+        return decide(ENV.rules, state, given.jobs.of_episode(state.episode), scores)[1]
 
     for scores in (rising, equal):
         plain, compiled = decided(state, scores), jax.jit(decided)(state, scores)
