@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import numpy.typing as npt
@@ -239,6 +240,22 @@ def _trace(
     clock: Clock | None,
 ) -> Trace:
     zone = None if timezone is None else zone_of(timezone)
+    try:
+        return _settled_trace(path, batches, plan, counts, zone, clock)
+    except JaxschedError as error:
+        if str(error).startswith(str(path)):
+            raise
+        raise JaxschedError(f"{path}: {error}") from None
+
+
+def _settled_trace(
+    path: PathLike,
+    batches: Iterator[Rows],
+    plan: Plan,
+    counts: Counts,
+    zone: ZoneInfo | None,
+    clock: Clock | None,
+) -> Trace:
     left_out: dict[str, str] = {}
     parts = [_part(rows, plan, left_out) for rows in batches]
     kept = [name for name in parts[0] if name not in left_out]

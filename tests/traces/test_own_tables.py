@@ -280,8 +280,23 @@ def test_a_first_line_says_what_the_clock_is(tmp_path):
 names = st.sampled_from(
     ["submit", "num_gpus", "gpus", "run_ms", "start", "end", "user", "state", ""]
 )
-cells = st.sampled_from(["", "0", "7", "-3", "1e300", "2024-03-31 02:30:00", "2024-10-27T02:30",
-                         "2024-01-01 00:00:00Z", "1-00:00:00", "Unknown", "x", "é", '"'])  # fmt: skip
+cells = st.sampled_from(
+    [
+        "",
+        "0",
+        "7",
+        "-3",
+        "1e300",
+        "2024-03-31 02:30:00",
+        "2024-10-27T02:30",
+        "2024-01-01 00:00:00Z",
+        "1-00:00:00",
+        "Unknown",
+        "x",
+        "é",
+        '"',
+    ]
+)
 tables = st.lists(names, min_size=1, max_size=7).flatmap(
     lambda header: st.lists(
         st.lists(cells, min_size=len(header), max_size=len(header) + 1), max_size=3
@@ -298,7 +313,7 @@ def test_any_table_is_read_or_refused_in_one_line(tmp_path, text, zone):
         try:
             trace = load(path, format="trace", columns=columns, timezone=zone)
         except JaxschedError as error:
-            assert str(error).startswith(str(path)) or "in a file with dates" in str(error), error
+            assert str(error).startswith(str(path))
             assert "\n" not in str(error)
         else:
             assert 0 < len(trace) <= trace.rows_read and len(trace.notes) < 16
