@@ -45,6 +45,7 @@ _KINDS = {column.name: column.kind for column in TRACE_COLUMNS}
 _MOMENTS = (SUBMIT, START, END, "deadline")
 _SPANS = ("duration", "requested_time", WAIT)
 
+Floats = npt.NDArray[np.float64]
 Part = dict[str, npt.NDArray[Any] | Moments]
 
 
@@ -275,13 +276,32 @@ def _settled_trace(
     if wait is not None:
         start = found.get(START, np.full(len(wait), np.nan))
         found[START] = np.where(np.isnan(start), found[SUBMIT] + wait, start)
-    if START in found and END in found:
-        span = found[END] - found[START]
+    span = found[END] - found[START] if START in found and END in found else None
+    unit_notes = []
+    if settled.unit_s != 1.0 and "duration" in found and "duration" not in units:
+        scaled = _nearer(found["duration"], settled.unit_s, span)
+        found["duration"] *= settled.unit_s if scaled else 1.0
+        what = f"{UNITS[settled.unit_s][-1]}, as" if scaled else "seconds, whatever"
+        unit_notes.append(
+            f"run times are taken for {what} the times say (--columns NAME=duration:ms)"
+        )
+    if span is not None:
         duration = found.get("duration", np.full(len(span), np.nan))
         found["duration"] = np.where(np.isnan(duration), span, duration)
-    notes = [*plan.notes, *settled.notes]
+    notes = [*plan.notes, *settled.notes, *unit_notes]
     notes += [f"column {plan.cells[name]!r} left out: {why}" for name, why in left_out.items()]
     return finished(path, found, NAME, settled.clock, counts=counts, notes=notes)
+
+
+def _nearer(duration: Floats, unit_s: float, span: Floats | None) -> bool:
+    """Whether run times in a unit, not in seconds, are those from start to end."""
+    if span is None:
+        return False
+    some = (duration > 0) & (span > 0)
+    if not np.any(some):
+        return False
+    duration, span = duration[some], span[some]
+    return bool(np.median(np.abs(duration * unit_s - span)) < np.median(np.abs(duration - span)))
 
 
 def _part(rows: Rows, plan: Plan, left_out: dict[str, str]) -> Part:
