@@ -29,6 +29,7 @@ from jaxsched.traces.times import (
     END,
     START,
     SUBMIT,
+    UNITS,
     Moments,
     joined,
     moments,
@@ -281,9 +282,11 @@ def _settled_trace(
     if settled.unit_s != 1.0 and "duration" in found and "duration" not in units:
         scaled = _nearer(found["duration"], settled.unit_s, span)
         found["duration"] *= settled.unit_s if scaled else 1.0
-        what = f"{UNITS[settled.unit_s][-1]}, as" if scaled else "seconds, whatever"
+        unit = UNITS[settled.unit_s][-1]
         unit_notes.append(
-            f"run times are taken for {what} the times say (--columns NAME=duration:ms)"
+            f"run times are taken for {unit}, as start and end say"
+            if scaled
+            else f"run times are taken for seconds, not for {unit} (--columns NAME=duration:ms)"
         )
     if span is not None:
         duration = found.get("duration", np.full(len(span), np.nan))

@@ -166,7 +166,7 @@ def test_run_times_beside_milliseconds(tmp_path):
     log = {"submit": [1710032400000, 1710032500000], "gpus": [1, 2], "runtime": [60000, 90000]}
     trace = load(write(tmp_path, log))
     assert trace.clock == "utc" and trace["duration"].tolist() == [60000, 90000]
-    assert "run times are taken for seconds, whatever the times say" in trace.notes[-1]
+    assert "run times are taken for seconds, not for milliseconds" in trace.notes[-1]
     ends = {"start": log["submit"], "end": [1710032460000, 1710032590000]}
     trace = load(write(tmp_path, log | ends))
     assert trace["duration"].tolist() == [60, 90] and "for milliseconds, as" in trace.notes[-1]
