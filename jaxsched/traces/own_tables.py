@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ from jaxsched.traces.times import (
     END,
     START,
     SUBMIT,
+    UNITS,
     Moments,
     joined,
     moments,
@@ -44,6 +46,7 @@ _KINDS = {column.name: column.kind for column in TRACE_COLUMNS}
 _MOMENTS = (SUBMIT, START, END, "deadline")
 _SPANS = ("duration", "requested_time", WAIT)
 
+Floats = npt.NDArray[np.float64]
 Part = dict[str, npt.NDArray[Any] | Moments]
 
 
@@ -239,6 +242,22 @@ def _trace(
     clock: Clock | None,
 ) -> Trace:
     zone = None if timezone is None else zone_of(timezone)
+    try:
+        return _settled_trace(path, batches, plan, counts, zone, clock)
+    except JaxschedError as error:
+        if str(error).startswith(str(path)):
+            raise
+        raise JaxschedError(f"{path}: {error}") from None
+
+
+def _settled_trace(
+    path: PathLike,
+    batches: Iterator[Rows],
+    plan: Plan,
+    counts: Counts,
+    zone: ZoneInfo | None,
+    clock: Clock | None,
+) -> Trace:
     left_out: dict[str, str] = {}
     parts = [_part(rows, plan, left_out) for rows in batches]
     kept = [name for name in parts[0] if name not in left_out]
@@ -258,13 +277,34 @@ def _trace(
     if wait is not None:
         start = found.get(START, np.full(len(wait), np.nan))
         found[START] = np.where(np.isnan(start), found[SUBMIT] + wait, start)
-    if START in found and END in found:
-        span = found[END] - found[START]
+    span = found[END] - found[START] if START in found and END in found else None
+    unit_notes = []
+    if settled.unit_s != 1.0 and "duration" in found and "duration" not in units:
+        scaled = _nearer(found["duration"], settled.unit_s, span)
+        found["duration"] *= settled.unit_s if scaled else 1.0
+        unit = UNITS[settled.unit_s][-1]
+        unit_notes.append(
+            f"run times are taken for {unit}, as start and end say"
+            if scaled
+            else f"run times are taken for seconds, not for {unit} (--columns NAME=duration:ms)"
+        )
+    if span is not None:
         duration = found.get("duration", np.full(len(span), np.nan))
         found["duration"] = np.where(np.isnan(duration), span, duration)
-    notes = [*plan.notes, *settled.notes]
+    notes = [*plan.notes, *settled.notes, *unit_notes]
     notes += [f"column {plan.cells[name]!r} left out: {why}" for name, why in left_out.items()]
     return finished(path, found, NAME, settled.clock, counts=counts, notes=notes)
+
+
+def _nearer(duration: Floats, unit_s: float, span: Floats | None) -> bool:
+    """Whether run times in a unit, not in seconds, are those from start to end."""
+    if span is None:
+        return False
+    some = (duration > 0) & (span > 0)
+    if not np.any(some):
+        return False
+    duration, span = duration[some], span[some]
+    return bool(np.median(np.abs(duration * unit_s - span)) < np.median(np.abs(duration - span)))
 
 
 def _part(rows: Rows, plan: Plan, left_out: dict[str, str]) -> Part:
