@@ -17,6 +17,7 @@ from jaxsched.traces.readers import (
     acme,
     chronus,
     crius,
+    dlrm,
     elasticflow,
     gavel,
     helios,
@@ -48,14 +49,15 @@ class Format(NamedTuple):
     Attributes:
       name: what ``--format`` calls it.
       description: one line.
-      matches: whether a file or folder is of this format, as far as its beginning tells.
+      matches: how many columns of a file the format knows, 1 where it is told by something else;
+        0 if the file or folder is of another format, as far as its beginning tells.
       read: the reader; it takes a path, and by name what ``takes`` lists.
       takes: which of ``columns`` and ``timezone`` the reader takes itself.
     """
 
     name: str
     description: str
-    matches: Callable[[Head], bool]
+    matches: Callable[[Head], int]
     read: Callable[..., Loaded]
     takes: tuple[str, ...] = ()
 
@@ -66,13 +68,19 @@ def _schema_of(head: Head) -> Schema | None:
     return next((s for s in schemas if csv_tables.is_header(head.header, schema=s)), None)
 
 
-def _holds_tables(head: Head) -> bool:
-    return _schema_of(head) is not None
+def _holds_tables(head: Head) -> int:
+    return len(head.header) if _schema_of(head) is not None else 0
+
+
+def _holds_trace(head: Head) -> int:
+    if head.text.startswith((trace_files.MAGIC, trace_files.FIRST)):
+        return 1
+    return len(head.header) if trace_files.is_header(head.header) else 0
 
 
 def _may_be_either(head: Head) -> bool:
     """Whether a header is that of a job table and of a trace; then the values tell."""
-    return _holds_tables(head) and trace_files.is_header(head.header)
+    return _holds_tables(head) > 0 and trace_files.is_header(head.header)
 
 
 def _read_tables(path: PathLike) -> list[JobTable]:
@@ -89,10 +97,7 @@ FORMATS = (
     Format(
         trace_files.NAME,
         "trace of this project or a table of your own, Parquet or comma-separated",
-        lambda head: (
-            head.text.startswith((trace_files.MAGIC, trace_files.FIRST))
-            or trace_files.is_header(head.header)
-        ),
+        _holds_trace,
         trace_files.read_trace,
         takes=("columns", "timezone"),
     ),
@@ -111,6 +116,7 @@ FORMATS = (
             spot_gpu,
             chronus,
             crius,
+            dlrm,
             elasticflow,
             gavel,
             muri,
@@ -124,7 +130,7 @@ FORMATS = (
 
 
 def recognise(path: PathLike) -> Format:
-    """The format of a file or folder.
+    """The format of a file or folder: that which knows most of its columns, the first of equals.
 
     A table of one's own, which is told by usual names of columns, is what no other format claims.
 
@@ -132,9 +138,9 @@ def recognise(path: PathLike) -> Format:
       JaxschedError: one line if it cannot be read or is of no known format.
     """
     head = head_of(path)
-    for entry in FORMATS:
-        if entry.matches(head):
-            return entry
+    known = [entry.matches(head) for entry in FORMATS]
+    if max(known):
+        return FORMATS[known.index(max(known))]
     if head.path.is_dir():
         raise JaxschedError(f"{path}: is of no known format (it is a folder); accepted: {_names()}")
     if own_tables.fits(head.text):

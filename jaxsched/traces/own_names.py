@@ -149,7 +149,7 @@ def plan(path: PathLike, header: tuple[str, ...], given: Given) -> Plan:
         if theirs not in header:
             raise JaxschedError(
                 f"{path}: has no column {describe_value(theirs)} (--columns); it has "
-                f"{_listed(header)}"
+                f"{listed(header)}"
             )
         cells[ours] = theirs
         if unit is None and ours in _TIMES:
@@ -174,9 +174,9 @@ def plan(path: PathLike, header: tuple[str, ...], given: Given) -> Plan:
     others = [name for name in header if name not in used]
     twice = sorted({name for name in used if header.count(name) > 1})
     if others:
-        notes.append(f"columns left out, which a trace does not have: {_listed(others)}")
+        notes.append(f"columns left out, which a trace does not have: {listed(others)}")
     if twice:
-        notes.append(f"columns that are there twice, the first is taken: {_listed(twice)}")
+        notes.append(f"columns that are there twice, the first is taken: {listed(twice)}")
     return Plan(cells, units, frozenset(given), tuple(notes))
 
 
@@ -244,7 +244,8 @@ def _base_and_unit(name: str) -> tuple[str, float | None]:
     return (match[1], unit) if match and unit is not None else (name, None)
 
 
-def _listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str]) -> str:
+    """Names of columns for messages, the first ones of many."""
     words = [describe_value(name) if name else "one without a name" for name in names]
     more = len(words) - _SHOWN
     return ", ".join(words[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -130,3 +130,48 @@ def test_bad_tables(tmp_path, text, expected):
     table = tmp_path / "simulation_throughputs.json"
     table.write_text(text)
     assert refusal(tmp_path / "a.trace").startswith(f"{table}: {expected}")
+
+
+def shockwave(job_type="A3C", mode="static", duration=40, arrival=7, slo="-1.000000"):
+    fields = (job_type, COMMAND, "rl", "--steps", 1, 100, 2, mode, 3, slo)
+    times = (arrival,) if duration is None else (duration, arrival)
+    return "\t".join(map(str, (*fields, *times))) + "\n"
+
+
+def test_lines_of_shockwave_tell_run_times(tmp_path):
+    path = tmp_path / "a.trace"
+    path.write_text(
+        shockwave(slo="2.0")
+        + shockwave("LM (batch size 5)", "accordion", 50, 9)
+        + shockwave(duration=0)
+    )
+    assert recognise(path).name == "gavel"
+    trace = gavel.read(path)
+    np.testing.assert_array_equal(trace["duration"], [40, 50, np.nan])
+    assert trace["submit_time"].tolist() == [7, 9, 7] and trace["num_gpus"].tolist() == [2] * 3
+    assert trace["iterations"].tolist() == [100] * 3 and trace["priority"].tolist() == [3] * 3
+    np.testing.assert_array_equal(trace["deadline"], [87, np.nan, np.nan])
+    assert trace["batch_size"][1] == 5 and trace["model"].tolist() == ["A3C", "LM", "A3C"]
+    assert trace.notes == ("run times are those of the trace, which has none for 1 of 3 jobs",)
+
+
+@pytest.mark.parametrize(
+    ("fields", "steps", "gpus", "duration", "arrival"),
+    [
+        (("A3C", "c", "--n", 9, 30, 2), 9, 2, np.nan, 30),
+        (("A3C", "c", "--n", 1, 9, 30, 2), 9, 2, np.nan, 30),
+        (("A3C", "c", "--n", 1, 9, 2, 1, -1, 30), 9, 2, np.nan, 30),
+        (("A3C", "c", "d", "--n", 1, 9, 2, 1, -1, 30), 9, 2, np.nan, 30),
+        (("A3C", "c", "d", "--n", 1, 9, 2, "gns", 1, -1, 30), 9, 2, np.nan, 30),
+        (("A3C", "c", "d", "--n", 1, 9, 2, 1, -1, 60, 30), 9, 2, 60, 30),
+        (("A3C", "c", "d", "--n", 1, 9, 2, "gns", 1, -1, 60, 30), 9, 2, 60, 30),
+    ],
+)
+def test_lines_of_every_length(tmp_path, fields, steps, gpus, duration, arrival):
+    path = tmp_path / "a.trace"
+    path.write_text("\t".join(map(str, fields)) + "\n")
+    assert recognise(path).name == "gavel"
+    trace = gavel.read(path)
+    assert trace["iterations"].tolist() == [steps] and trace["num_gpus"].tolist() == [gpus]
+    np.testing.assert_array_equal(trace["duration"], [duration])
+    assert trace["submit_time"].tolist() == [arrival]

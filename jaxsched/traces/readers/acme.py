@@ -17,9 +17,9 @@ import numpy.typing as npt
 from jaxsched.files import PathLike
 from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import NAN, renamed, slurm_statuses, with_both
-from jaxsched.traces.readers.head import by_header
 from jaxsched.traces.readers.helios import STATES
-from jaxsched.traces.rows import Rows, read_columns
+from jaxsched.traces.readers.layouts import Layout, Layouts
+from jaxsched.traces.rows import Rows
 from jaxsched.traces.trace import Clock, Trace
 
 NAME = "acme"
@@ -27,11 +27,15 @@ DESCRIPTION = "Shanghai AI Lab Acme (2023), job log of Seren or Kalos"
 _FIRST = ("job_id", "user", "node_num", "gpu_num", "cpu_num")
 _KIND = ("type", "state", "submit_time", "start_time", "end_time")
 _LAST = ("duration", "queue", "gpu_time")
+_KALOS = ("mem_per_pod_GB", "shared_mem_per_pod", "fail_time", "stop_time")
 HEADERS = (
     (*_FIRST, *_KIND, *_LAST),
-    (*_FIRST, "mem_per_pod_GB", "shared_mem_per_pod", *_KIND, "fail_time", "stop_time", *_LAST),
+    (*_FIRST, *_KALOS[:2], *_KIND, *_KALOS[2:], *_LAST),
 )
-matches = by_header(HEADERS)
+LAYOUTS = Layouts(
+    Layout(HEADERS[1], ("job_id", "node_num", "cpu_num", *_KALOS, "queue", "gpu_time"))
+)
+matches = LAYOUTS.matches
 
 _NAMES = {
     "num_gpus": "gpu_num",
@@ -55,7 +59,7 @@ def read(path: PathLike) -> Trace:
       JaxschedError: one line with file and line number.
     """
     counts: Counts = Counter()
-    parts = read_columns(path, HEADERS, _columns, large_by_arrow=True, counts=counts)
+    parts = LAYOUTS.read(path, _columns, counts, large_by_arrow=True)
     universal = parts.pop("is_utc")
     clock: Clock = "utc" if np.all(universal) else "local"
     duration, span = parts["duration"], parts["end_time"] - parts["start_time"]

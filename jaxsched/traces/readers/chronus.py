@@ -17,9 +17,9 @@ from jaxsched.files import PathLike
 from jaxsched.jobs.columns import describe_value
 from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import NAN, renamed
-from jaxsched.traces.readers.head import by_header
+from jaxsched.traces.readers.layouts import Layout, Layouts
 from jaxsched.traces.readers.tiresias import JOB_LIST
-from jaxsched.traces.rows import Rows, read_columns
+from jaxsched.traces.rows import Rows
 from jaxsched.traces.trace import LARGEST, Trace
 
 NAME = "chronus"
@@ -40,7 +40,14 @@ HEADERS = (
         "job_type",
     ),
 )
-matches = by_header(HEADERS)
+LAYOUTS = Layouts(
+    Layout(
+        HEADERS[0],
+        ("job_id", "iterations", "model_name", "interval", "expect_value_list", "best_effort")
+        + ("batch_size",),
+    )
+)
+matches = LAYOUTS.matches
 CLASSES = ("strict", "soft", "best")
 
 
@@ -51,7 +58,7 @@ def read(path: PathLike) -> Trace:
       JaxschedError: one line with file and line number.
     """
     counts: Counts = Counter()
-    table = read_columns(path, HEADERS, _columns, counts=counts)
+    table = LAYOUTS.read(path, _columns, counts)
     none = int(np.sum(table["num_gpus"] == 0))
     note = f"{none} of {len(table['num_gpus'])} jobs ask for no GPU, kept with 0"
     return finished(path, table, NAME, counts=counts, notes=(note,) if none else ())

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from jaxsched.files import PathLike
 from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import renamed, unknown
-from jaxsched.traces.readers.head import by_header
-from jaxsched.traces.rows import Rows, read_columns
+from jaxsched.traces.readers.layouts import Layout, Layouts
+from jaxsched.traces.rows import Rows
 from jaxsched.traces.times import UNIX_FROM_S
 from jaxsched.traces.trace import Clock, Trace
 
@@ -33,7 +33,8 @@ HEADERS = (
         "gpu_type",
     ),
 )
-matches = by_header(HEADERS)
+LAYOUTS = Layouts(Layout(HEADERS[0], ("job_id", "model_name", "batch_size")))
+matches = LAYOUTS.matches
 
 _NAMES = {
     "submit_time": "submission_time",
@@ -54,7 +55,7 @@ def read(path: PathLike) -> Trace:
       JaxschedError: one line with file and line number.
     """
     counts: Counts = Counter()
-    columns = read_columns(path, HEADERS, _columns, counts=counts)
+    columns = LAYOUTS.read(path, _columns, counts)
     is_unix = bool(np.nanmin(columns["submit_time"], initial=np.inf) >= UNIX_FROM_S)
     notes = (f"run times of {len(columns['duration'])} jobs not known, since the file has none",)
     clock: Clock = "utc" if is_unix else "relative"

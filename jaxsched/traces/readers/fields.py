@@ -46,7 +46,7 @@ def number(
 def renamed(
     rows: Rows, names: Mapping[str, str], *, ticks_per_s: float = 1.0
 ) -> dict[str, npt.NDArray[Any]]:
-    """Columns that differ from the canonical ones in their names only.
+    """Columns that differ from the canonical ones in their names only, those that are there.
 
     Empty cells stand for what is not known, and so do numbers below 0 where they mean nothing.
     Run times below 0 and missing submissions are left to ``odd_rows.finished``.
@@ -61,6 +61,8 @@ def renamed(
     """
     columns: dict[str, npt.NDArray[Any]] = {}
     for name, cell_name in names.items():
+        if cell_name not in rows.header:
+            continue
         column = _COLUMNS[name]
         if column.kind == "text":
             columns[name] = rows.texts(cell_name)

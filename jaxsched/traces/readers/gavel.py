@@ -1,15 +1,16 @@
 """Reader for the traces of Gavel (OSDI'20), which its successors use as well.
 
 Lines of fields separated by tabulators, without header: ten in the traces for the physical cluster,
-seven in those made of Philly's arrivals. They give the steps of a job, not its run time; that
-follows from Gavel's table of measured throughputs (steps/s of a job type on so many V100 together),
-which is looked for beside the trace. An SLO is a factor: the deadline comes that many run times
-after the arrival.
+seven in those made of Philly's arrivals, six and nine in traces of earlier versions. Those of
+Shockwave (NSDI'23) have a mode of batch sizes besides, and most of them the run time (s). Where a
+line gives none, it follows from the steps by Gavel's table of measured throughputs (steps/s of a
+job type on so many V100 together), which is looked for beside the trace. An SLO is a factor: the
+deadline comes that many run times after the arrival.
 """
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,14 @@ from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
 from jaxsched.jobs.columns import describe_value
 from jaxsched.traces.odd_rows import Counts, finished
-from jaxsched.traces.readers.fields import NAN, field_rows, number, renamed
+from jaxsched.traces.readers.fields import NAN, Floats, field_rows, number, renamed, unknown
 from jaxsched.traces.readers.head import Head
-from jaxsched.traces.rows import Rows, join_columns
+from jaxsched.traces.rows import Rows, as_number, join_columns
 from jaxsched.traces.text import open_text, read_head, read_json
 from jaxsched.traces.trace import LARGEST, Trace
 
 NAME = "gavel"
-DESCRIPTION = "Gavel (OSDI'20); run times by its table of throughputs, if beside the file"
+DESCRIPTION = "Gavel (OSDI'20), Shockwave; run times as told or by a table of throughputs beside it"
 PHYSICAL = (
     "job_type",
     "command",
@@ -49,11 +50,17 @@ MSR = (
     "arrival_time",
     "scale_factor",
 )
-LAYOUTS = {len(names): names for names in (PHYSICAL, MSR)}
+FIRST_MSR = (*MSR[:3], *MSR[4:])
+WITHOUT_FOLDER = tuple(name for name in PHYSICAL if name != "working_directory")
+WITH_MODE = (*PHYSICAL[:7], "mode", *PHYSICAL[7:])
+SHOCKWAVE = (*WITH_MODE[:-1], "duration", "arrival_time")
+WITH_DURATION = (*PHYSICAL[:-1], "duration", "arrival_time")
+LAYOUTS = {
+    len(names): names for names in (PHYSICAL, MSR, FIRST_MSR, WITHOUT_FOLDER, WITH_MODE, SHOCKWAVE)
+}
+"""Number of fields -> their names; eleven may have the run time instead of a mode."""
 
 SIMULATED, MEASURED = "simulation_throughputs.json", "physical_cluster_throughputs.json"
-_TABLES = {len(PHYSICAL): (MEASURED, SIMULATED), len(MSR): (SIMULATED, MEASURED)}
-"""Number of fields -> the tables that run times are taken from, the better one first."""
 
 _REFERENCE = "v100"
 _ALONE = "null"
@@ -69,12 +76,8 @@ Rates = Mapping[str, float]
 def matches(head: Head) -> bool:
     """Whether the first line has as many fields as a layout, with numbers where it has them."""
     fields = next((line for line in head.text.splitlines() if line.strip()), "").split("\t")
-    names = LAYOUTS.get(len(fields), ())
-    cells = dict(zip(names, fields, strict=False))
-    try:
-        return bool(cells) and all(float(cells[name]) >= 0 for name in _NAMES.values())
-    except ValueError:
-        return False
+    cells = dict(zip(_layout(fields), fields, strict=False))
+    return bool(cells) and all(_is_number(cells[name]) for name in _NAMES.values())
 
 
 def read(path: PathLike, throughputs: PathLike | None = None) -> Trace:
@@ -88,20 +91,14 @@ def read(path: PathLike, throughputs: PathLike | None = None) -> Trace:
     Raises:
       JaxschedError: one line with file and line number, or about the table.
     """
-    names = _layout(path)
-    table = throughputs or _beside(path, _TABLES[len(names)])
+    names = _layout_of(path)
+    tables = (MEASURED, SIMULATED) if "SLO" in names else (SIMULATED, MEASURED)  # better one first
+    table = throughputs or _beside(path, tables)
     rates = {} if table is None else read_rates(table)
     counts: Counts = Counter()
     batches = field_rows(path, names, separator="\t", counts=counts)
     columns = join_columns([_columns(rows, rates) for rows in batches])
-    jobs, without = len(columns["duration"]), int(np.sum(np.isnan(columns["duration"])))
-    if table is None:
-        note = f"run times of {jobs} jobs not known, since no table of throughputs is beside it"
-    else:
-        used = Path(table).name
-        note = f"run times are steps over the throughput on V100s in {used}"
-        if without:
-            note += f", which has none for {without} of {jobs} jobs"
+    note = _origin(columns, "duration" in names, table)
     return finished(path, columns, NAME, counts=counts, notes=(note,))
 
 
@@ -144,17 +141,43 @@ def read_rates(path: PathLike) -> dict[str, float]:
     return rates
 
 
-def _layout(path: PathLike) -> tuple[str, ...]:
+def _layout(fields: Sequence[str]) -> tuple[str, ...]:
+    """The names of the fields of a first line; empty if it is of no layout."""
+    names = LAYOUTS.get(len(fields), ())
+    if names == WITH_MODE and _is_number(fields[WITH_MODE.index("mode")]):
+        return WITH_DURATION
+    return names
+
+
+def _layout_of(path: PathLike) -> tuple[str, ...]:
     numbered = enumerate(read_head(path).splitlines(), 1)
     line, text = next((line, text) for line, text in numbered if text.strip())
-    fields = len(text.split("\t"))
-    if fields not in LAYOUTS:
+    fields = text.split("\t")
+    names = _layout(fields)
+    if not names:
         raise JaxschedError(
-            f"{path}, line {line}: has {fields} fields; accepted: "
+            f"{path}, line {line}: has {len(fields)} fields; accepted: "
             + " or ".join(f"{count} ({','.join(names)})" for count, names in LAYOUTS.items())
             + ", separated by tabulators"
         )
-    return LAYOUTS[fields]
+    return names
+
+
+def _is_number(cell: str) -> bool:
+    value = as_number(cell.strip())
+    return value is not None and value >= 0
+
+
+def _origin(columns: Mapping[str, Floats], has_durations: bool, table: PathLike | None) -> str:
+    """Where run times are from, and how many are not known."""
+    jobs, without = len(columns["duration"]), int(np.sum(np.isnan(columns["duration"])))
+    if has_durations:
+        note = "run times are those of the trace"
+        return f"{note}, which has none for {without} of {jobs} jobs" if without else note
+    if table is None:
+        return f"run times of {jobs} jobs not known, since no table of throughputs is beside it"
+    note = f"run times are steps over the throughput on V100s in {Path(table).name}"
+    return f"{note}, which has none for {without} of {jobs} jobs" if without else note
 
 
 def _beside(path: PathLike, names: tuple[str, ...]) -> Path | None:
@@ -174,7 +197,9 @@ def _columns(rows: Rows, rates: Rates) -> dict[str, npt.NDArray[Any]]:
         rates.get(f"('{job_type}', {scale:.0f})", NAN) if scale % 1 == 0 else NAN
         for job_type, scale in zip(rows.column("job_type"), columns["num_gpus"], strict=True)
     ]
-    columns["duration"] = columns["iterations"] / np.array(rate, np.float64)
+    by_rate = columns["iterations"] / np.array(rate, np.float64)
+    told = number(rows, "duration") if "duration" in rows.header else unknown(rows)
+    columns["duration"] = np.where(told > 0, told, by_rate)
     types = [_model(cell) for cell in rows.texts("job_type").tolist()]
     columns["model"] = np.array([model for model, _ in types], np.str_)
     columns["batch_size"] = np.array([size for _, size in types], np.float64)

@@ -1,7 +1,6 @@
 """The beginning of a file, which its format is told by."""
 
 import csv
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,8 +40,3 @@ def head_of(path: PathLike) -> Head:
     except csv.Error:
         cells = []
     return Head(Path(path), text, tuple(cell.strip() for cell in cells))
-
-
-def by_header(headers: tuple[tuple[str, ...], ...]) -> Callable[[Head], bool]:
-    """The test of formats with exactly these header lines."""
-    return lambda head: head.header in headers

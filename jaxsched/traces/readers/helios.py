@@ -15,8 +15,8 @@ import numpy.typing as npt
 from jaxsched.files import PathLike
 from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import NAN, renamed, slurm_statuses, with_both
-from jaxsched.traces.readers.head import by_header
-from jaxsched.traces.rows import Rows, read_columns
+from jaxsched.traces.readers.layouts import Layout, Layouts
+from jaxsched.traces.rows import Rows
 from jaxsched.traces.trace import Trace
 
 NAME = "helios"
@@ -45,7 +45,8 @@ STATES = {
     "NODE_FAIL": "failed",
     "SUSPENDED": "",
 }
-matches = by_header(HEADERS)
+LAYOUTS = Layouts(Layout(HEADERS[0], ("job_id", "cpu_num", "node_num", "queue")))
+matches = LAYOUTS.matches
 
 _NAMES = {
     "num_gpus": "gpu_num",
@@ -65,7 +66,7 @@ def read(path: PathLike) -> Trace:
       JaxschedError: one line with file and line number.
     """
     counts: Counts = Counter()
-    columns = read_columns(path, HEADERS, _columns, large_by_arrow=True, counts=counts)
+    columns = LAYOUTS.read(path, _columns, counts, large_by_arrow=True)
     return finished(path, columns, NAME, "local", counts=counts)
 
 

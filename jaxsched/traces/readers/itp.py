@@ -12,8 +12,8 @@ import numpy.typing as npt
 from jaxsched.files import PathLike
 from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import renamed
-from jaxsched.traces.readers.head import by_header
-from jaxsched.traces.rows import Rows, read_columns
+from jaxsched.traces.readers.layouts import Layout, Layouts
+from jaxsched.traces.rows import Rows
 from jaxsched.traces.trace import Trace
 
 NAME = "itp"
@@ -31,7 +31,11 @@ HEADERS = (
         "duration",
     ),
 )
-matches = by_header(HEADERS)
+LAYOUTS = Layouts(
+    Layout(HEADERS[0], is_exact=True),
+    Layout(HEADERS[1], ("job_id", "model_name", "batch_size", "gpu_type")),
+)
+matches = LAYOUTS.matches
 
 _NAMES = {
     "submit_time": "submission_time",
@@ -42,6 +46,7 @@ _NAMES = {
     "batch_size": "batch_size",
     "iterations": "num_iteration",
     "deadline": "deadline",
+    "gpu_type": "gpu_type",
 }
 
 
@@ -52,9 +57,9 @@ def read(path: PathLike) -> Trace:
       JaxschedError: one line with file and line number.
     """
     counts: Counts = Counter()
-    columns = read_columns(path, HEADERS, _columns, counts=counts)
+    columns = LAYOUTS.read(path, _columns, counts)
     return finished(path, columns, NAME, counts=counts)
 
 
 def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
-    return renamed(rows, {name: cell for name, cell in _NAMES.items() if cell in rows.header})
+    return renamed(rows, _NAMES)

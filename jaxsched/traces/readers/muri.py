@@ -12,9 +12,9 @@ import numpy.typing as npt
 from jaxsched.files import PathLike
 from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import renamed
-from jaxsched.traces.readers.head import by_header
+from jaxsched.traces.readers.layouts import Layout, Layouts
 from jaxsched.traces.readers.tiresias import JOB_LIST
-from jaxsched.traces.rows import Rows, read_columns
+from jaxsched.traces.rows import Rows
 from jaxsched.traces.trace import Trace
 
 NAME = "muri"
@@ -36,7 +36,12 @@ HEADERS = (
         "priority",
     ),
 )
-matches = by_header(HEADERS)
+_TELLING = ("iteration_time", "resource_time_0")  # one of these, or times were in seconds
+_OTHERS = tuple(set(HEADERS[0]) - {"num_gpu", "submit_time", "duration", *_TELLING})
+LAYOUTS = Layouts(
+    Layout(HEADERS[0], (*_OTHERS, _TELLING[0])), Layout(HEADERS[0], (*_OTHERS, _TELLING[1]))
+)
+matches = LAYOUTS.matches
 
 _NAMES = JOB_LIST | {"batch_size": "batch_size", "priority": "priority"}
 _MS_PER_S = 1000
@@ -49,7 +54,7 @@ def read(path: PathLike) -> Trace:
       JaxschedError: one line with file and line number.
     """
     counts: Counts = Counter()
-    columns = read_columns(path, HEADERS, _columns, counts=counts)
+    columns = LAYOUTS.read(path, _columns, counts)
     return finished(path, columns, NAME, counts=counts)
 
 

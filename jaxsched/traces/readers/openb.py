@@ -15,10 +15,11 @@ import numpy.typing as npt
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
 from jaxsched.traces.odd_rows import Counts, finished
-from jaxsched.traces.readers.fields import number, statuses
-from jaxsched.traces.readers.head import Head, head_of
+from jaxsched.traces.readers.fields import number, renamed, statuses
+from jaxsched.traces.readers.head import head_of
+from jaxsched.traces.readers.layouts import Layout, Layouts
 from jaxsched.traces.readers.without_times import refuse
-from jaxsched.traces.rows import Rows, read_columns
+from jaxsched.traces.rows import Rows
 from jaxsched.traces.trace import Trace
 
 NAME = "openb"
@@ -38,6 +39,11 @@ HEADER = (
 )
 WITHOUT_TIMES = HEADER[:5]
 NODES = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+_TOLD = ("name", "cpu_milli", "memory_mib", "gpu_spec", "qos", "pod_phase")
+LAYOUTS = Layouts(Layout(HEADER, _TOLD))
+matches = Layouts(
+    *LAYOUTS, Layout(WITHOUT_TIMES, is_exact=True), Layout(NODES, is_exact=True)
+).matches
 PHASES = {
     "Running": "running",
     "Succeeded": "completed",
@@ -45,11 +51,6 @@ PHASES = {
     "Pending": "pending",
     "Unknown": "",
 }
-
-
-def matches(head: Head) -> bool:
-    """Whether a file is one of the trace's, those included that hold no jobs in time."""
-    return head.header in (HEADER, WITHOUT_TIMES, NODES)
 
 
 def read(path: PathLike) -> Trace:
@@ -70,7 +71,7 @@ def read(path: PathLike) -> Trace:
             "openb_pod_list_default.csv"
         )
     counts: Counts = Counter()
-    columns = read_columns(path, (HEADER,), _columns, counts=counts)
+    columns = LAYOUTS.read(path, _columns, counts)
     start, end = columns["start_time"], columns["end_time"]
     sentences = (
         (int(np.sum(np.isnan(start))), "never scheduled"),
@@ -85,17 +86,18 @@ def read(path: PathLike) -> Trace:
 def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
     start = number(rows, "scheduled_time", from_zero=False)
     end = number(rows, "deletion_time", from_zero=False)
-    return {
+    columns: dict[str, npt.NDArray[Any]] = {
         "submit_time": number(rows, "creation_time", from_zero=False),
         "num_gpus": number(rows, "num_gpu") * number(rows, "gpu_milli") / 1000,
         "duration": end - start,
-        "job_id": rows.texts("name"),
-        "group": rows.texts("qos"),
-        "status": statuses(rows, "pod_phase", PHASES),
         "start_time": start,
         "end_time": end,
         "num_instances": np.ones(len(rows.cells)),
-        "cpus": number(rows, "cpu_milli") / 1000,
-        "memory_gb": number(rows, "memory_mib") / 1024,
-        "gpu_type": rows.texts("gpu_spec"),
+        **renamed(rows, {"job_id": "name", "group": "qos", "gpu_type": "gpu_spec"}),
     }
+    if "pod_phase" in rows.header:
+        columns["status"] = statuses(rows, "pod_phase", PHASES)
+    for name, cell_name, units in (("cpus", "cpu_milli", 1000), ("memory_gb", "memory_mib", 1024)):
+        if cell_name in rows.header:
+            columns[name] = number(rows, cell_name) / units
+    return columns

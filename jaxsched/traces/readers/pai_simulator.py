@@ -15,8 +15,8 @@ import numpy.typing as npt
 from jaxsched.files import PathLike
 from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import number
-from jaxsched.traces.readers.head import Head
-from jaxsched.traces.rows import Rows, read_columns
+from jaxsched.traces.readers.layouts import Layout, Layouts
+from jaxsched.traces.rows import Rows
 from jaxsched.traces.trace import Trace
 
 NAME = "pai-simulator"
@@ -32,17 +32,10 @@ BASE = (
     "user",
 )
 ESTIMATES = ("wait_time", "user_dur", "user_gpu_dur", "group", "group_dur", "group_gpu_dur")
+LAYOUTS = Layouts(Layout(BASE, ESTIMATES))
+matches = LAYOUTS.matches
 
 _DECIMALS = 6  # of demands: 50 times 0.14 GPUs are 7, not a little more
-
-
-def _is_header(names: tuple[str, ...]) -> bool:
-    return set(BASE) <= set(names) <= {*BASE, *ESTIMATES} and len(set(names)) == len(names)
-
-
-def matches(head: Head) -> bool:
-    """Whether the header is that of a sample; the order of its columns does not matter."""
-    return _is_header(head.header)
 
 
 def read(path: PathLike) -> Trace:
@@ -51,9 +44,8 @@ def read(path: PathLike) -> Trace:
     Raises:
       JaxschedError: one line with file and line number.
     """
-    accepted = f"{','.join(BASE)} and any of {','.join(ESTIMATES)}"
     counts: Counts = Counter()
-    columns = read_columns(path, _is_header, _columns, accepted=accepted, counts=counts)
+    columns = LAYOUTS.read(path, _columns, counts)
     return finished(path, columns, NAME, counts=counts)
 
 

@@ -13,14 +13,15 @@ import numpy.typing as npt
 from jaxsched.files import PathLike
 from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import NAN, renamed
-from jaxsched.traces.readers.head import by_header
-from jaxsched.traces.rows import Rows, read_columns
+from jaxsched.traces.readers.layouts import Layout, Layouts
+from jaxsched.traces.rows import Rows
 from jaxsched.traces.trace import Trace
 
 NAME = "philly-csv"
 DESCRIPTION = "Microsoft Philly (2017), table of successful jobs"
 HEADERS = (("timestamp", "duration", "num_gpus", "gpu_time", "cluster"),)
-matches = by_header(HEADERS)
+LAYOUTS = Layouts(Layout(HEADERS[0]))
+matches = LAYOUTS.matches
 
 _NAMES = {"num_gpus": "num_gpus", "duration": "duration", "group": "cluster"}
 
@@ -32,7 +33,7 @@ def read(path: PathLike) -> Trace:
       JaxschedError: one line with file and line number.
     """
     counts: Counts = Counter()
-    columns = read_columns(path, HEADERS, _columns, counts=counts)
+    columns = LAYOUTS.read(path, _columns, counts)
     return finished(path, columns, NAME, "local", counts=counts)
 
 

@@ -15,9 +15,10 @@ import numpy.typing as npt
 from jaxsched.files import PathLike
 from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import NAN, number, renamed
-from jaxsched.traces.readers.head import by_header, head_of
+from jaxsched.traces.readers.head import head_of
+from jaxsched.traces.readers.layouts import Layout, Layouts
 from jaxsched.traces.readers.without_times import refuse
-from jaxsched.traces.rows import Rows, read_columns
+from jaxsched.traces.rows import Rows
 from jaxsched.traces.trace import Trace
 
 NAME = "philly-vc"
@@ -28,7 +29,8 @@ RUN_TIMES = (
     ("duration", "scale_factor", "matched_pass"),
     ("runtime",),
 )
-matches = by_header((*HEADERS, *RUN_TIMES))
+LAYOUTS = Layouts(Layout(HEADERS[0]))
+matches = Layouts(*LAYOUTS, *(Layout(names, is_exact=True) for names in RUN_TIMES)).matches
 
 _NAMES = {"num_gpus": "num_gpus", "duration": "duration_s", "group": "vc"}
 
@@ -42,7 +44,7 @@ def read(path: PathLike) -> Trace:
     if head_of(path).header in RUN_TIMES:
         refuse(path, "run times of Philly's jobs")
     counts: Counts = Counter()
-    columns = read_columns(path, HEADERS, _columns, counts=counts)
+    columns = LAYOUTS.read(path, _columns, counts)
     others = int(np.sum(columns["status"] == ""))
     note = f"{others} jobs were killed or failed, their status is left empty"
     notes = (note,) if others else ()

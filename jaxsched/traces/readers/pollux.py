@@ -8,19 +8,21 @@ allocation; the file has no run times, and none are made up here.
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from jaxsched.files import PathLike
 from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import renamed, unknown
-from jaxsched.traces.readers.head import by_header
-from jaxsched.traces.rows import Rows, read_columns
+from jaxsched.traces.readers.layouts import Layout, Layouts
+from jaxsched.traces.rows import Rows
 from jaxsched.traces.trace import Trace
 
 NAME = "pollux"
 DESCRIPTION = "Pollux (OSDI'21) workload; no run times"
 HEADERS = (("name", "time", "application", "num_replicas", "batch_size"),)
-matches = by_header(HEADERS)
+LAYOUTS = Layouts(Layout(HEADERS[0], ("name", "batch_size", "samples", "duration")))
+matches = LAYOUTS.matches
 
 _NAMES = {
     "submit_time": "time",
@@ -29,6 +31,7 @@ _NAMES = {
     "num_instances": "num_replicas",
     "model": "application",
     "batch_size": "batch_size",
+    "duration": "duration",
 }
 
 
@@ -39,10 +42,11 @@ def read(path: PathLike) -> Trace:
       JaxschedError: one line with file and line number.
     """
     counts: Counts = Counter()
-    columns = read_columns(path, HEADERS, _columns, counts=counts)
-    notes = (f"run times of {len(columns['duration'])} jobs not known, since the file has none",)
-    return finished(path, columns, NAME, counts=counts, notes=notes)
+    columns = LAYOUTS.read(path, _columns, counts)
+    unknown_ones = int(np.sum(np.isnan(columns["duration"])))
+    notes = (f"run times of {unknown_ones} jobs not known, since the file has none",)
+    return finished(path, columns, NAME, counts=counts, notes=notes if unknown_ones else ())
 
 
 def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
-    return renamed(rows, _NAMES) | {"duration": unknown(rows)}
+    return {"duration": unknown(rows)} | renamed(rows, _NAMES)

@@ -17,8 +17,8 @@ from jaxsched.files import PathLike
 from jaxsched.jobs.columns import describe_value
 from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import number, renamed
-from jaxsched.traces.readers.head import Head
-from jaxsched.traces.rows import Rows, read_columns
+from jaxsched.traces.readers.layouts import Layout, Layouts
+from jaxsched.traces.rows import Rows
 from jaxsched.traces.trace import Trace
 
 NAME = "spot-gpu"
@@ -34,6 +34,8 @@ COLUMNS = (
     "duration",
     "job_type",
 )
+LAYOUTS = Layouts(Layout(COLUMNS, ("job_name", "organization", "gpu_model", "cpu_request")))
+matches = LAYOUTS.matches
 PRIORITY = {"HP": 1.0, "Spot": 0.0}
 
 _NAMES = {
@@ -46,11 +48,6 @@ _NAMES = {
 }
 
 
-def matches(head: Head) -> bool:
-    """Whether the header has these columns, in any order."""
-    return _has_columns(head.header)
-
-
 def read(path: PathLike) -> Trace:
     """Read the jobs; ``priority`` is 1 for high-priority and 0 for spot jobs.
 
@@ -60,25 +57,18 @@ def read(path: PathLike) -> Trace:
       JaxschedError: one line with file and line number.
     """
     counts: Counts = Counter()
-    columns = read_columns(
-        path, _has_columns, _columns, accepted=",".join(COLUMNS), large_by_arrow=True, counts=counts
-    )
+    columns = LAYOUTS.read(path, _columns, counts, large_by_arrow=True)
     note = "GPUs and cores are those of one worker times the workers"
     return finished(path, columns, NAME, counts=counts, notes=(note,))
-
-
-def _has_columns(header: tuple[str, ...]) -> bool:
-    return sorted(header) == sorted(COLUMNS)
 
 
 def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
     columns = renamed(rows, _NAMES)
     workers = columns["num_instances"]
-    return columns | {
-        "num_gpus": number(rows, "gpu_request") * workers,
-        "cpus": number(rows, "cpu_request") * workers,
-        "priority": _priorities(rows),
-    }
+    columns["num_gpus"] = number(rows, "gpu_request") * workers
+    if "cpu_request" in rows.header:
+        columns["cpus"] = number(rows, "cpu_request") * workers
+    return columns | {"priority": _priorities(rows)}
 
 
 def _priorities(rows: Rows) -> npt.NDArray[np.float64]:

@@ -14,9 +14,10 @@ import numpy.typing as npt
 from jaxsched.files import PathLike
 from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import renamed
-from jaxsched.traces.readers.head import by_header, head_of
+from jaxsched.traces.readers.head import head_of
+from jaxsched.traces.readers.layouts import Layout, Layouts
 from jaxsched.traces.readers.without_times import refuse
-from jaxsched.traces.rows import Rows, read_columns
+from jaxsched.traces.rows import Rows
 from jaxsched.traces.trace import Trace
 
 NAME = "tiresias"
@@ -37,7 +38,11 @@ HEADERS = (
 )
 GPU_TIMES = ("duration",)
 REPEATED = "{} rows equal to earlier ones dropped"
-matches = by_header((*HEADERS, GPU_TIMES))
+LAYOUTS = Layouts(
+    Layout(HEADERS[0], ("job_id", "model_name")),
+    Layout(HEADERS[1], ("job_id", "model_name", "model_scale")),
+)
+matches = Layouts(Layout(GPU_TIMES, is_exact=True), *LAYOUTS).matches
 
 JOB_LIST = {
     "submit_time": "submit_time",
@@ -61,18 +66,17 @@ def read(path: PathLike) -> Trace:
     counts: Counts = Counter()
     seen: set[tuple[str, ...]] = set()
 
+    names = {**JOB_LIST, "start_time": "start_time"}
+
     def columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
         first = []
         for cells in map(tuple, rows.cells):
             first.append(cells not in seen)
             seen.add(cells)
-        names = {name: cell for name, cell in JOB_LIST.items() if cell in rows.header}
-        if "start_time" in rows.header:
-            names["start_time"] = "start_time"
         rows.counts[REPEATED] += first.count(False)
         kept = np.array(first, np.bool_)
         return {name: values[kept] for name, values in renamed(rows, names).items()}
 
-    table = read_columns(path, HEADERS, columns, counts=counts)
+    table = LAYOUTS.read(path, columns, counts)
     rows_read = len(table["submit_time"]) + counts[REPEATED]
     return finished(path, table, NAME, counts=counts, rows_read=rows_read)
