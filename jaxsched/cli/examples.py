@@ -31,7 +31,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "leaderboard": (
         "jaxsched leaderboard --workloads helios-venus --num-jobs 2000 --html board.html",
-        "jaxsched leaderboard --trace log.csv --servers 40x8 --policies fifo,sjf,las --jobs times.csv",
+        "jaxsched leaderboard --trace log.csv --servers 40x8 --policies fifo,sjf --jobs times.csv",
         "jaxsched leaderboard --trace jobs.csv --policy my_rules:widest_last",
     ),
     "serve": (
