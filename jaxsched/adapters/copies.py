@@ -23,7 +23,7 @@ from jaxsched.adapters.plain import (
     structured,
     with_mask,
 )
-from jaxsched.core.environment import Environment
+from jaxsched.core.environment import Environment, check_action
 from jaxsched.errors import JaxschedError, check_counts
 from jaxsched.ops.batching import select
 from jaxsched.runtime import check_not_forked
@@ -145,6 +145,7 @@ class Copies:
         if not self.seeded:
             raise JaxschedError(f"{self.env.name}: reset comes before the first step")
         check_not_forked()
+        check_action(self.env.name, self._action_spec, action)
         action = structured(self._action_spec, action)
         self._standing, self.now = _step(self.env, self.params, self._standing, action, self._limit)
 

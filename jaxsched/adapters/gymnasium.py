@@ -226,7 +226,7 @@ def _checked_mode(mode: Any) -> Any:
     old = tuple(int(part) for part in version.split(".")[:2]) < SAME_STEP_SINCE
     if found is AutoresetMode.SAME_STEP and old:
         raise JaxschedError(
-            f"autoreset_mode is 'SameStep', with which the statistics of Gymnasium {version} lose a "
+            f"autoreset_mode is 'SameStep', with which statistics of Gymnasium {version} lose a "
             "step of each episode; accepted: Gymnasium 1.4 or newer, or 'NextStep' or 'Disabled'"
         )
     return found

@@ -6,6 +6,8 @@ pytree of arrays that is shared by every copy of the environment.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -13,14 +15,75 @@ import jax.numpy as jnp
 
 from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import apply_if, select
-from jaxsched.types import Array, PRNGKey, PyTree, Specs, TimeStep
+from jaxsched.types import Array, DiscreteSpec, PRNGKey, PyTree, Specs, TimeStep
+
+
+def check_action(name: str, spec: PyTree, action: PyTree) -> None:
+    """Refuse an action of the wrong kind of numbers; values are not looked at.
+
+    Args:
+      name: of the environment, for the message.
+      spec: tree of ``ArraySpec`` and ``DiscreteSpec``.
+      action: a tree of arrays or numbers, traced or not, with any leading axes.
+
+    Raises:
+      JaxschedError: a choice is no whole number, or a number is not real; a part is missing.
+    """
+    if hasattr(spec, "_asdict"):
+        parts = {key: part for key, part in spec._asdict().items() if part is not None}
+        given = action._asdict() if hasattr(action, "_asdict") else action
+    elif isinstance(spec, Mapping):
+        parts, given = dict(spec), action
+    elif isinstance(spec, tuple | list):
+        parts, given = dict(enumerate(spec)), action
+    else:
+        _check_number(name, spec, action)
+        return
+    for key, part in parts.items():
+        try:
+            one = given[key]
+        except (KeyError, IndexError, TypeError):
+            wanted = ", ".join(map(str, parts))
+            raise JaxschedError(
+                f"{name}: an action without {key!r}; accepted: one with {wanted}"
+            ) from None
+        check_action(name, part, one)
+
+
+def _check_number(name: str, spec: Any, action: Any) -> None:
+    real = not isinstance(spec, DiscreteSpec) and jnp.issubdtype(spec.dtype, jnp.floating)
+    dtype: Any = getattr(action, "dtype", None)
+    try:
+        dtype = jnp.result_type(action)
+        accepted = jnp.issubdtype(dtype, jnp.integer) or (
+            real and jnp.issubdtype(dtype, jnp.floating)
+        )
+    except (TypeError, ValueError):
+        accepted = False
+    if not accepted:
+        raise JaxschedError(
+            f"{name}: an action of {type(action).__name__ if dtype is None else dtype}; accepted: "
+            f"{'real numbers (float32)' if real else 'whole numbers (int32)'}"
+        )
+
+
+def _checking(step: Callable[..., Any]) -> Callable[..., Any]:
+    """A method ``step`` that refuses actions of the wrong kind of numbers."""
+
+    @wraps(step)
+    def checked(self: Any, key: PRNGKey, state: PyTree, action: PyTree, params: PyTree) -> Any:
+        check_action(self.name, self.action_spec(params), action)
+        return step(self, key, state, action, params)
+
+    return checked
 
 
 class Environment(ABC):
     """Base class of all systems; subclasses are frozen dataclasses.
 
     ``step`` never resets. A finished state absorbs: further steps change nothing, give reward 0
-    and keep a valid mask.
+    and keep a valid mask. Actions of another kind of number than the spec's are refused when
+    ``step`` is traced (:func:`check_action`), in every subclass.
     """
 
     name: str
@@ -28,6 +91,12 @@ class Environment(ABC):
     reset_on_demand: ClassVar[bool] = False
     """Automatic resets are left out of the steps at which no copy needs one, which pays for states
     that take longer to make or to copy than a step takes."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Have the subclass' own ``step`` look at what its action is made of."""
+        super().__init_subclass__(**options)
+        if "step" in vars(cls):
+            cls.step = _checking(cls.step)  # type: ignore[method-assign]
 
     @abstractmethod
     def reset(
@@ -39,7 +108,11 @@ class Environment(ABC):
     def step(
         self, key: PRNGKey, state: PyTree, action: PyTree, params: PyTree
     ) -> tuple[PyTree, TimeStep]:
-        """Apply ``action``; any value is accepted, illegal ones as the system's rules say."""
+        """Apply ``action``; any value is accepted, illegal ones as the system's rules say.
+
+        Raises:
+          JaxschedError: the action is not made of the numbers of its spec; when traced.
+        """
 
     @abstractmethod
     def observe(self, state: PyTree, params: PyTree) -> tuple[PyTree, PyTree]:

@@ -79,11 +79,24 @@ def policy_folders(path: Path, system: str = "") -> list[Path]:
     folders = sorted((path / "policies").glob("seed*"), key=lambda p: (len(p.name), p.name))
     if not any(checkpoints.steps(folder) for folder in folders or [path]):
         command = f"jaxsched train {system}".rstrip()
+        if (path / "config.json").is_file():
+            raise JaxschedError(
+                f"{path}: this run has no policy yet: it ended{_progress(path)} before the first "
+                "evaluation, which chooses one; go on with its command and --resume, or evaluate "
+                "more often (--set evaluate_every=N)"
+            )
         raise JaxschedError(
             f"{path}: holds no trained policy; expected a run directory of '{command}' or a "
             "policies/seedN folder inside one"
         )
     return folders or [path]
+
+
+def _progress(path: Path) -> str:
+    """How far the last stage of a run is, or the first that is under way: `` after update 25``."""
+    folders = [path, *sorted((path / "stages").glob("*"))]
+    updates = [max(checkpoints.steps(folder / "checkpoints"), default=0) for folder in folders]
+    return f" after update {max(updates)}" if max(updates) else ""
 
 
 def system_of(path: str | Path) -> str:
