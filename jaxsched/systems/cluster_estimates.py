@@ -89,7 +89,6 @@ def filled(
 
 def model_estimate(models: Sequence[str], default: str, why: str) -> Estimate:
     """Of what a job trains: a name in any spelling, or its row of the system's table of models."""
-
     accepted = ", ".join(models)
 
     def read(value: Any, where: str) -> int | None:
