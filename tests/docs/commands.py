@@ -116,7 +116,8 @@ def write_run(folder: Path) -> None:
     checkpoints.save(folder / "policies" / "seed0", 1, saved[0].weights, facts)
 
 
-HELIOS = """job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue
+HELIOS = """job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,\
+duration,queue
 1,u1,v,1,1,1,COMPLETED,2020-06-09 18:41:01,2020-06-09 18:41:01,2020-06-10 04:55:09,36848,0
 2,u2,v,16,64,2,TIMEOUT,2020-06-09 18:41:27,2020-06-09 18:41:37,2020-06-09 18:45:46,249,10
 3,u3,v,2,1,1,COMPLETED,2020-06-09 18:42:29,2020-06-09 18:42:29,2020-06-09 19:42:29,3600,0

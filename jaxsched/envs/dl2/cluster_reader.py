@@ -59,7 +59,7 @@ def _epochs(value: Any, where: str) -> float:
 
 def _as_many_again(epochs: float, job: Mapping[str, Any]) -> float:
     """At least twice what the job has trained: it will train as long again."""
-    done = job.get("progress")
+    done: Any = job.get("progress")
     known = is_number(done) and 0 <= done < MOST_EPOCHS  # else refused with its place
     return max(epochs, min(2 * done, MOST_EPOCHS)) if known else epochs
 
