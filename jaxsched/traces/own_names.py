@@ -30,8 +30,8 @@ USUAL = {
     "num_gpus": "gpus gpu gpu_num num_gpu n_gpus n_gpu gpu_count gpus_count number_of_gpus "
     "req_gpus requested_gpus gpus_requested gpu_req alloc_gpus gpus_alloc allocated_gpus "
     "gpus_allocated gpu_demand ngpus_requested",
-    "duration": "run_time runtime elapsed elapsed_raw elapsed_time job_runtime job_duration "
-    "run_secs run_seconds run exec_time execution_time walltime_used used_walltime walltime "
+    "duration": "run_time elapsed elapsed_raw elapsed_time job_runtime job_duration "
+    "run_secs run_seconds run exec_time execution_time walltime_used used_walltime "
     "wall_time",
     "start_time": "start started start_ts start_at started_at start_date start_timestamp begin "
     "begin_time begin_at launch_time launched_at scheduled_at run_start",
@@ -40,7 +40,7 @@ USUAL = {
     WAIT: "wait waiting waiting_time queue_wait wait_duration queue_delay queueing_delay "
     "queuing_delay planned",
     "job_id": "id job jobid job_name name",
-    "user": "user_id user_name userid uid owner",
+    "user": "user_id user_name uid owner",
     "group": "vc virtual_cluster group_name queue queue_name partition account project tenant team "
     "organization namespace",
     "status": "state job_state job_status final_state",

@@ -9,7 +9,9 @@ layouts have the same rules.
 import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +29,7 @@ from jaxsched.traces.times import (
     END,
     START,
     SUBMIT,
+    UNITS,
     Moments,
     joined,
     moments,
@@ -43,6 +46,7 @@ _KINDS = {column.name: column.kind for column in TRACE_COLUMNS}
 _MOMENTS = (SUBMIT, START, END, "deadline")
 _SPANS = ("duration", "requested_time", WAIT)
 
+Floats = npt.NDArray[np.float64]
 Part = dict[str, npt.NDArray[Any] | Moments]
 
 
@@ -141,7 +145,7 @@ def read_parquet(
             trace = _trace(path, batches, plan, counts, timezone, clock)
         pa.default_memory_pool().release_unused()
         return trace
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+    except (OSError, UnicodeDecodeError, KeyError, pa.ArrowException) as error:
         raise unusable(path, error) from None
 
 
@@ -166,10 +170,34 @@ def _planned(path: PathLike, header: tuple[str, ...], given: Given) -> Plan:
     return plan
 
 
+@dataclass(frozen=True, eq=False)
 class _ParquetRows(Rows):
-    """Rows whose place in the file is a number of a job."""
+    """A batch of a Parquet file, whose rows have numbers instead of lines.
 
-    def fail(self, row: int, reason: str) -> Any:
+    Attributes:
+      batch: the record batch.
+    """
+
+    batch: Any = None
+
+    def column(self, name: str) -> list[str]:
+        """The cells of one column."""
+        return _as_texts(name, self.batch.column(name))
+
+    def floats(self, name: str) -> npt.NDArray[np.float64] | None:
+        """As of ``Rows``."""
+        import pyarrow as pa
+
+        column = self.batch.column(name)
+        if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+            return None
+        values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        if np.any(np.isinf(values)):
+            self.fail(int(np.argmax(np.isinf(values))), f"{name} is inf; accepted: finite numbers")
+        found: npt.NDArray[np.float64] = values
+        return found
+
+    def fail(self, row: int, reason: str) -> NoReturn:
         """Refuse the file because of one row."""
         raise JaxschedError(f"{self.path}, job {self.lines[row]}: {reason}")
 
@@ -178,11 +206,10 @@ def _parquet_rows(path: PathLike, file: Any, plan: Plan, counts: Counts) -> Iter
     names = tuple(dict.fromkeys(plan.cells.values()))
     first = 0
     for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(names)):
-        cells = [_as_texts(name, batch.column(name)) for name in names]
-        rows = [list(row) for row in zip(*cells, strict=True)]
-        lines = list(range(first, first + len(rows)))
-        first += len(rows)
-        yield _ParquetRows(str(path), names, rows, lines, counts)
+        jobs: Any = range(first, first + len(batch))  # rows are counted only
+        first += len(batch)
+        if len(batch):
+            yield _ParquetRows(str(path), names, jobs, jobs, counts, batch)
 
 
 def _as_texts(name: str, column: Any) -> list[str]:
@@ -215,6 +242,22 @@ def _trace(
     clock: Clock | None,
 ) -> Trace:
     zone = None if timezone is None else zone_of(timezone)
+    try:
+        return _settled_trace(path, batches, plan, counts, zone, clock)
+    except JaxschedError as error:
+        if str(error).startswith(str(path)):
+            raise
+        raise JaxschedError(f"{path}: {error}") from None
+
+
+def _settled_trace(
+    path: PathLike,
+    batches: Iterator[Rows],
+    plan: Plan,
+    counts: Counts,
+    zone: ZoneInfo | None,
+    clock: Clock | None,
+) -> Trace:
     left_out: dict[str, str] = {}
     parts = [_part(rows, plan, left_out) for rows in batches]
     kept = [name for name in parts[0] if name not in left_out]
@@ -228,21 +271,40 @@ def _trace(
     units = dict(plan.units_s)
     if clock is not None:
         units = dict.fromkeys(written, 1.0) | units
-    settled = settle(written, zone=zone, units_s=units, duration=found.get("duration"))
+    settled = settle(written, zone=zone, units_s=units, duration=found.get("duration"), clock=clock)
     found |= settled.columns
     wait = found.pop(WAIT, None)
     if wait is not None:
         start = found.get(START, np.full(len(wait), np.nan))
         found[START] = np.where(np.isnan(start), found[SUBMIT] + wait, start)
-    if START in found and END in found:
-        span = found[END] - found[START]
+    span = found[END] - found[START] if START in found and END in found else None
+    unit_notes = []
+    if settled.unit_s != 1.0 and "duration" in found and "duration" not in units:
+        scaled = _nearer(found["duration"], settled.unit_s, span)
+        found["duration"] *= settled.unit_s if scaled else 1.0
+        unit = UNITS[settled.unit_s][-1]
+        unit_notes.append(
+            f"run times are taken for {unit}, as start and end say"
+            if scaled
+            else f"run times are taken for seconds, not for {unit} (--columns NAME=duration:ms)"
+        )
+    if span is not None:
         duration = found.get("duration", np.full(len(span), np.nan))
         found["duration"] = np.where(np.isnan(duration), span, duration)
-    notes = [*plan.notes, *settled.notes]
+    notes = [*plan.notes, *settled.notes, *unit_notes]
     notes += [f"column {plan.cells[name]!r} left out: {why}" for name, why in left_out.items()]
-    if clock is not None and settled.clock == "relative":
-        return finished(path, found, NAME, clock, counts=counts, notes=notes)
     return finished(path, found, NAME, settled.clock, counts=counts, notes=notes)
+
+
+def _nearer(duration: Floats, unit_s: float, span: Floats | None) -> bool:
+    """Whether run times in a unit, not in seconds, are those from start to end."""
+    if span is None:
+        return False
+    some = (duration > 0) & (span > 0)
+    if not np.any(some):
+        return False
+    duration, span = duration[some], span[some]
+    return bool(np.median(np.abs(duration * unit_s - span)) < np.median(np.abs(duration - span)))
 
 
 def _part(rows: Rows, plan: Plan, left_out: dict[str, str]) -> Part:

@@ -77,6 +77,10 @@ class Rows:
         """Refuse the file because of one row."""
         raise JaxschedError(f"{self.path}, line {self.lines[row]}: {reason}")
 
+    def floats(self, name: str) -> npt.NDArray[np.float64] | None:
+        """A column that the file holds as numbers, NaN where there is none; None for texts."""
+        return None
+
     def texts(self, name: str) -> npt.NDArray[np.str_]:
         """A column of texts without blanks around them; what stands for nothing gives ''."""
         cells = (cell.strip() for cell in self.column(name))
@@ -137,6 +141,9 @@ class Rows:
 
     def numbers(self, name: str, *, absent: float | None = None) -> npt.NDArray[np.float64]:
         """A column of finite numbers; empty cells give ``absent``, or an error if that is None."""
+        values = self.floats(name)
+        if values is not None and absent is not None:
+            return np.where(np.isnan(values), absent, values)
 
         def parse(cell: str) -> float | None:
             text = cell.strip()

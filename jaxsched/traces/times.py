@@ -90,11 +90,13 @@ class Settled(NamedTuple):
       columns: name -> seconds, ``[n]``; NaN: not known.
       clock: what they count from.
       notes: what was guessed or chosen, one sentence each.
+      unit_s: seconds of the unit that numbers were taken to be in, where nobody said it.
     """
 
     columns: dict[str, Floats]
     clock: Clock
     notes: tuple[str, ...]
+    unit_s: float = 1.0
 
 
 def moments(rows: Rows, name: str) -> Moments:
@@ -103,6 +105,9 @@ def moments(rows: Rows, name: str) -> Moments:
     Raises:
       JaxschedError: another text; one line with file and line.
     """
+    values = rows.floats(name)
+    if values is not None:
+        return Moments(values, np.full(len(values), np.nan), np.zeros(len(values), np.bool_))
     cells = rows.column(name)
     seconds, offset = np.full(len(cells), np.nan), np.full(len(cells), np.nan)
     dates: list[str] = []
@@ -148,6 +153,9 @@ def spans(rows: Rows, name: str, unit_s: float = 1.0) -> Floats:
     Raises:
       JaxschedError: another text; one line with file and line.
     """
+    numbers = rows.floats(name)
+    if numbers is not None:
+        return numbers * unit_s
     values = []
     for row, cell in enumerate(rows.column(name)):
         text = cell.strip()
@@ -218,6 +226,7 @@ def settle(
     zone: zoneinfo.ZoneInfo | None = None,
     units_s: Mapping[str, float] | None = None,
     duration: Floats | None = None,
+    clock: Clock | None = None,
 ) -> Settled:
     """Columns of moments on one clock: universal where zones are known, else as they are written.
 
@@ -232,13 +241,14 @@ def settle(
       zone: of dates that say none.
       units_s: name -> seconds of the unit of its numbers; told by their size where absent.
       duration: run times (s) where known, ``[n]``.
+      clock: what numbers count from; None: told by their size.
 
     Raises:
       JaxschedError: some dates have a zone and others do not, or dates stand beside numbers that
         count from another origin.
     """
     notes: list[str] = []
-    columns = _scaled(written, units_s or {}, notes)
+    columns, unit = _scaled(written, units_s or {}, notes)
     some = {name: ~np.isnan(values) for name, values in columns.items()}
     dated = {name: found.dated & some[name] for name, found in written.items()}
     numbers = {name: some[name] & ~dated[name] for name in written}
@@ -246,10 +256,10 @@ def settle(
         least = np.nanmin(columns[SUBMIT]) if np.any(some[SUBMIT]) else 0.0
         if zone is not None:
             notes.append(f"times are numbers, so that the zone {zone.key} changes nothing")
-        if least < UNIX_FROM_S:
-            return Settled(columns, "relative", tuple(notes))
-        notes.append("times are taken for seconds from 1970 in universal time, by their size")
-        return Settled(columns, "utc", tuple(notes))
+        if clock is not None or least < UNIX_FROM_S:
+            return Settled(columns, clock or "relative", tuple(notes), unit)
+        notes.append("times are taken to count from 1970 in universal time, by their size")
+        return Settled(columns, "utc", tuple(notes), unit)
     for name, mask in numbers.items():
         if np.any(columns[name][mask] < UNIX_FROM_S):
             value = columns[name][mask].min()
@@ -266,7 +276,7 @@ def settle(
                 "(--timezone, such as Europe/Berlin)"
             )
         notes.append("dates say no zone and are those of a local clock (--timezone names it)")
-        return Settled(columns, "local", tuple(notes))
+        return Settled(columns, "local", tuple(notes), unit)
     repeated = skipped = 0
     settled: dict[str, Floats] = {}
     for name in sorted(written, key=_in_order):
@@ -290,7 +300,7 @@ def settle(
         )
     if skipped:
         notes.append(f"{skipped} times in an hour that the clock skips, taken for an hour later")
-    return Settled({name: settled[name] for name in written}, "utc", tuple(notes))
+    return Settled({name: settled[name] for name in written}, "utc", tuple(notes), unit)
 
 
 def _offset(zone: str | None) -> float:
@@ -329,8 +339,8 @@ def _refuse(rows: Rows, row: int, name: str, cell: str) -> None:
 
 def _scaled(
     written: Mapping[str, Moments], units_s: Mapping[str, float], notes: list[str]
-) -> dict[str, Floats]:
-    """Numbers in seconds; those whose unit nobody says are all in one."""
+) -> tuple[dict[str, Floats], float]:
+    """Numbers in seconds; those whose unit nobody says are all in one, which is given too."""
     open_ones = [
         found.seconds[~found.dated] for name, found in written.items() if name not in units_s
     ]
@@ -341,7 +351,7 @@ def _scaled(
     return {
         name: np.where(found.dated, found.seconds, found.seconds * units_s.get(name, by_size))
         for name, found in written.items()
-    }
+    }, by_size
 
 
 def _any(masks: Mapping[str, Mask]) -> bool:

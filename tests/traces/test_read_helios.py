@@ -2,7 +2,7 @@ import gzip
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxsched.errors import JaxschedError
@@ -94,7 +94,7 @@ rows = st.tuples(st.sampled_from(ROWS), st.integers(0, 12), cells).map(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(rows, max_size=3).map("\n".join) | st.text(st.characters(codec="utf-8")))
 def test_malformed_rows_raise_our_error_only(tmp_path, body):
     path = tmp_path / "any.csv"

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxsched.errors import JaxschedError
@@ -83,7 +83,7 @@ cells = st.sampled_from(
 rows = st.lists(cells, min_size=11, max_size=11).map(",".join) | st.sampled_from(ROWS)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(rows, max_size=3).map("\r\n".join) | st.text(st.characters(codec="utf-8")))
 def test_malformed_rows_raise_our_error_only(tmp_path, body):
     path = tmp_path / "any.csv"

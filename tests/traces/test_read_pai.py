@@ -2,7 +2,7 @@ import gzip
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxsched.errors import JaxschedError
@@ -192,7 +192,7 @@ tables = st.tuples(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
+@settings(max_examples=100)
 @given(tables)
 def test_malformed_tables_raise_our_error_only(tmp_path, content):
     names = (pai.JOBS, pai.TASKS, pai.INSTANCES)
@@ -207,7 +207,7 @@ def test_malformed_tables_raise_our_error_only(tmp_path, content):
         assert 0 < len(trace) <= trace.rows_read
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.lists(cells, min_size=7, max_size=9).map(",".join), max_size=3).map("\n".join)
     | st.text(st.characters(codec="utf-8"))

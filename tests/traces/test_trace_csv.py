@@ -3,7 +3,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxsched.errors import JaxschedError
@@ -11,7 +11,6 @@ from jaxsched.jobs import Column, JobTable
 from jaxsched.traces import Trace, load, read_tables, write_tables
 
 HEADER = "trace,submit_time,num_gpus,duration,model\n"
-per_test_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def write(path, text):
@@ -98,7 +97,6 @@ def valid_tables(draw):
     )
 
 
-@per_test_folder
 @given(st.lists(valid_tables(), min_size=1, max_size=4), st.sampled_from(["t.csv", "t.csv.gz"]))
 def test_round_trip_is_lossless(tmp_path, tables, file):
     write_tables(tmp_path / file, tables)
@@ -164,7 +162,6 @@ mutated = st.builds(
 )
 
 
-@per_test_folder
 @given(st.binary(max_size=80) | printable.map(str.encode) | mutated.map(str.encode), st.booleans())
 def test_malformed_files_raise_our_error_only(tmp_path, content, packed):
     path = write(tmp_path / "any.csv", gzip.compress(content) if packed else content)

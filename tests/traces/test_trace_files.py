@@ -3,7 +3,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxsched.errors import JaxschedError
@@ -11,9 +11,6 @@ from jaxsched.traces import TRACE_COLUMNS, Trace, load, read_trace, write_trace
 from jaxsched.traces.trace import CLOCKS, REQUIRED, STATUSES, known
 
 ENDINGS = (".parquet", ".csv", ".csv.gz")
-per_test_folder = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None
-)
 
 
 def small(**columns):
@@ -73,7 +70,7 @@ def traces(draw):
     return Trace(columns, draw(texts), draw(texts), draw(st.sampled_from(CLOCKS)), notes)
 
 
-@per_test_folder
+@settings(max_examples=30)
 @given(traces(), st.sampled_from(ENDINGS))
 def test_any_trace_survives(tmp_path, trace, ending):
     path = tmp_path / f"any{ending}"

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxsched.errors import JaxschedError
@@ -107,7 +107,6 @@ cells = st.sampled_from(["", "0", "1", "-3", "2.5", "1e5", "None", "x", "2017-10
 rows = st.lists(st.lists(cells, min_size=4, max_size=5).map(",".join), max_size=4).map("\n".join)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from([PHILLY, ITP]), rows | st.text(st.characters(codec="utf-8")))
 def test_malformed_rows_raise_our_error_only(tmp_path, header, body):
     path = tmp_path / "any.csv"
