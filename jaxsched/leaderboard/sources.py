@@ -3,6 +3,7 @@
 Axis: ``n`` jobs in order of submission.
 """
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,6 +68,8 @@ class Drawn(NamedTuple):
 
 def is_name(source: str) -> bool:
     """Whether a source is a named trace or a generator, which need no file."""
+    if os.sep in source:  # no name has one, and to ask for all names imports all systems
+        return False
     return source in names() or source in registry.names()
 
 
@@ -98,7 +101,7 @@ def read(
         return [
             _of_trace(generate_trace(source, seed + k, num_jobs), longest_s) for k in range(draws)
         ]
-    if source in registry.names():
+    if is_name(source):
         tables = registry.get(source, seed=seed, num_traces=draws)
         return _of_tables(tables, source, draws)
     path = Path(source) if data is None else data / source

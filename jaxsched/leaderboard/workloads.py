@@ -122,9 +122,9 @@ def prepare_draws(
 ) -> list[Prepared]:
     """The jobs of each draw of a workload, and the cluster that all of them have.
 
-    Generated draws are stretched in time to the load of the first one. Of job tables the cluster
-    has as few servers as give them together no more than the load, and a load on a given cluster
-    stretches all by one factor, so that their differences stay.
+    Generated draws are stretched in time to the load of the first one, unless no load is asked for.
+    Of job tables the cluster has as few servers as give them together no more than the load, and a
+    load on a given cluster stretches all by one factor, so that their differences stay.
 
     Args:
       workload: which one.
@@ -150,7 +150,9 @@ def prepare_draws(
     if not workload.is_generated:
         return _on_cluster(workload, jobs)
     first = _on_cluster(workload, jobs[:1])[0]
-    same = workload._replace(load=first.load, num_servers=first.cluster.num_servers)
+    same = workload._replace(num_servers=first.cluster.num_servers)
+    if workload.load is not None:
+        same = same._replace(load=first.load)
     return [first, *(_on_cluster(same, [draw])[0] for draw in jobs[1:])]
 
 

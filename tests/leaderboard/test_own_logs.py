@@ -144,6 +144,10 @@ def test_the_cluster_is_given_and_its_load_said(play, folder):
     assert any(each.startswith(note) for each in piece["notes"]) and note in printed
     stretched = prepare(Workload("log", str(folder / "log.csv"), 0.5, num_servers=2), None)
     assert stretched.load == pytest.approx(0.5, rel=1e-3)
+    drawn = Workload("v", "helios-venus-like", None, 0, 4, 300)
+    draws = prepare_draws(drawn, None, draws=2)
+    alone = prepare(drawn, None, seed=1)
+    np.testing.assert_array_equal(draws[1].table["submit_time"], alone.table["submit_time"])
     four = prepare(Workload("w", str(folder / "log.csv"), None, 0, 3, gpus_per_server=4), None)
     assert four.cluster == Cluster(3, 4) and four.load == pytest.approx(load * 16 / 12, rel=1e-3)
 
