@@ -56,8 +56,8 @@ QUICK = (
 """No program is compiled."""
 
 COMPILED = (
-    Rule(r"jaxsched evaluate sched2(/pretrained| --policy pretrained).*", FEW),
-    Rule(r"jaxsched compare sched2 --checkpoint runs/\w+ --html .*", f"{FEW} --policies fifo"),
+    Rule(r"jaxsched evaluate sched2(/| --policy (sched2/)?)pretrained.*", FEW),
+    Rule(r"jaxsched compare sched2 --\w+ runs/\w+ --html .*", f"{FEW} --policies fifo"),
     Rule(r"jaxsched simulate .*"),
     Rule(r"jaxsched replay (sched2-mixed|runs/\w+) .*", "--num-jobs 20"),
     Rule(r"jaxsched replay philly-like .*", "--num-jobs 50"),
@@ -65,10 +65,7 @@ COMPILED = (
 """Programs are compiled: extended tests. Trainings, benchmarks, whole comparisons and leaderboards
 take longer; what they do is tested in ``tests/cli``, ``tests/bench`` and ``tests/leaderboard``."""
 
-EXPORTS = (
-    Rule(r"jaxsched export runs/paper .*"),
-    Rule(r"jaxsched export sched2.* --out \w+"),
-)
+EXPORTS = (Rule(r"jaxsched export (runs/paper|sched2).*"),)
 """Slow: each traces, compiles and compares several programs."""
 
 
