@@ -57,8 +57,8 @@ fi
 
 for system in $systems; do
   options=()
-  [ "$system" = das ] && options=(--option events_per_step=2)
-  [ "$system" = mlfs ] && options=(--option slot_every=32)
+  [ "$system" = das ] && options=(--set env.events_per_step=2)
+  [ "$system" = mlfs ] && options=(--set env.slot_every=32)
   row "${system}_throughput" "$least" 90 jaxsched bench throughput --system "$system" \
     "${throughput[@]}" "${options[@]}"
 done

@@ -1,4 +1,4 @@
-"""The exceptions that users meet, and the checks that most often raise one."""
+"""The exceptions that users meet, the checks that most often raise one, and counts in words."""
 
 import importlib
 from numbers import Integral
@@ -32,6 +32,11 @@ def check_counts(*, optional: bool = False, **counts: Any) -> None:
             continue
         if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
             raise JaxschedError(f"{name} is {value!r}; accepted: a whole number from 1 on")
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things in words: ``1 episode``, ``2 episodes``, ``12,345 episodes``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def needed(module: str, extra: str, packages: str = "") -> Any:

@@ -17,9 +17,9 @@ CALLS = (
         "`jaxsched.make` gives an environment and its parameters; `reset` and `step` are pure "
         "functions of both ([protocols](../concepts/protocols.md)).",
         (
-            "function jaxsched.systems.make.make",
-            "class jaxsched.core.environment.Environment",
-            "class jaxsched.types.TimeStep",
+            "function jaxsched.make",
+            "class jaxsched.Environment",
+            "class jaxsched.TimeStep",
         ),
     ),
     Calls(
@@ -27,7 +27,7 @@ CALLS = (
         "Named traces, files of job tables, and published traces that become job tables "
         "([traces](../traces.md)).",
         (
-            "class jaxsched.jobs.JobTable",
+            "class jaxsched.JobTable",
             "function jaxsched.jobs.from_records",
             "function jaxsched.traces.get",
             "function jaxsched.traces.names",
@@ -80,7 +80,7 @@ CALLS = (
         "A learner is a record of pure functions "
         "([a learner of your own](../how_to/new_learner.md)).",
         (
-            "class jaxsched.core.learner.Learner",
+            "class jaxsched.Learner",
             "function jaxsched.algorithms.ppo.ppo",
             "function jaxsched.algorithms.dqn.dqn",
             "function jaxsched.runs.trainer.train",

@@ -18,6 +18,7 @@ from jaxsched.bench.peers import MissingPeer, Peer, known_peers
 from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.runs.overrides import change_environment
 from jaxsched.systems import registry
 from jaxsched.systems.base import System
 
@@ -54,6 +55,7 @@ def throughput(
     figures: Sequence[str] = FIGURES,
     network: str = "paper",
     options: dict[str, Any] | None = None,
+    overrides: Sequence[str] = (),
     tables: Sequence[JobTable] | None = None,
     steps_per_repeat: int | None = None,
     least_s: float = 0.0,
@@ -85,6 +87,7 @@ def throughput(
       figures: which of ``environment`` and ``policy``.
       network: kind of the policy network.
       options: static options of the environment; the paper's by default.
+      overrides: the same as they are typed, ``env.NAME=VALUE`` each.
       tables: job tables; the system's test traces by default.
       steps_per_repeat: environment steps of all environments per repeat; fewer where that would
         be more than ``MOST_STEPS`` of each, or more than the row's budget.
@@ -109,7 +112,7 @@ def throughput(
         interpreter that cannot be run.
     """
     _check(batches, repeats, figures, devices)
-    subject = _subject(name, preset, options, tables, figures, network, devices)
+    subject = _subject(name, preset, options, tables, figures, network, devices, overrides)
     result: dict[str, Any] = {
         "kind": "throughput",
         "system": name,
@@ -182,12 +185,14 @@ def _subject(
     figures: Sequence[str],
     network: str,
     devices: int,
+    overrides: Sequence[str],
 ) -> Subject:
     system = registry.get(name)
     env, names = system.environment(**(options or {})), system.traces
     if preset is not None:
         recipe = system.preset(preset)
         env, names = replace(recipe.env, **(options or {})), system.recipe_traces(recipe)
+    env = change_environment(env, overrides)
     tables = tables or traces.get(names.test, num_traces=names.num_test)
     params = system.params(env, system.adapt(tables))
     choosers: dict[str, Chooser] = {"environment": at_random(env.action_spec(params))}

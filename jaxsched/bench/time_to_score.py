@@ -94,6 +94,7 @@ def _goal(system: System, score: str, stage: TrainingSetup, tables: Sequence[Job
     """The score to be reached."""
     if _is_number(score):
         return float(score)
+    score = score.removeprefix(f"{system.name}/")
     names = system.usual_policies(stage.play_env)
     if score not in names:
         known = ", ".join(names)

@@ -15,7 +15,14 @@ from jaxsched.cli.devices import (
     devices_of,
     read_devices,
 )
-from jaxsched.cli.options import LARGEST, JsonFile, Settings, present_assignments, present_settings
+from jaxsched.cli.options import (
+    LARGEST,
+    JsonFile,
+    ServersOption,
+    Settings,
+    environment_changes,
+    old_assignments,
+)
 from jaxsched.cli.output import check_writable, console, deliver_json
 from jaxsched.errors import JaxschedError
 from jaxsched.runtime import is_first, shows, split_cpu
@@ -23,13 +30,13 @@ from jaxsched.runtime import is_first, shows, split_cpu
 SCORED = "training --score"
 TAKES = {
     "throughput": (
-        *("--quick", "--batch", "--figure", "--repeats", "--budget", "--option", "--peers"),
-        *("--peer-python", "--devices"),
+        *("--quick", "--batch", "--figure", "--repeats", "--budget", "--set", "--servers"),
+        *("--option", "--peers", "--peer-python", "--devices"),
     ),
-    "training": ("--set", "--repeats", "--updates", "--warm-up", "--devices"),
-    SCORED: ("--set", "--score", "--num-seeds", "--devices"),
+    "training": ("--set", "--servers", "--repeats", "--updates", "--warm-up", "--devices"),
+    SCORED: ("--set", "--servers", "--score", "--num-seeds", "--devices"),
     "scaling": (
-        *("--set", "--batch", "--repeats", "--updates"),
+        *("--set", "--servers", "--batch", "--repeats", "--updates"),
         *("--devices", "--coordinator", "--num-processes", "--process-id"),
     ),
 }
@@ -59,10 +66,9 @@ def bench(
     budget: Annotated[
         float | None, typer.Option(min=0, help="Seconds that a row of throughput may take; 120.")
     ] = None,
-    option: Annotated[
-        list[str] | None, typer.Option(help="Option of the environment: name=value (repeat).")
-    ] = None,
+    option: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     settings: Settings = None,
+    servers: ServersOption = None,
     updates: Annotated[
         int | None,
         typer.Option(min=1, max=LARGEST, help="Updates of each training repeat; 20."),
@@ -104,6 +110,7 @@ def bench(
             "--budget": budget,
             "--option": option,
             "--set": settings,
+            "--servers": servers,
             "--updates": updates,
             "--warm-up": warm_up,
             "--score": score,
@@ -124,12 +131,11 @@ def bench(
     from jaxsched.bench.throughput import FIGURES, QUICK, QUICK_S, REPEATS, ROW_S, throughput
     from jaxsched.bench.time_to_score import time_to_score
     from jaxsched.bench.training import training_speed
-    from jaxsched.runs.overrides import read_options
     from jaxsched.systems import registry
 
     chosen = registry.get(system)
-    renamed = chosen.renamed_options
-    overrides = tuple(present_settings(settings, renamed, chosen.renamed_networks))
+    given = [*(settings or ()), *old_assignments("--option", option)]
+    overrides = tuple(environment_changes(chosen, given, servers))
     if kind == "scaling":
         result = scaling_speed(
             system,
@@ -170,7 +176,7 @@ def bench(
             system,
             preset=preset,
             figures=figure or FIGURES,
-            options=read_options(present_assignments("option", option, renamed)),
+            overrides=overrides,
             devices=_num_devices(devices),
             peers=peers or peer_python is not None,
             peer_python=None if peer_python is None else str(peer_python),

@@ -15,8 +15,10 @@ from jaxsched.cli.devices import (
 )
 from jaxsched.cli.options import (
     Cut,
+    EnvironmentSettings,
     Format,
     HeuristicOption,
+    JobsFile,
     JsonFile,
     Load,
     MeanGap,
@@ -24,12 +26,14 @@ from jaxsched.cli.options import (
     NumJobs,
     NumTraces,
     Part,
+    ServersOption,
     System,
     Trace,
     TraceOptions,
     TraceSeed,
     Window,
     as_typed,
+    environment_changes,
     heuristic_options,
     present_name,
     read_part,
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
 
     from jaxsched.cli.episodes import Episodes
     from jaxsched.results.comparison import Contest, Learned
+    from jaxsched.runs.policies import Named
 
 PlayedPreset = Annotated[
     str | None,
@@ -59,6 +64,7 @@ class Files(NamedTuple):
     json: Path | None = None
     html: Path | None = None
     plot: Path | None = None
+    jobs: Path | None = None
 
 
 class Players(NamedTuple):
@@ -66,13 +72,31 @@ class Players(NamedTuple):
 
     Attributes:
       heuristics: by name; None: all of them.
-      checkpoints: folders of trained policies.
+      trained: trained policies.
       as_seeds: whether these are training seeds of one policy.
     """
 
     heuristics: list[str] | None
-    checkpoints: list[Path]
+    trained: list["Named"]
     as_seeds: bool = False
+
+
+class Asked(NamedTuple):
+    """What is played, beside the policies.
+
+    Attributes:
+      preset: whose cluster and test traces are used; None: the system's own.
+      changes: of the environment, ``env.NAME=VALUE`` each.
+      trace: where the episodes come from; None: the test traces.
+      options: how a trace becomes episodes.
+      chosen: options of heuristics.
+    """
+
+    preset: str | None
+    changes: list[str]
+    trace: str | None
+    options: TraceOptions
+    chosen: dict[str, Any]
 
 
 class Prepared(NamedTuple):
@@ -99,10 +123,13 @@ def evaluate(
     policy: Annotated[
         str,
         typer.Option(
-            help="Policy, 'all', or folder of a trained one.", autocompletion=complete_policy
+            help="A rule, SYSTEM/POLICY, the folder of a trained one, or 'all'.",
+            autocompletion=complete_policy,
         ),
     ],
     preset: PlayedPreset = None,
+    settings: EnvironmentSettings = None,
+    servers: ServersOption = None,
     trace: Trace = None,
     trace_seed: TraceSeed = 0,
     num_traces: NumTraces = None,
@@ -120,28 +147,25 @@ def evaluate(
     num_processes: NumProcesses = None,
     process_id: ProcessId = None,
     json_file: JsonFile = None,
+    jobs: JobsFile = None,
 ) -> None:
     """Metrics of one policy (or of all heuristics)."""
-    options = TraceOptions(
-        trace_seed, num_traces, num_jobs, cut, mean_gap, load, format, read_part(part)
-    )
-    policy = present_name("policy", policy)
-    players = Players([policy], [])
-    if policy == "all":
-        players = Players(None, [])
-    elif is_path(policy, system, also=("all",)):
-        players = Players([], [Path(policy)])
-    _run(
-        context,
-        system,
+    from jaxsched.systems import registry
+
+    chosen = registry.get(system)
+    players = Players(None, [])
+    if policy != "all":
+        players = _players([policy], chosen, also=("all",))
+    asked = Asked(
         preset,
-        players,
+        environment_changes(chosen, settings, servers),
         trace,
-        options,
+        TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format,
+                     read_part(part)),
         heuristic_options(window, mode, option),
-        Files(json_file),
-        devices_of(devices, "envs", coordinator, num_processes, process_id),
-    )
+    )  # fmt: skip
+    mesh = devices_of(devices, "envs", coordinator, num_processes, process_id)
+    _run(context, chosen, players, asked, Files(json_file, jobs=jobs), mesh)
 
 
 def compare(
@@ -149,15 +173,20 @@ def compare(
     system: System,
     policies: Annotated[
         str | None,
-        typer.Option(help="Comma-separated heuristics; all by default, or 'none'."),
+        typer.Option(
+            help="With commas: rules, SYSTEM/POLICY, folders; all heuristics by default, or 'none'."
+        ),
     ] = None,
     checkpoint: Annotated[
-        list[Path] | None, typer.Option(help="Folder of a trained policy (repeat for several).")
+        list[str] | None,
+        typer.Option(help="A trained policy beside them: folder or SYSTEM/pretrained (repeat)."),
     ] = None,
     as_seeds: Annotated[
         bool, typer.Option("--as-seeds", help="The folders are training seeds of one policy.")
     ] = False,
     preset: PlayedPreset = None,
+    settings: EnvironmentSettings = None,
+    servers: ServersOption = None,
     trace: Trace = None,
     trace_seed: TraceSeed = 0,
     num_traces: NumTraces = None,
@@ -180,58 +209,57 @@ def compare(
         Path | None,
         typer.Option(help="Write bars here (.png, .svg, .pdf; their data beside as CSV)."),
     ] = None,
+    jobs: JobsFile = None,
 ) -> None:
     """Table and figures of all baselines and of trained policies, intervals included."""
-    options = TraceOptions(
-        trace_seed, num_traces, num_jobs, cut, mean_gap, load, format, read_part(part)
-    )
-    names = (
-        None
-        if policies is None
-        else [present_name("policy", name.strip()) for name in policies.split(",")]
-    )
+    from jaxsched.runs.policies import find_trained
+    from jaxsched.systems import registry
+
     if as_seeds and not checkpoint:
         raise JaxschedError("--as-seeds needs --checkpoint")
-    players = Players([] if policies == "none" else names, checkpoint or [], as_seeds)
-    chosen, files = heuristic_options(window, mode, option), Files(json_file, html, plot)
+    chosen = registry.get(system)
+    players = Players(None, [])
+    if policies is not None:
+        words = [] if policies == "none" else [word.strip() for word in policies.split(",")]
+        players = _players(words, chosen)
+    shown = [find_trained(word, chosen) for word in checkpoint or []]
+    players = players._replace(trained=[*players.trained, *shown], as_seeds=as_seeds)
+    asked = Asked(
+        preset,
+        environment_changes(chosen, settings, servers),
+        trace,
+        TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format,
+                     read_part(part)),
+        heuristic_options(window, mode, option),
+    )  # fmt: skip
+    files = Files(json_file, html, plot, jobs)
     mesh = devices_of(devices, "envs", coordinator, num_processes, process_id)
-    _run(context, system, preset, players, trace, options, chosen, files, mesh)
+    _run(context, chosen, players, asked, files, mesh)
 
 
-def is_path(policy: str, system: str, *, also: tuple[str, ...] = ()) -> bool:
-    """Whether a policy is given by its folder, not by its name.
+def _players(words: list[str], system: Any, *, also: tuple[str, ...] = ()) -> Players:
+    """The policies that words name.
 
     Args:
-      policy: as it was typed.
-      system: whose policies are known.
+      words: as they were typed.
+      system: whose policies they must be.
       also: other words that the command knows, for the message.
 
     Raises:
-      JaxschedError: it is neither.
+      JaxschedError: a word names none.
     """
-    from jaxsched.runs import saved_policies
-    from jaxsched.systems import registry
+    from jaxsched.runs.policies import find
 
-    known = registry.get(system).policies
-    if policy in known:
-        return False
-    if not Path(policy).exists() and not saved_policies.is_pretrained(policy):
-        names = ", ".join((*known, *also, *saved_policies.shipped(registry.get(system))))
-        raise JaxschedError(
-            f"{system}: unknown policy {policy!r}; known are {names}, or the folder of a trained "
-            "policy"
-        )
-    return True
+    found = [find(present_name("policy", word), system, also=also) for word in words]
+    rules = list(dict.fromkeys(policy.rule for policy in found if policy.rule))
+    return Players(rules, [policy for policy in found if not policy.rule])
 
 
 def _run(
     context: typer.Context,
-    system_name: str,
-    preset: str | None,
+    system: Any,
     players: Players,
-    trace: str | None,
-    options: TraceOptions,
-    chosen: dict[str, Any],
+    asked: Asked,
     files: Files,
     mesh: "Mesh | None",
 ) -> None:
@@ -239,17 +267,20 @@ def _run(
     from jaxsched.pictures import check_picture
     from jaxsched.report import check, write_html
     from jaxsched.report.plot import plot_comparison
-    from jaxsched.results import comparison, curves
+    from jaxsched.results import comparison, curves, job_times
+    from jaxsched.results.played_times import PlayedTimes
 
     for path in files:
         if path is not None:
             check_writable(path)
     if files.plot is not None:
         check_picture(files.plot)
-    prepared = prepare(context, system_name, preset, players, trace, options, chosen)
+    if files.jobs is not None:
+        job_times.check_ending(files.jobs)
+    prepared = prepare(context, system, players, asked)
     out = console()
-    if prepared.summary:
-        out.print(prepared.summary, highlight=False)
+    tell(prepared, out)
+    times = None if files.jobs is None else PlayedTimes(prepared.contest)
     with processes.together(), sharding.on(mesh), out.status("playing") as status:
         result = comparison.compare(
             prepared.contest,
@@ -257,11 +288,13 @@ def _run(
             prepared.learned,
             environment=prepared.environment,
             on_policy=lambda name: status.update(f"playing {name}"),
+            on_played=times,
         )
     print_comparison(result, out)
     if not is_first():
         return
-    if len(prepared.learned) == 1 and (curve := curves.of_runs(players.checkpoints)):
+    folders = [Path(policy.place) for policy in players.trained]
+    if len(prepared.learned) == 1 and (curve := curves.of_runs(folders)):
         result["learning_curve"] = curve
     if files.json is not None:
         deliver_json(out, files.json, result)
@@ -271,17 +304,13 @@ def _run(
         make_folder(files.plot)
         plot_comparison(check(result), files.plot)
         out.print(f"plot written to {files.plot}", highlight=False)
+    if files.jobs is not None and times is not None:
+        make_folder(files.jobs)
+        job_times.write_job_times(files.jobs, times.parts)
+        out.print(f"times of all jobs written to {files.jobs}", highlight=False)
 
 
-def prepare(
-    context: typer.Context,
-    system_name: str,
-    preset: str | None,
-    players: Players,
-    trace: str | None,
-    options: TraceOptions,
-    chosen: dict[str, Any],
-) -> Prepared:
+def prepare(context: typer.Context, system: Any, players: Players, asked: Asked) -> Prepared:
     """Find everything that a comparison needs.
 
     Raises:
@@ -289,41 +318,59 @@ def prepare(
     """
     from jaxsched.cli.episodes import resolve
     from jaxsched.results import comparison
-    from jaxsched.runs import saved_policies
-    from jaxsched.systems import registry
+    from jaxsched.runs.overrides import change_environment
+    from jaxsched.runs.policies import on_cluster
 
-    system = registry.get(system_name)
     environment, traces = system.environment(), system.traces
-    if preset is not None:
-        recipe = system.preset(preset)
+    if asked.preset is not None:
+        recipe = system.preset(asked.preset)
         environment, traces = recipe.env, system.recipe_traces(recipe)
-    asked = players.heuristics
-    names = system.usual_policies(environment) if asked is None else asked
+    environment = change_environment(environment, asked.changes)
+    names = players.heuristics
+    if names is None:
+        names = system.usual_policies(environment)
     for name in names:
-        system.heuristic(name, environment, 1, chosen)  # refuse bad names before any work
-    usual = options
-    if trace is None and options.num_traces is None:
-        usual = options._replace(num_traces=traces.num_test)
-    episodes = resolve(trace or traces.test, system, usual).made_with(options, system)
+        system.heuristic(name, environment, 1, asked.chosen)  # refuse bad names before any work
     learned = []
-    for path in players.checkpoints:
-        learned.append(saved_policies.load(path, system)[0])
+    for policy in players.trained:
+        found, _ = policy.trained()
+        learned.append(on_cluster(found, system, change_environment(found.env, asked.changes)))
     if players.as_seeds:
         learned = [comparison.as_seeds(learned)]
-    clusters = {system.facts(policy.env, chosen)["cluster"] for policy in learned}
+    clusters = {system.facts(policy.env, asked.chosen)["cluster"] for policy in learned}
     if len(clusters) > 1:
         raise JaxschedError("the trained policies are for clusters of different sizes")
     environment = learned[0].env if learned else environment
-    names = system.usual_policies(environment) if asked is None else asked
+    if players.heuristics is None:
+        names = system.usual_policies(environment)
+    usual = asked.options
+    if asked.trace is None and usual.num_traces is None:
+        usual = usual._replace(num_traces=traces.num_test)
+    episodes = resolve(asked.trace or traces.test, system, usual, environment)
+    episodes = episodes.made_with(asked.options, system, environment)
     contest = comparison.Contest(
         system,
         episodes.tables,
         episodes.source,
-        options=chosen,
-        facts=facts_of(system, environment, episodes, chosen),
-        command=as_typed(context, without=("json_file", "html", "plot")),
+        options=asked.chosen,
+        facts=facts_of(system, environment, episodes, asked.chosen),
+        command=as_typed(context, without=("json_file", "html", "plot", "jobs")),
     )
     return Prepared(contest, names, learned, environment, episodes.summary)
+
+
+def tell(prepared: Prepared, out: Any) -> None:
+    """What was changed in the traces, and the cluster with the load that it is offered."""
+    contest = prepared.contest
+    lines = [prepared.summary] if prepared.summary else [f"  {note}" for note in contest.notes]
+    load = contest.facts.get(LOAD)
+    lines.append(f"cluster: {contest.facts['cluster']}" + (f"; load {load}" if load else ""))
+    for line in lines:
+        out.print(line, highlight=False)
+
+
+LOAD = "offered load"
+"""Name of the fact that says what the tables ask of the cluster, at best locality."""
 
 
 def facts_of(
@@ -332,11 +379,14 @@ def facts_of(
     """What the table and the report say about the set-up."""
     from jaxsched.jobs import digest_tables
     from jaxsched.runs.directory import facts
+    from jaxsched.traces.describe import load_in_words
 
     here = facts()
     own = system.facts(environment, chosen)
+    load = load_in_words(episodes.tables, sum(system.cluster_gpus(environment)))
     return {
         "cluster": own.pop("cluster"),
+        **({LOAD: load} if load else {}),
         "test traces": episodes.source,
         "digest of the test traces": digest_tables(episodes.tables)[:12],
         **({"digest of the published trace": episodes.digest[:12]} if episodes.digest else {}),

@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jaxsched.cli.completion import complete_system
-from jaxsched.cli.options import JsonFile, Preset, Settings, TraceOptions, present_settings
+from jaxsched.cli.options import (
+    JsonFile,
+    Preset,
+    ServersOption,
+    Settings,
+    TraceOptions,
+    environment_changes,
+)
 from jaxsched.cli.output import check_writable, console, deliver_json
 from jaxsched.cli.train import sets_of
 from jaxsched.errors import JaxschedError
@@ -25,6 +32,7 @@ def doctor(
     ] = None,
     preset: Preset = "quick",
     settings: Settings = None,
+    servers: ServersOption = None,
     json_file: JsonFile = None,
 ) -> int:
     """Versions, devices, memory, cache; with a system, what its preset needs and how long it takes.
@@ -33,8 +41,8 @@ def doctor(
     """
     if json_file is not None:
         check_writable(json_file)
-    if system is None and settings:
-        raise JaxschedError("--set changes a recipe; name its system")
+    if system is None and (settings or servers):
+        raise JaxschedError("--set and --servers change a recipe; name its system")
     from jaxsched.runs.machine import machine_facts
 
     out = console()
@@ -47,7 +55,7 @@ def doctor(
         from jaxsched.systems import registry
 
         chosen = registry.get(system)
-        overrides = present_settings(settings, chosen.renamed_options, chosen.renamed_networks)
+        overrides = environment_changes(chosen, settings, servers)
         recipe = override(chosen.preset(preset), overrides)
         sets = sets_of(chosen, recipe, None, None, TraceOptions())
         with out.status(f"compiling and timing a few updates of {system}, preset {preset!r}"):

@@ -1,18 +1,22 @@
 """Job tables from the ``--trace`` option: a named trace, a workload, or a file of any format."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxsched.cli.options import TraceOptions
+from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, first_of
+from jaxsched.jobs.notes import notes_of
 from jaxsched.systems.base import System
 from jaxsched.traces import ImportSummary, Trace, clusters, import_trace, load, registry
 from jaxsched.traces.formats import Loaded
 from jaxsched.traces.rescaling import rescale_tables
+from jaxsched.traces.usable import is_job
 
 NUM_TRACES = 30  # made of a published trace, unless asked otherwise
 Read = Callable[..., Loaded]
@@ -36,14 +40,22 @@ class Episodes(NamedTuple):
     digest: str = ""
     fixed: bool = False
 
-    def made_with(self, options: TraceOptions, system: System) -> "Episodes":
+    @property
+    def notes(self) -> list[str]:
+        """What was dropped, changed or drawn, one sentence each."""
+        return notes_of(self.tables)
+
+    def made_with(
+        self, options: TraceOptions, system: System, env: Environment | None = None
+    ) -> "Episodes":
         """These episodes as the options want them.
 
         Of fixed tables the first ones, or their start; then job tables are rescaled.
 
         Args:
           options: what is wanted.
-          system: whose cluster an offered load refers to.
+          system: whose jobs they are.
+          env: whose cluster an offered load refers to; the system's usual one if absent.
 
         Raises:
           JaxschedError: job tables were to be cut, have not so many tables or jobs, or cannot be
@@ -54,9 +66,11 @@ class Episodes(NamedTuple):
                 f"{self.source}: holds job tables; accepted: --cut with published traces and "
                 "workloads"
             )
-        return self._first(options).rescaled(options, system)
+        return self._first(options).rescaled(options, system, env)
 
-    def rescaled(self, options: TraceOptions, system: System) -> "Episodes":
+    def rescaled(
+        self, options: TraceOptions, system: System, env: Environment | None = None
+    ) -> "Episodes":
         """Job tables at the mean gap or load of the options, if they have one.
 
         Published traces and workloads have been rescaled as they were made into tables.
@@ -67,7 +81,8 @@ class Episodes(NamedTuple):
         asked = {"mean_gap_s": options.mean_gap_s, "load": options.load}
         if self.digest or not any(value is not None for value in asked.values()):
             return self
-        tables, scale = rescale_tables(self.tables, system.mapping(**asked), self.source)
+        mapping = system.mapping(env or system.environment(), **asked)
+        tables, scale = rescale_tables(self.tables, mapping, self.source)
         return self._replace(tables=tables, source=f"{self.source} (times x {scale:.6g})")
 
     def _first(self, options: TraceOptions) -> "Episodes":
@@ -90,7 +105,12 @@ class Episodes(NamedTuple):
 
 
 def resolve(
-    name_or_path: str, system: System, options: TraceOptions, *, read: Read = load
+    name_or_path: str,
+    system: System,
+    options: TraceOptions,
+    env: Environment | None = None,
+    *,
+    read: Read = load,
 ) -> Episodes:
     """Tables of a named trace, workload or file of any known format, as jobs of the system.
 
@@ -101,6 +121,7 @@ def resolve(
       name_or_path: what ``--trace`` was given.
       system: whose jobs are wanted.
       options: how the trace becomes episodes.
+      env: whose cluster the jobs are for; the system's usual one if absent.
       read: reads files; who resolves one file several times may keep what it gave.
 
     Raises:
@@ -121,7 +142,7 @@ def resolve(
     if name_or_path in clusters.names():
         wanted = (options.num_traces or NUM_TRACES) * (options.num_jobs or system.num_jobs)
         trace = usable_jobs(name_or_path, options.seed, wanted)
-        return _episodes(trace, name_or_path, system, options._replace(cut=True))
+        return _episodes(trace, name_or_path, system, options._replace(cut=True), env)
     if not Path(name_or_path).exists():
         raise JaxschedError(
             f"'{name_or_path}' is neither a file nor a known trace; accepted: a trace file, or "
@@ -130,7 +151,7 @@ def resolve(
     loaded = read(name_or_path, format=options.format)
     if not isinstance(loaded, Trace):
         return Episodes(system.adapt(loaded), Path(name_or_path).name, "", fixed=True)
-    return _episodes(loaded, name_or_path, system, options)
+    return _episodes(loaded, name_or_path, system, options, env)
 
 
 def usable_jobs(name: str, seed: int, num_jobs: int) -> Trace:
@@ -138,29 +159,42 @@ def usable_jobs(name: str, seed: int, num_jobs: int) -> Trace:
     drawn = num_jobs
     while True:
         trace = clusters.generate_trace(name, seed, drawn)
-        usable = np.flatnonzero((trace["num_gpus"] > 0) & (trace["duration"] > 0))
+        usable = np.flatnonzero(is_job(trace))
         if len(usable) >= num_jobs:
             return trace.take(slice(0, int(usable[num_jobs - 1]) + 1))
         drawn = int(drawn * num_jobs / max(len(usable), num_jobs // 10, 1) * 1.05) + 1
 
 
-def _episodes(trace: Trace, name_or_path: str, system: System, options: TraceOptions) -> Episodes:
+def _episodes(
+    trace: Trace,
+    name_or_path: str,
+    system: System,
+    options: TraceOptions,
+    env: Environment | None,
+) -> Episodes:
     num_jobs = options.num_jobs or system.num_jobs
     digest = trace.digest()
     trace = _part(trace, options.part)
+    asked = {"mean_gap_s": options.mean_gap_s, "load": options.load}
+    config = system.mapping(env or system.environment(), **asked)
+    share_gpus = any(kind.busy_gpu_seconds is not None for kind in system.workload.jobs)
+    anew = options.load is not None and share_gpus  # the load is that of the system's own jobs
     imported = import_trace(
         trace,
         mode="cut" if options.cut else "sample",
         seed=options.seed,
         num_traces=options.num_traces or NUM_TRACES,
         num_jobs=num_jobs,
-        config=system.mapping(mean_gap_s=options.mean_gap_s, load=options.load),
+        config=replace(config, load=None) if anew else config,
     )
     how = "consecutive pieces" if options.cut else f"resampled, seed {options.seed}"
     if not imported.tables:
         raise JaxschedError(f"{name_or_path}: has fewer than {num_jobs} usable jobs")
+    tables = system.adapt(imported.tables)
+    if anew:
+        tables = rescale_tables(tables, config, name_or_path).tables
     return Episodes(
-        system.adapt(imported.tables),
+        tables,
         f"{trace.name} ({how}; SHA-256 {digest[:SHOWN_DIGITS]})",
         f"{imported.summary}\n{_demand(imported.summary)}\n  digest of the trace: {digest}",
         digest,

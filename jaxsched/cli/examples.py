@@ -10,24 +10,38 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "jaxsched train --config runs/first/run.toml --seed 1 --out runs/second",
     ),
     "evaluate": (
-        "jaxsched evaluate sched2 --policy pretrained",
+        "jaxsched evaluate sched2 --policy sched2/pretrained",
+        "jaxsched evaluate sched2 --policy fifo --servers 40x8 --load 0.9 --jobs times.csv",
         "jaxsched evaluate dl2 --policy drf --num-traces 10",
         "jaxsched evaluate sched2 --policy runs/first --json - --quiet",
     ),
     "compare": (
         "jaxsched compare sched2 --checkpoint runs/first --html report.html",
-        "jaxsched compare mlfs --policies mlf_h,tiresias --num-traces 5",
+        "jaxsched compare mlfs --policies mlf_h,mlfs/pretrained --num-traces 5",
     ),
     "headroom": ("jaxsched headroom sched2 --policy strict_sif --num-traces 10",),
-    "export": ("jaxsched export runs/first --format safetensors,onnx --out policy",),
-    "replay": ("jaxsched replay runs/first --html schedule.html",),
+    "export": (
+        "jaxsched export runs/first --format safetensors,onnx --out policy",
+        "jaxsched export sched2/pretrained --out policy",
+        "jaxsched export sched2 --environment --servers 40x8 --out env",
+    ),
+    "replay": (
+        "jaxsched replay runs/first --html schedule.html",
+        "jaxsched replay sched2/pretrained --policy fifo",
+    ),
     "leaderboard": (
         "jaxsched leaderboard --workloads helios-venus --jobs 2000 --html board.html",
         "jaxsched leaderboard --trace jobs.csv --policies fifo,sjf,las --loads 0.7,0.9",
         "jaxsched leaderboard --trace jobs.csv --policy my_rules:widest_last",
     ),
-    "serve": ("jaxsched serve runs/first --port 8080",),
-    "simulate": ("jaxsched simulate case.json --json result.json",),
+    "serve": (
+        "jaxsched serve runs/first --port 8080",
+        "jaxsched serve sched2/strict_sif --servers 40x8",
+    ),
+    "simulate": (
+        "jaxsched simulate case.json --json result.json",
+        "jaxsched simulate case.json --policy sched2/fifo",
+    ),
     "sweep": ("jaxsched sweep sched2 --over learner.learning_rate=1e-4,1e-3 --num-seeds 3",),
     "bench": (
         "jaxsched bench throughput --system chic --quick",

@@ -1,52 +1,55 @@
 """``jaxsched export``: the hand-over of policies and environments."""
 
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from jaxsched.cli.options import (
     LARGEST_SEED,
+    EnvironmentSettings,
     NumJobs,
     NumTraces,
+    ServersOption,
     Trace,
     TraceOptions,
     TraceSeed,
-    present_assignments,
+    environment_changes,
+    old_assignments,
+    tell_old,
 )
 from jaxsched.cli.output import console
 from jaxsched.errors import JaxschedError
+
+if TYPE_CHECKING:
+    from jaxsched.runs.policies import Named
 
 
 def export(
     source: Annotated[
         str,
         typer.Argument(
-            help="Run directory or policies/seedN folder; with --policy or --environment a system."
+            help="SYSTEM/POLICY (pretrained, or a rule with weights), or the folder of a trained "
+            "policy; with --environment a system, or the policy whose environment is meant."
         ),
     ],
     format: Annotated[
         list[str] | None,
         typer.Option(help="safetensors (always), onnx, stablehlo; with commas, or repeat."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder to write; SOURCE/export.")] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            help="Of the system SOURCE: pretrained, a rule with weights, or a folder; with "
-            "--environment that policy's."
-        ),
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write; of the folder of a run: SOURCE/export.")
     ] = None,
+    policy: Annotated[str | None, typer.Option(hidden=True)] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, max=LARGEST_SEED, help="Which seed's policy; the best one.")
     ] = None,
     environment: Annotated[
-        bool, typer.Option("--environment", help="The environment of the system SOURCE instead.")
+        bool, typer.Option("--environment", help="Write the environment, not a policy.")
     ] = False,
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", help="Option of the environment, name=value (repeat)."),
-    ] = None,
+    settings: EnvironmentSettings = None,
+    servers: ServersOption = None,
+    option: Annotated[list[str] | None, typer.Option("--option", hidden=True)] = None,
     trace: Trace = None,
     trace_seed: TraceSeed = 0,
     num_traces: NumTraces = None,
@@ -55,31 +58,72 @@ def export(
 ) -> None:
     """Write a trained policy, or an environment, for programs without this library."""
     from jaxsched.export import saved
+    from jaxsched.export.forms import formats_of
 
-    words = {"--option": None if policy else option, "--trace": trace, "--num-traces": num_traces,
-             "--num-jobs": num_jobs, "--trace-seed": trace_seed or None}  # fmt: skip
-    chosen = {"--seed": seed, "--format": format}
-    _refuse(chosen if environment else words, environment)
-    _refuse({"--seed": None if policy is None else seed}, environment)
-    if (environment or policy is not None) and out is None:
-        raise JaxschedError("a folder to write is needed: --out DIR")
+    words = {"--trace": trace, "--num-traces": num_traces, "--num-jobs": num_jobs,
+             "--trace-seed": trace_seed or None}  # fmt: skip
+    _refuse({"--seed": seed, "--format": format} if environment else words, environment)
     formats = format or ["safetensors"]
+    formats_of(formats)
+    found = _subject(source, policy, environment)
+    changes = [*(settings or ()), *old_assignments("--option", option)]
     if environment:
+        folder = _needed(out)
+        env = _environment(found, changes, servers)
         traces = TraceOptions(trace_seed, num_traces, num_jobs)
-        env = _environment(source, option, policy)
-        folder = _with_tables(source, env, trace, traces, cast(Path, out), overwrite)
-    elif policy is None:
-        folder = saved.export_saved(
-            source, out or Path(source) / "export", format=formats, seed=seed, overwrite=overwrite
-        )
+        folder = _with_tables(found.system, env, trace, traces, folder, overwrite)
     else:
-        options = _options(source, option)
-        folder = saved.export_named(
-            source, policy, cast(Path, out), options=options, format=formats, overwrite=overwrite
+        folder = saved.export_found(
+            found,  # type: ignore[arg-type]
+            out or _beside(found),  # type: ignore[arg-type]
+            changes=environment_changes(found.system, changes, servers),
+            seed=seed,
+            format=formats,
+            overwrite=overwrite,
         )
     names = ", ".join(sorted(path.name for path in folder.iterdir()))
     what = "environment" if environment else "policy"
     console().print(f"{what} written to {folder} ({names})")
+
+
+class Subject(NamedTuple):
+    """A system, without any policy of it."""
+
+    system: Any
+
+
+def _subject(source: str, policy: str | None, environment: bool) -> "Named | Subject":
+    """What is to be written, also where its policy was told apart from its system."""
+    from jaxsched.runs.policies import find, names_policy
+    from jaxsched.systems import registry
+
+    if policy is not None:
+        system = registry.get(source)
+        found = find(policy, system)
+        present = policy if Path(policy).exists() else f"{source}/{policy.rpartition('/')[2]}"
+        tell_old(f"{source} --policy {policy}", present)
+        return found
+    if environment and not names_policy(source):
+        return Subject(registry.get(source))
+    return find(source)
+
+
+def _needed(out: Path | None) -> Path:
+    """The folder to write.
+
+    Raises:
+      JaxschedError: there is none.
+    """
+    if out is None:
+        raise JaxschedError("a folder to write is needed: --out DIR")
+    return out
+
+
+def _beside(found: "Named") -> Path:
+    """Where a policy goes by itself: into its run."""
+    from jaxsched.runs.saved_policies import is_run
+
+    return _needed(None) if found.rule or not is_run(found.place) else Path(found.place) / "export"
 
 
 def _refuse(options: dict[str, Any], environment: bool) -> None:
@@ -91,44 +135,31 @@ def _refuse(options: dict[str, Any], environment: bool) -> None:
     for name, value in options.items():
         if value is not None:
             does = "does not go with --environment" if environment else "goes with --environment"
-            if name == "--seed" and not environment:
-                does = "is of a run's policies"
             raise JaxschedError(f"{name} {does}")
 
 
-def _environment(name: str, assignments: list[str] | None, policy: str | None) -> Any:
-    """The system's environment with these options, or that of a policy."""
-    from jaxsched.runs import saved_policies
-    from jaxsched.systems import registry
+def _environment(found: "Named | Subject", settings: list[str], servers: str | None) -> Any:
+    """The environment of a system or of a policy, with changes."""
+    from jaxsched.runs.overrides import change_environment
 
-    system = registry.get(name)
-    if policy is not None:
-        if assignments is not None:
-            raise JaxschedError("--option does not go with --policy, whose environment is taken")
-        return saved_policies.load(policy, system)[0].env
-    return system.environment(**_options(name, assignments))
-
-
-def _options(name: str, assignments: list[str] | None) -> dict[str, Any]:
-    from jaxsched.runs.overrides import read_options
-    from jaxsched.systems import registry
-
-    renamed = registry.get(name).renamed_options
-    return read_options(present_assignments("option", assignments, renamed))
+    system = found.system
+    env = system.environment()
+    if not isinstance(found, Subject) and not found.rule:
+        env = found.trained()[0].env
+    return change_environment(env, environment_changes(system, settings, servers))
 
 
 def _with_tables(
-    name: str, env: Any, trace: str | None, options: TraceOptions, out: Path, overwrite: bool
+    system: Any, env: Any, trace: str | None, options: TraceOptions, out: Path, overwrite: bool
 ) -> Path:
     """Write an environment with job tables."""
     from jaxsched.cli.episodes import resolve
     from jaxsched.export.environments import export_environment
-    from jaxsched.systems import registry
 
-    system = registry.get(name)
     if trace is None and options.num_traces is None:
         options = options._replace(num_traces=system.traces.num_test or DEFAULT_TABLES)
-    episodes = resolve(trace or system.traces.test, system, options).made_with(options, system)
+    episodes = resolve(trace or system.traces.test, system, options, env)
+    episodes = episodes.made_with(options, system, env)
     return export_environment(system, env, system.params(env, episodes.tables), out, overwrite)
 
 

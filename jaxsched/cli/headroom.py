@@ -1,14 +1,14 @@
 """``jaxsched headroom``."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jaxsched.cli.compare import PlayedPreset, Players, is_path, prepare
+from jaxsched.cli.compare import Asked, PlayedPreset, Players, prepare, tell
 from jaxsched.cli.options import (
     LARGEST,
     Cut,
+    EnvironmentSettings,
     Format,
     HeuristicOption,
     JsonFile,
@@ -17,15 +17,18 @@ from jaxsched.cli.options import (
     NumJobs,
     NumTraces,
     Part,
+    ServersOption,
     System,
     Trace,
     TraceOptions,
     TraceSeed,
+    environment_changes,
     heuristic_options,
     present_name,
     read_part,
 )
 from jaxsched.cli.output import check_writable, console, deliver_json
+from jaxsched.errors import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -36,12 +39,18 @@ def headroom(
     system: System,
     policy: Annotated[
         str | None,
-        typer.Option(help="Base: a policy, or folder of a trained one; the best heuristic here."),
+        typer.Option(
+            help="Base: a rule, SYSTEM/POLICY, or the folder of a trained one; the best heuristic "
+            "here."
+        ),
     ] = None,
     checkpoint: Annotated[
-        list[Path] | None, typer.Option(help="Folder of a trained policy to show (repeat).")
+        list[str] | None,
+        typer.Option(help="A trained policy to show: folder or SYSTEM/pretrained (repeat)."),
     ] = None,
     preset: PlayedPreset = None,
+    settings: EnvironmentSettings = None,
+    servers: ServersOption = None,
     trace: Trace = None,
     trace_seed: TraceSeed = 0,
     num_traces: NumTraces = None,
@@ -72,13 +81,16 @@ def headroom(
     json_file: JsonFile = None,
 ) -> None:
     """What look-ahead over a base policy reaches: on redrawn futures, and knowing the future."""
+    from jaxsched.results.headroom import Settings, measure
+    from jaxsched.runs.heartbeat import Heartbeat
+    from jaxsched.runs.policies import find, find_trained
+    from jaxsched.systems import registry
+
+    chosen = registry.get(system)
     options = TraceOptions(
         trace_seed, num_traces, num_jobs, cut, mean_gap, load, format, read_part(part)
     )
-    from jaxsched.results.headroom import Settings, measure
-    from jaxsched.runs.heartbeat import Heartbeat
-
-    settings = Settings(
+    looks = Settings(
         futures,
         alternatives,
         horizon,
@@ -87,28 +99,23 @@ def headroom(
     )
     if json_file is not None:
         check_writable(json_file)
-    base: Any = None if policy is None else present_name("policy", policy)
-    shown = list(checkpoint or [])
-    trained = base is not None and is_path(base, system)
-    prepared = prepare(
-        context,
-        system,
-        preset,
-        Players(None, [Path(base), *shown] if trained else shown),
-        trace,
-        options,
-        heuristic_options(None, None, option),
-    )
+    base = None if policy is None else find(present_name("policy", policy), chosen)
+    shown = [find_trained(word, chosen) for word in checkpoint or []]
+    trained = base is not None and not base.rule
+    if base is not None and trained:
+        shown.insert(0, base)
+    changes = environment_changes(chosen, settings, servers)
+    asked = Asked(preset, changes, trace, options, heuristic_options(None, None, option))
+    prepared = prepare(context, chosen, Players(None, shown), asked)
     out = console()
-    if prepared.summary:
-        out.print(prepared.summary, highlight=False)
+    tell(prepared, out)
     with Heartbeat(out, "preparing the episodes") as beat:
         result = measure(
             prepared.contest,
             prepared.names,
             prepared.learned,
-            prepared.learned[0] if trained else base,
-            settings,
+            prepared.learned[0] if trained else base and base.rule,
+            looks,
             environment=prepared.environment,
             on_progress=lambda name, done, total: beat.update(
                 f"playing {name}", done, total, "episodes"
@@ -190,8 +197,8 @@ def _caption(result: dict[str, Any]) -> str:
     if rivals:
         tried = f"what {', '.join(rivals)} would do (redrawn: without those that know the future)"
     return (
-        f"Means over {episodes['count']} episodes ({episodes['source']}); paired differences with "
-        f"95 % bootstrap intervals over the episodes. Look-ahead tries "
+        f"Means over {counted(episodes['count'], 'episode')} ({episodes['source']}); paired "
+        f"differences with 95 % bootstrap intervals over the episodes. Look-ahead tries "
         f"{tried} and plays on "
         f"{'to the end' if horizon is None else f'for {readable_time(horizon)}'}, "
         f"{_futures(settings)}. The clairvoyant "

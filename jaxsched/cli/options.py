@@ -14,7 +14,7 @@ from jaxsched.cli.output import claim_stdout
 LARGEST = 2**31 - 1  # of what is counted: programs count with 32 bits
 LARGEST_SEED = 2**32 - 1  # a random key is made of so many bits
 
-TRACES, HEURISTICS, OUTPUT = "Traces", "Heuristics", "Output"
+TRACES, ENVIRONMENT, HEURISTICS, OUTPUT = "Traces", "Environment", "Heuristics", "Output"
 """Groups of options in the help."""
 
 System = Annotated[str, typer.Argument(help="Name of the system.", autocompletion=complete_system)]
@@ -72,7 +72,7 @@ MeanGap = Annotated[
 Load = Annotated[
     float | None,
     typer.Option(
-        help="Rescale times to this offered load of the system's cluster; job tables all by one "
+        help="Rescale times to this offered load of the cluster in use; job tables all by one "
         "factor, to this mean.",
         rich_help_panel=TRACES,
     ),
@@ -92,21 +92,10 @@ Part = Annotated[
         rich_help_panel=TRACES,
     ),
 ]
-Window = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        max=LARGEST,
-        help="Positions that heuristics see (0: whole queue); the agent's if absent.",
-        rich_help_panel=HEURISTICS,
-    ),
-]
-Mode = Annotated[
-    str | None,
-    typer.Option(
-        help="A job that does not fit: skip it, or block on it.", rich_help_panel=HEURISTICS
-    ),
-]
+Window = Annotated[int | None, typer.Option(min=0, max=LARGEST, hidden=True)]
+"""Old spelling of ``--option window=``."""
+Mode = Annotated[str | None, typer.Option(hidden=True)]
+"""Old spelling of ``--option mode=``."""
 HeuristicOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -115,12 +104,38 @@ HeuristicOption = Annotated[
         rich_help_panel=HEURISTICS,
     ),
 ]
+EnvironmentSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Option of the environment, env.NAME=VALUE (repeat).",
+        rich_help_panel=ENVIRONMENT,
+    ),
+]
+ServersOption = Annotated[
+    str | None,
+    typer.Option(
+        "--servers",
+        metavar="NxM",
+        help="Cluster: N servers of M GPUs each, such as 40x8.",
+        rich_help_panel=ENVIRONMENT,
+    ),
+]
+JobsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--jobs",
+        help="Write the times of every job under every policy here (.csv or .parquet).",
+        rich_help_panel=OUTPUT,
+    ),
+]
 Preset = Annotated[
     str,
     typer.Option(help="Recipe; 'jaxsched list' names them.", autocompletion=complete_preset),
 ]
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", help="Change the recipe: path=value (repeat).")
+    list[str] | None,
+    typer.Option("--set", help="Change the recipe: PATH=VALUE, such as env.NAME=VALUE (repeat)."),
 ]
 TrainingTrace = Annotated[
     str | None,
@@ -175,6 +190,64 @@ def present_assignments(
     """``name=value`` each, the names as they are spelt today; see ``present_name``."""
     parts = (assignment.partition("=") for assignment in assignments or ())
     return [f"{present_name(kind, name, renamed)}{sign}{value}" for name, sign, value in parts]
+
+
+def tell_old(old: str, present: str) -> None:
+    """One line on standard error: an option has another name now."""
+    print(f"jaxsched: {old} is now spelt {present}", file=sys.stderr)
+
+
+def old_assignments(
+    option: str, assignments: Iterable[str] | None, prefix: str = "env."
+) -> list[str]:
+    """What was given with an older option for the environment, as ``--set`` takes it.
+
+    Args:
+      option: the older one, such as ``--env``.
+      assignments: ``name=value`` each.
+      prefix: of the present paths.
+
+    Raises:
+      JaxschedError: one is not of that form.
+    """
+    from jaxsched.errors import JaxschedError
+
+    present = []
+    for assignment in assignments or ():
+        name, sign, _ = assignment.partition("=")
+        if not sign or not name:
+            raise JaxschedError(f"{option} {assignment}: expected --set {prefix}NAME=VALUE")
+        tell_old(f"{option} {name}", f"--set {prefix}{name}")
+        present.append(f"{prefix}{assignment}")
+    return present
+
+
+def environment_changes(
+    system: Any, settings: Iterable[str] | None, servers: str | None
+) -> list[str]:
+    """What ``--set`` and ``--servers`` change in an environment, ``env.NAME=VALUE`` each.
+
+    Args:
+      system: whose environment it is.
+      settings: of ``--set``.
+      servers: of ``--servers``.
+
+    Raises:
+      JaxschedError: not a size, the system cannot have it, or both options say it.
+    """
+    from jaxsched.errors import JaxschedError
+    from jaxsched.jobs.servers import read_servers
+    from jaxsched.runs.overrides import environment_settings
+
+    present = present_settings(settings, system.renamed_options, system.renamed_networks)
+    if servers is None:
+        return present
+    sizes = environment_settings(system.server_options(read_servers(servers)))
+    paths = {size.partition("=")[0] for size in sizes}
+    twice = next((one for one in present if one.partition("=")[0].strip() in paths), None)
+    if twice is not None:
+        raise JaxschedError(f"--set {twice}: --servers says it too; accepted: one of both")
+    return [*present, *sizes]
 
 
 def present_settings(
@@ -253,6 +326,9 @@ def heuristic_options(
     """
     from jaxsched.runs.overrides import read_options
 
+    for name, value in (("window", window), ("mode", mode)):
+        if value is not None:
+            tell_old(f"--{name} {value}", f"--option {name}={value}")
     given = {
         "window": window,
         "mode": mode,

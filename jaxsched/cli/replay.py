@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from jaxsched.cli.compare import PlayedPreset, facts_of, is_path
+from jaxsched.cli.compare import LOAD, PlayedPreset, facts_of
 from jaxsched.cli.options import (
     LARGEST,
     Cut,
+    EnvironmentSettings,
     Format,
     HeuristicOption,
     Load,
@@ -18,24 +19,29 @@ from jaxsched.cli.options import (
     NumJobs,
     NumTraces,
     Part,
+    ServersOption,
     Trace,
     TraceOptions,
     TraceSeed,
     Window,
+    environment_changes,
     heuristic_options,
+    old_assignments,
     present_name,
     read_part,
 )
 from jaxsched.cli.output import check_writable, console, read_json
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import JaxschedError, counted
 
 if TYPE_CHECKING:
     from jaxsched.jobs.schedule import Schedule
-    from jaxsched.results.comparison import Learned
     from jaxsched.runs.heartbeat import Heartbeat
+    from jaxsched.runs.policies import Named
     from jaxsched.systems.base import System
 
 MOST_PANELS = 4
+CHANGED = "changed in the traces"
+"""Name of the fact that lists what was dropped, raised, capped or drawn."""
 
 
 class Shown(NamedTuple):
@@ -50,13 +56,14 @@ class Wanted(NamedTuple):
     """What was asked for beside the subject.
 
     Attributes:
-      policies: heuristics by name and folders of trained policies.
+      policies: as ``jaxsched.runs.policies`` spells them.
       system: name of the system; None: that of the subject.
       preset: whose cluster and test traces are used.
       trace: where the episode is taken from; None: the subject, or the system's test set.
       options: how a trace becomes episodes.
       episode: which of them.
-      environment: options of the environment.
+      settings: options of the environment, ``env.NAME=VALUE`` each.
+      servers: size of the cluster as it was typed; None: the environment's own.
       chosen: options of heuristics.
       beat: what says how far it is.
     """
@@ -67,7 +74,8 @@ class Wanted(NamedTuple):
     trace: str | None
     options: TraceOptions
     episode: int
-    environment: dict[str, Any]
+    settings: list[str]
+    servers: str | None
     chosen: dict[str, Any]
     beat: "Heartbeat | None" = None
 
@@ -81,14 +89,26 @@ class Wanted(NamedTuple):
         say(0)
         return say
 
+    def changed(self, system: "System[Any, Any, Any]", env: Any) -> Any:
+        """An environment of the system as ``--set`` and ``--servers`` want it."""
+        from jaxsched.runs.overrides import change_environment
+
+        return change_environment(env, environment_changes(system, self.settings, self.servers))
+
 
 def replay(
     subject: Annotated[
-        str, typer.Argument(help="Folder of a trained policy, golden case, trace, or its name.")
+        str,
+        typer.Argument(
+            help="A policy (SYSTEM/POLICY, or the folder of a trained one), a golden case, or a "
+            "trace: its name or file."
+        ),
     ],
     policy: Annotated[
         list[str] | None,
-        typer.Option(help="Heuristic or folder of a trained policy (repeat to compare them)."),
+        typer.Option(
+            help="A rule, SYSTEM/POLICY, or the folder of a trained one (repeat to compare them)."
+        ),
     ] = None,
     html: Annotated[Path, typer.Option("--html", help="Write the page here.")] = Path(
         "replay.html"
@@ -101,10 +121,9 @@ def replay(
     episode: Annotated[
         int, typer.Option(min=0, max=LARGEST, help="Which of the traces or cases, from 0.")
     ] = 0,
-    env: Annotated[
-        list[str] | None,
-        typer.Option("--env", help="Option of the environment, name=value (repeat)."),
-    ] = None,
+    settings: EnvironmentSettings = None,
+    servers: ServersOption = None,
+    env: Annotated[list[str] | None, typer.Option("--env", hidden=True)] = None,
     trace_seed: TraceSeed = 0,
     num_traces: NumTraces = None,
     num_jobs: NumJobs = None,
@@ -120,7 +139,6 @@ def replay(
     """A page that shows who held which GPUs and when, under one or several policies."""
     from jaxsched.report.replay import write_replay
     from jaxsched.runs.heartbeat import Heartbeat
-    from jaxsched.runs.overrides import read_options
 
     check_writable(html)
     wanted = Wanted(
@@ -131,7 +149,8 @@ def replay(
         TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format,
                      read_part(part)),
         episode,
-        read_options(env or []),
+        [*(settings or ()), *old_assignments("--env", env)],
+        servers,
         heuristic_options(window, mode, option),
     )  # fmt: skip
     out = console()
@@ -150,20 +169,26 @@ def _names(policies: Sequence[str]) -> tuple[str, ...]:
 
 
 def _tell(out: Any, shown: Shown, html: Path) -> None:
+    if CHANGED in shown.facts:
+        load = shown.facts.get(LOAD)
+        out.print(f"cluster: {shown.facts['cluster']}" + (f"; load {load}" if load else ""),
+                  highlight=False)  # fmt: skip
+    for note in filter(None, shown.facts.get(CHANGED, "").split("; ")):
+        out.print(f"  {note}", highlight=False)
     for schedule in shown.schedules:
         held = len(schedule.pieces.job)
-        out.print(f"{schedule.policy}: {len(schedule.submit)} jobs, {held} pieces on "
-                  f"{schedule.num_rows} rows", highlight=False)  # fmt: skip
+        jobs, rows = counted(len(schedule.submit), "job"), counted(schedule.num_rows, "row")
+        out.print(f"{schedule.policy}: {jobs}, {counted(held, 'piece')} on {rows}", highlight=False)
     out.print(f"page written to {html}", highlight=False)
 
 
 def _shown(subject: str, wanted: Wanted) -> Shown:
     """What the subject is decides how it is played."""
-    from jaxsched.runs import saved_policies
+    from jaxsched.runs.policies import names_policy
 
     path = Path(subject)
-    if path.is_dir() or saved_policies.is_pretrained(path):
-        return _of_policy(path, wanted)
+    if names_policy(subject):
+        return _of_policy(subject, wanted)
     if path.is_file() and path.suffix == ".json":
         found = read_json(path)
         if isinstance(found, dict) and "system" in found:
@@ -175,11 +200,12 @@ def _of_case(path: Path, case: dict[str, Any], wanted: Wanted) -> Shown:
     """A golden case as it is, or under the policies that were asked for."""
     from jaxsched.results.recorded import record_case
     from jaxsched.systems import registry
-    from jaxsched.systems.cases import with_table
+    from jaxsched.systems.cases import under_policy, with_table
 
     if not isinstance(case["system"], str):
         raise JaxschedError(f'{path}: is not a case: expected an object with "system"')
-    unused = {"--trace": wanted.trace, "--preset": wanted.preset, "--env": wanted.environment}
+    unused = {"--trace": wanted.trace, "--preset": wanted.preset, "--set": wanted.settings,
+              "--servers": wanted.servers}  # fmt: skip
     for name, value in unused.items():
         if value:
             raise JaxschedError(f"{path}: is a case; {name} goes with a trace or a trained policy")
@@ -188,19 +214,13 @@ def _of_case(path: Path, case: dict[str, Any], wanted: Wanted) -> Shown:
         raise JaxschedError(f"{path}: is a case of {system.name!r}, not of {wanted.system!r}")
     try:
         chosen = with_table(_one_case(case, wanted.episode), path.parent)
-        played = [chosen]
-        if wanted.policies:
-            plain = {key: value for key, value in chosen.items() if key not in _DECIDED}
-            played = [{**plain, "policy": name} for name in wanted.policies]
+        policies = wanted.policies or (None,)
+        played = [under_policy(chosen, system.name, policy) for policy in policies]
         schedules = [record_case(system, one, path.stem) for one in played]
     except JaxschedError as error:
         raise JaxschedError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
     facts = {"system": system.name, "case": path.stem, "about": str(case.get("description", ""))}
     return Shown(schedules, f"{system.name}: case {path.stem}", facts)
-
-
-_DECIDED = ("actions", "after_actions", "policy", "expect", "expect_by_policy")
-"""What a case says of its decisions and results."""
 
 
 def _one_case(case: dict[str, Any], index: int) -> dict[str, Any]:
@@ -218,26 +238,13 @@ def _one_case(case: dict[str, Any], index: int) -> dict[str, Any]:
     return entry if "policy" in entry else {"actions": [], **entry}
 
 
-def _of_policy(path: Path, wanted: Wanted) -> Shown:
-    """A trained policy, on the system's test set unless told otherwise."""
-    from jaxsched.runs import saved_policies
+def _of_policy(subject: str, wanted: Wanted) -> Shown:
+    """A policy, on the system's test set unless told otherwise."""
+    from jaxsched.runs.policies import find
     from jaxsched.systems import registry
 
-    name = wanted.system or saved_policies.system_of(path)
-    system = registry.get(name)
-    learned = _learned(path, system)
-    return _played(system, [learned], wanted, wanted.trace)
-
-
-def _learned(path: Path, system: "System[Any, Any, Any]") -> "Learned":
-    """The policy of a folder; of several seeds the one that scored best."""
-    from dataclasses import replace
-
-    from jaxsched.runs import saved_policies
-
-    learned, saved = saved_policies.load(path, system)
-    best = saved_policies.best_seed(system, saved)
-    return replace(learned, weights=[learned.weights[best]])
+    found = find(subject, None if wanted.system is None else registry.get(wanted.system))
+    return _played(found.system, [found], wanted, wanted.trace)
 
 
 def _of_trace(subject: str, wanted: Wanted) -> Shown:
@@ -245,7 +252,7 @@ def _of_trace(subject: str, wanted: Wanted) -> Shown:
     from jaxsched.systems import registry
 
     if wanted.trace is not None:
-        raise JaxschedError(f"{subject}: --trace goes with the folder of a trained policy")
+        raise JaxschedError(f"{subject}: --trace goes with a policy")
     name = wanted.system or _owner(subject)
     return _played(registry.get(name), [], wanted, subject)
 
@@ -272,21 +279,22 @@ def _owner(subject: str) -> str:
 
 
 def _played(
-    system: "System[Any, Any, Any]",
-    learned: list["Learned"],
-    wanted: Wanted,
-    trace: str | None,
+    system: "System[Any, Any, Any]", subjects: list["Named"], wanted: Wanted, trace: str | None
 ) -> Shown:
     """Policies of one system on one episode, each in its own form of the environment."""
     from jaxsched.cli.episodes import resolve
     from jaxsched.results import recorded
+    from jaxsched.runs.policies import find, on_cluster
 
-    cluster, traces = system.environment(**wanted.environment), None
+    cluster, traces = system.environment(), None
     if wanted.preset is not None:
         recipe = system.preset(wanted.preset)
         cluster, traces = recipe.env, system.recipe_traces(recipe)
-    names, folders = _sorted(system, wanted.policies)
-    learned = [*learned, *(_learned(Path(folder), system) for folder in folders)]
+    cluster = wanted.changed(system, cluster)
+    found = [*subjects, *(find(word, system) for word in wanted.policies)]
+    names = [policy.rule for policy in found if policy.rule]
+    learned = [policy.best_trained() for policy in found if not policy.rule]
+    learned = [on_cluster(one, system, wanted.changed(system, one.env)) for one in learned]
     if not names and not learned:
         names = [system.usual_policies()[0]]
     if learned:
@@ -297,8 +305,9 @@ def _played(
     if options.num_traces is None:
         options = options._replace(num_traces=wanted.episode + 1)
     name = trace or (traces or system.traces).test
-    episodes = resolve(name, system, options)
-    episodes = episodes.made_with(_as_there(options, wanted, len(episodes.tables)), system)
+    episodes = resolve(name, system, options, cluster)
+    there = _as_there(options, wanted, len(episodes.tables))
+    episodes = episodes.made_with(there, system, cluster)
     if wanted.episode >= len(episodes.tables):
         raise JaxschedError(
             f"--episode is {wanted.episode}; accepted: below {len(episodes.tables)}, the traces of "
@@ -313,7 +322,8 @@ def _played(
     ]
     facts = {name: str(fact) for name, fact in facts_of(system, cluster, episodes,
                                                         wanted.chosen).items()}  # fmt: skip
-    facts = {"system": system.name, "episode": f"{wanted.episode} ({table.name})", **facts}
+    facts = {"system": system.name, "episode": f"{wanted.episode} ({table.name})", **facts,
+             CHANGED: "; ".join(episodes.notes)}  # fmt: skip
     return Shown(schedules, f"{system.title}: {episodes.source}", facts)
 
 
@@ -322,11 +332,3 @@ def _as_there(options: TraceOptions, wanted: Wanted, count: int) -> TraceOptions
     return options if wanted.options.num_traces else options._replace(
         num_traces=min(options.num_traces or count, count)
     )  # fmt: skip
-
-
-def _sorted(
-    system: "System[Any, Any, Any]", policies: Sequence[str]
-) -> tuple[list[str], list[str]]:
-    """Heuristics by name, and folders of trained policies."""
-    folders = [policy for policy in policies if is_path(policy, system.name)]
-    return [policy for policy in policies if policy not in folders], folders

@@ -7,8 +7,15 @@ from typing import Annotated
 
 import typer
 
+from jaxsched.cli.options import (
+    EnvironmentSettings,
+    HeuristicOption,
+    ServersOption,
+    heuristic_options,
+)
 from jaxsched.cli.output import console
 from jaxsched.errors import JaxschedError
+from jaxsched.jobs.servers import read_servers
 
 TOKEN = "JAXSCHED_TOKEN"
 HINT = "needs the extra 'serve': pip install 'jaxsched[serve]'"
@@ -18,10 +25,13 @@ def serve(
     policy: Annotated[
         list[str],
         typer.Argument(
-            help="[NAME=]FOLDER of a run or hand-over, or [NAME=]SYSTEM/POLICY: a rule, or "
-            "pretrained. Repeat for several."
+            help="[NAME=]POLICY: SYSTEM/pretrained, SYSTEM/RULE, or the folder of a run or "
+            "hand-over. Repeat for several."
         ),
     ],
+    settings: EnvironmentSettings = None,
+    servers: ServersOption = None,
+    option: HeuristicOption = None,
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 8750,
     token_file: Annotated[
@@ -34,6 +44,7 @@ def serve(
 ) -> None:
     """Decide for clusters that programs describe in JSON over HTTP."""
     try:
+        from jaxsched.serve.decisions import Wanted
         from jaxsched.serve.run import run
     except ModuleNotFoundError as error:
         raise JaxschedError(f"serve {HINT} ({error.name} is missing)") from None
@@ -43,7 +54,10 @@ def serve(
             f"--host {host} can be reached from elsewhere; accepted there: a token, by "
             f"--token-file FILE or ${TOKEN}"
         )
-    run(policy, host, port, token, most_bytes, console().print)
+    size = None if servers is None else read_servers(servers)
+    options = heuristic_options(None, None, option)
+    wanted = [Wanted(one, tuple(settings or ()), size, options) for one in policy]
+    run(wanted, host, port, token, most_bytes, console().print)
 
 
 def read_token(path: Path | None) -> str:

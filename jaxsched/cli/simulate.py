@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 def simulate(
     cases: Annotated[list[Path], typer.Argument(help="Case files (JSON).")],
+    policy: Annotated[
+        str | None,
+        typer.Option(help="Play the cases under this rule of their system: RULE or SYSTEM/RULE."),
+    ] = None,
     json_file: Annotated[
         Path | None,
         typer.Option(
@@ -48,7 +52,7 @@ def simulate(
     status = 0
     for path in cases:
         try:
-            result, refusals = _run(path)
+            result, refusals = _run(path, policy)
         except JaxschedError as error:
             result, refusals = None, [str(error).removeprefix(f"{path}: ")]
         for line in refusals:
@@ -71,10 +75,9 @@ def _deliver(
         print()
 
 
-def _run(path: Path) -> tuple[dict[str, Any] | None, list[str]]:
+def _run(path: Path, policy: str | None) -> tuple[dict[str, Any] | None, list[str]]:
     """The result of one case file, and the lines that say which tables were refused."""
     from jaxsched.systems import registry
-    from jaxsched.systems.cases import with_table
 
     case = read_json(path)
     if not isinstance(case, Mapping) or not isinstance(case.get("system"), str):
@@ -82,16 +85,24 @@ def _run(path: Path) -> tuple[dict[str, Any] | None, list[str]]:
     system = registry.get(case["system"])
     for key in ("cases", "reject"):
         if key in case:
-            return _run_each(system, case[key], key, path.parent)
-    return in_layout(system.simulate(with_table(case, path.parent)), case.get("expect")), []
+            return _run_each(system, case[key], key, path.parent, policy)
+    return _simulated(system, case, path.parent, policy), []
+
+
+def _simulated(
+    system: "System", case: Mapping[str, Any], folder: Path, policy: str | None
+) -> dict[str, Any]:
+    """The result of one case, under the policy that is asked for if there is one."""
+    from jaxsched.systems.cases import under_policy, with_table
+
+    played = under_policy(case, system.name, policy)
+    return in_layout(system.simulate(with_table(played, folder)), played.get("expect"))
 
 
 def _run_each(
-    system: "System", entries: Any, key: str, folder: Path
+    system: "System", entries: Any, key: str, folder: Path, policy: str | None
 ) -> tuple[dict[str, Any], list[str]]:
     """The same of a file that lists cases, or tables that must be refused, under ``key``."""
-    from jaxsched.systems.cases import with_table
-
     if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
         raise JaxschedError(f"{key!r} must be a list of objects")
     verdict = "refused" if key == "reject" else "reject"
@@ -100,13 +111,12 @@ def _run_each(
     for index, entry in enumerate(entries):
         actions: dict[str, Any] = {} if "policy" in entry else {"actions": []}
         try:
-            result = system.simulate(with_table({**actions, **entry}, folder))
+            result = _simulated(system, {**actions, **entry}, folder, policy)
         except JaxschedError as error:
             results.append({verdict: True, "error": str(error)})
             refusals.append(f"{key}[{index}]: {error}")
         else:
-            played = in_layout(result, entry.get("expect"))
-            results.append({verdict: False} if key == "reject" else played)
+            results.append({verdict: False} if key == "reject" else result)
     return {key: results}, refusals
 
 

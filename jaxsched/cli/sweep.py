@@ -19,11 +19,13 @@ from jaxsched.cli.options import (
     NumJobs,
     NumTraces,
     Preset,
+    ServersOption,
     Settings,
     System,
     TraceOptions,
     TraceSeed,
     TrainingTrace,
+    environment_changes,
     present_settings,
 )
 from jaxsched.cli.output import STOPPED, console
@@ -63,6 +65,7 @@ def sweep(
     ] = None,
     resume: Annotated[bool, typer.Option(help="Go on with the sweep that is there.")] = False,
     settings: Settings = None,
+    servers: ServersOption = None,
     trace: TrainingTrace = None,
     trace_seed: TraceSeed = 0,
     num_traces: NumTraces = None,
@@ -86,7 +89,7 @@ def sweep(
 
     chosen = registry.get(system)
     renamed = chosen.renamed_options, chosen.renamed_networks
-    overrides = present_settings(settings, *renamed)
+    overrides = environment_changes(chosen, settings, servers)
     axes = sweeps.read_axes(present_settings(over, *renamed))
     recipe = chosen.preset(preset)
     changed = override(recipe, overrides)
@@ -106,7 +109,10 @@ def sweep(
     folder = out or Path("runs") / f"{system}-{preset}-sweep"
     shared = Sweep(chosen, recipe, overrides, sets, config, folder, mesh)
     display = console()
-    book = sweeps.Book(folder, config, resume=resume)
+    notes = {name: part.notes for name, part in sets._asdict().items()}
+    for note in notes["train"]:
+        display.print(f"  {note}", highlight=False)
+    book = sweeps.Book(folder, config, resume=resume, notes=notes)
     processes.check_same(len(book.groups), "the number of groups that have ended")
     try:
         for number, group in enumerate(groups):

@@ -30,17 +30,19 @@ from jaxsched.cli.options import (
     NumJobs,
     NumTraces,
     Preset,
+    ServersOption,
     Settings,
     System,
     TraceOptions,
     TraceSeed,
     TrainingTrace,
     as_typed,
+    environment_changes,
     given,
-    present_settings,
+    present_name,
 )
 from jaxsched.cli.output import STOPPED, console, write_json, write_text
-from jaxsched.errors import EndedAlone, JaxschedError
+from jaxsched.errors import EndedAlone, JaxschedError, counted
 from jaxsched.units import readable_time
 
 if TYPE_CHECKING:
@@ -73,8 +75,12 @@ def train(
     resume: Annotated[bool, typer.Option(help="Go on from the newest checkpoint.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace the run that is there.")] = False,
     settings: Settings = None,
+    servers: ServersOption = None,
     start: Annotated[
-        str | None, typer.Option(help="Start from trained policies: a run, or a policy in it.")
+        str | None,
+        typer.Option(
+            help="Start from a trained policy: SYSTEM/pretrained, a run, or a policy in it."
+        ),
     ] = None,
     track: Annotated[
         list[str] | None,
@@ -114,7 +120,7 @@ def train(
     from jaxsched.systems import registry
 
     chosen = registry.get(system)
-    overrides = present_settings(settings, chosen.renamed_options, chosen.renamed_networks)
+    overrides = environment_changes(chosen, settings, servers)
     recipe = override(chosen.preset(preset), overrides)
     options = TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format)
     sets = sets_of(chosen, recipe, trace, test_trace, options)
@@ -133,6 +139,7 @@ def train(
         "trace": sets.train.source,
         "test_trace": sets.test.source,
         "trace_digests": digests,
+        "notes": {name: part.notes for name, part in parts.items()},
         "behaviour_version": chosen.behaviour_version,
     }
     path = out or Path("runs") / f"{system}-{preset}"
@@ -140,6 +147,8 @@ def train(
     for summary in dict.fromkeys(part.summary for part in sets):
         if summary:
             display.print(summary, highlight=False)
+    for note in [] if sets.train.summary else sets.train.notes:
+        display.print(f"  {note}", highlight=False)
     seeds = list(range(seed, seed + num_seeds))
     weights = _starting_weights(chosen, stages[0], start, num_seeds)
     for stage in stages:
@@ -149,7 +158,7 @@ def train(
             text = as_toml(str(context.info_name), given(context, without=PLACE))
             write_text(run.path / RUN_FILE, text)
             run.trackers = trackers.start(track or [], run.path, run.config)
-        _introduce(display, system, preset, stages, sets.train, path)
+        _introduce(display, chosen, preset, stages, sets.train, path)
         try:
             trained = trainer.train(
                 chosen,
@@ -182,11 +191,11 @@ def _starting_weights(
     system: Any, stage: Any, start: str | None, num_seeds: int
 ) -> list[Any] | None:
     """Weights of trained policies for the seeds, in turn; None where they are drawn."""
-    from jaxsched.runs import saved_policies
+    from jaxsched.runs.policies import find_trained
 
     if start is None:
         return None
-    learned, saved = saved_policies.load(start, system)
+    learned, saved = find_trained(present_name("policy", start), system).trained()
     if learned.network != stage.network:
         raise JaxschedError(
             f"--start {start}: has a network {learned.network!r}; this recipe trains "
@@ -216,10 +225,10 @@ def sets_of(
             format=options.format if Path(name).exists() else None,
             part=part,
         )
-        episodes = resolve(name, system, chosen, read=read)
+        episodes = resolve(name, system, chosen, recipe.env, read=read)
         if name == training:
-            return episodes.made_with(options, system)
-        return episodes.rescaled(options, system)
+            return episodes.made_with(options, system, recipe.env)
+        return episodes.rescaled(options, system, recipe.env)
 
     validates = names.validation is not None
     end = 1.0 if test_trace is not None else 1.0 - TEST_SHARE
@@ -234,15 +243,27 @@ def sets_of(
 
 
 def _introduce(
-    display: Any, system: str, preset: str, stages: Sequence[Any], episodes: "Episodes", path: Path
+    display: Any, system: Any, preset: str, stages: Sequence[Any], episodes: "Episodes", path: Path
 ) -> None:
+    from jaxsched.traces.describe import load_in_words
+
     budgets = []
     for stage in stages:
         num_envs = stage.loop.num_envs
-        budgets.append(f"{stage.name}, {stage.env_steps:,} steps in {num_envs} environments")
+        budgets.append(
+            f"{stage.name}, {stage.env_steps:,} steps in {counted(num_envs, 'environment')}"
+        )
+    env = stages[-1].play_env
+    load = load_in_words(episodes.tables, sum(system.cluster_gpus(env)))
+    cluster = system.facts(env, {})["cluster"]
     display.print(
-        f"training {system} with preset {preset!r} on {len(episodes.tables)} traces of "
-        f"{episodes.source}: {'; then '.join(budgets)}; everything goes to {path}",
+        f"cluster: {cluster}" + (f"; load of the training traces {load}" if load else ""),
+        highlight=False,
+    )
+    display.print(
+        f"training {system.name} with preset {preset!r} on "
+        f"{counted(len(episodes.tables), 'trace')} of {episodes.source}: "
+        f"{'; then '.join(budgets)}; everything goes to {path}",
         highlight=False,
     )
     for line in stages[-1].variants:
@@ -282,7 +303,12 @@ def _test(
     if config["start"]:
         facts["started from"] = config["start"]
     contest = comparison.Contest(
-        system, episodes.tables, episodes.source, facts=facts, command=command
+        system,
+        episodes.tables,
+        episodes.source,
+        facts=facts,
+        command=command,
+        further_notes=_notes_beside(sets),
     )
     learned = comparison.Learned(
         setup.policy.name,
@@ -312,6 +338,16 @@ def _test(
         ],
     }
     return result
+
+
+def _notes_beside(sets: Sets) -> list[str]:
+    """What was changed in training and validation traces and not in the test traces alike."""
+    known = set(sets.test.notes)
+    found = []
+    for name, part in (("training", sets.train), ("validation", sets.validation)):
+        if name == "training" or part is not sets.train:
+            found += [f"{name} traces: {note}" for note in part.notes if note not in known]
+    return found
 
 
 def _conclude(display: Any, run: Any, result: dict[str, Any]) -> None:

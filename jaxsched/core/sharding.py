@@ -23,7 +23,7 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import JaxschedError, counted
 from jaxsched.types import PyTree
 
 Shard = Literal["envs", "seeds"]
@@ -55,7 +55,7 @@ def make_mesh(num_devices: int | None, shard: Shard = "envs") -> Mesh | None:
     if num > len(present):
         raise JaxschedError(
             f"--devices is {num}; there {'is' if len(present) == 1 else 'are'} "
-            f"{_count(len(present), present[0].platform.upper() + ' device')}"
+            f"{counted(len(present), present[0].platform.upper() + ' device')}"
         )
     if num % processes:
         raise JaxschedError(f"--devices is {num}; it must be a multiple of {processes} processes")
@@ -66,7 +66,7 @@ def make_mesh(num_devices: int | None, shard: Shard = "envs") -> Mesh | None:
     if any(len(own) < each for own in by_process):
         fewest = min(len(own) for own in by_process)
         raise JaxschedError(
-            f"--devices is {num}, {each} of each process; one has only {_count(fewest, 'device')}"
+            f"--devices is {num}, {each} of each process; one has only {counted(fewest, 'device')}"
         )
     chosen = [device for own in by_process for device in own[:each]]
     shape = (1, num) if shard == ENVS else (num, 1)
@@ -287,7 +287,3 @@ def _of_seeds(layout: PyTree, stacked: bool) -> PyTree:
 
 def _constrained(tree: PyTree, spec: PartitionSpec) -> PyTree:
     return jax.tree.map(lambda x: jax.lax.with_sharding_constraint(x, spec), tree)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -16,6 +16,8 @@ from jaxsched.export.hand_over import export_policy
 from jaxsched.export.manifest import ExportFacts
 from jaxsched.export.programs import export_program, golden_decisions
 from jaxsched.runs import checkpoints, saved_policies
+from jaxsched.runs.overrides import change_environment
+from jaxsched.runs.policies import Named
 from jaxsched.systems import registry
 from jaxsched.systems.base import System
 from jaxsched.traces import registry as traces
@@ -45,6 +47,45 @@ class Source(NamedTuple):
     play: str
     weights: PyTree
     origin: Mapping[str, Any]
+
+
+def export_found(
+    found: Named,
+    directory: str | Path,
+    *,
+    changes: Sequence[str] = (),
+    format: str | Sequence[str] = "safetensors",
+    seed: int | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Export the policy that a word names (``jaxsched.runs.policies.find``).
+
+    Args:
+      found: the policy.
+      directory: folder to write.
+      changes: of the environment of a rule, ``env.NAME=VALUE`` each.
+      format: names of ``forms.FORMATS``.
+      seed: which seed's policy of a run; that of the best score on the training traces if absent.
+      overwrite: replace an export that is there.
+
+    Raises:
+      JaxschedError: nothing to hand over there, an option that does not go with it, or the folder
+        cannot be written.
+    """
+    formats_of(format)
+    files: dict[str, Any] = {"format": format, "overwrite": overwrite}
+    if found.rule:
+        if seed is not None:
+            raise JaxschedError(f"{found.word}: has no seeds; accepted: a seed of a run's policies")
+        env = change_environment(found.system.environment(), changes)
+        return _export_rule(found.system, found.rule, env, directory, **files)
+    if changes:
+        raise JaxschedError(f"{found.word}: is for an environment of its own; without options")
+    if saved_policies.is_run(found.place):
+        return export_saved(found.place, directory, seed=seed, **files)
+    if seed is not None:
+        raise JaxschedError(f"{found.word}: has no seeds; accepted: a seed of a run's policies")
+    return _export_handed_over(found.system, found.place, directory, **files)
 
 
 def export_saved(
@@ -118,26 +159,38 @@ def export_named(
     """
     formats_of(format)
     system = registry.get(name)
-    rule = system.rule(policy, system.environment(**(options or {})))
-    if rule is not None:
-        facts = {
-            "seed": 0,
-            "trace_digests": {},
-            "metrics": {},
-            "variants": (system.policies[policy].description,),
-        }
-        source = Source(system, rule.env, rule.kind, "greedy", rule.weights, facts)
-    elif policy in system.policies:
-        raise JaxschedError(
-            f"{name}: {policy} is a rule without weights; there is nothing to hand over"
-        )
-    elif options:
+    files: dict[str, Any] = {"format": format, "overwrite": overwrite}
+    if policy in system.policies:
+        env = system.environment(**(options or {}))
+        return _export_rule(system, policy, env, directory, **files)
+    if options:
         raise JaxschedError(f"{policy}: is for an environment of its own; without options")
-    else:
-        learned, (saved,) = saved_policies.load_handed_over(policy, system)
-        facts = {key: saved.meta[key] for key in _ORIGIN if key in saved.meta}
-        source = Source(system, learned.env, learned.network, learned.play, saved.weights, facts)
-    return export_source(source, directory, format=format, overwrite=overwrite)
+    return _export_handed_over(system, policy, directory, **files)
+
+
+def _export_rule(
+    system: System, name: str, env: Environment, directory: str | Path, **files: Any
+) -> Path:
+    rule = system.rule(name, env)
+    if rule is None:
+        raise JaxschedError(
+            f"{system.name}: {name} is a rule without weights; there is nothing to hand over"
+        )
+    facts = {
+        "seed": 0,
+        "trace_digests": {},
+        "metrics": {},
+        "variants": (system.policies[name].description,),
+    }
+    source = Source(system, rule.env, rule.kind, "greedy", rule.weights, facts)
+    return export_source(source, directory, **files)
+
+
+def _export_handed_over(system: System, place: str, directory: str | Path, **files: Any) -> Path:
+    learned, (saved,) = saved_policies.load_handed_over(place, system)
+    facts = {key: saved.meta[key] for key in _ORIGIN if key in saved.meta}
+    source = Source(system, learned.env, learned.network, learned.play, saved.weights, facts)
+    return export_source(source, directory, **files)
 
 
 def export_source(

@@ -154,6 +154,7 @@ class Comparison(TypedDict):
     facts: dict[str, str | int | float]
     command: str
     episodes: Episodes
+    notes: NotRequired[list[str]]  # what was dropped, raised, capped or drawn in the episodes
     metrics: dict[str, Metric]
     policies: list[Policy]
     primary: NotRequired[str]
@@ -181,6 +182,9 @@ def check(comparison: object) -> Comparison:
     episodes = _mapping(_get(top, "episodes", "comparison"), "episodes")
     _text(episodes, "source", "episodes")
     count = _integer(_get(episodes, "count", "episodes"), "episodes.count", 1)
+    for i, note in enumerate(_list(top.get("notes") or [], "notes")):
+        if not isinstance(note, str):
+            raise JaxschedError(f"notes[{i}]: is {note!r}, expected a text")
     metrics = _mapping(_get(top, "metrics", "comparison"), "metrics")
     if not metrics:
         raise JaxschedError("metrics: is empty, expected at least one metric")

@@ -6,6 +6,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from jaxsched.errors import counted
 from jaxsched.report.readable import in_readable_units
 from jaxsched.report.schema import Comparison, Policy, check
 from jaxsched.report.summary import DASH, Summary, number
@@ -46,7 +47,7 @@ def comparison_table(
         contenders = []
     table = Table(
         title=summary.comparison["title"],
-        caption=f"Means over {episodes['count']} episodes ({episodes['source']})"
+        caption=f"Means over {counted(episodes['count'], 'episode')} ({episodes['source']})"
         + ("; ± half width of the 95 % bootstrap interval" if intervals else "")
         + ("; x best = times better than the best baseline of the row" if contenders else "")
         + (f"\n{left}" if (left := summary.left_unfinished(shown)) else ""),

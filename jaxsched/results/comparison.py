@@ -13,6 +13,7 @@ from jaxsched.core.policies import Play, Policy
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.metrics import Metric
+from jaxsched.jobs.notes import notes_of
 from jaxsched.results.finishing import FINISHED, unfinished
 from jaxsched.systems.base import Played, System
 from jaxsched.systems.figures import Figures
@@ -44,6 +45,7 @@ class Contest:
       facts: label -> value, shown with the results.
       command: how to get the same results.
       gantt_episode: episode drawn as a Gantt picture.
+      further_notes: what else was changed, beside the notes of the tables.
     """
 
     system: System
@@ -53,6 +55,12 @@ class Contest:
     facts: Mapping[str, Any] = field(default_factory=dict)
     command: str = ""
     gantt_episode: int = 0
+    further_notes: Sequence[str] = ()
+
+    @property
+    def notes(self) -> list[str]:
+        """What was dropped, raised, capped or drawn in the episodes, one sentence each."""
+        return [*notes_of(self.tables), *self.further_notes]
 
 
 def as_seeds(learned: Sequence[Learned]) -> Learned:
@@ -92,6 +100,7 @@ def compare(
     *,
     environment: Environment | None = None,
     on_policy: Callable[[str], None] = lambda name: None,
+    on_played: Callable[[str, list[Played]], None] | None = None,
 ) -> dict[str, Any]:
     """Play every policy on every episode.
 
@@ -101,6 +110,8 @@ def compare(
       learned: trained policies.
       environment: cluster of the heuristics; the paper's by default.
       on_policy: called with each policy's name before it plays (progress).
+      on_played: called with its name and what it played, a result for each training seed; with it
+        these have the schedules of all episodes, in order.
 
     Returns:
       A comparison as ``jaxsched.report.schema`` describes it.
@@ -109,17 +120,21 @@ def compare(
     learned = distinct(learned, names)
     base = environment if environment is not None else system.environment()
     entries, panels = [], {}
-    for name, play in _heuristics(contest, base, names):
+    drawn = [contest.gantt_episode] if on_played is None else list(range(len(contest.tables)))
+
+    def note(name: str, kind: str, words: str, runs: list[Played]) -> None:
+        if on_played is not None:
+            on_played(name, runs)
+        panels[name] = runs[0].schedule[drawn.index(contest.gantt_episode) :][:1]
+        entries.append(policy_entry(system, name, kind, words, runs))
+
+    for name, play in _heuristics(contest, base, names, drawn):
         on_policy(name)
         info = system.policies[name]
-        played = play()
-        panels[name] = played.schedule
-        entries.append(policy_entry(system, name, info.kind, info.description, [played]))
+        note(name, info.kind, info.description, [play()])
     for policy in learned:
         on_policy(policy.name)
-        runs = _play_learned(contest, policy)
-        panels[policy.name] = runs[0].schedule
-        entries.append(policy_entry(system, policy.name, "learned", policy.note, runs))
+        note(policy.name, "learned", policy.note, _play_learned(contest, policy, drawn))
     result: dict[str, Any] = {
         "system": system.name,
         "title": system.title,
@@ -127,6 +142,7 @@ def compare(
         "facts": dict(contest.facts),
         "command": contest.command,
         "episodes": {"count": len(contest.tables), "source": contest.source},
+        "notes": contest.notes,
         "metrics": {name: _shown(system.metric(name)) for name in system.metrics},
         "policies": entries,
         "primary": system.primary_metric,
@@ -136,11 +152,11 @@ def compare(
     pair = _gantt_pair(system, base, names, learned)
     if pair and all(panels[name] for name in pair):
         episode = contest.tables[contest.gantt_episode].name
-        drawn = [
+        shown = [
             replace(panels[name][0], policy=name, episode=episode, facts=(), marks=())
             for name in pair
         ]
-        result["schedules"] = [schedule.to_json() for schedule in drawn]
+        result["schedules"] = [schedule.to_json() for schedule in shown]
     baselines = system.policy_names("baseline", env=base)
     means = {entry["name"]: _means(entry) for entry in entries}
     published = system.published(base, contest.tables, means)
@@ -173,28 +189,30 @@ def heuristic_scores(
     """
     return {
         name: contest.system.score(play(), contest.tables)
-        for name, play in _heuristics(contest, environment, names)
+        for name, play in _heuristics(contest, environment, names, [contest.gantt_episode])
     }
 
 
 def _heuristics(
-    contest: Contest, base: Environment, names: Sequence[str]
+    contest: Contest, base: Environment, names: Sequence[str], drawn: Sequence[int]
 ) -> Iterator[tuple[str, Callable[[], Played]]]:
     """Each heuristic with what plays it; those of one environment are compiled as one."""
     system, most = contest.system, max(len(table) for table in contest.tables)
     heuristics = [system.heuristic(name, base, most, contest.options) for name in names]
     for name, heuristic in zip(names, compiled_together(heuristics), strict=True):
-        yield name, partial(_play, contest, *heuristic)
+        yield name, partial(_play, contest, drawn, *heuristic)
 
 
-def _play_learned(contest: Contest, learned: Learned) -> list[Played]:
+def _play_learned(contest: Contest, learned: Learned, drawn: Sequence[int]) -> list[Played]:
     policy = contest.system.network_policy(learned.env, learned.network, learned.name, learned.play)
-    return [_play(contest, learned.env, policy, weights) for weights in learned.weights]
+    return [_play(contest, drawn, learned.env, policy, weights) for weights in learned.weights]
 
 
-def _play(contest: Contest, env: Environment, policy: Policy, weights: PyTree) -> Played:
+def _play(
+    contest: Contest, drawn: Sequence[int], env: Environment, policy: Policy, weights: PyTree
+) -> Played:
     params = contest.system.params(env, contest.tables)
-    return contest.system.play(env, policy, params, weights, schedule=(contest.gantt_episode,))
+    return contest.system.play(env, policy, params, weights, schedule=drawn)
 
 
 def policy_entry(

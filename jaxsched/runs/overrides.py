@@ -5,13 +5,14 @@ import json
 import sys
 import types
 import typing
-from collections.abc import Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import describe_value
 
 Recipe = TypeVar("Recipe")
+Env = TypeVar("Env")
 
 LARGEST_WHOLE = 2**31 - 1  # programs count with 32 bits
 
@@ -34,6 +35,31 @@ def override(recipe: Recipe, assignments: Sequence[str]) -> Recipe:
             raise JaxschedError(f"--set {assignment}: expected path=value")
         _collect(recipe, path.strip().split("."), text.strip(), path.strip(), changes)
     return _replace(recipe, changes)
+
+
+class _Holder(NamedTuple):
+    """What the environment of an evaluation is changed in."""
+
+    env: Any
+
+
+def change_environment(env: Env, assignments: Sequence[str]) -> Env:
+    """An environment with other options.
+
+    Args:
+      env: a frozen dataclass.
+      assignments: ``env.NAME=VALUE`` each, as ``override`` takes them.
+
+    Raises:
+      JaxschedError: no such option, or a value that it does not take.
+    """
+    changed: Env = override(_Holder(env), assignments).env
+    return changed
+
+
+def environment_settings(options: Mapping[str, Any]) -> list[str]:
+    """Options of an environment as ``env.NAME=VALUE`` each."""
+    return [f"env.{name}={json.dumps(value)}" for name, value in options.items()]
 
 
 def read_options(assignments: Sequence[str]) -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """Trained policies on disk: a run directory, one seed's policy inside it, or a hand-over folder."""
 
 import inspect
+import os
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
 
 from jaxsched.core.policies import Play
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs import JobTable, from_records
+from jaxsched.jobs import from_records
 from jaxsched.results.comparison import Learned
 from jaxsched.runs import checkpoints
 from jaxsched.systems.base import System
@@ -51,13 +52,18 @@ def load(path: str | Path, system: System, name: str | None = None) -> tuple[Lea
             raise JaxschedError(f"{folder}: is no trained policy: lacks {min(missing)!r}")
         env = system.saved_environment(meta["environment"])
         network, play = system.saved_network(str(meta["network"])), str(meta.get("play", "greedy"))
-        target = system.weights_spec(env, network, system.params(env, _small_tables(system)))
+        target = system.weights_spec(env, network, smallest_params(system, env))
         weights, meta = checkpoints.restore(folder, target, expected=expected)
         saved.append(Saved(weights, meta))
     assert env is not None
     label = name or _label(path)
     weights = [entry.weights for entry in saved]
     return Learned(label, env, network, weights, play), saved  # type: ignore[arg-type]
+
+
+def is_run(place: str | Path) -> bool:
+    """Whether a place is (in) a run directory, not a hand-over folder nor a shipped policy."""
+    return not is_pretrained(place) and not (Path(place) / "manifest.json").is_file()
 
 
 def policy_folders(path: Path, system: str = "") -> list[Path]:
@@ -119,7 +125,7 @@ def is_pretrained(path: str | Path) -> bool:
     """Whether a policy that comes with the system is meant, not a folder of that name."""
     name = str(path)
     named = name == PRETRAINED or (name.startswith(f"{PRETRAINED}-") and "/" not in name)
-    return named and not Path(path).exists()
+    return named and not os.path.exists(path)
 
 
 def pretrained_folder(system: System, name: str = PRETRAINED) -> Path:
@@ -179,7 +185,7 @@ def load_handed_over(
         raise JaxschedError(f"{path}: is damaged: its environment is no list of options")
     env = system.saved_environment(options)
     network = system.saved_network(str(kind))
-    target = system.weights_spec(env, network, system.params(env, _small_tables(system)))
+    target = system.weights_spec(env, network, smallest_params(system, env))
     try:
         weights = unnamed(target, named_weights(weights))
     except JaxschedError as error:
@@ -193,7 +199,7 @@ def _label(path: Path) -> str:
     return resolved.name if resolved.parent.name != "policies" else resolved.parents[1].name
 
 
-def _small_tables(system: System) -> list[JobTable]:
-    """The smallest job that any system takes."""
+def smallest_params(system: System, env: Any) -> Any:
+    """Parameters of an environment with the smallest job that any system takes."""
     job = {"submit_time": 0, "num_gpus": 1, "duration": 60, "model": 0}
-    return system.adapt([from_records([job])])
+    return system.params(env, system.adapt([from_records([job])]))

@@ -156,13 +156,22 @@ class Book:
       folder: of the sweep.
       config: what was asked for; a sweep that goes on must have been asked for the same.
       resume: go on with the sweep that is there.
+      notes: what was changed in which traces, one sentence each.
 
     Raises:
       JaxschedError: there is none to go on with, there is one already, or it is another one.
     """
 
-    def __init__(self, folder: Path, config: Mapping[str, Any], *, resume: bool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: Mapping[str, Any],
+        *,
+        resume: bool,
+        notes: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
         self.path = folder / FILE
+        self.notes = {name: list(sentences) for name, sentences in (notes or {}).items()}
         self.config: dict[str, Any] = to_plain(dict(config))
         self.groups: dict[str, list[dict[str, Any]]] = {}
         if not self.path.exists():
@@ -187,7 +196,8 @@ class Book:
 
     def document(self) -> dict[str, Any]:
         """The whole file."""
-        return {"format": FORMAT, "config": self.config, "groups": self.groups}
+        whole = {"format": FORMAT, "config": self.config, "notes": self.notes}
+        return {**whole, "groups": self.groups}
 
     @property
     def rows(self) -> list[dict[str, Any]]:

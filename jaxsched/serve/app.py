@@ -19,7 +19,7 @@ from starlette.routing import Route
 from jaxsched.errors import JaxschedError
 from jaxsched.serve.bodies import DEFAULT_MOST_BYTES, TooLargeError, read_body, wanted
 from jaxsched.serve.counters import Counters
-from jaxsched.serve.decisions import Decider, load
+from jaxsched.serve.decisions import Decider, Wanted, load
 from jaxsched.serve.openapi import document, page
 
 OPEN_PATHS = ("/healthz",)
@@ -39,7 +39,11 @@ class Service:
     """
 
     def __init__(
-        self, sources: Sequence[str], *, token: str = "", most_bytes: int = DEFAULT_MOST_BYTES
+        self,
+        sources: Sequence[str | Wanted],
+        *,
+        token: str = "",
+        most_bytes: int = DEFAULT_MOST_BYTES,
     ) -> None:
         self.sources = tuple(sources)
         self.token, self.most_bytes = token, most_bytes

@@ -5,19 +5,21 @@ seen a size once does not compile again.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxsched.core.policies import Policy, View
 from jaxsched.errors import JaxschedError
+from jaxsched.jobs.servers import Servers
 from jaxsched.runs import saved_policies
-from jaxsched.systems import registry
+from jaxsched.runs.overrides import change_environment, environment_settings
+from jaxsched.runs.policies import Named, find, on_cluster
 from jaxsched.systems.base import System
 from jaxsched.systems.cluster_reader import Cluster, ClusterReader
 from jaxsched.types import Array, PRNGKey, PyTree
@@ -144,20 +146,41 @@ def power_of_two(number: int) -> int:
     return 1 << max(number - 1, 0).bit_length()
 
 
-def load(policies: Sequence[str]) -> dict[str, Decider]:
+class Wanted(NamedTuple):
+    """A policy to be served, in the cluster that it is to decide for.
+
+    Attributes:
+      policy: ``[NAME=]POLICY`` as ``jaxsched.runs.policies`` spells it.
+      settings: of its environment, ``env.NAME=VALUE`` each.
+      servers: size of the cluster; None: the environment's own.
+      options: of a rule.
+    """
+
+    policy: str
+    settings: tuple[str, ...] = ()
+    servers: Servers | None = None
+    options: Mapping[str, Any] = {}
+
+    def changed(self, system: System, env: Any) -> Any:
+        """An environment of the system as it is wanted."""
+        sizes = {} if self.servers is None else system.server_options(self.servers)
+        return change_environment(env, [*self.settings, *environment_settings(sizes)])
+
+
+def load(policies: Sequence[str | Wanted]) -> dict[str, Decider]:
     """Policies by the names that requests use.
 
     Args:
-      policies: each ``[NAME=]FOLDER`` of a run or hand-over, or ``[NAME=]SYSTEM/POLICY`` for what
-        comes with a system: a rule, or ``pretrained``.
+      policies: each ``[NAME=]POLICY`` as ``jaxsched.runs.policies`` spells it, or with changes of
+        its environment.
 
     Raises:
-      JaxschedError: nothing there, two of one name, or a system that clusters cannot describe.
+      JaxschedError: nothing there, two of one name, a system that clusters cannot describe, or a
+        change that does not go with a policy.
     """
     found: dict[str, Decider] = {}
-    for text in policies:
-        name, _, source = text.rpartition("=")
-        decider = _load(name, source)
+    for wanted in policies:
+        decider = _load(Wanted(wanted) if isinstance(wanted, str) else wanted)
         if decider.name in found:
             raise JaxschedError(
                 f"two policies are called {decider.name!r}; accepted: NAME=POLICY for one of them"
@@ -166,29 +189,32 @@ def load(policies: Sequence[str]) -> dict[str, Decider]:
     return found
 
 
-def _load(name: str, source: str) -> Decider:
-    path = Path(source)
-    system_name, _, policy = source.partition("/")
-    if path.is_dir() or system_name not in registry.names() or not policy:
-        system = registry.get(saved_policies.system_of(path))
-        return _learned(name or path.resolve().name, source, system, path)
-    system = registry.get(system_name)
-    if saved_policies.is_pretrained(policy):
-        return _learned(name or system_name, source, system, Path(policy))
-    env = system.cluster_reader().environment(system.environment())
-    rule = system.heuristic(policy, env, LEAST_JOBS, {})
+def _load(wanted: Wanted) -> Decider:
+    name, _, source = wanted.policy.rpartition("=")
+    found = find(source)
+    system = found.system
+    if not found.rule:
+        return _learned(name, found, wanted)
+    env = wanted.changed(system, system.environment())
+    env = system.cluster_reader().environment(env)
+    rule = system.heuristic(found.rule, env, LEAST_JOBS, wanted.options)
     if type(rule.env) is not type(env):
         raise JaxschedError(
             f"{source}: does not act step by step in the cluster; accepted: another rule, or a "
             "trained policy"
         )
-    return Decider(name or policy, source, system, rule.env, rule.policy, rule.weights)
+    return Decider(name or found.rule, source, system, rule.env, rule.policy, rule.weights)
 
 
-def _learned(name: str, source: str, system: System, path: Path) -> Decider:
+def _learned(name: str, found: Named, wanted: Wanted) -> Decider:
+    system = found.system
+    if not name:
+        shipped = saved_policies.is_pretrained(found.place)
+        name = system.name if shipped else Path(found.place).resolve().name
     reader = system.cluster_reader()
-    learned, saved = saved_policies.load(path, system)
+    learned = found.best_trained()
+    learned = on_cluster(learned, system, wanted.changed(system, learned.env))
     env: Any = reader.environment(learned.env)
     policy = system.network_policy(env, learned.network, learned.name, learned.play)
-    weights = learned.weights[saved_policies.best_seed(system, saved)]
-    return Decider(name, source, system, env, policy, weights, learned.network)
+    weights = learned.weights[0]
+    return Decider(name, found.word, system, env, policy, weights, learned.network)

@@ -8,12 +8,13 @@ import uvicorn
 
 from jaxsched.errors import JaxschedError
 from jaxsched.serve.app import Service
+from jaxsched.serve.decisions import Wanted
 
 GRACE_S = 10
 
 
 def run(
-    sources: Sequence[str],
+    sources: Sequence[str | Wanted],
     host: str,
     port: int,
     token: str,

@@ -182,9 +182,15 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         """Tables of rigid jobs (or already this system's) as this system's jobs."""
         return list(tables)
 
-    def mapping(self, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
-        """How real traces are mapped onto this system; gaps or load rescaled where given."""
-        return MappingConfig(mean_gap_s=mean_gap_s, load=load)
+    def mapping(self, env: E, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
+        """How real traces are mapped onto this system; gaps or load rescaled where given.
+
+        Args:
+          env: whose cluster the jobs are for: a load is the load of that one.
+          mean_gap_s: mean gap that is asked for.
+          load: load that is asked for.
+        """
+        return MappingConfig.on(self.cluster_gpus(env), mean_gap_s=mean_gap_s, load=load)
 
     def heuristic(self, name: str, env: E, num_jobs: int, options: Mapping[str, Any]) -> Heuristic:
         """The heuristic of that name, on the cluster of ``env``.

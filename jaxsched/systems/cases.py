@@ -82,6 +82,49 @@ def with_table(case: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
     raise JaxschedError(f"table: neither {name!r} nor {other!r} lies beside the case")
 
 
+DECIDED = ("actions", "after_actions", "policy", "expect", "expect_by_policy")
+"""What a case says of its decisions and results."""
+
+
+def under_policy(case: Mapping[str, Any], system: str, word: str | None = None) -> dict[str, Any]:
+    """A case whose policy, if it has one, is the rule's own name.
+
+    Args:
+      case: the case; its ``policy`` may be ``RULE`` or ``SYSTEM/RULE``.
+      system: name of its system.
+      word: policy that plays in place of what the case decides; None: as the case says.
+
+    Raises:
+      JaxschedError: the policy is of another system, or a trained one, which cases do not play.
+    """
+    if word is not None:
+        case = {key: value for key, value in case.items() if key not in DECIDED}
+        case["policy"] = word
+    typed = case.get("policy")
+    if not isinstance(typed, str):
+        return dict(case)
+    head, slash, name = typed.partition("/")
+    if slash and head != system:
+        raise JaxschedError(f"policy is {typed!r}; accepted: {system}/RULE, or RULE alone")
+    rule = name if slash else typed
+    if rule == "pretrained" or rule.startswith("pretrained-"):
+        raise JaxschedError(
+            f"policy is {typed!r}; accepted: a rule, since trained policies play job tables "
+            "(evaluate, compare, replay)"
+        )
+    return {**case, "policy": rule}
+
+
+def moment(time_s: Any) -> float | None:
+    """A time of a result (s); None for what never happened, which records have below 0."""
+    return float(time_s) if time_s >= 0 else None
+
+
+def whole_moment(time_s: Any) -> int | None:
+    """The same of times that are whole numbers."""
+    return int(time_s) if time_s >= 0 else None
+
+
 def shared_length(num_jobs: int) -> int:
     """Length to pad a table to, so that few lengths serve all: 64, 256, 1024, ... jobs."""
     length = 64

@@ -6,8 +6,10 @@ from typing import Any, Generic, TypeVar
 
 from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError
+from jaxsched.jobs.servers import Servers
 
 E = TypeVar("E", bound=Environment)  # the environment
+_SERVERS = "num_servers", "gpus_per_server"
 
 
 class HasEnvironment(Generic[E]):
@@ -39,6 +41,31 @@ class HasEnvironment(Generic[E]):
                     f"{', '.join(known)}"
                 )
         return self.environment_type(**options)
+
+    def cluster_gpus(self, env: E) -> tuple[int, ...]:
+        """GPUs of each server of an environment's cluster; of one pool, a single number.
+
+        Here from the options ``num_servers`` and ``gpus_per_server``; empty without them.
+        """
+        options = self.environment_options(env)
+        if not set(_SERVERS) <= options.keys():
+            return ()
+        num_servers, gpus_per_server = (options[name] for name in _SERVERS)
+        return (gpus_per_server,) * num_servers
+
+    def server_options(self, servers: Servers) -> dict[str, Any]:
+        """The environment options of a cluster of so many servers.
+
+        Raises:
+          JaxschedError: the system's options cannot say so.
+        """
+        known = _option_names(self.environment_type)
+        if not set(_SERVERS) <= set(known):
+            raise JaxschedError(
+                f"{self.name}: its environment has no numbers of servers and of their GPUs; "
+                f"accepted: its options, which are {', '.join(known)}"
+            )
+        return dict(zip(_SERVERS, servers, strict=True))
 
     def saved_environment(self, options: Mapping[str, Any]) -> E:
         """An environment with options as they were saved, also under names of before.

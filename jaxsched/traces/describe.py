@@ -86,6 +86,25 @@ def offered_load(tables: Sequence[JobTable], num_gpus: int) -> float | None:
     return _mean(loads)
 
 
+def has_load(table: JobTable) -> bool:
+    """Whether the GPU time of a table's jobs is known before they run."""
+    kind = kind_of(table)
+    return kind.busy_gpu_seconds is not None or "num_gpus" in kind.as_rigid(table).columns
+
+
+def load_in_words(tables: Sequence[JobTable], num_gpus: int) -> str:
+    """The load that tables offer to a cluster; empty where their jobs offer none.
+
+    Args:
+      tables: the tables.
+      num_gpus: of the cluster; 0 if it is not known.
+    """
+    if not num_gpus or not all(map(has_load, tables)):
+        return ""
+    load = offered_load(tables, num_gpus)
+    return "" if load is None else f"{load:.3f} of {num_gpus} GPUs"
+
+
 @styled
 def plot_tables(
     tables: Sequence[JobTable],

@@ -1,7 +1,7 @@
 """From a published trace to job tables of rigid jobs.
 
-Rows without GPUs or run time are dropped, demands capped at the cluster, run times clipped, and
-models drawn, since few published traces name them (what they tell of jobs beyond that is kept:
+Rows that are no jobs (``usable``) are dropped, demands capped at the cluster, run times clipped,
+and models drawn, since few published traces name them (what they tell of jobs beyond that is kept:
 ``jaxsched.traces.details``). The stream that results is either cut into
 consecutive pieces or resampled: jobs and gaps drawn independently with replacement. Source: Luan
 et al., workload ("real traces").
@@ -14,13 +14,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.errors import JaxschedError, check_counts
+from jaxsched.errors import JaxschedError, check_counts, counted
 from jaxsched.jobs import Integers, JobTable, validate
 from jaxsched.jobs.draws import MODEL_SHARES, generator, pick
 from jaxsched.traces.describe import describe_tables
 from jaxsched.traces.describe_trace import check_numbers
 from jaxsched.traces.details import details, rounded_up, to_whole
 from jaxsched.traces.trace import Trace
+from jaxsched.traces.usable import dropped_note, job_rows
 
 Floats = npt.NDArray[np.float64]
 Mode = Literal["sample", "cut"]
@@ -35,6 +36,7 @@ class MappingConfig:
     Attributes:
       num_servers: servers of the cluster.
       gpus_per_server: GPUs of each; demands are capped at the product.
+      num_gpus: GPUs of the cluster where servers differ or it is one pool; None: the product.
       min_duration_s: shorter run times are raised to this (s).
       max_duration_s: longer run times are lowered to this (s).
       mean_gap_s: stretch the times so that gaps have this mean (s); None: leave them.
@@ -50,12 +52,39 @@ class MappingConfig:
     mean_gap_s: float | None = None
     load: float | None = None
     model_shares: tuple[float, ...] = MODEL_SHARES
+    num_gpus: int | None = None
+
+    @classmethod
+    def on(cls, gpus: Sequence[int], **others: Any) -> "MappingConfig":
+        """How rows become jobs of one cluster.
+
+        Args:
+          gpus: of each server; a single number for one pool. Empty, or without any GPU: the cluster
+            is not told, and demands are capped at the usual one.
+          others: the other attributes.
+
+        Raises:
+          JaxschedError: an attribute has a bad value, or a load is wanted of a cluster that is told
+            to have no GPUs.
+        """
+        if gpus and not any(gpus) and others.get("load") is not None:
+            raise JaxschedError("load: the cluster has no GPUs; accepted: mean_gap_s")
+        if not any(gpus):
+            return cls(**others)
+        alike = len(gpus) > 1 and len(set(gpus)) == 1
+        return cls(
+            num_servers=len(gpus),
+            gpus_per_server=max(gpus),
+            num_gpus=None if alike else sum(gpus),
+            **others,
+        )
 
     def __post_init__(self) -> None:
         """Refuse values that cannot be used."""
         checks = (
             ("num_servers", self.num_servers >= 1, "a whole number from 1 on"),
             ("gpus_per_server", self.gpus_per_server >= 1, "a whole number from 1 on"),
+            ("num_gpus", self.num_gpus is None or self.num_gpus >= 1, "a whole number from 1 on"),
             (
                 "min_duration_s",
                 1 <= self.min_duration_s <= self.max_duration_s,
@@ -84,7 +113,14 @@ class MappingConfig:
     @property
     def max_gpus(self) -> int:
         """GPUs of the cluster."""
-        return self.num_servers * self.gpus_per_server
+        return self.num_gpus or self.num_servers * self.gpus_per_server
+
+    @property
+    def cluster(self) -> str:
+        """The cluster in words."""
+        if self.num_gpus is not None:
+            return f"{self.num_gpus} GPUs"
+        return f"{self.num_servers} x {self.gpus_per_server} GPUs"
 
 
 DEFAULT_MAPPING = MappingConfig()
@@ -99,7 +135,7 @@ class ImportSummary:
       source: its format.
       rows_read: rows in the file.
       reading: what the reader dropped, capped or imputed, one sentence each.
-      rows_dropped: rows without GPUs or run time.
+      rows_dropped: rows that are no jobs (``jaxsched.traces.usable``).
       jobs_rounded: jobs that asked for a part of a GPU and were given a whole one.
       jobs_capped: jobs that asked for more GPUs than the cluster has.
       jobs_lengthened: jobs whose run time was raised to the minimum.
@@ -129,30 +165,33 @@ class ImportSummary:
         config = self.config
         sentences = (
             *((1, note) for note in self.reading),
-            (self.rows_dropped, f"{self.rows_dropped} rows without GPUs or run time dropped"),
+            (self.rows_dropped, dropped_note(self.rows_dropped)),
             (
                 self.jobs_rounded,
-                f"{self.jobs_rounded} jobs' parts of GPUs rounded up",
+                f"{counted(self.jobs_rounded, 'part')} of a GPU rounded up",
             ),
-            (self.jobs_capped, f"{self.jobs_capped} jobs capped at {config.max_gpus} GPUs"),
+            (
+                self.jobs_capped,
+                f"{counted(self.jobs_capped, 'job')} capped at {config.max_gpus} GPUs",
+            ),
             (
                 self.jobs_lengthened,
-                f"{self.jobs_lengthened} run times raised to {config.min_duration_s} s",
+                f"{counted(self.jobs_lengthened, 'run time')} raised to {config.min_duration_s} s",
             ),
             (
                 self.jobs_shortened,
-                f"{self.jobs_shortened} run times lowered to {config.max_duration_s} s",
+                f"{counted(self.jobs_shortened, 'run time')} lowered to {config.max_duration_s} s",
             ),
-            (self.time_scale != 1, f"submission times multiplied by {self.time_scale:.6g}"),
+            (self.time_scale != 1, rescaled_in_words(self.time_scale, config)),
+            (1, "models drawn at random"),
         )
         return tuple(text for happened, text in sentences if happened)
 
     def __str__(self) -> str:
         """A few readable lines."""
-        lines = [f"{self.name} ({self.source}): {self.rows_read} rows read"]
+        lines = [f"{self.name} ({self.source}): {counted(self.rows_read, 'row')} read"]
         lines += [f"  {note}" for note in self.notes()]
-        cluster = f"{self.config.num_servers} x {self.config.gpus_per_server} GPUs"
-        lines += [f"  models drawn at random; load on {cluster}, best locality:"]
+        lines += [f"  load on {self.config.cluster}, best locality:"]
         lines += [_statistics("stream", self.stream), _statistics("traces", self.traces)]
         return "\n".join(lines)
 
@@ -190,14 +229,7 @@ def import_trace(
         range.
     """
     check_numbers(raw)
-    usable = (raw["num_gpus"] > 0) & (raw["duration"] > 0)
-    kept = np.flatnonzero(usable)
-    if not kept.size:
-        raise JaxschedError(
-            f"{raw.name}: none of its {len(raw)} rows has both GPUs and a run time; "
-            "accepted: at least one"
-        )
-    kept = kept[np.argsort(raw["submit_time"][kept], kind="stable")]
+    kept = job_rows(raw)
     submit = raw["submit_time"][kept] - raw["submit_time"][kept[0]]
     asked, duration = raw["num_gpus"][kept], raw["duration"][kept]
     gpus = np.maximum(rounded_up(asked), 1)
@@ -222,7 +254,7 @@ def import_trace(
         tables = cut_traces(stream, num_jobs=num_jobs)
     else:
         raise JaxschedError(f"mode is {mode!r}; accepted: sample, cut")
-    cluster = {"num_servers": config.num_servers, "gpus_per_server": config.gpus_per_server}
+    cluster = {"num_servers": 1, "gpus_per_server": config.max_gpus}
     summary = ImportSummary(
         name=raw.name,
         source=raw.source,
@@ -316,6 +348,16 @@ def stretch(span: float, wanted_span: float, config: MappingConfig, name: str) -
             f"{wanted_span:.2g} s; accepted: a value that spreads them over a second or more"
         )
     return float(wanted_span / span)
+
+
+def rescaled_in_words(scale: float, config: MappingConfig) -> str:
+    """By which factor submission times were multiplied, and what for."""
+    wanted = ""
+    if config.load is not None:
+        wanted = f", for a load of {config.load:g} on {config.cluster}"
+    elif config.mean_gap_s is not None:
+        wanted = f", for a mean gap of {config.mean_gap_s:g} s"
+    return f"submission times multiplied by {scale:.6g}{wanted}"
 
 
 def _round(values: Floats) -> Integers:

@@ -1,13 +1,13 @@
 """Job tables at another mean gap or offered load."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
-from jaxsched.traces.describe import offered_load
-from jaxsched.traces.job_kinds import kind_of
-from jaxsched.traces.mapping import MappingConfig, stretch
+from jaxsched.traces.describe import has_load, offered_load
+from jaxsched.traces.mapping import MappingConfig, rescaled_in_words, stretch
 
 
 class Rescaled(NamedTuple):
@@ -43,14 +43,18 @@ def rescale_tables(tables: Sequence[JobTable], config: MappingConfig, name: str)
         _check_sized(tables, name)
         wanted_span = sum(spans) * (offered_load(tables, config.max_gpus) or 0.0) / config.load
     scale = stretch(sum(spans), wanted_span, config, name)
-    return Rescaled([rescale_arrivals(table, scale) for table in tables], scale)
+    note = rescaled_in_words(scale, config)
+    return Rescaled([_rescaled(table, scale, note) for table in tables], scale)
+
+
+def _rescaled(table: JobTable, scale: float, note: str) -> JobTable:
+    return replace(rescale_arrivals(table, scale), notes=(*table.notes, note))
 
 
 def _check_sized(tables: Sequence[JobTable], name: str) -> None:
     """Refuse jobs whose GPU time is not known before they run."""
     for table in tables:
-        kind = kind_of(table)
-        if kind.busy_gpu_seconds is None and "num_gpus" not in kind.as_rigid(table).columns:
+        if not has_load(table):
             raise JaxschedError(
                 f"{name}: its jobs have no number of GPUs of their own and so offer no load; "
                 "accepted: --mean-gap"

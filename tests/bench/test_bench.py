@@ -282,7 +282,7 @@ def test_loop_holds_no_constant_per_environment():
 def test_the_command_writes_what_it_measures(tmp_path, capsys):
     file = tmp_path / "result.json"
     sizes = ["--batch", "1", "--figure", "environment", "--repeats", "1"]
-    small = [f"--option={name}={value}" for name, value in SMALL.items()]
+    small = [f"--set=env.{name}={value}" for name, value in SMALL.items()]
     arguments = ["bench", "throughput", *sizes, *small, "--budget", "20", "--json", str(file)]
     assert main(arguments) == 0
     result = json.loads(file.read_text())
@@ -297,7 +297,7 @@ def test_the_command_writes_what_it_measures(tmp_path, capsys):
 
 def test_the_command_refuses_in_one_line(capsys):
     for arguments, says in (
-        (("throughput", "--option", "windo=3"), "unknown environment option 'windo'"),
+        (("throughput", "--set", "env.windo=3"), "no field 'windo'"),
         (("throughput", "--figure", "speed"), "unknown figure 'speed'"),
         (("training", "--updates", "0"), "--updates"),
         (("training", "--set", "loop.speed=1"), "no field 'speed'"),
@@ -305,7 +305,7 @@ def test_the_command_refuses_in_one_line(capsys):
         (("training", "--score", "1", "--updates", "3"), "not for bench training --score"),
         (("training", "--score", "1", "--warm-up", "0"), "--warm-up is for bench training, not"),
         (("training", "--num-seeds", "1"), "--num-seeds is for bench training --score, not for"),
-        (("throughput", "--set", "seed=1"), "is for bench training and training --score and"),
+        (("throughput", "--set", "seed=1"), "no field 'seed'; known are env"),
         (("training", "--quick"), "--quick is for bench throughput, not for bench training"),
         (("scaling", "--batch", "1", "--batch", "2"), "bench scaling measures one --batch"),
     ):

@@ -145,15 +145,18 @@ def test_malformed_cases_are_refused_in_one_line(text, says, tmp_path, capsys):
         (["train", "sched2", "--trace", "no/such.csv"], "neither a file nor a known trace"),
         (["evaluate", "sched2", "--policy", "nope"], "unknown policy"),
         (["evaluate", "sched2", "--policy", "/"], "holds no trained policy"),
-        (["evaluate", "sched2", "--policy", "fifo", "--mode", "jump"], "unknown baseline mode"),
+        (
+            ["evaluate", "sched2", "--policy", "fifo", "--option", "mode=jump"],
+            "unknown baseline mode",
+        ),
         (["evaluate", "sched2", "--policy", "fifo", "--json", "/proc/x/y.json"], "cannot be"),
         (["compare", "sched2", "--policies", "fifo,best"], "unknown policy"),
         (["compare", "sched2", "--trace", "/"], ""),
         (["export", "/no/such/run"], "holds no trained policy"),
         (["export", "/", "--format", "onnx,pickle"], "unknown export format 'pickle'"),
-        (["export", "sched2", "--policy", "fifo"], "a folder to write is needed: --out DIR"),
-        (["export", "sched2", "--policy", "fifo", "--out", "x"], "fifo is a rule without weights"),
-        (["export", "sched2", "--policy", "best", "--out", "x"], "no such export folder"),
+        (["export", "sched2/fifo"], "a folder to write is needed: --out DIR"),
+        (["export", "sched2/fifo", "--out", "x"], "fifo is a rule without weights"),
+        (["export", "sched2/best", "--out", "x"], "unknown policy 'best'"),
         (["export", "nope", "--environment", "--out", "x"], "unknown system"),
         (["export", "sched2", "--environment", "--out", "x", "--seed", "1"], "--seed does not go"),
         (["export", "/", "--num-jobs", "9"], "--num-jobs goes with --environment"),
@@ -231,7 +234,8 @@ def test_evaluate_compare_and_export_the_trained_policy(run, trace, tmp_path, ca
     trained = json.loads((run / "comparison.json").read_text())
     assert json.loads(values.read_text())["learning_curve"] == trained["learning_curve"]
 
-    arguments = ["compare", "sched2", "--policies", "fifo", "--trace-seed", "3", "--window", "4"]
+    arguments = ["compare", "sched2", "--policies", "fifo", "--trace-seed", "3"]
+    arguments += ["--option", "window=4"]
     assert main([*arguments, "--json", str(values)]) == 0
     assert shlex.split(json.loads(values.read_text())["command"])[1:] == arguments
 

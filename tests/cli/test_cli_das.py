@@ -186,7 +186,7 @@ def test_a_finished_run_is_not_trained_again(run, trace):
 def test_throughput_is_measured(figure, tmp_path):
     values = tmp_path / "values.json"
     assert main(["bench", "throughput", "--system", "das", "--batch", "2", "--repeats", "1",
-                 "--figure", figure, "--option", "window=4", "--budget", "60",
+                 "--figure", figure, "--set", "env.window=4", "--budget", "60",
                  "--json", str(values)]) == 0  # fmt: skip
     rows = json.loads(values.read_text())["rows"]
     assert {row["figure"] for row in rows} == {figure}
@@ -221,7 +221,7 @@ def test_what_is_handed_over_plays_the_same(run, trace, tmp_path):
     [
         (["simulate", str(GOLDEN / "never_fits.json")], "job 1"),
         (["evaluate", "das", "--policy", "sjf"], "unknown policy 'sjf'"),
-        (["evaluate", "das", "--policy", "tetris", "--mode", "skip"], "no option 'mode'"),
+        (["evaluate", "das", "--policy", "tetris", "--option", "mode=skip"], "no option 'mode'"),
         (["train", "das", "--set", "env.on_no_fit=wait"], "not one of skip, block"),
         (["train", "das", "--preset", "huge"], "unknown preset"),
         (["compare", "das", "--trace", "chic-1.80"], "column"),

@@ -111,7 +111,7 @@ def test_real_traces_become_elastic_jobs(capsys):
         (["train", "dl2", "--set", "supervised.teacher=nobody"], "one of none, drf"),
         (["train", "chic", "--set", "loop.num_envs=9"], "accepted: 256"),
         (["train", "chic", "--set", "hidden=64"], "is not a list"),
-        (["evaluate", "dl2", "--policy", "drf", "--mode", "skip"], "no option 'mode'"),
+        (["evaluate", "dl2", "--policy", "drf", "--option", "mode=skip"], "no option 'mode'"),
         (["evaluate", "chic", "--policy", "drf"], "unknown policy 'drf'"),
         (["compare", "dl2", "--trace", "chic-1.80"], "has no column 'epochs'"),
         (["compare", "chic", "--preset", "huge"], "unknown preset"),

@@ -187,13 +187,13 @@ HUGE = "9" * 20
         (["train", "sched2", "--set", f"loop.num_envs={HUGE * 300}"], "is not a whole number"),
         (["train", "sched2", "--set", f"learner.learning_rate={HUGE * 20}"], "is not a number"),
         (["evaluate", "sched2", "--policy", "fifo", "--num-jobs", HUGE], "--num-jobs"),
-        (["evaluate", "sched2", "--policy", "fifo", "--window", HUGE], "--window"),
+        (["evaluate", "sched2", "--policy", "fifo", "--servers", f"{HUGE}x8"], "whole number"),
         (["evaluate", "sched2", "--policy", "fifo", f"--option=window={HUGE * 20}"], "too large"),
         (["export", "/", "--seed", HUGE], "--seed"),
         (["bench", "throughput", "--batch", HUGE], "--batch"),
         (["traces", "generate", "sched2-68", "--out", "x.csv", "--seed", HUGE], "--seed"),
         (["traces", "generate", "sched2-68", "--out", "x.csv", "--num-traces", HUGE], "--num-t"),
-        (["traces", "describe", "philly-sample", "--servers", HUGE], "--servers"),
+        (["traces", "describe", "philly-sample", "--servers", f"{HUGE}x8"], "servers"),
     ],
 )  # fmt: skip
 def test_numbers_too_large_for_a_program_are_refused_in_one_line(

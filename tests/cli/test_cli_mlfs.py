@@ -86,11 +86,11 @@ def test_throughput_is_measured():
     ("arguments", "says"),
     [
         (["evaluate", "mlfs", "--policy", "sjf"], "unknown policy 'sjf'"),
-        (["evaluate", "mlfs", "--policy", "fair", "--mode", "skip"], "no option 'mode'"),
+        (["evaluate", "mlfs", "--policy", "fair", "--option", "mode=skip"], "no option 'mode'"),
         (["compare", "mlfs", "--policies", "fair,best"], "unknown policy 'best'"),
         (["compare", "mlfs", "--trace", "chic-1.80"], "column"),
-        (["bench", "throughput", "--system", "mlfs", "--option", "order=sjf"], "order is 'sjf'"),
-        (["bench", "throughput", "--system", "mlfs", "--option", "gpus=4"], "gpus is 4"),
+        (["bench", "throughput", "--system", "mlfs", "--set", "env.order=sjf"], "order: 'sjf'"),
+        (["bench", "throughput", "--system", "mlfs", "--set", "env.gpus=4"], "gpus"),
         (["train", "mlfs", "--preset", "huge"], "unknown preset"),
     ],
 )
@@ -105,8 +105,8 @@ def test_bad_input_is_refused_in_one_line(arguments, says, capsys):
     [
         (["train", "mlfs", "--set", "env.h_r=0"], "env.h_r", "env.overload_threshold"),
         (["train", "das", "--set", "env.reward_mode=0"], "env.reward_mode", "env.reward"),
-        (["bench", "throughput", "--system", "mlfs", "--option", "h_r=0"], "h_r",
-         "overload_threshold"),
+        (["bench", "throughput", "--system", "mlfs", "--set", "env.h_r=0"], "env.h_r",
+         "env.overload_threshold"),
         (["bench", "training", "--system", "mlfs", "--set", "env.h_r=0"], "env.h_r",
          "env.overload_threshold"),
     ],

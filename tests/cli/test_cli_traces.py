@@ -56,7 +56,7 @@ def test_import_writes_the_trace_and_says_what_it_did(published, tmp_path, capsy
         trace = read_trace(out)
         assert len(trace) == JOBS + 1 and trace.clock == "local"
         assert f"{JOBS + 1} rows, {JOBS + 1} jobs" in words
-        assert "1 jobs without a known run time" in words
+        assert "1 job without a known run time" in words
         assert "0 jobs without a known number of GPUs" in words
         assert trace.digest() in words
 
@@ -66,13 +66,13 @@ def test_import_repeats_the_notes_of_the_reader(tmp_path, capsys):
     write_trace(tmp_path / "a.csv", Trace(columns, notes=("17 rows dropped",), rows_read=19))
     words = said(capsys, "traces", "import", tmp_path / "a.csv", "--out", tmp_path / "b.csv")
     assert "17 rows dropped" in words and "19 rows, 2 jobs" in words
-    assert "1 jobs that use no GPU" in words
+    assert "1 job with no GPU" in words
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
 
 
 def test_describe_a_trace_as_it_is(published, canonical, tmp_path, capsys):
     plot, figures = tmp_path / "p.png", tmp_path / "f.json"
-    words = said(capsys, "traces", "describe", canonical, "--servers", 2, "--gpus-per-server", 4,
+    words = said(capsys, "traces", "describe", canonical, "--servers", "2x4",
                  "--plot", plot, "--json", figures)  # fmt: skip
     assert plot.read_bytes().startswith(b"\x89PNG")
     found = json.loads(figures.read_text())
@@ -91,11 +91,12 @@ def test_describe_the_tables_that_a_system_gets(canonical, tmp_path, capsys):
                  "--num-jobs", 7, "--load", 0.5, "--json", figures)  # fmt: skip
     found = json.loads(figures.read_text())
     assert (found["traces"], found["jobs"]) == (3, 21)
-    assert "load 0.500" in words and "1 rows without GPUs or run time dropped" in words
-    halved = tmp_path / "g.json"
-    said(capsys, "traces", "describe", canonical, "--system", "sched2", "--num-traces", 3,
-         "--num-jobs", 7, "--load", 0.5, "--servers", 30, "--json", halved)  # fmt: skip
-    assert json.loads(halved.read_text())["load"] == pytest.approx(found["load"] / 2)
+    assert "load 0.500" in words and "1 row without GPUs or run time dropped" in words
+    larger = tmp_path / "g.json"
+    words = said(capsys, "traces", "describe", canonical, "--system", "sched2", "--num-traces", 3,
+                 "--num-jobs", 7, "--load", 0.5, "--servers", "30x8", "--json", larger)  # fmt: skip
+    assert json.loads(larger.read_text())["load"] == pytest.approx(found["load"], rel=0.02)
+    assert "for a load of 0.5 on 30 x 8 GPUs" in words  # that of the cluster in use
 
 
 def test_describe_a_generated_workload(tmp_path, capsys):

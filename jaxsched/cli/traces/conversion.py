@@ -13,16 +13,19 @@ from jaxsched.cli.options import (
     GENERATED_JOBS,
     LARGEST,
     Cut,
+    EnvironmentSettings,
     Format,
     Load,
     MeanGap,
     NumJobs,
     NumTraces,
+    ServersOption,
     TraceOptions,
+    environment_changes,
 )
 from jaxsched.cli.output import check_writable, console, make_folder
 from jaxsched.cli.traces.shared import Seed, check_ending, print_trace
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import JaxschedError, counted
 
 if TYPE_CHECKING:
     from jaxsched.jobs import JobTable
@@ -47,6 +50,8 @@ def convert(
     system: Annotated[
         str | None, typer.Option(help="Write job tables of this system (.csv or .csv.gz).")
     ] = None,
+    settings: EnvironmentSettings = None,
+    servers: ServersOption = None,
     seed: Seed = 0,
     num_traces: NumTraces = None,
     num_jobs: NumJobs = None,
@@ -57,28 +62,32 @@ def convert(
     """Write a trace in another layout, or as the job tables of a system."""
     options = TraceOptions(seed, num_traces, num_jobs, cut, mean_gap, load, format)
     if system is None:
-        if options != TraceOptions(format=format):
+        if options != TraceOptions(format=format) or settings or servers:
             raise JaxschedError(
-                "the seed, --num-traces, --num-jobs, --cut, --mean-gap and --load make job tables; "
-                "accepted: together with --system"
+                "the seed, --num-traces, --num-jobs, --cut, --mean-gap, --load, --servers and "
+                "--set make job tables; accepted: together with --system"
             )
         _rewrite(trace, out, format)
         return
     from jaxsched.cli.episodes import resolve
+    from jaxsched.runs.overrides import change_environment
     from jaxsched.systems import registry
     from jaxsched.traces import write_tables
 
     check_ending(out, TABLE_ENDINGS)
     check_writable(out)
     chosen = registry.get(system)
-    episodes = resolve(trace, chosen, options).made_with(options, chosen)
+    env = chosen.environment()
+    env = change_environment(env, environment_changes(chosen, settings, servers))
+    episodes = resolve(trace, chosen, options, env).made_with(options, chosen, env)
     make_folder(out)
     write_tables(out, episodes.tables)
     screen = console()
     screen.print(episodes.summary or episodes.source, highlight=False)
     jobs = sum(len(table) for table in episodes.tables)
     screen.print(
-        f"{len(episodes.tables)} traces of {jobs} jobs in all for {system} written to {out}",
+        f"{counted(len(episodes.tables), 'trace')} of {counted(jobs, 'job')} in all for {system} "
+        f"written to {out}",
         highlight=False,
     )
 
@@ -96,10 +105,16 @@ def generate(
         int | None,
         typer.Option(min=1, max=LARGEST, help="GPUs that --load refers to; the cluster's own."),
     ] = None,
+    servers: ServersOption = None,
 ) -> None:
     """Write synthetic traces; the same seed gives the same file."""
+    from jaxsched.jobs.servers import read_servers
     from jaxsched.traces import clusters, registry
 
+    if servers is not None:
+        if gpus is not None:
+            raise JaxschedError("--gpus: --servers says it too; accepted: one of both")
+        gpus = read_servers(servers).num_gpus
     generators = [entry.name for entry in registry.entries() if entry.seeded]
     if name in clusters.names():
         if num_traces is not None:
@@ -138,6 +153,9 @@ def _generate_trace(
         return clusters.generate_trace(name, seed, count, num_gpus=gpus, load=load)
 
     trace = _drawn_and_written(screen, out, make, write_trace, num_jobs)
+    if load is not None:
+        cluster = gpus or clusters.workload(name).num_gpus
+        screen.print(f"load {load:g} of {cluster} GPUs, in expectation", highlight=False)
     print_trace(screen, trace)
     screen.print(f"trace written to {out}", highlight=False)
 
@@ -189,4 +207,7 @@ def _generate_tables(
         return get(name, seed=seed, num_traces=1, num_jobs=count)
 
     tables = _drawn_and_written(screen, out, make, write_tables, whole)
-    screen.print(f"{len(tables)} traces of {len(tables[0])} jobs written to {out}", highlight=False)
+    screen.print(
+        f"{counted(len(tables), 'trace')} of {counted(len(tables[0]), 'job')} written to {out}",
+        highlight=False,
+    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jaxsched.cli.options import LARGEST_SEED
-from jaxsched.errors import JaxschedError
+from jaxsched.errors import JaxschedError, counted
 
 if TYPE_CHECKING:
     from jaxsched.traces.trace import Trace
@@ -25,13 +25,14 @@ def print_trace(out: Any, trace: "Trace") -> None:
     """What was read or drawn: rows, what was dropped or imputed, what is not known, the digest."""
     from jaxsched.traces.trace import known
 
-    out.print(f"{trace.name} ({trace.source}): {trace.rows_read} rows, {len(trace)} jobs")
+    rows, jobs = counted(trace.rows_read, "row"), counted(len(trace), "job")
+    out.print(f"{trace.name} ({trace.source}): {rows}, {jobs}")
     for note in trace.notes:
         out.print(f"  {note}", highlight=False)
     for column, words in (("num_gpus", "number of GPUs"), ("duration", "run time")):
         missing = len(trace) - int(known(trace, column).sum())
-        out.print(f"  {missing} jobs without a known {words}", highlight=False)
+        out.print(f"  {counted(missing, 'job')} without a known {words}", highlight=False)
     cpu_jobs = int((trace["num_gpus"] == 0).sum())
-    out.print(f"  {cpu_jobs} jobs that use no GPU; clock: {trace.clock}", highlight=False)
+    out.print(f"  {counted(cpu_jobs, 'job')} with no GPU; clock: {trace.clock}", highlight=False)
     out.print(f"  columns: {', '.join(trace.columns)}", highlight=False)
     out.print(f"  digest: {trace.digest()}", highlight=False)

@@ -9,13 +9,17 @@ from jaxsched.cli.options import (
     GENERATED_JOBS,
     LARGEST,
     Cut,
+    EnvironmentSettings,
     Format,
     JsonFile,
     Load,
     MeanGap,
     NumJobs,
     NumTraces,
+    ServersOption,
     TraceOptions,
+    environment_changes,
+    tell_old,
 )
 from jaxsched.cli.output import check_writable, console, deliver_json, make_folder
 from jaxsched.cli.traces.shared import Seed
@@ -32,13 +36,9 @@ def describe(
     system: Annotated[
         str | None, typer.Option(help="Describe the job tables of this system instead.")
     ] = None,
-    servers: Annotated[
-        int | None, typer.Option(min=1, max=LARGEST, help="Servers that the load refers to.")
-    ] = None,
-    gpus_per_server: Annotated[
-        int | None,
-        typer.Option(min=1, max=LARGEST, help="GPUs of each; 8, or those of the system."),
-    ] = None,
+    settings: EnvironmentSettings = None,
+    servers: ServersOption = None,
+    gpus_per_server: Annotated[int | None, typer.Option(min=1, max=LARGEST, hidden=True)] = None,
     daily: Annotated[
         bool, typer.Option("--daily", help="Hours of the day even if they count from any origin.")
     ] = False,
@@ -63,16 +63,33 @@ def describe(
         check_picture(plot)
     options = TraceOptions(seed, num_traces, num_jobs, cut, mean_gap, load, format)
     out = console()
+    size = _size(servers, gpus_per_server)
     as_it_is = None if system else _published(trace, options)
     if as_it_is is not None:
-        figures = _describe_trace(out, as_it_is, servers, gpus_per_server or 8, daily, plot)
+        if settings:
+            raise JaxschedError("--set is of a system's environment; accepted: with --system")
+        figures = _describe_trace(out, as_it_is, size, daily, plot)
     else:
-        cluster = (servers, gpus_per_server)
-        figures = _describe_tables(out, trace, system, options, cluster, plot)
+        figures = _describe_tables(out, trace, system, options, settings, size, plot)
     if json_file is not None:
         deliver_json(out, json_file, figures, "figures")
     if plot is not None:
         out.print(f"plot written to {plot}", highlight=False)
+
+
+def _size(servers: str | None, gpus_per_server: int | None) -> str | None:
+    """What ``--servers`` says; as a number alone it is an older spelling."""
+    if gpus_per_server is not None or (servers is not None and servers.strip().isdecimal()):
+        if servers is None:
+            raise JaxschedError("--gpus-per-server: accepted: --servers NxM, such as 40x8")
+        size = f"{servers.strip()}x{gpus_per_server or GPUS_PER_SERVER}"
+        more = f" --gpus-per-server {gpus_per_server}" if gpus_per_server else ""
+        tell_old(f"--servers {servers}{more}", f"--servers {size}")
+        return size
+    return servers
+
+
+GPUS_PER_SERVER = 8  # where only a number of servers is told
 
 
 def _published(name_or_path: str, options: TraceOptions) -> "Trace | None":
@@ -105,19 +122,20 @@ def _published(name_or_path: str, options: TraceOptions) -> "Trace | None":
 def _describe_trace(
     out: Any,
     trace: "Trace",
-    servers: int | None,
-    gpus_per_server: int,
+    size: str | None,
     daily: bool,
     plot: Path | None,
 ) -> dict[str, Any]:
+    from jaxsched.jobs.servers import read_servers
     from jaxsched.traces.describe_trace import describe_trace
     from jaxsched.traces.trace_plots import plot_trace
 
-    figures = describe_trace(trace, servers, gpus_per_server, daily=daily)
+    servers, each = (None, GPUS_PER_SERVER) if size is None else read_servers(size)
+    figures = describe_trace(trace, servers, each, daily=daily)
     _print_figures(out, figures)
     if plot is not None:
         make_folder(plot)
-        plot_trace(trace, plot, num_servers=servers, gpus_per_server=gpus_per_server, daily=daily)
+        plot_trace(trace, plot, num_servers=servers, gpus_per_server=each, daily=daily)
     return figures
 
 
@@ -126,25 +144,29 @@ def _describe_tables(
     name_or_path: str,
     system: str | None,
     options: TraceOptions,
-    cluster: tuple[int | None, int | None],
+    settings: list[str] | None,
+    size: str | None,
     plot: Path | None,
 ) -> dict[str, Any]:
     from jaxsched.cli.episodes import resolve
+    from jaxsched.runs.overrides import change_environment
     from jaxsched.systems import registry
     from jaxsched.traces import describe_tables, plot_tables
 
     chosen = registry.get(system or registry.names()[0])  # tables as they are for the first
-    mapping = chosen.mapping(mean_gap_s=None, load=None)
-    servers, gpus = cluster[0] or mapping.num_servers, cluster[1] or mapping.gpus_per_server
-    episodes = resolve(name_or_path, chosen, options).made_with(options, chosen)
-    figures = describe_tables(episodes.tables, num_servers=servers, gpus_per_server=gpus)
+    env = chosen.environment()
+    env = change_environment(env, environment_changes(chosen, settings, size))
+    mapping = chosen.mapping(env, mean_gap_s=None, load=None)
+    episodes = resolve(name_or_path, chosen, options, env).made_with(options, chosen, env)
+    gpus = mapping.max_gpus
+    figures = describe_tables(episodes.tables, num_servers=1, gpus_per_server=gpus)
     if episodes.summary:
         out.print(episodes.summary, highlight=False)
-    out.print(f"{episodes.source} on {servers} x {gpus} GPUs")
+    out.print(f"{episodes.source} on {mapping.cluster}")
     _print_figures(out, figures)
     if plot is not None:
         make_folder(plot)
-        plot_tables(episodes.tables, plot, num_servers=servers, gpus_per_server=gpus)
+        plot_tables(episodes.tables, plot, num_servers=1, gpus_per_server=gpus)
     return figures
 
 

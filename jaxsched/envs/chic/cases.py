@@ -15,7 +15,14 @@ from jaxsched.envs.chic.intervals import IntervalState, OptimusIntervals, alloca
 from jaxsched.envs.chic.tables import SCALARS, Params
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
-from jaxsched.systems.cases import actions_of, bounded_programs, keyed, list_of, shared_length
+from jaxsched.systems.cases import (
+    actions_of,
+    bounded_programs,
+    keyed,
+    list_of,
+    moment,
+    shared_length,
+)
 from jaxsched.types import Array, TimeStep
 
 STATIC = {
@@ -156,10 +163,13 @@ def _metrics(
     }
 
 
-def _times(records: rec.Records, table: JobTable) -> list[dict[str, float]]:
-    """Start and finish of each workload, -1 before."""
+def _times(records: rec.Records, table: JobTable) -> list[dict[str, float | None]]:
+    """Start and finish of each workload, None before."""
     times = np.stack([np.asarray(records.start), np.asarray(records.finish)], axis=-1)
-    return [{"start": start, "finish": finish} for start, finish in times[: len(table)].tolist()]
+    return [
+        {"start": moment(start), "finish": moment(finish)}
+        for start, finish in times[: len(table)].tolist()
+    ]
 
 
 def _remaining(params: Params, records: rec.Records, table: JobTable) -> list[int]:

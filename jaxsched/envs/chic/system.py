@@ -33,8 +33,10 @@ from jaxsched.envs.chic.recipe import (
 from jaxsched.envs.chic.search_recipe import SearchRecipe, search_stages
 from jaxsched.envs.chic.tables import Params
 from jaxsched.envs.chic.traces import WORKLOAD
+from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, JobTable
 from jaxsched.jobs.schedule import Schedule
+from jaxsched.jobs.servers import Servers
 from jaxsched.networks.mlp import MLP
 from jaxsched.systems.base import (
     Heuristic,
@@ -212,11 +214,26 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
         kinds = ("pair",) if env.pair else ("worker", "server")
         return [f"row{row}.{kind}" for row in range(env.window) for kind in kinds] + ["void"]
 
-    def mapping(self, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
+    def cluster_gpus(self, env: Chic) -> tuple[int, ...]:
+        """The GPUs of the one pool."""
+        return (env.capacity[0],)
+
+    def server_options(self, servers: Servers) -> dict[str, Any]:
+        """There are no servers.
+
+        Raises:
+          JaxschedError: always.
+        """
+        raise JaxschedError(
+            "chic: its cluster is one pool without servers; accepted: the option "
+            "env.capacity=[GPUS,CORES,GB]"
+        )
+
+    def mapping(self, env: Chic, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
         """Gaps of two thousand seconds (1.8 per hour) unless asked otherwise."""
         if mean_gap_s is None and load is None:
             mean_gap_s = MEAN_GAP_S
-        return MappingConfig(mean_gap_s=mean_gap_s, load=load)
+        return super().mapping(env, mean_gap_s=mean_gap_s, load=load)
 
 
 MEAN_GAP_S = 2000.0

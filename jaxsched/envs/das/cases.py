@@ -20,7 +20,7 @@ from jaxsched.envs.das.surrogate import surrogate
 from jaxsched.envs.das.traces import das_stream
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
-from jaxsched.systems.cases import keyed, list_of
+from jaxsched.systems.cases import keyed, list_of, whole_moment
 from jaxsched.traces.csv_tables import read_tables
 from jaxsched.types import Array, TimeStep
 
@@ -249,8 +249,8 @@ def _jobs(params: Params, records: rec.Records) -> list[dict[str, Any]]:
     )
     return [
         {
-            "start": int(s) if s >= 0 else None,
-            "finish": int(f) if f >= 0 else None,
+            "start": whole_moment(s),
+            "finish": whole_moment(f),
             "machines": [[int(m), int(row[m])] for m in np.flatnonzero(row)],
         }
         for s, f, row in zip(start, finish, machines, strict=True)

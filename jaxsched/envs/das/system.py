@@ -45,7 +45,7 @@ from jaxsched.systems.recording import Recording, Staged
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import PyTree
 
-LOAD = 45.0 / 64.0  # busy GPUs over those of the Small cluster, as the paper's workload
+BUSY_GPUS = 45.0  # of the paper's workload, on every cluster
 FEE_REFERENCE = 50.0  # dollars, about the fee without contention: keeps scores near minutes
 FEE_WEIGHT = 3.0  # one per cent of fee counts as much as three of completion time
 
@@ -267,13 +267,12 @@ class DASSystem(System[DAS, Params, Recipe]):
         names = [f"position{q}.priority" for q in positions]
         return names + [f"position{q}.machine{m}.affinity" for q in positions for m in machines]
 
-    def mapping(self, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
-        """The paper's offered load on the Small cluster unless asked otherwise."""
+    def mapping(self, env: DAS, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
+        """As many busy GPUs as in the paper's workload, unless asked otherwise."""
+        gpus = self.cluster_gpus(env)
         if mean_gap_s is None and load is None:
-            load = LOAD
-        return MappingConfig(
-            num_servers=8, max_duration_s=3 * 86400, mean_gap_s=mean_gap_s, load=load
-        )
+            load = BUSY_GPUS / sum(gpus)
+        return MappingConfig.on(gpus, max_duration_s=3 * 86400, mean_gap_s=mean_gap_s, load=load)
 
 
 @cache

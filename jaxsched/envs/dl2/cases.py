@@ -21,7 +21,7 @@ from jaxsched.envs.dl2.recipe import ARTEFACT
 from jaxsched.envs.dl2.slotwise import Allocation, DL2Slots, SlotsState
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
-from jaxsched.systems.cases import actions_of, bounded_programs, keyed, list_of
+from jaxsched.systems.cases import actions_of, bounded_programs, keyed, list_of, moment
 from jaxsched.types import Array, PyTree, TimeStep
 
 STATIC = {
@@ -260,8 +260,8 @@ def _summary(env: DL2, params: Any, records: Any) -> dict[str, Any]:
         "metrics": metrics,
         "jobs": [
             {
-                "start": float(times.start[0, job]),
-                "finish": float(times.finish[0, job]),
+                "start": moment(times.start[0, job]),
+                "finish": moment(times.finish[0, job]),
                 "progress": float(batched.progress[0, job]),
             }
             for job in np.flatnonzero(times.real[0])

@@ -306,11 +306,11 @@ class DL2System(System[DL2, Params, Recipe]):
         """Worker, PS and bundle of each row, then void."""
         return action_names(env.window)
 
-    def mapping(self, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
+    def mapping(self, env: DL2, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
         """The gaps of the simulated cluster's workload unless asked otherwise."""
         if mean_gap_s is None and load is None:
             mean_gap_s = MEAN_GAP_S
-        return MappingConfig(mean_gap_s=mean_gap_s, load=load)
+        return super().mapping(env, mean_gap_s=mean_gap_s, load=load)
 
 
 @cache

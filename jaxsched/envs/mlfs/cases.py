@@ -28,7 +28,14 @@ from jaxsched.envs.mlfs.simulator.state import (
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params, as_columns, jobs_at
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
-from jaxsched.systems.cases import actions_of, bounded_programs, keyed, list_of, shared_length
+from jaxsched.systems.cases import (
+    actions_of,
+    bounded_programs,
+    keyed,
+    list_of,
+    shared_length,
+    whole_moment,
+)
 from jaxsched.types import Array
 
 STATIC = (
@@ -266,13 +273,10 @@ def _snapshot(moment: Moment) -> dict[str, Any]:
 def _jobs(records: rec.Records) -> list[dict[str, Any]]:
     columns = {name: np.asarray(getattr(records, name)) for name in rec.Records._fields[:6]}
 
-    def seconds(slot: Any) -> int:
-        return SLOT_S * int(slot) if slot >= 0 else rec.NEVER
-
     return [
         {
-            "start": seconds(columns["start"][job]),
-            "finish": seconds(columns["finish"][job]),
+            "start": whole_moment(SLOT_S * columns["start"][job]),
+            "finish": whole_moment(SLOT_S * columns["finish"][job]),
             "home": int(columns["home"][job]),
             "iterations": int(columns["iterations"][job]),
             "iters_by_deadline": int(columns["by_deadline"][job]),

@@ -36,6 +36,7 @@ from jaxsched.envs.mlfs.workload import SMALL_JOBS, SPAN_S
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, JobTable
 from jaxsched.jobs.schedule import Schedule
+from jaxsched.jobs.servers import Servers
 from jaxsched.systems.base import (
     Heuristic,
     Network,
@@ -284,17 +285,20 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
             return PAIR_WEIGHTS
         return [*(f"server{server}" for server in range(env.num_servers)), "queue"]
 
-    def mapping(self, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
-        """The gaps of the highest load on 20 GPUs unless asked otherwise.
+    def cluster_gpus(self, env: MLFS) -> tuple[int, ...]:
+        """GPUs of each server."""
+        return env.gpus
 
-        Numbers of GPUs are drawn anew, and tasks share GPUs, so the offered load of the rigid jobs
-        says little about MLFS'.
-        """
+    def server_options(self, servers: Servers) -> dict[str, Any]:
+        """The option ``gpus``, which has a number for each server."""
+        return {"gpus": (servers.gpus_per_server,) * servers.num_servers}
+
+    def mapping(self, env: MLFS, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
+        """The gaps of the highest load on 20 GPUs unless asked otherwise."""
         if mean_gap_s is None and load is None:
             mean_gap_s = SPAN_S / self.num_jobs
-        return MappingConfig(
-            num_servers=5,
-            gpus_per_server=4,
+        return MappingConfig.on(
+            self.cluster_gpus(env),
             min_duration_s=SHORTEST_S,
             max_duration_s=LONGEST_S,
             mean_gap_s=mean_gap_s,

@@ -15,7 +15,14 @@ from jaxsched.envs.sched2.heuristics import MODES, any_baseline, numbered
 from jaxsched.envs.sched2.slowdown import NUM_LEVELS
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
-from jaxsched.systems.cases import actions_of, bounded_programs, keyed, list_of, shared_length
+from jaxsched.systems.cases import (
+    actions_of,
+    bounded_programs,
+    keyed,
+    list_of,
+    shared_length,
+    whole_moment,
+)
 from jaxsched.types import Array, TimeStep
 
 STATIC = ("num_servers", "gpus_per_server", "window", "profile", "auto_advance", "reward", "extras")
@@ -158,15 +165,15 @@ def _summary(env: Sched2, params: Params, records: Any) -> dict[str, Any]:
     }
 
 
-def _job(records: Any, job: int) -> dict[str, Any] | None:
-    if records.start[0, job] < 0:
-        return None
+def _job(records: Any, job: int) -> dict[str, Any]:
+    """What became of a job; one that never starts has no times, no locality and no GPUs."""
+    started = bool(records.start[0, job] >= 0)
     counts = [int(bits).bit_count() for bits in records.gpus[0, job]]
     servers = [server for server, count in enumerate(counts) if count]
     return {
-        "start": int(records.start[0, job]),
-        "finish": int(records.finish[0, job]),
-        "level": int(records.level[0, job]),
+        "start": whole_moment(records.start[0, job]),
+        "finish": whole_moment(records.finish[0, job]),
+        "level": int(records.level[0, job]) if started else None,
         "servers": servers,
         "counts": [counts[server] for server in servers],
         "reused": bool(records.reused[0, job]),

@@ -41,7 +41,6 @@ from jaxsched.systems.base import (
 from jaxsched.systems.cluster_arrays import ClusterArrays
 from jaxsched.systems.recording import Recording, Staged
 from jaxsched.systems.search import searching
-from jaxsched.traces.mapping import MappingConfig
 
 
 class Sched2System(System[Sched2, Params, Recipe]):
@@ -228,10 +227,6 @@ class Sched2System(System[Sched2, Params, Recipe]):
     def action_names(self, env: Sched2) -> Sequence[str]:
         """Positions, then void."""
         return [f"position{position}" for position in range(env.window)] + ["void"]
-
-    def mapping(self, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
-        """The paper's cluster, demands capped at its 120 GPUs."""
-        return MappingConfig(mean_gap_s=mean_gap_s, load=load)
 
 
 SYSTEM = Sched2System()

@@ -215,9 +215,9 @@ def test_usual_traces_are_known():
     for name in (SYSTEM.traces.train, SYSTEM.traces.test):
         (table,) = traces.get(name, num_traces=1, num_jobs=3)
         assert table.schema == TASK_JOBS
-    usual = SYSTEM.mapping(mean_gap_s=None, load=None)
+    usual = SYSTEM.mapping(SYSTEM.environment(), mean_gap_s=None, load=None)
     assert usual.mean_gap_s * 465 == pytest.approx(36 * 3600)
-    asked = SYSTEM.mapping(mean_gap_s=None, load=0.5)
+    asked = SYSTEM.mapping(SYSTEM.environment(), mean_gap_s=None, load=0.5)
     assert (asked.load, asked.mean_gap_s, asked.max_gpus) == (0.5, None, 20)
 
 
