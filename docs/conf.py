@@ -20,6 +20,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "references",
+    "menu",
     "system_tables",
     "pictures",
     "notebook",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from api_calls import directives, in_order
 
 from jaxsched.cli.commands import build_app
 
@@ -36,6 +37,12 @@ INNER = {
 }
 """Of large rooms, the modules by name that have a place in the reference."""
 
+INDEX = """# Reference
+
+- [Commands](commands.md): every command with its options and their defaults
+- [Python API](api.md): the calls that programs make, then all rooms of the package
+"""
+
 TOP = ("jaxsched.types", "jaxsched.errors", "jaxsched.runtime")
 
 
@@ -49,7 +56,7 @@ def setup(app: Any) -> dict[str, bool]:
 
 def write_pages(folder: Path = REFERENCE) -> None:
     """Write every page, leaving alone those that would not change."""
-    pages = {"commands.md": commands_page(), "api.md": api_index()}
+    pages = {"index.md": INDEX, "commands.md": commands_page(), "api.md": api_index()}
     pages |= {f"api_{room}.md": api_page(room) for room in present_rooms()}
     folder.mkdir(exist_ok=True)
     for name, text in pages.items():
@@ -142,17 +149,17 @@ def present_rooms() -> list[str]:
 
 
 def api_index() -> str:
-    """The page that leads to the rooms."""
+    """The calls that programs make, then what leads to the rooms."""
     rows = "\n".join(f"- [`jaxsched.{room}`](api_{room}.md): {ROOMS[room]}" for room in _rooms())
     names = "\n".join(f"api_{room}" for room in _rooms())
     top = "\n".join(_module(name) for name in TOP)
     return (
         "# Python API\n\n"
-        "Made from the docstrings, public names only. `import jaxsched` is light: `make`, "
-        "`Environment`, `TimeStep`, `Learner`, `JobTable` and `JaxschedError` load on first use.\n"
-        f"\n{rows}\n\n```{{toctree}}\n:hidden:\n\n{names}\n```\n\n"
-        "## jaxsched\n\n```{eval-rst}\n.. autofunction:: jaxsched.systems.make.make\n"
-        f"   :no-index:\n```\n\n{top}"
+        "First the calls that programs make, then all rooms of the package. Made from the "
+        "docstrings, public names only. `import jaxsched` is light: `make`, `Environment`, "
+        "`TimeStep`, `Learner`, `JobTable` and `JaxschedError` load on first use.\n\n"
+        f"{directives()}\n## Room by room\n\n{rows}\n\n"
+        f"```{{toctree}}\n:hidden:\n\n{names}\n```\n\n{top}"
     )
 
 
@@ -161,9 +168,9 @@ def _rooms() -> list[str]:
 
 
 def api_page(room: str) -> str:
-    """One room: its public modules in the order of their names."""
+    """One room: its public modules, those that programs call first."""
     parts = [f"# jaxsched.{room}", "", ROOMS[room] + ".", ""]
-    return "\n".join([*parts, *(_module(name) for name in modules_of(room))])
+    return "\n".join([*parts, *(_module(name) for name in in_order(room, modules_of(room)))])
 
 
 def modules_of(room: str) -> list[str]:

@@ -10,6 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jaxsched.errors import counted
 from jaxsched.report import figures, gantt
 from jaxsched.report.readable import in_readable_units
 from jaxsched.report.schema import Comparison, CurveWords, MetricGroup, PaperRow, Policy, check
@@ -114,8 +115,7 @@ def _setup(comparison: Comparison) -> str:
     """What was played, in a line below the headline."""
     episodes, cluster = comparison["episodes"], comparison["facts"].get("cluster")
     where = f"; cluster: {cluster}" if cluster else ""
-    count = episodes["count"]
-    return f"{count} episode{'' if count == 1 else 's'}: {episodes['source']}{where}."
+    return f"{counted(episodes['count'], 'episode')}: {episodes['source']}{where}."
 
 
 def _facts(comparison: Comparison) -> list[tuple[str, str]]:

@@ -125,7 +125,11 @@ def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
         time=time,
         arrived=state.arrived + admits,
         num_waiting=state.num_waiting + admits + suspends - starts,
-        waiting=wt.put(state.waiting, jobs.place[moved], jnp.where(admits | suspends | (raised < nobody), value, NONE)),
+        waiting=wt.put(
+            state.waiting,
+            jobs.place[moved],
+            jnp.where(admits | suspends | (raised < nobody), value, NONE),
+        ),
         running=running,
         ledger=state.ledger.at[written].set(jnp.stack([*select(starts, started, rest), *scored])),
         overflow=state.overflow | (starts & late),

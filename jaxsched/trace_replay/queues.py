@@ -40,9 +40,7 @@ def nobody_promoted(num_jobs: int, num_blocks: int, width: int) -> Promotion:
     return Promotion(nothing, nothing, nothing, wt.nobody(num_blocks, width))
 
 
-def standing(
-    before: Array, taken: Array, crosses: Array, instant: Array, goes_on: Array
-) -> Array:
+def standing(before: Array, taken: Array, crosses: Array, instant: Array, goes_on: Array) -> Array:
     """The place in its queue of each GPU's job after a step, int32 ``[M, S]``.
 
     Args:
@@ -71,7 +69,12 @@ def share(seconds: Array, percent: Array) -> Array:
 
 
 def suspended(
-    promotion: Promotion, job: Array, place: Array, served: Array, first: Array, time: Array,
+    promotion: Promotion,
+    job: Array,
+    place: Array,
+    served: Array,
+    first: Array,
+    time: Array,
     percent: Array,
 ) -> Promotion:
     """After the suspension of a job.

@@ -2,6 +2,8 @@
 
 import json
 import sys
+from importlib import import_module
+from importlib.util import find_spec
 
 import pytest
 
@@ -12,7 +14,9 @@ from tests.docs.pages import DOCS
 sys.path.insert(0, str(DOCS / "_ext"))
 pytest.importorskip("sphinx", reason="the documentation's tools are not installed: make docs")
 
-import notebook  # noqa: E402 - found by the line above
+import api_calls  # noqa: E402 - found by the line above
+import menu  # noqa: E402
+import notebook  # noqa: E402
 import pictures  # noqa: E402
 import references  # noqa: E402
 import system_tables  # noqa: E402
@@ -87,3 +91,45 @@ def test_notebooks_are_kept_with_their_outputs(path):
 def test_pictures_are_those_that_the_code_draws(system):
     kept = (DOCS / "systems" / "pictures" / f"{system}.svg").read_text(encoding="utf-8")
     assert pictures.drawn(system) == kept
+
+
+def names_of_pages():
+    return [str(p.relative_to(DOCS).with_suffix("")) for p in DOCS.rglob("*.md") if not
+            {"_build", "_ext", "reference"} & set(p.parts)]  # fmt: skip
+
+
+def test_every_page_is_in_one_group_of_the_menu():
+    found = [*names_of_pages(), "reference/index", "reference/commands", "reference/api"]
+    listed = [page for group in menu.GROUPS for page in menu.pages_of(group, found)]
+    assert len(listed) == len(set(listed))
+    top = (DOCS / "index.md").read_text(encoding="utf-8")
+    for page in found:
+        at_top = f"\n{page}\n" in top or page in ("index", "systems/index")
+        assert at_top or page in listed or page.startswith("systems/"), page
+    assert all(f"\n{group}\n" in top for group in menu.GROUPS)
+    assert top.count("\n", top.rindex("```{toctree}")) < 16, "a handful of entries"
+
+
+def test_pages_that_nobody_listed_join_the_group_of_their_folder():
+    found = ["how_to/own", "how_to/new_page", "results/README", "results/new"]
+    assert "how_to/new_page" in menu.pages_of("how_to/own", found)
+    assert menu.pages_of("results/README", found) == ["results/new"]
+
+
+def test_the_api_begins_with_the_calls_that_programs_make():
+    page = references.api_index()
+    order = [page.index(f" {name}\n") for name in (
+        "jaxsched.make", "jaxsched.traces.get", "jaxsched.systems.registry.get",
+        "jaxsched.wrappers.history.WithHistory", "jaxsched.results.comparison.compare",
+    )]  # fmt: skip
+    assert order == sorted(order) and order[-1] < page.index("## Room by room")
+    for calls in api_calls.CALLS:
+        for entry in calls.names:
+            module, _, name = entry.split()[1].rpartition(".")
+            if find_spec(module.rpartition(".")[2]) or "adapters" not in module:
+                assert hasattr(import_module(module), name), entry
+    assert references.api_page("core").index("core.environment") < references.api_page(
+        "core").index("core.array_policy")  # fmt: skip
+    for room in references.present_rooms():
+        found = references.modules_of(room)
+        assert sorted(api_calls.in_order(room, found)) == found

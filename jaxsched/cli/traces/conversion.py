@@ -160,10 +160,10 @@ def _generate_trace(
     def make(count: int) -> "Trace":
         return clusters.generate_trace(name, seed, count, num_gpus=gpus, load=load)
 
+    trace = _drawn_and_written(screen, out, make, write_trace, num_jobs)
     if load is not None:
         cluster = gpus or clusters.workload(name).num_gpus
         screen.print(f"load {load:g} of {cluster} GPUs, in expectation", highlight=False)
-    trace = _drawn_and_written(screen, out, make, write_trace, num_jobs)
     print_trace(screen, trace)
     screen.print(f"trace written to {out}", highlight=False)
 
