@@ -272,7 +272,8 @@ def _run(
 def tell(prepared: "Prepared", out: Any) -> None:
     """What was changed in the traces, and the cluster with the load that it is offered."""
     contest = prepared.contest
-    lines = [prepared.summary] if prepared.summary else [f"  {note}" for note in contest.notes]
+    lines = [prepared.summary] if prepared.summary else []
+    lines += [f"  {note}" for note in contest.notes if f"  {note}\n" not in prepared.summary]
     load = contest.facts.get(LOAD)
     lines.append(f"cluster: {contest.facts['cluster']}" + (f"; load {load}" if load else ""))
     for line in lines:
