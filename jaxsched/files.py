@@ -10,6 +10,18 @@ from jaxsched.errors import JaxschedError
 PathLike = str | os.PathLike[str]
 
 
+def make_folder(path: PathLike) -> None:
+    """Make the folder that a file goes into.
+
+    Raises:
+      JaxschedError: one line if it cannot be made.
+    """
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    except OSError as error:
+        raise JaxschedError(f"{path}: cannot be written ({error.strerror or error})") from error
+
+
 def write_whole(path: PathLike, data: bytes) -> None:
     """Write a file so that a reader sees the old one or the new, never a part.
 

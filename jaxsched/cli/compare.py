@@ -38,9 +38,10 @@ from jaxsched.cli.options import (
     heuristic_options,
     present_name,
 )
-from jaxsched.cli.output import check_writable, console, deliver_json, make_folder
+from jaxsched.cli.output import check_writable, console, deliver_json
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.options import LOAD, Asked, Players, TraceOptions, read_part
+from jaxsched.files import make_folder
 from jaxsched.runtime import is_first
 
 if TYPE_CHECKING:

@@ -20,8 +20,9 @@ from jaxsched.cli.options import (
     JsonFile,
     Timezone,
 )
-from jaxsched.cli.output import STDOUT, check_writable, console, deliver_json, make_folder
+from jaxsched.cli.output import STDOUT, check_writable, console, deliver_json
 from jaxsched.experiment.options import TraceOptions
+from jaxsched.files import make_folder
 
 if TYPE_CHECKING:
     from jaxsched.leaderboard.plays import Choice, Piece, Record

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from jaxsched.errors import JaxschedError
-from jaxsched.files import write_whole
+from jaxsched.files import make_folder, write_whole
 from jaxsched.runtime import set_quiet, shows
 
 LOST, BAD_INPUT, STOPPED = 1, 2, 130
@@ -69,14 +69,6 @@ def write_text(path: str | Path, text: str) -> Path:
     make_folder(path)
     write_whole(path, text.encode(errors="replace"))
     return path
-
-
-def make_folder(path: Path) -> None:
-    """Make the folder of an output file."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise JaxschedError(f"{path}: cannot be written ({error.strerror or error})") from error
 
 
 def write_json(path: str | Path, document: Any) -> Path:

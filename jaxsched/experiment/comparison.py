@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxsched.errors import JaxschedError, counted
 from jaxsched.experiment import frames
-from jaxsched.files import PathLike, write_whole
+from jaxsched.files import PathLike, make_folder, write_whole
 from jaxsched.report.schema import Comparison as Document
 from jaxsched.report.schema import check
 from jaxsched.report.summary import Summary, number
@@ -141,7 +141,7 @@ class Comparison:
         }
         if path.suffix not in forms:
             raise JaxschedError(f"{path}: accepted: a name that ends in {', '.join(forms)}")
-        _make_folder(path)
+        make_folder(path)
         forms[path.suffix](path)
         return path
 
@@ -247,13 +247,6 @@ def of_document(document: Mapping[str, Any]) -> Comparison:
       JaxschedError: it is no such document.
     """
     return Comparison(check(document))
-
-
-def _make_folder(path: Path) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise JaxschedError(f"{path}: cannot be written ({error.strerror or error})") from error
 
 
 def _width(column: Sequence[str]) -> int:

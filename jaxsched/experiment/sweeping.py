@@ -18,7 +18,7 @@ from jaxsched.experiment.plans import LARGEST_SEED, identity
 from jaxsched.experiment.sources import Source
 from jaxsched.experiment.splits import Sets, sets_of
 from jaxsched.experiment.training import assignments, mesh_of
-from jaxsched.files import PathLike, write_whole
+from jaxsched.files import PathLike, make_folder, write_whole
 from jaxsched.jobs import digest_tables
 from jaxsched.runs import interrupts, trainer
 from jaxsched.runs.directory import RunDirectory
@@ -205,6 +205,7 @@ def _train(
 
 def _write(book: Book) -> None:
     if is_first():
+        make_folder(book.path)
         text = json.dumps(book.document(), indent=1, allow_nan=False) + "\n"
         write_whole(book.path, text.encode())
 

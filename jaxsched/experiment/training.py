@@ -1,6 +1,7 @@
 """Training from Python: ``jaxsched.train`` and ``jaxsched.training``."""
 
 import json
+import signal
 import tempfile
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
@@ -20,6 +21,9 @@ from jaxsched.runs import trainer
 from jaxsched.runs.directory import RunDirectory
 from jaxsched.runs.trained import Trained
 from jaxsched.runs.trainer import Progress
+
+STOPPED = 128 + signal.SIGINT
+"""The status of a training that its caller stops, as Ctrl-C does."""
 
 Callback = Callable[[Progress], object]
 
@@ -55,7 +59,7 @@ class Training:
             resume=resume,
             start=planned.start,
             mesh=planned.mesh,
-            asked=lambda ahead_s: int(self._stops),
+            asked=lambda ahead_s: STOPPED if self._stops else 0,
         )
         self._trained: Trained | None = None
 

@@ -15,7 +15,7 @@ JOBS = [
     {"submit_time": 60 * k, "num_gpus": 1 + k % 4, "duration": 300 + 97 * (k % 7), "model": k % 6}
     for k in range(12)
 ]
-TABLES = [from_records(JOBS), from_records(JOBS[2:])]
+TABLES = [from_records(JOBS), from_records([{**job, "num_gpus": 2} for job in JOBS[:9]])]
 CLUSTER = {"num_servers": 4, "gpus_per_server": 4, "window": 3}
 TINY = {
     **{f"env.{name}": value for name, value in CLUSTER.items()},

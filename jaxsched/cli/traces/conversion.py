@@ -24,10 +24,11 @@ from jaxsched.cli.options import (
     Timezone,
     environment_changes,
 )
-from jaxsched.cli.output import check_writable, console, make_folder
+from jaxsched.cli.output import check_writable, console
 from jaxsched.cli.traces.shared import Seed, check_ending, print_trace
 from jaxsched.errors import JaxschedError, counted
 from jaxsched.experiment.options import TraceOptions
+from jaxsched.files import make_folder
 
 if TYPE_CHECKING:
     from jaxsched.jobs import JobTable

@@ -23,10 +23,11 @@ from jaxsched.cli.options import (
     environment_changes,
     tell_old,
 )
-from jaxsched.cli.output import check_writable, console, deliver_json, make_folder
+from jaxsched.cli.output import check_writable, console, deliver_json
 from jaxsched.cli.traces.shared import Seed
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.options import TraceOptions
+from jaxsched.files import make_folder
 from jaxsched.units import readable_time, three_figures
 
 if TYPE_CHECKING:
