@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.scripts import exit_status
+from benchmarks.scripts import exit_status, read_json
 from jaxsched.errors import JaxschedError
 from jaxsched.report.schema import check
 from jaxsched.results.statistics import paired_difference, ratio_interval
@@ -42,10 +42,7 @@ def main() -> None:
     parser.add_argument("--metrics", default=",".join(RATIOS), help="the first one ranks")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    try:
-        result: Any = check(json.loads(arguments.comparison.read_text(encoding="utf-8")))
-    except json.JSONDecodeError as error:
-        raise JaxschedError(f"{arguments.comparison}: is not JSON: {error}") from error
+    result: Any = check(read_json(arguments.comparison))
     rows = table_of(
         result,
         arguments.policy,

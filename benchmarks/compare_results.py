@@ -9,13 +9,12 @@ With ``--cpu`` processor times are compared instead of the clock's, for machines
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.scripts import exit_status
+from benchmarks.scripts import exit_status, read_json
 from jaxsched.errors import JaxschedError
 
 THRESHOLD = 0.1
@@ -88,12 +87,9 @@ def read(path: Path) -> dict[str, Any]:
     """A result file.
 
     Raises:
-      JaxschedError: it holds no JSON object.
+      JaxschedError: it cannot be read, or holds no JSON object.
     """
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise JaxschedError(f"{path}: no JSON ({error})") from error
+    found = read_json(path)
     if not isinstance(found, dict):
         raise JaxschedError(f"{path}: accepted: an object, as `jaxsched bench --json` writes it")
     return found

@@ -1,6 +1,7 @@
 """What every script here does around its work: settings, and failures as one line."""
 
 import json
+import lzma
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,19 +11,28 @@ from jaxsched.errors import JaxschedError
 from jaxsched.runtime import prepare_cpu
 
 BAD_INPUT, STOPPED = 2, 130
+PACKED = ".xz"
+"""Ends the name of a compressed result file (`benchmarks.pack`)."""
 
 
 def read_json(path: Path) -> Any:
-    """What a result file holds.
+    """Read a result file.
+
+    Args:
+      path: the file; where ``NAME.json`` is missing, ``NAME.json.xz`` is read.
 
     Raises:
-      JaxschedError: it is not there, or holds no JSON.
+      JaxschedError: it does not exist, or holds no JSON.
     """
+    packed = path.with_name(path.name + PACKED)
+    if not path.exists() and packed.exists():
+        path = packed
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        data = path.read_bytes()
+        return json.loads(lzma.decompress(data) if path.suffix == PACKED else data)
     except OSError as error:
         raise JaxschedError(f"{path.name}: cannot be read: {error.strerror}") from error
-    except json.JSONDecodeError as error:
+    except (ValueError, lzma.LZMAError) as error:
         raise JaxschedError(f"{path.name}: is not JSON: {error}") from error
 
 

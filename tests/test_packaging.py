@@ -15,6 +15,7 @@ from tests.conftest import EXTENDED
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "jaxsched"
+MIB = 2**20
 
 
 def project() -> dict:
@@ -95,3 +96,17 @@ def test_public_names_load_on_first_use():
         assert getattr(jaxsched, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = jaxsched.nonsense
+
+
+def test_a_checkout_stays_small():
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("no checkout of git")
+    files = [ROOT / name for name in listed.stdout.split("\0") if name]
+    sizes = {path: path.lstat().st_size for path in files if path.exists()}
+    results = ROOT / "benchmarks" / "results"
+    kept = sum(size for path, size in sizes.items() if path.is_relative_to(results))
+    assert kept <= 8 * MIB, "run python -m benchmarks.pack"
+    assert sum(sizes.values()) <= 20 * MIB

@@ -19,6 +19,7 @@ from benchmarks.rigid_learned.parts import (
     workloads,
     write,
 )
+from benchmarks.scripts import read_json
 
 SAME = (("philly", "philly-4vc", "philly-like"),)
 """Workloads that are a part of each other, or were fitted to it: they are left out together."""
@@ -46,7 +47,7 @@ def transfer(options: argparse.Namespace) -> None:
     workloads, the one left out among them.
     """
     file = options.out / "transfer.json"
-    played: dict[str, Any] = json.loads(file.read_text())["workloads"] if file.exists() else {}
+    played: dict[str, Any] = read_json(file)["workloads"] if file.exists() else {}
     found = workloads(options.data, 1.0)
     data = {}
     for name, (table, cluster, count) in found.items():
@@ -132,7 +133,7 @@ def unseen(options: argparse.Namespace) -> None:
         played[name]["load"] = ready.load
         shown = {rule: round(played[name][rule]["avg_jct"]) for rule in ("learned", *BARS)}
         report(f"{name}: {shown}")
-    judged = json.loads(JUDGED.read_text(encoding="utf-8"))["workloads"]
+    judged = read_json(JUDGED)["workloads"]
     units = {"unseen": UNSEEN, "real and unseen": (*REAL, *UNSEEN)}
     rows = compared({**judged, **played}, UNSEEN_PAIRS, units)
     write(options.out / "unseen.json", {"workloads": played, "compared": rows})

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 import jaxsched.report
+from benchmarks.scripts import read_json
 from jaxsched.errors import JaxschedError
 from jaxsched.report import Summary, check, comparison_table, render_html, write_html
 from jaxsched.report.figures import smooth
@@ -429,7 +430,7 @@ def test_smoothing_keeps_length_and_means():
 
 def test_stored_comparisons_with_former_words_are_read():
     path = Path(__file__).parents[2] / "benchmarks" / "results" / "sched2_quick_cpu2.json"
-    stored = json.loads(path.read_text())
+    stored = read_json(path)
     kinds = {policy["name"]: policy["kind"] for policy in stored["policies"]}
     assert kinds["strict"] == "yardstick"
     read = check(stored)
