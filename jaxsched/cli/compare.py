@@ -14,6 +14,7 @@ from jaxsched.cli.devices import (
     devices_of,
 )
 from jaxsched.cli.options import (
+    Columns,
     Cut,
     Format,
     HeuristicOption,
@@ -25,6 +26,7 @@ from jaxsched.cli.options import (
     NumTraces,
     Part,
     System,
+    Timezone,
     Trace,
     TraceOptions,
     TraceSeed,
@@ -112,6 +114,8 @@ def evaluate(
     load: Load = None,
     format: Format = None,
     part: Part = None,
+    columns: Columns = None,
+    timezone: Timezone = None,
     window: Window = None,
     mode: Mode = None,
     option: HeuristicOption = None,
@@ -123,8 +127,9 @@ def evaluate(
 ) -> None:
     """Metrics of one policy (or of all heuristics)."""
     options = TraceOptions(
-        trace_seed, num_traces, num_jobs, cut, mean_gap, load, format, read_part(part)
-    )
+        trace_seed, num_traces, num_jobs, cut, mean_gap, load, format, read_part(part), columns,
+        timezone,
+    )  # fmt: skip
     policy = present_name("policy", policy)
     players = Players([policy], [])
     if policy == "all":
@@ -167,6 +172,8 @@ def compare(
     load: Load = None,
     format: Format = None,
     part: Part = None,
+    columns: Columns = None,
+    timezone: Timezone = None,
     window: Window = None,
     mode: Mode = None,
     option: HeuristicOption = None,
@@ -183,8 +190,9 @@ def compare(
 ) -> None:
     """Table and figures of all baselines and of trained policies, intervals included."""
     options = TraceOptions(
-        trace_seed, num_traces, num_jobs, cut, mean_gap, load, format, read_part(part)
-    )
+        trace_seed, num_traces, num_jobs, cut, mean_gap, load, format, read_part(part), columns,
+        timezone,
+    )  # fmt: skip
     names = (
         None
         if policies is None

@@ -13,6 +13,7 @@ from jaxsched.systems.base import System
 from jaxsched.traces import ImportSummary, Trace, clusters, import_trace, load, registry
 from jaxsched.traces.formats import Loaded
 from jaxsched.traces.rescaling import rescale_tables
+from jaxsched.traces.usable import is_job
 
 NUM_TRACES = 30  # made of a published trace, unless asked otherwise
 Read = Callable[..., Loaded]
@@ -107,8 +108,9 @@ def resolve(
       JaxschedError: unknown name, unreadable file, or nothing usable in it.
     """
     named = name_or_path in registry.names() or name_or_path in clusters.names()
-    if named and options.format is not None:
-        raise JaxschedError(f"{name_or_path}: is a name; accepted: --format with a file")
+    asked = [name for name, value in options.reading().items() if value is not None]
+    if named and asked:
+        raise JaxschedError(f"{name_or_path}: is a name; accepted: --{asked[0]} with a file")
     if name_or_path in registry.names():
         tables = registry.get(
             name_or_path,
@@ -127,7 +129,7 @@ def resolve(
             f"'{name_or_path}' is neither a file nor a known trace; accepted: a trace file, or "
             f"{registry.nearest(name_or_path, clusters.names())}"
         )
-    loaded = read(name_or_path, format=options.format)
+    loaded = read(name_or_path, **options.reading())
     if not isinstance(loaded, Trace):
         return Episodes(system.adapt(loaded), Path(name_or_path).name, "", fixed=True)
     return _episodes(loaded, name_or_path, system, options)
@@ -138,7 +140,7 @@ def usable_jobs(name: str, seed: int, num_jobs: int) -> Trace:
     drawn = num_jobs
     while True:
         trace = clusters.generate_trace(name, seed, drawn)
-        usable = np.flatnonzero((trace["num_gpus"] > 0) & (trace["duration"] > 0))
+        usable = np.flatnonzero(is_job(trace))
         if len(usable) >= num_jobs:
             return trace.take(slice(0, int(usable[num_jobs - 1]) + 1))
         drawn = int(drawn * num_jobs / max(len(usable), num_jobs // 10, 1) * 1.05) + 1

@@ -22,8 +22,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "export": ("jaxsched export runs/first --format safetensors,onnx --out policy",),
     "replay": ("jaxsched replay runs/first --html schedule.html",),
     "leaderboard": (
-        "jaxsched leaderboard --workloads helios-venus --jobs 2000 --html board.html",
-        "jaxsched leaderboard --trace jobs.csv --policies fifo,sjf,las --loads 0.7,0.9",
+        "jaxsched leaderboard --workloads helios-venus --num-jobs 2000 --html board.html",
+        "jaxsched leaderboard --trace log.csv --servers 40x8 --policies fifo,sjf --jobs times.csv",
         "jaxsched leaderboard --trace jobs.csv --policy my_rules:widest_last",
     ),
     "serve": ("jaxsched serve runs/first --port 8080",),

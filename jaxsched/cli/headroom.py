@@ -8,6 +8,7 @@ import typer
 from jaxsched.cli.compare import PlayedPreset, Players, is_path, prepare
 from jaxsched.cli.options import (
     LARGEST,
+    Columns,
     Cut,
     Format,
     HeuristicOption,
@@ -18,6 +19,7 @@ from jaxsched.cli.options import (
     NumTraces,
     Part,
     System,
+    Timezone,
     Trace,
     TraceOptions,
     TraceSeed,
@@ -51,6 +53,8 @@ def headroom(
     load: Load = None,
     format: Format = None,
     part: Part = None,
+    columns: Columns = None,
+    timezone: Timezone = None,
     option: HeuristicOption = None,
     horizon: Annotated[
         float | None,
@@ -73,8 +77,9 @@ def headroom(
 ) -> None:
     """What look-ahead over a base policy reaches: on redrawn futures, and knowing the future."""
     options = TraceOptions(
-        trace_seed, num_traces, num_jobs, cut, mean_gap, load, format, read_part(part)
-    )
+        trace_seed, num_traces, num_jobs, cut, mean_gap, load, format, read_part(part), columns,
+        timezone,
+    )  # fmt: skip
     from jaxsched.results.headroom import Settings, measure
 
     settings = Settings(

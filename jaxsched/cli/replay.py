@@ -9,6 +9,7 @@ import typer
 from jaxsched.cli.compare import PlayedPreset, facts_of, is_path
 from jaxsched.cli.options import (
     LARGEST,
+    Columns,
     Cut,
     Format,
     HeuristicOption,
@@ -18,6 +19,7 @@ from jaxsched.cli.options import (
     NumJobs,
     NumTraces,
     Part,
+    Timezone,
     Trace,
     TraceOptions,
     TraceSeed,
@@ -100,6 +102,8 @@ def replay(
     load: Load = None,
     format: Format = None,
     part: Part = None,
+    columns: Columns = None,
+    timezone: Timezone = None,
     window: Window = None,
     mode: Mode = None,
     option: HeuristicOption = None,
@@ -115,7 +119,7 @@ def replay(
         preset,
         trace,
         TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format,
-                     read_part(part)),
+                     read_part(part), columns, timezone),
         episode,
         read_options(env or []),
         heuristic_options(window, mode, option),

@@ -20,6 +20,7 @@ from jaxsched.trace_replay.policies import FAIR, FITTED_SHARE, QUEUED, Policy, S
 from jaxsched.trace_replay.queues import QUEUE
 from jaxsched.traces.details import rounded_up
 from jaxsched.traces.trace import Trace, known
+from jaxsched.traces.usable import job_rows
 from jaxsched.types import Array
 
 NEVER = 2**31 - 1
@@ -129,7 +130,9 @@ def lacking(table: JobTable, policy: Policy) -> tuple[str, ...]:
 
 
 def from_trace(trace: Trace) -> JobTable:
-    """A published trace as it is: every row with GPUs and a run time, in order of submission.
+    """A published trace as it is: every row that is a job, in order of submission.
+
+    Jobs need GPUs and have a run time above 0 (``jaxsched.traces.usable``); others never ran.
 
     Times count from the first submission and are rounded down to whole seconds; run times and
     shares of GPUs are rounded up, to at least 1. ``jaxsched.traces.mapping.import_trace`` rescales
@@ -141,15 +144,10 @@ def from_trace(trace: Trace) -> JobTable:
     rank among the trace's priorities, from 0.
 
     Raises:
-      JaxschedError: no row has GPUs and a run time.
+      JaxschedError: no row is a job.
     """
+    kept = job_rows(trace)
     gpus, duration, times = (trace[name] for name in ("num_gpus", "duration", "submit_time"))
-    kept = np.flatnonzero((gpus > 0) & ~np.isnan(duration))
-    if not kept.size:
-        raise JaxschedError(
-            f"trace '{trace.name}': no row has GPUs and a run time; accepted: at least one"
-        )
-    kept = kept[np.argsort(times[kept], kind="stable")]
     submit = times[kept]
     columns = {
         "submit_time": np.floor(submit - submit[0]).astype(np.int64),

@@ -1,7 +1,7 @@
 """From a published trace to job tables of rigid jobs.
 
-Rows without GPUs or run time are dropped, demands capped at the cluster, run times clipped, and
-models drawn, since few published traces name them (what they tell of jobs beyond that is kept:
+Rows that are no jobs (``usable``) are dropped, demands capped at the cluster, run times clipped,
+and models drawn, since few published traces name them (what they tell of jobs beyond that is kept:
 ``jaxsched.traces.details``). The stream that results is either cut into
 consecutive pieces or resampled: jobs and gaps drawn independently with replacement. Source: Luan
 et al., workload ("real traces").
@@ -21,6 +21,7 @@ from jaxsched.traces.describe import describe_tables
 from jaxsched.traces.describe_trace import check_numbers
 from jaxsched.traces.details import details, rounded_up, to_whole
 from jaxsched.traces.trace import Trace
+from jaxsched.traces.usable import dropped_note, job_rows
 
 Floats = npt.NDArray[np.float64]
 Mode = Literal["sample", "cut"]
@@ -99,7 +100,7 @@ class ImportSummary:
       source: its format.
       rows_read: rows in the file.
       reading: what the reader dropped, capped or imputed, one sentence each.
-      rows_dropped: rows without GPUs or run time.
+      rows_dropped: rows that are no jobs (``jaxsched.traces.usable``).
       jobs_rounded: jobs that asked for a part of a GPU and were given a whole one.
       jobs_capped: jobs that asked for more GPUs than the cluster has.
       jobs_lengthened: jobs whose run time was raised to the minimum.
@@ -129,7 +130,7 @@ class ImportSummary:
         config = self.config
         sentences = (
             *((1, note) for note in self.reading),
-            (self.rows_dropped, f"{self.rows_dropped} rows without GPUs or run time dropped"),
+            (self.rows_dropped, dropped_note(self.rows_dropped)),
             (
                 self.jobs_rounded,
                 f"{self.jobs_rounded} jobs' parts of GPUs rounded up",
@@ -190,14 +191,7 @@ def import_trace(
         range.
     """
     check_numbers(raw)
-    usable = (raw["num_gpus"] > 0) & (raw["duration"] > 0)
-    kept = np.flatnonzero(usable)
-    if not kept.size:
-        raise JaxschedError(
-            f"{raw.name}: none of its {len(raw)} rows has both GPUs and a run time; "
-            "accepted: at least one"
-        )
-    kept = kept[np.argsort(raw["submit_time"][kept], kind="stable")]
+    kept = job_rows(raw)
     submit = raw["submit_time"][kept] - raw["submit_time"][kept[0]]
     asked, duration = raw["num_gpus"][kept], raw["duration"][kept]
     gpus = np.maximum(rounded_up(asked), 1)

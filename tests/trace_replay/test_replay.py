@@ -149,10 +149,10 @@ def test_summary():
 def test_published_trace():
     trace = Trace(
         {
-            "submit_time": np.array([50.5, 10.2, 30.0, 40.0, 20.0]),
-            "num_gpus": np.array([0.5, 2.0000000001, 0.0, 1.0, np.nan]),
-            "duration": np.array([0.0, 3.5, 5.0, np.nan, 5.0]),
-            "group": np.array(["x", "a", "x", "x", "x"]),
+            "submit_time": np.array([50.5, 10.2, 30.0, 40.0, 20.0, 5.0]),
+            "num_gpus": np.array([0.5, 2.0000000001, 0.0, 1.0, np.nan, 4.0]),
+            "duration": np.array([0.2, 3.5, 5.0, np.nan, 5.0, 0.0]),  # the last one never ran
+            "group": np.array(["x", "a", "x", "x", "x", "y"]),
         }
     )
     table = from_trace(trace)

@@ -95,7 +95,7 @@ def test_cutting_leaves_the_jobs_alone():
 
 
 def test_unusable_input_is_refused():
-    with pytest.raises(JaxschedError, match="hand: none of its 1 rows has both"):
+    with pytest.raises(JaxschedError, match="trace 'hand': no row has GPUs and a run time"):
         import_trace(raw_trace([0], [0], [5]))
     with pytest.raises(JaxschedError, match="hand: has 1 jobs; accepted: two or more"):
         import_trace(raw_trace([0], [1], [5]))
