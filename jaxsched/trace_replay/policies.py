@@ -209,7 +209,7 @@ class Policy:
       victims: one of ``VICTIMS``, ``spot`` only; which of the jobs of the lowest priority is
         suspended: the last in order, or the one that loses the least GPU time.
       promote_percent: ``tiresias`` only, percent of the time for which a job has held GPUs that it
-        waits before it goes back to the first queue; 0: it never does.
+        waits before it goes back to the first queue; 0: it never does. Suspensions are free then.
 
     Raises:
       JaxschedError: an unknown name, an option out of range, or options that contradict.
@@ -318,6 +318,12 @@ class Policy:
         if self.promote_percent and self.order != "tiresias":
             raise JaxschedError(
                 f"rigid: promote_percent with order {self.order}; accepted: tiresias"
+            )
+        if self.promote_percent and (self.restart_s or self.checkpoint_s):
+            given = "restart_s" if self.restart_s else "checkpoint_s"
+            raise JaxschedError(
+                f"rigid: promote_percent with {given}: a job that is demoted sooner than its "
+                f"suspension costs would never end; accepted: one or the other"
             )
         if self.checkpoint_s and not self.preemptive:
             raise JaxschedError(

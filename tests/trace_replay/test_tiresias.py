@@ -16,10 +16,8 @@ HOW = {"thresholds": (5, 20, 21)}
 def test_promotion(locality):
     """The share of the time with GPUs is no part of the program."""
     schedules = []
-    for percent, restart_s in ((50, 0), (100, 2), (400, 0)):
-        policy = Policy(
-            "tiresias", locality=locality, promote_percent=percent, restart_s=restart_s, **HOW
-        )
+    for percent in (50, 100, 400):
+        policy = Policy("tiresias", locality=locality, promote_percent=percent, **HOW)
         records = replay_batch(TABLES, CLUSTER, policy)
         for table, each in zip(TABLES, records, strict=True):
             np.testing.assert_array_equal(found(each), expected(table, CLUSTER, policy))
@@ -29,30 +27,42 @@ def test_promotion(locality):
     assert len({tuple(ends) for ends in schedules}) == 4
 
 
-def test_running_jobs_go_first_by_hand():
-    """Two jobs in the last queue: the later one runs when the third ends, and goes on to its end.
+@pytest.mark.parametrize(
+    ("order", "end", "stops"),
+    [("las", [14, 19, 8], [1, 1, 0]), ("tiresias", [19, 13, 8], [1, 0, 0])],
+)
+def test_running_jobs_go_first_by_hand(order, end, stops):
+    """At 7 the second job comes to the first one's queue, which has no room beside the third.
 
-    Under ``las`` the first comes back as soon as it may, since it was submitted first.
+    At 8 the third ends, and only under ``las`` the first, submitted earlier, takes both GPUs.
     """
-    jobs = {"submit_time": [0, 1, 2], "num_gpus": [1, 1, 1], "duration": [6, 6, 1]}
-    ends = {}
-    for order in ("las", "tiresias"):
-        records = replay(jobs, Cluster(1, 1), Policy(order, thresholds=(2,)))
-        ends[order] = records.end.tolist(), records.preemptions.tolist()
-    assert ends["las"] == ([9, 13, 5], [1, 1, 0])
-    assert ends["tiresias"] == ([9, 13, 5], [1, 1, 0])
-    jobs = {"submit_time": [0, 1, 20], "num_gpus": [1, 1, 1], "duration": [6, 16, 1]}
-    ends = {}
-    for order in ("las", "tiresias"):
-        records = replay(jobs, Cluster(1, 1), Policy(order, thresholds=(2, 4)))
-        ends[order] = records.end.tolist(), records.preemptions.tolist()
-    print(ends)
+    jobs = {"submit_time": [0, 3, 5], "num_gpus": [2, 1, 1], "duration": [9, 10, 3]}
+    records = replay(jobs, Cluster(1, 2), Policy(order, thresholds=(4,)))
+    assert (records.end.tolist(), records.preemptions.tolist()) == (end, stops)
+
+
+def test_promotion_by_hand():
+    """The first job is demoted at 2 and has waited for twice what it has run at 6.
+
+    Then it goes before the fourth, which comes at 6. At 8 it is demoted again; at 12 it is back in
+    the first queue, behind the last job, which came at 10.
+    """
+    submit, duration = [0, 2, 4, 6, 8, 10], [9, 2, 2, 2, 2, 2]
+    jobs = {"submit_time": submit, "num_gpus": [1] * 6, "duration": duration}
+    for percent, end, stops in ((0, [19, 4, 6, 8, 10, 12], 1), (200, [19, 4, 6, 10, 12, 14], 2)):
+        policy = Policy("tiresias", thresholds=(2,), promote_percent=percent)
+        records = replay(jobs, Cluster(1, 1), policy)
+        assert (records.end.tolist(), records.preemptions[0]) == (end, stops)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: Policy("las", promote_percent=800), "promote_percent with order las; accepted: t"),
+        (
+            lambda: Policy("tiresias", promote_percent=800, restart_s=5),
+            "promote_percent with restart_s: a job .* accepted: one or the other",
+        ),
         (lambda: Policy("tiresias", promote_percent=-1), "promote_percent is -1; accepted: a whol"),
         (
             lambda: Policy("tiresias", thresholds=tuple(range(1, 9))),

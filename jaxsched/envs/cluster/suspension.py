@@ -29,6 +29,7 @@ from jaxsched.trace_replay.suspension import (
     Move,
     Plan,
     cut_run,
+    is_open,
     left_over,
     next_move,
     planned,
@@ -70,9 +71,11 @@ def decide(rules: Rules, state: State, jobs: Jobs, scores: Array) -> tuple[State
     """
     window, nobody, cluster = state.window, jobs.nobody, rules.cluster
     value = ~ordered(scores)  # the highest score first
+    assert state.plan is not None
     contends = dynamics.waits(state, jobs) & ~chosen(state, jobs)
     if rules.may_wait:
-        contends &= (value[:-1] <= value[-1]) | (dynamics.upcoming(state, jobs) == NEVER)
+        happens = (dynamics.upcoming(state, jobs) < NEVER) | is_open(state.plan, nobody)
+        contends &= (value[:-1] <= value[-1]) | ~happens
     of_job = jnp.full(nobody + 1, FIRST).at[window].set(value[:-1])
     busy = (state.free_from > state.time) & (state.job < nobody)
     holders = Holders(
@@ -95,7 +98,6 @@ def decide(rules: Rules, state: State, jobs: Jobs, scores: Array) -> tuple[State
             wanted = place(cluster, rules.locality, weight, free, num_gpus).counts(free)
         return planned(rules.locality, plan, move, holder, wanted, nobody)
 
-    assert state.plan is not None
     plan, move = jax.lax.while_loop(
         lambda carry: jnp.minimum(carry[1].leaves, carry[1].stays) < nobody,
         lambda carry: following(settled(*carry)),
