@@ -94,9 +94,7 @@ def test_spans_that_are_numbers_or_none():
         ):
             spans(rows(text), "at")
     for name in ("Europe/Bärlin", "Europe", "", "/etc/passwd", "../x", "x" * 5000, "\0", "CEST"):
-        with pytest.raises(
-            JaxschedError, match=r"^timezone is .*; accepted: a name such as E"
-        ):
+        with pytest.raises(JaxschedError, match=r"^timezone is .*; accepted: a name such as E"):
             zone_of(name)
 
 
