@@ -33,8 +33,8 @@ if version("jaxlib").startswith("0.10.") and os.environ["JAX_DISABLE_MOST_OPTIMI
 gc.set_threshold(100_000, 20, 100)
 
 
-# Properties meet the same examples in every run, however slow the machine is; fresh ones, whose seed
-# is printed, in `make test-properties` (--hypothesis-profile=fresh).
+# Properties meet the same examples in every run, however slow the machine is. Fresh ones, whose
+# seed is printed: `make test-properties` (--hypothesis-profile=fresh).
 settings.register_profile(
     "same",
     derandomize=True,

@@ -18,7 +18,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike, write_whole
 from jaxsched.jobs import RIGID_JOBS, Column, JobTable, Schema, find_problem, validate
 from jaxsched.jobs.columns import Values, describe_value, list_lengths
-from jaxsched.traces.rows import WHOLE, Rows, read_rows
+from jaxsched.traces.rows import WHOLE, Rows, iterate_rows
 from jaxsched.traces.text import stem
 
 
@@ -42,8 +42,15 @@ def read_tables(path: PathLike, *, schema: Schema = RIGID_JOBS) -> list[JobTable
       JaxschedError: one line with file and line number.
     """
     accepted = " or ".join(",".join(names) for names in headers(schema))
-    rows = read_rows(path, partial(is_header, schema=schema), accepted=accepted)
-    return tables_from_rows(rows, schema=schema)
+    batches = iterate_rows(path, partial(is_header, schema=schema), accepted=accepted)
+    first = next(batches)
+    tables = tables_from_rows(first, schema=schema)  # before more is held of what is none
+    rest = list(batches)
+    if not rest:
+        return tables
+    cells = [row for rows in (first, *rest) for row in rows.cells]
+    lines = [line for rows in (first, *rest) for line in rows.lines]
+    return tables_from_rows(Rows(str(path), first.header, cells, lines), schema=schema)
 
 
 def tables_from_rows(rows: Rows, *, schema: Schema = RIGID_JOBS) -> list[JobTable]:

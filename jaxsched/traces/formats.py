@@ -253,7 +253,7 @@ def load_tables(path: PathLike) -> list[JobTable]:
     Raises:
       JaxschedError: one line that says what is wrong with the file and what is accepted.
     """
-    loaded = load(path)
+    loaded = _read(path, recognise(path), {})  # of a header of both kinds the table's refusal
     if isinstance(loaded, Trace):
         raise JaxschedError(
             f"{path}: is a published trace ({loaded.source}); accepted: job tables, as "

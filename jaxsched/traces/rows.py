@@ -3,7 +3,6 @@
 import csv
 import math
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -265,15 +264,6 @@ def split_rows(
         yield Rows(str(path), header, cells, numbers, counts)
     elif not some:
         raise JaxschedError(f"{path}: has no jobs; accepted: a header line and one row per job")
-
-
-def read_rows(
-    path: PathLike,
-    headers: Sequence[tuple[str, ...]] | Callable[[tuple[str, ...]], bool],
-    **how: Any,
-) -> Rows:
-    """All rows of a file at once, for small ones; see ``iterate_rows``."""
-    return next(iterate_rows(path, headers, batch=sys.maxsize, **how))
 
 
 def read_columns(

@@ -269,8 +269,8 @@ def settle(
       clock: what numbers count from; None: told by their size.
 
     Raises:
-      JaxschedError: some dates have a zone and others do not, or dates stand beside numbers that
-        count from another origin.
+      JaxschedError: some dates have a zone and others do not, or most of a column beside dates are
+        numbers that count from another origin (few ones, such as 0, are not known).
     """
     notes: list[str] = []
     columns, unit = _scaled(written, units_s or {}, notes)
@@ -286,11 +286,17 @@ def settle(
         notes.append("times are taken to count from 1970 in universal time, by their size")
         return Settled(columns, "utc", tuple(notes), unit)
     for name, mask in numbers.items():
-        if np.any(columns[name][mask] < UNIX_FROM_S):
-            value = columns[name][mask].min()
+        small = mask & (columns[name] < UNIX_FROM_S)
+        count = int(np.sum(small))
+        if 2 * count > np.sum(some[name]):
+            value = columns[name][small].min()
             raise JaxschedError(
                 f"{name} is {value:g} in a file with dates; accepted: dates, or seconds from 1970"
             )
+        if count:
+            notes.append(f"{count} values of {name} that are numbers beside dates, not known")
+            columns[name] = np.where(small, np.nan, columns[name])
+            numbers[name] = mask & ~small
     zoned = {name: ~np.isnan(found.offset) for name, found in written.items()}
     plain = {name: dated[name] & ~zoned[name] for name in written}
     if zone is None and _any(plain):

@@ -177,6 +177,47 @@ def test_training_splits_a_published_trace_by_time(canonical):
     assert whole.train is whole.validation and "in order of" not in whole.test.summary
 
 
+OWN = "who,when,cards,took\n" + "".join(
+    f"u{k % 3},2024-10-27 0{1 + k % 3}:{k:02}:00,{1 + k % 4},0:{10 + k}:00\n" for k in range(20)
+)
+NAMED = ("--columns", "who=user,when=submit_time,cards=num_gpus,took=duration")
+ZONE = ("--timezone", "Europe/Berlin")
+
+
+def test_a_table_of_ones_own_with_names_and_a_zone(tmp_path, capsys):
+    path, out = tmp_path / "own.csv", tmp_path / "own.parquet"
+    path.write_text(OWN)
+    message = refused(capsys, "traces", "describe", path)
+    assert "no column is known for submit_time, num_gpus, duration; three are enough" in message
+    words = said(capsys, "traces", "import", path, "--out", out, *NAMED, *ZONE)
+    trace = read_trace(out)
+    assert "times of the zone Europe/Berlin, kept in universal time" in words
+    assert (trace.clock, trace["duration"][0], trace["user"][4]) == ("utc", 600, "u1")
+    assert "clock                utc" in said(capsys, "traces", "describe", path, *NAMED, *ZONE)
+    message = refused(capsys, "traces", "describe", out, *NAMED)
+    assert "says itself what its columns and its clock are" in message
+    tables = tmp_path / "tables.csv"
+    said(capsys, "traces", "convert", path, "--system", "sched2", "--out", tables, "--num-jobs", 5,
+         *NAMED, *ZONE)  # fmt: skip
+    options = TraceOptions(num_jobs=5, columns=NAMED[1], timezone=ZONE[1])
+    assert len(resolve(str(path), registry.get("sched2"), options).tables[0]) == 5
+    chosen = registry.get("sched2")
+    sets = sets_of(chosen, chosen.preset("quick"), str(path), "sched2-test-68", options)
+    assert sets.train.digest == trace.digest() and sets.test.source == "sched2-test-68"
+    with pytest.raises(JaxschedError, match="das-mixed: is a name; accepted: --columns with"):
+        resolve("das-mixed", chosen, options)
+
+
+READERS = ("evaluate", "compare", "train", "sweep", "headroom", "replay", "traces describe",
+           "traces import", "traces convert")  # fmt: skip
+
+
+@pytest.mark.parametrize("words", READERS)
+def test_commands_that_read_traces_take_names_and_a_zone(words, capsys):
+    text = said(capsys, *words.split(), "--help")
+    assert "--columns" in text and "--timezone" in text
+
+
 TABLES = "trace,submit_time,num_gpus,duration,model\n" + "".join(
     f"{trace},{time},{gpus},{60 * time + 60},0\n"
     for trace, gap in enumerate((10, 40))

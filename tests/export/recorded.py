@@ -32,7 +32,7 @@ def read_alone(
     words = [str(EXAMPLES / script), *map(str, arguments)]
     forbidden = {*without, "flax", "jaxsched", "safetensors"}
     command = [sys.executable, "-I", "-c", ALONE.replace("{FORBIDDEN}", str(forbidden)), *words]
-    return subprocess.run(command, cwd="/", capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd="/", capture_output=True, text=True, timeout=300)
 
 
 @partial(jax.jit, static_argnames=("env", "policy"))

@@ -75,7 +75,7 @@ def serving(served: Served) -> Iterator[Served]:
             served.cut_after = None
             self.wfile.write(sent)
             if served.stalls:
-                served.released.wait(30)
+                served.released.wait(300)
 
         def log_message(self, *arguments: object) -> None:
             """Print nothing."""

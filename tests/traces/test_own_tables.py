@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxsched.errors import JaxschedError
-from jaxsched.traces import Trace, load, load_trace, recognise
+from jaxsched.traces import Trace, load, load_tables, load_trace, recognise
 from jaxsched.traces.own_names import OURS, USUAL, plan, read_given
 from jaxsched.traces.readers import helios
 
@@ -110,6 +110,9 @@ def test_the_order_of_columns_decides_nothing(tmp_path, kind):
         found.add(loaded.digest())
     assert len(found) == 1
     assert load_trace(tmp_path / "t.csv")["model"].tolist() == list(map(str, models))
+    if kind != "job table":
+        with pytest.raises(JaxschedError, match=r"t.csv, line \d: .*; accepted: (a whole|0 for)"):
+            load_tables(tmp_path / "t.csv")
 
 
 def test_a_job_table_in_another_order(tmp_path):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import Column, JobTable
-from jaxsched.traces import Trace, load, read_tables, write_tables
+from jaxsched.traces import Trace, csv_tables, load, read_tables, rows, write_tables
 
 HEADER = "trace,submit_time,num_gpus,duration,model\n"
 
@@ -172,3 +172,14 @@ def test_malformed_files_raise_our_error_only(tmp_path, content, packed):
             assert "\n" not in str(error)
         else:
             assert len(tables) and (isinstance(tables, Trace) or all(map(len, tables)))
+
+
+def test_tables_of_many_batches(tmp_path, monkeypatch):
+    jobs = JobTable({"submit_time": range(8), "num_gpus": [1] * 8, "duration": [9] * 8,
+                     "model": [0] * 8})  # fmt: skip
+    write_tables(tmp_path / "t.csv", [jobs, jobs])
+    monkeypatch.setattr(csv_tables, "iterate_rows", partial(rows.iterate_rows, batch=3))
+    assert [t.digest() for t in read_tables(tmp_path / "t.csv")] == [jobs.digest()] * 2
+    text = (tmp_path / "t.csv").read_text() + "1,6,1,9,0\n"
+    message = refusal(write(tmp_path / "t.csv", text))
+    assert message.startswith(", line 18: submit_time is 6, before the 7")

@@ -147,7 +147,7 @@ def test_pipes_are_refused_since_files_are_read_twice(tmp_path):
     os.mkfifo(path)
     code = "import sys; from jaxsched.traces import load; load(sys.argv[1])"
     done = subprocess.run(
-        [sys.executable, "-c", code, path], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code, path], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.stderr.endswith(f"{path}: is a pipe; accepted: a file\n")
 
