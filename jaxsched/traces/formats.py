@@ -101,7 +101,6 @@ FORMATS = (
         trace_files.read_trace,
         takes=("columns", "timezone"),
     ),
-    Format(sacct.NAME, sacct.DESCRIPTION, sacct.matches, sacct.read, takes=("timezone",)),
     *(
         Format(reader.NAME, reader.DESCRIPTION, reader.matches, reader.read)
         for reader in (
@@ -126,6 +125,7 @@ FORMATS = (
             tiresias,
         )
     ),
+    Format(sacct.NAME, sacct.DESCRIPTION, sacct.matches, sacct.read, takes=("timezone",)),
 )
 
 
