@@ -6,6 +6,7 @@ Colours are those of the reports' light pages. matplotlib is loaded when somethi
 
 import csv
 import io
+import logging
 import os
 import sys
 import warnings
@@ -101,11 +102,15 @@ def _matplotlib() -> Any:
     if "matplotlib" in sys.modules:
         return sys.modules["matplotlib"]
     backend = os.environ.pop("MPLBACKEND", None)
+    log = logging.getLogger("matplotlib")
+    level = log.level
+    log.setLevel(logging.ERROR)  # a folder of settings that cannot be written does not matter
     try:
         import matplotlib
     except Exception as error:  # a broken installation or a broken file of settings
         raise JaxschedError(f"no picture can be drawn: {first_line(error)}") from error
     finally:
+        log.setLevel(level)
         if backend is not None:
             os.environ["MPLBACKEND"] = backend
     if backend:

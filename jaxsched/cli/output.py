@@ -50,7 +50,7 @@ def console() -> Console:
     if not shows():
         return Console(file=io.StringIO())
     plain = Console(markup=False, emoji=False, stderr=_claimed)  # names are printed as they are
-    if plain.is_terminal:
+    if plain.is_terminal and plain.width > 0:
         return plain
     return Console(width=UNCUT, soft_wrap=True, markup=False, emoji=False, stderr=_claimed)
 

@@ -151,6 +151,20 @@ def test_a_damaged_newest_checkpoint_falls_back_with_a_warning(tmp_path, damage)
     assert_same_bits(restored["x"], jax.random.normal(jax.random.key(1), (5000,)))
     with pytest.raises(JaxschedError, match="checkpoint 2 is damaged"):
         checkpoints.restore(tmp_path, {"x": jnp.zeros(5000)}, step=2)
+    lines = []
+    assert checkpoints.newest_whole(tmp_path, lines.append) == 1
+    (line,) = lines
+    assert "checkpoint 2 is damaged" in line and line.endswith("from checkpoint 1, the one before")
+    damage(tmp_path / "1")
+    with pytest.raises(JaxschedError, match="checkpoint 1 is damaged: .*begins the run anew"):
+        checkpoints.newest_whole(tmp_path)
+
+
+def test_whole_checkpoints_are_told_without_what_they_are_of(tmp_path):
+    assert checkpoints.newest_whole(tmp_path) is None
+    for step in (3, 5):
+        checkpoints.save(tmp_path, step, make_carry(step), META)
+    assert checkpoints.newest_whole(tmp_path) == 5
 
 
 def test_unfinished_checkpoints_are_ignored_and_cleaned_up(tmp_path):
