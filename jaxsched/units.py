@@ -5,9 +5,8 @@ Files (``--json``, ``comparison.json``) keep seconds; what is printed or drawn c
 
 import math
 from collections.abc import Iterable
+from statistics import median
 from typing import NamedTuple
-
-import numpy as np
 
 
 class TimeUnit(NamedTuple):
@@ -37,8 +36,8 @@ def unit_of(seconds: Iterable[float]) -> TimeUnit:
     Args:
       seconds: the times; those that are not finite do not count.
     """
-    found = np.abs([value for value in seconds if value is not None and math.isfinite(value)])
-    middle = float(np.median(found)) if len(found) else 0.0
+    found = [abs(value) for value in seconds if value is not None and math.isfinite(value)]
+    middle = float(median(found)) if found else 0.0
     return next((unit for unit in UNITS if middle >= 2 * unit.seconds), UNITS[-1])
 
 

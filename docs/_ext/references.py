@@ -126,9 +126,9 @@ def _table(parameters: list[Any]) -> Iterator[str]:
             names = f"`{parameter.name.upper()}`"
         else:
             names = ", ".join(f"`{name}`" for name in parameter.opts)
-        default = parameter.default
+        default, words = parameter.default, getattr(parameter, "show_default", None)
         plain = default is None or default is False or callable(default) or default in ([], ())
-        shown = "" if plain else f"`{default}`"
+        shown = _cell(words) if isinstance(words, str) else "" if plain else f"`{default}`"
         help_text = _cell(getattr(parameter, "help", None) or "")
         yield f"| {names} | {help_text} | {shown} |"
     yield ""

@@ -48,7 +48,10 @@ def bench(
     kind: Annotated[str, typer.Argument(help="throughput, training, or scaling.")] = "throughput",
     system: Annotated[str, typer.Option(help="Name of the system.")] = "sched2",
     preset: Annotated[
-        str | None, typer.Option(help="Cluster and traces, or recipe, of this preset.")
+        str | None,
+        typer.Option(
+            help="Cluster and traces, or recipe, of this preset.", show_default="the system's own"
+        ),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Three batch sizes, within a minute.")
@@ -57,26 +60,34 @@ def bench(
         list[int] | None, typer.Option(min=1, max=LARGEST, help="Batch size (repeat).")
     ] = None,
     figure: Annotated[
-        list[str] | None, typer.Option(help="environment, policy (repeat); both.")
+        list[str] | None, typer.Option(help="environment, policy (repeat).", show_default="both")
     ] = None,
     repeats: Annotated[
         int | None,
-        typer.Option(min=1, max=LARGEST, help="Timed repeats of each row; 10, or 3 if quick."),
+        typer.Option(
+            min=1, max=LARGEST, help="Timed repeats of each row.", show_default="10, or 3 if quick"
+        ),
     ] = None,
     budget: Annotated[
-        float | None, typer.Option(min=0, help="Seconds that a row of throughput may take; 120.")
+        float | None,
+        typer.Option(min=0, help="Seconds that a row of throughput may take.", show_default="120"),
     ] = None,
     option: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     settings: Settings = None,
     servers: ServersOption = None,
     updates: Annotated[
         int | None,
-        typer.Option(min=1, max=LARGEST, help="Updates of each training repeat; 20."),
+        typer.Option(
+            min=1, max=LARGEST, help="Updates of each training repeat.", show_default=str(UPDATES)
+        ),
     ] = None,
     warm_up: Annotated[
         int | None,
         typer.Option(
-            min=0, max=LARGEST, help="Updates before the first repeat; 20, or two repeats'."
+            min=0,
+            max=LARGEST,
+            help="Updates before the first repeat.",
+            show_default="20, or two repeats'",
         ),
     ] = None,
     score: Annotated[
@@ -85,7 +96,9 @@ def bench(
     ] = None,
     num_seeds: Annotated[
         int | None,
-        typer.Option(min=1, max=LARGEST, help="With --score: trainings, one after another; 1."),
+        typer.Option(
+            min=1, max=LARGEST, help="With --score: trainings, one after another.", show_default="1"
+        ),
     ] = None,
     devices: Devices = None,
     coordinator: Coordinator = None,

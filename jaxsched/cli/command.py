@@ -1,5 +1,6 @@
 """What every command has beside its own options: ``--quiet``, ``--config``, a help in groups."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,6 +40,7 @@ class Command(TyperCommand):
                 continue
             argument = parameter.param_type_name == "argument"
             panel = getattr(parameter, "rich_help_panel", None)
+            record = (record[0], _DEFAULT_IN_WORDS.sub(r"[default: \1", record[1]))
             title = "Arguments" if argument else panel or _of_all(parameter) or "Options"
             groups.setdefault(title, []).append(record)
         last = groups.pop(EVERYWHERE)
@@ -57,6 +59,8 @@ class Command(TyperCommand):
 
 
 EVERYWHERE = "Of every command"
+_DEFAULT_IN_WORDS = re.compile(r"\[default: \(([^()]*)\)")
+"""How typer writes a default that is said in words."""
 
 
 def _of_all(parameter: Any) -> str | None:

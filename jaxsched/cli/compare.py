@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 PlayedPreset = Annotated[
     str | None,
     typer.Option(
-        help="Take cluster and test traces of this preset; the system's own.",
+        help="Take cluster and test traces of this preset.",
+        show_default="the system's own",
         autocompletion=complete_preset,
     ),
 ]
@@ -131,7 +132,8 @@ def compare(
     policies: Annotated[
         str | None,
         typer.Option(
-            help="With commas: rules, SYSTEM/POLICY, folders; all heuristics by default, or 'none'."
+            help="With commas: rules, SYSTEM/POLICY, folders, or 'none'.",
+            show_default="all heuristics",
         ),
     ] = None,
     checkpoint: Annotated[

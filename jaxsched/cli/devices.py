@@ -17,8 +17,8 @@ Devices = Annotated[
     str | None,
     typer.Option(
         "--devices",
-        help="Devices to use, a number or 'all' (on a CPU up to one for each core); one, or all of "
-        "several processes.",
+        help="Devices to use, a number or 'all' (on a CPU up to one for each core).",
+        show_default="one, or all of several processes",
         rich_help_panel=DEVICES,
     ),
 ]

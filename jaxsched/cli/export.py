@@ -35,14 +35,21 @@ def export(
     ],
     format: Annotated[
         list[str] | None,
-        typer.Option(help="safetensors (always), onnx, stablehlo; with commas, or repeat."),
+        typer.Option(
+            help="safetensors (always), onnx, stablehlo; with commas, or repeat.",
+            show_default="safetensors",
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder to write; of the folder of a run: SOURCE/export.")
+        Path | None,
+        typer.Option(help="Folder to write.", show_default="of the folder of a run: SOURCE/export"),
     ] = None,
     policy: Annotated[str | None, typer.Option(hidden=True)] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, max=LARGEST_SEED, help="Which seed's policy; the best one.")
+        int | None,
+        typer.Option(
+            min=0, max=LARGEST_SEED, help="Which seed's policy.", show_default="the best one"
+        ),
     ] = None,
     environment: Annotated[
         bool, typer.Option("--environment", help="Write the environment, not a policy.")

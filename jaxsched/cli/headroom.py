@@ -42,8 +42,8 @@ def headroom(
     policy: Annotated[
         str | None,
         typer.Option(
-            help="Base: a rule, SYSTEM/POLICY, or the folder of a trained one; the best heuristic "
-            "here."
+            help="Base: a rule, SYSTEM/POLICY, or the folder of a trained one.",
+            show_default="the best heuristic here",
         ),
     ] = None,
     checkpoint: Annotated[
@@ -67,20 +67,25 @@ def headroom(
     option: HeuristicOption = None,
     horizon: Annotated[
         float | None,
-        typer.Option(help="Simulated seconds played on; inf: to the end; the system's own."),
+        typer.Option(
+            help="Simulated seconds played on; inf: to the end.", show_default="the system's own"
+        ),
     ] = None,
     futures: Annotated[
         int, typer.Option(min=0, max=LARGEST, help="Redrawn futures; 0: clairvoyant only.")
     ] = 8,
     alternatives: Annotated[
         int | None,
-        typer.Option(min=2, max=LARGEST, help="Actions tried, the base's own included; all."),
+        typer.Option(
+            min=2, max=LARGEST, help="Actions tried, the base's own included.", show_default="all"
+        ),
     ] = None,
     margin: Annotated[
         float, typer.Option(help="Standard errors that a gain over redrawn futures must exceed.")
     ] = 2.0,
     discount: Annotated[
-        float | None, typer.Option(help="Seconds after which a reward counts 1/e; no discount.")
+        float | None,
+        typer.Option(help="Seconds after which a reward counts 1/e.", show_default="no discount"),
     ] = None,
     json_file: JsonFile = None,
 ) -> None:

@@ -34,13 +34,16 @@ def leaderboard(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of public traces; without it generated ones only.", rich_help_panel=TRACES
+            help="Folder of public traces.",
+            show_default="none: generated ones only",
+            rich_help_panel=TRACES,
         ),
     ] = None,
     workloads: Annotated[
         str | None,
         typer.Option(
-            help="Names with commas between; all that can be had.",
+            help="Names with commas between.",
+            show_default="all that can be had",
             rich_help_panel=TRACES,
             autocompletion=complete_workload,
         ),
@@ -59,28 +62,36 @@ def leaderboard(
     num_jobs: Annotated[
         int | None,
         typer.Option(
-            min=2, max=LARGEST, help="Play the first so many jobs.", rich_help_panel=TRACES
+            min=2,
+            max=LARGEST,
+            help="Play the first so many jobs.",
+            show_default="all",
+            rich_help_panel=TRACES,
         ),
     ] = None,
     servers: Annotated[
         str | None,
         typer.Option(
-            help="The cluster, servers x GPUs of each, such as 40x8; as large as --load asks for.",
+            help="The cluster, servers x GPUs of each, such as 40x8.",
+            show_default="as large as --load asks for",
             rich_help_panel=TRACES,
         ),
     ] = None,
     load: Annotated[
         float | None,
         typer.Option(
-            help="Load of the board, 0.9: the cluster is sized for it. With --servers, times are "
-            "stretched to it; without, jobs come as they were submitted.",
+            help="Load of the board: the cluster is sized for it, or with --servers times are "
+            "stretched to it.",
+            show_default="0.9; with --servers jobs come as they were submitted",
             rich_help_panel=TRACES,
         ),
     ] = None,
     loads: Annotated[
         str | None,
         typer.Option(
-            help="Further loads, with commas, such as 0.6,0.7,0.8; none.", rich_help_panel=TRACES
+            help="Further loads, with commas, such as 0.6,0.7,0.8.",
+            show_default="none",
+            rich_help_panel=TRACES,
         ),
     ] = None,
     seed: Annotated[
@@ -97,14 +108,16 @@ def leaderboard(
         typer.Option(
             min=1,
             max=LARGEST,
-            help="Seeds of each generated workload, or the first of job tables, for intervals; 5.",
+            help="Seeds of each generated workload, or the first of job tables, for intervals.",
+            show_default="5",
             rich_help_panel=TRACES,
         ),
     ] = None,
     policies: Annotated[
         str | None,
         typer.Option(
-            help="Names with commas between; all by default.",
+            help="Names with commas between.",
+            show_default="all",
             rich_help_panel=HEURISTICS,
             autocompletion=complete_rule,
         ),
@@ -114,10 +127,17 @@ def leaderboard(
         typer.Option(help="One of your own, module:function (repeat).", rich_help_panel=HEURISTICS),
     ] = None,
     iterations: Annotated[
-        int | None, typer.Option(min=0, max=LARGEST, help="Of the bounds from prices; 20.")
+        int | None,
+        typer.Option(min=0, max=LARGEST, help="Of the bounds from prices.", show_default="20"),
     ] = None,
     processes: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="Side by side; 2 where there are two cores.")
+        int | None,
+        typer.Option(
+            min=1,
+            max=1024,
+            help="Processes side by side.",
+            show_default="2 where there are two cores",
+        ),
     ] = None,
     timed: Annotated[
         bool, typer.Option("--time", help="Replay everything once more, with a clock running.")

@@ -21,7 +21,8 @@ System = Annotated[str, typer.Argument(help="Name of the system.", autocompletio
 Trace = Annotated[
     str | None,
     typer.Option(
-        help="Named trace, job table file, or published trace; the test set by default.",
+        help="Named trace, job table file, or published trace.",
+        show_default="the test set",
         rich_help_panel=TRACES,
         autocompletion=complete_trace,
     ),
@@ -41,7 +42,8 @@ NumTraces = Annotated[
     typer.Option(
         min=1,
         max=LARGEST,
-        help="Traces to draw, or the first of job tables; the preset's number.",
+        help="Traces to draw, or the first of job tables.",
+        show_default="the preset's number",
         rich_help_panel=TRACES,
     ),
 ]
@@ -50,7 +52,8 @@ NumJobs = Annotated[
     typer.Option(
         min=1,
         max=LARGEST,
-        help="Jobs per trace, of job tables the first; the trace's number.",
+        help="Jobs per trace, of job tables the first.",
+        show_default="the trace's number",
         rich_help_panel=TRACES,
     ),
 ]
@@ -81,7 +84,8 @@ Format = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="Format of trace files; told by their content if absent.",
+        help="Format of trace files.",
+        show_default="told by their content",
         rich_help_panel=TRACES,
     ),
 ]
@@ -104,6 +108,7 @@ Part = Annotated[
     str | None,
     typer.Option(
         help="Part of a real trace in order of submission, such as 0.8:1.",
+        show_default="all of it",
         rich_help_panel=TRACES,
     ),
 ]
@@ -133,6 +138,7 @@ ServersOption = Annotated[
         "--servers",
         metavar="NxM",
         help="Cluster: N servers of M GPUs each, such as 40x8.",
+        show_default="the system's own",
         rich_help_panel=ENVIRONMENT,
     ),
 ]
@@ -156,6 +162,7 @@ TrainingTrace = Annotated[
     str | None,
     typer.Option(
         help="Training traces: name or file.",
+        show_default="the preset's",
         rich_help_panel=TRACES,
         autocompletion=complete_trace,
     ),

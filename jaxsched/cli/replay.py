@@ -109,14 +109,18 @@ def replay(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="A rule, SYSTEM/POLICY, or the folder of a trained one (repeat to compare them)."
+            help="A rule, SYSTEM/POLICY, or the folder of a trained one (repeat to compare them).",
+            show_default="the system's first baseline",
         ),
     ] = None,
     html: Annotated[Path, typer.Option("--html", help="Write the page here.")] = Path(
         "replay.html"
     ),
     system: Annotated[
-        str | None, typer.Option(help="System that plays a trace that no system calls its own.")
+        str | None,
+        typer.Option(
+            help="System that plays the trace.", show_default="the one that the trace belongs to"
+        ),
     ] = None,
     preset: PlayedPreset = None,
     trace: Trace = None,

@@ -20,7 +20,10 @@ def simulate(
     cases: Annotated[list[Path], typer.Argument(help="Case files (JSON).")],
     policy: Annotated[
         str | None,
-        typer.Option(help="Play the cases under this rule of their system: RULE or SYSTEM/RULE."),
+        typer.Option(
+            help="Play the cases under this rule of their system: RULE or SYSTEM/RULE.",
+            show_default="as each case says",
+        ),
     ] = None,
     json_file: Annotated[
         Path | None,

@@ -52,7 +52,8 @@ def sweep(
         int, typer.Option(min=1, max=LARGEST, help="Seeds of each combination.")
     ] = 1,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the sweep; runs/SYSTEM-PRESET-sweep.")
+        Path | None,
+        typer.Option(help="Folder of the sweep.", show_default="runs/SYSTEM-PRESET-sweep"),
     ] = None,
     resume: Annotated[bool, typer.Option(help="Go on with the sweep that is there.")] = False,
     max_time: MaxTime = None,

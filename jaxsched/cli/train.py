@@ -61,7 +61,9 @@ def train(
     num_seeds: Annotated[
         int, typer.Option(min=1, max=LARGEST, help="Seeds trained side by side.")
     ] = 1,
-    out: Annotated[Path | None, typer.Option(help="Run directory; runs/SYSTEM-PRESET.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Run directory.", show_default="runs/SYSTEM-PRESET")
+    ] = None,
     resume: Annotated[bool, typer.Option(help="Go on from the newest checkpoint.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace the run that is there.")] = False,
     max_time: MaxTime = None,
@@ -83,6 +85,7 @@ def train(
         str | None,
         typer.Option(
             help="Test traces: name or file; of job tables all.",
+            show_default="the preset's",
             rich_help_panel=TRACES,
             autocompletion=complete_trace,
         ),

@@ -1,12 +1,10 @@
 """Who runs at an instant is settled before anybody is suspended; and every run is on record."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from jaxsched.leaderboard.window import utilization, window_of
 from jaxsched.jobs import JobTable
+from jaxsched.leaderboard.window import utilization, window_of
 from jaxsched.trace_replay import Cluster, Policy, replay, replay_batch
 from jaxsched.trace_replay.policies import LOCALITIES
 from tests.trace_replay.cases import jobs_of, random_columns, with_estimates
@@ -112,6 +110,8 @@ def test_more_suspensions_than_a_replay_keeps_at_a_time():
     records = replay(jobs, Cluster(1, 1), Policy("srtf"))
     assert records.preemptions[0] == short and len(records.cut) == short
     assert records.end[0] == 1000 + short
-    twice = replay_batch([jobs, {name: values[:5] for name, values in jobs.items()}], Cluster(1, 1), Policy("srtf"))
+    twice = replay_batch(
+        [jobs, {name: values[:5] for name, values in jobs.items()}], Cluster(1, 1), Policy("srtf")
+    )
     np.testing.assert_array_equal(twice[0].cut, records.cut)
     assert len(twice[1].cut) == 4

@@ -14,9 +14,15 @@ _COLUMNS = ("name", "what", "jobs", "format", "licence", "citation")
 
 def fetch(
     name: Annotated[str, typer.Argument(help="Published trace, as 'jaxsched traces list' has it.")],
-    out: Annotated[Path | None, typer.Option(help="Folder; one of the trace's name.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder to write into.", show_default="one of the trace's name"),
+    ] = None,
     url_base: Annotated[
-        str | None, typer.Option(help="Mirror that has the files under their names.")
+        str | None,
+        typer.Option(
+            help="Mirror that has the files under their names.", show_default="the trace's source"
+        ),
     ] = None,
 ) -> None:
     """Download a published trace from its source; goes on where it was cut off."""

@@ -108,11 +108,17 @@ def generate(
     num_traces: NumTraces = None,
     num_jobs: NumJobs = None,
     load: Annotated[
-        float | None, typer.Option(help="Offered load of a workload like that of a cluster.")
+        float | None,
+        typer.Option(
+            help="Offered load of a workload like that of a cluster.",
+            show_default="the cluster's own",
+        ),
     ] = None,
     gpus: Annotated[
         int | None,
-        typer.Option(min=1, max=LARGEST, help="GPUs that --load refers to; the cluster's own."),
+        typer.Option(
+            min=1, max=LARGEST, help="GPUs that --load refers to.", show_default="the cluster's own"
+        ),
     ] = None,
     servers: ServersOption = None,
 ) -> None:
