@@ -1,6 +1,7 @@
 # make demo    train SCHED2 for a few minutes and write runs/demo/report.html
 # make test    the default test suite        make lint    ruff: rules and formatting
 # make test-extended  what CI runs after the default suite
+# make test-properties  properties with fresh examples; SEED=N repeats a run
 # make test-all  all of them and the slow ones, everything compiled with all optimisations
 # make types   mypy                          make docs    the documentation, docs/_build/html
 # make venv    only create and fill $(VENV)
@@ -14,9 +15,11 @@ CANDIDATES = $(if $(PYTHON),"$(PYTHON)",python3.12 python3.11 python3.13 python3
 BIN = $(VENV)/bin
 comma := ,
 DEMO_OUT ?= runs/demo
+SEED := $(or $(SEED),$(shell date +%s))
+PROPERTIES = $(shell grep -rl "^from hypothesis import" --include="test_*.py" tests)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-extended test-all lint types docs venv dev clean
+.PHONY: help demo test test-extended test-properties test-all lint types docs venv dev clean
 # A failed recipe must not leave its stamp behind.
 .DELETE_ON_ERROR:
 
@@ -31,6 +34,11 @@ test: $(VENV)/.stamp-dev
 
 test-extended: $(VENV)/.stamp-dev
 	$(BIN)/python -m pytest -m "not slow and extended" -n 2 --dist loadfile $(PYTEST_ARGS)
+
+test-properties: $(VENV)/.stamp-dev
+	$(BIN)/python -m pytest -m "hypothesis and not slow" -n 2 --dist loadfile $(PROPERTIES) \
+	  --hypothesis-profile=fresh --hypothesis-seed=$(SEED) $(PYTEST_ARGS)
+	@echo "these were the examples of SEED=$(SEED)"
 
 test-all: $(VENV)/.stamp-dev
 	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 _TESTS = Path(__file__).resolve().parent
 _CACHE = _TESTS.parent / ".cache" / "jax"
@@ -30,6 +31,19 @@ if version("jaxlib").startswith("0.10.") and os.environ["JAX_DISABLE_MOST_OPTIMI
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 # Tracing makes millions of small objects; looking for cycles among them every 700 takes 5 %.
 gc.set_threshold(100_000, 20, 100)
+
+
+# Properties meet the same examples in every run, however slow the machine is; fresh ones, whose seed
+# is printed, in `make test-properties` (--hypothesis-profile=fresh).
+settings.register_profile(
+    "same",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=(HealthCheck.too_slow, HealthCheck.function_scoped_fixture),
+)
+settings.register_profile("fresh", settings.get_profile("same"), derandomize=False, print_blob=True)
+settings.load_profile("same")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,7 +8,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "jaxsched"
 FLOORS = (
-    ("types", "errors", "files", "pictures", "runtime", "ops"),
+    ("types", "errors", "files", "pictures", "runtime", "units", "ops"),
     ("jobs", "networks", "core"),
     ("wrappers", "elastic", "traces", "trace_replay", "algorithms"),
     ("systems",),

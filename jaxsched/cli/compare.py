@@ -14,6 +14,7 @@ from jaxsched.cli.devices import (
     devices_of,
 )
 from jaxsched.cli.options import (
+    Columns,
     Cut,
     EnvironmentSettings,
     Format,
@@ -28,6 +29,7 @@ from jaxsched.cli.options import (
     Part,
     ServersOption,
     System,
+    Timezone,
     Trace,
     TraceOptions,
     TraceSeed,
@@ -139,6 +141,8 @@ def evaluate(
     load: Load = None,
     format: Format = None,
     part: Part = None,
+    columns: Columns = None,
+    timezone: Timezone = None,
     window: Window = None,
     mode: Mode = None,
     option: HeuristicOption = None,
@@ -161,7 +165,7 @@ def evaluate(
         environment_changes(chosen, settings, servers),
         trace,
         TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format,
-                     read_part(part)),
+                     read_part(part), columns, timezone),
         heuristic_options(window, mode, option),
     )  # fmt: skip
     mesh = devices_of(devices, "envs", coordinator, num_processes, process_id)
@@ -196,6 +200,8 @@ def compare(
     load: Load = None,
     format: Format = None,
     part: Part = None,
+    columns: Columns = None,
+    timezone: Timezone = None,
     window: Window = None,
     mode: Mode = None,
     option: HeuristicOption = None,
@@ -229,7 +235,7 @@ def compare(
         environment_changes(chosen, settings, servers),
         trace,
         TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format,
-                     read_part(part)),
+                     read_part(part), columns, timezone),
         heuristic_options(window, mode, option),
     )  # fmt: skip
     files = Files(json_file, html, plot, jobs)

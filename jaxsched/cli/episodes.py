@@ -128,8 +128,9 @@ def resolve(
       JaxschedError: unknown name, unreadable file, or nothing usable in it.
     """
     named = name_or_path in registry.names() or name_or_path in clusters.names()
-    if named and options.format is not None:
-        raise JaxschedError(f"{name_or_path}: is a name; accepted: --format with a file")
+    asked = [name for name, value in options.reading().items() if value is not None]
+    if named and asked:
+        raise JaxschedError(f"{name_or_path}: is a name; accepted: --{asked[0]} with a file")
     if name_or_path in registry.names():
         tables = registry.get(
             name_or_path,
@@ -148,7 +149,7 @@ def resolve(
             f"'{name_or_path}' is neither a file nor a known trace; accepted: a trace file, or "
             f"{registry.nearest(name_or_path, clusters.names())}"
         )
-    loaded = read(name_or_path, format=options.format)
+    loaded = read(name_or_path, **options.reading())
     if not isinstance(loaded, Trace):
         return Episodes(system.adapt(loaded), Path(name_or_path).name, "", fixed=True)
     return _episodes(loaded, name_or_path, system, options, env)

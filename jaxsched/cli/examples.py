@@ -30,8 +30,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "jaxsched replay sched2/pretrained --policy fifo",
     ),
     "leaderboard": (
-        "jaxsched leaderboard --workloads helios-venus --jobs 2000 --html board.html",
-        "jaxsched leaderboard --trace jobs.csv --policies fifo,sjf,las --loads 0.7,0.9",
+        "jaxsched leaderboard --workloads helios-venus --num-jobs 2000 --html board.html",
+        "jaxsched leaderboard --trace log.csv --servers 40x8 --policies fifo,sjf --jobs times.csv",
         "jaxsched leaderboard --trace jobs.csv --policy my_rules:widest_last",
     ),
     "serve": (

@@ -7,6 +7,7 @@ import typer
 from jaxsched.cli.compare import Asked, PlayedPreset, Players, prepare, tell
 from jaxsched.cli.options import (
     LARGEST,
+    Columns,
     Cut,
     EnvironmentSettings,
     Format,
@@ -19,6 +20,7 @@ from jaxsched.cli.options import (
     Part,
     ServersOption,
     System,
+    Timezone,
     Trace,
     TraceOptions,
     TraceSeed,
@@ -60,6 +62,8 @@ def headroom(
     load: Load = None,
     format: Format = None,
     part: Part = None,
+    columns: Columns = None,
+    timezone: Timezone = None,
     option: HeuristicOption = None,
     horizon: Annotated[
         float | None,
@@ -87,8 +91,9 @@ def headroom(
 
     chosen = registry.get(system)
     options = TraceOptions(
-        trace_seed, num_traces, num_jobs, cut, mean_gap, load, format, read_part(part)
-    )
+        trace_seed, num_traces, num_jobs, cut, mean_gap, load, format, read_part(part), columns,
+        timezone,
+    )  # fmt: skip
     looks = Settings(
         futures,
         alternatives,

@@ -1,5 +1,6 @@
 """``jaxsched leaderboard``: every policy of rigid jobs on common workloads, beside lower bounds."""
 
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,16 +8,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jaxsched.cli.completion import complete_rule, complete_workload
-from jaxsched.cli.options import HEURISTICS, LARGEST, LARGEST_SEED, OUTPUT, TRACES, JsonFile
+from jaxsched.cli.completion import complete_rule, complete_trace, complete_workload
+from jaxsched.cli.options import (
+    HEURISTICS,
+    LARGEST,
+    LARGEST_SEED,
+    OUTPUT,
+    TRACES,
+    Columns,
+    Format,
+    JsonFile,
+    Timezone,
+    TraceOptions,
+)
 from jaxsched.cli.output import STDOUT, check_writable, console, deliver_json, make_folder
-from jaxsched.errors import JaxschedError
 
 if TYPE_CHECKING:
     from jaxsched.leaderboard.plays import Choice, Piece, Record
-    from jaxsched.leaderboard.workloads import Workload
 
-FILE = "leaderboard.json"
+FILE, JOBS = "leaderboard.json", "jobs"
 
 
 def leaderboard(
@@ -35,23 +45,41 @@ def leaderboard(
         ),
     ] = None,
     trace: Annotated[
-        list[Path] | None,
-        typer.Option(help="One more trace, a file (repeat).", rich_help_panel=TRACES),
+        list[str] | None,
+        typer.Option(
+            help="One more trace: named trace, job table file, or log of any format (repeat).",
+            rich_help_panel=TRACES,
+            autocompletion=complete_trace,
+        ),
     ] = None,
-    jobs: Annotated[
+    format: Format = None,
+    columns: Columns = None,
+    timezone: Timezone = None,
+    num_jobs: Annotated[
         int | None,
         typer.Option(
             min=2, max=LARGEST, help="Play the first so many jobs.", rich_help_panel=TRACES
         ),
     ] = None,
+    servers: Annotated[
+        str | None,
+        typer.Option(
+            help="The cluster, servers x GPUs of each, such as 40x8; as large as --load asks for.",
+            rich_help_panel=TRACES,
+        ),
+    ] = None,
     load: Annotated[
-        float,
-        typer.Option(help="Load of the board; clusters are sized for it.", rich_help_panel=TRACES),
-    ] = 0.9,
+        float | None,
+        typer.Option(
+            help="Load of the board, 0.9: the cluster is sized for it. With --servers, times are "
+            "stretched to it; without, jobs come as they were submitted.",
+            rich_help_panel=TRACES,
+        ),
+    ] = None,
     loads: Annotated[
         str | None,
         typer.Option(
-            help="Loads of the sweep, with commas; 0.6,0.7,0.8,0.9,0.95.", rich_help_panel=TRACES
+            help="Further loads, with commas, such as 0.6,0.7,0.8; none.", rich_help_panel=TRACES
         ),
     ] = None,
     seed: Annotated[
@@ -68,7 +96,7 @@ def leaderboard(
         typer.Option(
             min=1,
             max=LARGEST,
-            help="Seeds of each generated workload, for intervals; 5.",
+            help="Seeds of each generated workload, or the first of job tables, for intervals; 5.",
             rich_help_panel=TRACES,
         ),
     ] = None,
@@ -107,88 +135,77 @@ def leaderboard(
         Path | None,
         typer.Option(help="Draw a figure for papers: .pdf, .svg or .png.", rich_help_panel=OUTPUT),
     ] = None,
+    jobs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write every job's times under every policy here (.csv or .parquet).",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     json: JsonFile = None,
 ) -> None:
     """Every policy that can act on rigid jobs, on common workloads, beside lower bounds."""
+    from jaxsched.jobs.servers import read_servers
     from jaxsched.leaderboard import plays
     from jaxsched.leaderboard.board import ITERATIONS
+    from jaxsched.leaderboard.choosing import loads_of, workloads_of
     from jaxsched.pictures import check_picture
+    from jaxsched.results.job_times import check_ending
 
-    for path in filter(None, (html, plot, None if json == STDOUT else json)):
+    if jobs is not None and jobs.isdecimal():
+        print(
+            f"jaxsched: '--jobs {jobs}' is now spelt '--num-jobs {jobs}'; --jobs names a file",
+            file=sys.stderr,
+        )
+        num_jobs, jobs = int(jobs), None
+    times = None if jobs is None else Path(jobs)
+    for path in filter(None, (html, plot, times, None if json == STDOUT else json)):
         check_writable(path)
     if plot is not None:
         check_picture(plot)
-    swept = _loads(loads, load)
+    if times is not None:
+        check_ending(times)
+    swept = loads_of(loads)
+    reading = TraceOptions(format=format, columns=columns, timezone=timezone).reading()
+    chosen = workloads_of(
+        data=data,
+        names=workloads,
+        traces=trace or (),
+        load=load,
+        servers=None if servers is None else read_servers(servers),
+        reading=tuple((name, value) for name, value in reading.items() if value is not None),
+        loads=swept,
+    )
     choice = plays.Choice(
-        policies=_words(policies),
+        policies=None if policies is None else tuple(policies.split(",")),
         own=tuple(policy or ()),
-        jobs=jobs,
+        jobs=num_jobs,
         iterations=ITERATIONS if iterations is None else iterations,
         seed=seed,
         draws=draws or plays.DRAWS,
         timed=timed,
+        keep=None if times is None else out / JOBS,
     )
-    chosen = _workloads(data, workloads, trace or [], load)
     screen = console()
     record = plays.Record(out / FILE, choice.settings())
     with screen.status("preparing"):
         pieces = plays.pieces_of(chosen, data, swept, choice)
     _play(pieces, choice, record, processes or plays.usual_processes(), screen)
     _tell(pieces, record, screen)
+    if times is not None:
+        make_folder(times)
+        screen.print(f"\njobs' times: {plays.write_jobs(times, pieces, choice)}", highlight=False)
     _deliver(pieces, record, screen, html=html, plot=plot, json=json)
-
-
-def _words(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(text.split(","))
-
-
-def _loads(text: str | None, load: float) -> tuple[float, ...]:
-    """The loads of the sweep, that of the board among them."""
-    from jaxsched.leaderboard import plays
-
-    try:
-        found = plays.LOADS if text is None else tuple(float(word) for word in text.split(","))
-    except ValueError:
-        raise JaxschedError(f"--loads is {text!r}; accepted: numbers with commas between") from None
-    plays.check_loads((load, *found))
-    return tuple(sorted({load, *found}))
-
-
-def _workloads(
-    data: Path | None, names: str | None, traces: Sequence[Path], load: float
-) -> "list[Workload]":
-    """The workloads asked for; by default the generated ones and those whose files are there."""
-    from jaxsched.leaderboard.workloads import BY_NAME_ONLY, WORKLOADS, Workload
-    from jaxsched.traces.text import stem
-
-    own = [Workload(stem(path), str(path.resolve()), load) for path in traces]
-    if len({workload.name for workload in own}) < len(own):
-        found = ", ".join(workload.name for workload in own)
-        raise JaxschedError(f"traces are named {found}; accepted: files of different names")
-    known = [workload._replace(load=load) for workload in (*WORKLOADS, *BY_NAME_ONLY)]
-    if names is None:
-        further = {workload.name for workload in BY_NAME_ONLY}
-        return own or [
-            workload
-            for workload in known
-            if workload.name not in further
-            and (workload.is_generated or (data and (data / workload.source).exists()))
-        ]
-    by_name = {workload.name: workload for workload in (*known, *own)}
-    unknown = [name for name in names.split(",") if name not in by_name]
-    if unknown:
-        raise JaxschedError(f"unknown workload {unknown[0]!r}; accepted: {', '.join(by_name)}")
-    mine = {workload.name for workload in own}
-    return [*own, *(by_name[name] for name in names.split(",") if name not in mine)]
 
 
 def _play(
     pieces: "Sequence[Piece]", choice: "Choice", record: "Record", processes: int, screen: Any
 ) -> None:
     """Play what the record does not have, keeping every piece as soon as it is done."""
-    from jaxsched.leaderboard.plays import play_all
+    from jaxsched.leaderboard.plays import has_jobs, play_all
 
-    missing = [piece for piece in pieces if not record.has(piece)]
+    missing = [piece for piece in pieces if not (record.has(piece) and has_jobs(piece, choice))]
     if not missing:
         return
     make_folder(record.path)
@@ -201,7 +218,8 @@ def _play(
     for number, (piece, played) in enumerate(play_all(missing, choice, processes), 1):
         record.pieces[piece.name] = played
         record.write()
-        best = min(played["standings"], key=lambda row: float(row["jct_ratio"]))
+        rows = [row for row in played["standings"] if not row["recorded"]]
+        best = min(rows, key=lambda row: float(row["jct_ratio"]))
         screen.print(
             f"[{number}/{len(missing)}, {time.perf_counter() - began:.0f} s] {piece.name}: "
             f"{played['num_jobs']:,} jobs, best {best['policy']} at {best['jct_ratio']:.2f} x "
@@ -212,12 +230,19 @@ def _play(
 
 def _tell(pieces: "Sequence[Piece]", record: "Record", screen: Any) -> None:
     from jaxsched.leaderboard.plays import boards_of, main_boards
-    from jaxsched.leaderboard.text import overall_table, sweep_table, workload_table
+    from jaxsched.leaderboard.text import (
+        overall_table,
+        recommendation,
+        sweep_table,
+        workload_table,
+    )
 
     sweeps, main = boards_of(pieces, record), main_boards(pieces, record)
     tables = [workload_table(board) for board in main]
     tables += [sweep_table(boards) for boards in sweeps if len(boards) > 1]
-    for lines in (*tables, overall_table(main)):
+    if len(main) > 1:
+        tables.append(overall_table(main))
+    for lines in (*tables, recommendation(main)):
         screen.print("\n" + "\n".join(lines), highlight=False)
 
 
@@ -230,16 +255,16 @@ def _deliver(
     plot: Path | None,
     json: Path | None,
 ) -> None:
-    from jaxsched.leaderboard.plays import boards_of, main_boards
+    from jaxsched.leaderboard import plays
 
     screen.print(f"\nall values: {record.path}", highlight=False)
     if plot is not None:
         from jaxsched.leaderboard.picture import draw
 
         make_folder(plot)
-        draw(plot, boards_of(pieces, record), main_boards(pieces, record))
+        draw(plot, plays.boards_of(pieces, record), plays.main_boards(pieces, record))
         screen.print(f"figure written to {plot}", highlight=False)
-    document = record.document(piece.name for piece in pieces)
+    document = plays.document(pieces, record)
     if html is not None:
         from jaxsched.report.leaderboard import write_leaderboard
 

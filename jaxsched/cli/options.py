@@ -85,6 +85,21 @@ Format = Annotated[
         rich_help_panel=TRACES,
     ),
 ]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        help="Columns of your own table: NAME IN THE FILE=submit_time,OTHER=num_gpus,...; usual "
+        "names are told.",
+        rich_help_panel=TRACES,
+    ),
+]
+Timezone = Annotated[
+    str | None,
+    typer.Option(
+        help="Zone of times in a trace file that say none, such as Europe/Berlin.",
+        rich_help_panel=TRACES,
+    ),
+]
 Part = Annotated[
     str | None,
     typer.Option(
@@ -285,6 +300,8 @@ class TraceOptions(NamedTuple):
       load: rescale to this offered load of the system's cluster, likewise: the mean of a set.
       format: of trace files; None: told by their content.
       part: first and last share of a published trace's jobs, in order of submission.
+      columns: of a table of one's own, as ``jaxsched.traces.load`` takes them.
+      timezone: of times in a trace file that say none.
     """
 
     seed: int = 0
@@ -295,6 +312,16 @@ class TraceOptions(NamedTuple):
     load: float | None = None
     format: str | None = None
     part: tuple[float, float] = (0.0, 1.0)
+    columns: str | None = None
+    timezone: str | None = None
+
+    def reading(self) -> dict[str, str | None]:
+        """How a file is read, as ``jaxsched.traces.load`` takes it."""
+        return {"format": self.format, "columns": self.columns, "timezone": self.timezone}
+
+    def without_reading(self) -> "TraceOptions":
+        """The same for a trace that has a name and is no file."""
+        return self._replace(format=None, columns=None, timezone=None)
 
 
 def read_part(text: str | None) -> tuple[float, float]:

@@ -9,6 +9,7 @@ import typer
 from jaxsched.cli.compare import LOAD, PlayedPreset, facts_of
 from jaxsched.cli.options import (
     LARGEST,
+    Columns,
     Cut,
     EnvironmentSettings,
     Format,
@@ -20,6 +21,7 @@ from jaxsched.cli.options import (
     NumTraces,
     Part,
     ServersOption,
+    Timezone,
     Trace,
     TraceOptions,
     TraceSeed,
@@ -120,6 +122,8 @@ def replay(
     load: Load = None,
     format: Format = None,
     part: Part = None,
+    columns: Columns = None,
+    timezone: Timezone = None,
     window: Window = None,
     mode: Mode = None,
     option: HeuristicOption = None,
@@ -134,7 +138,7 @@ def replay(
         preset,
         trace,
         TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format,
-                     read_part(part)),
+                     read_part(part), columns, timezone),
         episode,
         [*(settings or ()), *old_assignments("--env", env)],
         servers,

@@ -16,12 +16,15 @@ from jaxsched.cli.devices import (
 from jaxsched.cli.options import (
     LARGEST,
     LARGEST_SEED,
+    Columns,
+    Format,
     NumJobs,
     NumTraces,
     Preset,
     ServersOption,
     Settings,
     System,
+    Timezone,
     TraceOptions,
     TraceSeed,
     TrainingTrace,
@@ -70,6 +73,9 @@ def sweep(
     trace_seed: TraceSeed = 0,
     num_traces: NumTraces = None,
     num_jobs: NumJobs = None,
+    format: Format = None,
+    columns: Columns = None,
+    timezone: Timezone = None,
     devices: Devices = None,
     shard: Shard = "seeds",
     coordinator: Coordinator = None,
@@ -94,7 +100,10 @@ def sweep(
     recipe = chosen.preset(preset)
     changed = override(recipe, overrides)
     groups = sweeps.groups_of(changed, axes, range(seed, seed + num_seeds))
-    sets = sets_of(chosen, changed, trace, None, TraceOptions(trace_seed, num_traces, num_jobs))
+    options = TraceOptions(
+        trace_seed, num_traces, num_jobs, format=format, columns=columns, timezone=timezone
+    )
+    sets = sets_of(chosen, changed, trace, None, options)
     config = {
         "system": system,
         "preset": preset,

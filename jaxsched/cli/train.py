@@ -23,6 +23,7 @@ from jaxsched.cli.options import (
     LARGEST_SEED,
     OUTPUT,
     TRACES,
+    Columns,
     Cut,
     Format,
     Load,
@@ -33,6 +34,7 @@ from jaxsched.cli.options import (
     ServersOption,
     Settings,
     System,
+    Timezone,
     TraceOptions,
     TraceSeed,
     TrainingTrace,
@@ -101,6 +103,8 @@ def train(
     mean_gap: MeanGap = None,
     load: Load = None,
     format: Format = None,
+    columns: Columns = None,
+    timezone: Timezone = None,
     devices: Devices = None,
     shard: Shard = "envs",
     coordinator: Coordinator = None,
@@ -121,7 +125,10 @@ def train(
     chosen = registry.get(system)
     overrides = environment_changes(chosen, settings, servers)
     recipe = override(chosen.preset(preset), overrides)
-    options = TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format)
+    options = TraceOptions(
+        trace_seed, num_traces, num_jobs, cut, mean_gap, load, format, columns=columns,
+        timezone=timezone,
+    )  # fmt: skip
     sets = sets_of(chosen, recipe, trace, test_trace, options)
     stages = chosen.stages(recipe, sets.train.tables)
     parts = sets._asdict()
@@ -218,11 +225,9 @@ def sets_of(
     read = cache(load)  # the same file three times
 
     def draw(name: str, seed: int, count: int | None, part: tuple[float, float]) -> "Episodes":
-        chosen = options._replace(
-            seed=options.seed + seed,
-            num_traces=options.num_traces or count,
-            format=options.format if Path(name).exists() else None,
-            part=part,
+        of_file = options if Path(name).exists() else options.without_reading()
+        chosen = of_file._replace(
+            seed=options.seed + seed, num_traces=options.num_traces or count, part=part
         )
         episodes = resolve(name, system, chosen, recipe.env, read=read)
         if name == training:

@@ -19,6 +19,8 @@ def describe_value(value: Any, limit: int = 40) -> str:
         text = " ".join(repr(value).split())
     except ValueError:  # an integer with too many digits to print
         text = f"an {type(value).__name__} of more than 4000 digits"
+    except RecursionError:
+        text = f"a deeply nested {type(value).__name__}"
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 

@@ -11,7 +11,7 @@ an interval where a workload can be drawn again with other seeds, and none where
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from jaxsched.errors import JaxschedError
 from jaxsched.leaderboard.entries import Entry
+from jaxsched.leaderboard.recorded import recorded_entry
 from jaxsched.leaderboard.window import (
     Window,
     figures,
@@ -61,6 +63,7 @@ class Standing(NamedTuple):
         own).
       own_ratio: mean JCT over the lower bound for schedules of its kind.
       seconds: wall time of a replay, compilation left out; None: not asked for.
+      recorded: whether it is no policy, but what the log says of its own jobs.
     """
 
     policy: str
@@ -73,6 +76,7 @@ class Standing(NamedTuple):
     jct_ratio: float
     own_ratio: float
     seconds: float | None
+    recorded: bool = False
 
     @property
     def clairvoyant(self) -> bool:
@@ -86,7 +90,7 @@ class Standings:
 
     Attributes:
       workload: its name.
-      asked_load: the load that it was made for.
+      asked_load: the load that it was made for; None: that of its jobs on a given cluster.
       load: the load that its window has, mean over the draws.
       busy: share of the GPUs' time in the window that jobs hold under the reference policy,
         likewise.
@@ -96,7 +100,7 @@ class Standings:
       num_servers: servers of the cluster.
       gpus_per_server: GPUs of each.
       digest: of the trace, of the first draw.
-      notes: what was changed in it.
+      notes: what was changed in it (in the first draw), and which policies cannot be played on it.
       waiting: mean number of jobs that wait, by quarter of the window, under the reference policy,
         mean over the draws.
       stationary: whether the window can be in a steady state (``window.is_stationary``).
@@ -108,7 +112,7 @@ class Standings:
     """
 
     workload: str
-    asked_load: float
+    asked_load: float | None
     load: float
     busy: float
     num_jobs: int
@@ -172,34 +176,44 @@ class _Played(NamedTuple):
     seconds: float | None
 
 
+OnRecords = Callable[[str, int, Prepared, Window, Records], None]
+
+
 def play(
     draws: Sequence[Prepared],
     entries: Sequence[Entry],
     *,
-    asked_load: float,
+    asked_load: float | None,
     iterations: int = ITERATIONS,
     timed: bool = False,
+    on_records: OnRecords | None = None,
 ) -> Standings:
     """Replay a workload under every policy that can play it.
 
     Args:
       draws: the workload, drawn with other seeds if there are several.
       entries: the policies.
-      asked_load: the load that it was made for.
+      asked_load: the load that it was made for; None: that of its jobs on a given cluster.
       iterations: of the bounds from prices; see ``lower_bounds``.
       timed: replay once more with a clock running.
+      on_records: is called with every policy's name, the number of the draw, the draw, the jobs
+        that count and what became of all jobs.
+
+    Raises:
+      JaxschedError: none of the policies can be played.
     """
     began = time.process_time()
     first = draws[0]
-    entries = [entry for entry in entries if entry.can_play(first)]
+    entries, notes = _players(first, entries)
     kinds: set[Locality] = {"strict", *(entry.locality for entry in entries)}
     measured = [_Draw(draw, *_measures(draw, kinds, iterations)) for draw in draws]
     reference = next((e for e in entries if e.name == REFERENCE), entries[0])
-    level = [_play(draw, reference, timed) for draw in measured]
+    told = on_records or (lambda *_: None)
+    level = _play(measured, reference, timed, told)
     rows = [
         _standing(
             entry,
-            level if entry is reference else [_play(draw, entry, timed) for draw in measured],
+            level if entry is reference else _play(measured, entry, timed, told),
             level,
         )
         for entry in entries
@@ -220,7 +234,7 @@ def play(
         num_servers=first.cluster.num_servers,
         gpus_per_server=first.cluster.gpus_per_server,
         digest=first.digest,
-        notes=first.notes,
+        notes=(*first.notes, *notes),
         waiting=waiting,
         stationary=is_stationary(waiting, load, busy),
         bounds={
@@ -231,6 +245,25 @@ def play(
         seconds=time.process_time() - began,
         standings=tuple(rows),
     )
+
+
+def _players(first: Prepared, entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
+    """Who can play a workload, what its log says first, and what is said of both."""
+    misses = {entry.name: entry.misses(first) for entry in entries}
+    found = [entry for entry in entries if not misses[entry.name]]
+    reasons = [reason for reason in dict.fromkeys(misses.values()) if reason]
+    if not found:
+        raise JaxschedError(
+            f"workload '{first.name}': its jobs have no {' and no '.join(reasons)} (needed by "
+            f"{', '.join(misses)}); accepted: further policies, or a log that has them"
+        )
+    notes = [
+        f"not played, since jobs have no {reason}: "
+        + ", ".join(name for name, missed in misses.items() if missed == reason)
+        for reason in reasons
+    ]
+    recorded, said = recorded_entry(first)
+    return [*found, *([recorded] if recorded else [])], [*said, *notes]
 
 
 def _measures(
@@ -263,17 +296,29 @@ def _equal(some: Sequence[Any], others: Sequence[Any]) -> bool:
     return len(some) == len(others) and all(map(np.array_equal, some, others))
 
 
-def _play(draw: _Draw, entry: Entry, timed: bool) -> _Played:
-    ready, allowed = draw.ready, draw.bounds[entry.locality]
-    records, seconds = _replayed(ready, entry, timed)
-    own = allowed.preemptive if entry.suspends else allowed.non_preemptive
-    return _Played(
-        figures(records, ready.table, ready.cluster, draw.window),
-        waiting_by_quarter(records, draw.window),
-        allowed.preemptive.avg_jct_s,
-        own.avg_jct_s,
-        seconds,
-    )
+def _play(
+    draws: Sequence[_Draw], entry: Entry, timed: bool, on_records: OnRecords
+) -> list[_Played]:
+    """One policy on every draw."""
+    found = []
+    for number, draw in enumerate(draws):
+        ready, allowed = draw.ready, draw.bounds[entry.locality]
+        records, seconds = _replayed(ready, entry, timed)
+        on_records(entry.name, number, ready, draw.window, records)
+        own = allowed.preemptive if entry.suspends else allowed.non_preemptive
+        measured = figures(records, ready.table, ready.cluster, draw.window)
+        if entry.recorded and measured["utilization"] > 1:  # the log's cluster is a larger one
+            del measured["utilization"]
+        found.append(
+            _Played(
+                measured,
+                waiting_by_quarter(records, draw.window),
+                allowed.preemptive.avg_jct_s,
+                own.avg_jct_s,
+                seconds,
+            )
+        )
+    return found
 
 
 def _replayed(ready: Prepared, entry: Entry, timed: bool) -> tuple[Records, float | None]:

@@ -35,6 +35,12 @@ KNOWLEDGE: tuple[Knowledge, ...] = get_args(Knowledge)
 
 Play = Callable[[JobTable, Cluster], Records]
 
+_COLUMN_WORDS = {
+    "estimate": "users' estimates of run times",
+    "time_to_deadline": "deadlines",
+    "priority": "priorities",
+}
+
 _BY_ESTIMATE = Policy("sjf", "skip", run_times="estimates")
 """Plays any priority that is put into the column of estimates."""
 
@@ -51,6 +57,7 @@ class Entry(NamedTuple):
       locality: ``any``: jobs are split over servers as one likes, which is another cluster.
       shares: whether it is about owners, and needs some.
       policy: what it plays, where it is one of the library.
+      recorded: whether it is no policy, but what a log says of its own jobs.
     """
 
     name: str
@@ -61,16 +68,23 @@ class Entry(NamedTuple):
     locality: Locality = "strict"
     shares: bool = False
     policy: Policy | None = None
+    recorded: bool = False
 
-    def can_play(self, prepared: Prepared) -> bool:
-        """Whether a workload has what the policy is about."""
+    def misses(self, prepared: Prepared) -> str:
+        """What the policy is about and a workload has not; empty: it can be played."""
         if self.shares and not prepared.has_owners:
-            return False
-        return self.policy is None or not lacking(prepared.table, self.policy)
+            return "owners"
+        names = () if self.policy is None else lacking(prepared.table, self.policy)
+        return " and ".join(_COLUMN_WORDS.get(name, name) for name in names)
 
     def marks(self) -> dict[str, Any]:
         """What readers may filter by, plain values."""
-        return {"knows": self.knows, "suspends": self.suspends, "learned": self.learned}
+        return {
+            "knows": self.knows,
+            "suspends": self.suspends,
+            "learned": self.learned,
+            "recorded": self.recorded,
+        }
 
 
 def of_policy(name: str, policy: Policy) -> Entry:

@@ -7,6 +7,7 @@ import numpy as np
 
 from jaxsched.files import PathLike
 from jaxsched.leaderboard.board import Standings
+from jaxsched.leaderboard.plays import load_of
 from jaxsched.leaderboard.text import geometric_mean, overall
 from jaxsched.pictures import COLOURS, COLUMN_IN, new_figure, save_figure, styled
 
@@ -32,7 +33,8 @@ def draw(path: PathLike, sweeps: Sequence[Sequence[Standings]], main: Sequence[S
       sweeps: of each workload the boards by load.
       main: of each workload the board at its own load.
     """
-    ratios = overall(main)
+    recorded = {row.policy for board in main for row in board.standings if row.recorded}
+    ratios = {name: values for name, values in overall(main).items() if name not in recorded}
     order = sorted(ratios, key=lambda name: geometric_mean(ratios[name]))
     loads = _common_loads(sweeps)
     rows = _ROW_IN * len(order) + _REST_IN
@@ -90,7 +92,7 @@ def _sweep(
     axes: Any, sweeps: Sequence[Sequence[Standings]], loads: Sequence[float], names: Sequence[str]
 ) -> None:
     """Geometric means over the workloads at each load."""
-    at = [[board for boards in sweeps for board in boards if board.asked_load == load]
+    at = [[board for boards in sweeps for board in boards if load_of(board) == load]
           for load in loads]  # fmt: skip
     ratios = [overall(boards) for boards in at]
     for number, name in enumerate(names):
@@ -113,7 +115,7 @@ def _sweep(
 
 def _common_loads(sweeps: Sequence[Sequence[Standings]]) -> list[float]:
     """Loads that all workloads were played at."""
-    found = [{board.asked_load for board in boards} for boards in sweeps]
+    found = [{load_of(board) for board in boards} for boards in sweeps]
     return sorted(set.intersection(*found))
 
 

@@ -1,5 +1,6 @@
 """What there is to play: workloads at loads, in processes side by side, each played once."""
 
+import hashlib
 import json
 import multiprocessing
 import multiprocessing.connection
@@ -10,18 +11,25 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from jaxsched.bench.timing import surroundings
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_whole
 from jaxsched.leaderboard.board import Standings, play
 from jaxsched.leaderboard.entries import entries_of
-from jaxsched.leaderboard.workloads import Prepared, Workload, at_load, prepare
+from jaxsched.leaderboard.text import recommendation
+from jaxsched.leaderboard.window import Window
+from jaxsched.leaderboard.workloads import Prepared, Workload, at_load, prepare_draws
+from jaxsched.results.job_times import read_part, times_of, write_job_times, write_tables
+from jaxsched.trace_replay import Records
 
-LOADS = (0.6, 0.7, 0.8, 0.9, 0.95)
 DRAWS, SWEEP_DRAWS = 5, 1
 """Of generated workloads: at the load of the board, and at most at the other loads of a sweep."""
-METHOD = 2
+METHOD = 3
 """Raised when figures of an earlier record cannot stand beside new ones."""
+OWN = "own"
+"""Stands in names of pieces for the load of the jobs themselves."""
 
 Played = dict[str, Any]
 
@@ -37,6 +45,7 @@ class Choice(NamedTuple):
       seed: of generated workloads, the first.
       draws: of generated workloads.
       timed: whether replays are timed.
+      keep: folder where what becomes of every job is kept, one file a piece; None: it is not.
     """
 
     policies: tuple[str, ...] | None
@@ -46,11 +55,12 @@ class Choice(NamedTuple):
     seed: int
     draws: int
     timed: bool
+    keep: Path | None = None
 
     def settings(self) -> dict[str, Any]:
         """As it stands in records."""
         entries = entries_of(self.policies, self.own)
-        plain = {name: value for name, value in self._asdict().items() if name != "own"}
+        plain = {k: value for k, value in self._asdict().items() if k not in ("own", "keep")}
         return {**plain, "policies": [entry.name for entry in entries], "method": METHOD}
 
 
@@ -60,21 +70,21 @@ class Piece(NamedTuple):
     Attributes:
       workload: what to play.
       data: folder of public traces.
-      load: the load.
+      load: the load; None: that of its jobs on a given cluster.
       draws: how many.
       facts: what a record of it must have: the trace, jobs, cluster.
     """
 
     workload: Workload
     data: Path | None
-    load: float
+    load: float | None
     draws: int
     facts: dict[str, Any]
 
     @property
     def name(self) -> str:
         """Tells pieces apart."""
-        return f"{self.workload.name}@{self.load:g}"
+        return f"{self.workload.name}@" + (OWN if self.load is None else f"{self.load:g}")
 
     @property
     def is_swept(self) -> bool:
@@ -95,11 +105,13 @@ def pieces_of(
     """
     found = []
     for workload in workloads:
-        first = prepare(workload, data, seed=choice.seed, num_jobs=choice.jobs)
-        draws = choice.draws if workload.is_generated else 1
+        most = 1 if workload.is_generated else choice.draws
+        ready = prepare_draws(workload, data, seed=choice.seed, draws=most, num_jobs=choice.jobs)
+        draws = choice.draws if workload.is_generated else len(ready)
         for load in dict.fromkeys((workload.load, *loads)):
-            count = draws if load == workload.load else min(draws, SWEEP_DRAWS)
-            found.append(Piece(workload, data, load, count, _facts(first, count)))
+            swept = workload.is_generated and load != workload.load
+            count = min(draws, SWEEP_DRAWS) if swept else draws
+            found.append(Piece(workload, data, load, count, _facts(ready[0], count)))
     return sorted(found, key=lambda piece: (piece.is_swept, -piece.facts["num_jobs"] * piece.draws))
 
 
@@ -108,27 +120,76 @@ def _facts(first: Prepared, draws: int) -> dict[str, Any]:
         "digest": first.digest,
         "num_jobs": len(first.table),
         "num_servers": first.cluster.num_servers,
+        "gpus_per_server": first.cluster.gpus_per_server,
         "num_draws": draws,
     }
 
 
 def play_piece(piece: Piece, choice: Choice) -> Played:
     """All policies on one workload at one load; plain values."""
-    workload = piece.workload
-    first = prepare(workload, piece.data, seed=choice.seed, num_jobs=choice.jobs)
+    draws = prepare_draws(
+        piece.workload, piece.data, seed=choice.seed, draws=piece.draws, num_jobs=choice.jobs
+    )
     if piece.is_swept:
-        first = at_load(first, piece.load)
-    same = workload._replace(load=first.load, num_servers=first.cluster.num_servers)
-    seeds = range(choice.seed + 1, choice.seed + piece.draws)
-    draws = [prepare(same, None, seed=seed, num_jobs=choice.jobs) for seed in seeds]
+        assert piece.load is not None
+        draws = at_load(draws, piece.load)
+    parts: list[dict[str, Any]] = []
+
+    def keep(policy: str, draw: int, ready: Prepared, window: Window, records: Records) -> None:
+        parts.append(_job_times(policy, draw, piece, ready, window, records))
+
     found = play(
-        [first, *draws],
+        draws,
         entries_of(choice.policies, choice.own),
         asked_load=piece.load,
         iterations=choice.iterations,
         timed=choice.timed,
+        on_records=None if choice.keep is None else keep,
     )
+    if choice.keep is not None:
+        choice.keep.mkdir(parents=True, exist_ok=True)
+        write_job_times(job_file(piece, choice), parts)
     return found.to_json()
+
+
+def _job_times(
+    policy: str, draw: int, piece: Piece, ready: Prepared, window: Window, records: Records
+) -> dict[str, Any]:
+    """What became of the jobs of a draw, the columns of ``jaxsched.results.job_times``."""
+    counted = np.zeros(len(ready.table), np.bool_)
+    counted[window.jobs] = True
+    return times_of(
+        policy=policy,
+        submit=records.submit,
+        start=records.start,
+        end=records.end,
+        num_gpus=records.num_gpus,
+        duration=records.duration,
+        job_id="" if ready.log.job_id is None else ready.log.job_id,
+        workload=piece.workload.name,
+        load=ready.load,
+        draw=draw,
+        counts=counted,
+        suspensions=records.preemptions,
+    )
+
+
+def job_file(piece: Piece, choice: Choice) -> Path:
+    """Where a piece keeps its per-job times; the name tells other settings apart."""
+    assert choice.keep is not None
+    of = [piece.name, piece.facts, choice.settings()]
+    digest = hashlib.sha256(json.dumps(of, sort_keys=True).encode()).hexdigest()
+    return choice.keep / f"{digest[:16]}.parquet"
+
+
+def has_jobs(piece: Piece, choice: Choice) -> bool:
+    """Whether a piece's per-job times are there, or nobody wants them."""
+    return choice.keep is None or job_file(piece, choice).exists()
+
+
+def write_jobs(path: Path, pieces: Sequence[Piece], choice: Choice) -> Path:
+    """Put the per-job times of all pieces into one file, comma-separated or Parquet."""
+    return write_tables(path, (read_part(job_file(piece, choice)) for piece in pieces))
 
 
 def play_all(
@@ -212,12 +273,30 @@ def boards_of(pieces: Sequence[Piece], record: Record) -> list[list[Standings]]:
     found: dict[str, list[Standings]] = {}
     for piece in pieces:
         found.setdefault(piece.workload.name, []).append(_board(piece, record))
-    return [sorted(boards, key=lambda board: board.asked_load) for boards in found.values()]
+    return [sorted(boards, key=load_of) for boards in found.values()]
 
 
 def main_boards(pieces: Sequence[Piece], record: Record) -> list[Standings]:
     """For each workload the board at its own load."""
     return [_board(piece, record) for piece in pieces if not piece.is_swept]
+
+
+def document(pieces: Sequence[Piece], record: Record) -> dict[str, Any]:
+    """What ``--json`` writes: the record of these pieces, the board's load, what it says in words.
+
+    ``load`` is that of the board (null: that of the jobs on the given cluster); every piece has
+    its ``notes``: what was dropped, capped, stretched, and which policies could not be played.
+    """
+    return {
+        **record.document(piece.name for piece in pieces),
+        "load": next(piece.load for piece in pieces if not piece.is_swept),
+        "recommendation": recommendation(main_boards(pieces, record)),
+    }
+
+
+def load_of(board: Standings) -> float:
+    """The load that a board is about: the one asked for, else the one that its window has."""
+    return board.load if board.asked_load is None else board.asked_load
 
 
 def _board(piece: Piece, record: Record) -> Standings:

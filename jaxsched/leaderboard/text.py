@@ -1,4 +1,4 @@
-"""The leaderboard as text: one line per policy and workload, all workloads, and the sweep."""
+"""The leaderboard as text: what it recommends, one line per policy, all workloads, the sweep."""
 
 import math
 from collections.abc import Sequence
@@ -6,41 +6,102 @@ from collections.abc import Sequence
 import numpy as np
 
 from jaxsched.leaderboard.board import Standing, Standings
+from jaxsched.report.advice import Contender, advice, together
+from jaxsched.units import TimeUnit, in_unit, readable_time, three_figures, unit_of
 
-_HOUR = 3600
-_HEAD = (
-    f"{'policy':20}{'JCT (h)':>9} {'95 % interval':>19}{'/ bound':>9}{'/ {}':>12}"
-    f"{'95 % interval':>17}{'/ own':>8}{'median':>9}{'p99':>9}{'wait':>9}{'slow 50':>9}"
-    f"{'slow 99':>10}{'worst VC':>10}{'stops':>8}{'busy':>7}"
-)
 MARKS = {"run times": "*", "estimates": "'", "prediction": "~", "unstated": "?"}
 """Behind the names of policies that know something of run times."""
 LEGEND = "* knows run times, ' users' estimates, ~ predicts them, ? unstated"
 _COLUMNS = (
-    "/ bound: of any schedule; / own: of schedules of the policy's kind; slow: slowdown, p50 and "
-    "p99; worst VC: its mean JCT over its mean run time; stops: for each job; busy: share of GPUs"
+    "over bound: of any schedule; over own: of schedules of the policy's kind; slowdown: "
+    "completion time over run time; worst VC: mean completion time over mean run time of the "
+    "worst virtual cluster; stops: suspensions for each job; busy: share of the GPUs' time"
 )
 _PRIORITIES = (
     "wait: to the first start; queued: all the time without GPUs; evicted: share of the runs of "
     "spot jobs that end in a suspension; wasted: held beyond run times; share: of what they held"
 )
 _AT_MOST = "of the jobs in the middle 80 % of the submissions; the others compete with them"
+_TIMES = ("avg_jct", "median_jct", "p99_jct", "avg_wait")
 
 
 def workload_table(found: Standings) -> list[str]:
     """The policies on one workload at one load, the lowest average JCT first."""
-    bounds = {kind: seconds / _HOUR for kind, seconds in found.bounds.items()}
-    timed = any(row.seconds is not None for row in found.standings)
+    ordered = sorted(found.standings, key=lambda row: row.avg_jct.estimate)
+    intervals = any(math.isfinite(row.avg_jct.low) for row in ordered)
+    unit = unit_of([row.avg_jct.estimate for row in ordered])
+    bounds = {kind: readable_time(seconds) for kind, seconds in found.bounds.items()}
     lines = [
         f"{found.workload}: {heading(found)}, trace {found.digest[:12]}",
         *(f"  {note}" for note in found.notes),
-        f"  no schedule below {bounds['any_s']:.3f} h mean JCT ({bounds['non_preemptive_s']:.3f} "
-        f"h without suspending jobs), {_AT_MOST}",
-        "  " + _HEAD.replace(f"{'/ {}':>12}", f"{'/ ' + found.reference:>12}") + "  s" * timed,
+        f"  no schedule below {bounds['any_s']} mean completion time ({bounds['non_preemptive_s']} "
+        f"without suspending jobs), {_AT_MOST}",
     ]
-    ordered = sorted(found.standings, key=lambda row: row.avg_jct.estimate)
-    lines += ["  " + _line(row) for row in ordered]
+    rows = [_cells(row, unit, intervals) for row in ordered]
+    head = _heads(found.reference, unit, intervals, ordered)
+    lines += ["  " + line for line in _aligned([*head, *rows])]
     return [*lines, f"  {LEGEND}; {_COLUMNS}", *priority_table(ordered)]
+
+
+def recommendation(boards: Sequence[Standings]) -> list[str]:
+    """Which policy to take, in words (``jaxsched.report.advice``), of the main boards together."""
+    found = together([_contenders(board) for board in boards])
+    priorities = any("eviction_rate" in board.standings[0].figures for board in boards)
+    return advice(found, boards[0].reference, priorities=priorities)
+
+
+def _contenders(board: Standings) -> list[Contender]:
+    return [
+        Contender(row.policy, row.knows, row.suspends, row.jct_ratio, row.over_reference.estimate)
+        for row in board.standings
+        if not row.recorded
+    ]
+
+
+def _heads(
+    reference: str, unit: TimeUnit, intervals: bool, rows: Sequence[Standing]
+) -> list[list[str]]:
+    """Two lines of headings."""
+    times = f"({unit.short})"
+    ends = [("95 %", "interval")] if intervals else []
+    over = [("95 %", "interval")] if intervals else []
+    columns = [
+        ("", "policy"), ("completion", f"mean {times}"), *ends, ("over", "bound"),
+        ("over", reference), *over, ("over", "own"), ("median", times), ("99 %", times),
+        ("wait", f"mean {times}"), ("slowdown", "50 %"), ("slowdown", "99 %"), ("worst", "VC"),
+        ("", "stops"), ("", "busy"),
+    ]  # fmt: skip
+    if any(row.seconds is not None for row in rows):
+        columns.append(("replay", "(s)"))
+    return [list(line) for line in zip(*columns, strict=True)]
+
+
+def _cells(row: Standing, unit: TimeUnit, intervals: bool) -> list[str]:
+    figures, jct, over = row.figures, row.avg_jct, row.over_reference
+    mean, median, p99, wait = (in_unit(figures[name], unit) for name in _TIMES)
+    ends = [_ends(jct.low / unit.seconds, jct.high / unit.seconds)] if intervals else []
+    over_ends = [_ends(over.low, over.high)] if intervals else []
+    cells = [
+        named(row), mean, *ends, f"{row.jct_ratio:.2f}", f"{over.estimate:.3f}", *over_ends,
+        f"{row.own_ratio:.2f}", median, p99, wait, three_figures(figures["slowdown_p50"]),
+        three_figures(figures["slowdown_p99"]),
+        three_figures(figures["worst_group"]) if "worst_group" in figures else "-",
+        f"{figures['preemptions']:.2f}",
+        f"{figures['utilization']:.3f}" if "utilization" in figures else "-",
+    ]  # fmt: skip
+    return cells if row.seconds is None else [*cells, f"{row.seconds:.2f}"]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns as wide as their content, the first one to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def priority_table(rows: Sequence[Standing]) -> list[str]:
@@ -48,27 +109,29 @@ def priority_table(rows: Sequence[Standing]) -> list[str]:
     rows = [row for row in rows if "eviction_rate" in row.figures]
     if not rows:
         return []
-    head = (
-        f"  {'policy':20}{'high: JCT (h)':>14}{'wait':>8}{'p99':>8}{'spot: JCT (h)':>15}"
-        f"{'wait':>8}{'queued':>8}{'evicted':>9}{'wasted (GPU h)':>16}{'share':>8}"
-    )
-    return [head, *("  " + _by_priority(row) for row in rows), f"  {_PRIORITIES}"]
+    unit = unit_of([row.figures["high_avg_jct"] for row in rows])
+    times = f"({unit.short})"
+    head = [
+        ["", "high:", "", "", "spot:", "", "", "", "", ""],
+        ["policy", f"completion {times}", "wait", "99 %", f"completion {times}", "wait", "queued",
+         "evicted", "wasted (GPU h)", "share"],
+    ]  # fmt: skip
+    cells = [_by_priority(row, unit) for row in rows]
+    return [*("  " + line for line in _aligned([*head, *cells])), f"  {_PRIORITIES}"]
 
 
-def _by_priority(row: Standing) -> str:
+def _by_priority(row: Standing, unit: TimeUnit) -> list[str]:
     figures = row.figures
-    high, spot = (
-        [figures[f"{kind}_{name}"] / _HOUR for name in names]
-        for kind, names in (
-            ("high", ("avg_jct", "avg_wait", "p99_wait")),
-            ("spot", ("avg_jct", "avg_wait", "avg_queued")),
+    times = [
+        in_unit(figures[name], unit)
+        for name in (
+            "high_avg_jct", "high_avg_wait", "high_p99_wait",
+            "spot_avg_jct", "spot_avg_wait", "spot_avg_queued",
         )
-    )
-    return (
-        f"{named(row):20}{high[0]:>14.3f}{high[1]:>8.3f}{high[2]:>8.2f}{spot[0]:>15.3f}"
-        f"{spot[1]:>8.2f}{spot[2]:>8.2f}{figures['eviction_rate']:>9.3f}"
-        f"{figures['wasted_gpu_s'] / _HOUR:>16,.0f}{figures['wasted_share']:>8.3f}"
-    )
+    ]  # fmt: skip
+    wasted = f"{figures['wasted_gpu_s'] / 3600:,.0f}"
+    return [named(row), *times, f"{figures['eviction_rate']:.3f}", wasted,
+            f"{figures['wasted_share']:.3f}"]  # fmt: skip
 
 
 def heading(found: Standings) -> str:
@@ -90,7 +153,7 @@ def overall_table(boards: Sequence[Standings]) -> list[str]:
     ratios = overall(boards)
     marked = {row.policy: named(row) for row in boards[0].standings}
     lines = [
-        "average JCT over the lower bound for any schedule",
+        "mean completion time over the lower bound for any schedule",
         f"{'policy':20}" + "".join(f"{name:>{width}}" for name in names) + f"{'mean':>9}",
         f"{'load in the window':20}" + "".join(f"{load:>{width}}" for load in columns),
     ]
@@ -108,11 +171,16 @@ def sweep_table(boards: Sequence[Standings]) -> list[str]:
     """One workload at several loads: average JCT over the bound, policies by loads."""
     ratios = overall(boards)
     marked = {row.policy: named(row) for row in boards[0].standings}
-    loads = "".join(f"{board.asked_load:>9g}{'!' * (not board.stationary):1}" for board in boards)
+    asked = ["own" if board.asked_load is None else f"{board.asked_load:g}" for board in boards]
+    loads = "".join(
+        f"{load:>9}{'!' * (not board.stationary):1}"
+        for load, board in zip(asked, boards, strict=True)
+    )
     real = "".join(f"{board.load:>9.2f} " for board in boards)
     waiting = "".join(f"{np.mean(board.waiting):>9.1f} " for board in boards)
     lines = [
-        f"{boards[0].workload}: average JCT over the lower bound for any schedule, by load",
+        f"{boards[0].workload}: mean completion time over the lower bound for any schedule, by "
+        "load",
         f"  {'load asked for':20}{loads}".rstrip(),
         f"  {'load in the window':20}{real}".rstrip(),
         f"  {'waiting, ' + boards[0].reference:20}{waiting}".rstrip(),
@@ -137,23 +205,7 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 def named(row: Standing) -> str:
     """A policy's name with the mark of what it knows."""
-    return row.policy + MARKS.get(row.knows, "")
-
-
-def _line(row: Standing) -> str:
-    figures, jct = row.figures, row.avg_jct
-    estimate, low, high = (value / _HOUR for value in (jct.estimate, jct.low, jct.high))
-    over = row.over_reference
-    worst = f"{figures['worst_group']:.1f}" if "worst_group" in figures else "-"
-    return (
-        f"{named(row):20}{estimate:>9.3f} "
-        f"{_ends(low, high):>19}{row.jct_ratio:>9.2f}"
-        f"{over.estimate:>12.3f}{_ends(over.low, over.high):>17}{row.own_ratio:>8.2f}"
-        f"{figures['median_jct'] / _HOUR:>9.3f}{figures['p99_jct'] / _HOUR:>9.1f}"
-        f"{figures['avg_wait'] / _HOUR:>9.3f}{figures['slowdown_p50']:>9.2f}"
-        f"{figures['slowdown_p99']:>10.1f}{worst:>10}{figures['preemptions']:>8.2f}"
-        f"{figures['utilization']:>7.3f}" + ("" if row.seconds is None else f"{row.seconds:>7.2f}")
-    )
+    return row.policy + ("" if row.recorded else MARKS.get(row.knows, ""))
 
 
 def _ends(low: float, high: float) -> str:

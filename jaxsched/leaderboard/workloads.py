@@ -1,21 +1,23 @@
 """The common workloads: real traces as published, and generated ones where logs are not public.
 
-A cluster is as large as the load asks for, or has a given size, and then the time between
-submissions is stretched to give the load; so it is for the other loads of a sweep.
+A cluster is as large as the load asks for, or has a given size. On a given cluster jobs come as
+they were submitted, or, where a load is asked for, the time between submissions is stretched to
+give it; so it is for the other loads of a sweep.
 """
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.trace_replay import Cluster, from_trace
+from jaxsched.leaderboard.sources import Drawn, Log, read
+from jaxsched.trace_replay import Cluster
 from jaxsched.trace_replay.tables import groups_of
-from jaxsched.traces import Trace, load_trace
-from jaxsched.traces.clusters import generate_trace, names
+from jaxsched.traces.clusters import names
 
 GPUS_PER_SERVER = 8
 DAY_S = 86400
@@ -26,26 +28,33 @@ class Workload(NamedTuple):
 
     Attributes:
       name: the workload's name.
-      source: file below the folder of public traces, or name of a generator.
-      load: GPU-seconds asked for over GPU-seconds there are between first and last submission.
+      source: file below the folder of public traces, or name of a generator or named trace.
+      load: GPU-seconds asked for over GPU-seconds there are between first and last submission;
+        None: that of the jobs as they were submitted, which needs ``num_servers``.
       from_day: days at the trace's beginning that are left out (too few jobs).
-      num_servers: servers of 8 GPUs; None: as few as give no more than the load.
+      num_servers: servers; None: as few as give no more than the load.
       num_jobs: rows to generate, some without GPUs; ignored for files.
       longest_days: jobs that run longer are left out: services that hold their GPUs for good, which
         are as good as no part of the cluster.
+      gpus_per_server: GPUs of a server.
+      reading: options of ``jaxsched.traces.load``, name and value each.
+      own: whether it is somebody's own log, beside whose record policies are compared.
     """
 
     name: str
     source: str
-    load: float = 0.9
+    load: float | None = 0.9
     from_day: float = 0
     num_servers: int | None = None
     num_jobs: int = 60_000
     longest_days: float = math.inf
+    gpus_per_server: int = GPUS_PER_SERVER
+    reading: tuple[tuple[str, Any], ...] = ()
+    own: bool = False
 
     @property
     def is_generated(self) -> bool:
-        """Whether it needs no file."""
+        """Whether a generator makes it, with any seed."""
         return self.source in names()
 
 
@@ -76,6 +85,9 @@ class Prepared(NamedTuple):
       load: the load that results, between first and last submission.
       digest: of the trace that it was made of.
       notes: what was changed, one sentence each.
+      log: what else is known of the jobs, row by row.
+      recorded: whether the log's own starts and ends can stand beside policies: it is somebody's
+        own, and submissions are where it has them.
     """
 
     name: str
@@ -84,6 +96,8 @@ class Prepared(NamedTuple):
     load: float
     digest: str
     notes: tuple[str, ...]
+    log: Log = Log()
+    recorded: bool = False
 
     @property
     def has_owners(self) -> bool:
@@ -94,35 +108,101 @@ class Prepared(NamedTuple):
 def prepare(
     workload: Workload, data: Path | None, *, seed: int = 0, num_jobs: int | None = None
 ) -> Prepared:
-    """The jobs and the cluster of a workload.
+    """The jobs and the cluster of one draw; see ``prepare_draws``."""
+    return prepare_draws(workload, data, seed=seed, num_jobs=num_jobs)[0]
+
+
+def prepare_draws(
+    workload: Workload,
+    data: Path | None,
+    *,
+    seed: int = 0,
+    draws: int = 1,
+    num_jobs: int | None = None,
+) -> list[Prepared]:
+    """The jobs of each draw of a workload, and the cluster that all of them have.
+
+    Generated draws are stretched in time to the load of the first one, unless no load is asked for.
+    Of job tables the cluster has as few servers as give them together no more than the load, and a
+    load on a given cluster stretches all by one factor, so that their differences stay.
 
     Args:
       workload: which one.
       data: folder of public traces, for those that need it.
-      seed: of generated ones.
+      seed: of generated ones, the first.
+      draws: no more than so many; a trace that happened once has one.
       num_jobs: keep no more than so many, from the first on; None: all.
 
     Raises:
       JaxschedError: no such file or generator, nothing usable in it, or numbers out of range.
     """
-    if not 0 < workload.load < math.inf:
+    _check(workload, num_jobs)
+    found = read(
+        workload.source,
+        data,
+        seed=seed,
+        draws=draws,
+        num_jobs=workload.num_jobs,
+        reading=workload.reading,
+        longest_s=workload.longest_days * DAY_S,
+    )
+    jobs = [_kept(workload, drawn, num_jobs) for drawn in found]
+    if not workload.is_generated:
+        return _on_cluster(workload, jobs)
+    first = _on_cluster(workload, jobs[:1])[0]
+    same = workload._replace(num_servers=first.cluster.num_servers)
+    if workload.load is not None:
+        same = same._replace(load=first.load)
+    return [first, *(_on_cluster(same, [draw])[0] for draw in jobs[1:])]
+
+
+def at_load(draws: Sequence[Prepared], load: float) -> list[Prepared]:
+    """The same jobs on the same cluster, all submission times by one factor so as to give a load.
+
+    Args:
+      draws: of one workload; their mean has the load.
+      load: the load.
+
+    Raises:
+      JaxschedError: all jobs of a draw would come at once.
+    """
+    gpus = draws[0].cluster.num_gpus
+    spans = [int(draw.table["submit_time"][-1]) for draw in draws]
+    factor = sum(map(_work, (draw.table for draw in draws))) / gpus / max(sum(spans), 1) / load
+    note = f"submission times multiplied by {factor:.4g}"
+    found = []
+    for draw in draws:
+        table = _stretched(draw.table, factor)
+        span = int(table["submit_time"][-1])
+        if span <= 0:
+            raise JaxschedError(
+                f"workload '{draw.name}': at a load of {load:g} all jobs come at once; accepted: "
+                "a lower load"
+            )
+        real = _work(table) / gpus / span
+        notes = (*draw.notes, note)
+        found.append(draw._replace(table=table, load=real, notes=notes, recorded=False))
+    return found
+
+
+def _check(workload: Workload, num_jobs: int | None) -> None:
+    """Refuse numbers that nothing can be played with."""
+    load = workload.load
+    if load is None and workload.num_servers is None:
         raise JaxschedError(
-            f"workload '{workload.name}': load is {workload.load:g}; accepted: a number above 0"
+            f"workload '{workload.name}': has neither a load nor servers; accepted: one of them"
+        )
+    if load is not None and not 0 < load < math.inf:
+        raise JaxschedError(
+            f"workload '{workload.name}': load is {load:g}; accepted: a number above 0"
         )
     if num_jobs is not None and num_jobs < 2:
         raise JaxschedError(f"num_jobs is {num_jobs}; accepted: two or more, or none for all")
-    trace = _trace(workload, data, seed)
-    notes = list(trace.notes)
-    table = from_trace(trace)
-    if len(table) < trace.rows_read:
-        notes.append(f"{trace.rows_read - len(table)} rows without GPUs or run time dropped")
-    if workload.longest_days < math.inf:
-        brief = trace.take(~(trace["duration"] > workload.longest_days * DAY_S))
-        notes.append(
-            f"{len(trace) - len(brief)} jobs of more than {workload.longest_days:g} days left out"
-        )
-        table = from_trace(brief)
-    notes += _rounding(trace)
+
+
+def _kept(workload: Workload, drawn: Drawn, num_jobs: int | None) -> Drawn:
+    """The jobs of a draw that are played."""
+    table, notes = drawn.table, list(drawn.notes)
     first = int(np.searchsorted(table["submit_time"], workload.from_day * DAY_S))
     if first >= len(table) - 1:
         raise JaxschedError(
@@ -133,23 +213,19 @@ def prepare(
         notes.append(f"the first {workload.from_day:g} days left out ({first} jobs)")
     if num_jobs is not None and num_jobs < len(table) - first:
         notes.append(f"the first {num_jobs} jobs of {len(table) - first}")
-    table = table.window(first, num_jobs or len(table))
-    return _on_cluster(workload, table, trace.digest(), notes)
-
-
-def at_load(prepared: Prepared, load: float) -> Prepared:
-    """The same jobs on the same cluster, submission times multiplied so as to give a load."""
-    factor = prepared.load / load
-    table = _stretched(prepared.table, factor)
-    span = int(table["submit_time"][-1])
-    if span <= 0:
+    count = min(num_jobs or len(table), len(table) - first)
+    part = table.window(first, count)
+    if int(part["submit_time"][-1]) <= 0:
         raise JaxschedError(
-            f"workload '{prepared.name}': at a load of {load:g} all jobs come at once; accepted: "
-            "a lower load"
+            f"workload '{workload.name}': all jobs come at once; accepted: two or more times"
         )
-    work = float(np.sum(table["num_gpus"] * table["duration"]))
-    notes = (*prepared.notes, f"submission times multiplied by {factor:.4g}")
-    return prepared._replace(table=table, load=work / prepared.cluster.num_gpus / span, notes=notes)
+    log = drawn.log.part(slice(first, first + count))
+    return Drawn(part, drawn.digest, tuple(notes), log)
+
+
+def _work(table: JobTable) -> float:
+    """GPU-seconds of all jobs."""
+    return float(np.sum(table["num_gpus"] * table["duration"]))
 
 
 def _stretched(table: JobTable, factor: float) -> JobTable:
@@ -157,42 +233,51 @@ def _stretched(table: JobTable, factor: float) -> JobTable:
     return table.with_columns(submit_time=times)
 
 
-def _rounding(trace: Trace) -> list[str]:
-    """A note on shares of a GPU, which become whole ones."""
-    gpus = np.asarray(trace["num_gpus"], np.float64)
-    kept = (gpus > 0) & ~np.isnan(trace["duration"])
-    shared = float(np.mean((gpus % 1 > 0)[kept])) if kept.any() else 0.0
-    return [f"shares of a GPU rounded up in {shared:.1%} of the jobs"] if shared else []
-
-
-def _trace(workload: Workload, data: Path | None, seed: int) -> Trace:
-    if workload.is_generated:
-        return generate_trace(workload.source, seed, workload.num_jobs)
-    path = Path(workload.source) if data is None else data / workload.source
-    return load_trace(path)
-
-
-def _on_cluster(workload: Workload, table: JobTable, digest: str, notes: list[str]) -> Prepared:
+def _on_cluster(workload: Workload, jobs: Sequence[Drawn]) -> list[Prepared]:
     """Choose the size of the cluster, or stretch the times, so that the load is as asked."""
-    span = int(table["submit_time"][-1])
-    if span <= 0:
-        raise JaxschedError(
-            f"workload '{workload.name}': all jobs come at once; accepted: two or more times"
-        )
-    servers = workload.num_servers
+    span = sum(int(draw.table["submit_time"][-1]) for draw in jobs)
+    servers, load = workload.num_servers, workload.load
     if servers is None:
-        busy = float(np.sum(table["num_gpus"] * table["duration"])) / span
-        servers = max(1, math.ceil(busy / workload.load / GPUS_PER_SERVER))
-    cluster = Cluster(servers, GPUS_PER_SERVER)
-    capped = int(np.sum(table["num_gpus"] > cluster.num_gpus))
-    if capped:
-        notes.append(f"{capped} jobs capped at {cluster.num_gpus} GPUs")
-        table = table.with_columns(num_gpus=np.minimum(table["num_gpus"], cluster.num_gpus))
-    work = float(np.sum(table["num_gpus"] * table["duration"]))
-    if workload.num_servers is not None:
-        factor = work / cluster.num_gpus / workload.load / span
-        notes.append(f"submission times multiplied by {factor:.4g}")
-        table = _stretched(table, factor)
-        span = int(table["submit_time"][-1])
-    load = work / cluster.num_gpus / max(span, 1)
-    return Prepared(workload.name, table, cluster, load, digest, tuple(notes))
+        assert load is not None
+        busy = sum(_work(draw.table) for draw in jobs) / span
+        servers = max(1, math.ceil(busy / load / workload.gpus_per_server))
+    cluster = Cluster(servers, workload.gpus_per_server)
+    capped = [_capped(draw, cluster) for draw in jobs]
+    if workload.num_servers is None or load is None:
+        found = [_prepared(workload, draw, cluster) for draw in capped]
+        return found if load is not None else [_told(each) for each in found]
+    factor = sum(_work(draw.table) for draw in capped) / cluster.num_gpus / load / span
+    note = f"submission times multiplied by {factor:.4g}"
+    stretched = [
+        draw._replace(table=_stretched(draw.table, factor), notes=(*draw.notes, note))
+        for draw in capped
+    ]
+    return [_prepared(workload, draw, cluster)._replace(recorded=False) for draw in stretched]
+
+
+def _capped(draw: Drawn, cluster: Cluster) -> Drawn:
+    """A draw whose jobs fit into the cluster."""
+    gpus = draw.table["num_gpus"]
+    count = int(np.sum(gpus > cluster.num_gpus))
+    if not count:
+        return draw
+    table = draw.table.with_columns(num_gpus=np.minimum(gpus, cluster.num_gpus))
+    note = f"{count} jobs capped at {cluster.num_gpus} GPUs"
+    return draw._replace(table=table, notes=(*draw.notes, note))
+
+
+def _prepared(workload: Workload, draw: Drawn, cluster: Cluster) -> Prepared:
+    load = _work(draw.table) / cluster.num_gpus / max(int(draw.table["submit_time"][-1]), 1)
+    recorded = workload.own and draw.log.wait is not None
+    return Prepared(
+        workload.name, draw.table, cluster, load, draw.digest, draw.notes, draw.log, recorded
+    )
+
+
+def _told(ready: Prepared) -> Prepared:
+    """With a note on the load that the jobs have on a cluster that was given."""
+    note = (
+        f"cluster of {ready.cluster.num_servers} x {ready.cluster.gpus_per_server} GPUs as given: "
+        f"a load of {ready.load:.3f} between the first and the last submission"
+    )
+    return ready._replace(notes=(*ready.notes, note))

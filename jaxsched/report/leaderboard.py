@@ -1,66 +1,77 @@
-"""The leaderboard as a page: a table to sort and filter, the load sweep, workload by workload.
+"""The leaderboard as a page: what it recommends, a table to sort and filter, the load sweep.
 
 What it shows is the document that ``jaxsched leaderboard --json`` writes; it travels in the page,
 and a script (``templates/leaderboard.js``) draws it. Nothing is loaded.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_whole
+from jaxsched.report.advice import Contender, advice, together
 from jaxsched.report.html import script_safe, templates_of
 from jaxsched.report.style import colour_sheet
+from jaxsched.units import TimeUnit, readable_time, unit_of
 
 _DIGITS = 6  # significant, of numbers in the page
-_HOUR = 3600
+_GPU_HOUR = 3600
+TIME = "time"
+"""Stands for the unit that suits a workload's times."""
+
+OWN_LOAD = "own"
+"""Key of the load that jobs have on a cluster that was given."""
 
 COLUMNS = {
-    "jct": ("mean JCT", "h", "ascending"),
-    "high_jct": ("high: mean JCT", "h", "ascending"),
-    "high_wait": ("high: mean wait", "h", "ascending"),
-    "high_p99": ("high: p99 wait", "h", "ascending"),
-    "spot_jct": ("spot: mean JCT", "h", "ascending"),
-    "spot_wait": ("spot: mean wait", "h", "ascending"),
-    "spot_queued": ("spot: mean queued", "h", "ascending"),
-    "evicted": ("spot: evicted", "of runs", "ascending"),
-    "wasted": ("spot: wasted", "GPU h", "ascending"),
-    "wasted_share": ("spot: wasted", "of held", "ascending"),
-    "over": ("/ reference", "", "ascending"),
-    "own": ("/ own bound", "", "ascending"),
-    "median": ("median JCT", "h", "ascending"),
-    "p99": ("p99 JCT", "h", "ascending"),
-    "wait": ("mean wait", "h", "ascending"),
-    "slow50": ("slowdown p50", "", "ascending"),
-    "slow99": ("slowdown p99", "", "ascending"),
-    "worst": ("worst VC", "", "ascending"),
-    "stops": ("stops", "per job", "ascending"),
-    "busy": ("GPUs busy", "", "descending"),
+    "jct": ("mean completion time", TIME, "ascending"),
+    "over": ("mean over that of {reference}", "", "ascending"),
+    "own": ("mean over the bound of its kind", "", "ascending"),
+    "median": ("median completion time", TIME, "ascending"),
+    "p99": ("99 % complete within", TIME, "ascending"),
+    "wait": ("mean wait to the start", TIME, "ascending"),
+    "slow50": ("slow- down, median", "times", "ascending"),
+    "slow99": ("slow- down, 99 %", "times", "ascending"),
+    "worst": ("slow- down of the worst virtual cluster", "times", "ascending"),
+    "stops": ("suspen- sions", "per job", "ascending"),
+    "busy": ("GPUs busy", "share", "descending"),
 }
 """Columns of one workload's table after the distance: heading, unit, and how it sorts first.
 
-Those without a figure on a workload are not shown: virtual clusters, jobs of two priorities.
+Those without a figure on a workload are not shown.
 """
 
-_FIGURES = {
-    "median": ("median_jct", _HOUR),
-    "p99": ("p99_jct", _HOUR),
-    "wait": ("avg_wait", _HOUR),
+PRIORITIES = {
+    "high_jct": ("high priority: mean completion time", TIME, "ascending"),
+    "high_wait": ("high priority: mean wait", TIME, "ascending"),
+    "high_p99": ("high priority: 99 % wait at most", TIME, "ascending"),
+    "spot_jct": ("spot: mean completion time", TIME, "ascending"),
+    "spot_wait": ("spot: mean wait to the start", TIME, "ascending"),
+    "spot_queued": ("spot: mean time without GPUs", TIME, "ascending"),
+    "evicted": ("spot: runs that were evicted", "share", "ascending"),
+    "wasted": ("GPU time held beyond run times", "GPU h", "ascending"),
+    "wasted_share": ("the same, of what spot jobs held", "share", "ascending"),
+}
+"""Columns of the table of jobs of two priorities; it is shown where a workload has them."""
+
+_FIGURES: dict[str, tuple[str, float | str]] = {
+    "median": ("median_jct", TIME),
+    "p99": ("p99_jct", TIME),
+    "wait": ("avg_wait", TIME),
     "slow50": ("slowdown_p50", 1),
     "slow99": ("slowdown_p99", 1),
     "worst": ("worst_group", 1),
     "stops": ("preemptions", 1),
     "busy": ("utilization", 1),
-    "high_jct": ("high_avg_jct", _HOUR),
-    "high_wait": ("high_avg_wait", _HOUR),
-    "high_p99": ("high_p99_wait", _HOUR),
-    "spot_jct": ("spot_avg_jct", _HOUR),
-    "spot_wait": ("spot_avg_wait", _HOUR),
-    "spot_queued": ("spot_avg_queued", _HOUR),
+    "high_jct": ("high_avg_jct", TIME),
+    "high_wait": ("high_avg_wait", TIME),
+    "high_p99": ("high_p99_wait", TIME),
+    "spot_jct": ("spot_avg_jct", TIME),
+    "spot_wait": ("spot_avg_wait", TIME),
+    "spot_queued": ("spot_avg_queued", TIME),
     "evicted": ("eviction_rate", 1),
-    "wasted": ("wasted_gpu_s", _HOUR),
+    "wasted": ("wasted_gpu_s", _GPU_HOUR),
     "wasted_share": ("wasted_share", 1),
 }
 
@@ -88,44 +99,89 @@ def render_leaderboard(document: Mapping[str, Any]) -> str:
         raise JaxschedError("there is no workload to show; accepted: one or more")
     names = list(dict.fromkeys(piece["workload"] for piece in pieces))
     rows = {row["policy"]: row for piece in pieces for row in piece["standings"]}
+    keys = sorted({_key(piece["asked_load"]) for piece in pieces}, key=_place)
+    main = _main_load(document, pieces)
+    said = {key: _advice([p for p in pieces if _key(p["asked_load"]) == key]) for key in keys}
     content = {
         "workloads": [
-            {"name": name, "boards": sorted(
-                (_board(piece) for piece in pieces if piece["workload"] == name),
-                key=lambda board: float(board["asked"]),
-            )}
+            {"name": name, "boards": [_board(p) for p in pieces if p["workload"] == name]}
             for name in names
         ],
         "policies": {
-            name: {mark: row[mark] for mark in ("knows", "suspends", "learned")}
-            for name, row in rows.items()
+            name: {mark: row.get(mark, False) for mark in _MARKS} for name, row in rows.items()
         },
-        "main": _main_load(pieces),
+        "loads": [[key, "as submitted" if key == OWN_LOAD else key] for key in keys],
+        "main": main,
+        "advice": said,
         "columns": COLUMNS,
-    }  # fmt: skip
+        "priorities": PRIORITIES,
+    }
     data = json.dumps(content, separators=(",", ":"), allow_nan=False)
     page = templates_of("jaxsched.report").get_template("leaderboard.html.j2")
+    policies = [row for row in rows.values() if not row.get("recorded")]
     return str(
         page.render(
             title="Leaderboard of rigid jobs",
             colours=colour_sheet(),
-            facts=_facts(document, pieces, len(rows), len(names)),
-            knows=list(dict.fromkeys(row["knows"] for row in rows.values())),
+            advice=said[main],
+            facts=_facts(document, pieces, len(policies), len(names)),
+            knows=list(dict.fromkeys(row["knows"] for row in policies)),
             data=script_safe(data),
         )
     )
 
 
-def _main_load(pieces: list[Mapping[str, Any]]) -> float:
-    """The load that most draws were played at; of several the one nearest to 0.9."""
-    draws: dict[float, int] = {}
+_MARKS = ("knows", "suspends", "learned", "recorded")
+
+
+def _key(load: float | None) -> str:
+    """A load that was asked for, as the page calls it."""
+    return OWN_LOAD if load is None else f"{load:g}"
+
+
+def _place(key: str) -> float:
+    """Order of loads: that of the jobs themselves first."""
+    return 0.0 if key == OWN_LOAD else float(key)
+
+
+def _main_load(document: Mapping[str, Any], pieces: Sequence[Mapping[str, Any]]) -> str:
+    """The load that the page opens at: the board's own.
+
+    Where a document does not say it, the load that most draws were played at; of several the one
+    nearest to 0.9.
+    """
+    if "load" in document:
+        return _key(document["load"])
+    draws: dict[str, int] = {}
     for piece in pieces:
-        draws[piece["asked_load"]] = draws.get(piece["asked_load"], 0) + piece["num_draws"]
-    return max(draws, key=lambda load: (draws[load], -abs(load - 0.9)))
+        key = _key(piece["asked_load"])
+        draws[key] = draws.get(key, 0) + piece["num_draws"]
+    return max(draws, key=lambda key: (draws[key], -abs(_place(key) - 0.9)))
+
+
+def _advice(pieces: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What boards recommend together, one sentence each."""
+    boards = [
+        [
+            Contender(
+                row["policy"],
+                row["knows"],
+                row["suspends"],
+                row["jct_ratio"],
+                row["over_reference"]["estimate"],
+            )
+            for row in piece["standings"]
+            if not row.get("recorded")
+        ]
+        for piece in pieces
+    ]
+    priorities = any("eviction_rate" in p["standings"][0]["figures"] for p in pieces)
+    lines = advice(together(boards), pieces[0]["reference"], priorities=priorities)
+    return [line.replace(" %", "\u202f%") for line in lines]
 
 
 def _facts(
-    document: Mapping[str, Any], pieces: list[Mapping[str, Any]], policies: int, workloads: int
+    document: Mapping[str, Any], pieces: Sequence[Mapping[str, Any]], policies: int, workloads: int
 ) -> list[tuple[str, str]]:
     versions = document.get("versions", {})
     seconds = sum(piece["seconds"] for piece in pieces)
@@ -141,30 +197,34 @@ def _board(piece: Mapping[str, Any]) -> dict[str, Any]:
     """One workload at one load."""
     plain = ("load", "busy", "num_jobs", "num_measured", "num_draws", "num_servers",
              "gpus_per_server", "notes", "stationary", "reference")  # fmt: skip
+    unit = unit_of([row["avg_jct"]["estimate"] for row in piece["standings"]])
+    bounds = piece["bounds"]
     return {
         **{name: _short(piece[name]) for name in plain},
-        "asked": piece["asked_load"],
+        "asked": _key(piece["asked_load"]),
+        "advice": _advice([piece]),
+        "unit": unit.short,
         "digest": piece["digest"][:12],
         "waiting": [_short(each) for each in piece["waiting"]],
-        "bound": _short(piece["bounds"]["any_s"] / _HOUR),
-        "own_bound": _short(piece["bounds"]["non_preemptive_s"] / _HOUR),
-        "rows": {row["policy"]: _row(row) for row in piece["standings"]},
+        "bound": readable_time(bounds["any_s"]),
+        "own_bound": readable_time(bounds["non_preemptive_s"]),
+        "rows": {row["policy"]: _row(row, unit) for row in piece["standings"]},
     }
 
 
-def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+def _row(row: Mapping[str, Any], unit: TimeUnit) -> dict[str, Any]:
     """A policy: ratio to the bound, that of its interval's ends, and the table's columns."""
     jct, over = row["avg_jct"], row["over_reference"]
     to_bound = row["jct_ratio"] / jct["estimate"]
     ends = None if jct["low"] is None else [jct["low"] * to_bound, jct["high"] * to_bound]
     figures = {
-        name: row["figures"][key] / unit
-        for name, (key, unit) in _FIGURES.items()
+        name: row["figures"][key] / (unit.seconds if by == TIME else float(by))
+        for name, (key, by) in _FIGURES.items()
         if key in row["figures"]
     }
     found = {
         "ratio": row["jct_ratio"],
-        "jct": jct["estimate"] / _HOUR,
+        "jct": jct["estimate"] / unit.seconds,
         "over": over["estimate"],
         "own": row["own_ratio"],
         **figures,

@@ -7,6 +7,7 @@ file is left to ``rows``.
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -15,14 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxsched.files import PathLike
-from jaxsched.traces.rows import ABSENT, NUMBER, STAMP, Rows
+from jaxsched.traces.rows import ABSENT, LONGEST_CELL, NOT_KNOWN, NUMBER, STAMP, Rows
 from jaxsched.traces.text import LONGEST_TEXT, open_bytes, read_head
 
 LARGE_BYTES = 2**23
 """Smaller files are read line by line: that takes seconds, and Arrow's import half of one."""
 
 _BLOCK_BYTES = 2**24
-_LONGEST_CELL = 131072  # letters, of Python's csv module
 
 Columns = Mapping[str, npt.NDArray[Any]]
 
@@ -81,9 +81,7 @@ class ArrowRows(Rows):
         found: npt.NDArray[np.str_] = np.array(known, np.str_)[encoded.indices.to_numpy()]
         return found
 
-    def numbers(
-        self, name: str, *, absent: float | None = None, from_zero: bool = False
-    ) -> npt.NDArray[np.float64]:
+    def numbers(self, name: str, *, absent: float | None = None) -> npt.NDArray[np.float64]:
         """As of ``Rows``."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -92,7 +90,7 @@ class ArrowRows(Rows):
         digits = pc.utf8_ltrim(cells.filter(known), "+")
         values = np.full(len(cells), np.nan if absent is None else absent)
         values[known.to_numpy(zero_copy_only=False)] = digits.cast(pa.float64()).to_numpy()
-        if np.any(np.isinf(values)) or (from_zero and np.any(values < 0)):
+        if np.any(np.isinf(values)):
             raise _UnusualError
         return values
 
@@ -114,9 +112,11 @@ class ArrowRows(Rows):
         import pyarrow.compute as pc
 
         cells = pc.ascii_trim_whitespace(self._cells(name))
+        if (pc.max(pc.utf8_length(cells)).as_py() or 0) > LONGEST_TEXT:
+            raise _UnusualError
         known = pc.match_substring_regex(cells, f"^(?:{pattern})$")
         others = pc.unique(cells.filter(pc.invert(known))).to_pylist()
-        if others and (absent is None or any(cell.lower() not in ABSENT for cell in others)):
+        if others and (absent is None or any(cell.lower() not in NOT_KNOWN for cell in others)):
             raise _UnusualError
         return cells, known if isinstance(known, pa.Array) else known.combine_chunks()
 
@@ -128,6 +128,7 @@ def read_by_arrow(
     path: PathLike,
     headers: Sequence[tuple[str, ...]] | Callable[[tuple[str, ...]], bool],
     parse: Callable[[Rows], Columns],
+    counts: Counter[str] | None = None,
 ) -> list[Columns] | None:
     """The columns of a large file, batch by batch; None where it is left to the line reader.
 
@@ -135,6 +136,7 @@ def read_by_arrow(
       path: the file, plain or gzip.
       headers: accepted header lines, or whether one is.
       parse: the columns of a batch.
+      counts: where what is odd is counted.
 
     Raises:
       JaxschedError: one line if the file cannot be read, or inflates beyond what a table may.
@@ -146,14 +148,18 @@ def read_by_arrow(
             return None
     except (OSError, ValueError):  # the line reader says why
         return None
+    counts = Counter() if counts is None else counts
     with open_bytes(path) as stream:
         try:
-            return [parse(rows) for rows in _batches(path, _Watched(stream), headers)] or None
+            batches = _batches(path, _Watched(stream), headers, counts)
+            return [parse(rows) for rows in batches] or None
         except (_UnusualError, pa.ArrowInvalid, pa.ArrowKeyError, UnicodeError):
             return None
 
 
-def _batches(path: PathLike, stream: _Watched, headers: Any) -> Iterator[ArrowRows]:
+def _batches(
+    path: PathLike, stream: _Watched, headers: Any, counts: Counter[str]
+) -> Iterator[ArrowRows]:
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow import csv
@@ -174,11 +180,11 @@ def _batches(path: PathLike, stream: _Watched, headers: Any) -> Iterator[ArrowRo
     for batch in reader:
         for column in batch.columns:
             longest = pc.max(pc.binary_length(column)).as_py()
-            if longest is not None and longest > _LONGEST_CELL:
+            if longest is not None and longest > LONGEST_CELL:
                 raise _UnusualError
         if len(batch):
             cells: Any = range(len(batch))  # rows are counted only
-            yield ArrowRows(str(path), header, cells, [], batch)
+            yield ArrowRows(str(path), header, cells, [], counts, batch)
 
 
 def _header(path: PathLike) -> tuple[tuple[str, ...], int]:

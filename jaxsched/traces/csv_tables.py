@@ -8,7 +8,6 @@ compressed with gzip.
 """
 
 import gzip
-import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -19,16 +18,19 @@ from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike, write_whole
 from jaxsched.jobs import RIGID_JOBS, Column, JobTable, Schema, find_problem, validate
 from jaxsched.jobs.columns import Values, describe_value, list_lengths
-from jaxsched.traces.rows import Rows, read_rows
+from jaxsched.traces.rows import WHOLE, Rows, read_rows
 from jaxsched.traces.text import stem
-
-_WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
 
 def headers(schema: Schema = RIGID_JOBS) -> tuple[tuple[str, ...], ...]:
     """The accepted header lines: with and without the ``trace`` column."""
     names = tuple(column.name for column in schema)
     return ("trace", *names), names
+
+
+def is_header(names: tuple[str, ...], *, schema: Schema = RIGID_JOBS) -> bool:
+    """Whether a header line is one of job tables, its columns in any order."""
+    return sorted(names) in [sorted(header) for header in headers(schema)]
 
 
 def read_tables(path: PathLike, *, schema: Schema = RIGID_JOBS) -> list[JobTable]:
@@ -39,7 +41,9 @@ def read_tables(path: PathLike, *, schema: Schema = RIGID_JOBS) -> list[JobTable
     Raises:
       JaxschedError: one line with file and line number.
     """
-    return tables_from_rows(read_rows(path, headers(schema)), schema=schema)
+    accepted = " or ".join(",".join(names) for names in headers(schema))
+    rows = read_rows(path, partial(is_header, schema=schema), accepted=accepted)
+    return tables_from_rows(rows, schema=schema)
 
 
 def tables_from_rows(rows: Rows, *, schema: Schema = RIGID_JOBS) -> list[JobTable]:
@@ -109,7 +113,7 @@ def _whole_lists(rows: Rows, name: str) -> list[list[int]]:
     lists: list[list[int]] = []
     for row, cell in enumerate(rows.column(name)):
         words = cell.split()
-        if not words or not all(_WHOLE.fullmatch(word) for word in words):
+        if not words or not all(map(WHOLE.fullmatch, words)):
             accepted = "whole numbers with blanks between"
             rows.fail(row, f"{name} is {describe_value(cell)}; accepted: {accepted}")
         lists.append([int(word) for word in words])

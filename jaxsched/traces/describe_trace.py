@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError, check_counts
 from jaxsched.traces.trace import LARGEST, REQUIRED, STATUSES, Trace, distinct, known
+from jaxsched.traces.usable import is_job
 
 Floats = npt.NDArray[np.float64]
 
@@ -75,8 +76,9 @@ def describe_trace(
         if its origin were Thursday, 1970-01-01, 00:00.
 
     Returns:
-      ``name``, ``source``, ``clock``, ``digest``, ``notes``, ``rows_read``; ``jobs`` and
-      ``gpu_jobs`` (counts); ``unknown`` (jobs without GPUs, run time); ``demand`` (size -> share
+      ``name``, ``source``, ``clock``, ``digest``, ``notes``, ``rows_read``; ``jobs``, ``gpu_jobs``
+      and ``playable``, those that commands play (``usable``; counts); ``unknown`` (jobs without
+      GPUs, run time); ``demand`` (size -> share
       of all jobs, with ``cpu_only`` and ``unknown``); ``mean_gpus``; ``gpu_time`` (size -> share
       of GPU time); ``status`` (-> share of GPU jobs); ``duration_s`` and ``gap_s`` (mean, cv,
       percentiles); ``dispersion`` (window in s -> variance over mean of submissions in it);
@@ -109,6 +111,7 @@ def describe_trace(
         "notes": list(trace.notes),
         "jobs": len(trace),
         "gpu_jobs": len(jobs),
+        "playable": int(np.sum(is_job(trace))),
         "unknown": {name: _unknown(trace, name) for name in ("num_gpus", "duration")},
         "demand": demand_shares(trace),
         "mean_gpus": _mean(jobs["num_gpus"]),

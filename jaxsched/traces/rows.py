@@ -4,8 +4,9 @@ import csv
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,13 +20,34 @@ from jaxsched.traces.text import LONGEST_TEXT, open_text, read_head, too_long
 
 BATCH_ROWS = 65536
 
-_WHOLE = re.compile(r"\s*([+-]?\d{1,18})(?:\.0*)?\s*", re.ASCII)
-NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?\s*", re.ASCII)
+# Patterns take a time linear in the cell's length, whatever it holds: what follows a repetition
+# begins with a letter that it does not take.
+WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+_WHOLE = re.compile(r"([+-]?\d{1,18})(?:\.0*)?", re.ASCII)
+NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 STAMP = re.compile(
-    r"\s*(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:\.\d+)?(?: ?[A-Z]{1,5}| ?[+-]\d\d:?\d\d)?\s*",
+    r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:\.\d+)?(?: ?[A-Z]{1,5}| ?[+-]\d\d:?\d\d)?",
     re.ASCII,
 )
 ABSENT = {"", "none", "null", "na", "nan"}
+"""Texts that stand for nothing, in small letters."""
+
+NOT_KNOWN = ABSENT | {"unknown", "n/a", "<na>", "nat", "-", "invalid", "unlimited"}
+"""What stands for a number or a time that is not known, in small letters."""
+
+LONGEST_CELL = 131072
+"""Letters of a cell; longer ones are refused."""
+
+
+def as_number(text: str) -> float | None:
+    """A finite number, without blanks around it; None if it is anything else.
+
+    Numbers have at most ``LONGEST_TEXT`` letters.
+    """
+    if len(text) > LONGEST_TEXT or not NUMBER.fullmatch(text):
+        return None
+    value = float(text)
+    return value if math.isfinite(value) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +59,14 @@ class Rows:
       header: the names in the first line.
       cells: rows of as many cells as the header has; blank lines are left out.
       lines: the line (from 1) of each row.
+      counts: what was odd in the file, over all its batches (``odd_rows``).
     """
 
     path: str
     header: tuple[str, ...]
     cells: list[list[str]]
     lines: list[int]
+    counts: Counter[str] = field(default_factory=Counter)
 
     def column(self, name: str) -> list[str]:
         """The cells of one column."""
@@ -52,6 +76,10 @@ class Rows:
     def fail(self, row: int, reason: str) -> NoReturn:
         """Refuse the file because of one row."""
         raise JaxschedError(f"{self.path}, line {self.lines[row]}: {reason}")
+
+    def floats(self, name: str) -> npt.NDArray[np.float64] | None:
+        """A column that the file holds as numbers, NaN where there is none; None for texts."""
+        return None
 
     def texts(self, name: str) -> npt.NDArray[np.str_]:
         """A column of texts without blanks around them; what stands for nothing gives ''."""
@@ -75,10 +103,11 @@ class Rows:
         """
         stamps = []
         for row, cell in enumerate(self.column(name)):
-            match = STAMP.fullmatch(cell)
+            text = cell.strip()
+            match = STAMP.fullmatch(text) if len(text) <= LONGEST_TEXT else None
             if match:
                 stamps.append(match[1])
-            elif absent is not None and cell.strip().lower() in ABSENT:
+            elif absent is not None and text.lower() in NOT_KNOWN:
                 stamps.append("NaT")
             else:
                 self._refuse_stamp(row, name, cell)
@@ -102,40 +131,34 @@ class Rows:
         """A column of whole numbers; empty cells give ``absent``, or an error if that is None."""
 
         def parse(cell: str) -> int | None:
-            match = _WHOLE.fullmatch(cell)
+            text = cell.strip()
+            match = _WHOLE.fullmatch(text) if len(text) <= LONGEST_TEXT else None
             if match:
                 return int(match[1])
-            return absent if cell.strip().lower() in ABSENT else None
+            return absent if text.lower() in NOT_KNOWN else None
 
         return np.array(self._parse(name, parse, "a whole number"), np.int64)
 
-    def numbers(
-        self, name: str, *, absent: float | None = None, from_zero: bool = False
-    ) -> npt.NDArray[np.float64]:
-        """A column of finite numbers, with ``from_zero`` none below 0.
-
-        Empty cells give ``absent``, or an error if that is None.
-        """
+    def numbers(self, name: str, *, absent: float | None = None) -> npt.NDArray[np.float64]:
+        """A column of finite numbers; empty cells give ``absent``, or an error if that is None."""
+        values = self.floats(name)
+        if values is not None and absent is not None:
+            return np.where(np.isnan(values), absent, values)
 
         def parse(cell: str) -> float | None:
-            if NUMBER.fullmatch(cell):
-                value = float(cell)
-                return value if math.isfinite(value) else None
-            return absent if cell.strip().lower() in ABSENT else None
+            text = cell.strip()
+            value = as_number(text)
+            return absent if value is None and text.lower() in NOT_KNOWN else value
 
-        values = np.array(self._parse(name, parse, "a number"), np.float64)
-        if from_zero and np.any(values < 0):
-            row = int(np.argmax(values < 0))
-            self.fail(row, f"{name} is {values[row]:g}; accepted: a number from 0 on")
-        return values
+        return np.array(self._parse(name, parse, "a number"), np.float64)
 
     def number_lists(self, name: str) -> npt.NDArray[np.float64]:
         """A column of equally many finite numbers in each cell, with blanks between, ``[n, L]``."""
         rows: list[list[float]] = []
         for row, cell in enumerate(self.column(name)):
             words = cell.split()
-            values = [float(word) for word in words if NUMBER.fullmatch(word)]
-            if not words or len(values) < len(words) or not all(map(math.isfinite, values)):
+            values = [value for word in words if (value := as_number(word)) is not None]
+            if not words or len(values) < len(words):
                 self.fail(
                     row, f"{name} is {describe_value(cell)}; accepted: numbers with blanks between"
                 )
@@ -188,6 +211,8 @@ def split_rows(
     lines_before: int = 0,
     delimiter: str = ",",
     batch: int = BATCH_ROWS,
+    ragged: bool = False,
+    counts: Counter[str] | None = None,
 ) -> Iterator[Rows]:
     """Split the lines of an open file into cells, in batches; see ``iterate_rows``.
 
@@ -200,10 +225,13 @@ def split_rows(
       lines_before: lines of the file before the first of ``lines``.
       delimiter: between cells.
       batch: rows of each batch but the last.
+      ragged: whether rows may have empty cells more, or lack those of nameless last columns.
+      counts: where what is odd is counted.
     """
     cells: list[list[str]] = []
     numbers: list[int] = []
     some = False
+    counts = Counter() if counts is None else counts
     reader = csv.reader(lines, strict=True, delimiter=delimiter)
     try:
         for row in reader:
@@ -213,7 +241,10 @@ def split_rows(
             if not header:
                 header = tuple(name.strip() for name in row)
                 _check_header(path, line, header, headers, accepted)
-            elif len(row) == len(header):
+                continue
+            if ragged and len(row) != len(header):
+                row = _filled(row, header)
+            if len(row) == len(header):
                 cells.append(row)
                 numbers.append(line)
             else:
@@ -223,22 +254,26 @@ def split_rows(
                 )
             if len(cells) == batch:
                 some = True
-                yield Rows(str(path), header, cells, numbers)
+                yield Rows(str(path), header, cells, numbers, counts)
                 cells, numbers = [], []
     except csv.Error as error:
-        raise JaxschedError(
-            f"{path}, line {lines_before + reader.line_num}: {error}; "
-            "accepted: comma-separated values"
-        ) from None
+        where = f"{path}, line {lines_before + reader.line_num}"
+        if "field limit" in str(error):  # csv.field_size_limit, LONGEST_CELL unless it was changed
+            raise JaxschedError(f"{where}: {_too_long_a_cell()}") from None
+        raise JaxschedError(f"{where}: {error}; accepted: comma-separated values") from None
     if cells:
-        yield Rows(str(path), header, cells, numbers)
+        yield Rows(str(path), header, cells, numbers, counts)
     elif not some:
         raise JaxschedError(f"{path}: has no jobs; accepted: a header line and one row per job")
 
 
-def read_rows(path: PathLike, headers: Sequence[tuple[str, ...]]) -> Rows:
+def read_rows(
+    path: PathLike,
+    headers: Sequence[tuple[str, ...]] | Callable[[tuple[str, ...]], bool],
+    **how: Any,
+) -> Rows:
     """All rows of a file at once, for small ones; see ``iterate_rows``."""
-    return next(iterate_rows(path, headers, batch=sys.maxsize))
+    return next(iterate_rows(path, headers, batch=sys.maxsize, **how))
 
 
 def read_columns(
@@ -247,6 +282,7 @@ def read_columns(
     parse: Callable[[Rows], Mapping[str, npt.NDArray[Any]]],
     *,
     large_by_arrow: bool = False,
+    counts: Counter[str] | None = None,
     **how: Any,
 ) -> dict[str, npt.NDArray[Any]]:
     """The columns of a whole file, parsed batch by batch and joined; see ``iterate_rows``.
@@ -257,15 +293,19 @@ def read_columns(
       parse: the columns of a batch.
       large_by_arrow: read large files by Apache Arrow where it can (``arrow_rows``); ``parse`` must
         keep nothing from one call to the next then, since it may be called again from the start.
+      counts: where what is odd is counted.
       **how: further arguments of ``iterate_rows``.
     """
+    counts = Counter() if counts is None else counts
     if large_by_arrow:
         from jaxsched.traces.arrow_rows import read_by_arrow
 
-        parts = read_by_arrow(path, headers, parse)
+        parts = read_by_arrow(path, headers, parse, counts)
         if parts is not None:
             return join_columns(parts)
-    return join_columns([parse(rows) for rows in iterate_rows(path, headers, **how)])
+        counts.clear()
+    batches = iterate_rows(path, headers, counts=counts, **how)
+    return join_columns([parse(rows) for rows in batches])
 
 
 def join_columns(
@@ -273,6 +313,28 @@ def join_columns(
 ) -> dict[str, npt.NDArray[Any]]:
     """Columns of consecutive batches as one set of columns."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _filled(row: list[str], header: tuple[str, ...]) -> list[str]:
+    """A row with as many cells as the header, if empty ones alone are too many or missing."""
+    if len(row) > len(header):
+        return row if any(map(str.strip, row[len(header) :])) else row[: len(header)]
+    missing = header[len(row) :]
+    return row if any(missing) else [*row, *missing]
+
+
+def check_cell(path: PathLike, line: int, cells: Sequence[str]) -> None:
+    """Refuse a row with a cell beyond ``LONGEST_CELL``.
+
+    Raises:
+      JaxschedError: one line with file and line number.
+    """
+    if max(map(len, cells), default=0) > LONGEST_CELL:
+        raise JaxschedError(f"{path}, line {line}: {_too_long_a_cell()}")
+
+
+def _too_long_a_cell() -> str:
+    return f"a cell has more than {LONGEST_CELL:,} letters; accepted: shorter cells"
 
 
 def _check_header(

@@ -2,13 +2,14 @@
 
 import gzip
 import io
+import json
 import os
 import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, TextIO, cast
 
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
@@ -19,6 +20,9 @@ LONGEST_LINE = 2**20
 LONGEST_TEXT = 256
 """Letters of a cell that is a text; longer ones are refused, since an array of texts takes as much
 memory for each row as for the longest."""
+
+LONGEST_NUMBER = 400
+"""Digits of a whole number in JSON: more than any that a float holds."""
 
 LARGE_BYTES = 2**28
 MOST_INFLATION = 200
@@ -131,6 +135,27 @@ def read_head(path: PathLike) -> str:
     if not head.strip():
         raise JaxschedError(f"{path}: is empty; accepted: a header line and one row per job")
     return head
+
+
+def read_json(text: str | bytes) -> Any:
+    """A JSON document, in a time linear in its length.
+
+    Whole numbers have at most ``LONGEST_NUMBER`` digits, since reading longer ones takes Python the
+    square of their length.
+
+    Raises:
+      ValueError: it is not JSON, or is nested too deeply.
+    """
+    try:
+        return json.loads(text, parse_int=_whole_number)
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > LONGEST_NUMBER:
+        raise ValueError(f"has a whole number of {len(digits):,} digits")
+    return int(digits)
 
 
 def too_long(text: str) -> str:

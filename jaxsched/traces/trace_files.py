@@ -2,8 +2,9 @@
 
 Both hold the columns of ``jaxsched.traces.trace.TRACE_COLUMNS`` that the trace has, and what is
 known of it (name, source, clock, notes, rows read, digest) as one JSON object: in Parquet as the
-key ``jaxsched`` of the schema's metadata, in text as a first line ``# jaxsched trace 1 {...}``,
-which may be missing. Reading what was written gives the same trace, to the bit.
+key ``jaxsched`` of the schema's metadata, in text as a first line ``# jaxsched trace 1 {...}``.
+Reading what was written gives the same trace, to the bit. Files without it, or without a digest in
+it, are read as tables of one's own (``own_tables``).
 """
 
 import gzip
@@ -11,6 +12,7 @@ import io
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +21,13 @@ import numpy as np
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike, write_whole
 from jaxsched.jobs.columns import describe_value
+from jaxsched.traces import own_tables
+from jaxsched.traces.own_tables import NAME
 from jaxsched.traces.rows import Rows, join_columns, split_rows
-from jaxsched.traces.text import LONGEST_TEXT, open_text, stem, too_long
+from jaxsched.traces.text import LONGEST_TEXT, open_text, read_json, stem, too_long
 from jaxsched.traces.text_columns import Stored, from_arrow
-from jaxsched.traces.trace import REQUIRED, TRACE_COLUMNS, Trace, Values
+from jaxsched.traces.trace import CLOCKS, REQUIRED, TRACE_COLUMNS, Trace, Values
 
-NAME = "trace"
 ENDINGS = (".parquet", ".csv", ".csv.gz")
 _PIECE = 2**16  # texts taken from Arrow at once
 MAGIC = "PAR1"  # first letters of a Parquet file
@@ -53,15 +56,45 @@ def write_trace(path: PathLike, trace: Trace) -> None:
     write_whole(path, data)
 
 
-def read_trace(path: PathLike) -> Trace:
-    """Read a trace that ``write_trace`` wrote, or any text file with such columns.
+def read_trace(
+    path: PathLike,
+    *,
+    columns: str | Mapping[str, str] | None = None,
+    timezone: str | None = None,
+) -> Trace:
+    """Read a trace that ``write_trace`` wrote, or any table with such columns (``own_tables``).
+
+    Args:
+      path: the file.
+      columns: of other tables, names in the file and in a trace; usual names are told.
+      timezone: of other tables, the zone of dates that do not say theirs.
 
     Raises:
       JaxschedError: one line that says what is wrong with the file and what is accepted.
     """
-    columns, facts = _from_parquet(path) if is_parquet(path) else _from_csv(path)
+    parquet = is_parquet(path)
+    facts = _facts_of_parquet(path) if parquet else _facts_of_text(path)
+    if facts is None or "digest" not in facts:
+        return _read_own(path, facts, parquet, columns, timezone)
+    if columns is not None or timezone is not None:
+        raise JaxschedError(
+            f"{path}: says itself what its columns and its clock are; accepted: neither --columns "
+            "nor --timezone"
+        )
+    found = _from_parquet(path) if parquet else _from_csv(path)
+    trace = _with_facts(path, found, facts)
+    del found  # the trace has its own
+    if facts["digest"] != trace.digest():
+        raise JaxschedError(
+            f"{path}: its values are not those of the digest in its header; accepted: a file as "
+            "written, or one without that line"
+        )
+    return trace
+
+
+def _with_facts(path: PathLike, columns: Mapping[str, Any], facts: Mapping[str, Any]) -> Trace:
     try:
-        trace = Trace(
+        return Trace(
             columns,
             name=facts.get("name", stem(path)),
             source=facts.get("source", NAME),
@@ -71,13 +104,36 @@ def read_trace(path: PathLike) -> Trace:
         )
     except JaxschedError as error:
         raise JaxschedError(f"{path}: {error}") from None
-    del columns  # the trace has its own
-    if "digest" in facts and facts["digest"] != trace.digest():
+
+
+def _read_own(
+    path: PathLike,
+    facts: Mapping[str, Any] | None,
+    parquet: bool,
+    columns: str | Mapping[str, str] | None,
+    timezone: str | None,
+) -> Trace:
+    """A table of one's own; what a first line says of it holds."""
+    first_lines = 0 if facts is None or parquet else 1
+    facts = facts or {}
+    clock = facts.get("clock")
+    if clock is not None and clock not in CLOCKS:
         raise JaxschedError(
-            f"{path}: its values are not those of the digest in its header; accepted: a file as "
-            "written, or one without that line"
+            f"{path}: clock is {describe_value(clock)}; accepted: {', '.join(CLOCKS)}"
         )
-    return trace
+    if parquet:
+        trace = own_tables.read_parquet(path, columns=columns, timezone=timezone, clock=clock)
+    else:
+        trace = own_tables.read_text(
+            path,
+            columns=columns,
+            timezone=timezone,
+            clock=clock,
+            first_lines=first_lines,
+        )
+    notes = (*facts.get("notes", ()), *trace.notes)
+    named = {"name": facts.get("name", trace.name), "source": facts.get("source", trace.source)}
+    return replace(trace, notes=notes, **named)
 
 
 def is_parquet(path: PathLike) -> bool:
@@ -125,14 +181,25 @@ def _to_parquet(trace: Trace) -> bytes:
     return buffer.getvalue()
 
 
-def _from_parquet(path: PathLike) -> tuple[dict[str, Values], dict[str, Any]]:
+def _facts_of_parquet(path: PathLike) -> dict[str, Any] | None:
+    """What the schema's metadata say of a file; None where they do not."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        metadata = pq.read_schema(str(path)).metadata or {}
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        raise own_tables.unusable(path, error) from None
+    return _parsed(path, metadata[_KEY]) if _KEY in metadata else None
+
+
+def _from_parquet(path: PathLike) -> dict[str, Values]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(str(path)) as file:
             schema, num_rows = file.schema_arrow, file.metadata.num_rows
-            facts = _parsed(path, (schema.metadata or {}).get(_KEY, b"{}"))
             columns: dict[str, Any] = {}
             for name in schema.names:  # one at a time, for the memory of one
                 column = file.read(columns=[name]).column(name)
@@ -146,15 +213,11 @@ def _from_parquet(path: PathLike) -> tuple[dict[str, Values], dict[str, Any]]:
                     except pa.ArrowException as error:
                         raise pa.ArrowInvalid(f"column {name}: {error}") from None
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
-        reason = " ".join(str(error).split())
-        raise JaxschedError(
-            f"{path}: is not a usable Parquet file ({reason[:120]}); accepted: a complete one with "
-            f"columns {', '.join(REQUIRED)}"
-        ) from None
+        raise own_tables.unusable(path, error) from None
     pa.default_memory_pool().release_unused()
     if not num_rows:
         raise JaxschedError(f"{path}: has no jobs; accepted: one row per job")
-    return columns, facts
+    return columns
 
 
 def _numbers(column: Any) -> Values:
@@ -225,20 +288,19 @@ def _number(value: float) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
 
 
-def _from_csv(path: PathLike) -> tuple[dict[str, Values], dict[str, Any]]:
-    facts: dict[str, Any] = {}
+def _facts_of_text(path: PathLike) -> dict[str, Any] | None:
+    """What the first line says of a file; None where there is no such line."""
     with open_text(path) as file:
         first = file.readline()
-        if first.startswith(FIRST):
-            facts = _parsed(path, first.removeprefix(FIRST).encode())
-            lines_before = 1
-        else:
-            file.seek(0)
-            lines_before = 0
-        accepted = f"{','.join(REQUIRED)} and any of {','.join(_OTHERS)}"
-        batches = split_rows(path, file, is_header, accepted=accepted, lines_before=lines_before)
-        parts = [_columns(rows) for rows in batches]
-    return join_columns(parts), facts
+    return _parsed(path, first.removeprefix(FIRST).encode()) if first.startswith(FIRST) else None
+
+
+def _from_csv(path: PathLike) -> dict[str, Values]:
+    accepted = f"{','.join(REQUIRED)} and any of {','.join(_OTHERS)}"
+    with open_text(path) as file:
+        file.readline()
+        batches = split_rows(path, file, is_header, accepted=accepted, lines_before=1)
+        return join_columns([_columns(rows) for rows in batches])
 
 
 def _columns(rows: Rows) -> Mapping[str, Values]:
@@ -253,7 +315,7 @@ def _columns(rows: Rows) -> Mapping[str, Values]:
 def _parsed(path: PathLike, text: bytes) -> dict[str, Any]:
     """The JSON object about a trace."""
     try:
-        facts = json.loads(text)
+        facts = read_json(text)
         json.dumps(facts, ensure_ascii=False).encode()  # refuses halves of characters
     except (ValueError, RecursionError):
         facts = None

@@ -100,7 +100,7 @@ def test_jobs_that_come_at_once_have_no_load(tmp_path):
 
 
 def test_other_loads_stretch_the_times(ready):
-    found = at_load(ready, 0.5)
+    (found,) = at_load([ready], 0.5)
     assert found.cluster == ready.cluster and found.digest == ready.digest
     assert found.load == pytest.approx(0.5, rel=1e-3) == offered(found)
     np.testing.assert_array_equal(found.table["duration"], ready.table["duration"])
@@ -109,7 +109,7 @@ def test_other_loads_stretch_the_times(ready):
     np.testing.assert_array_equal(found.table["submit_time"], expected)
     assert found.notes[-1] == f"submission times multiplied by {factor:.4g}"
     with pytest.raises(JaxschedError, match="all jobs come at once"):
-        at_load(ready, 1e9)
+        at_load([ready], 1e9)
 
 
 def test_figures_are_those_of_the_window(ready, board):

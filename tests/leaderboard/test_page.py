@@ -21,13 +21,35 @@ def test_the_page_is_whole_and_loads_nothing():
     data = text.split('id="data">')[1].split("</script>")[0]
     content = json.loads(data)
     workloads = {workload["name"]: workload["boards"] for workload in content["workloads"]}
-    assert "</script><script>x" in workloads and content["main"] == 0.9
+    assert "</script><script>x" in workloads and content["main"] == "0.9"
     row = workloads["workload-1"][2]["rows"]["policy-1"]
     piece = found["pieces"]["workload-1@0.9"]["standings"][1]
     assert row["ratio"] == pytest.approx(piece["jct_ratio"], rel=1e-5)
+    assert workloads["workload-1"][2]["unit"] == "h"
     assert row["jct"] == pytest.approx(piece["avg_jct"]["estimate"] / 3600, rel=1e-5)
     assert row["ends"] is None and row["worst"] == 4.0
     assert "evicted" not in row
+
+
+def test_it_opens_at_the_load_that_was_asked_for():
+    found = document(3, 2, loads=(0.6, 0.85, 0.9))
+    for load, key in ((0.85, "0.85"), (0.6, "0.6"), (None, "own")):
+        text = render_leaderboard({**found, "load": load if load else 0.9})
+        assert ('"main":"0.9"' if load is None else f'"main":"{key}"') in text
+    for piece in found["pieces"].values():
+        if piece["asked_load"] == 0.85:
+            piece["asked_load"] = None
+    text = render_leaderboard({**found, "load": None})
+    assert '"main":"own"' in text and '["own","as submitted"],["0.6","0.6"]' in text
+
+
+def test_the_recommendation_stands_at_the_top_without_the_script():
+    text = render_leaderboard(document(12, 2))
+    top = text.split("<noscript>")[0]
+    assert 'id="headline">policy-0 has the lowest mean completion time: ' in top
+    assert "It needs to know nothing of run times and suspends jobs." in top
+    assert "Where jobs cannot be suspended: policy-1, " in top
+    assert "/ bound" not in text and "JCT over" not in text
 
 
 def test_without_workloads_there_is_no_page():
@@ -73,13 +95,13 @@ told.clipped = [...document.querySelectorAll(".bar-line")]
   .map((line) => Number(line.getAttribute("d").match(/^M([-\\d.e]+)/)[1]));
 change("load", "0.6"); told.load = by("which").textContent;
 change("workload", "workload-2"); told.columns.push(heads().length);
-told.heads = heads().slice(10, 13).map((cell) => cell.textContent);
-const evicted = heads().findIndex((cell) => cell.textContent.includes("evicted"));
-heads()[evicted].querySelector("button").click();
-told.evicted = [...by("rows").rows].slice(0, 3).map((row) =>
-  [...row.cells].filter((cell) => !cell.hidden)[evicted].textContent);
-told.how = by("how").textContent;
+const further = [...by("priority-heads").cells];
+told.heads = further.slice(7).map((cell) => cell.textContent);
+further[7].querySelector("button").click();
+told.evicted = [...by("priority-rows").rows].slice(0, 3).map((row) => row.cells[7].textContent);
+told.further = [by("priorities").hidden, further.some((cell) => cell.hidden)];
 change("workload", "all"); told.columns.push(heads().length);
+told.further.push(by("priorities").hidden);
 told.focusable = [...document.querySelectorAll("button,select,input")]
   .every((one) => one.tabIndex >= 0);
 told.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
@@ -103,10 +125,14 @@ def test_a_reader_uses_it(page):
     told = json.loads(html.unescape(dom.split('data-told="')[1].split('"')[0]))
     assert told["problems"] == [] and told["overflow"] == 0 and told["focusable"]
     assert told["first"] == ["policy-0", "policy-1"]
-    assert told["headline"].startswith("policy-0 comes closest: 1.01 times")
-    assert told["columns"] == [3, 13, 22, 3], "columns without a figure are left out"
-    assert told["heads"] == ["spot: evictedof runs", "spot: wastedGPU h", "spot: wastedof held"]
-    assert told["evicted"] == ["0.00", "0.01", "0.02"] and "Evicted: runs of spot" in told["how"]
+    assert told["headline"].startswith("policy-0 has the lowest mean completion")
+    assert told["columns"] == [3, 13, 13, 3], "columns without a figure are left out"
+    assert told["heads"] == [
+        "spot: runs that were evictedshare",
+        "GPU time held beyond run timesGPU h",
+        "the same, of what spot jobs heldshare",
+    ]
+    assert told["evicted"] == ["0.00", "0.01", "0.02"] and told["further"] == [False, False, True]
     assert len(told["bars"]) == 30
     assert all(x == 0 and 0 <= width <= 100 for x, width in told["bars"])
     assert told["sorted"] == ["descending", "policy-0"]
@@ -122,6 +148,30 @@ def test_a_reader_uses_it(page):
     assert told["intervals"] == 30
     assert min(told["whiskers"] + told["clipped"]) == 0, "nothing is drawn below the bound"
     assert told["load"] == "workload-0 at a load of 0.6"
+
+
+# Widths of tables beyond their frames, for every workload: what a reader would not see.
+WIDTHS = """<script>
+const cut = {};
+for (const option of document.getElementById("workload").options) {
+  const choice = document.getElementById("workload");
+  choice.value = option.value; choice.dispatchEvent(new Event("change"));
+  cut[option.value] = Math.max(...[...document.querySelectorAll(".scroll")]
+    .map((frame) => frame.scrollWidth - frame.clientWidth));
+}
+document.body.dataset.told = JSON.stringify(cut);
+</script>"""
+
+
+@pytest.mark.browser
+@MARKS[1]
+def test_no_column_is_cut_at_1280_pixels(page):
+    probe = page.with_name("widths.html")
+    text = page.read_text(encoding="utf-8")
+    probe.write_text(text.replace("</body>", WIDTHS + "</body>"), encoding="utf-8")
+    dom = chromium(page.parent / "profile", probe, "--window-size=1280,900", "--dump-dom")
+    cut = json.loads(html.unescape(dom.split('data-told="')[1].split('"')[0]))
+    assert len(cut) == 13 and max(cut.values()) == 0, cut
 
 
 @pytest.mark.browser

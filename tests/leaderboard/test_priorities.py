@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from jaxsched.cli.leaderboard import _workloads
 from jaxsched.leaderboard import prepare
 from jaxsched.leaderboard.board import play
+from jaxsched.leaderboard.choosing import workloads_of
 from jaxsched.leaderboard.entries import entries_of
 from jaxsched.leaderboard.text import workload_table
 from jaxsched.leaderboard.workloads import BY_NAME_ONLY
@@ -38,6 +38,7 @@ def test_both_kinds_stand_apart(board):
 
 
 def test_it_is_played_by_name_only():
-    everything = [workload.name for workload in _workloads(None, None, [], 0.9)]
+    everything = [workload.name for workload in workloads_of()]
     assert "helios-venus" in everything and "spot-gpu-like" not in everything
-    assert [each.name for each in _workloads(None, "spot-gpu-like", [], 0.8)] == ["spot-gpu-like"]
+    (found,) = workloads_of(names="spot-gpu-like", load=0.8)
+    assert found.name == "spot-gpu-like" and found.load == 0.8

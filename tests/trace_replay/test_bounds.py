@@ -150,7 +150,7 @@ def small_cases(draw: Callable[..., Any]) -> Case:
     return Case(submit, gpus, duration, num_servers, gpus_per_server, locality)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(small_cases(), st.integers(1, 2), st.integers(0, 2**31))
 def test_any_prices_give_a_bound(case: Case, per_second: int, seed: int) -> None:
     one_piece, suspended = non_preemptive(case), preemptive(case, per_second)

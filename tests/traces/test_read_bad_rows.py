@@ -1,7 +1,7 @@
 import re
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxsched.errors import JaxschedError
@@ -37,9 +37,7 @@ FILE_ERRORS = (": has no jobs; ", ": none of its ", ": is not a text file; ")
 anything = pytest.mark.parametrize(
     ("reader", "names", "separator", "start"), LAYOUTS, ids=lambda value: getattr(value, "NAME", "")
 )
-once = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+few = settings(max_examples=40)
 
 
 def check(reader, path, text):
@@ -56,7 +54,7 @@ def check(reader, path, text):
 
 
 @anything
-@once
+@few
 @given(data=st.data())
 def test_rows_of_strange_cells(tmp_path, reader, names, separator, start, data):
     width = st.sampled_from([len(names)] * 9 + [len(names) - 1])
@@ -66,7 +64,7 @@ def test_rows_of_strange_cells(tmp_path, reader, names, separator, start, data):
 
 
 @anything
-@once
+@few
 @given(body=st.text(st.characters(codec="utf-8"), max_size=60))
 def test_any_text_after_the_header(tmp_path, reader, names, separator, start, body):
     check(reader, tmp_path / "any.csv", start + body)

@@ -89,8 +89,7 @@ def test_run_times_are_unknown_without_a_table(tmp_path):
     ("row", "expected"),
     [
         (physical(steps="many"), "total_steps is 'many'; accepted: a number"),
-        (physical(scale=-1), "scale_factor is -1; accepted: a number from 0 on"),
-        (physical(arrival=""), "arrival_time is ''; accepted: a number"),
+        (physical(arrival="soon"), "arrival_time is 'soon'; accepted: a number"),
         (physical(steps="1e300"), "total_steps is 1e+300; accepted: numbers up to 1e+15"),
         ("a\tb\n", "has 2 values; accepted: 10, job_type,command"),
         (msr(), "has 7 values; accepted: 10, job_type,command"),

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxsched.errors import JaxschedError
@@ -49,7 +49,7 @@ def test_columns(tmp_path):
     assert trace.notes == (
         "1 pods never scheduled, their run times not known",
         "1 pods not deleted, their run times not known",
-        "1 pods deleted before they were scheduled, their run times not known",
+        "1 jobs that end before they start, their run times not known",
     )
 
 
@@ -65,8 +65,7 @@ def test_columns(tmp_path):
             ": is a list of machines; accepted: a list of pods with their times",
         ),
         ((HEADER, ROWS[0], ROWS[1].replace("BE", "BE,")), ", line 3: has 12 values; accepted: 11"),
-        ((HEADER, ROWS[0].replace("Running", "Gone")), ", line 2: pod_phase is 'Gone'; accepted:"),
-        ((HEADER, ROWS[0].replace(",0,1", ",,1")), ", line 2: creation_time is ''; accepted: a nu"),
+        ((HEADER, ROWS[0].replace(",0,1", ",,1")), ": none of its 1 rows has a submission time; a"),
         ((HEADER, ROWS[0].replace("1000", "1e308")), ", line 2: gpu_milli is 1e+308; accepted: n"),
     ],
 )
@@ -84,7 +83,7 @@ cells = st.sampled_from(
 rows = st.lists(cells, min_size=11, max_size=11).map(",".join) | st.sampled_from(ROWS)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(rows, max_size=3).map("\r\n".join) | st.text(st.characters(codec="utf-8")))
 def test_malformed_rows_raise_our_error_only(tmp_path, body):
     path = tmp_path / "any.csv"
@@ -94,4 +93,4 @@ def test_malformed_rows_raise_our_error_only(tmp_path, body):
     except JaxschedError as error:
         assert str(error).startswith(str(path)) and "\n" not in str(error)
     else:
-        assert 0 < len(trace) == trace.rows_read
+        assert 0 < len(trace) <= trace.rows_read

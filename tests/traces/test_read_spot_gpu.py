@@ -62,7 +62,6 @@ def test_numbers_may_have_points(tmp_path):
     ("row", "expected"),
     [
         (ROWS[0].replace("HP", "hp"), "line 2: job_type is 'hp'; accepted: HP, Spot"),
-        (ROWS[0].replace("13,A10,20,1", "13,A10,20,-1"), "line 2: gpu_request is -1; accepted"),
         (ROWS[0] + ",1", "line 2: has 10 values; accepted: 9"),
     ],
 )

@@ -88,9 +88,9 @@ def test_what_is_dropped_and_imputed(tmp_path):
     assert trace.notes == (
         "processors are taken for GPUs, since the format has none",
         "2 of 6 lines are parts of executions, dropped",
-        "1 jobs without a submission time dropped",
         "1 jobs have the processors they asked for, since none were allocated",
         "the group of a job is its partition, queues are not known",
+        "1 jobs without a submission time dropped",
     )
 
 
@@ -112,8 +112,7 @@ def test_gzip_and_a_long_header(tmp_path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (job(1, 5, status=6), ", line 9: status is 6; accepted: 0 to 5, or -1"),
-        (job(1, 5, run_time=-2), ", line 9: run_time is -2; accepted: a number from 0 on, or -1"),
+        (job(1, 5, status="x"), ", line 9: status is 'x'; accepted: a whole number"),
         (job(1, 5, wait_time="1e20"), ", line 9: wait_time is 1e+20; accepted: numbers up to"),
         (job(1, "x"), ", line 9: submit_time is 'x'; accepted: a number"),
         ("1 2 3\n", ", line 9: has 3 values; accepted: 18, job_number,submit_time"),

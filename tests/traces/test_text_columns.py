@@ -78,8 +78,11 @@ def test_a_parquet_file_of_others_is_checked(tmp_path, monkeypatch):
     numbers = {name: [1.0, 2.0, 3.0] for name in ("submit_time", "num_gpus", "duration")}
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table(numbers | {"status": ["killed", None, "ended"]}), path)
-    with pytest.raises(JaxschedError, match="job 2: status is 'ended'; accepted: completed, ki"):
-        read_trace(path)
+    trace = read_trace(path)
+    assert trace["status"].tolist() == ["killed", "", ""]
+    assert trace.notes == (
+        "1 jobs of the state 'ended', which is not known, their status left empty",
+    )
     pq.write_table(
         pa.table(numbers | {"user": pa.array(["a", None, "bc"]).dictionary_encode()}), path
     )

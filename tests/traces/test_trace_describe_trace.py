@@ -46,6 +46,7 @@ def test_statistics_by_hand():
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert found["digest"] == HAND.digest() and found["notes"] == ["a note"]
     assert (found["rows_read"], found["jobs"], found["gpu_jobs"]) == (6, 5, 4)
+    assert found["playable"] == 3, "one more has no known number of GPUs"
     assert found["unknown"] == {"num_gpus": 1, "duration": 0}
     shares = {name: share for name, share in found["demand"].items() if share}
     assert shares == {"cpu_only": 0.2, "<1": 0.2, "1": 0.2, "3-4": 0.2, "unknown": 0.2}

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxsched.errors import JaxschedError
@@ -44,7 +44,6 @@ def test_philly_keeps_the_order_of_the_file(tmp_path):
     [
         ("2017-10-09,66.0,1,66.0,a", ", line 2: timestamp is '2017-10-09'; accepted: YYYY-MM-DD"),
         ("2017-02-30 00:00:00,1,1,1,a", ", line 2: timestamp is '2017-02-30 00:00:00'; accepted"),
-        ("2017-02-03 00:00:00,-1,1,1,a", ", line 2: duration is -1; accepted: a number from 0 on"),
         ("2017-02-03 00:00:00,1e999,1,1,a", ", line 2: duration is '1e999'; accepted: a number"),
         ("2017-02-03 00:00:00,1,x,1,a", ", line 2: num_gpus is 'x'; accepted: a number"),
     ],
@@ -62,8 +61,10 @@ def test_itp_in_both_layouts(tmp_path):
     header = "job_id,submission_time,num_iteration,model_name,deadline,batch_size,num_gpu,duration"
     raw = itp.read(write(tmp_path / "c.csv", header + "\na,100,5,bert,900,32,4,77\n"))
     assert (raw["submit_time"][0], raw["num_gpus"][0], raw["duration"][0]) == (100, 4, 77)
-    path = write(tmp_path / "bad.csv", ITP + "a,,60,64\n")
-    assert refusal(itp.read, path).startswith(", line 2: submission_time is ''; accepted: a number")
+    path = write(tmp_path / "bad.csv", ITP + "a,x,60,64\n")
+    assert refusal(itp.read, path).startswith(
+        ", line 2: submission_time is 'x'; accepted: a number"
+    )
 
 
 def test_formats_are_told_by_their_content(tmp_path):
@@ -75,7 +76,9 @@ def test_formats_are_told_by_their_content(tmp_path):
     assert refusal(load_tables, published).startswith(": is a published trace (itp); accepted: job")
     assert refusal(load_trace, tables).startswith(": holds job tables; accepted: a trace (jobs, ")
     message = refusal(load, write(tmp_path / "x.csv", "runtimes\n3\n"))
-    assert message.startswith(": is of no known format (the header is 'runtimes'); accepted: jobs,")
+    assert message.startswith(
+        ": is of no known format (the header is 'runtimes'); no column is known"
+    )
     assert refusal(load, tmp_path).startswith(": is of no known format (it is a folder); accepted")
     for reader in (philly_csv.read, itp.read):
         assert "the header is 'trace," in refusal(reader, tables)
@@ -104,7 +107,6 @@ cells = st.sampled_from(["", "0", "1", "-3", "2.5", "1e5", "None", "x", "2017-10
 rows = st.lists(st.lists(cells, min_size=4, max_size=5).map(",".join), max_size=4).map("\n".join)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from([PHILLY, ITP]), rows | st.text(st.characters(codec="utf-8")))
 def test_malformed_rows_raise_our_error_only(tmp_path, header, body):
     path = tmp_path / "any.csv"

@@ -11,6 +11,7 @@ import typer
 from jaxsched.cli.options import (
     GENERATED_JOBS,
     LARGEST,
+    Columns,
     Cut,
     EnvironmentSettings,
     Format,
@@ -19,6 +20,7 @@ from jaxsched.cli.options import (
     NumJobs,
     NumTraces,
     ServersOption,
+    Timezone,
     TraceOptions,
     environment_changes,
 )
@@ -36,9 +38,11 @@ def import_file(
     file: Annotated[str, typer.Argument(help="File or folder of a published trace.")],
     out: Annotated[Path, typer.Option(help="File to write (.parquet, .csv or .csv.gz).")],
     format: Format = None,
+    columns: Columns = None,
+    timezone: Timezone = None,
 ) -> None:
     """Make a canonical trace of a published one; says what was dropped, capped or imputed."""
-    _rewrite(file, out, format)
+    _rewrite(file, out, TraceOptions(format=format, columns=columns, timezone=timezone))
 
 
 def convert(
@@ -56,16 +60,20 @@ def convert(
     cut: Cut = False,
     mean_gap: MeanGap = None,
     load: Load = None,
+    columns: Columns = None,
+    timezone: Timezone = None,
 ) -> None:
     """Write a trace in another layout, or as the job tables of a system."""
-    options = TraceOptions(seed, num_traces, num_jobs, cut, mean_gap, load, format)
+    options = TraceOptions(
+        seed, num_traces, num_jobs, cut, mean_gap, load, format, columns=columns, timezone=timezone
+    )
     if system is None:
-        if options != TraceOptions(format=format) or settings or servers:
+        if options.without_reading() != TraceOptions() or settings or servers:
             raise JaxschedError(
                 "the seed, --num-traces, --num-jobs, --cut, --mean-gap, --load, --servers and "
                 "--set make job tables; accepted: together with --system"
             )
-        _rewrite(trace, out, format)
+        _rewrite(trace, out, options)
         return
     from jaxsched.cli.episodes import resolve
     from jaxsched.runs.overrides import change_environment
@@ -130,12 +138,12 @@ def generate(
         _generate_tables(name, out, seed, num_traces, num_jobs)
 
 
-def _rewrite(file: str, out: Path, format: str | None) -> None:
+def _rewrite(file: str, out: Path, options: TraceOptions) -> None:
     from jaxsched.traces import load_trace, trace_files
 
     check_ending(out, trace_files.ENDINGS)
     check_writable(out)
-    _write(out, load_trace(file, format=format))
+    _write(out, load_trace(file, **options.reading()))
 
 
 def _generate_trace(

@@ -8,6 +8,7 @@ import typer
 from jaxsched.cli.options import (
     GENERATED_JOBS,
     LARGEST,
+    Columns,
     Cut,
     EnvironmentSettings,
     Format,
@@ -17,6 +18,7 @@ from jaxsched.cli.options import (
     NumJobs,
     NumTraces,
     ServersOption,
+    Timezone,
     TraceOptions,
     environment_changes,
     tell_old,
@@ -47,6 +49,8 @@ def describe(
     cut: Cut = False,
     mean_gap: MeanGap = None,
     load: Load = None,
+    columns: Columns = None,
+    timezone: Timezone = None,
     plot: Annotated[
         Path | None, typer.Option(help="Write a figure here (.png, .svg, .pdf).")
     ] = None,
@@ -60,7 +64,9 @@ def describe(
         from jaxsched.pictures import check_picture
 
         check_picture(plot)
-    options = TraceOptions(seed, num_traces, num_jobs, cut, mean_gap, load, format)
+    options = TraceOptions(
+        seed, num_traces, num_jobs, cut, mean_gap, load, format, columns=columns, timezone=timezone
+    )
     out = console()
     size = _size(servers, gpus_per_server)
     as_it_is = None if system else _published(trace, options)
@@ -104,15 +110,15 @@ def _published(name_or_path: str, options: TraceOptions) -> "Trace | None":
             name_or_path, options.seed, options.num_jobs or GENERATED_JOBS
         )
     elif Path(name_or_path).exists():
-        loaded = load(name_or_path, format=options.format)
+        loaded = load(name_or_path, **options.reading())
         if not isinstance(loaded, Trace):
             return None
         found = loaded
     else:
         return None
-    plain = TraceOptions(format=options.format)
+    plain = TraceOptions()
     drawn = plain._replace(seed=options.seed, num_jobs=options.num_jobs)
-    if options != (drawn if name_or_path in clusters.names() else plain):
+    if options.without_reading() != (drawn if name_or_path in clusters.names() else plain):
         raise JaxschedError(
             f"{name_or_path}: is described as it is; accepted: --num-traces, --cut, --mean-gap and "
             "--load, and for files --seed and --num-jobs, together with --system"

@@ -1,6 +1,6 @@
 const leaderboard = (() => {
   "use strict";
-  const {workloads, policies, main, columns} =
+  const {workloads, policies, loads, main, advice, columns, priorities} =
     JSON.parse(document.getElementById("data").textContent);
   const by = id => document.getElementById(id);
   const ALL = "all", CHOSEN = 6;
@@ -30,16 +30,17 @@ const leaderboard = (() => {
     const shown = workloads.find(w => w.name === state.workload);
     return shown && boardAt(shown, state.load);
   };
-  const loads = [...new Set(workloads.flatMap(w => w.boards.map(b => b.asked)))]
-    .sort((a, b) => a - b);
+  const swept = loads.map(([key]) => key).filter(key => isFinite(key));
+  const loadName = () => new Map(loads).get(state.load);
 
   const KINDS = {
     "k-learned": "learned", "k-run": "knows run times",
     "k-some": "knows estimates or predicts", "k-none": "knows nothing",
-    "k-unstated": "does not say",
+    "k-unstated": "does not say", "k-recorded": "what the log says",
   };
   const kindOf = name => {
-    const {knows, learned} = policies[name];
+    const {knows, learned, recorded} = policies[name];
+    if (recorded) return "k-recorded";
     if (learned) return "k-learned";
     return {"run times": "k-run", "nothing": "k-none", "unstated": "k-unstated"}[knows]
       || "k-some";
@@ -51,8 +52,8 @@ const leaderboard = (() => {
     const letters = by("search").value.trim().toLowerCase();
     return Object.keys(policies).filter(name => {
       const of = policies[name];
-      return knows.has(of.knows) && suspends.has(String(of.suspends))
-        && learned.has(String(of.learned)) && name.toLowerCase().includes(letters);
+      return (of.recorded || knows.has(of.knows) && suspends.has(String(of.suspends))
+        && learned.has(String(of.learned))) && name.toLowerCase().includes(letters);
     });
   };
 
@@ -94,11 +95,15 @@ const leaderboard = (() => {
     if (ends) cell.append(make("small", "", `[${ends.map(number).join(", ")}]`));
     return cell;
   };
-  const nameOf = row => {
+  const nameOf = (row, plain) => {
     const of = policies[row.name], cell = make("th"), button = make("button");
     cell.scope = "row";
     cell.dataset.v = row.name;
     cell.className = kindOf(row.name);
+    if (plain) {
+      cell.append(make("span", "key"), row.name);
+      return cell;
+    }
     button.type = "button";
     button.setAttribute("aria-pressed", chosen.has(row.name));
     button.append(make("span", "key"), row.name);
@@ -107,55 +112,77 @@ const leaderboard = (() => {
       button.setAttribute("aria-pressed", chosen.has(row.name));
       lines();
     });
-    const words = [of.knows === "nothing" ? "" : of.knows === "unstated" ? "?" : of.knows,
+    const words = of.recorded ? ["what happened"] : [of.knows === "nothing" ? "" : of.knows === "unstated" ? "?" : of.knows,
       of.suspends ? "suspends" : "", of.learned ? "learned" : ""].filter(Boolean);
     cell.append(button, make("small", "", words.join(", ") || "\u00a0"));
     return cell;
   };
 
-  const keys = () => {  // columns that any policy has a figure of, on one workload
+  const keysOf = all => {  // columns that any policy has a figure of, on one workload
     const rows = Object.values(boardNow()?.rows || {});
-    return Object.keys(columns).filter(key => rows.some(row => row[key] !== undefined));
+    return Object.keys(all).filter(key => rows.some(row => row[key] !== undefined));
   };
-  const heads = () => {  // of both kinds of tables; sort.js listens to those that are there
-    const head = (text, unit, first, classes) => {
-      const cell = make("th", classes), button = make("button", "", text);
-      cell.scope = "col";
-      button.type = "button";
-      cell.append(button);
-      if (classes) cell.append(make("small", "", unit || "\u00a0"));
-      cell.setAttribute("aria-sort", "none");
-      cell.dataset.first = first;
-      return cell;
-    };
-    const all = [head("policy", "", "ascending", ""),
+  const head = (text, unit, first, classes) => {  // sort.js listens to those that are there
+    const cell = make("th", classes), button = make("button", "", text);
+    cell.scope = "col";
+    button.type = "button";
+    cell.append(button);
+    if (classes) cell.append(make("small", "", unit || "\u00a0"));
+    cell.setAttribute("aria-sort", "none");
+    cell.dataset.first = first;
+    return cell;
+  };
+  const heads = () => {
+    const of = all => Object.values(all).map(([text, unit, first]) =>
+      head(text, unit, first, "n"));
+    by("heads").replaceChildren(head("policy", "", "ascending", ""),
       head("distance to the bound", "logarithmic", "ascending", "bar-head"),
-      head("/ bound", "", "ascending", "n")];
-    for (const [text, unit, first] of Object.values(columns)) {
-      all.push(head(text, unit, first, "n"));
-    }
-    by("heads").replaceChildren(...all);
+      head("mean completion time over the bound", "", "ascending", "n"), ...of(columns));
+    by("priority-heads").replaceChildren(head("policy", "", "ascending", ""), ...of(priorities));
+  };
+  const label = (cells, all) => {  // headings as the workload asks: its unit, its reference
+    const board = boardNow(), own = keysOf(all);
+    Object.entries(all).forEach(([key, [text, unit]], k) => {
+      cells[k].hidden = !own.includes(key);
+      cells[k].querySelector("button").textContent =
+        text.replace("- ", "\u00ad").replace("{reference}", board?.reference);
+      cells[k].querySelector("small").textContent =
+        (unit === "time" ? board?.unit : unit) || "\u00a0";
+    });
+    return own;
+  };
+  const figures = (row, all, own) => {
+    const cells = Object.keys(all).map(key =>
+      cellOf(row[key], key === "over" ? row.overEnds : null));
+    cells.forEach((cell, k) => { cell.hidden = !own.includes(Object.keys(all)[k]); });
+    return cells;
+  };
+  const lineOf = (row, cells) => {
+    const kind = kindOf(row.name);
+    const line = make("tr", kind === "k-learned" ? "k-learned learned" : kind);
+    line.append(...cells);
+    return line;
   };
   const table = () => {
-    const rows = rowsNow(), own = keys(), all = Object.keys(columns);
+    const rows = rowsNow(), own = label([...by("heads").cells].slice(3), columns);
     const highest = Math.max(1.05, ...rows.flatMap(row => [row.ratio, ...(row.ends || [])]));
-    [...by("heads").cells].slice(3).forEach((cell, k) => { cell.hidden = !own.includes(all[k]); });
     by("rows").closest("table").classList.toggle("short", !own.length);
-    by("rows").replaceChildren(...rows.map(row => {
-      const line = make("tr", kindOf(row.name) === "k-learned" ? "k-learned learned"
-        : kindOf(row.name));
-      const cells = all.map(key => cellOf(row[key], key === "over" ? row.overEnds : null));
-      cells.forEach((cell, k) => { cell.hidden = !own.includes(all[k]); });
-      line.append(nameOf(row), bar(row, highest), cellOf(row.ratio, row.ends), ...cells);
-      return line;
-    }));
-    sortAgain();
-    const count = wanted().length;
-    by("count").textContent = `${rows.length} of ${Object.keys(policies).length} policies`
-      + (count > rows.length ? `, ${count - rows.length} not played everywhere` : "");
+    by("rows").replaceChildren(...rows.map(row => lineOf(row, [nameOf(row), bar(row, highest),
+      cellOf(row.ratio, row.ends), ...figures(row, columns, own)])));
+    sortAgain(by("heads"));
+    const further = label([...by("priority-heads").cells].slice(1), priorities);
+    by("priorities").hidden = !further.length;
+    by("priority-rows").replaceChildren(...rows.map(row =>
+      lineOf(row, [nameOf(row, true), ...figures(row, priorities, further)])));
+    sortAgain(by("priority-heads"));
+    const count = wanted().filter(name => !policies[name].recorded).length;
+    const shown = rows.filter(row => !policies[row.name].recorded).length;
+    const all = Object.values(policies).filter(of => !of.recorded).length;
+    by("count").textContent = `${shown} of ${all} policies`
+      + (count > shown ? `, ${count - shown} not played everywhere` : "");
   };
-  const sortAgain = () => {
-    const head = by("heads").querySelector("[aria-sort=ascending],[aria-sort=descending]");
+  const sortAgain = row => {
+    const head = row.querySelector("[aria-sort=ascending],[aria-sort=descending]");
     if (!head) return;
     const order = head.getAttribute("aria-sort");
     head.setAttribute("aria-sort", "none");
@@ -163,30 +190,30 @@ const leaderboard = (() => {
     if (head.getAttribute("aria-sort") !== order) head.querySelector("button").click();
   };
 
+  const atLoad = () => isFinite(state.load) ? `at a load of ${loadName()}`
+    : "with jobs as submitted";
   const about = () => {
-    const rows = rowsNow(), best = rows[0];
-    const free = rows.find(row => policies[row.name].knows !== "run times");
-    by("headline").textContent = !best ? "No policy is left by the filters."
-      : `${best.name} comes closest: ${number(best.ratio)} times what no schedule can beat`
-        + (free && free !== best ? `; without run times ${free.name}: ${number(free.ratio)}.` : ".");
+    const said = state.workload === ALL ? advice[state.load] : boardNow()?.advice || [];
+    by("headline").textContent = said[0] || "Not played at this load.";
+    by("advice").replaceChildren(...said.slice(1).map(line => make("li", "", line)));
     const notes = [];
     if (state.workload === ALL) {
       const odd = workloads.filter(w => boardAt(w, state.load)?.stationary === false);
-      by("which").textContent = `All ${workloads.length} workloads at a load of ${state.load}`;
-      by("about").textContent = "Geometric mean of the mean JCT over the bound; "
+      by("which").textContent = `All ${workloads.length} workloads ${atLoad()}`;
+      by("about").textContent = "Geometric mean of the mean completion time over the bound; "
         + "whiskers from the least to the most of any workload.";
       if (odd.length) notes.push(["Not stationary", odd.map(w => w.name).join(", ")]);
     } else {
       const board = boardNow();
-      by("which").textContent = `${state.workload} at a load of ${state.load}`;
+      by("which").textContent = `${state.workload} ${atLoad()}`;
       by("about").textContent = !board ? "Not played at this load." : [
         board.num_draws > 1 ? `${board.num_draws} draws of ` : "",
         `${board.num_jobs.toLocaleString("en")} jobs on ${board.num_servers} × `,
         `${board.gpus_per_server} GPUs; the window has ${board.num_measured.toLocaleString("en")}`,
         ` jobs and a load of ${number(board.load)}, ${number(100 * board.busy)} % of the GPUs are `,
         `busy and ${number(board.waiting.reduce((a, b) => a + b, 0) / board.waiting.length)} jobs `,
-        `wait under ${board.reference}. Bound: ${number(board.bound)} h, without suspension `,
-        `${number(board.own_bound)} h. `,
+        `wait under ${board.reference}. Bound: ${board.bound} mean completion time, without `,
+        `suspension ${board.own_bound}. `,
         board.num_draws > 1 ? "Whiskers: 95 % intervals over the draws." : ""].join("");
       if (board) {
         notes.push(...board.notes.map(text => ["", text]), ["", `trace ${board.digest}`]);
@@ -202,30 +229,25 @@ const leaderboard = (() => {
       item.append(text);
       return item;
     }));
-    by("how").textContent = state.workload === ALL ? "" : "over: mean JCT over that of "
-      + `${boardNow()?.reference}.`
-      + (keys().includes("evicted") ? " Wait: to the first start. Queued: all the time without "
-        + "GPUs. Evicted: runs of spot jobs that end in a suspension. Wasted: held beyond run "
-        + "times, and its share of what spot jobs held." : "");
   };
 
   const lines = () => {
-    by("sweep").hidden = loads.length < 2;
-    if (loads.length < 2) return;
-    const series = wanted().map(name => ({name, points: loads.map(load => {
+    by("sweep").hidden = swept.length < 2;
+    if (swept.length < 2) return;
+    const series = wanted().map(name => ({name, points: swept.map(load => {
       const found = ratioAt(name, load);
-      return found && [load, found.ratio];
+      return found && [Number(load), found.ratio];
     }).filter(Boolean)})).filter(one => one.points.length);
     const width = Math.max(320, Math.min(by("lines").clientWidth || 900, 1200));
     const height = 340, left = 46, right = Math.min(170, width * .34), top = 12, bottom = 40;
     const ends = series.flatMap(one => one.points.map(point => point[1]));
     const highest = Math.max(1.1, ...ends) * 1.05;
-    const x = load => left + (load - loads[0]) / (loads.at(-1) - loads[0])
+    const x = load => left + (load - swept[0]) / (swept.at(-1) - swept[0])
       * (width - left - right);
     const y = ratio => height - bottom - Math.log(ratio) / Math.log(highest)
       * (height - top - bottom);
     const svg = drawn("svg", {viewBox: `0 0 ${width} ${height}`, role: "img",
-      "aria-label": "Mean JCT over the bound, by load"});
+      "aria-label": "Mean completion time over the bound, by load"});
     const marks = [1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000]
       .filter(mark => mark <= highest);
     let last = Infinity;
@@ -235,7 +257,7 @@ const leaderboard = (() => {
       svg.append(drawn("path", {d: `M${left} ${last}H${width - right}`, class: "grid"}),
         drawn("text", {x: left - 6, y: last + 4, "text-anchor": "end"}, mark));
     }
-    for (const load of loads) {
+    for (const load of swept) {
       svg.append(drawn("text", {x: x(load), y: height - bottom + 18, "text-anchor": "middle"},
         load));
     }
@@ -275,7 +297,8 @@ const leaderboard = (() => {
     }).filter(row => row.found.some(value => value !== undefined))
       .sort((a, b) => a.mean - b.mean);
     const best = workloads.map((_, k) =>
-      Math.min(...order.map(row => row.found[k] ?? Infinity)));
+      Math.min(...order.filter(row => !policies[row.name].recorded)
+        .map(row => row.found[k] ?? Infinity)));
     const first = make("th", "", "policy");
     first.scope = "col";
     by("names").replaceChildren(first, ...workloads.map(workload => {
@@ -314,7 +337,8 @@ const leaderboard = (() => {
     const option = (value, text) => Object.assign(make("option", "", text), {value});
     by("workload").append(...(workloads.length > 1 ? [option(ALL, "all")] : []),
       ...workloads.map(w => option(w.name, w.name)));
-    by("load").append(...loads.map(load => option(load, load)));
+    by("load").append(...loads.map(([key, name]) => option(key, name)));
+    by("load-label").hidden = loads.length < 2;
     by("load").value = state.load;
     by("learned").hidden = new Set(Object.values(policies).map(of => of.learned)).size < 2;
     const kinds = new Set(Object.keys(policies).map(kindOf));
@@ -325,7 +349,7 @@ const leaderboard = (() => {
         return item;
       }));
     heads();
-    const rows = rowsNow(), turns = {};
+    const rows = rowsNow().filter(row => !policies[row.name].recorded), turns = {};
     for (const row of rows) (turns[kindOf(row.name)] ||= []).push(row.name);
     for (let turn = 0; chosen.size < CHOSEN && turn < rows.length; turn++) {
       for (const names of Object.values(turns)) {
@@ -337,7 +361,7 @@ const leaderboard = (() => {
       show();
     });
     by("load").addEventListener("change", event => {
-      state.load = Number(event.target.value);
+      state.load = event.target.value;
       show();
     });
     by("tools").addEventListener("input", event => {

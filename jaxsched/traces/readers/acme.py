@@ -8,17 +8,18 @@ kept. Three of Kalos' 62,413 jobs were still running when the log was taken (cou
 release, whose README names ended jobs only); they have no end.
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from jaxsched.files import PathLike
-from jaxsched.traces.readers.fields import NAN, renamed, statuses
+from jaxsched.traces.odd_rows import Counts, finished
+from jaxsched.traces.readers.fields import NAN, renamed, slurm_statuses, with_both
 from jaxsched.traces.readers.head import by_header
 from jaxsched.traces.readers.helios import STATES
 from jaxsched.traces.rows import Rows, read_columns
-from jaxsched.traces.text import stem
 from jaxsched.traces.trace import Clock, Trace
 
 NAME = "acme"
@@ -30,7 +31,6 @@ HEADERS = (
     (*_FIRST, *_KIND, *_LAST),
     (*_FIRST, "mem_per_pod_GB", "shared_mem_per_pod", *_KIND, "fail_time", "stop_time", *_LAST),
 )
-STILL = {"RUNNING": "running", "PENDING": "pending"}
 matches = by_header(HEADERS)
 
 _NAMES = {
@@ -54,32 +54,31 @@ def read(path: PathLike) -> Trace:
     Raises:
       JaxschedError: one line with file and line number.
     """
-    parts = read_columns(path, HEADERS, _columns, large_by_arrow=True)
+    counts: Counts = Counter()
+    parts = read_columns(path, HEADERS, _columns, large_by_arrow=True, counts=counts)
     universal = parts.pop("is_utc")
     clock: Clock = "utc" if np.all(universal) else "local"
     duration, span = parts["duration"], parts["end_time"] - parts["start_time"]
-    unknown = int(np.sum(np.isnan(duration)))
     other = span >= 0
     other &= np.abs(duration - span) >= 1
     parts["duration"] = np.where(other, span, duration)
     mixed = int(np.sum(universal)) if clock == "local" else 0
     sentences = (
-        (unknown, f"{unknown} jobs without start or end, their run times not known"),
         (other.sum(), f"{other.sum()} run times are not those from start to end, which are taken"),
         (mixed, f"{mixed} submissions are in universal time, others are not; zones were dropped"),
     )
     notes = tuple(sentence for number, sentence in sentences if number)
-    return Trace(parts, stem(path), NAME, clock, notes)
+    return finished(path, parts, NAME, clock, counts=counts, notes=notes)
 
 
 def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
     columns = renamed(rows, _NAMES)
     start, end = rows.stamps("start_time", absent=NAN), rows.stamps("end_time", absent=NAN)
-    columns["duration"] = np.where(np.isnan(start) | np.isnan(end), np.nan, columns["duration"])
+    columns["duration"] = with_both(rows, start, end, columns["duration"])
     zones = [cell.strip().endswith(_UTC) for cell in rows.column("submit_time")]
     return columns | {
-        "submit_time": rows.stamps("submit_time"),
-        "status": statuses(rows, "state", STATES | STILL),
+        "submit_time": rows.stamps("submit_time", absent=NAN),
+        "status": slurm_statuses(rows, "state", STATES),
         "start_time": start,
         "end_time": end,
         "is_utc": np.array(zones, np.bool_),

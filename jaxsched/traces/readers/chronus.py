@@ -7,6 +7,7 @@ For best-effort jobs the column repeats the submission time and means nothing. T
 of the artifact's scheduler, taken as seconds; it leaves out jobs without GPUs, which are kept here.
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,11 @@ import numpy.typing as npt
 
 from jaxsched.files import PathLike
 from jaxsched.jobs.columns import describe_value
+from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import NAN, renamed
 from jaxsched.traces.readers.head import by_header
 from jaxsched.traces.readers.tiresias import JOB_LIST
 from jaxsched.traces.rows import Rows, read_columns
-from jaxsched.traces.text import stem
 from jaxsched.traces.trace import LARGEST, Trace
 
 NAME = "chronus"
@@ -49,29 +50,24 @@ def read(path: PathLike) -> Trace:
     Raises:
       JaxschedError: one line with file and line number.
     """
-    later = 0
-
-    def columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
-        nonlocal later
-        parsed = renamed(rows, JOB_LIST)
-        classes = _classes(rows)
-        expected, numbers = _expected(rows, classes)
-        later += int(np.sum(numbers > 1))
-        users = rows.texts("user").tolist()
-        return parsed | {
-            "group": np.array([user.removeprefix("vc_") for user in users], np.str_),
-            "deadline": parsed["submit_time"] + expected,
-            "slo_class": classes,
-        }
-
-    table = read_columns(path, HEADERS, columns)
+    counts: Counts = Counter()
+    table = read_columns(path, HEADERS, _columns, counts=counts)
     none = int(np.sum(table["num_gpus"] == 0))
-    notes = (
-        (none, f"{none} of {len(table['num_gpus'])} jobs ask for no GPU, kept with 0"),
-        (later, f"{later} jobs have later deadlines of less value, left out"),
-    )
-    kept = tuple(note for happened, note in notes if happened)
-    return Trace(table, stem(path), NAME, notes=kept)
+    note = f"{none} of {len(table['num_gpus'])} jobs ask for no GPU, kept with 0"
+    return finished(path, table, NAME, counts=counts, notes=(note,) if none else ())
+
+
+def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
+    parsed = renamed(rows, JOB_LIST)
+    classes = _classes(rows)
+    expected, numbers = _expected(rows, classes)
+    rows.counts["{} jobs have later deadlines of less value, left out"] += int(np.sum(numbers > 1))
+    users = rows.texts("user").tolist()
+    return parsed | {
+        "group": np.array([user.removeprefix("vc_") for user in users], np.str_),
+        "deadline": parsed["submit_time"] + expected,
+        "slo_class": classes,
+    }
 
 
 def _classes(rows: Rows) -> npt.NDArray[np.str_]:

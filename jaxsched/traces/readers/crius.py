@@ -5,17 +5,19 @@ times not given. Times are those of the origin: PAI's own clock, or seconds from
 time for Venus; the file does not say which, so times late enough are taken for the second.
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from jaxsched.files import PathLike
+from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import renamed, unknown
 from jaxsched.traces.readers.head import by_header
 from jaxsched.traces.rows import Rows, read_columns
-from jaxsched.traces.text import stem
-from jaxsched.traces.trace import Trace
+from jaxsched.traces.times import UNIX_FROM_S
+from jaxsched.traces.trace import Clock, Trace
 
 NAME = "crius"
 DESCRIPTION = "Crius, days of Alibaba PAI and Helios Venus; no run times"
@@ -32,9 +34,6 @@ HEADERS = (
     ),
 )
 matches = by_header(HEADERS)
-
-UNIX_FROM_S = 1e9
-"""From here on (September 2001) times count from 1970; PAI's clock spans some months."""
 
 _NAMES = {
     "submit_time": "submission_time",
@@ -54,10 +53,12 @@ def read(path: PathLike) -> Trace:
     Raises:
       JaxschedError: one line with file and line number.
     """
-    columns = read_columns(path, HEADERS, _columns)
-    is_unix = bool(np.all(columns["submit_time"] >= UNIX_FROM_S))
+    counts: Counts = Counter()
+    columns = read_columns(path, HEADERS, _columns, counts=counts)
+    is_unix = bool(np.nanmin(columns["submit_time"], initial=np.inf) >= UNIX_FROM_S)
     notes = (f"run times of {len(columns['duration'])} jobs not known, since the file has none",)
-    return Trace(columns, stem(path), NAME, "utc" if is_unix else "relative", notes)
+    clock: Clock = "utc" if is_unix else "relative"
+    return finished(path, columns, NAME, clock, counts=counts, notes=notes)
 
 
 def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:

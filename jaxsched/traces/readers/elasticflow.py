@@ -5,16 +5,17 @@ Models, batch sizes and deadlines were drawn by the source; some deadlines canno
 simulator was told; in the published file they are equal. (For the ITP traces see ``itp``.)
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from jaxsched.files import PathLike
+from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import number, renamed
 from jaxsched.traces.readers.head import by_header
 from jaxsched.traces.rows import Rows, read_columns
-from jaxsched.traces.text import stem
 from jaxsched.traces.trace import Trace
 
 NAME = "elasticflow"
@@ -33,6 +34,7 @@ HEADERS = (
         "iteration",
     ),
 )
+DIFFERENT = "{} jobs have a duration other than their real_duration, which is taken"
 matches = by_header(HEADERS)
 
 _NAMES = {
@@ -53,15 +55,14 @@ def read(path: PathLike) -> Trace:
     Raises:
       JaxschedError: one line with file and line number.
     """
-    different = 0
+    counts: Counts = Counter()
+    table = read_columns(path, HEADERS, _columns, counts=counts)
+    return finished(path, table, NAME, counts=counts)
 
-    def columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
-        nonlocal different
-        parsed = renamed(rows, _NAMES)
-        told = number(rows, "duration")
-        different += int(np.sum((told != parsed["duration"]) & ~np.isnan(told)))
-        return parsed
 
-    table = read_columns(path, HEADERS, columns)
-    note = f"{different} jobs have a duration other than their real_duration, which is taken"
-    return Trace(table, stem(path), NAME, notes=(note,) if different else ())
+def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
+    parsed = renamed(rows, _NAMES)
+    told = number(rows, "duration", from_zero=False)
+    different = np.sum((told != parsed["duration"]) & ~np.isnan(told))
+    rows.counts[DIFFERENT] += int(different)
+    return parsed

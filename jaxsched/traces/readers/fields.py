@@ -1,5 +1,6 @@
 """What readers of several formats share: columns under other names, and files without a header."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -9,10 +10,13 @@ import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
-from jaxsched.jobs.columns import describe_value
-from jaxsched.traces.rows import BATCH_ROWS, Rows
+from jaxsched.traces.odd_rows import Counts, count_state, from_zero_on
+from jaxsched.traces.rows import BATCH_ROWS, Rows, check_cell
+from jaxsched.traces.states import status_of
 from jaxsched.traces.text import open_text, read_head
 from jaxsched.traces.trace import LARGEST, TRACE_COLUMNS
+
+Floats = npt.NDArray[np.float64]
 
 NAN = float("nan")
 _COLUMNS = {column.name: column for column in TRACE_COLUMNS}
@@ -27,16 +31,16 @@ def number(
       rows: the rows.
       cell_name: the source's name of the column.
       absent: what empty cells give; None: an error.
-      from_zero: whether numbers below 0 are refused.
+      from_zero: whether numbers below 0 mean nothing: they are not known (NaN), and counted.
 
     Raises:
       JaxschedError: one line with file and line number.
     """
-    values = rows.numbers(cell_name, absent=absent, from_zero=from_zero)
+    values = rows.numbers(cell_name, absent=absent)
     if np.any(np.abs(values) > LARGEST):
         row = int(np.argmax(np.abs(values) > LARGEST))
         rows.fail(row, f"{cell_name} is {values[row]:g}; accepted: numbers up to {LARGEST:g}")
-    return values
+    return from_zero_on(rows, cell_name, values) if from_zero else values
 
 
 def renamed(
@@ -44,7 +48,8 @@ def renamed(
 ) -> dict[str, npt.NDArray[Any]]:
     """Columns that differ from the canonical ones in their names only.
 
-    Empty cells stand for what is not known, except for submission times, which every row has.
+    Empty cells stand for what is not known, and so do numbers below 0 where they mean nothing.
+    Run times below 0 and missing submissions are left to ``odd_rows.finished``.
 
     Args:
       rows: the rows.
@@ -60,13 +65,8 @@ def renamed(
         if column.kind == "text":
             columns[name] = rows.texts(cell_name)
         else:
-            is_time = name == "submit_time"
-            values = number(
-                rows,
-                cell_name,
-                absent=None if is_time else NAN,
-                from_zero=is_time or column.from_zero,
-            )
+            from_zero = name == "submit_time" or (column.from_zero and name != "duration")
+            values = number(rows, cell_name, from_zero=from_zero)
             columns[name] = values / ticks_per_s if column.unit == "s" else values
     return columns
 
@@ -77,17 +77,41 @@ def statuses(rows: Rows, cell_name: str, names: Mapping[str, str]) -> npt.NDArra
     Args:
       rows: the rows.
       cell_name: the source's name of the column.
-      names: the source's names, ``""`` for empty cells -> the canonical ones.
-
-    Raises:
-      JaxschedError: another name; one line with file and line number.
+      names: the source's names -> the canonical ones; others are not known, and counted.
     """
     found = rows.texts(cell_name).tolist()
-    for row, name in enumerate(found):
-        if name not in names:
-            accepted = ", ".join(filter(None, names))
-            rows.fail(row, f"{cell_name} is {describe_value(name)}; accepted: {accepted}")
-    return np.array([names[name] for name in found], np.str_)
+    states = Counter(found)
+    for name, count in states.items():
+        if name and name not in names:
+            count_state(rows.counts, name, count)
+    return np.array([names.get(name, "") for name in found], np.str_)
+
+
+def slurm_statuses(rows: Rows, cell_name: str, names: Mapping[str, str]) -> npt.NDArray[np.str_]:
+    """Statuses of a log in Slurm's words; see ``statuses``.
+
+    Args:
+      rows: the rows.
+      cell_name: the source's name of the column.
+      names: the words that the source is known to use -> the canonical ones; further ones of
+        Slurm's are taken as Slurm means them, and counted.
+    """
+    states = Counter(rows.texts(cell_name).tolist())
+    further = {}
+    for state, number in states.items():
+        called = None if state in names else status_of(state)
+        if called is not None:
+            further[state] = called
+            if state.lower() != called:
+                count_state(rows.counts, state, number, called)
+    return statuses(rows, cell_name, {**names, **further})
+
+
+def with_both(rows: Rows, start: Floats, end: Floats, duration: Floats) -> Floats:
+    """Run times of jobs with a start and an end; not known for others, which are counted."""
+    lacking = np.isnan(start) | np.isnan(end)
+    rows.counts["{} jobs without start or end, their run times not known"] += int(np.sum(lacking))
+    return np.where(lacking, np.nan, duration)
 
 
 def unknown(rows: Rows) -> npt.NDArray[np.float64]:
@@ -102,6 +126,7 @@ def field_rows(
     separator: str | None = None,
     comment: str = "",
     comments: list[str] | None = None,
+    counts: Counts | None = None,
 ) -> Iterator[Rows]:
     """Split a file without header line into fields; nothing in it is quoted.
 
@@ -113,6 +138,7 @@ def field_rows(
       separator: between fields; None: any blanks.
       comment: what lines that are no rows begin with; empty: there are none.
       comments: list that takes up these lines, without the mark.
+      counts: where what is odd is counted.
 
     Raises:
       JaxschedError: one line with file and line if it cannot be read, has no rows, or a row has
@@ -120,12 +146,13 @@ def field_rows(
     """
     read_head(path)
     some = False
+    counts = Counter() if counts is None else counts
     with open_text(path) as file:
         rows = _rows(path, enumerate(file, 1), header, separator, comment, comments)
         while piece := list(islice(rows, BATCH_ROWS)):
             some = True
             lines, cells = zip(*piece, strict=True)
-            yield Rows(str(path), header, list(cells), list(lines))
+            yield Rows(str(path), header, list(cells), list(lines), counts)
     if not some:
         raise JaxschedError(f"{path}: has no jobs; accepted: one row of fields per job")
 
@@ -151,4 +178,5 @@ def _rows(
                 f"{path}, line {line}: has {len(cells)} values; accepted: {len(header)}, "
                 f"{','.join(header)}"
             )
+        check_cell(path, line, cells)
         yield line, cells

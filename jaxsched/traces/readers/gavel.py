@@ -7,8 +7,8 @@ which is looked for beside the trace. An SLO is a factor: the deadline comes tha
 after the arrival.
 """
 
-import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,11 @@ import numpy.typing as npt
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
 from jaxsched.jobs.columns import describe_value
+from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import NAN, field_rows, number, renamed
 from jaxsched.traces.readers.head import Head
 from jaxsched.traces.rows import Rows, join_columns
-from jaxsched.traces.text import open_text, read_head, stem
+from jaxsched.traces.text import open_text, read_head, read_json
 from jaxsched.traces.trace import LARGEST, Trace
 
 NAME = "gavel"
@@ -57,7 +58,7 @@ _TABLES = {len(PHYSICAL): (MEASURED, SIMULATED), len(MSR): (SIMULATED, MEASURED)
 _REFERENCE = "v100"
 _ALONE = "null"
 _LEAST_RATE = 1e-6  # steps/s; a lower one is none
-_JOB_TYPE = re.compile(r"(.*?)\s*\(batch size (\d{1,15})\)", re.ASCII)
+_SIZE = re.compile(r"\d{1,15}", re.ASCII)
 
 _NAMES = {"submit_time": "arrival_time", "num_gpus": "scale_factor", "iterations": "total_steps"}
 
@@ -90,7 +91,8 @@ def read(path: PathLike, throughputs: PathLike | None = None) -> Trace:
     names = _layout(path)
     table = throughputs or _beside(path, _TABLES[len(names)])
     rates = {} if table is None else read_rates(table)
-    batches = field_rows(path, names, separator="\t")
+    counts: Counts = Counter()
+    batches = field_rows(path, names, separator="\t", counts=counts)
     columns = join_columns([_columns(rows, rates) for rows in batches])
     jobs, without = len(columns["duration"]), int(np.sum(np.isnan(columns["duration"])))
     if table is None:
@@ -100,7 +102,7 @@ def read(path: PathLike, throughputs: PathLike | None = None) -> Trace:
         note = f"run times are steps over the throughput on V100s in {used}"
         if without:
             note += f", which has none for {without} of {jobs} jobs"
-    return Trace(columns, stem(path), NAME, notes=(note,))
+    return finished(path, columns, NAME, counts=counts, notes=(note,))
 
 
 def read_rates(path: PathLike) -> dict[str, float]:
@@ -118,8 +120,10 @@ def read_rates(path: PathLike) -> dict[str, float]:
     """
     try:
         with open_text(path) as file:
-            document = json.load(file)
-    except (ValueError, RecursionError):
+            document = read_json(file.read())
+    except ValueError as error:
+        if isinstance(error, JaxschedError):
+            raise
         document = None
     by_type = document.get(_REFERENCE) if isinstance(document, dict) else None
     if not isinstance(by_type, dict):
@@ -171,14 +175,21 @@ def _columns(rows: Rows, rates: Rates) -> dict[str, npt.NDArray[Any]]:
         for job_type, scale in zip(rows.column("job_type"), columns["num_gpus"], strict=True)
     ]
     columns["duration"] = columns["iterations"] / np.array(rate, np.float64)
-    types = [(_JOB_TYPE.fullmatch(cell), cell) for cell in rows.texts("job_type").tolist()]
-    columns["model"] = np.array([match[1] if match else cell for match, cell in types], np.str_)
-    columns["batch_size"] = np.array(
-        [float(match[2]) if match else NAN for match, _ in types], np.float64
-    )
+    types = [_model(cell) for cell in rows.texts("job_type").tolist()]
+    columns["model"] = np.array([model for model, _ in types], np.str_)
+    columns["batch_size"] = np.array([size for _, size in types], np.float64)
     if "SLO" in rows.header:
         columns["priority"] = number(rows, "priority_weight", from_zero=False)
         factor = number(rows, "SLO", from_zero=False)
         after = np.where(factor < 0, NAN, factor) * columns["duration"]
         columns["deadline"] = columns["submit_time"] + after
     return columns
+
+
+def _model(job_type: str) -> tuple[str, float]:
+    """Model and batch size of a job type such as ``ResNet-18 (batch size 64)``."""
+    model, opened, rest = job_type.rpartition("(batch size ")
+    size, closed, after = rest.partition(")")
+    if opened and closed and not after and _SIZE.fullmatch(size):
+        return model.rstrip(), float(size)
+    return job_type, NAN

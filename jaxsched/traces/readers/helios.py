@@ -3,19 +3,20 @@
 Source: "Characterization and Prediction of Deep Learning Workloads in Large-Scale GPU Datacenters"
 (SC'21). Times are naive local times. More than half of the jobs use no GPU; they are kept, with
 ``num_gpus`` 0. SUSPENDED, which the log has once, says nothing of how a job ended: status not
-known.
+known. The layout is that of Slurm's accounting; states of Slurm's that the log has not are taken
+as its manual describes them, and said.
 """
 
+from collections import Counter
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from jaxsched.files import PathLike
-from jaxsched.traces.readers.fields import NAN, renamed, statuses
+from jaxsched.traces.odd_rows import Counts, finished
+from jaxsched.traces.readers.fields import NAN, renamed, slurm_statuses, with_both
 from jaxsched.traces.readers.head import by_header
 from jaxsched.traces.rows import Rows, read_columns
-from jaxsched.traces.text import stem
 from jaxsched.traces.trace import Trace
 
 NAME = "helios"
@@ -43,7 +44,6 @@ STATES = {
     "TIMEOUT": "failed",
     "NODE_FAIL": "failed",
     "SUSPENDED": "",
-    "": "",
 }
 matches = by_header(HEADERS)
 
@@ -64,19 +64,18 @@ def read(path: PathLike) -> Trace:
     Raises:
       JaxschedError: one line with file and line number.
     """
-    columns = read_columns(path, HEADERS, _columns, large_by_arrow=True)
-    unknown = int(np.sum(np.isnan(columns["duration"])))
-    notes = (f"{unknown} jobs without start or end, their run times not known",) if unknown else ()
-    return Trace(columns, stem(path), NAME, "local", notes)
+    counts: Counts = Counter()
+    columns = read_columns(path, HEADERS, _columns, large_by_arrow=True, counts=counts)
+    return finished(path, columns, NAME, "local", counts=counts)
 
 
 def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
     columns = renamed(rows, _NAMES)
     start, end = rows.stamps("start_time", absent=NAN), rows.stamps("end_time", absent=NAN)
-    columns["duration"] = np.where(np.isnan(start) | np.isnan(end), np.nan, columns["duration"])
+    columns["duration"] = with_both(rows, start, end, columns["duration"])
     return columns | {
-        "submit_time": rows.stamps("submit_time"),
-        "status": statuses(rows, "state", STATES),
+        "submit_time": rows.stamps("submit_time", absent=NAN),
+        "status": slurm_statuses(rows, "state", STATES),
         "start_time": start,
         "end_time": end,
     }

@@ -4,15 +4,16 @@ Two layouts: ``job_id,submission_time,duration,num_gpu``, and the one with gener
 deadlines and batch sizes.
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy.typing as npt
 
 from jaxsched.files import PathLike
+from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import renamed
 from jaxsched.traces.readers.head import by_header
 from jaxsched.traces.rows import Rows, read_columns
-from jaxsched.traces.text import stem
 from jaxsched.traces.trace import Trace
 
 NAME = "itp"
@@ -50,7 +51,9 @@ def read(path: PathLike) -> Trace:
     Raises:
       JaxschedError: one line with file and line number.
     """
-    return Trace(read_columns(path, HEADERS, _columns), stem(path), NAME)
+    counts: Counts = Counter()
+    columns = read_columns(path, HEADERS, _columns, counts=counts)
+    return finished(path, columns, NAME, counts=counts)
 
 
 def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:

@@ -4,12 +4,17 @@ Times are in milliseconds. Models and priorities were drawn at random by the sou
 an iteration spends on each of three resources are left out.
 """
 
+from collections import Counter
+from typing import Any
+
+import numpy.typing as npt
+
 from jaxsched.files import PathLike
+from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import renamed
 from jaxsched.traces.readers.head import by_header
 from jaxsched.traces.readers.tiresias import JOB_LIST
-from jaxsched.traces.rows import read_columns
-from jaxsched.traces.text import stem
+from jaxsched.traces.rows import Rows, read_columns
 from jaxsched.traces.trace import Trace
 
 NAME = "muri"
@@ -43,5 +48,10 @@ def read(path: PathLike) -> Trace:
     Raises:
       JaxschedError: one line with file and line number.
     """
-    columns = read_columns(path, HEADERS, lambda rows: renamed(rows, _NAMES, ticks_per_s=_MS_PER_S))
-    return Trace(columns, stem(path), NAME)
+    counts: Counts = Counter()
+    columns = read_columns(path, HEADERS, _columns, counts=counts)
+    return finished(path, columns, NAME, counts=counts)
+
+
+def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
+    return renamed(rows, _NAMES, ticks_per_s=_MS_PER_S)

@@ -6,6 +6,7 @@ an origin that is not disclosed. ``pod_phase`` is the state when the list was ta
 that were running have a deletion time too.
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,11 @@ import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
+from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import number, statuses
 from jaxsched.traces.readers.head import Head, head_of
 from jaxsched.traces.readers.without_times import refuse
 from jaxsched.traces.rows import Rows, read_columns
-from jaxsched.traces.text import stem
 from jaxsched.traces.trace import Trace
 
 NAME = "openb"
@@ -43,7 +44,6 @@ PHASES = {
     "Failed": "failed",
     "Pending": "pending",
     "Unknown": "",
-    "": "",
 }
 
 
@@ -69,26 +69,26 @@ def read(path: PathLike) -> Trace:
             f"{path}: is a list of machines; accepted: a list of pods with their times, such as "
             "openb_pod_list_default.csv"
         )
-    columns = read_columns(path, (HEADER,), _columns)
+    counts: Counts = Counter()
+    columns = read_columns(path, (HEADER,), _columns, counts=counts)
     start, end = columns["start_time"], columns["end_time"]
     sentences = (
         (int(np.sum(np.isnan(start))), "never scheduled"),
         (int(np.sum(~np.isnan(start) & np.isnan(end))), "not deleted"),
-        (int(np.sum(end < start)), "deleted before they were scheduled"),
     )
     notes = tuple(
         f"{number} pods {what}, their run times not known" for number, what in sentences if number
     )
-    return Trace(columns, stem(path), NAME, "relative", notes)
+    return finished(path, columns, NAME, counts=counts, notes=notes)
 
 
 def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
     start = number(rows, "scheduled_time", from_zero=False)
     end = number(rows, "deletion_time", from_zero=False)
     return {
-        "submit_time": number(rows, "creation_time", absent=None, from_zero=False),
+        "submit_time": number(rows, "creation_time", from_zero=False),
         "num_gpus": number(rows, "num_gpu") * number(rows, "gpu_milli") / 1000,
-        "duration": np.where(end < start, np.nan, end - start),
+        "duration": end - start,
         "job_id": rows.texts("name"),
         "group": rows.texts("qos"),
         "status": statuses(rows, "pod_phase", PHASES),

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
 from jaxsched.jobs.columns import describe_value
+from jaxsched.traces.odd_rows import UNSUBMITTED, Counts, finished
 from jaxsched.traces.readers.fields import NAN, number, statuses
 from jaxsched.traces.readers.head import Head, head_of
 from jaxsched.traces.rows import Rows, iterate_rows, join_columns
@@ -60,7 +61,6 @@ STATUSES = {
     "Failed": "failed",
     "Running": "running",
     "Waiting": "pending",
-    "": "",
 }
 
 ZONE_S = 8 * 3600
@@ -96,7 +96,7 @@ def read(path: PathLike) -> Trace:
     given = Path(path)
     folder = given if given.is_dir() else given.parent
     job_file = _needed(folder, JOBS) if given.is_dir() else given
-    counts: Counter[str] = Counter()
+    counts: Counts = Counter()
     jobs, index, rows_read = _jobs(job_file, folder, counts)
     num_jobs = len(jobs["job_id"])
     demands, task_end = _tasks(_needed(folder, TASKS), folder, index, num_jobs, counts)
@@ -113,14 +113,11 @@ def read(path: PathLike) -> Trace:
         jobs["num_instances"] = np.where(seen.count > 0, seen.count, jobs["num_instances"])
     unfinished = np.isin(jobs["status"], ("running", "pending"))
     jobs["end_time"] = np.where(unfinished, np.nan, end)
-    run = jobs["end_time"] - jobs["start_time"]
-    jobs["duration"] = np.where(run < 0, np.nan, run)
+    jobs["duration"] = jobs["end_time"] - jobs["start_time"]
     counts["{} jobs running or waiting, their run times not known"] = int(np.sum(unfinished))
-    counts["{} jobs that end before they start, their run times not known"] = int(np.sum(run < 0))
-    notes = tuple(text.format(count) for text, count in counts.items() if count)
     for column in ("submit_time", "start_time", "end_time"):
         jobs[column] = jobs[column] + ZONE_S
-    return Trace(jobs, folder.resolve().name, NAME, "local", notes, rows_read)
+    return finished(folder.resolve(), jobs, NAME, "local", counts=counts, rows_read=rows_read)
 
 
 def _table(folder: Path, table: str) -> Path | None:
@@ -136,7 +133,7 @@ def _needed(folder: Path, table: str) -> Path:
     return file
 
 
-def _rows(file: Path, folder: Path, table: str) -> Iterator[Rows]:
+def _rows(file: Path, folder: Path, table: str, counts: Counts) -> Iterator[Rows]:
     """The rows of a table in batches; a header line, which the published files lack, is allowed."""
     wanted = COLUMNS[table]
     names = wanted
@@ -150,22 +147,22 @@ def _rows(file: Path, folder: Path, table: str) -> Iterator[Rows]:
             )
     found = head_of(file).header
     if found == names:
-        return iterate_rows(file, (names,))
-    return iterate_rows(file, (), header=names)
+        return iterate_rows(file, (names,), counts=counts)
+    return iterate_rows(file, (), header=names, counts=counts)
 
 
-def _jobs(file: Path, folder: Path, counts: Counter[str]) -> tuple[Columns, Index, int]:
+def _jobs(file: Path, folder: Path, counts: Counts) -> tuple[Columns, Index, int]:
     """Columns of the job table, the row of each job's name, and the number of rows read."""
     parts: list[Columns] = []
     index: Index = {}
     rows_read = num_jobs = 0
-    for rows in _rows(file, folder, JOBS):
+    for rows in _rows(file, folder, JOBS, counts):
         names = rows.column("job_name")
         submit = number(rows, "start_time", from_zero=False)
         kept: list[int] = []
         for row, (name, missing) in enumerate(zip(names, np.isnan(submit).tolist(), strict=True)):
             if missing:
-                counts["{} jobs without a submission time dropped"] += 1
+                counts[UNSUBMITTED] += 1
             elif name in index:
                 counts["{} repeated jobs dropped"] += 1
             else:
@@ -223,13 +220,13 @@ class _Kinds:
 
 
 def _tasks(
-    file: Path, folder: Path, index: Index, num_jobs: int, counts: Counter[str]
+    file: Path, folder: Path, index: Index, num_jobs: int, counts: Counts
 ) -> tuple[Columns, Floats]:
     """Demands and launches of the jobs, and the last end of their tasks, ``[num_jobs]``."""
     names = ("num_instances", "num_gpus", "cpus", "memory_gb")
     sums = {name: np.zeros(num_jobs) for name in names}
     span, kinds = _Span(num_jobs), _Kinds(num_jobs)
-    for rows in _rows(file, folder, TASKS):
+    for rows in _rows(file, folder, TASKS, counts):
         listed, job = _places(rows, index)
         instances, plan = number(rows, "inst_num"), number(rows, "plan_gpu")
         gpus = instances * np.nan_to_num(plan)
@@ -255,13 +252,13 @@ def _tasks(
 
 
 def _instances(
-    file: Path, folder: Path, index: Index, num_jobs: int, counts: Counter[str]
+    file: Path, folder: Path, index: Index, num_jobs: int, counts: Counts
 ) -> tuple[_Span, Floats]:
     """Times and number of the instances of the jobs, and their machines, ``[num_jobs]``."""
     span = _Span(num_jobs)
     codes: Index = {"": 0}
     pairs: list[Places] = []
-    for rows in _rows(file, folder, INSTANCES):
+    for rows in _rows(file, folder, INSTANCES, counts):
         listed, job = _places(rows, index)
         counts["{} instances of unknown jobs left out"] += int(np.sum(~listed))
         span.add(rows, listed, job)

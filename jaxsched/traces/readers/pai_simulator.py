@@ -6,16 +6,17 @@ Clusters" (NSDI'22), files ``pai_job_no_estimate_100K.csv`` and
 estimates of run times, which are left out here.
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from jaxsched.files import PathLike
+from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import number
 from jaxsched.traces.readers.head import Head
-from jaxsched.traces.rows import Rows, iterate_rows, join_columns
-from jaxsched.traces.text import stem
+from jaxsched.traces.rows import Rows, read_columns
 from jaxsched.traces.trace import Trace
 
 NAME = "pai-simulator"
@@ -51,14 +52,15 @@ def read(path: PathLike) -> Trace:
       JaxschedError: one line with file and line number.
     """
     accepted = f"{','.join(BASE)} and any of {','.join(ESTIMATES)}"
-    parts = [_columns(rows) for rows in iterate_rows(path, _is_header, accepted=accepted)]
-    return Trace(join_columns(parts), stem(path), NAME)
+    counts: Counts = Counter()
+    columns = read_columns(path, _is_header, _columns, accepted=accepted, counts=counts)
+    return finished(path, columns, NAME, counts=counts)
 
 
 def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
     instances = number(rows, "num_inst")
-    submit = number(rows, "submit_time", absent=None, from_zero=False)
-    duration = number(rows, "duration")
+    submit = number(rows, "submit_time", from_zero=False)
+    duration = number(rows, "duration", from_zero=False)
     kinds = rows.texts("gpu_type")
     columns: dict[str, npt.NDArray[Any]] = {
         "submit_time": submit,

@@ -5,15 +5,16 @@ in the layout ``timestamp,duration,num_gpus,gpu_time,cluster``. Time stamps are 
 rows are in the order of the source's log, not of submission.
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy.typing as npt
 
 from jaxsched.files import PathLike
-from jaxsched.traces.readers.fields import renamed
+from jaxsched.traces.odd_rows import Counts, finished
+from jaxsched.traces.readers.fields import NAN, renamed
 from jaxsched.traces.readers.head import by_header
 from jaxsched.traces.rows import Rows, read_columns
-from jaxsched.traces.text import stem
 from jaxsched.traces.trace import Trace
 
 NAME = "philly-csv"
@@ -30,8 +31,10 @@ def read(path: PathLike) -> Trace:
     Raises:
       JaxschedError: one line with file and line number.
     """
-    return Trace(read_columns(path, HEADERS, _columns), stem(path), NAME, "local")
+    counts: Counts = Counter()
+    columns = read_columns(path, HEADERS, _columns, counts=counts)
+    return finished(path, columns, NAME, "local", counts=counts)
 
 
 def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
-    return {"submit_time": rows.stamps("timestamp")} | renamed(rows, _NAMES)
+    return {"submit_time": rows.stamps("timestamp", absent=NAN)} | renamed(rows, _NAMES)

@@ -20,9 +20,10 @@ import numpy.typing as npt
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
 from jaxsched.jobs.columns import describe_value
+from jaxsched.traces.odd_rows import UNSUBMITTED, Counts, count_state, finished
 from jaxsched.traces.readers.head import Head
-from jaxsched.traces.rows import ABSENT, STAMP
-from jaxsched.traces.text import LONGEST_TEXT, open_text, read_head, stem, too_long
+from jaxsched.traces.rows import ABSENT, NOT_KNOWN, STAMP
+from jaxsched.traces.text import LONGEST_TEXT, open_text, read_head, too_long
 from jaxsched.traces.trace import Trace
 
 NAME = "philly-json"
@@ -81,13 +82,13 @@ def read(path: PathLike) -> Trace:
     """
     read_head(path)
     jobs: list[_Job] = []
-    counts: Counter[str] = Counter()
+    counts: Counts = Counter()
     with open_text(path) as file:
         log = _Log(path, file)
         for record in log.records():
             job = _job(record, counts, log.fail)
             if math.isnan(job.submit_time):
-                counts["{} jobs without a submission time dropped"] += 1
+                counts[UNSUBMITTED] += 1
             else:
                 jobs.append(job)
     if not jobs:
@@ -95,8 +96,7 @@ def read(path: PathLike) -> Trace:
     columns: dict[str, Values] = dict(
         zip(_Job._fields, map(np.array, zip(*jobs, strict=True)), strict=True)
     )
-    notes = tuple(text.format(number) for text, number in counts.items())
-    return Trace(columns, stem(path), NAME, "local", notes, log.number)
+    return finished(path, columns, NAME, "local", counts=counts, rows_read=log.number)
 
 
 class _Log:
@@ -188,7 +188,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=float)
 
 
-def _job(record: dict[str, Any], counts: Counter[str], fail: Fail) -> _Job:
+def _job(record: dict[str, Any], counts: Counts, fail: Fail) -> _Job:
     every = _list(record.get("attempts"), "attempts", fail)
     attempts = list(dict.fromkeys(_attempt(attempt, fail) for attempt in every))
     if len(attempts) < len(every):
@@ -204,24 +204,20 @@ def _job(record: dict[str, Any], counts: Counter[str], fail: Fail) -> _Job:
         if servers:
             gpus = float(sum(len(names) for _, names in servers))
             nodes = float(len({server for server, _ in servers}))
-    duration = end - start
     if not attempts:
         counts["{} jobs without attempts, their GPUs and run times not known"] += 1
     elif math.isnan(end):
         counts["{} jobs without a last end (still running), their run times not known"] += 1
     elif math.isnan(start):
         counts["{} jobs without a start, their run times not known"] += 1
-    elif duration < 0:
-        duration = _UNKNOWN
-        counts["{} jobs that end before they start, their run times not known"] += 1
     return _Job(
         submit_time=_time(record, "submitted_time", fail),
         num_gpus=gpus,
-        duration=duration,
+        duration=end - start,
         job_id=_text(record, "jobid", fail),
         user=_text(record, "user", fail),
         group=_text(record, "vc", fail),
-        status=_status(record, fail),
+        status=_status(record, counts, fail),
         start_time=start,
         end_time=end,
         attempts=float(len(attempts)),
@@ -278,14 +274,15 @@ def _time(record: dict[str, Any], name: str, fail: Fail) -> float:
     if stamp is None:
         return _UNKNOWN
     if isinstance(stamp, str):
-        match = STAMP.fullmatch(stamp)
+        text = stamp.strip()
+        match = STAMP.fullmatch(text) if len(text) <= LONGEST_TEXT else None
         if match:
             try:
                 since = datetime.fromisoformat(match[1]) - _ORIGIN
                 return since.days * 86400.0 + since.seconds
             except ValueError:  # a day or an hour that does not exist
                 pass
-        elif stamp.strip().lower() in ABSENT:
+        elif text.lower() in NOT_KNOWN:
             return _UNKNOWN
     fail(f"{name} is {describe_value(stamp)}; accepted: YYYY-MM-DD HH:MM:SS, None or null")
 
@@ -303,10 +300,10 @@ def _text(record: dict[str, Any], name: str, fail: Fail) -> str:
     return text
 
 
-def _status(record: dict[str, Any], fail: Fail) -> str:
+def _status(record: dict[str, Any], counts: Counts, fail: Fail) -> str:
     status = _text(record, "status", fail)
     if status.strip().lower() in ABSENT:
         return ""
     if status not in STATUSES:
-        fail(f"status is {describe_value(status)}; accepted: {', '.join(STATUSES)}")
-    return STATUSES[status]
+        count_state(counts, status)
+    return STATUSES.get(status, "")

@@ -6,17 +6,18 @@ the others were killed or failed is not known. Time stamps are naive local times
 derived from Philly, of run times alone, are refused by name.
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from jaxsched.files import PathLike
-from jaxsched.traces.readers.fields import number, renamed
+from jaxsched.traces.odd_rows import Counts, finished
+from jaxsched.traces.readers.fields import NAN, number, renamed
 from jaxsched.traces.readers.head import by_header, head_of
 from jaxsched.traces.readers.without_times import refuse
 from jaxsched.traces.rows import Rows, read_columns
-from jaxsched.traces.text import stem
 from jaxsched.traces.trace import Trace
 
 NAME = "philly-vc"
@@ -40,10 +41,12 @@ def read(path: PathLike) -> Trace:
     """
     if head_of(path).header in RUN_TIMES:
         refuse(path, "run times of Philly's jobs")
-    columns = read_columns(path, HEADERS, _columns)
+    counts: Counts = Counter()
+    columns = read_columns(path, HEADERS, _columns, counts=counts)
     others = int(np.sum(columns["status"] == ""))
     note = f"{others} jobs were killed or failed, their status is left empty"
-    return Trace(columns, stem(path), NAME, "local", (note,) if others else ())
+    notes = (note,) if others else ()
+    return finished(path, columns, NAME, "local", counts=counts, notes=notes)
 
 
 def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
@@ -52,6 +55,6 @@ def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
         row = int(np.argmax((passed > 1) | (passed % 1 != 0)))
         rows.fail(row, f"matched_pass is {passed[row]:g}; accepted: 0 or 1")
     return renamed(rows, _NAMES) | {
-        "submit_time": rows.stamps("submit_time"),
+        "submit_time": rows.stamps("submit_time", absent=NAN),
         "status": np.where(passed == 1, "completed", ""),
     }

@@ -5,15 +5,16 @@ models and settings of the paper. How long a job runs follows from measured step
 allocation; the file has no run times, and none are made up here.
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy.typing as npt
 
 from jaxsched.files import PathLike
+from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import renamed, unknown
 from jaxsched.traces.readers.head import by_header
 from jaxsched.traces.rows import Rows, read_columns
-from jaxsched.traces.text import stem
 from jaxsched.traces.trace import Trace
 
 NAME = "pollux"
@@ -37,9 +38,10 @@ def read(path: PathLike) -> Trace:
     Raises:
       JaxschedError: one line with file and line number.
     """
-    columns = read_columns(path, HEADERS, _columns)
+    counts: Counts = Counter()
+    columns = read_columns(path, HEADERS, _columns, counts=counts)
     notes = (f"run times of {len(columns['duration'])} jobs not known, since the file has none",)
-    return Trace(columns, stem(path), NAME, notes=notes)
+    return finished(path, columns, NAME, counts=counts, notes=notes)
 
 
 def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:

@@ -7,6 +7,7 @@ README and the released tables order columns differently, so any order is accept
 (``node_info_df.csv``) are not read.
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,10 @@ import numpy.typing as npt
 
 from jaxsched.files import PathLike
 from jaxsched.jobs.columns import describe_value
+from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import number, renamed
 from jaxsched.traces.readers.head import Head
 from jaxsched.traces.rows import Rows, read_columns
-from jaxsched.traces.text import stem
 from jaxsched.traces.trace import Trace
 
 NAME = "spot-gpu"
@@ -58,11 +59,12 @@ def read(path: PathLike) -> Trace:
     Raises:
       JaxschedError: one line with file and line number.
     """
+    counts: Counts = Counter()
     columns = read_columns(
-        path, _has_columns, _columns, accepted=",".join(COLUMNS), large_by_arrow=True
+        path, _has_columns, _columns, accepted=",".join(COLUMNS), large_by_arrow=True, counts=counts
     )
     note = "GPUs and cores are those of one worker times the workers"
-    return Trace(columns, stem(path), NAME, notes=(note,))
+    return finished(path, columns, NAME, counts=counts, notes=(note,))
 
 
 def _has_columns(header: tuple[str, ...]) -> bool:

@@ -7,6 +7,7 @@ processors only; they are taken for GPUs, which the notes of the trace say.
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,10 +16,10 @@ import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
+from jaxsched.traces.odd_rows import Counts, count_state, finished, from_zero_on
 from jaxsched.traces.readers.fields import field_rows, number
 from jaxsched.traces.readers.head import Head
 from jaxsched.traces.rows import Rows, join_columns
-from jaxsched.traces.text import stem
 from jaxsched.traces.trace import LARGEST, Clock, Trace
 
 Floats = npt.NDArray[np.float64]
@@ -50,7 +51,7 @@ PARTIAL = (2, 3, 4)
 """Status of lines that describe a part of a job's execution, besides its one summary line."""
 
 _COMMENT = ";"
-_KEY = re.compile(r"\s*(\w+)\s*:\s*(.*?)\s*", re.ASCII)
+_KEY = re.compile(r"\w+", re.ASCII)
 _SIZES = ("MaxProcs", "MaxNodes")
 _KNOWN_KEYS = {"version", "unixstarttime", "maxjobs", "maxrecords", "maxprocs", "maxnodes"}
 _GROUPS = {"queue": "queue_number", "partition": "partition_number", "group": "group_id"}
@@ -83,19 +84,18 @@ def read(path: PathLike) -> Trace:
       JaxschedError: one line with file and line number, or that no job is left.
     """
     comments: list[str] = []
-    batches = field_rows(path, FIELDS, comment=_COMMENT, comments=comments)
+    counts: Counts = Counter()
+    batches = field_rows(path, FIELDS, comment=_COMMENT, comments=comments, counts=counts)
     columns = join_columns([_columns(rows) for rows in batches])
     header = _header(comments)
     partial = np.isin(columns.pop("status_number"), PARTIAL)
-    unsubmitted = np.isnan(columns["submit_time"]) & ~partial
-    kept = ~(partial | unsubmitted)
-    rows = len(kept)
-    if not np.any(kept):
+    rows = len(partial)
+    if np.all(partial | np.isnan(columns["submit_time"])):
         raise JaxschedError(
             f"{path}: none of its {rows} lines is about a whole job with a submission time; "
             "accepted: at least one"
         )
-    columns = {name: values[kept] for name, values in columns.items()}
+    columns = {name: values[~partial] for name, values in columns.items()}
     asked = int(np.sum(columns.pop("asked")))
     start = _start(header)
     if start is not None:
@@ -108,14 +108,13 @@ def read(path: PathLike) -> Trace:
         (True, "processors are taken for GPUs, since the format has none"),
         (sizes, f"the log's machine has {', '.join(sizes)}"),
         (partial.any(), f"{partial.sum()} of {rows} lines are parts of executions, dropped"),
-        (unsubmitted.any(), f"{unsubmitted.sum()} jobs without a submission time dropped"),
         (asked, f"{asked} jobs have the processors they asked for, since none were allocated"),
         (group and group != "queue", f"the group of a job is its {group}, queues are not known"),
         (start is not None and zone, f"times are universal, the log's time zone is {zone}"),
     )
     notes = tuple(sentence for holds, sentence in sentences if holds)
     clock: Clock = "relative" if start is None else "utc"
-    return Trace(columns, stem(path), NAME, clock, notes, rows)
+    return finished(path, columns, NAME, clock, counts=counts, notes=notes, rows_read=rows)
 
 
 def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
@@ -141,22 +140,17 @@ def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
 
 
 def _known(rows: Rows, field: str) -> Floats:
-    """A field of numbers from 0 on, NaN for -1."""
-    values = number(rows, field, absent=None, from_zero=False)
-    bad = (values < 0) & (values != -1)
-    if np.any(bad):
-        row = int(np.argmax(bad))
-        rows.fail(row, f"{field} is {values[row]:g}; accepted: a number from 0 on, or -1")
-    return np.where(values == -1, np.nan, values)
+    """A field of numbers from 0 on, NaN for -1, and for what else is below 0, which is counted."""
+    values = number(rows, field, from_zero=False)
+    return from_zero_on(rows, field, np.where(values == -1, np.nan, values))
 
 
 def _status(rows: Rows) -> npt.NDArray[np.int64]:
-    status = rows.whole_numbers("status")
+    status = rows.whole_numbers("status", absent=-1)
     strange = ~np.isin(status, list(STATUS))
-    if np.any(strange):
-        row = int(np.argmax(strange))
-        rows.fail(row, f"status is {status[row]}; accepted: 0 to 5, or -1")
-    return status
+    for state, count in Counter(status[strange].tolist()).items():
+        count_state(rows.counts, str(state), count)
+    return np.where(strange, -1, status)
 
 
 def _names(rows: Rows, field: str) -> npt.NDArray[np.str_]:
@@ -177,9 +171,9 @@ def _header(comments: list[str]) -> dict[str, str]:
     """What the comments say of the log; the first of several comments with the same name."""
     header: dict[str, str] = {}
     for comment in comments:
-        match = _KEY.fullmatch(comment)
-        if match:
-            header.setdefault(match[1], match[2])
+        key, colon, value = comment.partition(":")
+        if colon and _KEY.fullmatch(key.strip()):
+            header.setdefault(key.strip(), value.strip())
     return header
 
 

@@ -5,17 +5,18 @@ one with start times, of which the published sample repeats a row. Beside them t
 lists of GPU times (one column, ``duration``), which are no trace.
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from jaxsched.files import PathLike
+from jaxsched.traces.odd_rows import Counts, finished
 from jaxsched.traces.readers.fields import renamed
 from jaxsched.traces.readers.head import by_header, head_of
 from jaxsched.traces.readers.without_times import refuse
 from jaxsched.traces.rows import Rows, read_columns
-from jaxsched.traces.text import stem
 from jaxsched.traces.trace import Trace
 
 NAME = "tiresias"
@@ -35,6 +36,7 @@ HEADERS = (
     ),
 )
 GPU_TIMES = ("duration",)
+REPEATED = "{} rows equal to earlier ones dropped"
 matches = by_header((*HEADERS, GPU_TIMES))
 
 JOB_LIST = {
@@ -56,20 +58,21 @@ def read(path: PathLike) -> Trace:
     """
     if head_of(path).header == GPU_TIMES:
         refuse(path, "GPU times of jobs")
+    counts: Counts = Counter()
     seen: set[tuple[str, ...]] = set()
-    first: list[bool] = []
 
     def columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
+        first = []
         for cells in map(tuple, rows.cells):
             first.append(cells not in seen)
             seen.add(cells)
         names = {name: cell for name, cell in JOB_LIST.items() if cell in rows.header}
         if "start_time" in rows.header:
             names["start_time"] = "start_time"
-        return renamed(rows, names)
+        rows.counts[REPEATED] += first.count(False)
+        kept = np.array(first, np.bool_)
+        return {name: values[kept] for name, values in renamed(rows, names).items()}
 
-    trace = Trace(read_columns(path, HEADERS, columns), stem(path), NAME)
-    repeated = len(first) - len(seen)
-    if not repeated:
-        return trace
-    return trace.take(np.array(first), note=f"{repeated} rows equal to earlier ones dropped")
+    table = read_columns(path, HEADERS, columns, counts=counts)
+    rows_read = len(table["submit_time"]) + counts[REPEATED]
+    return finished(path, table, NAME, counts=counts, rows_read=rows_read)

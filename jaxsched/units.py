@@ -1,4 +1,7 @@
-"""Times in the unit that suits their size, for pages and printed tables."""
+"""Times in the unit that suits their size, for pages and printed tables.
+
+Files (``--json``, ``comparison.json``) keep seconds; what is printed or drawn comes through here.
+"""
 
 import math
 from collections.abc import Iterable
@@ -47,16 +50,24 @@ def in_unit(seconds: float, unit: TimeUnit) -> str:
 
 
 def three_figures(value: float) -> str:
-    """A number with three figures or more, thousands apart, never as a power of ten."""
+    """A number with three figures or more, thousands apart, never as a power of ten.
+
+    Numbers below 1 have three decimals.
+    """
     size = abs(value)
-    digits = 0 if size >= 100 or value == 0 else 1 if size >= 10 else 2
+    digits = 0 if size >= 100 or value == 0 else 1 if size >= 10 else 2 if size >= 1 else 3
     return f"{value:,.{digits}f}"
 
 
-def readable_time(seconds: float) -> str:
-    """A time in words: ``31 days``, ``2.41 h``, ``12.5 min``, ``42 s``; a dash if not finite."""
+def readable_time(seconds: float, gap: str = " ") -> str:
+    """A time in words: ``31 days``, ``2.41 h``, ``12.5 min``, ``42 s``; a dash if not finite.
+
+    Args:
+      seconds: the time.
+      gap: between the number and its unit.
+    """
     if not math.isfinite(seconds):
         return "-"
     unit = unit_of([seconds])
     text = in_unit(seconds, unit)
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit.short}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}{gap}{unit.short}"

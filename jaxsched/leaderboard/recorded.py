@@ -1,0 +1,76 @@
+"""What really happened, as a row beside the policies: the starts and ends that a log has.
+
+They stand beside policies only where submissions are where the log has them. The log's cluster is
+not known; how many GPUs were in use at once, and how many the policies have, is said.
+"""
+
+import numpy as np
+
+from jaxsched.jobs import JobTable
+from jaxsched.leaderboard.entries import Entry
+from jaxsched.leaderboard.window import window_of
+from jaxsched.leaderboard.workloads import Prepared
+from jaxsched.trace_replay import Cluster, Records
+
+NAME = "as recorded"
+
+
+def recorded_entry(ready: Prepared) -> tuple[Entry | None, tuple[str, ...]]:
+    """The row of a log, and what is to be said of it; no row where it cannot stand there.
+
+    Every job that counts (``window``) needs a recorded start and end; a job outside that has none
+    is taken to start at its submission.
+    """
+    if not ready.recorded or ready.log.wait is None or ready.log.jct is None:
+        return None, ()
+    wait, jct = ready.log.wait, ready.log.jct
+    unknown = np.isnan(wait) | np.isnan(jct)
+    missing = int(np.sum(unknown[window_of(ready.table).jobs]))
+    if missing:
+        counted = window_of(ready.table)
+        return None, (
+            f"no row '{NAME}': {missing} of the {counted.stop - counted.first} jobs that count "
+            "have no recorded start",
+        )
+    early = int(np.sum(wait < 0))
+    records = _records(ready, wait, jct)
+    notes = [
+        f"'{NAME}' are the starts and ends of the log itself, with up to {_peak(records):,} GPUs "
+        f"in use at once; the policies have {ready.cluster.num_gpus:,}"
+    ]
+    if early:
+        notes.append(f"{early} jobs of the log start before their submission: at once")
+
+    def play(table: JobTable, cluster: Cluster) -> Records:
+        del table, cluster
+        return records
+
+    return Entry(NAME, play, knows="unstated", suspends=True, recorded=True), tuple(notes)
+
+
+def _records(ready: Prepared, wait: np.ndarray, jct: np.ndarray) -> Records:
+    """The log's schedule in whole seconds, which no job ends before it has started in."""
+    submit, duration = ready.table["submit_time"], ready.table["duration"]
+    waited = np.floor(np.where(np.isnan(wait), 0, np.maximum(wait, 0))).astype(np.int64)
+    lasted = np.ceil(np.where(np.isnan(jct), waited + duration, jct)).astype(np.int64)
+    lasted = np.maximum(lasted, waited + 1)
+    nothing = np.zeros(len(submit), np.int64)
+    return Records(
+        submit=submit,
+        num_gpus=ready.table["num_gpus"],
+        duration=duration,
+        start=submit + waited,
+        end=submit + lasted,
+        num_servers=nothing,
+        first_server=nothing,
+        preemptions=nothing,
+        held=np.minimum(duration, lasted - waited),
+    )
+
+
+def _peak(records: Records) -> int:
+    """The most GPUs that jobs hold together, each from its first start to its end."""
+    times = np.concatenate([records.start, records.end])
+    change = np.concatenate([records.num_gpus, -records.num_gpus])
+    order = np.lexsort((change, times))  # ends come before starts
+    return int(np.max(np.cumsum(change[order])))

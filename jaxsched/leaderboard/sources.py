@@ -1,0 +1,181 @@
+"""The jobs of a workload as they are read: files of any format, named traces, generators.
+
+Axis: ``n`` jobs in order of submission.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from jaxsched.errors import JaxschedError
+from jaxsched.jobs import JobTable
+from jaxsched.trace_replay import from_trace
+from jaxsched.traces import Trace, registry
+from jaxsched.traces.clusters import generate_trace, names
+from jaxsched.traces.formats import load
+from jaxsched.traces.job_kinds import kind_of
+from jaxsched.traces.trace import known
+from jaxsched.traces.usable import dropped_note, is_job, job_rows
+
+Floats = npt.NDArray[np.float64]
+
+_NEEDED = ("submit_time", "num_gpus", "duration")
+
+
+class Log(NamedTuple):
+    """What a log says of its jobs beside what they ask for.
+
+    Attributes:
+      job_id: names, ``[n]``; None: it has none.
+      wait: seconds from submission to the recorded first start, ``[n]``, NaN where not known; None:
+        no job has any.
+      jct: seconds from submission to the recorded end, likewise.
+    """
+
+    job_id: npt.NDArray[np.str_] | None = None
+    wait: Floats | None = None
+    jct: Floats | None = None
+
+    def part(self, rows: slice) -> "Log":
+        """Of some of the jobs."""
+        job_id, wait, jct = self
+        return Log(
+            None if job_id is None else job_id[rows],
+            None if wait is None else wait[rows],
+            None if jct is None else jct[rows],
+        )
+
+
+class Drawn(NamedTuple):
+    """One draw of a workload.
+
+    Attributes:
+      table: its jobs.
+      digest: of the trace or table.
+      notes: what reading dropped or changed, one sentence each.
+      log: what else is known of the jobs.
+    """
+
+    table: JobTable
+    digest: str
+    notes: tuple[str, ...]
+    log: Log = Log()
+
+
+def is_name(source: str) -> bool:
+    """Whether a source is a named trace or a generator, which need no file."""
+    if os.sep in source:  # no name has one, and to ask for all names imports all systems
+        return False
+    return source in names() or source in registry.names()
+
+
+def read(
+    source: str,
+    data: Path | None,
+    *,
+    seed: int,
+    draws: int,
+    num_jobs: int,
+    reading: Sequence[tuple[str, Any]] = (),
+    longest_s: float = np.inf,
+) -> list[Drawn]:
+    """The draws of a source.
+
+    Args:
+      source: a generator, a named trace, or a file below ``data``.
+      data: folder; None: the source is a path of its own.
+      seed: of the first draw; others have the following ones. Of named traces all draws have it.
+      draws: no more than so many; of a trace that happened once there is one.
+      num_jobs: rows to generate; ignored for all else.
+      reading: options of ``jaxsched.traces.load``, name and value each.
+      longest_s: jobs that run longer are left out.
+
+    Raises:
+      JaxschedError: one line with what cannot be read, or has no rigid jobs.
+    """
+    if source in names():
+        return [
+            _of_trace(generate_trace(source, seed + k, num_jobs), longest_s) for k in range(draws)
+        ]
+    if is_name(source):
+        tables = registry.get(source, seed=seed, num_traces=draws)
+        return _of_tables(tables, source, draws)
+    path = Path(source) if data is None else data / source
+    found = load(path, **dict(reading))
+    if isinstance(found, Trace):
+        return [_of_trace(found, longest_s)]
+    return _of_tables(found, str(path), draws)
+
+
+def _of_trace(trace: Trace, longest_s: float) -> Drawn:
+    notes, digest = list(trace.notes), trace.digest()
+    left_out = len(trace) - int(np.sum(is_job(trace)))
+    notes += [dropped_note(left_out)] if left_out else []
+    if longest_s < np.inf:
+        brief = trace.take(~(trace["duration"] > longest_s))
+        notes.append(
+            f"{len(trace) - len(brief)} jobs of more than {longest_s / 86400:g} days left out"
+        )
+        trace = brief
+    return Drawn(from_trace(trace), digest, (*notes, *_rounding(trace)), _log_of(trace))
+
+
+def _log_of(trace: Trace) -> Log:
+    """Names, waits and completion times of the jobs; a missing end is the start plus run time."""
+    rows = job_rows(trace)
+    nan = np.full(len(rows), np.nan)
+    start, end = (
+        trace[name][rows] if name in trace else nan for name in ("start_time", "end_time")
+    )
+    submit, duration = trace["submit_time"][rows], trace["duration"][rows]
+    start, end = (
+        np.where(np.isnan(start), end - duration, start),
+        np.where(np.isnan(end), start + duration, end),
+    )
+    ids = trace["job_id"][rows] if known(trace, "job_id").any() else None
+    if not np.any(known(trace, "start_time")) and not np.any(known(trace, "end_time")):
+        return Log(ids)
+    return Log(ids, start - submit, end - submit)
+
+
+def _rounding(trace: Trace) -> list[str]:
+    """A note on shares of a GPU, which become whole ones."""
+    kept = is_job(trace)
+    gpus = np.asarray(trace["num_gpus"], np.float64)
+    shared = float(np.mean((gpus % 1 > 0)[kept])) if kept.any() else 0.0
+    return [f"shares of a GPU rounded up in {shared:.1%} of the jobs"] if shared else []
+
+
+def _of_tables(tables: Sequence[JobTable], source: str, draws: int) -> list[Drawn]:
+    """Job tables as draws of one workload."""
+    note = (
+        (f"the first {draws} of {len(tables)} tables; --draws {len(tables)} plays all",)
+        if draws < len(tables)
+        else ()
+    )
+    return [
+        Drawn(table, table.digest(), (*table.notes, *note))
+        for table in (_rigid(table, source) for table in tables[:draws])
+    ]
+
+
+def _rigid(table: JobTable, source: str) -> JobTable:
+    """A table's jobs as rigid ones.
+
+    Raises:
+      JaxschedError: its jobs have no GPUs or run time of their own.
+    """
+    found = kind_of(table).as_rigid(table)
+    lacking = [name for name in _NEEDED if name not in found.columns]
+    if lacking:
+        raise JaxschedError(
+            f"{source}: its jobs have no {' and no '.join(lacking)} of their own; accepted: jobs "
+            "with a fixed number of GPUs and a run time"
+        )
+    return JobTable(
+        {name: found[name] for name in found.columns if name != "model"}, table.name, table.notes
+    )
