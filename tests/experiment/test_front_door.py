@@ -26,7 +26,6 @@ TINY = {
     "learner.num_minibatches": 1,
     "evaluate_every": 2,
     "checkpoint_every": 4,
-    "network": "mlp-8",
     "value_network": "mlp-8",
 }
 ARGUMENTS = {"preset": "plain-ppo", "traces": TABLES, "test_traces": TABLES, "set": TINY}
@@ -78,7 +77,7 @@ def test_a_run_is_found_again_in_its_folder(run):
         jax.tree.leaves(run.weights), jax.tree.leaves(again.weights), strict=True
     ):
         np.testing.assert_array_equal(one, other)
-    assert again.policy.network == run.policy.network == "mlp-8"
+    assert again.policy.network == run.policy.network
 
 
 def test_stopped_and_resumed_is_one_go(run, tmp_path):
