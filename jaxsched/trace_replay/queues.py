@@ -40,9 +40,7 @@ def nobody_promoted(num_jobs: int, num_blocks: int, width: int) -> Promotion:
     return Promotion(nothing, nothing, nothing, wt.nobody(num_blocks, width))
 
 
-def standing(
-    before: Array, taken: Array, crosses: Array, instant: Array, goes_on: Array
-) -> Array:
+def standing(before: Array, taken: Array, crosses: Array, instant: Array, goes_on: Array) -> Array:
     """The place in its queue of each GPU's job after a step, int32 ``[M, S]``.
 
     Args:
@@ -71,7 +69,12 @@ def share(seconds: Array, percent: Array) -> Array:
 
 
 def suspended(
-    promotion: Promotion, job: Array, place: Array, served: Array, first: Array, time: Array,
+    promotion: Promotion,
+    job: Array,
+    place: Array,
+    served: Array,
+    first: Array,
+    time: Array,
     percent: Array,
 ) -> Promotion:
     """After the suspension of a job.
@@ -101,7 +104,7 @@ def started(
     """After the start of a job (n: of nobody) that has attained service since its promotion."""
     more = jnp.where(attained > 0, time - promotion.since[job], 0)
     return promotion._replace(
-        waited=promotion.waited.at[job].add(more), due=wt.put(promotion.due, place, NONE)
+        waited=promotion.waited.at[job].add(more), due=wt.put(promotion.due, place, jnp.int32(NONE))
     )
 
 
@@ -110,7 +113,7 @@ def promoted(promotion: Promotion, job: Array, place: Array, served: Array) -> P
     return promotion._replace(
         forgiven=promotion.forgiven.at[job].set(served),
         waited=promotion.waited.at[job].set(0),
-        due=wt.put(promotion.due, place, NONE),
+        due=wt.put(promotion.due, place, jnp.int32(NONE)),
     )
 
 
