@@ -68,7 +68,7 @@ class Stops(NamedTuple):
     """Runs that were cut, in the order of their ends; the host takes them out when it is full."""
 
     runs: Array  # int32 [L, 3]: the job, when the run began and when it was suspended
-    count: Array  # int32 scalar
+    number: Array  # int32 scalar, how many there are
 
 
 class State(NamedTuple):

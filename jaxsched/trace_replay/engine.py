@@ -266,6 +266,7 @@ def _first(
 ) -> Array:
     """The first in order of the waiting jobs whose run time keeps their class's limit; or n."""
     nobody = rules.shape.num_jobs
+    assert isinstance(state.waiting, Waiting)
     found = wt.first_up_to(state.waiting, jobs.block_class, limit)
     job = jnp.where(found.exists, jobs.job_at[found.place], nobody)
     if rules.ranking in GROUPS_FIRST:

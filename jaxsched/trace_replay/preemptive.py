@@ -46,7 +46,7 @@ def rests(state: State) -> Array:
     """Whether steps do nothing: a job would end too late, or suspensions are to be taken out."""
     if state.stops is None:
         return state.overflow
-    return state.overflow | (state.stops.count == state.stops.runs.shape[0])
+    return state.overflow | (state.stops.number == state.stops.runs.shape[0])
 
 
 def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
@@ -112,6 +112,7 @@ def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
         left = jnp.where(admits, jobs.duration[moved], rest.remaining)
         value = worth_of(rules, left, jobs.num_gpus[moved])
     written = moved if rules.scorer else chosen
+    waits = admits | suspends | (raised < nobody)
     promotion, counted = state.promotion, started
     if promotion is not None:
         counted = started._replace(served=started.served - promotion.forgiven[moved])
@@ -125,11 +126,7 @@ def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
         time=time,
         arrived=state.arrived + admits,
         num_waiting=state.num_waiting + admits + suspends - starts,
-        waiting=wt.put(
-            state.waiting,
-            jobs.place[moved],
-            jnp.where(admits | suspends | (raised < nobody), value, NONE),
-        ),
+        waiting=wt.put(state.waiting, jobs.place[moved], jnp.where(waits, value, NONE)),
         running=running,
         ledger=state.ledger.at[written].set(jnp.stack([*select(starts, started, rest), *scored])),
         overflow=state.overflow | (starts & late),

@@ -104,7 +104,7 @@ def started(
     """After the start of a job (n: of nobody) that has attained service since its promotion."""
     more = jnp.where(attained > 0, time - promotion.since[job], 0)
     return promotion._replace(
-        waited=promotion.waited.at[job].add(more), due=wt.put(promotion.due, place, NONE)
+        waited=promotion.waited.at[job].add(more), due=wt.put(promotion.due, place, jnp.int32(NONE))
     )
 
 
@@ -113,7 +113,7 @@ def promoted(promotion: Promotion, job: Array, place: Array, served: Array) -> P
     return promotion._replace(
         forgiven=promotion.forgiven.at[job].set(served),
         waited=promotion.waited.at[job].set(0),
-        due=wt.put(promotion.due, place, NONE),
+        due=wt.put(promotion.due, place, jnp.int32(NONE)),
     )
 
 

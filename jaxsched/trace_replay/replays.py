@@ -184,7 +184,9 @@ def _run(
             cut.append(row[:count].astype(np.int64))
         if not np.any((counts == runs.shape[1]) & ~np.asarray(state.overflow)):
             return state, [np.concatenate(cut) for cut in cuts]
-        state = state._replace(stops=state.stops._replace(count=jnp.zeros_like(state.stops.count)))
+        state = state._replace(
+            stops=state.stops._replace(number=jnp.zeros_like(state.stops.number))
+        )
 
 
 def _loop(rules: Rules, options: Options, jobs: Jobs) -> tuple[Any, Any]:

@@ -1,10 +1,10 @@
 """Decisions where running jobs may be suspended: scores say who comes before whom.
 
 Who runs at an instant is settled as in the replay engine (``jaxsched.trace_replay.suspension``):
-waiting jobs are chosen in order of the scores, running jobs after them make way, and those of which
-the GPUs are left over never stop. A step chooses, suspends or starts one job, or goes on to the next
-instant; what is settled and not done yet stays with the state. Ties go to the job submitted
-first. A job that has started at this very instant makes way for nobody: whatever the scores are, an
+waiting jobs are chosen in order of the scores, running jobs after them make way, and those whose
+GPUs are left over never stop. A step chooses, suspends or starts one job, or goes on to the next
+instant; what is settled and not done yet stays with the state. Ties go to the job submitted first.
+A job that has started at this very instant makes way for nobody: whatever the scores are, an
 instant comes to its end. The engine's orders are never in want of that, since a job that could not
 run before another one cannot after it either.
 

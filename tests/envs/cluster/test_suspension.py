@@ -64,6 +64,10 @@ def test_a_short_job_takes_the_place_of_a_long_one():
     names = ("restart", "position0.attained", "position0.service", "position0.run")
     np.testing.assert_allclose([seen[name] for name in names], logarithm, rtol=1e-6)
 
+    state, timestep = step(state, given, 0, 1, -9)  # job 1 is chosen, job 0 is to make way
+    assert int(timestep.metrics.started) == -1 and float(timestep.elapsed) == 0
+    assert account(state, 0) == Account(0, 10, 1, 0, 0, 0, 10, 0)
+
     state, timestep = step(state, given, 0, 1, -9)  # job 0 is suspended
     assert int(timestep.metrics.started) == -1 and float(timestep.elapsed) == 0
     assert account(state, 0) == Account(0, 0, 1, 0, 1, 0, 7 + 4, 3)
@@ -101,13 +105,31 @@ def test_thresholds_of_service_are_instants_of_decision():
     assert int(state.time) == 1
     state, timestep = step(state, given, 1, 0, -9)  # nothing changes before the threshold
     assert int(timestep.metrics.started) == -1 and int(state.time) == 3
-    state, _ = step(state, given, 0, 1, -9)
+    for _ in ("chosen", "suspended"):
+        state, _ = step(state, given, 0, 1, -9)
     state, timestep = step(state, given, 0, 1, -9)
     assert int(timestep.metrics.started) == 1 and int(state.time) == 9  # its own threshold
     state, timestep = step(state, given, 0, 1, 2)  # nobody starts below the score of waiting
     assert int(state.time) == 13 and int(state.window[0]) == 0
     state, timestep = step(state, given, 0, 1, 2)  # unless nothing else would ever happen
     assert int(timestep.metrics.started) == 0 and timestep.terminated and int(state.time) == 20
+
+
+def test_a_job_that_keeps_its_gpus_never_stops():
+    """At 3 jobs 0 and 1 come after job 2, which wants one GPU: only the last in order stops."""
+    env = ClusterJobs(1, 4, window=3, suspends=True)
+    table = {"submit_time": [0, 0, 3], "num_gpus": [3, 1, 1], "duration": [10, 20, 2]}
+    given = env.params([table], restart_s=5)
+    state, _ = env.reset(jax.random.key(0), given)
+    step = jax.jit(lambda state, scores: env.step(jax.random.key(0), state, scores, given))
+    scores, ends = jnp.array([1.0, 0.0, 2.0, -9.0]), jnp.array([0.0, 1.0, 2.0, -9.0])
+    for _ in range(2):
+        state, _ = step(state, scores)
+    assert int(state.time) == 3
+    for _ in range(3):  # chosen, suspended, starts
+        state, _ = step(state, ends)
+    stops = [int(account_of(state, jnp.int32(row)).preemptions) for row in range(3)]
+    assert stops == [1, 0, 0]
 
 
 # Whatever the scores are
