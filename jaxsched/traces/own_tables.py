@@ -116,7 +116,21 @@ def read_text(
             ragged=True,
             counts=counts,
         )
+        if layout.delimiter == ";":
+            batches = _with_points(batches, plan)
         return _trace(path, batches, plan, counts, timezone, clock)
+
+
+def _with_points(batches: Iterator[Rows], plan: Plan) -> Iterator[Rows]:
+    """Rows whose numbers have points, where spreadsheets write semicolons and decimal commas."""
+    numbers = {cell for name, cell in plan.cells.items() if _KINDS.get(name) != "text"}
+    for rows in batches:
+        places = [rows.header.index(name) for name in numbers]
+        for row in rows.cells:
+            for place in places:
+                if row[place].count(",") == 1:
+                    row[place] = row[place].replace(",", ".")
+        yield rows
 
 
 def read_parquet(

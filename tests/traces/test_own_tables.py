@@ -80,6 +80,9 @@ def test_trailing_commas_and_other_separators(tmp_path):
         path.write_text(text)
         trace = load(path)
         assert {name: trace[name].tolist() for name in trace.columns} == BASE
+    path.write_text("submit_time;num_gpus;duration;user\n0,5;1;3600,25;a,b\n")
+    trace = load(path)
+    assert [trace[name][0] for name in ("submit_time", "duration", "user")] == [0.5, 3600.25, "a,b"]
     path.write_text("submit_time,num_gpus,duration\n0,1,3600,5\n")
     assert refusal(path) == ", line 2: has 4 values; accepted: 3 (submit_time,num_gpus,duration)"
 
