@@ -15,6 +15,7 @@ from jaxsched.traces.readers import (
     acme,
     chronus,
     crius,
+    dlrm,
     elasticflow,
     gavel,
     helios,
@@ -88,6 +89,7 @@ LAYOUTS = [
         (reader.NAME, reader, names, ",", ",".join(names) + "\n")
         for reader, names in (
             (openb, openb.HEADER),
+            (dlrm, dlrm.HEADER),
             (pai_simulator, (*pai_simulator.BASE, *pai_simulator.ESTIMATES)),
             (philly_vc, philly_vc.HEADERS[0]),
             (spot_gpu, spot_gpu.COLUMNS),

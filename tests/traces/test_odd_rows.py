@@ -12,6 +12,7 @@ from jaxsched.traces.readers import (
     acme,
     chronus,
     crius,
+    dlrm,
     elasticflow,
     helios,
     itp,
@@ -33,6 +34,7 @@ LAYOUTS = [
     *((reader, reader.HEADERS[0]) for reader in (chronus, elasticflow, helios, muri, tiresias)),
     *((reader, reader.HEADERS[0]) for reader in (philly_csv, philly_vc, crius, pollux)),
     (openb, openb.HEADER),
+    (dlrm, dlrm.HEADER),
     (pai_simulator, pai_simulator.BASE),
     (spot_gpu, spot_gpu.COLUMNS),
 ]

@@ -9,15 +9,21 @@ from jaxsched.traces import Trace
 from jaxsched.traces.readers import (
     chronus,
     crius,
+    dlrm,
     elasticflow,
     gavel,
     muri,
     philly_vc,
     pollux,
+    sacct,
     swf,
     tiresias,
 )
 
+SACCT = (
+    ("JobID", "State", "Submit", "Start", "End", "AllocTRES", "ReqGRES", "Timelimit"),
+    ("User", "JobIDRaw", "Eligible", "JobName", "Elapsed", "NNodes", "ReqTRES", "Restarts"),
+)
 LAYOUTS = [
     *(
         (reader, header, ",", ",".join(header) + "\n")
@@ -28,11 +34,16 @@ LAYOUTS = [
         (gavel, names, "\t", "\t".join(["1"] * len(names)) + "\n")
         for names in gavel.LAYOUTS.values()
     ),
+    (dlrm, dlrm.HEADER, ",", ",".join(dlrm.HEADER) + "\n"),
+    *((sacct, names, "|", "|".join(names) + "\n") for names in SACCT),
     (swf, swf.FIELDS, " ", "; Version: 2.2\n; UnixStartTime: 9\n"),
 ]
 CELLS = ("", "0", "1", "-1", "2.5", "1e300", "-0", "None", "x", "2017-10-09 07:01:55", "3-4", '"')
 ROW_ERROR = re.compile(r", line [1-9]\d*: ")
-FILE_ERRORS = (": has no jobs; ", ": none of its ", ": is not a text file; ")
+FILE_ERRORS = (
+    *(": has no jobs; ", ": none of its ", ": is not a text file; ", ": some times say their zone"),
+    *(f": {name}_time is " for name in ("submit", "start", "end")),
+)
 
 anything = pytest.mark.parametrize(
     ("reader", "names", "separator", "start"), LAYOUTS, ids=lambda value: getattr(value, "NAME", "")

@@ -512,6 +512,17 @@ def test_times_in_other_forms(tmp_path, stamp, clock, seconds):
     assert (trace.clock, trace["submit_time"].tolist()) == (clock, [seconds])
 
 
+def test_unix_times_of_0_are_not_known(tmp_path):
+    trace = read(
+        tmp_path,
+        f"1|PENDING|{at('09:00:00')}|0|0|{FOUR}",
+        f"2|COMPLETED|{at('09:00:00')}|{at('09:00:10')}|{at('09:00:20')}|{FOUR}",
+        header="JobID|State|Submit|Start|End|ReqTRES",
+    )
+    np.testing.assert_array_equal(trace["start_time"], [NAN, at("09:00:10")])
+    np.testing.assert_array_equal(trace["duration"], [NAN, 10])
+
+
 def test_a_time_zone_with_summer_time(tmp_path):
     rows = (
         f"1|2024-03-31T00:30:00|2024-03-31T01:30:00|2024-03-31T03:30:00|{FOUR}",

@@ -53,7 +53,10 @@ def read(path: PathLike, timezone: str | None = None) -> Trace:
         found = documents.read_records(path, counts)
     else:
         found = _read_lines(path, header_of(text), counts)
-    settled = times.settle(found.moments, zone=zone, duration=found.numbers["elapsed"])
+    try:
+        settled = times.settle(found.moments, zone=zone, duration=found.numbers["elapsed"])
+    except JaxschedError as error:
+        raise JaxschedError(f"{path}: {error}") from None
     columns = to_jobs(found, settled.columns, counts)
     rows = len(found) + counts[STEPS]
     return finished(

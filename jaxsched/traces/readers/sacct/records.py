@@ -18,6 +18,7 @@ from jaxsched.traces.odd_rows import Counts, count_state
 from jaxsched.traces.readers.sacct import values
 from jaxsched.traces.readers.sacct.lines import RESOURCES, Lines
 from jaxsched.traces.readers.sacct.values import Demand, JobId
+from jaxsched.traces.trace import LARGEST
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -137,7 +138,7 @@ def of_lines(rows: Lines, group: str) -> Records:
         kind=kind,
         kinds=kinds,
         moments={
-            times.SUBMIT: times.moments(rows, _one_of(rows, "Submit", "Eligible")),
+            times.SUBMIT: _moments(rows, _one_of(rows, "Submit", "Eligible")),
             times.START: _moments(rows, "Start"),
             times.END: _moments(rows, "End"),
         },
@@ -260,7 +261,16 @@ def _texts(rows: Lines, name: str) -> Texts:
 
 
 def _moments(rows: Lines, name: str) -> times.Moments:
-    return times.moments(rows, name) if name in rows.header else no_moments(len(rows.cells))
+    """A column of times; 0 stands for one that is not known."""
+    if name not in rows.header:
+        return no_moments(len(rows.cells))
+    found = times.moments(rows, name)
+    far = np.abs(found.seconds) > LARGEST
+    if np.any(far):
+        row = int(np.argmax(far))
+        rows.fail(row, f"{name} is {found.seconds[row]:g}; accepted: numbers up to {LARGEST:g}")
+    nothing = (found.seconds == 0) & ~found.dated
+    return found._replace(seconds=np.where(nothing, np.nan, found.seconds))
 
 
 def _first_number(rows: Lines, *columns: tuple[str, Callable[[str], float | None]]) -> Floats:
