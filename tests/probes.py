@@ -47,7 +47,7 @@ class Probe(Environment):
     def reset(self, key, params, episode=None):
         """Go to the first state of an episode."""
         if episode is None:
-            episode = jax.random.randint(key, (), 0, params.first.shape[0])
+            episode = jax.random.randint(key, (), 0, params.first.shape[0], jnp.int32)
         state = params.first[episode]
         return state, self._report(state, jnp.float32(0), jnp.float32(0), params)
 

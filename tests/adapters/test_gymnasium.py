@@ -14,7 +14,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.systems import registry
 from tests import probes
 from tests.example_system import registered
-from tests.instances import sched2, sched2_tables
+from tests.instances import das, sched2, sched2_tables
 from tests.probes import Probe
 
 MASK = [[True, False, True], [False, True, True], [True, True, False]]
@@ -178,6 +178,64 @@ def test_statistics_of_a_wrapper():
     *_, infos = recorded.step(np.array([2, 1]))
     np.testing.assert_array_equal(infos["episode"]["r"], [0, 8])
     np.testing.assert_array_equal(infos["episode"]["l"], [0, 1])
+
+
+def test_statistics_count_every_step_of_every_episode():
+    vector = JaxschedVectorEnv(Probe(), PARAMS, 2)  # SameStep
+    recorded = gymnasium.wrappers.vector.RecordEpisodeStatistics(vector)
+    recorded.reset(seed=0)
+    length, total, told = np.zeros(2, int), np.zeros(2), 0
+    for _ in range(12):
+        _, reward, terminated, truncated, infos = recorded.step(np.array([2, 1]))
+        length, total = length + 1, total + reward
+        for index in np.flatnonzero(terminated | truncated):
+            assert infos["episode"]["l"][index] == length[index]
+            assert infos["episode"]["r"][index] == total[index]
+            length[index] = total[index] = 0
+            told += 1
+    assert told > 4
+
+
+def test_a_gymnasium_that_counts_wrongly_is_refused_with_same_step(monkeypatch):
+    monkeypatch.setattr(gymnasium, "__version__", "1.3.0")
+    with pytest.raises(JaxschedError, match="Gymnasium 1.3.0 lose a step.*'NextStep'"):
+        JaxschedVectorEnv(Probe(), PARAMS, 2)
+    JaxschedVectorEnv(Probe(), PARAMS, 2, autoreset_mode="NextStep")
+
+
+@pytest.mark.parametrize("output", ["numpy", "jax"])
+@pytest.mark.parametrize("mask", ["info", "observation"])
+@pytest.mark.parametrize("make", [sched2, das])
+def test_masks_fit_their_spaces(make, mask, output):
+    _, env, params, *_ = make()
+    single = JaxschedEnv(env, params, mask=mask, output=output)
+    vector = JaxschedVectorEnv(env, params, 3, mask=mask, output=output)
+    for program in (single, vector):
+        program.action_space.seed(0)
+        observation, info = program.reset(seed=1)
+        for _ in range(3):
+            legal = (info if mask == "info" else observation)["action_mask"]
+            action = program.action_space.sample(legal)
+            assert program.action_space.contains(action)
+            legal = np.asarray(legal)
+            if isinstance(action, dict):
+                assert not any(part[legal == 0].any() for part in action.values())
+                assert all(part[legal == 1].all() for part in action.values())
+            else:
+                assert np.take_along_axis(legal, np.asarray(action)[..., None], -1).all()
+            observation, *_, info = program.step(action)
+
+
+def test_masks_of_other_shapes_and_actions_of_other_numbers_are_refused():
+    _, env, params, *_ = das()
+    space = JaxschedEnv(env, params).action_space
+    with pytest.raises(JaxschedError, match=r"a mask has the shape \[99\]; accepted: leading axes"):
+        space.sample(np.ones(99, np.int8))
+    single = JaxschedEnv(Probe(), PARAMS)
+    single.reset(seed=0)
+    for action in (np.float32(1), True, 1.5, "one"):
+        with pytest.raises(JaxschedError, match="probe: an action of .*; accepted: whole numbers"):
+            single.step(action)
 
 
 def test_arrays_of_jax_stay_on_the_device():

@@ -48,6 +48,10 @@ def test_agents_are_of_the_parts_of_an_action():
     assert plainly.possible_agents == ["priority", "affinity"]
     observations, infos = plainly.reset(seed=0)
     assert "action_mask" in observations["priority"] and "action_mask" not in infos["priority"]
+    for agent in plainly.agents:
+        space, mask = plainly.action_space(agent), observations[agent]["action_mask"]
+        action = space.sample(mask)
+        assert space.contains(action) and not action[mask == 0].any()
     with pytest.raises(JaxschedError, match="one for each of priority, affinity"):
         JaxschedParallelEnv(case.env, case.params, agents={"only": "priority"})
     with pytest.raises(JaxschedError, match="an action has no parts"):

@@ -7,7 +7,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
@@ -15,6 +14,8 @@ import numpy as np
 import pytest
 
 from jaxsched.cli import main
+from jaxsched.runs import checkpoints
+from jaxsched.runs.directory import RunDirectory
 from tests.command_line import policies_only, refused
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sched2"
@@ -288,57 +289,30 @@ def test_several_seeds_train_side_by_side(trace, tmp_path, few_rivals, capsys):
     assert "--as-seeds needs --checkpoint" in refused(capsys, "compare", "sched2", "--as-seeds")
 
 
-def test_sigterm_leaves_a_run_that_resumes_to_the_same_bits(run, trace, tmp_path, few_rivals):
-    path = tmp_path / "stopped"
-    code = "import sys; from jaxsched.cli import main; sys.exit(main(sys.argv[1:]))"
-    traces = ["--trace", str(trace), "--test-trace", str(trace)]
-    longer = [*TINY, "--set=loop.num_updates=20", *traces, "--out", str(path)]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, "train", "sched2", *longer],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
-    )  # fmt: skip
-    metrics = path / "metrics.jsonl"
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and process.poll() is None:
-        if metrics.exists() and metrics.stat().st_size:
-            process.send_signal(signal.SIGTERM)
-            break
-        time.sleep(0.002)
-    output, _ = process.communicate(timeout=120)
-    if process.returncode == 143:
-        assert "stopped by SIGTERM; continue with the same command and --resume" in output
-        assert "Traceback" not in output
-        assert main(["train", "sched2", *longer, "--resume"]) == 0
-    else:  # it was done before the signal came
-        assert process.returncode == 0, output
-    assert_same_policy(path, run)
-
-
-def assert_same_policy(*runs):
-    ours, theirs = (
-        json.loads((folder / "comparison.json").read_text())["policies"][-1]["metrics"]
-        for folder in runs
-    )
-    for name in ours:
-        np.testing.assert_array_equal(ours[name], theirs[name])
-
-
-def test_a_time_limit_ends_a_session_and_the_next_goes_on(
+def test_what_stops_a_session_leaves_a_run_that_goes_on_to_the_same_bits(
     run, trace, tmp_path, few_rivals, capsys, monkeypatch
 ):
-    path = tmp_path / "limited"
-    short = ["--max-time", "0.001", "--quiet"]
-    assert train(path, trace, *short, "--set=evaluate_every=20") == 124
-    line = "stopped: the time of --max-time is up; continue with the same command and --resume"
-    assert capsys.readouterr().err.splitlines() == [f"jaxsched: {line} (run: {path})"]
+    path, rest = tmp_path / "stopped", "; continue with the same command and --resume"
+    with monkeypatch.context() as patch:
+        log = RunDirectory.log
+
+        def stop(*arguments):  # while a chunk is computed
+            log(*arguments)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        patch.setattr(RunDirectory, "log", stop)
+        assert train(path, trace, "--quiet") == 143
+    line = f"stopped by SIGTERM{rest} (run: {path})"
+    assert capsys.readouterr().err.splitlines() == [f"jaxsched: {line}"]
     words = refused(capsys, "evaluate", "sched2", "--policy", path, "--trace", trace)
     assert "this run has no policy yet: it ended after update 10 before the first" in words
 
-    path = tmp_path / "twice"  # a session ends before each of two evaluations
-    assert train(path, trace, *short) == train(path, trace, *short, "--resume") == 124
+    assert train(path, trace, "--quiet", "--resume", "--max-time", "0.001") == 124
+    line = f"stopped: the time of --max-time is up{rest} (run: {path})"
+    assert capsys.readouterr().err.splitlines() == [f"jaxsched: {line}"]
+    assert checkpoints.steps(path / "checkpoints") == [20]  # all but its evaluation
     monkeypatch.setattr("jaxsched.cli.train.sets_of", None)  # refused before traces are read
-    assert "stop" in refused(capsys, *line_of(path, trace), "--stop-on", "SIGNONE")
+    assert "'SIGNONE'" in refused(capsys, *line_of(path, trace), "--stop-on", "SIGNONE")
     assert "time limit of '2 h'" in refused(capsys, *line_of(path, trace), "--max-time", "2 h")
     assert "there is a run already" in refused(capsys, *line_of(path, trace))
     assert "no such run" in refused(capsys, *line_of(tmp_path / "no", trace), "--resume")
@@ -346,7 +320,12 @@ def test_a_time_limit_ends_a_session_and_the_next_goes_on(
     assert "cannot be written" in refused(capsys, *line_of("/proc/run", trace))
     monkeypatch.undo()
     assert train(path, trace, "--resume") == 0
-    assert_same_policy(path, run)
+    ours, theirs = (
+        json.loads((folder / "comparison.json").read_text())["policies"][-1]["metrics"]
+        for folder in (path, run)
+    )
+    for name in ours:
+        np.testing.assert_array_equal(ours[name], theirs[name])
     assert "max-time" not in (path / "run.toml").read_text()
 
 

@@ -214,3 +214,13 @@ def test_seeds_have_head_starts_of_their_own():
         alone = training.init(ENV, LEARNER, loop, key, params).current.state
         np.testing.assert_array_equal(both[seed], alone)
     assert (both[0] != both[1]).any()
+
+
+def test_training_computes_in_32_bits_whatever_the_precision_of_jax():
+    found = []
+    for wide in (False, True):
+        with jax.enable_x64(wide):
+            found.append(go(begin(seed=3), 6))
+    for narrow, wide in zip(*map(raw, found), strict=True):
+        assert narrow.dtype == wide.dtype
+        np.testing.assert_allclose(wide, narrow, rtol=1e-4)  # draws are the same
