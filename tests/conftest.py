@@ -109,6 +109,8 @@ EXTENDED = (
     "cli/test_cli_elastic.py",
     "cli/test_cli_mlfs.py",
     "cli/test_headroom.py",
+    "docs/test_compiled_commands.py",
+    "docs/test_http_service.py",
     "envs/chic/test_reference_table.py",
     "envs/chic/test_wide_windows.py",
     "envs/cluster",

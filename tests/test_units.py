@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from jaxsched.units import in_unit, readable_time, three_figures, unit_of
+from jaxsched.units import readable_time, three_figures, unit_of
 
 
 @pytest.mark.parametrize(

@@ -370,7 +370,8 @@ def prepare(context: typer.Context, system: Any, players: Players, asked: Asked)
 def tell(prepared: Prepared, out: Any) -> None:
     """What was changed in the traces, and the cluster with the load that it is offered."""
     contest = prepared.contest
-    lines = [prepared.summary] if prepared.summary else [f"  {note}" for note in contest.notes]
+    lines = [prepared.summary] if prepared.summary else []
+    lines += [f"  {note}" for note in contest.notes if f"  {note}\n" not in prepared.summary]
     load = contest.facts.get(LOAD)
     lines.append(f"cluster: {contest.facts['cluster']}" + (f"; load {load}" if load else ""))
     for line in lines:

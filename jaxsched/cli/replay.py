@@ -52,6 +52,7 @@ class Shown(NamedTuple):
     schedules: list["Schedule"]
     title: str
     facts: dict[str, str]
+    notes: Sequence[str] = ()
 
 
 class Wanted(NamedTuple):
@@ -177,11 +178,11 @@ def _names(policies: Sequence[str]) -> tuple[str, ...]:
 
 
 def _tell(out: Any, shown: Shown, html: Path) -> None:
-    if CHANGED in shown.facts:
+    if "cluster" in shown.facts:
         load = shown.facts.get(LOAD)
         out.print(f"cluster: {shown.facts['cluster']}" + (f"; load {load}" if load else ""),
                   highlight=False)  # fmt: skip
-    for note in filter(None, shown.facts.get(CHANGED, "").split("; ")):
+    for note in shown.notes:
         out.print(f"  {note}", highlight=False)
     for schedule in shown.schedules:
         held = len(schedule.pieces.job)
@@ -332,7 +333,7 @@ def _played(
                                                         wanted.chosen).items()}  # fmt: skip
     facts = {"system": system.name, "episode": f"{wanted.episode} ({table.name})", **facts,
              CHANGED: "; ".join(episodes.notes)}  # fmt: skip
-    return Shown(schedules, f"{system.title}: {episodes.source}", facts)
+    return Shown(schedules, f"{system.title}: {episodes.source}", facts, episodes.notes)
 
 
 def _as_there(options: TraceOptions, wanted: Wanted, count: int) -> TraceOptions:

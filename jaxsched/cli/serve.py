@@ -1,6 +1,5 @@
 """``jaxsched serve``."""
 
-import ipaddress
 import os
 from pathlib import Path
 from typing import Annotated
@@ -15,8 +14,8 @@ from jaxsched.cli.options import (
 )
 from jaxsched.cli.output import console
 from jaxsched.errors import JaxschedError
+from jaxsched.serve import TOKEN
 
-TOKEN = "JAXSCHED_TOKEN"
 HINT = "needs the extra 'serve': pip install 'jaxsched[serve]'"
 
 
@@ -48,11 +47,6 @@ def serve(
     except ModuleNotFoundError as error:
         raise JaxschedError(f"serve {HINT} ({error.name} is missing)") from None
     token = read_token(token_file)
-    if not is_loopback(host) and not token:
-        raise JaxschedError(
-            f"--host {host} can be reached from elsewhere; accepted there: a token, by "
-            f"--token-file FILE or ${TOKEN}"
-        )
     from jaxsched.jobs.servers import read_servers
 
     size = None if servers is None else read_servers(servers)
@@ -79,11 +73,3 @@ def read_token(path: Path | None) -> str:
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise JaxschedError("the token is empty or not of visible ASCII characters")
     return token
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -14,7 +14,7 @@ DL2_JOBS: Schema = (
 
 CHIC_JOBS: Schema = (
     Column("submit_time", 0, NO_SUBMISSION - 1, "s", "submission", kind="real"),
-    Column("model", 0, len(CHIC_COEFFICIENTS) - 1, "id", "ResNet-50, VGG-16 or ResNeXt-110"),
+    Column("model", 0, len(CHIC_COEFFICIENTS) - 1, "id", "ResNet50, VGG16 or ResNeXt110"),
     Column("iterations", 1, 2**23, "iterations", "training iterations to run"),
 )
 """Elastic workloads; the first submission need not be at 0."""

@@ -10,6 +10,8 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
+from jaxsched.jobs.models import identifier
+
 RESOURCES = ("gpus", "cpus", "memory_gb")
 
 
@@ -22,16 +24,17 @@ class ModelType(NamedTuple):
 
 
 MODELS = (
-    ModelType("resnet50", (1, 2, 8), (0, 3, 9)),
-    ModelType("vgg16", (1, 2, 10), (0, 4, 10)),
-    ModelType("resnext110", (1, 2, 10), (0, 3, 10)),
-    ModelType("inceptionbn", (1, 2, 8), (0, 3, 8)),
-    ModelType("seq2seq", (1, 2, 8), (0, 1, 8)),
-    ModelType("ctc", (0, 3, 6), (0, 3, 6)),
-    ModelType("dssm", (0, 4, 6), (0, 1, 6)),
-    ModelType("wlm", (1, 1, 6), (0, 1, 6)),
+    ModelType("ResNet50", (1, 2, 8), (0, 3, 9)),
+    ModelType("VGG16", (1, 2, 10), (0, 4, 10)),
+    ModelType("ResNeXt110", (1, 2, 10), (0, 3, 10)),
+    ModelType("InceptionBN", (1, 2, 8), (0, 3, 8)),
+    ModelType("Seq2Seq", (1, 2, 8), (0, 1, 8)),
+    ModelType("CTC", (0, 3, 6), (0, 3, 6)),
+    ModelType("DSSM", (0, 4, 6), (0, 1, 6)),
+    ModelType("WLM", (1, 1, 6), (0, 1, 6)),
 )
 NAMES = tuple(model.name for model in MODELS)
+IDENTIFIERS = tuple(identifier(name) for name in NAMES)
 WORKER_NEEDS = np.array([model.worker for model in MODELS], np.int32)  # [M, 3]
 PS_NEEDS = np.array([model.ps for model in MODELS], np.int32)  # [M, 3]
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from jaxsched.elastic.models import ARTEFACT_SAMPLES, NAMES
+from jaxsched.elastic.models import ARTEFACT_SAMPLES, IDENTIFIERS, NAMES
 from jaxsched.errors import JaxschedError
 
 Comm = Literal["ps", "allreduce"]
@@ -84,7 +84,7 @@ def measured_table(max_workers: int, max_ps: int, *, comm: Comm = "ps") -> Reals
     """
     file = resources.files("jaxsched.elastic") / "measured_speed.json"
     grids = json.loads(file.read_text())["samples_per_second"]
-    speed = np.array([grids[name] for name in NAMES])  # [M, p - 1, w - 1]
+    speed = np.array([grids[name] for name in IDENTIFIERS])  # [M, p - 1, w - 1]
     w, p = np.arange(max_workers + 1)[:, None], np.arange(max_ps + 1)[None, :]
     runs = (w > 0) & (p > 0)
     if comm == "allreduce":

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
+from jaxsched.jobs.models import spelled
 from jaxsched.jobs.schedule import (
     NEVER,
     PIECE_COLUMNS,
@@ -50,7 +51,7 @@ def schedule_of(entry: Any, where: str) -> Schedule:
         pieces=_pieces(_get(entry, "pieces", where), f"{where}.pieces"),
         **times,
         model=model,
-        models=_words(_get(entry, "models", where), f"{where}.models"),
+        models=tuple(map(spelled, _words(_get(entry, "models", where), f"{where}.models"))),
         levels=_words(_get(entry, "levels", where), f"{where}.levels"),
         deadline=None if deadline is None else _floats(deadline, f"{where}.deadline"),
         lines=tuple(_line(line, f"{where}.lines[{i}]") for i, line in enumerate(lines)),

@@ -94,6 +94,7 @@ class Decider:
     def _answer(self, cluster: Cluster, found: tuple[Any, Any, Any]) -> dict[str, Any]:
         decision, scores, mask = found
         answer = self.reader.answer(self.env, cluster, decision)
+        answer["estimated"] = self.reader.estimated(cluster)
         names = self.system.action_names(self.env)
         if self.network:
             answer["scores"] = {

@@ -3,12 +3,15 @@
 import asyncio
 import signal
 from collections.abc import Callable, Sequence
+from socket import socket
 
 import uvicorn
 
 from jaxsched.errors import JaxschedError
+from jaxsched.serve import TOKEN
 from jaxsched.serve.app import Service
 from jaxsched.serve.decisions import Wanted
+from jaxsched.serve.listening import is_loopback, listen, url_of
 
 GRACE_S = 10
 
@@ -32,22 +35,35 @@ def run(
       say: told where it listens.
 
     Raises:
-      JaxschedError: a policy cannot be loaded, or the address is not to be had.
+      JaxschedError: the address is not to be had, or needs a token; a policy cannot be loaded.
     """
-    service = Service(sources, token=token, most_bytes=most_bytes)
+    sockets = listen(host, port)
+    try:
+        _check_token(host, sockets, token)
+        service = Service(sources, token=token, most_bytes=most_bytes)
+        _run(service, sockets, say)
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def _run(service: Service, sockets: list[socket], say: Callable[[str], object]) -> None:
     config = uvicorn.Config(
         service.app(),
-        host=host,
-        port=port,
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=GRACE_S,
         server_header=False,
     )
-    asyncio.run(_serve(service, uvicorn.Server(config), say))
+    asyncio.run(_serve(service, uvicorn.Server(config), sockets, say))
 
 
-async def _serve(service: Service, server: uvicorn.Server, say: Callable[[str], object]) -> None:
+async def _serve(
+    service: Service,
+    server: uvicorn.Server,
+    sockets: list[socket],
+    say: Callable[[str], object],
+) -> None:
     loop = asyncio.get_running_loop()
     reloads: set[asyncio.Task] = set()
 
@@ -57,15 +73,18 @@ async def _serve(service: Service, server: uvicorn.Server, say: Callable[[str], 
         task.add_done_callback(reloads.discard)
 
     loop.add_signal_handler(signal.SIGHUP, reload)
-    task = loop.create_task(server.serve())
+    task = loop.create_task(server.serve(sockets))
     while not server.started and not task.done():
         await asyncio.sleep(0.02)
     if server.started:
-        address = server.servers[0].sockets[0].getsockname()
         names = ", ".join(service.policies)
-        say(f"serving {names} at http://{address[0]}:{address[1]} (Ctrl-C ends it)")
-    try:
-        await task
-    except SystemExit:
-        host, port = server.config.host, server.config.port
-        raise JaxschedError(f"cannot listen at {host}, port {port}") from None
+        say(f"serving {names} at {url_of(sockets[0])} (Ctrl-C ends it)")
+    await task
+
+
+def _check_token(host: str, sockets: list[socket], token: str) -> None:
+    if not token and not all(is_loopback(one) for one in sockets):
+        raise JaxschedError(
+            f"--host {host} can be reached from elsewhere; accepted there: a token, by "
+            f"--token-file FILE or ${TOKEN}"
+        )

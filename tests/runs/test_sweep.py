@@ -49,6 +49,8 @@ def test_rates_train_side_by_side(folder):
     assert [row["policy"] for row in rows] == [f"group0/policies/member{i}" for i in range(2)]
     assert all((folder / row["policy"]).is_dir() for row in rows)
     assert rows[0]["last"] != rows[1]["last"]  # the rate acts
+    notes = json.loads((folder / "sweep.json").read_text())["notes"]
+    assert set(notes) == {"train", "validation", "test"}  # what was changed in their traces
     assert (folder / "sweep.png").read_bytes().startswith(b"\x89PNG")
 
 

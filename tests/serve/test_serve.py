@@ -109,6 +109,22 @@ def test_several_clusters_at_once_are_decided_alike(client, service):
         assert decision["scores"] == pytest.approx(one["scores"], rel=1e-4)
 
 
+BUSY = [[None] * 8] * 15
+JOB = {"id": "a", "submit_time": 1764190000, "num_gpus": 8, "duration": 3600}
+
+
+@pytest.mark.parametrize("model", ["VGG16", "VGG-16", "vgg16", "Llama-8B", None])
+@pytest.mark.parametrize("time", [1764193600, 1764193600.5])
+def test_unix_time_and_any_spelling_of_a_model_are_decided_for(client, model, time):
+    cluster = {"time": time, "busy_until": BUSY, "waiting": [JOB | {"model": model}]}
+    found = client.post("/decide", {"policy": "sched2", "cluster": cluster})
+    assert found.status == 200, found.text
+    decision = found.json["decision"]
+    assert (decision["start"], decision["run_time"]) == ("a", 3600)
+    known = model is not None and "gg" in model.lower()
+    assert decision["estimated"] == ([] if known else [{"job": "a", "model": "Transformer"}])
+
+
 def test_what_a_service_tells_of_itself(client, service):
     assert client.get("/healthz").json == {"status": "ok", "policies": 4}
     assert set(client.get("/policies").json) == {"sched2", "sif", "dl2", "chic"}

@@ -35,9 +35,10 @@ def test_rows_become_jobs():
     assert (summary.jobs_lengthened, summary.jobs_shortened) == (1, 1)
     assert tables[1].notes == (
         "3 rows without GPUs or run time dropped",
-        "1 jobs capped at 120 GPUs",
-        "1 run times raised to 60 s",
-        "1 run times lowered to 86400 s",
+        "1 job capped at 120 GPUs",
+        "1 run time raised to 60 s",
+        "1 run time lowered to 86400 s",
+        "models drawn at random",
     )
     text = str(summary)
     assert text.startswith("hand (test): 7 rows read\n  3 rows without GPUs or run time dropped\n")

@@ -18,7 +18,7 @@ from jaxsched.envs.dl2.paper import WORKERS_PER_SERVER as PAPER
 from jaxsched.envs.dl2.paper import WORKERS_PER_SERVER_ACCEPTED as RANGE
 from jaxsched.types import Array, TimeStep
 
-MODEL = "seq2seq"
+MODEL = "Seq2Seq"
 SLOTS = 400  # that are recorded
 
 

@@ -85,10 +85,12 @@ def describe(
 
 def _size(servers: str | None, gpus_per_server: int | None) -> str | None:
     """What ``--servers`` says; as a number alone it is an older spelling."""
+    from jaxsched.jobs.servers import read_servers
+
     if gpus_per_server is not None or (servers is not None and servers.strip().isdecimal()):
         if servers is None:
             raise JaxschedError("--gpus-per-server: accepted: --servers NxM, such as 40x8")
-        size = f"{servers.strip()}x{gpus_per_server or GPUS_PER_SERVER}"
+        size = str(read_servers(f"{servers.strip()}x{gpus_per_server or GPUS_PER_SERVER}"))
         more = f" --gpus-per-server {gpus_per_server}" if gpus_per_server else ""
         tell_old(f"--servers {servers}{more}", f"--servers {size}")
         return size

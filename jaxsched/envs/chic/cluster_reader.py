@@ -17,12 +17,42 @@ from jaxsched.envs.chic.dynamics import State
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.rows import column
 from jaxsched.envs.chic.tables import NUM_MODELS, Params, build_tables
+from jaxsched.envs.chic.workload import LEAST_ITERATIONS, MOST_ITERATIONS
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
-from jaxsched.systems.cluster_reader import Cluster, ClusterReader, field, jobs_of, name_of
+from jaxsched.systems.cluster_estimates import (
+    ESTIMATED_SCHEMA,
+    Estimate,
+    assume_schema,
+    is_number,
+    model_estimate,
+    model_schema,
+)
+from jaxsched.systems.cluster_reader import Cluster, ClusterReader, jobs_of, name_of, shown
 from jaxsched.types import Array, TimeStep
 
 MODELS = NAMES[:NUM_MODELS]
+MOST_LEFT = 2**23 - 1
+
+
+def _iterations(value: Any, where: str) -> int:
+    """Whole iterations, from 1 on."""
+    if not (is_number(value) and value == int(value) and 1 <= value <= MOST_LEFT):
+        raise JaxschedError(
+            f"{where} is {shown(value)}; accepted: a whole number from 1 to {MOST_LEFT}, null"
+        )
+    return int(value)
+
+
+ESTIMATES = {
+    "model": model_estimate(MODELS, "ResNet50", "whose needs are the smallest"),
+    "iterations_left": Estimate(
+        (LEAST_ITERATIONS + MOST_ITERATIONS) // 2,
+        _iterations,
+        "the median of training workloads",
+        "a whole number from 1 on",
+    ),
+}
 
 
 class Decision(NamedTuple):
@@ -46,14 +76,14 @@ class ChicReader(ClusterReader[Chic]):
                 "wait",
                 "items": {
                     "type": "object",
-                    "required": ["model", "iterations_left"],
                     "properties": {
                         "id": {"description": "any; the place in the list if absent"},
-                        "model": {"enum": list(MODELS)},
-                        "iterations_left": {"type": "integer", "minimum": 1},
+                        "model": model_schema(MODELS),
+                        "iterations_left": {"type": ["integer", "null"], "minimum": 1},
                     },
                 },
-            }
+            },
+            "assume": assume_schema(ESTIMATES),
         },
     }
     answer_schema = {
@@ -71,6 +101,7 @@ class ChicReader(ClusterReader[Chic]):
                 },
             },
             "waiting": {"type": "array", "description": "ids of the workloads beyond the window"},
+            "estimated": ESTIMATED_SCHEMA,
         },
     }
     example = {
@@ -79,10 +110,9 @@ class ChicReader(ClusterReader[Chic]):
             {"id": "b", "model": MODELS[1], "iterations_left": 90},
         ]
     }
-
-    def num_jobs(self, cluster: Cluster) -> int:
-        """All workloads."""
-        return len(field(cluster, "workloads", list, "a list of workloads"))
+    jobs = "workloads"
+    job_word = "workload"
+    estimates = ESTIMATES
 
     def read(self, env: Chic, clusters: Sequence[Cluster], length: int) -> tuple[Params, Array]:
         """See the base class."""
@@ -128,17 +158,10 @@ def _speeds(env: Chic) -> Params:
 
 
 def _records(cluster: Cluster) -> list[dict[str, Any]]:
-    jobs = jobs_of(cluster, "workloads", MODELS)
+    jobs, _ = jobs_of(cluster, "workloads", ESTIMATES)
     if not jobs:
         raise JaxschedError("workloads is empty; accepted: one or more")
-    for index, job in enumerate(jobs):
-        left = job.get("iterations_left")
-        if isinstance(left, bool) or not isinstance(left, int) or not 1 <= left < 2**23:
-            raise JaxschedError(
-                f"workloads[{index}].iterations_left is {left!r}; accepted: a whole number from 1 "
-                f"to {2**23 - 1}"
-            )
     return [
-        {"submit_time": 0, "model": job.get("model"), "iterations": job["iterations_left"]}
+        {"submit_time": 0, "model": job["model"], "iterations": job["iterations_left"]}
         for job in jobs
     ]

@@ -1,6 +1,6 @@
 """The observation's entries in words, for the hand-over to other programs (section 4)."""
 
-from jaxsched.elastic.models import NAMES
+from jaxsched.elastic.models import IDENTIFIERS, NAMES
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.tables import NUM_MODELS, SCALARS
 from jaxsched.types import Feature
@@ -12,8 +12,8 @@ def features_of(env: Chic) -> dict[str, Feature]:
         float(SCALARS[name]) for name in ("iter_scale", "alloc_scale", "backlog_scale")
     )
     features = {
-        f"row*.{name}": Feature(f"1 if the workload is a {name}", "1")
-        for name in NAMES[:NUM_MODELS]
+        f"row*.{entry}": Feature(f"1 if the workload is a {name}", "1")
+        for entry, name in zip(IDENTIFIERS[:NUM_MODELS], NAMES[:NUM_MODELS], strict=True)
     }
     features |= {
         "row*.remaining": Feature("iterations left", "iterations", iterations),

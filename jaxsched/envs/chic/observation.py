@@ -6,7 +6,7 @@ servers (PS); then the number of workloads waiting behind the window.
 
 import jax.numpy as jnp
 
-from jaxsched.elastic.models import NAMES
+from jaxsched.elastic.models import IDENTIFIERS
 from jaxsched.envs.chic.dynamics import State
 from jaxsched.envs.chic.rows import exists, flat, joined
 from jaxsched.envs.chic.tables import NUM_MODELS, Params, unpack
@@ -16,7 +16,7 @@ from jaxsched.types import Array
 
 def observation_names(window: int, pair: bool) -> tuple[str, ...]:
     """A readable name for each entry, in order."""
-    fields = [*NAMES[:NUM_MODELS], "remaining", "workers"] + ([] if pair else ["servers"])
+    fields = [*IDENTIFIERS[:NUM_MODELS], "remaining", "workers"] + ([] if pair else ["servers"])
     return (*(f"row{row}.{field}" for row in range(window) for field in fields), "backlog")
 
 

@@ -4,8 +4,9 @@ A decision is the allocation of a whole slot: the policy infers task after task 
 is placed. Only differences of times matter.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from math import ceil
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -18,13 +19,22 @@ from jaxsched.envs.dl2.environment import DL2
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.tables import build_tables
 from jaxsched.envs.dl2.turns import rows_of
+from jaxsched.envs.dl2.workload import MEDIAN_EPOCHS
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
 from jaxsched.ops import bit_sets
+from jaxsched.systems.cluster_estimates import (
+    ESTIMATED_SCHEMA,
+    Estimate,
+    assume_schema,
+    is_number,
+    model_estimate,
+    model_schema,
+)
 from jaxsched.systems.cluster_reader import (
     Cluster,
     ClusterReader,
-    field,
+    clock,
     jobs_of,
     name_of,
     order_of,
@@ -33,8 +43,37 @@ from jaxsched.systems.cluster_reader import (
 )
 from jaxsched.types import Array, TimeStep
 
-MOST_SLOT = 2**20
+MOST_SLOT = 2**53
+MOST_EPOCHS = 1e9
 EXAMPLE_JOB = {"submit_time": 0, "model": 0, "epochs": 1.0}
+
+
+def _epochs(value: Any, where: str) -> float:
+    """Epochs above 0."""
+    if not (is_number(value) and 1e-6 <= value <= MOST_EPOCHS):
+        raise JaxschedError(
+            f"{where} is {shown(value)}; accepted: epochs above 0 and up to {MOST_EPOCHS:g}, null"
+        )
+    return float(value)
+
+
+def _as_many_again(epochs: float, job: Mapping[str, Any]) -> float:
+    """At least twice what the job has trained: it will train as long again."""
+    done: Any = job.get("progress")
+    known = is_number(done) and 0 <= done < MOST_EPOCHS  # else refused with its place
+    return max(epochs, min(2 * done, MOST_EPOCHS)) if known else epochs
+
+
+ESTIMATES = {
+    "model": model_estimate(NAMES, "ResNet50", "a job on GPUs with the smallest needs"),
+    "epochs": Estimate(
+        MEDIAN_EPOCHS,
+        _epochs,
+        "the median of training workloads, or twice the progress if that is more",
+        "epochs above 0",
+        _as_many_again,
+    ),
+}
 
 
 class Decision(NamedTuple):
@@ -58,20 +97,27 @@ class DL2Reader(ClusterReader[DL2]):
 
     schema = {
         "type": "object",
-        "required": ["slot", "jobs"],
+        "required": ["jobs"],
         "properties": {
-            "slot": {"type": "integer", "minimum": 0, "description": "number of the coming slot"},
+            "slot": {"type": "integer", "description": "number of the coming slot"},
+            "time": {
+                "type": "number",
+                "description": "instead of slot: when the coming slot begins, s by any clock",
+            },
             "jobs": {
                 "type": "array",
                 "description": "jobs submitted before the slot and not finished",
                 "items": {
                     "type": "object",
-                    "required": ["submit_time", "model", "epochs"],
+                    "required": ["submit_time"],
                     "properties": {
                         "id": {"description": "any; the place in the list if absent"},
-                        "submit_time": {"type": "number", "minimum": 0, "description": "s"},
-                        "model": {"enum": list(NAMES)},
-                        "epochs": {"type": "number", "description": "expected in all"},
+                        "submit_time": {
+                            "type": "number",
+                            "description": "s by the clock of time, or since slot 0 began",
+                        },
+                        "model": model_schema(NAMES),
+                        "epochs": {"type": ["number", "null"], "description": "expected in all"},
                         "progress": {
                             "type": "number",
                             "minimum": 0,
@@ -81,6 +127,7 @@ class DL2Reader(ClusterReader[DL2]):
                     },
                 },
             },
+            "assume": assume_schema(ESTIMATES),
         },
     }
     answer_schema = {
@@ -98,7 +145,8 @@ class DL2Reader(ClusterReader[DL2]):
                         "parameter_servers_on": {"type": "object"},
                     },
                 },
-            }
+            },
+            "estimated": ESTIMATED_SCHEMA,
         },
     }
     example = {
@@ -108,10 +156,8 @@ class DL2Reader(ClusterReader[DL2]):
             {"id": "b", "submit_time": 14000, "model": NAMES[1], "epochs": 25},
         ],
     }
-
-    def num_jobs(self, cluster: Cluster) -> int:
-        """Those of the slot."""
-        return len(field(cluster, "jobs", list, "a list of jobs"))
+    jobs = "jobs"
+    estimates = ESTIMATES
 
     def read(self, env: DL2, clusters: Sequence[Cluster], length: int) -> tuple[Params, Told]:
         """See the base class."""
@@ -200,27 +246,37 @@ def _by_server(tasks: Any) -> dict[str, int]:
 
 def _records(env: DL2, cluster: Cluster) -> tuple[list[dict[str, Any]], int]:
     """Jobs in order of submission, times from the first one's slot on, and the slot."""
-    slot = whole(cluster, "slot", 0, MOST_SLOT)
-    jobs = jobs_of(cluster, "jobs", NAMES)
-    jobs = [jobs[place] for place in order_of(jobs, "jobs")]
-    seconds = env.slot_seconds
-    first = min([slot, *(int(-(-job["submit_time"] // seconds)) for job in jobs)])
+    jobs, _ = jobs_of(cluster, "jobs", ESTIMATES)
+    seconds, begins = env.slot_seconds, _begins(env, cluster)
+    order = order_of(jobs, "jobs")
+    before = []  # s from the beginning of the slot, at most 0
+    for place in order:
+        time = jobs[place]["submit_time"]
+        if time - begins >= 1:
+            raise JaxschedError(
+                f"jobs[{place}].submit_time is {shown(time)}; accepted: up to {begins}, the "
+                "beginning of the slot"
+            )
+        before.append(min(time - begins, 0))
+    first = min([0, *(int(-(-time // seconds)) for time in before)])
+    if -first >= env.max_slots:
+        raise JaxschedError(f"a job waits for {-first} slots; accepted: below {env.max_slots}")
     records = []
-    for index, job in enumerate(jobs):
-        if not 0 <= job["submit_time"] <= slot * seconds:
+    for place, time in zip(order, before, strict=True):
+        done = jobs[place].get("progress", 0.0)
+        if not (is_number(done) and 0 <= done < MOST_EPOCHS):
             raise JaxschedError(
-                f"jobs[{index}].submit_time is {job['submit_time']}; accepted: from 0 to "
-                f"{slot * seconds}, the beginning of the slot"
+                f"jobs[{place}].progress is {shown(done)}; accepted: epochs, a number from 0 on"
             )
-        done = job.get("progress", 0.0)
-        if isinstance(done, bool) or not isinstance(done, int | float) or not 0 <= done < 1e9:
-            raise JaxschedError(
-                f"jobs[{index}].progress is {shown(done)}; accepted: epochs, a number from 0 on"
-            )
-        if not isinstance(job["submit_time"], int):
-            job["submit_time"] = int(np.ceil(job["submit_time"]))
-        shifted = max(job["submit_time"] - first * seconds, 0)
-        records.append({**job, "submit_time": shifted})
-    if slot - first >= env.max_slots:
-        raise JaxschedError(f"a job waits for {slot - first} slots; accepted: below max_slots")
-    return records, slot - first
+        shifted = ceil(max(time - first * seconds, 0))
+        records.append({**jobs[place], "submit_time": shifted, "progress": done})
+    return records, -first
+
+
+def _begins(env: DL2, cluster: Cluster) -> Any:
+    """When the coming slot begins, s by the clock of submission times."""
+    if ("time" in cluster) == ("slot" in cluster):
+        raise JaxschedError("slot or time is missing, or both are there; accepted: one of them")
+    if "time" in cluster:
+        return clock(cluster, "time")
+    return whole(cluster, "slot", -MOST_SLOT, MOST_SLOT) * env.slot_seconds

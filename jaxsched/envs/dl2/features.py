@@ -1,6 +1,6 @@
 """The observation's entries in words, for the hand-over to other programs (section 4)."""
 
-from jaxsched.elastic.models import NAMES
+from jaxsched.elastic.models import IDENTIFIERS, NAMES
 from jaxsched.envs.dl2.environment import DL2
 from jaxsched.types import Feature
 
@@ -18,7 +18,10 @@ def features_of(env: DL2) -> dict[str, Feature]:
             "row*.workers": Feature("workers in this slot", "tasks"),
             "row*.ps": Feature("parameter servers in this slot", "tasks"),
         }
-    features = {f"row*.{name}": Feature(f"1 if the job is a {name}", "1") for name in NAMES}
+    features = {
+        f"row*.{entry}": Feature(f"1 if the job is a {name}", "1")
+        for entry, name in zip(IDENTIFIERS, NAMES, strict=True)
+    }
     return features | {
         "row*.slots": Feature("slots since the job arrived", "slots", D_SCALE),
         "row*.remaining": Feature("remaining epochs by the estimate", "epochs", E_SCALE),

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.elastic.models import NAMES
+from jaxsched.elastic.models import IDENTIFIERS
 from jaxsched.envs.dl2 import tables
 from jaxsched.envs.dl2.cluster import KINDS
 from jaxsched.envs.dl2.dynamics import (
@@ -42,7 +42,7 @@ def observation_names(window: int, kind: ObservationKind = "paper") -> tuple[str
     """A readable name for each entry of the observation, in order."""
     if kind == "artefact":
         return tuple(f"row{r}.{field}" for field in ARTEFACT_FIELDS for r in range(window))
-    types = [f"row{r}.{name}" for r in range(window) for name in NAMES]
+    types = [f"row{r}.{name}" for r in range(window) for name in IDENTIFIERS]
     return tuple(types + [f"row{r}.{field}" for field in FIELDS for r in range(window)])
 
 

@@ -3,6 +3,7 @@
 from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.jobs import MODELS
 from jaxsched.envs.mlfs.observation import DAY_MIN
+from jaxsched.jobs.models import identifier
 from jaxsched.types import Feature
 
 PM = 1000.0
@@ -11,7 +12,7 @@ DAY = float(DAY_MIN)
 
 def features_of(env: MLFS) -> dict[str, Feature]:
     """What each kind of entry means, by its name with ``*`` for every number."""
-    models = {f"task.is_{name.lower()}": Feature(f"1 for {name}", "1") for name in MODELS}
+    models = {f"task.is_{identifier(name)}": Feature(f"1 for {name}", "1") for name in MODELS}
     return {**_cluster(env), **models, **_task(env), **_server()}
 
 

@@ -17,6 +17,7 @@ from jaxsched.envs.mlfs.simulator.priority import progress_of, slots_left
 from jaxsched.envs.mlfs.simulator.rules import Rules
 from jaxsched.envs.mlfs.simulator.state import NOBODY, State, part_of
 from jaxsched.envs.mlfs.simulator.tables import Params, unpack
+from jaxsched.jobs.models import identifier
 from jaxsched.ops.bounds import known_largest
 from jaxsched.types import Array
 
@@ -35,7 +36,7 @@ GLOBAL_NAMES = (
     "outside",
 )
 TASK_NAMES = (
-    *(f"is_{model.lower()}" for model in MODELS),
+    *(f"is_{identifier(model)}" for model in MODELS),
     "num_gpus",
     "urgency",
     "iteration",

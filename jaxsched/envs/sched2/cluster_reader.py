@@ -1,11 +1,13 @@
 """SCHED2's cluster as a front end describes it: what runs until when, and who waits.
 
-Times are absolute seconds of the front end; only differences matter. Waiting jobs are taken in
-order of submission, as they enter the window.
+Times are seconds by any clock of the front end, Unix time included, with fractions or without; only
+differences count, in whole seconds. Waiting jobs are taken in order of submission, as they enter
+the window.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -16,21 +18,42 @@ from jaxsched.envs.sched2.environment import Params, Sched2
 from jaxsched.envs.sched2.slowdown import MODELS
 from jaxsched.envs.sched2.tables import NEVER
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs import JobTable, from_records
+from jaxsched.jobs import MAX_DURATION_S, JobTable, from_records
+from jaxsched.systems.cluster_estimates import (
+    ESTIMATED_SCHEMA,
+    Estimate,
+    assume_schema,
+    assumed,
+    model_estimate,
+    model_schema,
+    seconds,
+)
 from jaxsched.systems.cluster_reader import (
     Cluster,
     ClusterReader,
+    clock,
     field,
     jobs_of,
     name_of,
     order_of,
     shown,
     whole,
+    whole_seconds,
 )
 from jaxsched.types import Array, TimeStep
 
 NAMES = tuple(model.name for model in MODELS)
-LATEST = NEVER // 2
+LONGEST = NEVER // 4  # s between two times of a cluster: doubled and added they fit in int32
+UNKNOWN = "unknown"
+ESTIMATES = {
+    "model": model_estimate(NAMES, "Transformer", "which most jobs of the training traces are"),
+    "duration": Estimate(
+        3640,
+        partial(seconds, most=MAX_DURATION_S),
+        "the median of the training traces",
+        "seconds above 0",
+    ),
+}
 COMING = {"submit_time": 0, "num_gpus": 1, "duration": 1, "model": 0}
 
 
@@ -60,26 +83,30 @@ class Sched2Reader(ClusterReader[Sched2]):
         "type": "object",
         "required": ["time", "busy_until", "waiting"],
         "properties": {
-            "time": {"type": "integer", "minimum": 0, "description": "now, s"},
+            "time": {"type": "number", "description": "now, s by any clock"},
             "busy_until": {
                 "type": "array",
-                "description": "per server and GPU, when what runs there ends (s); null or a time "
-                "that is over: free",
-                "items": {"type": "array", "items": {"type": ["integer", "null"]}},
+                "description": "per server and GPU, when what runs there ends (s by that clock); "
+                "null or a time that is over: free; 'unknown': the duration that is assumed from "
+                "now on; null for a server: all of its GPUs are free",
+                "items": {
+                    "type": ["array", "null"],
+                    "items": {"anyOf": [{"type": ["number", "null"]}, {"const": UNKNOWN}]},
+                },
             },
             "waiting": {
                 "type": "array",
                 "items": {
                     "type": "object",
-                    "required": ["submit_time", "num_gpus", "model", "duration"],
+                    "required": ["submit_time", "num_gpus"],
                     "properties": {
                         "id": {"description": "any; the place in the list if absent"},
-                        "submit_time": {"type": "integer", "minimum": 0, "description": "s"},
+                        "submit_time": {"type": "number", "description": "s by that clock"},
                         "num_gpus": {"type": "integer", "minimum": 1},
-                        "model": {"enum": list(NAMES)},
+                        "model": model_schema(NAMES),
                         "duration": {
-                            "type": "integer",
-                            "minimum": 1,
+                            "type": ["number", "null"],
+                            "exclusiveMinimum": 0,
                             "description": "run time with the best locality, s",
                         },
                     },
@@ -90,6 +117,7 @@ class Sched2Reader(ClusterReader[Sched2]):
                 "default": True,
                 "description": "waiting is allowed although nothing runs",
             },
+            "assume": assume_schema(ESTIMATES),
         },
     }
     answer_schema = {
@@ -104,6 +132,7 @@ class Sched2Reader(ClusterReader[Sched2]):
             "run_time": {"type": "integer", "description": "predicted with that placement, s"},
             "level": {"type": "integer", "description": "locality level; 0 is the best"},
             "window": {"type": "array", "description": "ids of the jobs that the policy saw"},
+            "estimated": ESTIMATED_SCHEMA,
         },
     }
     example = {
@@ -114,6 +143,8 @@ class Sched2Reader(ClusterReader[Sched2]):
             {"id": "b", "submit_time": 7100, "num_gpus": 1, "model": NAMES[1], "duration": 600},
         ],
     }
+    jobs = "waiting"
+    estimates = ESTIMATES
 
     def environment(self, env: Sched2) -> Sched2:
         """Without automatic advance, since the clock is the front end's."""
@@ -121,16 +152,16 @@ class Sched2Reader(ClusterReader[Sched2]):
 
     def num_jobs(self, cluster: Cluster) -> int:
         """The waiting ones, and one to come."""
-        return len(field(cluster, "waiting", list, "a list of jobs")) + 1
+        return super().num_jobs(cluster) + 1
 
     def read(self, env: Sched2, clusters: Sequence[Cluster], length: int) -> tuple[Params, Told]:
         """See the base class."""
         parts = [_read(env, cluster) for cluster in clusters]
-        params = env.params([table for table, _, _ in parts], length=length)
+        params = env.params([part.table for part in parts], length=length)
         told = Told(
-            last_job=jnp.asarray(np.stack([last for _, last, _ in parts]), jnp.int32),
-            time=jnp.asarray([_time(c) - _origin(c) for c in clusters], jnp.int32),
-            arrived=jnp.asarray([number for _, _, number in parts], jnp.int32),
+            last_job=jnp.asarray(np.stack([part.last_job for part in parts]), jnp.int32),
+            time=jnp.asarray([part.time for part in parts], jnp.int32),
+            arrived=jnp.asarray([part.arrived for part in parts], jnp.int32),
             episode=jnp.arange(len(clusters), dtype=jnp.int32),
         )
         return params, told
@@ -164,6 +195,17 @@ class Sched2Reader(ClusterReader[Sched2]):
         found = Decision(start.job, start.started, start.gpus, start.run, start.level)
         return found, jnp.bool_(True)
 
+    def estimated(self, cluster: Cluster) -> list[dict[str, Any]]:
+        """Jobs with unknown fields, and GPUs that are free at a time that is not known."""
+        gpus = [
+            [server, gpu]
+            for server, times in enumerate(cluster["busy_until"])
+            for gpu, until in enumerate(times or ())
+            if until == UNKNOWN
+        ]
+        left = assumed(cluster, ESTIMATES)["duration"]
+        return super().estimated(cluster) + ([{"gpus": gpus, "duration": left}] if gpus else [])
+
     def answer(self, env: Sched2, cluster: Cluster, decision: Decision) -> dict[str, Any]:
         """Whom to start where."""
         jobs = cluster["waiting"]
@@ -187,52 +229,75 @@ class Sched2Reader(ClusterReader[Sched2]):
         }
 
 
-def _time(cluster: Cluster) -> int:
-    return whole(cluster, "time", 0, LATEST)
+class _Part(NamedTuple):
+    """One cluster; its time 0 is the first submission of a waiting job."""
+
+    table: JobTable
+    last_job: np.ndarray
+    time: int
+    arrived: int  # jobs of the table that are there
 
 
-def _origin(cluster: Cluster) -> int:
-    """What is called 0: the first submission of a waiting job."""
-    return min([_time(cluster), *(int(job["submit_time"]) for job in cluster["waiting"])])
-
-
-def _read(env: Sched2, cluster: Cluster) -> tuple[JobTable, np.ndarray, int]:
-    """The table of a cluster, ``last_job``, and how many of the table's jobs are there."""
-    time, jobs = _time(cluster), jobs_of(cluster, "waiting", NAMES)
+def _read(env: Sched2, cluster: Cluster) -> _Part:
+    jobs, _ = jobs_of(cluster, "waiting", ESTIMATES)
+    now = clock(cluster, "time")
     order = order_of(jobs, "waiting")
-    jobs = [jobs[place] for place in order]
-    for job in jobs:
-        whole(job, "submit_time", 0, time)
-    origin = min([time, *(job["submit_time"] for job in jobs)])
-    records = [{**job, "submit_time": job["submit_time"] - origin} for job in jobs]
+    waits = [_wait(jobs[place]["submit_time"], now, place) for place in order]
+    time = max(waits, default=0)
+    records, most_gpus = [], env.num_servers * env.gpus_per_server
+    for place, wait in zip(order, waits, strict=True):
+        gpus = whole(jobs[place], "num_gpus", 1, most_gpus, f"waiting[{place}].")
+        records.append({**jobs[place], "num_gpus": gpus, "submit_time": time - wait})
     more = cluster.get("more_to_come", True)
     if not isinstance(more, bool):
         raise JaxschedError(f"more_to_come is {shown(more)}; accepted: true or false")
     if more or not records:
-        records.append({**COMING, "submit_time": time - origin})
-    return (
-        from_records(records, name="waiting"),
-        _last_job(env, cluster, time, origin),
-        len(jobs),
-    )
+        records.append({**COMING, "submit_time": time})
+    last = _last_job(env, cluster, now, time)
+    return _Part(from_records(records, name="waiting"), last, time, len(jobs))
 
 
-def _last_job(env: Sched2, cluster: Cluster, time: int, origin: int) -> np.ndarray:
-    """``ClusterState.last_job`` of the times at which GPUs are free."""
+def _wait(submitted: float, now: float, place: int) -> int:
+    """How long a job has waited, s; clocks that differ by less than a second are one."""
+    wait = whole_seconds(now - submitted, up=False)
+    if now - submitted <= -1 or wait > LONGEST:
+        raise JaxschedError(
+            f"waiting[{place}].submit_time is {shown(submitted)} at time {shown(now)}; accepted: "
+            f"up to {LONGEST} s before, by the same clock"
+        )
+    return max(wait, 0)
+
+
+def _last_job(env: Sched2, cluster: Cluster, now: float, time: int) -> np.ndarray:
+    """``ClusterState.last_job`` of the times at which GPUs are free; ``now`` is called ``time``."""
     servers = field(cluster, "busy_until", list, "a list of servers, each a list of GPUs")
     shape = (env.num_servers, env.gpus_per_server)
     if len(servers) != shape[0]:
         raise JaxschedError(f"busy_until has {len(servers)} servers; accepted: {shape[0]}")
+    unknown = seconds(assumed(cluster, ESTIMATES)["duration"], "assume.duration", MAX_DURATION_S)
     last = np.zeros(shape, np.int64)
     for place, gpus in enumerate(servers):
+        if gpus is None:
+            continue
         if not isinstance(gpus, list) or len(gpus) != shape[1]:
             raise JaxschedError(
-                f"busy_until[{place}] is {shown(gpus)}; accepted: a list of {shape[1]} times"
+                f"busy_until[{place}] is {shown(gpus)}; accepted: a list of {shape[1]} times, null"
             )
         for gpu, until in enumerate(gpus):
             if until is None:
                 continue
-            name = f"busy_until[{place}][{gpu}]"
-            ends = whole({name: until}, name, 0, LATEST)
-            last[place, gpu] = 2 * (ends - origin) if ends > time else 0
+            where = f"busy_until[{place}][{gpu}]"
+            left = unknown if until == UNKNOWN else _left(until, now, where)
+            last[place, gpu] = 2 * (time + left) if left > 0 else 0
     return last
+
+
+def _left(until: Any, now: float, where: str) -> int:
+    """How long a GPU stays busy, s; at most 0: it is free."""
+    left = whole_seconds(clock({where: until}, where) - now, up=True)
+    if left > LONGEST:
+        raise JaxschedError(
+            f"{where} is {shown(until)} at time {shown(now)}; accepted: up to {LONGEST} s later, "
+            "by the same clock"
+        )
+    return left

@@ -26,7 +26,7 @@ class Model(NamedTuple):
 MODELS = (
     Model("AlexNet", (10, 40, 70, 100), 0.025),
     Model("InceptionV3", (10, 14, 18, 22), 0.025),
-    Model("ResNet-50", (10, 15, 20, 25), 0.025),
+    Model("ResNet50", (10, 15, 20, 25), 0.025),
     Model("VGG16", (10, 59, 108, 157), 0.025),
     Model("DeepSpeech", (10, 16, 22, 28), 0.30),
     Model("Transformer", (10, 27, 44, 61), 0.60),
