@@ -157,10 +157,12 @@ def headroom_table(result: dict[str, Any]) -> "Table":
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    table.add_column("policy\nand what it knows", no_wrap=True)
+    table.add_column("policy\nand what it knows", no_wrap=True, overflow="fold")
     for name in found["rows"][0]["metrics"]:
-        table.add_column(labelled(metrics[name], gap="\n"), justify="right", no_wrap=True)
-        table.add_column("less base", justify="right", no_wrap=True)
+        table.add_column(
+            labelled(metrics[name], gap="\n"), justify="right", no_wrap=True, overflow="fold"
+        )
+        table.add_column("less base", justify="right", no_wrap=True, overflow="fold")
     for row in found["rows"]:
         cells = []
         for name, cell in row["metrics"].items():

@@ -254,7 +254,7 @@ def learning_curve(summary: Summary, *, against: str, width: float) -> str:
     chosen = [s["selection"] for s in series if s.get("selection")]
     limits = learning_limits(summary)
     rules = [
-        (f"{text} {_side(limits, value)}".strip(), *rest, value) for text, *rest, value in rules
+        (f"{text} {_side(limits, level)}".strip(), classes, level) for text, classes, level in rules
     ]
     labels = [mean_name, *(text for text, _, _ in rules)]
     right = 16 + max(map(text_width, labels))

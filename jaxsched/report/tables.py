@@ -61,10 +61,14 @@ def comparison_table(
     table.add_column("metric", min_width=2 + max(map(len, words), default=6))
     for policy in shown:
         table.add_column(
-            policy["name"], justify="right", header_style=_KIND_STYLE[policy["kind"]], no_wrap=True
+            policy["name"],
+            justify="right",
+            header_style=_KIND_STYLE[policy["kind"]],
+            no_wrap=True,
+            overflow="fold",
         )
     for policy in contenders:
-        table.add_column(f"{policy['name']}\nx best", justify="right")
+        table.add_column(f"{policy['name']}\nx best", justify="right", overflow="fold")
     for name in metrics or list(summary.metrics):
         cells = [_cell(summary, policy, name, intervals) for policy in shown]
         gains = [_gain(summary, policy, name, intervals) for policy in contenders]
@@ -98,7 +102,9 @@ def words_table(title: str, columns: list[str], rows: list[list[str]]) -> Table:
     """A rich table of words, the first column to the left."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for place, column in enumerate(columns):
-        table.add_column(column, justify="right" if place else "left", no_wrap=not place)
+        table.add_column(
+            column, justify="right" if place else "left", no_wrap=not place, overflow="fold"
+        )
     for row in rows:
         table.add_row(*row)
     return table

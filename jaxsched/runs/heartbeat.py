@@ -1,11 +1,9 @@
 """Says what a command does, where that takes longer than a reader waits without a word."""
 
-import sys
 import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TextIO
 
 from rich.console import Console
 
@@ -20,8 +18,9 @@ class Heartbeat:
     """A line after two seconds, then every ten: what is done, how far, how fast, time left.
 
     Use as a context manager and call ``update`` as work goes on. A terminal shows one line that
-    changes; elsewhere lines go to standard error, so that results can be piped. With ``--quiet``,
-    or where the output is closed, nothing is said and the work goes on.
+    changes; elsewhere lines go where the command shows its results, as those of a training do, and
+    to standard error where ``--json -`` has standard output for itself. With ``--quiet``, or where
+    the output is closed, nothing is said and the work goes on.
 
     Args:
       console: where the command shows its results.
@@ -29,7 +28,6 @@ class Heartbeat:
       first_s: seconds before the first line.
       every_s: seconds between lines.
       clock: seconds, for tests.
-      stream: where lines go; standard error by default.
     """
 
     def __init__(
@@ -40,11 +38,10 @@ class Heartbeat:
         first_s: float = FIRST_S,
         every_s: float = EVERY_S,
         clock: Callable[[], float] = time.monotonic,
-        stream: TextIO | None = None,
     ) -> None:
         self._console = console
         self._first_s, self._every_s = first_s, every_s
-        self._clock, self._stream = clock, stream
+        self._clock = clock
         self._start = self._began = clock()
         self._what, self._done, self._total, self._unit = what, 0.0, 0.0, ""
         self._expected_s = 0.0
@@ -111,7 +108,7 @@ class Heartbeat:
         while not self._over.wait(wait):
             wait = self._every_s
             try:
-                print(f"jaxsched: {self.line()}", file=self._stream or sys.stderr, flush=True)
+                self._console.print(self.line(), highlight=False, markup=False)
             except (OSError, ValueError):  # closed
                 return
 

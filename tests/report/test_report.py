@@ -17,6 +17,7 @@ from jaxsched.report import (
     Summary,
     check,
     comparison_table,
+    fitting_table,
     in_readable_units,
     render_html,
     write_html,
@@ -529,3 +530,19 @@ def test_curves_over_time_end_with_the_last_job(comparison):
         for points in re.findall(r'class="curve" d="([^"]*)"', drawn)
     ]
     assert len(ends) == 2 and min(ends) < 0.7 * max(ends)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_names_are_never_cut(terminal):
+    names = ["strict_sif_with_a_long_name", *(f"baseline_number_{n}" for n in range(8))]
+    kinds = ["learned", *["baseline"] * 8]
+    policies = [constant(name, kind, 1.5) for name, kind in zip(names, kinds, strict=True)]
+    out = io.StringIO()
+    console = Console(file=out, width=60, force_terminal=terminal, color_system=None)
+    table, left_out = fitting_table(Summary(check(tiny(*policies)), resamples=50), console)
+    console.print(table)
+    words = out.getvalue()
+    assert "\u2026" not in words
+    assert bool(left_out) == terminal
+    if not terminal:
+        assert all(name in words for name in names)

@@ -29,8 +29,8 @@ class Lines(io.StringIO):
         self.came.set()
 
 
-def beat(what="playing fifo", **options):
-    return Heartbeat(Console(file=io.StringIO()), what, **options)
+def beat(what="playing fifo", stream=None, **options):
+    return Heartbeat(Console(file=stream or io.StringIO()), what, **options)
 
 
 def test_the_line_says_what_how_far_how_fast_and_what_is_left():
@@ -64,7 +64,7 @@ def test_short_work_says_nothing_and_long_work_a_line():
     assert stream.getvalue() == ""
     with beat(stream=stream, first_s=0.01, every_s=0.01):
         assert stream.came.wait(10)
-    assert stream.getvalue().startswith("jaxsched: playing fifo: 0 s so far")
+    assert stream.getvalue().startswith("playing fifo: 0 s so far")
 
 
 def test_quiet_is_quiet_and_a_closed_stream_harmless():
