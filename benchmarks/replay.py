@@ -102,7 +102,7 @@ def timed(table: Any, cluster: Any, policy: Any, repeats: int) -> dict[str, Any]
 def write_records(path: Path, records: Any) -> None:
     """One row per job, in order of submission."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    columns = records._asdict()
+    columns = {name: column for name, column in records._asdict().items() if name != "cut"}
     rows = zip(*(values.tolist() for values in columns.values()), strict=True)
     lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
     path.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), mtime=0))

@@ -38,25 +38,31 @@ GPUs stay free, or if all are free. With a forecast of the demand of the largest
 
 **Groups.** An ``isolated`` group starts a job only while it then holds no more GPUs than its quota.
 
-**Suspension** (orders ``srtf``, ``srsf``, ``las`` and ``spot``). Running and waiting jobs share one
-order. A waiting job of ``g`` GPUs can run if it would fit, were all running jobs that come after it
-in order (``spot``: those of a lower priority) suspended. A decision is about the first waiting job
-in order that can run (``skip``), or the first one, which may not (``block``). If it fits, it
-starts. Otherwise one running job after it is suspended. With locality ``any``, that is the last in
-order. With ``strict``, one server is cleared after the other: it needs ``M`` GPUs of a server while
-fewer than ``g // M`` servers are wholly free, then ``g mod M``. Of the servers that have fewer
-free, but would have as many were the jobs after it suspended, those with the most free GPUs count;
-of the jobs after it on these, the last in order is suspended. A suspended job waits, keeps what it
-has done (with ``checkpoint_s``: up to the last of the checkpoints that its run made at such
-intervals), and runs later on any servers; being suspended adds ``restart_s`` to its remaining time,
-so that no job is resumed only to come after others again. Besides arrivals and completions, a
-running job's change of queue (``las``) is an instant of decision.
+**Suspension** (``policies.PREEMPTIVE``). Running and waiting jobs share one order. Who runs at an
+instant is settled before anybody is suspended. A waiting job of ``g`` GPUs can run if it would fit,
+were all running jobs that come after it in order (``spot``: those of a lower priority) gone. A
+decision is about the first waiting job in order that can run (``skip``), or the first one, which
+may not (``block``). If it fits and nothing else is settled yet, it starts. Otherwise it is chosen.
+While it does not fit, one running job after it makes way: with locality ``any`` the last in order.
+With ``strict``, one server is cleared after the other: it needs ``M`` GPUs of a server while fewer
+than ``g // M`` servers are wholly free, then ``g mod M``. Of the servers that have fewer free, but
+would have as many were the jobs after it gone, those with the most free GPUs count; of the jobs
+after it on these, the last in order makes way. Its place is fixed then (with ``any``, the number of
+its GPUs), and all that make way are asked in order whether their own GPUs are left over. Those keep
+them: they never stop. The next decision is on what is left. A job that still makes way once
+everybody before it in order is settled is suspended. At last the chosen jobs start.
+
+A suspended job waits, keeps what it has done (with ``checkpoint_s``: up to the last of the
+checkpoints that its run made at such intervals), and runs later on any servers, maybe at once;
+being suspended adds ``restart_s`` to its remaining time, so that no job is resumed only to come
+after others again. Besides arrivals and completions, a running job's change of queue is an instant
+of decision, and a promotion.
 
 **Victims.** With ``victims="waste"`` a job wastes its GPUs times what it would lose and need to
-restart. Of those of the lowest priority the one that wastes least is suspended, ties as above, on
-the server that is the cheapest to clear: its jobs after the waiting one are added up in this order,
+restart. Of those of the lowest priority the one that wastes least makes way, ties as above, on the
+server that is the cheapest to clear: its jobs after the waiting one are added up in this order,
 each with all that it wastes, until enough is free. Ties go to the most free GPUs, then to the
-lowest index.
+lowest index. Those that make way are asked by priority, then who wastes most.
 """
 
 from jaxsched.trace_replay.cluster import Cluster

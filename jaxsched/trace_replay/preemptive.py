@@ -79,9 +79,10 @@ def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
     features = state.features
     if rules.scorer:
         account, scored, features = _scored(rules, options, jobs, state, time, admits, decision)
-    where = free
+    where = left = free
     if plan is not None:
-        where = jnp.where(chooses, left_over(plan, is_free, nobody), free)
+        left = left_over(plan, is_free, nobody)
+        where = jnp.where(chooses, left, free)
     placing = place(rules.cluster, rules.locality, options.free_weight, where, jobs.num_gpus[moved])
     if plan is not None:
         holder = jnp.where(is_free, nobody, running.job)
@@ -91,7 +92,7 @@ def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
             placing = select(was_chosen, own_place(rules.cluster, plan, move.starts), placing)
         else:
             wanted = jnp.zeros_like(wanted).at[0].set(jobs.num_gpus[moved])
-        plan = planned(rules.locality, plan, move, holder, wanted, nobody)
+        plan = planned(rules.locality, plan, move, holder, left, wanted, nobody)
     started = begin_run(account, state.time, placing)
     late = (started.end < state.time) | (started.end == NEVER)
     again_s = options.restart_s + lost_s(options, state.time - account.last_start)

@@ -232,7 +232,13 @@ def next_move(
 
 
 def planned(
-    locality: Locality, plan: Plan, move: Move, holders: Array, taken: Array, nobody: int
+    locality: Locality,
+    plan: Plan,
+    move: Move,
+    holders: Array,
+    free: Array,
+    taken: Array,
+    nobody: int,
 ) -> Plan:
     """The plan after a move.
 
@@ -241,6 +247,7 @@ def planned(
       plan: the plan before it.
       move: the move.
       holders: int32 ``[M, S]``, the running job of each GPU; no job where nobody runs.
+      free: int32 ``[S]``, what is ``left_over`` before it.
       taken: int32 ``[S]``, the GPUs of each server that the chosen job will take, if one is.
       nobody: the number of no job.
     """
@@ -259,7 +266,11 @@ def planned(
 
     chooses = move.chosen < nobody
     coming = jax.lax.cond(chooses, with_chosen, lambda: plan.coming)
-    leaving = jnp.where(chooses & (plan.leaving != STAYS), ASKED, plan.leaving)
+    rest = free - taken
+    if locality == "any":
+        rest = jnp.full_like(rest, jnp.sum(rest))
+    asked = jnp.where(rest > 0, ASKED, LEAVES)  # of a full server nobody need be asked
+    leaving = jnp.where(chooses & (plan.leaving != STAYS), asked, plan.leaving)
     leaving = jnp.where(of(move.leaves), LEAVES, leaving)
     leaving = jnp.where(of(move.stays) | of(move.suspended), STAYS, leaving)
     return Plan(leaving, jnp.where(coming == move.starts, nobody, coming))

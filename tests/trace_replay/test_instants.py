@@ -39,7 +39,7 @@ def test_a_job_may_stay_for_a_later_one_in_order_by_hand():
 
 
 def test_a_kept_place_is_not_given_away_by_hand():
-    """At 10 the fourth job takes 6 of the first server's 9 GPUs; the second job keeps its own.
+    """At 10 the fourth job takes 6 of the 9 GPUs of the first one; the second job keeps its own.
 
     So 2 are left there, and the fifth job, which wants 3, goes to the other server.
     """
@@ -50,7 +50,7 @@ def test_a_kept_place_is_not_given_away_by_hand():
     }
     records = replay(jobs, Cluster(2, 9), Policy("srtf", restart_s=300))
     assert records.preemptions.tolist() == [1, 0, 0, 0, 0]
-    assert records.end[1] == 200 and records.first_server[1:].tolist() == [0, 1, 0, 1]
+    assert records.end[1] == 200 and records.first_server[1:].tolist() == [1, 0, 1, 0]
 
 
 @pytest.mark.parametrize("locality", LOCALITIES)

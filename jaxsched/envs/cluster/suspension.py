@@ -96,7 +96,7 @@ def decide(rules: Rules, state: State, jobs: Jobs, scores: Array) -> tuple[State
         else:
             weight = jnp.int32(FREE_WEIGHT[rules.placement])
             wanted = place(cluster, rules.locality, weight, free, num_gpus).counts(free)
-        return planned(rules.locality, plan, move, holder, wanted, nobody)
+        return planned(rules.locality, plan, move, holder, free, wanted, nobody)
 
     plan, move = jax.lax.while_loop(
         lambda carry: jnp.minimum(carry[1].leaves, carry[1].stays) < nobody,
