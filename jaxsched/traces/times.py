@@ -361,7 +361,7 @@ def _is_from_1970(submit: Floats) -> bool:
 def _after_1970(
     columns: Mapping[str, Floats], written: Mapping[str, Moments], notes: list[str]
 ) -> dict[str, Floats]:
-    """The columns without moments that stand for none: 0, the year 1, small numbers beside dates."""
+    """The columns without moments that stand for none: 0, year 1, small numbers beside dates."""
     if not _is_from_1970(columns[SUBMIT]):
         return dict(columns)
     some_dates = any(np.any(found.dated) for found in written.values())

@@ -102,7 +102,7 @@ def test_numbers_count_from_1970_if_they_are_large_and_in_the_unit_of_their_size
     for number, scale in (("1710032400", 1), ("1710032400000", 1e-3), ("1710032400000000", 1e-6)):
         found = settle({"submit_time": written(number), "end_time": written("Unknown")})
         assert (found.columns["submit_time"][0], found.clock) == (float(number) * scale, "utc")
-    assert settle({"submit_time": written("5", "1e10")}).clock == "relative"
+    assert settle({"submit_time": written("5", "6", "1e10")}).clock == "relative"
     found = settle({"submit_time": written("1500")}, units_s={"submit_time": 1e-3})
     assert found.columns["submit_time"][0] == 1.5
     assert "changes nothing" in settle({"submit_time": written("5")}, zone=BERLIN).notes[0]
