@@ -45,6 +45,8 @@ UNIX_FROM_S = 1e9
 """Numbers from here on (September 2001) count from 1970 in universal time; smaller ones may count
 from anywhere."""
 
+_NONE_BEFORE_S = 2 * 86400.0  # 1970-01-01 in any zone
+
 _BY_SIZE = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3))
 """Numbers that reach this are in this unit, unless it is said; 1e11 s are more than 3,000 years."""
 
@@ -257,7 +259,8 @@ def settle(
 
     Dates with a zone beside them, and all dates where ``zone`` is given, become universal time, so
     that no change to or from summer time comes between two of them. Numbers count from 1970 in
-    universal time if the least submission is ``UNIX_FROM_S`` or more. Of an hour that the clock has
+    universal time if half of the submissions are ``UNIX_FROM_S`` or more. Then, and beside dates,
+    moments of the first two days of 1970 or before stand for none. Of an hour that the clock has
     twice the first is taken, unless a job would start before its submission, end before its start
     (or further from its run time), or the rows, else in order of submission, would go back.
 
@@ -270,33 +273,22 @@ def settle(
 
     Raises:
       JaxschedError: some dates have a zone and others do not, or most of a column beside dates are
-        numbers that count from another origin (few ones, such as 0, are not known).
+        numbers that count from another origin.
     """
     notes: list[str] = []
     columns, unit = _scaled(written, units_s or {}, notes)
+    if clock is None:
+        columns = _after_1970(columns, written, notes)
     some = {name: ~np.isnan(values) for name, values in columns.items()}
     dated = {name: found.dated & some[name] for name, found in written.items()}
     numbers = {name: some[name] & ~dated[name] for name in written}
     if not _any(dated):
-        least = np.nanmin(columns[SUBMIT]) if np.any(some[SUBMIT]) else 0.0
         if zone is not None:
             notes.append(f"times are numbers, so that the zone {zone.key} changes nothing")
-        if clock is not None or least < UNIX_FROM_S:
+        if clock is not None or not _is_from_1970(columns[SUBMIT]):
             return Settled(columns, clock or "relative", tuple(notes), unit)
         notes.append("times are taken to count from 1970 in universal time, by their size")
         return Settled(columns, "utc", tuple(notes), unit)
-    for name, mask in numbers.items():
-        small = mask & (columns[name] < UNIX_FROM_S)
-        count = int(np.sum(small))
-        if 2 * count > np.sum(some[name]):
-            value = columns[name][small].min()
-            raise JaxschedError(
-                f"{name} is {value:g} in a file with dates; accepted: dates, or seconds from 1970"
-            )
-        if count:
-            notes.append(f"{count} values of {name} that are numbers beside dates, not known")
-            columns[name] = np.where(small, np.nan, columns[name])
-            numbers[name] = mask & ~small
     zoned = {name: ~np.isnan(found.offset) for name, found in written.items()}
     plain = {name: dated[name] & ~zoned[name] for name in written}
     if zone is None and _any(plain):
@@ -383,6 +375,34 @@ def _scaled(
         name: np.where(found.dated, found.seconds, found.seconds * units_s.get(name, by_size))
         for name, found in written.items()
     }, by_size
+
+
+def _is_from_1970(submit: Floats) -> bool:
+    """Whether submissions count from 1970: half of them are of September 2001 or later."""
+    known = submit[~np.isnan(submit)]
+    return bool(len(known)) and float(np.median(known)) >= UNIX_FROM_S
+
+
+def _after_1970(
+    columns: Mapping[str, Floats], written: Mapping[str, Moments], notes: list[str]
+) -> dict[str, Floats]:
+    """The columns without moments that stand for none: 0, year 1, small numbers beside dates."""
+    if not _is_from_1970(columns[SUBMIT]):
+        return dict(columns)
+    some_dates = any(np.any(found.dated) for found in written.values())
+    kept = {}
+    for name, values in columns.items():
+        small = ~written[name].dated & (values < UNIX_FROM_S) & some_dates
+        if 2 * np.sum(small & (values > 0)) > np.sum(~np.isnan(values)):
+            raise JaxschedError(
+                f"{name} is {values[small].max():g} in a file with dates; accepted: dates, or "
+                "seconds from 1970"
+            )
+        none = small | (values < _NONE_BEFORE_S)
+        if np.any(none):
+            notes.append(f"{np.sum(none)} values of {name} of 1970 or before, taken as not known")
+        kept[name] = np.where(none, np.nan, values)
+    return kept
 
 
 def _any(masks: Mapping[str, Mask]) -> bool:

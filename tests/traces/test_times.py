@@ -102,7 +102,7 @@ def test_numbers_count_from_1970_if_they_are_large_and_in_the_unit_of_their_size
     for number, scale in (("1710032400", 1), ("1710032400000", 1e-3), ("1710032400000000", 1e-6)):
         found = settle({"submit_time": written(number), "end_time": written("Unknown")})
         assert (found.columns["submit_time"][0], found.clock) == (float(number) * scale, "utc")
-    assert settle({"submit_time": written("5", "1e10")}).clock == "relative"
+    assert settle({"submit_time": written("5", "6", "1e10")}).clock == "relative"
     found = settle({"submit_time": written("1500")}, units_s={"submit_time": 1e-3})
     assert found.columns["submit_time"][0] == 1.5
     assert "changes nothing" in settle({"submit_time": written("5")}, zone=BERLIN).notes[0]
@@ -134,7 +134,24 @@ def test_a_mixture_is_refused_or_mended_by_a_zone():
     day = "2024-07-01"
     found = settle({"submit_time": written(day, day, day), "end_time": written(day, day, "0")})
     assert np.isnan(found.columns["end_time"]).tolist() == [False, False, True]
-    assert found.notes[0] == "1 values of end_time that are numbers beside dates, not known"
+    assert found.notes[0] == "1 values of end_time of 1970 or before, taken as not known"
+
+
+def test_moments_that_stand_for_none():
+    """0 and what dates of 0 look like, in zones and in Go, beside times of today."""
+    for unix, none in (("1710032400", "0"), ("1710032400", "-1"), ("1710032400000", "0"),
+                       ("2024-03-10T01:00:00Z", "0001-01-01T00:00:00Z"),
+                       ("2024-03-10 01:00:00", "1970-01-01 08:00:00")):  # fmt: skip
+        columns = {
+            "submit_time": written(unix, unix, none),
+            "start_time": written(none, unix, unix),
+        }
+        found = settle(columns)
+        assert np.isnan(found.columns["submit_time"]).tolist() == [False, False, True]
+        assert np.isnan(found.columns["start_time"]).tolist() == [True, False, False]
+        assert sum("of 1970 or before, taken as not known" in note for note in found.notes) == 2
+    found = settle({"submit_time": written("0", "5", "7"), "start_time": written("0", "6", "9")})
+    assert found.clock == "relative" and not np.isnan(found.columns["start_time"]).any()
 
 
 def test_the_hour_that_the_clock_has_twice():
