@@ -26,7 +26,10 @@ extensions = [
     "notebook",
 ]
 exclude_patterns = ["_build", "_ext"]
-suppress_warnings = ["toc.empty_glob"]  # pages of extras that a checkout may lack
+suppress_warnings = [
+    "toc.empty_glob",  # pages of extras that a checkout may lack
+    "misc.highlighting_failure",  # requests of several lines in console blocks
+]
 nitpicky = False
 
 myst_enable_extensions = ["colon_fence", "deflist"]

@@ -1,11 +1,9 @@
 """Policies by the word that commands take: one spelling for all of them.
 
-| word | what it names |
-|---|---|
-| ``fifo`` | a rule; of the system that is asked for, or of the only one that has it |
-| ``SYSTEM/fifo`` | the same with its system |
-| ``SYSTEM/pretrained`` | a trained policy that comes with the system; others by their names |
-| ``runs/first`` | a folder: a run, one seed's policy in it, or a hand-over |
+- ``fifo``: a rule; of the system that is asked for, or of the only one that has it
+- ``SYSTEM/fifo``: the same with its system
+- ``SYSTEM/pretrained``: a trained policy that comes with the system; others by their names
+- ``runs/first``: a folder: a run, one seed's policy in it, or a hand-over
 """
 
 import os

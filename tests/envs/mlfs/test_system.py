@@ -184,8 +184,8 @@ def test_facts_tell_cluster_and_control():
     assert SYSTEM.facts(SMALL, {})["cluster"].startswith("5 servers of 4 GPUs, each with 32 CPUs")
     large = SYSTEM.environment(**CLUSTERS["large"])
     assert "321 servers of 2 GPUs and 229 servers of 8 GPUs" in SYSTEM.facts(large, {})["cluster"]
-    told = [SYSTEM.facts(SMALL, {"mlfc": on})["MLF-C"] for on in (False, True)]
-    assert told == ["with mlf_hc only", "with every heuristic"]
+    told = [SYSTEM.facts(SMALL, {"mlfc": on})["MLF-C (ends jobs early)"] for on in (False, True)]
+    assert told == ["in force for mlf_hc only", "in force for every heuristic"]
 
 
 def test_clusters_have_the_papers_gpus():
