@@ -9,6 +9,8 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 import jaxsched
 from tests.conftest import EXTENDED
@@ -16,6 +18,7 @@ from tests.conftest import EXTENDED
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "jaxsched"
 MIB = 2**20
+LOWEST = ("adapters", "onnx", "serve")  # extras that the lowest versions are about
 
 
 def project() -> dict:
@@ -76,7 +79,7 @@ def test_every_data_file_goes_into_the_wheel():
 
 def test_constraints_pin_every_dependency():
     extras = project()["optional-dependencies"]
-    for file in (ROOT / "constraints").glob("*.txt"):
+    for file in (ROOT / "constraints").glob("py3*.txt"):
         pinned = pins(file)
         own = [name for name in extras["dev"] if name.startswith("jaxsched[")]
         chosen = [extras[name.partition("[")[2].rstrip("]")] for name in own]
@@ -84,6 +87,19 @@ def test_constraints_pin_every_dependency():
         for requirement in [*project()["dependencies"], *others, *sum(chosen, []), *extras["docs"]]:
             name = re.match(r"[A-Za-z0-9-]+", requirement)
             assert name and name.group().lower() in pinned, (file.name, requirement)
+
+
+def test_the_lowest_versions_are_those_that_are_allowed():
+    """CI's tests with them say something about the bounds only while both agree."""
+    pinned = pins(ROOT / "constraints" / "lowest.txt")
+    extras = project()["optional-dependencies"]
+    testing = [name for name in extras["dev"] if name.startswith(("hypothesis", "json", "pytest"))]
+    for text in [*project()["dependencies"], *sum((extras[n] for n in LOWEST), []), *testing]:
+        requirement = Requirement(text)
+        for bound in requirement.specifier:
+            if bound.operator == ">=":
+                assert Version(bound.version) == Version(pinned.pop(requirement.name)), text
+    assert set(pinned) == {"jaxlib"} and pinned["jaxlib"].startswith("0.10.")
 
 
 def test_the_package_itself_is_light_to_import():

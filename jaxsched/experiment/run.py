@@ -1,6 +1,5 @@
 """A finished or stopped training."""
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,6 +10,7 @@ import numpy as np
 
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment import frames
+from jaxsched.experiment.temporary import TemporaryFolder
 from jaxsched.experiment.trained import TrainedPolicy
 from jaxsched.files import PathLike
 from jaxsched.results.comparison import Learned
@@ -40,7 +40,7 @@ class Run:
     facts: dict[str, Any]
     finished: bool
     owner: System
-    folder: tempfile.TemporaryDirectory[str] | None = None
+    folder: TemporaryFolder | None = None
 
     @property
     def system(self) -> str:

@@ -1,7 +1,6 @@
 """Sweeps: every combination of values with every seed, groups of them as one program each."""
 
 import json
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from jaxsched.experiment.options import TraceOptions
 from jaxsched.experiment.plans import LARGEST_SEED, identity
 from jaxsched.experiment.sources import Source
 from jaxsched.experiment.splits import Sets, sets_of
+from jaxsched.experiment.temporary import TemporaryFolder
 from jaxsched.experiment.training import assignments, mesh_of
 from jaxsched.files import PathLike, make_folder, write_whole
 from jaxsched.jobs import digest_tables
@@ -227,7 +227,7 @@ class Sweep:
     paths: Sequence[str]
     higher: bool
     path: Path
-    folder: tempfile.TemporaryDirectory[str] | None = None
+    folder: TemporaryFolder | None = None
 
     @property
     def best(self) -> dict[str, Any]:
@@ -297,8 +297,8 @@ def sweep(
     if out is None and resume:
         raise JaxschedError("resume is given without out; accepted: with the folder of a sweep")
     chosen = system_of(system)
-    temporary = tempfile.TemporaryDirectory(prefix="jaxsched-") if out is None else None
-    folder = Path(temporary.name) / "sweep" if temporary else Path(str(out))
+    temporary = TemporaryFolder() if out is None else None
+    folder = temporary.path / "sweep" if temporary else Path(str(out))
     planned = plan_sweep(
         chosen,
         folder,

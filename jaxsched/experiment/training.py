@@ -2,7 +2,6 @@
 
 import json
 import signal
-import tempfile
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from jaxsched.experiment.plans import Plan, identity, learned_by, plan
 from jaxsched.experiment.players import learned_of
 from jaxsched.experiment.run import Run
 from jaxsched.experiment.sources import Source
+from jaxsched.experiment.temporary import TemporaryFolder
 from jaxsched.files import PathLike
 from jaxsched.runs import trainer
 from jaxsched.runs.directory import RunDirectory
@@ -41,10 +41,8 @@ class Training:
     def __init__(
         self, planned: Plan, out: PathLike | None, *, resume: bool, overwrite: bool
     ) -> None:
-        self._folder = None
-        if out is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="jaxsched-")
-        self.path = Path(self._folder.name if self._folder else str(out))
+        self._folder = TemporaryFolder() if out is None else None
+        self.path = self._folder.path if self._folder else Path(str(out))
         self._plan, self._finished, self._stops = planned, False, False
         self._latest: Progress | None = None
         self._directory = RunDirectory.create(

@@ -70,6 +70,22 @@ def test_a_sweep_that_has_ended_is_shown_again(folder, capsys):
     assert (folder / "sweep.json").read_text() == before
 
 
+def test_a_sweep_that_is_stopped_in_its_first_group_goes_on(folder, tmp_path, capsys, monkeypatch):
+    path = tmp_path / "stopped"
+    words = [*TINY, *RATES, "--out", str(path), "--quiet"]
+    assert main([*words, "--max-time", "0.001"]) == 124
+    line = "stopped: the time of --max-time is up; continue with the same command and --resume"
+    assert capsys.readouterr().err == f"jaxsched: {line} (sweep: {path})\n"
+    monkeypatch.setattr("jaxsched.pictures.save_figure", no_picture)
+    assert "there is a sweep already" in refused(capsys, *words)
+    assert refused(capsys, *words, "--resume") == "jaxsched: no font"  # all else is there
+    assert rows_of(path) == rows_of(folder)
+
+
+def no_picture(*_):
+    raise JaxschedError("no font")
+
+
 def test_another_sweep_in_its_folder_is_refused(folder, capsys):
     line = refused(capsys, *TINY, *RATES, "--out", folder)
     assert "there is a sweep already" in line
