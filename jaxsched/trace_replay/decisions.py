@@ -21,6 +21,7 @@ from jaxsched.trace_replay.suspension import (
     Contenders,
     Holders,
     Move,
+    Plan,
     gpu_seconds,
     is_open,
     left_over,
@@ -40,6 +41,7 @@ class Decision(NamedTuple):
     account: Account  # of the job that starts, is suspended or chosen; read here, since XLA copies
     # a ledger that a step reads and writes
     levels: Array  # int32 [Q + 1], likewise, with a history; else none
+    plan: Plan | None  # what is settled then
 
 
 def decide(rules: Rules, options: Options, jobs: Jobs, state: State, free: Array) -> Decision:
@@ -103,9 +105,10 @@ def _suspending(
         running.free_from > state.time,
         _waste(rules, options, jobs, state) if rules.victims == "waste" else None,
     )
-    move = next_move(
+    move, plan = next_move(
         rules.cluster,
         rules.locality,
+        options.free_weight,
         heads,
         holders,
         state.plan,
@@ -113,7 +116,7 @@ def _suspending(
         equals=not rules.by_priority,
         block=rules.mode == "block",
     )
-    return decision_about(state, move)
+    return decision_about(state, move)._replace(plan=plan)
 
 
 def decision_about(state: State, move: Move) -> Decision:
@@ -121,7 +124,7 @@ def decision_about(state: State, move: Move) -> Decision:
     about = jnp.minimum(jnp.minimum(move.starts, move.suspended), move.chosen)
     row = state.ledger[about]
     count = len(Account._fields)
-    return Decision(move, Account(*row[:count]), row[count:])
+    return Decision(move, Account(*row[:count]), row[count:], state.plan)
 
 
 def _waste(rules: Rules, options: Options, jobs: Jobs, state: State) -> Array:

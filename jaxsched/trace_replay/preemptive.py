@@ -24,12 +24,11 @@ from jaxsched.trace_replay.suspension import (
     Account,
     Move,
     Plan,
+    after,
     begin_run,
     cut_run,
-    left_over,
     no_move,
     own_place,
-    planned,
 )
 from jaxsched.trace_replay.tables import NEVER, Jobs
 from jaxsched.trace_replay.waiting import NONE
@@ -51,7 +50,7 @@ def rests(state: State) -> Array:
 
 def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
     """Do one thing (see above); nothing at the replay's end."""
-    nobody, running, plan = rules.shape.num_jobs, state.running, state.plan
+    nobody, running = rules.shape.num_jobs, state.running
     is_free = running.free_from <= state.time
     free = jnp.sum(is_free, axis=0, dtype=jnp.int32)
     ended, raised = _ended(rules, state, is_free), jnp.int32(nobody)
@@ -64,9 +63,8 @@ def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
         lambda: decide(rules, options, jobs, state, free),
         lambda: decision_about(state, no_move(nobody)),
     )
-    move = decision.move
+    move, plan = decision.move, decision.plan
     starts, suspends = move.starts < nobody, move.suspended < nobody
-    chooses = move.chosen < nobody
     busy = (ended < nobody) | (raised < nobody)
     for who in move:
         busy |= who < nobody
@@ -79,20 +77,12 @@ def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
     features = state.features
     if rules.scorer:
         account, scored, features = _scored(rules, options, jobs, state, time, admits, decision)
-    where = left = free
+    placing = place(rules.cluster, rules.locality, options.free_weight, free, jobs.num_gpus[moved])
     if plan is not None:
-        left = left_over(plan, is_free, nobody)
-        where = jnp.where(chooses, left, free)
-    placing = place(rules.cluster, rules.locality, options.free_weight, where, jobs.num_gpus[moved])
-    if plan is not None:
-        holder = jnp.where(is_free, nobody, running.job)
-        wanted = placing.counts(where)
         if rules.locality == "strict":
             was_chosen = jnp.any(plan.coming == move.starts) & starts
             placing = select(was_chosen, own_place(rules.cluster, plan, move.starts), placing)
-        else:
-            wanted = jnp.zeros_like(wanted).at[0].set(jobs.num_gpus[moved])
-        plan = planned(rules.locality, plan, move, holder, left, wanted, nobody)
+        plan = after(plan, move, running.job, nobody)
     started = begin_run(account, state.time, placing)
     late = (started.end < state.time) | (started.end == NEVER)
     again_s = options.restart_s + lost_s(options, state.time - account.last_start)
@@ -253,13 +243,13 @@ def _promotion(
 ) -> qu.Promotion:
     """What is kept for promotions after a step."""
     assert state.promotion is not None
-    before, place = state.promotion, jobs.place
+    before, at = state.promotion, jobs.place
     served = state.ledger[raised, Account._fields.index("served")]
-    after = qu.promoted(before, raised, place[raised], served)
+    kept = qu.promoted(before, raised, at[raised], served)
     attained = rest.served - before.forgiven[move.starts]
-    after = qu.started(after, move.starts, place[move.starts], attained, state.time)
+    kept = qu.started(kept, move.starts, at[move.starts], attained, state.time)
     stops, percent = move.suspended, options.promote_percent
-    return qu.suspended(after, stops, place[stops], rest.served, is_first, state.time, percent)
+    return qu.suspended(kept, stops, at[stops], rest.served, is_first, state.time, percent)
 
 
 def _stops(state: State, move: Move, account: Account, suspends: Array) -> Stops | None:

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.ops.packing import Packing
-from jaxsched.trace_replay.cluster import Cluster, first_server, largest_fit
+from jaxsched.trace_replay.cluster import Cluster, first_server, largest_fit, place
 from jaxsched.trace_replay.policies import MOST_SERVICE, Locality
 from jaxsched.trace_replay.waiting import NONE
 from jaxsched.types import Array
@@ -80,36 +80,30 @@ def gpu_seconds(seconds: Array, num_gpus: Array, most: int = MOST_SERVICE) -> Ar
 
 
 class Plan(NamedTuple):
-    """What an instant has settled so far, before anybody is suspended; int32 ``[M, S]``.
+    """What an instant has settled so far, before anybody is suspended; ``[M, S]``.
 
     Attributes:
-      leaving: whether the GPU's running job makes way: ``STAYS``, ``ASKED`` or ``LEAVES``.
-      coming: the chosen job that will take a GPU of this server (of the cluster, where locality
-        does not matter), no job elsewhere. Which GPUs of the server it takes is open.
+      leaving: bool, the GPU's running job makes way.
+      coming: int32, the chosen job that will take a GPU of this server (of the cluster, where
+        locality does not matter), no job elsewhere. Which GPUs of the server it takes is open.
     """
 
     leaving: Array
     coming: Array
 
 
-STAYS, ASKED, LEAVES = 0, 1, 2
-"""A running job keeps its GPUs; makes way unless they are left over; makes way."""
-
-
 class Move(NamedTuple):
-    """The next thing that an instant settles: jobs, int32 scalars, at most one is somebody."""
+    """What an instant does next: jobs, int32 scalars, at most one is somebody."""
 
     starts: Array  # starts now
     suspended: Array  # is suspended now
     chosen: Array  # will start once those that make way are suspended
-    leaves: Array  # has to make way
-    stays: Array  # had to, and keeps its GPUs
 
 
 def no_plan(cluster: Cluster, nobody: int) -> Plan:
     """Nothing is settled."""
     gpus = (cluster.gpus_per_server, cluster.num_servers)
-    return Plan(jnp.full(gpus, STAYS, jnp.int32), jnp.full(gpus, nobody, jnp.int32))
+    return Plan(jnp.zeros(gpus, bool), jnp.full(gpus, nobody, jnp.int32))
 
 
 def no_move(nobody: int) -> Move:
@@ -119,7 +113,7 @@ def no_move(nobody: int) -> Move:
 
 def is_open(plan: Plan, nobody: int) -> Array:
     """Whether anything is settled that has not been done, bool scalar."""
-    return jnp.any((plan.leaving != STAYS) | (plan.coming != nobody))
+    return jnp.any(plan.leaving | (plan.coming != nobody))
 
 
 def left_over(plan: Plan, is_free: Array, nobody: int) -> Array:
@@ -127,13 +121,35 @@ def left_over(plan: Plan, is_free: Array, nobody: int) -> Array:
 
     With locality ``any`` only the sum has a meaning.
     """
-    open_ = jnp.sum(is_free | (plan.leaving != STAYS), axis=0, dtype=jnp.int32)
-    return open_ - jnp.sum(plan.coming != nobody, axis=0, dtype=jnp.int32)
+    return jnp.sum(is_free | plan.leaving, axis=0, dtype=jnp.int32) - _claimed(plan, nobody)
+
+
+def after(plan: Plan, move: Move, holders: Array, nobody: int) -> Plan:
+    """The plan once somebody has been suspended or has started.
+
+    Args:
+      plan: with what was settled.
+      move: what was done.
+      holders: int32 ``[M, S]``, the running job of each GPU, or its last one.
+      nobody: the number of no job.
+    """
+    stopped = (holders == move.suspended) & (move.suspended < nobody)
+    coming = jnp.where(plan.coming == move.starts, nobody, plan.coming)
+    return Plan(plan.leaving & ~stopped, coming)
+
+
+def own_place(cluster: Cluster, plan: Plan, job: Array) -> Packing:
+    """The servers that a chosen job takes where locality matters."""
+    taken = jnp.sum(plan.coming == job, axis=0, dtype=jnp.int32)
+    full = taken == cluster.gpus_per_server
+    part = (taken > 0) & ~full
+    return Packing(full, part, jnp.max(jnp.where(part, taken, 0)))
 
 
 def next_move(
     cluster: Cluster,
     locality: Locality,
+    free_weight: Array,
     contenders: Contenders,
     holders: Holders,
     plan: Plan,
@@ -141,20 +157,17 @@ def next_move(
     *,
     equals: bool = True,
     block: bool = False,
-) -> Move:
-    """What an instant settles next: first who runs, then suspensions, then starts.
+) -> tuple[Move, Plan]:
+    """What an instant does next, and what is settled then.
 
     The first contender that can run is chosen: it would fit, were all that come after it suspended.
-    If it does not fit beside those who stay, one of them makes way: of those after it on the
-    servers to be cleared, one of the largest value, the one that wastes least, then the last. Once
-    it is chosen, all that make way are asked in order whether their own GPUs are left over; then
-    they keep them, and never stop. The others are asked again after whoever is chosen later but
-    comes before them; when none is left, they are suspended. Chosen jobs start last, at places of
-    their own.
+    Those that make way for it are suspended once nobody before them in order can be chosen. Chosen
+    jobs start last, at places of their own. Who fits while nothing is settled starts at once.
 
     Args:
       cluster: the cluster.
       locality: what fits.
+      free_weight: int32 scalar, of ``cluster.FREE_WEIGHT``.
       contenders: who may go next; no chosen jobs.
       holders: who may have to make way.
       plan: what is settled so far.
@@ -162,33 +175,173 @@ def next_move(
       equals: of holders with a contender's value, those of higher numbers come after it; else none.
       block: only the first contender may go, whether it can run or not.
     """
-    value, busy = holders.value, holders.busy
-    stays = busy & (plan.leaving == STAYS)
-    free = left_over(plan, ~busy, nobody)
-    claimed = jnp.sum(plan.coming != nobody, axis=0, dtype=jnp.int32)
+    value, job = _first(holders, plan.leaving, nobody)
+    least = jnp.min(jnp.where(contenders.exists, contenders.value, NONE))
+    head = lowest(contenders, contenders.exists, nobody)
+    none_before = (job < nobody) & ((value < least) | ((value == least) & (job < head)))
+    suspends = no_move(nobody)._replace(suspended=job)
 
-    def available(value_: Array, job: Array) -> Array:
-        after = value > value_
-        if equals:
-            after |= (value == value_) & (holders.job > job)
-        return ~stays | after
+    def choose() -> tuple[Move, Plan]:
+        wanted = _first_to_run(cluster, locality, contenders, holders, plan, nobody, equals, block)
+        runs = wanted.job < nobody
+        before = (value < wanted.value) | ((value == wanted.value) & (job < wanted.job))
+        first_leaves = (job < nobody) & (~runs | before)
+        begun = is_open(plan, nobody)
+        free = left_over(plan, ~holders.busy, nobody)
+        fits = wanted.num_gpus <= largest_fit(cluster, locality, free)
+        order = plan.coming.T.reshape(-1)
+        ready = order[jnp.argmax(order != nobody)]
+        starts = jnp.where(runs, jnp.where(fits & ~begun, wanted.job, nobody), ready)
+        chooses = ~first_leaves & runs & ~(fits & ~begun)
+        move = Move(
+            jnp.where(first_leaves, nobody, starts).astype(jnp.int32),
+            jnp.where(first_leaves, job, nobody).astype(jnp.int32),
+            jnp.where(chooses, wanted.job, nobody).astype(jnp.int32),
+        )
+        settled = jax.lax.cond(
+            chooses,
+            lambda: _chosen(cluster, locality, free_weight, wanted, holders, plan, nobody, equals),
+            lambda: plan,
+        )
+        return move, settled
 
-    counts = jax.vmap(lambda value_, job: jnp.sum(available(value_, job), axis=0, dtype=jnp.int32))(
-        contenders.value, contenders.job
-    )
-    can_run = contenders.num_gpus <= largest_fit(cluster, locality, counts - claimed)
+    return jax.lax.cond(none_before, lambda: (suspends, plan), choose)
+
+
+class _Wanted(NamedTuple):
+    """The job that is to run, int32 scalars."""
+
+    value: Array
+    job: Array
+    num_gpus: Array
+
+
+def _claimed(plan: Plan, nobody: int) -> Array:
+    """GPUs of each server that chosen jobs will take, int32 ``[S]``."""
+    return jnp.sum(plan.coming != nobody, axis=0, dtype=jnp.int32)
+
+
+def _later(holders: Holders, value: Array, job: Array, equals: bool) -> Array:
+    """GPUs whose job comes after one of this rank."""
+    found = holders.value > value
+    if equals:
+        found |= (holders.value == value) & (holders.job > job)
+    return found
+
+
+def _first(holders: Holders, allowed: Array, nobody: int) -> tuple[Array, Array]:
+    """Value and number of the first job in order on these GPUs; ``NONE`` and n if there is none."""
+    least = jnp.min(jnp.where(allowed, holders.value, NONE))
+    job = jnp.min(jnp.where(allowed & (holders.value == least), holders.job, nobody))
+    return least, job.astype(jnp.int32)
+
+
+def _first_to_run(
+    cluster: Cluster,
+    locality: Locality,
+    contenders: Contenders,
+    holders: Holders,
+    plan: Plan,
+    nobody: int,
+    equals: bool,
+    block: bool,
+) -> _Wanted:
+    """The first contender that would fit, were all stopped that come after it; n if none would."""
+    stays, claimed = holders.busy & ~plan.leaving, _claimed(plan, nobody)
+
+    def count(value: Array, job: Array) -> Array:
+        open_ = ~stays | _later(holders, value, job, equals)
+        return jnp.sum(open_, axis=0, dtype=jnp.int32) - claimed
+
+    counts = jax.vmap(count)(contenders.value, contenders.job)
+    can_run = contenders.num_gpus <= largest_fit(cluster, locality, counts)
     allowed = contenders.exists & can_run
     job = lowest(contenders, contenders.exists if block else allowed, nobody)
-    chosen = allowed & (contenders.job == job)
-    runs = jnp.any(chosen)
-    num_gpus = jnp.max(jnp.where(chosen, contenders.num_gpus, 0))
-    fits = num_gpus <= largest_fit(cluster, locality, free)
+    it = allowed & (contenders.job == job)
+    return _Wanted(
+        jnp.min(jnp.where(it, contenders.value, NONE)),
+        jnp.where(jnp.any(it), job, nobody),
+        jnp.max(jnp.where(it, contenders.num_gpus, 0)),
+    )
 
-    rank = jnp.min(jnp.where(chosen, contenders.value, NONE))
-    open_ = available(rank, job)
-    leaves = stays & open_
+
+def _chosen(
+    cluster: Cluster,
+    locality: Locality,
+    free_weight: Array,
+    wanted: _Wanted,
+    holders: Holders,
+    plan: Plan,
+    nobody: int,
+    equals: bool,
+) -> Plan:
+    """The plan with one more job that will start.
+
+    While it does not fit beside those who stay, one of them makes way (``_victim``). Once it has
+    its place, all that make way are asked in order whether their own GPUs are left over; then they
+    stay.
+    """
+    is_free, later = ~holders.busy, _later(holders, wanted.value, wanted.job, equals)
+
+    def free_of(leaving: Array) -> Array:
+        return left_over(plan._replace(leaving=leaving), is_free, nobody)
+
+    def lacks(leaving: Array) -> Array:
+        return wanted.num_gpus > largest_fit(cluster, locality, free_of(leaving))
+
+    def one_more(leaving: Array) -> Array:
+        candidates = holders.busy & ~leaving & later
+        free = free_of(leaving)
+        victim = _victim(cluster, locality, wanted.num_gpus, holders, candidates, free)
+        return leaving | (holders.busy & (holders.job == victim))
+
+    leaving = jax.lax.while_loop(lacks, one_more, plan.leaving)
+    free, empty = free_of(leaving), plan.coming == nobody
+    if locality == "any":
+        order = jnp.cumsum(empty.T.reshape(-1), dtype=jnp.int32).reshape(empty.T.shape).T
+        claims = empty & (order <= wanted.num_gpus)
+    else:
+        taken = place(cluster, locality, free_weight, free, wanted.num_gpus).counts(free)
+        claims = empty & (jnp.cumsum(empty, axis=0, dtype=jnp.int32) <= taken)
+    coming = jnp.where(claims, wanted.job, plan.coming)
+
+    def left(leaving: Array) -> Array:
+        return left_over(Plan(leaving, coming), is_free, nobody)
+
+    def ask(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        leaving, asked = carry
+        own = holders.busy & (holders.job == _first_asked(holders, asked, nobody))
+        free = left(leaving)
+        if locality == "any":
+            stays = jnp.sum(own) <= jnp.sum(free)
+        else:
+            stays = jnp.all(jnp.sum(own, axis=0) <= free)
+        return leaving & ~(own & stays), asked & ~own
+
+    rest = left(leaving)  # of a full server nobody need be asked
+    some = jnp.sum(rest) > 0 if locality == "any" else rest > 0
+    return Plan(
+        jax.lax.while_loop(lambda carry: jnp.any(carry[1]), ask, (leaving, leaving & some))[0],
+        coming,
+    )
+
+
+def _victim(
+    cluster: Cluster,
+    locality: Locality,
+    num_gpus: Array,
+    holders: Holders,
+    candidates: Array,
+    free: Array,
+) -> Array:
+    """Who makes way next for a job of so many GPUs, int32 scalar.
+
+    Of the candidates on the servers to be cleared one of the largest value, the one that wastes
+    least, then the last.
+    """
+    leaves, value = candidates, holders.value
     if locality == "strict":
-        count = jnp.sum(open_, axis=0, dtype=jnp.int32) - claimed
+        count = free + jnp.sum(candidates, axis=0, dtype=jnp.int32)
         needed, suited = to_clear(cluster, free, count, num_gpus)
         if holders.waste is not None:
             suited = least_of(suited, cost_to_clear(holders, leaves, needed - free))
@@ -199,89 +352,7 @@ def next_move(
     leaves &= value == jnp.max(jnp.where(leaves, value, jnp.iinfo(jnp.int32).min))
     if holders.waste is not None:
         leaves = least_of(leaves, holders.waste)
-    last = jnp.max(jnp.where(leaves, holders.job, -1))
-
-    asked = _first_asked(holders, busy & (plan.leaving == ASKED), nobody)
-    asks = asked < nobody
-    own = busy & (holders.job == asked)
-    if locality == "any":
-        is_left = jnp.sum(own) <= jnp.sum(free)
-    else:
-        is_left = jnp.all(jnp.sum(own, axis=0) <= free)
-
-    goes = busy & (plan.leaving == LEAVES)
-    first_value = jnp.min(jnp.where(goes, value, NONE))
-    first = jnp.min(jnp.where(goes & (value == first_value), holders.job, nobody))
-    before = (first_value < rank) | ((first_value == rank) & (first < job))
-    suspends = ~asks & (first < nobody) & (~runs | before)
-    decides = ~asks & ~suspends & runs
-    begun = is_open(plan, nobody)
-    order = plan.coming.T.reshape(-1)
-    ready = order[jnp.argmax(order != nobody)]
-
-    def only(condition: Array, who: Array) -> Array:
-        return jnp.where(condition, who, nobody).astype(jnp.int32)
-
-    return Move(
-        starts=only(~asks & ~suspends & ~(runs & begun), jnp.where(runs, only(fits, job), ready)),
-        suspended=only(suspends, first),
-        chosen=only(decides & fits & begun, job),
-        leaves=jnp.where(asks, only(~is_left, asked), only(decides & ~fits, last)),
-        stays=only(asks & is_left, asked),
-    )
-
-
-def planned(
-    locality: Locality,
-    plan: Plan,
-    move: Move,
-    holders: Array,
-    free: Array,
-    taken: Array,
-    nobody: int,
-) -> Plan:
-    """The plan after a move.
-
-    Args:
-      locality: what fits.
-      plan: the plan before it.
-      move: the move.
-      holders: int32 ``[M, S]``, the running job of each GPU; no job where nobody runs.
-      free: int32 ``[S]``, what is ``left_over`` before it.
-      taken: int32 ``[S]``, the GPUs of each server that the chosen job will take, if one is.
-      nobody: the number of no job.
-    """
-
-    def of(who: Array) -> Array:
-        return (holders == who) & (who < nobody)
-
-    def with_chosen() -> Array:
-        empty = plan.coming == nobody
-        if locality == "any":
-            order = jnp.cumsum(empty.T.reshape(-1), dtype=jnp.int32).reshape(empty.T.shape).T
-            claimed = empty & (order <= jnp.sum(taken))
-        else:
-            claimed = empty & (jnp.cumsum(empty, axis=0, dtype=jnp.int32) <= taken)
-        return jnp.where(claimed, move.chosen, plan.coming)
-
-    chooses = move.chosen < nobody
-    coming = jax.lax.cond(chooses, with_chosen, lambda: plan.coming)
-    rest = free - taken
-    if locality == "any":
-        rest = jnp.full_like(rest, jnp.sum(rest))
-    asked = jnp.where(rest > 0, ASKED, LEAVES)  # of a full server nobody need be asked
-    leaving = jnp.where(chooses & (plan.leaving != STAYS), asked, plan.leaving)
-    leaving = jnp.where(of(move.leaves), LEAVES, leaving)
-    leaving = jnp.where(of(move.stays) | of(move.suspended), STAYS, leaving)
-    return Plan(leaving, jnp.where(coming == move.starts, nobody, coming))
-
-
-def own_place(cluster: Cluster, plan: Plan, job: Array) -> Packing:
-    """The servers that a chosen job takes where locality matters."""
-    taken = jnp.sum(plan.coming == job, axis=0, dtype=jnp.int32)
-    full = taken == cluster.gpus_per_server
-    part = (taken > 0) & ~full
-    return Packing(full, part, jnp.max(jnp.where(part, taken, 0)))
+    return jnp.max(jnp.where(leaves, holders.job, -1))
 
 
 def _first_asked(holders: Holders, asked: Array, nobody: int) -> Array:

@@ -14,26 +14,14 @@ numbers of GPUs.
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 
 from jaxsched.envs.cluster import dynamics
 from jaxsched.envs.cluster.dynamics import Rules, State
 from jaxsched.envs.cluster.tables import Jobs
 from jaxsched.ops.ordered import ordered
-from jaxsched.trace_replay.cluster import FREE_WEIGHT, place
-from jaxsched.trace_replay.suspension import (
-    STAYS,
-    Contenders,
-    Holders,
-    Move,
-    Plan,
-    cut_run,
-    is_open,
-    left_over,
-    next_move,
-    planned,
-)
+from jaxsched.trace_replay.cluster import FREE_WEIGHT
+from jaxsched.trace_replay.suspension import Contenders, Holders, cut_run, is_open, next_move
 from jaxsched.trace_replay.tables import NEVER
 from jaxsched.trace_replay.waiting import NONE
 from jaxsched.types import Array
@@ -69,7 +57,7 @@ def decide(rules: Rules, state: State, jobs: Jobs, scores: Array) -> tuple[State
     Returns:
       The state with what is settled, and who is chosen, starts or is suspended.
     """
-    window, nobody, cluster = state.window, jobs.nobody, rules.cluster
+    window, nobody = state.window, jobs.nobody
     value = ~ordered(scores)  # the highest score first
     assert state.plan is not None
     contends = dynamics.waits(state, jobs) & ~chosen(state, jobs)
@@ -83,34 +71,16 @@ def decide(rules: Rules, state: State, jobs: Jobs, scores: Array) -> tuple[State
     )
 
     heads = first_of_sizes(state, jobs, value[:-1], contends)
-    holder = jnp.where(busy, state.job, nobody)
-
-    def following(plan: Plan) -> tuple[Plan, Move]:
-        return plan, next_move(cluster, rules.locality, heads, holders, plan, nobody)
-
-    def settled(plan: Plan, move: Move) -> Plan:
-        free = left_over(plan, ~busy, nobody)
-        num_gpus = jobs.num_gpus[move.chosen]
-        if rules.locality == "any":
-            wanted = jnp.zeros_like(free).at[0].set(num_gpus)
-        else:
-            weight = jnp.int32(FREE_WEIGHT[rules.placement])
-            wanted = place(cluster, rules.locality, weight, free, num_gpus).counts(free)
-        return planned(rules.locality, plan, move, holder, free, wanted, nobody)
-
-    plan, move = jax.lax.while_loop(
-        lambda carry: jnp.minimum(carry[1].leaves, carry[1].stays) < nobody,
-        lambda carry: following(settled(*carry)),
-        following(state.plan),
+    weight = jnp.int32(FREE_WEIGHT[rules.placement])
+    move, plan = next_move(
+        rules.cluster, rules.locality, weight, heads, holders, state.plan, nobody
     )
-    plan = settled(plan, move._replace(starts=jnp.int32(nobody), suspended=jnp.int32(nobody)))
 
     def position(row: Array) -> Array:
         here = (window == row) & (row < nobody)
         return jnp.where(jnp.any(here), jnp.argmax(here), rules.window).astype(jnp.int32)
 
-    who = (move.starts, move.suspended, move.chosen)
-    return state._replace(plan=plan), Decision(*(position(row) for row in who))
+    return state._replace(plan=plan), Decision(*(position(row) for row in move))
 
 
 def chosen(state: State, jobs: Jobs) -> Array:
@@ -154,5 +124,5 @@ def suspend_job(state: State, jobs: Jobs, position: Array, restart_s: Array) -> 
         accounts=state.accounts.at[row].set(
             jnp.where(stops, jnp.stack(account), state.accounts[row])
         ),
-        plan=state.plan._replace(leaving=jnp.where(stopped, STAYS, state.plan.leaving)),
+        plan=state.plan._replace(leaving=state.plan.leaving & ~stopped),
     )
