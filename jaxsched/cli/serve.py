@@ -14,7 +14,6 @@ from jaxsched.cli.options import (
 )
 from jaxsched.cli.output import console
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs.servers import read_servers
 from jaxsched.serve import TOKEN
 
 HINT = "needs the extra 'serve': pip install 'jaxsched[serve]'"
@@ -48,6 +47,8 @@ def serve(
     except ModuleNotFoundError as error:
         raise JaxschedError(f"serve {HINT} ({error.name} is missing)") from None
     token = read_token(token_file)
+    from jaxsched.jobs.servers import read_servers
+
     size = None if servers is None else read_servers(servers)
     options = heuristic_options(None, None, option)
     wanted = [Wanted(one, tuple(settings or ()), size, options) for one in policy]
