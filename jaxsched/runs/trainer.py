@@ -175,7 +175,7 @@ def _train(
             ends = host.update == loop.num_updates
             if host.update % setup.evaluate_every == 0 or ends:
                 host.evaluate(carry)
-                status, _ = processes.largest(asked(), 0)
+                status, _ = processes.largest(asked(0.0), 0)
             host.show(progress)
             if host.update % setup.checkpoint_every == 0 or ends or due or status:
                 host.save(carry)

@@ -119,8 +119,9 @@ def _describe_trace(
 
     figures = describe_trace(trace, servers, gpus_per_server, daily=daily)
     _print_figures(out, figures)
-    cluster = {"num_servers": servers, "gpus_per_server": gpus_per_server}
-    return figures, lambda path: plot_trace(trace, path, daily=daily, **cluster)
+    return figures, lambda path: plot_trace(
+        trace, path, num_servers=servers, gpus_per_server=gpus_per_server, daily=daily
+    )
 
 
 def _describe_tables(
