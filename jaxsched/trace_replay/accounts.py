@@ -67,7 +67,7 @@ class Running(NamedTuple):
 class Stops(NamedTuple):
     """Runs that were cut, in the order of their ends; the host takes them out when it is full."""
 
-    runs: Array  # int32 [L, 3]: the job, when the run began and when it was suspended
+    runs: Array  # int32 [L + 1, 3]: the job, when the run began and when it was suspended
     number: Array  # int32 scalar, how many there are
 
 
@@ -104,7 +104,7 @@ class Options(NamedTuple):
 
 def no_stops(num_jobs: int) -> Stops:
     """Room for as many as there are jobs, and no fewer than ``LEAST_STOPS``."""
-    return Stops(jnp.zeros((max(num_jobs, LEAST_STOPS), 3), jnp.int32), jnp.int32(0))
+    return Stops(jnp.zeros((max(num_jobs, LEAST_STOPS) + 1, 3), jnp.int32), jnp.int32(0))
 
 
 def opened(rules: Rules, jobs: Jobs) -> State:

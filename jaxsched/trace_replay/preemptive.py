@@ -45,7 +45,7 @@ def rests(state: State) -> Array:
     """Whether steps do nothing: a job would end too late, or suspensions are to be taken out."""
     if state.stops is None:
         return state.overflow
-    return state.overflow | (state.stops.number == state.stops.runs.shape[0])
+    return state.overflow | (state.stops.number == state.stops.runs.shape[0] - 1)
 
 
 def step(rules: Rules, options: Options, jobs: Jobs, state: State) -> State:
@@ -257,9 +257,9 @@ def _stops(state: State, move: Move, account: Account, suspends: Array) -> Stops
     if state.stops is None:
         return None
     row = jnp.stack([move.suspended, account.last_start, state.time])
-    runs, count = state.stops
-    at = jnp.where(suspends, count, runs.shape[0])
-    return Stops(runs.at[at].set(row, mode="drop"), count + suspends)
+    runs, number = state.stops
+    # Written always, and never read: XLA would copy the array otherwise.
+    return Stops(jax.lax.dynamic_update_slice(runs, row[None], (number, 0)), number + suspends)
 
 
 def _demand(

@@ -182,7 +182,7 @@ def _run(
         runs, counts = jax.device_get(state.stops)
         for cut, row, count in zip(cuts, runs, counts, strict=True):
             cut.append(row[:count].astype(np.int64))
-        if not np.any((counts == runs.shape[1]) & ~np.asarray(state.overflow)):
+        if not np.any((counts == runs.shape[1] - 1) & ~np.asarray(state.overflow)):
             return state, [np.concatenate(cut) for cut in cuts]
         state = state._replace(
             stops=state.stops._replace(number=jnp.zeros_like(state.stops.number))

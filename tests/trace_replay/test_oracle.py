@@ -45,7 +45,7 @@ def test_random_instances(order, mode, locality):
     assert (suspensions > 0) == (order in PREEMPTIVE)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 8), (7, 1), (5, 2)])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 70), (7, 1), (5, 2)])
 def test_other_clusters(shape):
     cluster = Cluster(*shape)
     tables = [random_columns(seed, 20, cluster.num_gpus) for seed in range(20)]
