@@ -17,10 +17,12 @@ from benchmarks.rigid_learned.parts import (
 
 PAIRS = (
     *(("learned", bar) for bar in BARS),
+    ("learned-300s", "tiresias-decades-300s"),
     ("learned-300s", "las-decades-300s"),
     ("learned-once", "qssf"),
 )
-PLAYED = ("learned", "learned-300s", "learned-once", *BARS, "las-decades-300s", "srtf")
+FURTHER = ("tiresias-decades-300s", "las-decades-300s", "srtf")
+PLAYED = ("learned", "learned-300s", "learned-once", *BARS, *FURTHER)
 
 
 def judge(options: argparse.Namespace) -> None:

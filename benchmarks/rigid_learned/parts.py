@@ -15,7 +15,7 @@ SPLIT = (0.6, 0.8)
 REAL = ("openb", "itp-02", "itp-03", "itp-04", "itp-07", "philly-4vc", "philly")
 GENERATED = ("helios-venus", "helios-earth", "helios-saturn", "helios-uranus", "philly-like")
 GENERATED_JOBS = 12_000
-BARS = ("las-decades", "2d-gittins", "qssf", "sjf")
+BARS = ("tiresias-decades", "las-decades", "2d-gittins", "qssf", "sjf")
 RESAMPLES = 10_000
 Pair = tuple[str, str]
 

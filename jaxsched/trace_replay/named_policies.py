@@ -39,7 +39,6 @@ POLICIES = MappingProxyType(
         "las-decades": Policy("las", "skip", thresholds=DECADES),
         "las-decades-300s": Policy("las", "skip", thresholds=DECADES, restart_s=300),
         "tiresias": Policy("tiresias", "skip"),
-        "tiresias-promote": Policy("tiresias", "skip", promote_percent=800),
         "tiresias-decades": Policy("tiresias", "skip", thresholds=DECADES),
         "tiresias-decades-300s": Policy("tiresias", "skip", thresholds=DECADES, restart_s=300),
         "2d-gittins": Policy("gittins", "skip", thresholds=DECADES),
