@@ -85,7 +85,7 @@ CALLS = (
             "function jaxsched.algorithms.dqn.dqn",
             "function jaxsched.runs.trainer.train",
             "function jaxsched.runs.saved_policies.load",
-            "function jaxsched.export.hand_over.export_policy",
+            "function jaxsched.exports.hand_over.export_policy",
         ),
     ),
     Calls(

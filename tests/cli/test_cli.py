@@ -311,7 +311,7 @@ def test_what_stops_a_session_leaves_a_run_that_goes_on_to_the_same_bits(
     line = f"stopped: the time of --max-time is up{rest} (run: {path})"
     assert capsys.readouterr().err.splitlines() == [f"jaxsched: {line}"]
     assert checkpoints.steps(path / "checkpoints") == [20]  # all but its evaluation
-    monkeypatch.setattr("jaxsched.cli.train.sets_of", None)  # refused before traces are read
+    monkeypatch.setattr("jaxsched.experiment.plans.sets_of", None)  # refused before traces are read
     assert "'SIGNONE'" in refused(capsys, *line_of(path, trace), "--stop-on", "SIGNONE")
     assert "time limit of '2 h'" in refused(capsys, *line_of(path, trace), "--max-time", "2 h")
     assert "there is a run already" in refused(capsys, *line_of(path, trace))

@@ -60,6 +60,7 @@ NO_DEFAULT = (
     *("--mean-gap", "--load", "--coordinator", "--num-processes", "--process-id", "--columns"),
     *("--timezone", "--batch", "--peer-python", "--score", "--start", "--track", "--out"),
     *("--policy", "--trace", "--system", "--data", "--config", "--over", "--env"),
+    *("--max-time", "--stop-on"),
 )
 """Without a default: nothing is written, changed, or asked for, unless they are given."""
 

@@ -12,6 +12,7 @@ import pytest
 from jaxsched.cli import main
 from jaxsched.cli.commands import COMMANDS, TRACE_COMMANDS, build_app
 from jaxsched.cli.examples import EXAMPLES
+from jaxsched.experiment import splits
 from jaxsched.experiment.options import TraceOptions
 from jaxsched.experiment.splits import sets_of
 from jaxsched.runs.overrides import override
@@ -169,10 +170,8 @@ def test_doctor_tells_what_is_here(capsys, monkeypatch, tmp_path):
 
 
 def test_doctor_says_what_a_preset_needs(capsys, monkeypatch):
-    from jaxsched.cli import doctor
-
     few = TraceOptions(num_traces=1, num_jobs=10)
-    monkeypatch.setattr(doctor, "sets_of", lambda *arguments: sets_of(*arguments[:-1], few))
+    monkeypatch.setattr(splits, "sets_of", lambda *arguments: sets_of(*arguments[:-1], few))
     tiny = (
         "env.num_servers=4 env.window=3 loop.num_envs=4 loop.rollout_length=4 "
         "learner.capacity=256 learner.learning_starts=32 learner.batch_size=16"

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as arrow
+from pyarrow import parquet
 
 from jaxsched.runs import checkpoints, saved_policies
 from jaxsched.systems import registry
@@ -25,9 +27,6 @@ def commands(page) -> Iterator[str]:
             words = re.sub(r"^python examples/new_environment\.py ", "jaxsched ", words)
             if re.match(r"jaxsched [a-z]", words) and "..." not in words:
                 yield words
-
-
-ALL = [(name_of(page), words) for page in pages() for words in commands(page)]
 
 
 ALL = [(name_of(page), words) for page in pages() for words in commands(page)]
@@ -92,6 +91,11 @@ def write_files(folder: Path) -> None:
     (folder / "cluster.csv").write_text(log)
     (folder / "philly.csv.gz").write_bytes(gzip.compress(log.encode()))
     (folder / "cluster_log.csv").write_text(HELIOS)
+    (folder / "log.csv").write_text(log.replace(lines[0], "when,cards,took"))
+    (folder / "jobs.txt").write_text(SACCT)
+    columns = zip(*(map(int, line.split(",")) for line in lines[1:]), strict=True)
+    made = dict(zip(("created", "gpus", "elapsed"), map(list, columns), strict=True))
+    parquet.write_table(arrow.table(made), folder / "log.parquet")
     case = ROOT / "tests" / "golden" / "sched2" / "01_worked_example.json"
     shutil.copy(case, folder / "case.json")
     (folder / "tests").symlink_to(ROOT / "tests")
@@ -113,6 +117,11 @@ def write_run(folder: Path) -> None:
     checkpoints.save(folder / "policies" / "seed0", 1, saved[0].weights, facts)
 
 
+SACCT = """JobID|Submit|Start|End|State|AllocTRES
+1001|2026-03-02T08:00:00|2026-03-02T08:01:00|2026-03-02T09:01:00|COMPLETED|cpu=8,gres/gpu=2
+1002|2026-03-02T08:05:00|2026-03-02T09:01:00|2026-03-02T11:00:00|COMPLETED|cpu=8,gres/gpu=4
+1003|2026-03-02T09:00:00|2026-03-02T11:00:00|2026-03-02T11:30:00|FAILED|cpu=8,gres/gpu=1
+"""
 HELIOS = """job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,\
 duration,queue
 1,u1,v,1,1,1,COMPLETED,2020-06-09 18:41:01,2020-06-09 18:41:01,2020-06-10 04:55:09,36848,0

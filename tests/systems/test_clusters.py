@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from jaxsched.cli.episodes import resolve
 
 from jaxsched import traces
-from jaxsched.cli.options import TraceOptions
-from jaxsched.cli.train import sets_of
 from jaxsched.errors import JaxschedError
+from jaxsched.experiment.options import TraceOptions
+from jaxsched.experiment.sources import resolve
+from jaxsched.experiment.splits import sets_of
 from jaxsched.jobs.servers import Servers
 from jaxsched.runs.overrides import change_environment, environment_settings, override
 from jaxsched.systems import registry

@@ -3,9 +3,9 @@
 import jax
 import pytest
 
-from jaxsched.cli.options import TraceOptions
-from jaxsched.cli.train import sets_of
 from jaxsched.core import training
+from jaxsched.experiment.options import TraceOptions
+from jaxsched.experiment.splits import sets_of
 from jaxsched.runs.overrides import override
 from jaxsched.systems import registry
 

@@ -53,6 +53,11 @@ class Job:
     placement: list = field(default_factory=list)
 
 
+def happened(time):
+    """A time, or None for one that never came."""
+    return None if time < 0 else time
+
+
 class Cluster:
     """Servers, jobs and the clock; ``play`` runs actions, ``run`` a policy."""
 
@@ -303,7 +308,10 @@ class Cluster:
         }
 
     def results(self):
-        return [{"start": j.start, "finish": j.finish, "progress": j.progress} for j in self.jobs]
+        return [
+            {"start": happened(j.start), "finish": happened(j.finish), "progress": j.progress}
+            for j in self.jobs
+        ]
 
     # Policies
 

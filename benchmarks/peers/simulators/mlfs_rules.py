@@ -330,8 +330,8 @@ def metrics(sim):
 def job_records(sim):
     return [
         {
-            "start": job.start,
-            "finish": job.finish,
+            "start": None if job.start < 0 else job.start,
+            "finish": None if job.finish < 0 else job.finish,
             "home": job.home,
             "iterations": job.it,
             "iters_by_deadline": job.it_by_deadline,

@@ -218,5 +218,5 @@ def test_any_whole_number_is_an_action():
     got = simulate({"jobs": jobs, "actions": [7, -1, 10**30, 6], "config": {}})
     assert [row["time_after"] for row in got["trajectory"]] == [1200.0, 2400.0, 3600.0, 4800.0]
     assert [row["action"] for row in got["trajectory"]] == [7, -1, 10**30, 6]
-    assert got["jobs"] == [{"start": -1.0, "finish": -1.0, "remaining": 100}]
+    assert got["jobs"] == [{"start": None, "finish": None, "remaining": 100}]
     assert got["metrics"]["avg_jct"] == got["metrics"]["utilization"] == 0.0
