@@ -31,7 +31,7 @@ PAIRS = (
     *(("learned", bar) for bar in BARS),
 )
 UNSEEN_PAIRS = tuple(("learned", bar) for bar in BARS)
-JUDGED = Path("benchmarks/results/rigid_learned_cpu2.json")
+JUDGED = Path("benchmarks/results/rigid_learned_cpu2.json.xz")
 
 
 def others(name: str) -> tuple[str, ...]:
