@@ -283,7 +283,7 @@ def check_records(env, params, records, simulators):
         expect = rules.job_records(sim)
         for name in ("start", "finish"):
             wanted = [row[name] for row in expect]
-            assert [60 * x if x >= 0 else -1 for x in got[name]] == wanted
+            assert [60 * x if x >= 0 else None for x in got[name]] == wanted
         for name in ("home", "iterations", "run_slots"):
             assert got[name] == [row[name] for row in expect]
         assert got["by_deadline"] == [row["iters_by_deadline"] for row in expect]
