@@ -89,7 +89,7 @@ def test_own_rows_with_a_duration_of_0_are_no_jobs(tmp_path):
     rows = "\n".join(f"{10 * k},1,{0 if k == 2 else 30}" for k in range(6))
     path.write_text(f"submit_time,num_gpus,duration\n{rows}\n")
     ready = prepare(Workload("own", str(path)), None)
-    assert len(ready.table) == 5 and "1 rows without GPUs or run time dropped" in ready.notes
+    assert len(ready.table) == 5 and "1 row without GPUs or run time dropped" in ready.notes
 
 
 def test_what_happened_stands_beside_the_policies(play, folder):
