@@ -129,6 +129,7 @@ def run_sweep(
     limit: interrupts.Limits = interrupts.UNLIMITED,
     on_group: Callable[[int, Group], object] = lambda number, group: None,
     say: Say = lambda line: None,
+    shown: bool = True,
 ) -> Book:
     """Train all groups that are not in the sweep's record yet.
 
@@ -138,6 +139,7 @@ def run_sweep(
       limit: a time and further signals that end the session.
       on_group: called with each group's number and the group before it is trained.
       say: called with a line about the memory that a stage takes.
+      shown: whether a display or lines of progress are written.
 
     Raises:
       Interrupted: asked to stop, with everything saved.
@@ -150,13 +152,13 @@ def run_sweep(
     for number, group in enumerate(planned.groups):
         if group.name not in book.groups:
             on_group(number, group)
-            book.groups[group.name] = _train(planned, group, resume, limit, say)
+            book.groups[group.name] = _train(planned, group, resume, limit, say, shown)
             _write(book)
     return book
 
 
 def _train(
-    planned: SweepPlan, group: Group, resume: bool, limit: interrupts.Limits, say: Say
+    planned: SweepPlan, group: Group, resume: bool, limit: interrupts.Limits, say: Say, shown: bool
 ) -> list[dict[str, Any]]:
     """Train a group; what became of its members."""
     tables = planned.sets.train.tables
@@ -185,6 +187,7 @@ def _train(
             hyper=ready.hyper,
             say=say,
             limit=limit,
+            shown=shown,
         )
     kind = "seed" if ready.hyper is None else "member"
     names = seeds if ready.hyper is None else range(len(seeds))
@@ -312,7 +315,7 @@ def sweep(
         resume=resume,
         mesh=mesh_of(devices, shard),
     )
-    book = run_sweep(planned, resume=resume)
+    book = run_sweep(planned, resume=resume, shown=False)
     higher = chosen.score_sign > 0
     return Sweep(book.rows, [axis.path for axis in planned.axes], higher, folder, temporary)
 

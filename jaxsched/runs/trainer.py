@@ -105,6 +105,7 @@ def train(
     goal: float | None = None,
     say: Callable[[str], None] = lambda line: None,
     limit: interrupts.Limits = interrupts.UNLIMITED,
+    shown: bool = True,
 ) -> Trained:
     """Train stage after stage as :func:`training_of` does, with a display, until asked to stop.
 
@@ -121,6 +122,7 @@ def train(
       goal: see there.
       say: see there.
       limit: a time and further signals that end the session, as Ctrl-C and SIGTERM do.
+      shown: whether a display or lines of progress are written.
 
     Raises:
       Interrupted: asked to stop, with everything saved.
@@ -142,7 +144,7 @@ def train(
             goal=goal,
             say=say,
             asked=asked,
-            shown=run.writes and shows(),
+            shown=shown and run.writes and shows(),
         )
         while True:
             try:
