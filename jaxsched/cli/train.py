@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -45,9 +45,6 @@ from jaxsched.cli.options import (
 from jaxsched.cli.output import console, write_json, write_text
 from jaxsched.errors import EndedAlone
 from jaxsched.experiment.options import TraceOptions
-
-if TYPE_CHECKING:
-    pass
 
 PLACE = ("out", "resume", "overwrite", "max_time", "stop_on")
 """Options that say where a run goes and when its session ends, not what it is."""

@@ -95,11 +95,11 @@ def _play(prepared: Prepared, mesh: Any, times: PlayedTimes | None = None) -> di
 
 
 def setting_of(prepared: Prepared, load: float | None) -> dict[str, Any]:
-    """The offered load and the servers of a comparison.
+    """The load that was asked for, if any, and the servers where all are alike.
 
     Args:
       prepared: the comparison.
-      load: that was asked for; that of the tables if absent.
+      load: that was asked for.
     """
     servers = prepared.contest.system.cluster_gpus(prepared.environment)
     found: dict[str, Any] = {}

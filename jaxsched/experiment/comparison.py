@@ -14,7 +14,6 @@ from jaxsched.errors import JaxschedError, counted
 from jaxsched.experiment import frames
 from jaxsched.files import PathLike, make_folder, write_whole
 from jaxsched.report.schema import Comparison as Document
-from jaxsched.report.schema import check
 from jaxsched.report.summary import Summary, number
 
 PICTURES = (".svg", ".png", ".pdf")
@@ -30,7 +29,7 @@ class Comparison:
 
     Attributes:
       document: all values, as ``--json`` writes them (:mod:`jaxsched.report.schema`).
-      setting: the offered ``load``, a number, and the ``servers`` as "4 x 8 GPUs", where known.
+      setting: the ``load`` that was asked for and the ``servers`` as "4 x 8 GPUs", where known.
       times: plays everything once more and returns the times of all jobs.
     """
 
@@ -53,7 +52,7 @@ class Comparison:
         """The metric that policies are judged by."""
         return self.document["primary"]
 
-    @property
+    @cached_property
     def policies(self) -> tuple[str, ...]:
         """Names of the policies, best first; those that leave jobs unfinished are last."""
         left = self._summary.unfinished
@@ -238,15 +237,6 @@ class Comparison:
         else:
             parquet.write_table(table, data)
         write_whole(path, data.getvalue())
-
-
-def of_document(document: Mapping[str, Any]) -> Comparison:
-    """A comparison from what ``--json`` writes.
-
-    Raises:
-      JaxschedError: it is no such document.
-    """
-    return Comparison(check(document))
 
 
 def _width(column: Sequence[str]) -> int:

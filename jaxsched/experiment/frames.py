@@ -41,9 +41,3 @@ def pandas() -> Any:
             "data frames need pandas, which is not installed: pip install pandas"
         ) from error
     return module
-
-
-def is_frame(value: object) -> bool:
-    """Whether a value is a data frame of pandas; imports nothing."""
-    kind = type(value)
-    return kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame"

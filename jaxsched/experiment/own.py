@@ -9,7 +9,14 @@ import jax
 
 from jaxsched.core.environment import Environment
 from jaxsched.core.learner import Learner
-from jaxsched.core.policies import Play, Policy, View, no_memory
+from jaxsched.core.policies import (
+    Play,
+    Policy,
+    View,
+    greedy_scores,
+    no_memory,
+    sampled_scores,
+)
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.runs.overrides import override
@@ -88,8 +95,6 @@ def with_network(system: System, network: Network) -> System:
     kind = name_of(network)
 
     def policy(env: Environment, name: str, play: Play) -> Policy:
-        from jaxsched.core.policies import greedy_scores, sampled_scores
-
         make = greedy_scores if play == "greedy" else sampled_scores
         return make(name, network.apply)
 

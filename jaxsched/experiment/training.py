@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxsched.core import processes
+from jaxsched.core import processes, sharding
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.names import environment_changes, system_of
 from jaxsched.experiment.options import TraceOptions
@@ -251,8 +251,6 @@ def mesh_of(devices: int | str | None, shard: str) -> Any:
     Raises:
       JaxschedError: there are not so many, or the words are others.
     """
-    from jaxsched.core import sharding
-
     if shard not in ("envs", "seeds"):
         raise JaxschedError(f"shard is {shard!r}; accepted: envs, seeds")
     if devices is None and not processes.several():

@@ -135,39 +135,6 @@ def export_saved(
     return export_source(source, directory, format=format, overwrite=overwrite)
 
 
-def export_named(
-    name: str,
-    policy: str,
-    directory: str | Path,
-    *,
-    options: Mapping[str, Any] | None = None,
-    format: str | Sequence[str] = "safetensors",
-    overwrite: bool = False,
-) -> Path:
-    """Export a policy that comes with a system, or that is in a hand-over folder already.
-
-    Args:
-      name: of the system.
-      policy: a heuristic that is made of weights, ``pretrained``, or a hand-over folder.
-      directory: folder to write.
-      options: of the environment of a rule, where they are not the usual ones.
-      format: names of ``forms.FORMATS``.
-      overwrite: replace an export that is there.
-
-    Raises:
-      JaxschedError: no such system or policy, or the folder cannot be written.
-    """
-    formats_of(format)
-    system = registry.get(name)
-    files: dict[str, Any] = {"format": format, "overwrite": overwrite}
-    if policy in system.policies:
-        env = system.environment(**(options or {}))
-        return _export_rule(system, policy, env, directory, **files)
-    if options:
-        raise JaxschedError(f"{policy}: is for an environment of its own; without options")
-    return _export_handed_over(system, policy, directory, **files)
-
-
 def _export_rule(
     system: System, name: str, env: Environment, directory: str | Path, **files: Any
 ) -> Path:
