@@ -1,6 +1,7 @@
 # make demo    train SCHED2 for a few minutes and write runs/demo/report.html
 # make test    the default test suite        make lint    ruff: rules and formatting
-# make test-extended  what CI runs after the default suite
+# make test-extended  the modules that `EXTENDED` in tests/conftest.py names
+# make test-turn  what CI runs after the default suite: extended and slow tests whose turn it is
 # make test-properties  properties with fresh examples; SEED=N repeats a run
 # make test-all  all of them and the slow ones, everything compiled with all optimisations
 # make types   mypy                          make docs    the documentation, docs/_build/html
@@ -19,7 +20,7 @@ SEED := $(or $(SEED),$(shell date +%s))
 PROPERTIES = $(shell grep -rl "^from hypothesis import" --include="test_*.py" tests)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-extended test-properties test-all lint types docs venv dev clean
+.PHONY: help demo test test-extended test-turn test-properties test-all lint types docs venv dev clean
 # A failed recipe must not leave its stamp behind.
 .DELETE_ON_ERROR:
 
@@ -34,6 +35,9 @@ test: $(VENV)/.stamp-dev
 
 test-extended: $(VENV)/.stamp-dev
 	$(BIN)/python -m pytest -m "not slow and extended" -n 2 --dist loadfile $(PYTEST_ARGS)
+
+test-turn: $(VENV)/.stamp-dev
+	$(BIN)/python -m pytest -m "slow or extended" --turn -n 2 --dist loadfile $(PYTEST_ARGS)
 
 test-properties: $(VENV)/.stamp-dev
 	$(BIN)/python -m pytest -m "hypothesis and not slow" -n 2 --dist loadfile $(PROPERTIES) \

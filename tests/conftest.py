@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import turns
+
 _TESTS = Path(__file__).resolve().parent
 _CACHE = _TESTS.parent / ".cache" / "jax"
 
@@ -147,8 +149,14 @@ EXTENDED = (
 """Folders and modules of ``make test-extended``, which CI runs after ``make test``."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the choice of what CI runs beside the default suite."""
+    text = "of extended and slow tests those whose turn it is today (tests/turns.py)"
+    parser.addoption("--turn", action="store_true", help=text)
+
+
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the extended tests; skip those of the browser where there is none."""
     skip = pytest.mark.skip(reason="no Chromium found (Debian: apt-get install chromium)")
     browser = find_chromium() is not None
@@ -157,6 +165,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("extended")
         if item.get_closest_marker("browser") and not browser:
             item.add_marker(skip)
+    if config.getoption("--turn"):
+        _keep_turn(config, items)
+
+
+def _keep_turn(config: pytest.Config, items: list[pytest.Item]) -> None:
+    turn, others = turns.today(), []
+    for item in list(items):
+        module = item.path.relative_to(turns.ROOT).as_posix()
+        of = turn.slow if item.get_closest_marker("slow") else turn.extended
+        if module not in of:
+            items.remove(item)
+            others.append(item)
+    config.hook.pytest_deselected(items=others)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -26,7 +26,7 @@ UNSUBMITTED = "{} jobs without a submission time dropped"
 BACKWARDS = "{} jobs that end before they start, their run times not known"
 NEGATIVE = "{} run times below 0, taken as not known"
 STATES_NAMED = 5
-"""States that notes name; jobs of further ones are counted together."""
+"""States and other words that notes name; jobs of further ones are counted together."""
 
 _STATE = "{} jobs of the state "
 
@@ -104,11 +104,29 @@ def count_state(counts: Counts, state: str, number: int = 1, called: str = "") -
       called: how the trace calls it; empty: not known.
     """
     what = f", taken for {called}" if called else ", which is not known, their status left empty"
-    sentence = f"{_STATE}{describe_value(state)}{what}"
-    named = sum(text.startswith(_STATE) for text in counts)
-    if sentence not in counts and named >= STATES_NAMED:
-        sentence = f"{{}} jobs of further states{what}"
-    counts[sentence] += number
+    _count(counts, _STATE, state, number, f"{{}} jobs of further states{what}", what)
+
+
+def count_word(counts: Counts, name: str, word: str, number: int, absent: str) -> None:
+    """Count jobs of a word that the format is not known to have in a column.
+
+    Args:
+      counts: where.
+      name: of the column.
+      word: as the source has it.
+      number: of jobs.
+      absent: what then is not known of them.
+    """
+    what = f", which is not known, their {absent} left empty"
+    before, otherwise = f"{{}} jobs of {name} ", f"{{}} jobs of further {name}s{what}"
+    _count(counts, before, word, number, otherwise, what)
+
+
+def _count(counts: Counts, before: str, word: str, number: int, otherwise: str, after: str) -> None:
+    """Count jobs of a word, or once so many words are named, of further ones."""
+    sentence = f"{before}{describe_value(word)}{after}"
+    named = sum(text.startswith(before) for text in counts)
+    counts[otherwise if sentence not in counts and named >= STATES_NAMED else sentence] += number
 
 
 def in_words(counts: Mapping[str, int]) -> tuple[str, ...]:

@@ -33,14 +33,25 @@ def test_deadlines_are_the_first_expected_times_after_submission(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "expected"),
+    ("old", "new", "column", "note"),
     [
-        ("159-189", "159--189", "expect_time_list is '159--189-229-289'; accepted: whole"),
-        ("159-189", "soon-189", "expect_time_list is 'soon-189-229-289'; accepted: whole"),
-        ("159-189", f"{10**17}-189", "expect_time_list is "),
-        (",soft", ",lenient", "job_type is 'lenient'; accepted: strict, soft, best"),
-        ("5601", "5601s", "submit_time is '5601s'; accepted: a number"),
+        ("159-189", "159--189", "deadline", "expect_time_list is no times, their deadline"),
+        ("159-189", "soon-189", "deadline", "expect_time_list is no times, their deadline"),
+        ("159-189", f"{10**17}-189", "deadline", "expect_time_list is no times, their deadline"),
+        (",soft", ",lenient", "slo_class", "job_type 'lenient', which is not known, their class"),
     ],
+)
+def test_what_a_cell_does_not_tell_is_not_known(tmp_path, old, new, column, note):
+    path = tmp_path / "c.csv"
+    path.write_text(HEADER + ROWS.replace(old, new))
+    trace = load_trace(path)
+    assert len(trace) == 3 and str(trace[column][0]) in ("nan", "")
+    assert any(note in one and one.startswith("1 jobs ") for one in trace.notes)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [("5601", "5601s", "submit_time is '5601s'; accepted: a number")],
 )
 def test_bad_rows(tmp_path, old, new, expected):
     path = tmp_path / "c.csv"

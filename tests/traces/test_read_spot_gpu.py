@@ -58,10 +58,19 @@ def test_numbers_may_have_points(tmp_path):
     assert traces[0]["num_gpus"].tolist() == [32] and traces[0]["job_id"].tolist() == ["12"]
 
 
+def test_a_further_kind_of_job_has_no_known_priority(tmp_path):
+    path = write(tmp_path / "t.csv", HEADER, ROWS[0], ROWS[1].replace("Spot", "Reserved"))
+    trace = load_trace(path)
+    np.testing.assert_array_equal(trace["priority"], [1, np.nan])
+    assert trace.notes[-1] == (
+        "1 jobs of job_type 'Reserved', which is not known, their priority left empty"
+    )
+    assert "priority" not in from_trace(trace).columns
+
+
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
-        (ROWS[0].replace("HP", "hp"), "line 2: job_type is 'hp'; accepted: HP, Spot"),
         (ROWS[0] + ",1", "line 2: has 10 values; accepted: 9"),
     ],
 )

@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxsched.files import PathLike
-from jaxsched.jobs.columns import describe_value
 from jaxsched.traces.odd_rows import Counts, finished
-from jaxsched.traces.readers.fields import NAN, renamed
+from jaxsched.traces.readers.fields import NAN, renamed, words
 from jaxsched.traces.readers.layouts import Layout, Layouts
 from jaxsched.traces.readers.tiresias import JOB_LIST
 from jaxsched.traces.rows import Rows
@@ -49,6 +48,8 @@ LAYOUTS = Layouts(
 )
 matches = LAYOUTS.matches
 CLASSES = ("strict", "soft", "best")
+MOST_DIGITS = 18
+"""Of times that are read: text of any length costs no more."""
 
 
 def read(path: PathLike) -> Trace:
@@ -78,28 +79,24 @@ def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
 
 
 def _classes(rows: Rows) -> npt.NDArray[np.str_]:
-    classes = rows.texts("job_type")
-    strange = ~np.isin(classes, ("", *CLASSES))
-    if np.any(strange):
-        row = int(np.argmax(strange))
-        found = describe_value(classes[row].item())
-        rows.fail(row, f"job_type is {found}; accepted: {', '.join(CLASSES)}")
-    return classes
+    return np.array(words(rows, "job_type", CLASSES, "class"), np.str_)
 
 
 def _expected(
     rows: Rows, classes: npt.NDArray[np.str_]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """First expected time (s from submission; NaN for best effort) and number of them, ``[n]``."""
-    first, numbers = [], []
+    first, numbers, strange = [], [], 0
     for row, cell in enumerate(rows.texts("expect_time_list").tolist()):
         steps = [] if classes[row] == "best" or not cell else cell.split("-")
-        for step in steps:
-            if not (step.isascii() and step.isdigit() and len(step) <= 18) or int(step) > LARGEST:
-                found = describe_value(cell)
-                rows.fail(
-                    row, f"expect_time_list is {found}; accepted: whole numbers with '-' between"
-                )
+        if not all(map(_is_time, steps)):
+            steps, strange = [], strange + 1
         first.append(float(steps[0]) if steps else NAN)
         numbers.append(len(steps))
+    rows.counts["{} jobs whose expect_time_list is no times, their deadline not known"] += strange
     return np.array(first, np.float64), np.array(numbers, np.int64)
+
+
+def _is_time(text: str) -> bool:
+    is_number = text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+    return is_number and int(text) <= LARGEST

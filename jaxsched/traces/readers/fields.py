@@ -1,7 +1,7 @@
 """What readers of several formats share: columns under other names, and files without a header."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
-from jaxsched.traces.odd_rows import Counts, count_state, from_zero_on
+from jaxsched.traces.odd_rows import Counts, count_state, count_word, from_zero_on
 from jaxsched.traces.rows import BATCH_ROWS, Rows, check_cell
 from jaxsched.traces.states import status_of
 from jaxsched.traces.text import open_text, read_head
@@ -107,6 +107,22 @@ def slurm_statuses(rows: Rows, cell_name: str, names: Mapping[str, str]) -> npt.
             if state.lower() != called:
                 count_state(rows.counts, state, number, called)
     return statuses(rows, cell_name, {**names, **further})
+
+
+def words(rows: Rows, cell_name: str, known: Iterable[str], absent: str) -> list[str]:
+    """A column of the source's words; others than the known ones are empty, and counted.
+
+    Args:
+      rows: the rows.
+      cell_name: the source's name of the column.
+      known: the words that it may hold; empty cells are not counted.
+      absent: what then is not known of a job, for the note.
+    """
+    found, accepted = rows.texts(cell_name).tolist(), {"", *known}
+    for word, count in Counter(found).items():
+        if word not in accepted:
+            count_word(rows.counts, cell_name, word, count, absent)
+    return [word if word in accepted else "" for word in found]
 
 
 def with_both(rows: Rows, start: Floats, end: Floats, duration: Floats) -> Floats:

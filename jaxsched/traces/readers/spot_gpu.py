@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from jaxsched.files import PathLike
-from jaxsched.jobs.columns import describe_value
 from jaxsched.traces.odd_rows import Counts, finished
-from jaxsched.traces.readers.fields import number, renamed
+from jaxsched.traces.readers.fields import NAN, number, renamed, words
 from jaxsched.traces.readers.layouts import Layout, Layouts
 from jaxsched.traces.rows import Rows
 from jaxsched.traces.trace import Trace
@@ -72,9 +71,5 @@ def _columns(rows: Rows) -> dict[str, npt.NDArray[Any]]:
 
 
 def _priorities(rows: Rows) -> npt.NDArray[np.float64]:
-    kinds = rows.texts("job_type").tolist()
-    for row, kind in enumerate(kinds):
-        if kind not in PRIORITY:
-            accepted = ", ".join(PRIORITY)
-            rows.fail(row, f"job_type is {describe_value(kind)}; accepted: {accepted}")
-    return np.array([PRIORITY[kind] for kind in kinds], np.float64)
+    kinds = words(rows, "job_type", PRIORITY, "priority")
+    return np.array([PRIORITY.get(kind, NAN) for kind in kinds], np.float64)

@@ -1,0 +1,34 @@
+"""Which tests CI runs when."""
+
+from tests import turns
+
+
+def test_every_module_has_its_day_in_any_week():
+    every = turns.modules()
+    assert "tests/test_turns.py" in every
+    for first in (0, 739_947):
+        days = range(first, first + turns.DAYS)
+        chosen = [module for day in days for module in every if turns.has_turn(module, day, every)]
+        assert sorted(chosen) == every
+
+
+def test_days_are_alike():
+    every = turns.modules()
+    sizes = [sum(turns.has_turn(m, day, every) for m in every) for day in range(turns.DAYS)]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_a_module_is_touched_by_its_folder_and_by_itself():
+    module = "tests/envs/das/test_recipe.py"
+    assert turns.mirrored(module) == "jaxsched/envs/das/"
+    assert turns.is_touched(module, ["jaxsched/envs/das/environment.py"])
+    assert turns.is_touched(module, [module])
+    assert turns.is_touched(module, ["tests/envs/das/conftest.py"])
+    for other in ("jaxsched/envs/mlfs/jobs.py", "tests/envs/das/test_golden.py", "README.md"):
+        assert not turns.is_touched(module, [other])
+
+
+def test_benchmarks_mirror_benchmarks():
+    assert turns.mirrored("tests/benchmarks/test_pack.py") == "benchmarks/"
+    assert turns.is_touched("tests/benchmarks/test_pack.py", ["benchmarks/pack.py"])
+    assert turns.mirrored("tests/test_units.py") == "jaxsched/"

@@ -1,0 +1,89 @@
+"""Which extended and slow tests CI runs today: a seventh by date, and those of what changed.
+
+Every module has its day of the week: where CI runs daily, each is run at least once a week.
+A module of ``tests`` belongs to the folder of the package (or of ``benchmarks``) that it mirrors:
+its extended tests are run, too, where a file of that folder has changed, and its slow ones where
+the module itself has.
+"""
+
+import datetime
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+DAYS = 7
+ROOT = Path(__file__).parents[1]
+OUTSIDE = ("benchmarks", "docs", "examples")
+"""Folders of the checkout, beside those of the package, that folders of ``tests`` mirror."""
+
+
+def modules() -> list[str]:
+    """All modules of the suite, as paths from the checkout."""
+    found = (ROOT / "tests").rglob("test_*.py")
+    return sorted(path.relative_to(ROOT).as_posix() for path in found)
+
+
+def mirrored(module: str) -> str:
+    """The folder that a module's tests are about, with a slash at its end.
+
+    Args:
+      module: such as ``tests/envs/das/test_system.py``.
+    """
+    inside = PurePosixPath(module).relative_to("tests").parent
+    if inside.parts and inside.parts[0] in OUTSIDE:
+        return f"{inside.as_posix()}/"
+    return f"{(PurePosixPath('jaxsched') / inside).as_posix()}/"
+
+
+def has_turn(module: str, day: int, every: Sequence[str]) -> bool:
+    """Whether it is this module's day.
+
+    Args:
+      module: one of ``every``.
+      day: days since any day.
+      every: all modules, in order.
+    """
+    return every.index(module) % DAYS == day % DAYS
+
+
+def is_touched(module: str, changed: Iterable[str]) -> bool:
+    """Whether any of the changed files stands in the folder that a module is about, or beside it.
+
+    Args:
+      module: as ``modules`` names it.
+      changed: paths from the checkout.
+    """
+    about, own = PurePosixPath(mirrored(module)), PurePosixPath(module).parent
+    for path in map(PurePosixPath, changed):
+        is_helper = path.parent == own and not path.name.startswith("test_")
+        if str(path) == module or path.parent == about or is_helper:
+            return True
+    return False
+
+
+def changed_lately(hours: int = 24) -> list[str]:
+    """Files that commits of the last hours changed.
+
+    Raises:
+      OSError, subprocess.CalledProcessError: git does not tell.
+    """
+    command = ["git", "log", f"--since={hours} hours ago", "--name-only", "--format="]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return sorted(set(done.stdout.split("\n")) - {""})
+
+
+class Turn(NamedTuple):
+    """What CI runs today, names of modules."""
+
+    extended: frozenset[str]
+    slow: frozenset[str]
+
+
+def today() -> Turn:
+    """The modules whose extended tests, and whose slow ones, CI runs today."""
+    every, changed = modules(), changed_lately()
+    day = datetime.datetime.now(datetime.UTC).date().toordinal()
+    by_date = frozenset(module for module in every if has_turn(module, day, every))
+    touched = (module for module in every if is_touched(module, changed))
+    return Turn(by_date.union(touched), by_date.union(set(every).intersection(changed)))
