@@ -1,6 +1,6 @@
 # make demo    train SCHED2 for a few minutes and write runs/demo/report.html
 # make test    the default test suite        make lint    ruff: rules and formatting
-# make test-extended  the modules that `EXTENDED` in tests/conftest.py names
+# make test-extended  the tests that tests/extended.py names
 # make test-turn  what CI runs after the default suite: extended and slow tests whose turn it is
 # make test-properties  properties with fresh examples; SEED=N repeats a run
 # make test-all  all of them and the slow ones, everything compiled with all optimisations

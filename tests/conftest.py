@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import turns
+from tests.extended import is_extended
 
 _TESTS = Path(__file__).resolve().parent
 _CACHE = _TESTS.parent / ".cache" / "jax"
@@ -98,57 +99,6 @@ def chromium() -> str:
     return path
 
 
-EXTENDED = (
-    "adapters",
-    "algorithms/test_ant_lion.py",
-    "algorithms/test_average_reward.py",
-    "algorithms/test_branching.py",
-    "algorithms/test_branching_of_agents.py",
-    "algorithms/test_common_sequences.py",
-    "bench",
-    "benchmarks",
-    "cli/test_cli_das.py",
-    "cli/test_cli_elastic.py",
-    "cli/test_cli_mlfs.py",
-    "cli/test_headroom.py",
-    "docs/test_compiled_commands.py",
-    "docs/test_http_service.py",
-    "envs/chic/test_reference_table.py",
-    "envs/chic/test_wide_windows.py",
-    "envs/cluster",
-    "envs/das/test_effective.py",
-    "envs/das/test_following.py",
-    "envs/das/test_futures.py",
-    "envs/das/test_long_tables.py",
-    "envs/das/test_outlook.py",
-    "envs/das/test_owners.py",
-    "envs/das/test_random_window.py",
-    "envs/das/test_recipe.py",
-    "envs/das/test_scored.py",
-    "envs/das/test_searchers.py",
-    "envs/das/test_whole_state.py",
-    "envs/dl2/test_artefact.py",
-    "envs/dl2/test_artefact_learning.py",
-    "envs/dl2/test_long_tables.py",
-    "envs/dl2/test_look_ahead.py",
-    "envs/dl2/test_reference_table.py",
-    "envs/mlfs/test_invariants.py",
-    "envs/mlfs/test_pairs.py",
-    "envs/mlfs/test_rule_slots.py",
-    "envs/mlfs/test_whole_state.py",
-    "envs/sched2/test_baseline_table.py",
-    "envs/sched2/test_look_ahead.py",
-    "exports/test_cluster.py",
-    "exports/test_programs.py",
-    "leaderboard",
-    "serve",
-    "trace_replay/test_further_rules.py",
-    "trace_replay/test_spot.py",
-    "wrappers",
-)
-"""Folders and modules of ``make test-extended``, which CI runs after ``make test``."""
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the choice of what CI runs beside the default suite."""
     text = "of extended and slow tests those whose turn it is today (tests/turns.py)"
@@ -161,7 +111,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     skip = pytest.mark.skip(reason="no Chromium found (Debian: apt-get install chromium)")
     browser = find_chromium() is not None
     for item in items:
-        if any(item.path.is_relative_to(_TESTS / name) for name in EXTENDED):
+        if is_extended(item.nodeid):
             item.add_marker("extended")
         if item.get_closest_marker("browser") and not browser:
             item.add_marker(skip)

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 import jaxsched
-from tests.conftest import EXTENDED
+from tests.extended import EXTENDED, KEPT, is_extended
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "jaxsched"
@@ -44,8 +44,19 @@ def test_versions_agree():
 
 def test_extended_tests_are_there():
     """A name that no longer fits would bring its tests into the default suite."""
-    missing = [name for name in EXTENDED if not (ROOT / "tests" / name).exists()]
-    assert not missing and list(EXTENDED) == sorted(EXTENDED)
+    for names in (EXTENDED, KEPT):
+        assert list(names) == sorted(names)
+        for name in names:
+            path, _, test = name.partition("::")
+            assert (ROOT / "tests" / path).exists(), name
+            function = test.partition("[")[0]
+            assert f"def {function}(" in (ROOT / "tests" / path).read_text() if test else True, name
+
+
+def test_names_of_extended_tests():
+    assert is_extended("tests/serve/test_any.py::test_it[case]")
+    assert not is_extended("tests/server/test_any.py::test_it")
+    assert not is_extended("tests/test_packaging.py::test_names_of_extended_tests")
 
 
 @pytest.mark.parametrize("name", ["envs", "algorithms", "traces"])
