@@ -58,6 +58,12 @@ SETTINGS = (
         {"decision_seconds": 3.0},
     ),
 )
+FURTHER = (0, 2, 4, 7, 8)
+"""Settings of the extended suite: the rules of the others with other numbers."""
+PLAYED = [
+    pytest.param(setting, marks=[pytest.mark.extended] * (index in FURTHER))
+    for index, setting in enumerate(SETTINGS)
+]
 RULES = (
     ("round_robin", 0),
     ("round_robin", 1),
@@ -185,7 +191,7 @@ def both(setting):
     return expected, sims, rows, records, metrics, np.asarray(params.jobs.workload)[:, :-1] >> 2
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+@pytest.mark.parametrize("setting", PLAYED, ids=str)
 def test_random_play(setting):
     expected, sims, rows, records, metrics, iterations = both(setting)
     for name in ("mask", "terminal", "terminated", "truncated"):
@@ -207,7 +213,7 @@ def test_random_play(setting):
             np.testing.assert_allclose(metrics[name][k], value, rtol=1e-6, err_msg=name)
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+@pytest.mark.parametrize("setting", PLAYED, ids=str)
 def test_the_play_reaches_everything(setting):
     """The tables and actions above are worth comparing."""
     expected, *_ = both(setting)
@@ -235,7 +241,7 @@ def test_ties_are_played():
 # Invariants
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+@pytest.mark.parametrize("setting", PLAYED, ids=str)
 def test_capacity_is_kept(setting):
     _, _, rows, *_ = both(setting)
     assert (rows["free"] >= 0).all()

@@ -154,22 +154,25 @@ def both(setting, events):
 EVENTS = ((0, 1, 3), (0, 1), (0, 3), (2,), (1,), (0,), (0,))
 CASES = [(s, k) for s, events in zip(SETTINGS, EVENTS, strict=True) for k in events]
 LEFT_OUT = {(0, 3), (1, 1)}  # slow: others take as many events a step
+FURTHER = {(0, 0), (2, 0)}  # extended, likewise
+USUAL = (1, 0, 3, 2, 1, 0, 0)
+"""Of each setting the events a step of a play that the default suite has."""
 IDS = [(SETTINGS.index(setting), events) for setting, events in CASES]
 
 
 def marks_of(name):
-    return [pytest.mark.slow] if name in LEFT_OUT else []
+    return [pytest.mark.slow] * (name in LEFT_OUT) + [pytest.mark.extended] * (name in FURTHER)
 
 
-every_case = pytest.mark.parametrize(
-    ("setting", "events"),
-    [
-        pytest.param(
-            *case, id=f"{name[0]}-{name[1]}", marks=[pytest.mark.slow] * (name in LEFT_OUT)
-        )
+def cases(names):
+    return [
+        pytest.param(*case, id=f"{name[0]}-{name[1]}", marks=marks_of(name))
         for name, case in zip(IDS, CASES, strict=True)
-    ],
-)
+        if name in names
+    ]
+
+
+every_case = pytest.mark.parametrize(("setting", "events"), cases(IDS))
 
 
 @every_case
@@ -212,7 +215,7 @@ def test_decisions(setting, events):
             np.testing.assert_allclose(steps["machines"][index], machines, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize(("setting", "events"), [c for c in CASES if c[1] == 0])
+@pytest.mark.parametrize(("setting", "events"), cases([name for name in IDS if name[1] == 0]))
 def test_rewards(setting, events):
     """Of a step, exactly what the specification says; it ends as the last job does."""
     _, _, _, rows, played = both(setting, events)
@@ -246,7 +249,7 @@ def test_the_end_absorbs(setting, events):
 def test_the_dense_reward_telescopes(index):
     """Its sum is minus the scaled sum of average JCT and fee (section 6)."""
     setting = SETTINGS[index]
-    env, params, records, _, _ = both(setting, EVENTS[index][0])
+    env, params, records, _, _ = both(setting, USUAL[index])
     metrics = rec.summarise(env, params, np.arange(NUM_TABLES), records)
     scale = setting.scalars.get("dense_scale", 100.0)
     cost = metrics["avg_jct_min"] / 170.0 + metrics["avg_fee"] / 51.0
@@ -273,8 +276,8 @@ def test_invariants(setting, events):
 def test_overflow_blocking_and_spread_happen():
     """The tables reach what they are for."""
     overflow = blocked = spread = 0
-    for setting, events in zip(SETTINGS, EVENTS, strict=True):
-        for sim, trajectory in both(setting, events[0])[-1]:
+    for setting, events in zip(SETTINGS, USUAL, strict=True):
+        for sim, trajectory in both(setting, events)[-1]:
             for row, _ in trajectory:
                 overflow += len(row["window"]) == sim.window
                 blocked += bool(row["failed"]) and sim.on_no_fit == "block"

@@ -75,7 +75,7 @@ def test_random_play(name):
 
 
 @pytest.mark.parametrize("name", ["more jobs than rows", "started bundles", "all-reduce bundles"])
-def test_random_play_of_more_words_than_are_gone_through(name):
+def test_random_play_of_more_words(name):
     with few_words(1):
         play_by_chance(name, count=40)
 

@@ -295,8 +295,16 @@ def check_records(env, params, records, simulators):
             assert found[name][episode] == metrics[name], name
 
 
+FURTHER = ("window", "no_terms", "no_moves")
+"""Settings of the extended suite: the rules of the others with other numbers."""
+
+
+def setting_of(name, *others):
+    return pytest.param(name, *others, marks=[pytest.mark.extended] * (name in FURTHER))
+
+
 every_setting = pytest.mark.parametrize(
-    ("name", "how"), [(name, how) for name in SETTINGS for how in ("random", "heuristic")]
+    ("name", "how"), [setting_of(name, how) for name in SETTINGS for how in ("random", "heuristic")]
 )
 
 
@@ -491,17 +499,17 @@ def changed(name, how="random", **config):
 @pytest.mark.parametrize(
     ("name", "option"),
     [
-        ("window", {"migrant_share": 1}),
-        ("window", {"migrant_share": 100}),
-        ("tight", {"busy_threshold": 4000}),
-        ("tight", {"move_mb": 1}),
-        ("mixed", {"use_bandwidth": False}),
-        ("mixed", {"use_migration": False}),
-        ("mixed", {"use_urgency": False}),
-        ("mixed", {"use_deadline": False}),
-        ("tight", {"use_mlfc": False}),
-        ("no_moves", {"use_bandwidth": True}),
-        ("no_terms", {"overload_threshold": 999}),
+        setting_of("window", {"migrant_share": 1}),
+        setting_of("window", {"migrant_share": 100}),
+        setting_of("tight", {"busy_threshold": 4000}),
+        setting_of("tight", {"move_mb": 1}),
+        setting_of("mixed", {"use_bandwidth": False}),
+        setting_of("mixed", {"use_migration": False}),
+        setting_of("mixed", {"use_urgency": False}),
+        setting_of("mixed", {"use_deadline": False}),
+        setting_of("tight", {"use_mlfc": False}),
+        setting_of("no_moves", {"use_bandwidth": True}),
+        setting_of("no_terms", {"overload_threshold": 999}),
     ],
     ids=str,
 )
