@@ -6,6 +6,7 @@
     python -m benchmarks.rigid_learned family --data DIR --out DIR     leaves all of ITP out
     python -m benchmarks.rigid_learned unseen --data DIR --out DIR     clusters nobody trained on
     python -m benchmarks.rigid_learned tails --data DIR --out DIR      what patience costs and gives
+    python -m benchmarks.rigid_learned tables                          the page's tables, from results
 
 ``train`` writes OUT/predictor.json; the others write a JSON file of their name, and play what comes
 with the library where OUT has no predictor. See ``parts`` for the split.
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from benchmarks.rigid_learned.fit import train
 from benchmarks.rigid_learned.judge import judge
+from benchmarks.rigid_learned.tables import tables
 from benchmarks.rigid_learned.tails import tails
 from benchmarks.rigid_learned.transfer import family, transfer, unseen
 from benchmarks.scripts import exit_status
@@ -30,6 +32,7 @@ COMMANDS = {
     "family": family,
     "unseen": unseen,
     "tails": tails,
+    "tables": tables,
 }
 KERNEL_BYTES = 4_000_000
 
@@ -38,12 +41,14 @@ def main() -> int:
     """Train, or judge what was trained."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("what", choices=tuple(COMMANDS))
-    parser.add_argument("--data", type=Path, required=True, help="folder of public traces")
+    parser.add_argument("--data", type=Path, help="folder of public traces")
     parser.add_argument("--out", type=Path, default=Path("runs/rigid_learned"))
     parser.add_argument("--steps", type=int, default=500, help="of a fit")
     parser.add_argument("--candidates", type=int, default=12, help="of the search")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    if options.data is None and options.what != "tables":
+        parser.error("--data is needed: the folder of public traces")
     options.out.mkdir(parents=True, exist_ok=True)
     prepare_cpu(kernel_bytes=KERNEL_BYTES)
     return exit_status(partial(COMMANDS[options.what], options))

@@ -1,16 +1,21 @@
 """What is told of learned orders of rigid jobs: parts, ratios over workloads, who is left out."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.rigid_learned.parts import GENERATED, REAL, compared, figures, of_part
+from benchmarks.rigid_learned.tables import all_tables
 from benchmarks.rigid_learned.tails import ratios
 from benchmarks.rigid_learned.transfer import UNSEEN, others
 from jaxsched.trace_replay import POLICIES, Cluster, replay
 from jaxsched.trace_replay.tables import as_table
 from tests.trace_replay.cases import random_columns
+
+
+ROOT = Path(__file__).parents[2]
 
 
 def means(**values):
@@ -67,3 +72,11 @@ def test_patience_is_compared_figure_by_figure():
         "p99_slowdown": 0.25,
         "worst_group_avg_jct": 2.0,
     }
+
+
+def test_the_page_has_the_tables_of_the_files():
+    page = (ROOT / "docs" / "results" / "leaderboard_learned.md").read_text()
+    lines = set(page.splitlines())
+    for name, text in all_tables().items():
+        missing = [row for row in text.splitlines()[2:] if row not in lines]
+        assert not missing, f"{name}: python -m benchmarks.rigid_learned tables"
