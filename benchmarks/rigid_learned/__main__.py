@@ -6,7 +6,7 @@
     python -m benchmarks.rigid_learned family --data DIR --out DIR     leaves all of ITP out
     python -m benchmarks.rigid_learned unseen --data DIR --out DIR     clusters nobody trained on
     python -m benchmarks.rigid_learned tails --data DIR --out DIR      what patience costs and gives
-    python -m benchmarks.rigid_learned tables                          the page's tables, from results
+    python -m benchmarks.rigid_learned tables                          the page's tables
 
 ``train`` writes OUT/predictor.json; the others write a JSON file of their name, and play what comes
 with the library where OUT has no predictor. See ``parts`` for the split.

@@ -14,7 +14,6 @@ from jaxsched.trace_replay import POLICIES, Cluster, replay
 from jaxsched.trace_replay.tables import as_table
 from tests.trace_replay.cases import random_columns
 
-
 ROOT = Path(__file__).parents[2]
 
 
