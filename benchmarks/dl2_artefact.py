@@ -87,9 +87,9 @@ def judged(folders: dict[str, Path], fresh: int) -> dict[str, dict[str, Any]]:
     """Comparisons on the published sequences and on fresh ones."""
     from jaxsched import traces
     from jaxsched.jobs import digest_tables
+    from jaxsched.provenance import facts
     from jaxsched.results import comparison
     from jaxsched.runs import saved_policies
-    from jaxsched.runs.directory import facts
     from jaxsched.systems import registry
 
     system = registry.get("dl2")

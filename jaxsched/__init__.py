@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from jaxsched.errors import JaxschedError
+from jaxsched.offers import offer_workloads
 
 if TYPE_CHECKING:
     from jaxsched import traces
@@ -65,6 +66,14 @@ _LAZY = {
 }
 _MODULES = ("adapters", "serve", "traces")
 """Rooms that are used as they are, ``jaxsched.traces.load``."""
+
+
+def _workloads() -> Any:
+    """What the systems add to the world of traces; loads them."""
+    return import_module("jaxsched.systems.registry").workloads()
+
+
+offer_workloads("systems", _workloads)
 
 
 def __getattr__(name: str) -> Any:

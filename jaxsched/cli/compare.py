@@ -40,7 +40,8 @@ from jaxsched.cli.options import (
 )
 from jaxsched.cli.output import check_writable, console, deliver_json
 from jaxsched.errors import JaxschedError
-from jaxsched.experiment.options import LOAD, Asked, Players, TraceOptions, read_part
+from jaxsched.experiment.asked import Asked, Players
+from jaxsched.experiment.options import LOAD, TraceOptions, read_part
 from jaxsched.files import make_folder
 from jaxsched.runtime import is_first
 

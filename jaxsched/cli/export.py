@@ -64,8 +64,8 @@ def export(
     overwrite: Annotated[bool, typer.Option(help="Replace an export that is there.")] = False,
 ) -> None:
     """Write a trained policy, or an environment, for programs without this library."""
-    from jaxsched.exports import saved
     from jaxsched.exports.forms import formats_of
+    from jaxsched.runs.handing_over import export_found
 
     words = {"--trace": trace, "--num-traces": num_traces, "--num-jobs": num_jobs,
              "--trace-seed": trace_seed or None}  # fmt: skip
@@ -80,7 +80,7 @@ def export(
         traces = TraceOptions(trace_seed, num_traces, num_jobs)
         folder = _with_tables(found.system, env, trace, traces, folder, overwrite)
     else:
-        folder = saved.export_found(
+        folder = export_found(
             found,  # type: ignore[arg-type]
             out or _beside(found),  # type: ignore[arg-type]
             changes=environment_changes(found.system, changes, servers),

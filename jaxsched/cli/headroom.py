@@ -30,7 +30,8 @@ from jaxsched.cli.options import (
 )
 from jaxsched.cli.output import check_writable, console, deliver_json
 from jaxsched.errors import counted
-from jaxsched.experiment.options import Asked, Players, TraceOptions, read_part
+from jaxsched.experiment.asked import Asked, Players
+from jaxsched.experiment.options import TraceOptions, read_part
 
 if TYPE_CHECKING:
     from rich.table import Table

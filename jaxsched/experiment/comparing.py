@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from jaxsched.core import sharding
+from jaxsched.experiment.asked import Asked
 from jaxsched.experiment.comparison import Comparison
 from jaxsched.experiment.contests import Prepared, prepare
 from jaxsched.experiment.names import environment_changes, system_of
-from jaxsched.experiment.options import Asked, TraceOptions
+from jaxsched.experiment.options import TraceOptions
 from jaxsched.experiment.players import owner_of, players_of
 from jaxsched.experiment.sources import Source
 from jaxsched.experiment.training import mesh_of

@@ -4,12 +4,13 @@ from typing import Any, NamedTuple
 
 from jaxsched.core.policies import Policy
 from jaxsched.errors import JaxschedError
-from jaxsched.experiment.options import LOAD, Asked, Players
+from jaxsched.experiment.asked import Asked, Players
+from jaxsched.experiment.options import LOAD
 from jaxsched.experiment.sources import Episodes, resolve
 from jaxsched.jobs import digest_tables
+from jaxsched.provenance import facts_in_words
 from jaxsched.results import comparison
 from jaxsched.results.comparison import Contest, Learned
-from jaxsched.runs.directory import facts
 from jaxsched.runs.overrides import change_environment
 from jaxsched.runs.policies import on_cluster
 from jaxsched.systems.base import System
@@ -91,7 +92,6 @@ def facts_of(
     system: System, environment: Any, episodes: Episodes, chosen: dict[str, Any]
 ) -> dict[str, Any]:
     """What the table and the report say about the set-up."""
-    here = facts()
     own = system.facts(environment, chosen)
     load = load_in_words(episodes.tables, sum(system.cluster_gpus(environment)))
     return {
@@ -101,6 +101,5 @@ def facts_of(
         "digest of the test traces": digest_tables(episodes.tables)[:12],
         **({"digest of the published trace": episodes.digest[:12]} if episodes.digest else {}),
         **own,
-        "versions": f"jaxsched {here['code']['jaxsched']}, jax {here['versions']['jax']}",
-        "device": f"{here['device']['kind']}, {here['cpu_cores']} CPU cores",
+        **facts_in_words(),
     }

@@ -9,8 +9,8 @@ from jaxsched.errors import JaxschedError
 from jaxsched.experiment.names import environment_changes
 from jaxsched.experiment.run import Run
 from jaxsched.experiment.trained import TrainedPolicy
-from jaxsched.exports.saved import export_found
 from jaxsched.files import PathLike as AnyPath
+from jaxsched.runs.handing_over import export_found
 from jaxsched.runs.policies import find
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from jaxsched.errors import JaxschedError, counted
 from jaxsched.experiment import frames
+from jaxsched.experiment.asked import Asked
 from jaxsched.experiment.contests import prepare
 from jaxsched.experiment.names import environment_changes, system_of
-from jaxsched.experiment.options import Asked, TraceOptions
+from jaxsched.experiment.options import TraceOptions
 from jaxsched.experiment.players import players_of
 from jaxsched.experiment.sources import Source
 from jaxsched.files import PathLike
