@@ -7,9 +7,8 @@ from typing import Any
 
 from jaxsched.errors import JaxschedError, counted
 from jaxsched.experiment import frames
-from jaxsched.experiment.asked import Asked
 from jaxsched.experiment.contests import prepare
-from jaxsched.experiment.names import environment_changes, system_of
+from jaxsched.experiment.names import asked_of, system_of
 from jaxsched.experiment.options import TraceOptions
 from jaxsched.experiment.players import players_of
 from jaxsched.experiment.sources import Source
@@ -111,13 +110,9 @@ def headroom(
       JaxschedError: a name, value or trace is refused, or nothing can be tried beside the policy.
     """
     chosen = system_of(system)
-    asked = Asked(
-        preset,
-        environment_changes(chosen, servers, environment),
-        traces,
-        TraceOptions(trace_seed, num_traces, num_jobs, load=load),
-        dict(options or {}),
-    )
+    how = TraceOptions(trace_seed, num_traces, num_jobs, load=load)
+    asked = asked_of(chosen, traces, how, preset=preset, servers=servers, environment=environment,
+                     options=options)  # fmt: skip
     players = players_of("all" if policy is None else policy, chosen)
     base: Any = None
     if policy is not None:
@@ -214,13 +209,9 @@ def replay(
       JaxschedError: a name, value or trace is refused, or there is no such episode.
     """
     chosen = system_of(system)
-    asked = Asked(
-        preset,
-        environment_changes(chosen, servers, environment),
-        traces,
-        TraceOptions(trace_seed, episode + 1, num_jobs, load=load),
-        dict(options or {}),
-    )
+    how = TraceOptions(trace_seed, episode + 1, num_jobs, load=load)
+    asked = asked_of(chosen, traces, how, preset=preset, servers=servers, environment=environment,
+                     options=options)  # fmt: skip
     wanted = [chosen.usual_policies()[0]] if policies is None else policies
     prepared = prepare(chosen, players_of(wanted, chosen), asked)
     contest, cluster = prepared.contest, prepared.environment

@@ -1,6 +1,6 @@
 """A training before it runs: recipe, job tables, stages, and what a run directory records."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jax.sharding import Mesh
@@ -104,6 +104,7 @@ def plan(
         "trace_digests": digests,
         "notes": {name: part.notes for name, part in parts.items()},
         "behaviour_version": system.behaviour_version,
+        "devices": 1 if mesh is None else mesh.size,
         **own.config(),
     }
     for stage in stages:
@@ -123,6 +124,21 @@ def identity(
         "overrides": list(overrides),
         "seed": seed,
         "num_seeds": num_seeds,
+    }
+
+
+def facts_of_run(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts of a run by what its directory records: system, preset, seeds, traces, devices.
+
+    Args:
+      config: as ``plan`` makes it; of a run of an earlier version ``devices`` is None.
+    """
+    first = int(config.get("seed", 0))
+    return {
+        **{name: config.get(name) for name in ("system", "preset", "overrides")},
+        "seeds": list(range(first, first + int(config.get("num_seeds", 1)))),
+        "trained on": config.get("trace"),
+        "devices": config.get("devices"),
     }
 
 

@@ -9,6 +9,7 @@ from the standard record (``jaxsched.core.recorder``), a small network and a rec
 names and facts from the specs and options.
 """
 
+import math
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -385,6 +386,15 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
     def score_sign(self) -> float:
         """1 where a higher score is the better one, -1 where a lower one is."""
         return 1.0 if self.metric(self.primary_metric).better == "higher" else -1.0
+
+    def best_of(self, scores: Sequence[float | None]) -> int:
+        """Place of the best score, the first of equals; 0 where none is known."""
+        known = [
+            (self.score_sign * score, -place)
+            for place, score in enumerate(scores)
+            if isinstance(score, int | float) and not math.isnan(score)
+        ]
+        return -max(known)[1] if known else 0
 
     def metric(self, name: str) -> Metric:
         """How to show a metric, and what it is."""
