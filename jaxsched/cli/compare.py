@@ -23,7 +23,6 @@ from jaxsched.cli.options import (
     JsonFile,
     Load,
     MeanGap,
-    Mode,
     NumJobs,
     NumTraces,
     Part,
@@ -32,7 +31,6 @@ from jaxsched.cli.options import (
     Timezone,
     Trace,
     TraceSeed,
-    Window,
     as_typed,
     environment_changes,
     heuristic_options,
@@ -98,8 +96,6 @@ def evaluate(
     part: Part = None,
     columns: Columns = None,
     timezone: Timezone = None,
-    window: Window = None,
-    mode: Mode = None,
     option: HeuristicOption = None,
     devices: Devices = None,
     coordinator: Coordinator = None,
@@ -121,7 +117,7 @@ def evaluate(
         trace,
         TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format,
                      read_part(part), columns, timezone),
-        heuristic_options(window, mode, option),
+        heuristic_options(option),
     )  # fmt: skip
     mesh = devices_of(devices, "envs", coordinator, num_processes, process_id)
     _run(context, chosen, players, asked, Files(json_file, jobs=jobs), mesh)
@@ -158,8 +154,6 @@ def compare(
     part: Part = None,
     columns: Columns = None,
     timezone: Timezone = None,
-    window: Window = None,
-    mode: Mode = None,
     option: HeuristicOption = None,
     devices: Devices = None,
     coordinator: Coordinator = None,
@@ -192,7 +186,7 @@ def compare(
         trace,
         TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format,
                      read_part(part), columns, timezone),
-        heuristic_options(window, mode, option),
+        heuristic_options(option),
     )  # fmt: skip
     files = Files(json_file, html, plot, jobs)
     mesh = devices_of(devices, "envs", coordinator, num_processes, process_id)

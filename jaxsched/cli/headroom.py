@@ -117,7 +117,7 @@ def headroom(
     if base is not None and trained:
         shown.insert(0, base)
     changes = environment_changes(chosen, settings, servers)
-    asked = Asked(preset, changes, trace, options, heuristic_options(None, None, option))
+    asked = Asked(preset, changes, trace, options, heuristic_options(option))
     command = as_typed(context, without=NOT_RESULTS)
     prepared = prepare(chosen, Players(None, shown), asked, command)
     out = console()

@@ -112,10 +112,6 @@ Part = Annotated[
         rich_help_panel=TRACES,
     ),
 ]
-Window = Annotated[int | None, typer.Option(min=0, max=LARGEST, hidden=True)]
-"""Old spelling of ``--option window=``."""
-Mode = Annotated[str | None, typer.Option(hidden=True)]
-"""Old spelling of ``--option mode=``."""
 HeuristicOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -305,9 +301,7 @@ def _present_network(assignment: str, networks: Mapping[str, str]) -> str:
     return f"{path}{sign}{present_name('network', kind.strip(), networks)}"
 
 
-def heuristic_options(
-    window: int | None, mode: str | None, assignments: list[str] | None
-) -> dict[str, Any]:
+def heuristic_options(assignments: list[str] | None) -> dict[str, Any]:
     """Those options of heuristics that were given.
 
     Raises:
@@ -315,15 +309,7 @@ def heuristic_options(
     """
     from jaxsched.runs.overrides import read_options
 
-    for name, value in (("window", window), ("mode", mode)):
-        if value is not None:
-            tell_old(f"--{name} {value}", f"--option {name}={value}")
-    given = {
-        "window": window,
-        "mode": mode,
-        **read_options(present_assignments("option", assignments)),
-    }
-    return {name: value for name, value in given.items() if value is not None}
+    return read_options(present_assignments("option", assignments))
 
 
 def as_typed(context: typer.Context, *, without: tuple[str, ...]) -> str:

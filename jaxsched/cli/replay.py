@@ -16,7 +16,6 @@ from jaxsched.cli.options import (
     HeuristicOption,
     Load,
     MeanGap,
-    Mode,
     NumJobs,
     NumTraces,
     Part,
@@ -24,7 +23,6 @@ from jaxsched.cli.options import (
     Timezone,
     Trace,
     TraceSeed,
-    Window,
     environment_changes,
     heuristic_options,
     old_assignments,
@@ -140,8 +138,6 @@ def replay(
     part: Part = None,
     columns: Columns = None,
     timezone: Timezone = None,
-    window: Window = None,
-    mode: Mode = None,
     option: HeuristicOption = None,
 ) -> None:
     """A page that shows who held which GPUs and when, under one or several policies."""
@@ -159,7 +155,7 @@ def replay(
         episode,
         [*(settings or ()), *old_assignments("--env", env)],
         servers,
-        heuristic_options(window, mode, option),
+        heuristic_options(option),
     )  # fmt: skip
     out = console()
     with Heartbeat(out, "preparing the episode") as beat:

@@ -79,6 +79,7 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
       num_jobs: of each table made of a real trace.
       unfinished_score: of a job, where episodes may be cut.
       heuristic_options: option of the heuristics -> its default.
+      model_shares: share of each model id among jobs of real traces, whose models are drawn.
       figures: what a report draws beside the usual bars.
       planning_horizon_s: how far look-ahead policies play on, unless told otherwise.
       plain_network: kind of the network of plain recipes.
@@ -100,6 +101,7 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
     num_jobs: int = 100
     unfinished_score: float | None = None
     heuristic_options: Mapping[str, Any] = {}
+    model_shares: tuple[float, ...] = (1.0,)
     figures: Figures = Figures()
     planning_horizon_s: float = float("inf")
     plain_network: str = "mlp-64-64"
@@ -191,7 +193,12 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
           mean_gap_s: mean gap that is asked for.
           load: load that is asked for.
         """
-        return MappingConfig.on(self.cluster_gpus(env), mean_gap_s=mean_gap_s, load=load)
+        return MappingConfig.on(
+            self.cluster_gpus(env),
+            mean_gap_s=mean_gap_s,
+            load=load,
+            model_shares=self.model_shares,
+        )
 
     def heuristic(self, name: str, env: E, num_jobs: int, options: Mapping[str, Any]) -> Heuristic:
         """The heuristic of that name, on the cluster of ``env``.
