@@ -21,9 +21,8 @@ import numpy as np
 
 from benchmarks.scripts import exit_status, read_json
 from benchmarks.trained import outcome_of
-from jaxsched.cli.output import write_json
 from jaxsched.errors import JaxschedError
-from jaxsched.files import write_whole
+from jaxsched.files import write_json, write_whole
 
 PRESETS = ("artefact", "artefact-search")
 FRESH_SEED = 20_221  # training, test and validation have 0, 1 and 2

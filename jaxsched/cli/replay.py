@@ -28,9 +28,10 @@ from jaxsched.cli.options import (
     old_assignments,
     present_name,
 )
-from jaxsched.cli.output import check_writable, console, read_json
+from jaxsched.cli.output import check_writable, console
 from jaxsched.errors import JaxschedError, counted
 from jaxsched.experiment.options import LOAD, TraceOptions, read_part
+from jaxsched.files import read_json
 
 if TYPE_CHECKING:
     from jaxsched.jobs.schedule import Schedule

@@ -42,9 +42,10 @@ from jaxsched.cli.options import (
     given,
     present_name,
 )
-from jaxsched.cli.output import console, write_json, write_text
+from jaxsched.cli.output import console
 from jaxsched.errors import EndedAlone
 from jaxsched.experiment.options import TraceOptions
+from jaxsched.files import write_json, write_text
 
 PLACE = ("out", "resume", "overwrite", "max_time", "stop_on")
 """Options that say where a run goes and when its session ends, not what it is."""
