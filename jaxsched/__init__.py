@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from jaxsched.experiment.exporting import export
     from jaxsched.experiment.functions import policy
     from jaxsched.experiment.loading import load
-    from jaxsched.experiment.looking import headroom, replay
+    from jaxsched.experiment.looking import headroom
+    from jaxsched.experiment.replaying import replay
     from jaxsched.experiment.sweeping import sweep
     from jaxsched.experiment.training import train, training
     from jaxsched.jobs import JobTable
@@ -59,7 +60,7 @@ _LAZY = {
     "load": "jaxsched.experiment.loading",
     "make": "jaxsched.systems.make",
     "policy": "jaxsched.experiment.functions",
-    "replay": "jaxsched.experiment.looking",
+    "replay": "jaxsched.experiment.replaying",
     "sweep": "jaxsched.experiment.sweeping",
     "train": "jaxsched.experiment.training",
     "training": "jaxsched.experiment.training",

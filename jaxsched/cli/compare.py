@@ -110,7 +110,7 @@ def evaluate(
     chosen = registry.get(system)
     players = Players(None, [])
     if policy != "all":
-        players = _players([policy], chosen, also=("all",))
+        players = players_named([policy], chosen, also=("all",))
     asked = Asked(
         preset,
         environment_changes(chosen, settings, servers),
@@ -177,7 +177,7 @@ def compare(
     players = Players(None, [])
     if policies is not None:
         words = [] if policies == "none" else [word.strip() for word in policies.split(",")]
-        players = _players(words, chosen)
+        players = players_named(words, chosen)
     shown = [find_trained(word, chosen) for word in checkpoint or []]
     players = players._replace(trained=[*players.trained, *shown], as_seeds=as_seeds)
     asked = Asked(
@@ -193,7 +193,7 @@ def compare(
     _run(context, chosen, players, asked, files, mesh)
 
 
-def _players(words: list[str], system: Any, *, also: tuple[str, ...] = ()) -> Players:
+def players_named(words: list[str], system: Any, *, also: tuple[str, ...] = ()) -> Players:
     """The policies that words name.
 
     Args:

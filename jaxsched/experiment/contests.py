@@ -13,7 +13,7 @@ from jaxsched.results import comparison
 from jaxsched.results.comparison import Contest, Learned
 from jaxsched.runs.overrides import change_environment
 from jaxsched.runs.policies import on_cluster
-from jaxsched.systems.base import System
+from jaxsched.systems.base import System, TraceSet
 from jaxsched.traces.describe import load_in_words
 
 
@@ -49,11 +49,7 @@ def prepare(system: System, players: Players, asked: Asked, command: str = "") -
     Raises:
       JaxschedError: a name, a trace or a folder is refused.
     """
-    environment, traces = system.environment(), system.traces
-    if asked.preset is not None:
-        recipe = system.preset(asked.preset)
-        environment, traces = recipe.env, system.recipe_traces(recipe)
-    environment = change_environment(environment, asked.changes)
+    environment, traces = cluster_of(system, asked)
     names = players.heuristics
     if names is None:
         names = system.usual_policies(environment)
@@ -86,6 +82,19 @@ def prepare(system: System, players: Players, asked: Asked, command: str = "") -
     )
     own = [rule.on(environment) for rule in players.own]
     return Prepared(contest, names, learned, environment, episodes.summary, own)
+
+
+def cluster_of(system: System, asked: Asked) -> tuple[Any, TraceSet]:
+    """The cluster of the heuristics, and the traces where none are asked for.
+
+    Raises:
+      JaxschedError: a name or an option is refused.
+    """
+    environment, traces = system.environment(), system.traces
+    if asked.preset is not None:
+        recipe = system.preset(asked.preset)
+        environment, traces = recipe.env, system.recipe_traces(recipe)
+    return change_environment(environment, asked.changes), traces
 
 
 def facts_of(

@@ -3,6 +3,7 @@
 import json
 import signal
 from collections.abc import Callable, Generator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from jaxsched.experiment.devices import mesh_of
 from jaxsched.experiment.names import environment_changes, system_of
 from jaxsched.experiment.options import TraceOptions
 from jaxsched.experiment.own import Own
-from jaxsched.experiment.plans import Plan, facts_of_run, identity, learned_by, plan
+from jaxsched.experiment.plans import Plan, facts_of_run, learned_by, plan, plan_into
 from jaxsched.experiment.players import learned_of
 from jaxsched.experiment.run import Run
 from jaxsched.experiment.sources import Source
@@ -156,11 +157,10 @@ def training(
     chosen = system_of(system)
     own = Own(network, learner)
     overrides = [*assignments(set), *environment_changes(chosen, servers, {})]
-    if out is not None:
-        asked = identity(chosen, preset, overrides, seed, num_seeds)
-        RunDirectory.check(Path(out), asked, resume=resume, overwrite=overwrite)
+    where: dict[str, Any] = {"resume": resume, "overwrite": overwrite}
+    planning: Callable[..., Plan] = plan if out is None else partial(plan_into, Path(out), **where)
     started = None if start is None else (str(start), learned_of(start, chosen))
-    planned = plan(
+    planned = planning(
         chosen,
         preset=preset,
         overrides=overrides,

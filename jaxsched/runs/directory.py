@@ -31,6 +31,8 @@ from jaxsched.runs.lock import FolderLock
 from jaxsched.runs.trackers import Tracker
 
 _FORMAT = "jaxsched-run/1"
+OPTIONS, REPORT = "run.toml", "report.html"
+"""What repeats a run by ``--config``, and its page."""
 _SAME_ON_RESUME = ("system", "preset", "overrides", "seed", "num_seeds", "trace_digests")
 
 
@@ -159,7 +161,7 @@ class RunDirectory:
     @property
     def report(self) -> Path:
         """Path of the report."""
-        return self.path / "report.html"
+        return self.path / REPORT
 
     def log(self, step: int, metrics: Mapping[str, Any]) -> None:
         """Append scalars to ``metrics.jsonl`` and TensorBoard; the line is on disk on return.
