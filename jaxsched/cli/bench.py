@@ -13,6 +13,7 @@ from jaxsched.cli.devices import (
     NumProcesses,
     ProcessId,
     devices_of,
+    read_devices,
 )
 from jaxsched.cli.options import (
     LARGEST,
@@ -208,8 +209,6 @@ def _num_devices(asked: str | None) -> int:
     Raises:
       JaxschedError: more than there are.
     """
-    from jaxsched.experiment.devices import read_devices
-
     number = read_devices(asked)
     split_cpu(number)
     import jax

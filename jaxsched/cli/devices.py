@@ -64,3 +64,10 @@ def devices_of(
     from jaxsched.experiment.devices import mesh_of
 
     return mesh_of(devices, shard, processes.launch_of(coordinator, num_processes, process_id))
+
+
+def read_devices(text: str | None) -> int | None:
+    """What ``--devices`` says (:func:`jaxsched.experiment.devices.read_devices`)."""
+    from jaxsched.experiment import devices
+
+    return devices.read_devices(text)

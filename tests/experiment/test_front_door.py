@@ -202,6 +202,8 @@ def test_errors_are_the_commands_one_line(tmp_path):
         (lambda: jaxsched.train("sched2", set={"loop.speed": 1}), "no field 'speed'"),
         (lambda: jaxsched.train("sched2", resume=True), "resume is given without out"),
         (lambda: jaxsched.train("sched2", devices=0), "devices is 0; accepted"),
+        (lambda: jaxsched.headroom("sched2", first_legal), "head-room is of rules and trained"),
+        (lambda: jaxsched.replay("sched2", policies=[first_legal]), "replays show rules and"),
         (lambda: jaxsched.compare("sched2", policies=["nope"]), "unknown policy 'nope'"),
         (lambda: jaxsched.compare("sched2", policies=[3]), "a policy is 3; accepted"),
         (lambda: jaxsched.compare(7), "system is 7; accepted"),
