@@ -72,9 +72,10 @@ class Summary:
         """Names of the metrics that deserve a bar chart."""
         if self.comparison.get("bars"):
             return self.comparison["bars"]
-        usual = [name for name in _BESIDE if name in self.metrics]
+        label = self.metrics[self.primary]["label"]  # of a metric that is there in another unit
+        usual = [n for n in _BESIDE if n in self.metrics and self.metrics[n]["label"] != label]
         if usual:
-            return list(dict.fromkeys((self.primary, *usual)))
+            return [self.primary, *usual]
         directed = [name for name, m in self.metrics.items() if m["better"] != "neither"]
         return list(dict.fromkeys((self.primary, *directed[:3])))[:3]
 
