@@ -46,7 +46,7 @@ def compare(run: Path, more: int) -> dict[str, Any]:
     from jaxsched import traces
     from jaxsched.envs.das.paper import BASE, HEURISTICS
     from jaxsched.jobs import digest_tables
-    from jaxsched.runs import directory as runs
+    from jaxsched.provenance import facts
     from jaxsched.runs import saved_policies
     from jaxsched.systems import registry
 
@@ -101,7 +101,7 @@ def compare(run: Path, more: int) -> dict[str, Any]:
         "best_heuristic": best,
         "policies": rows,
         "command": f"python -m benchmarks.das_ratios {run.name} --more {more}",
-        "facts": {name: fact for name, fact in runs.facts().items() if name != "command"},
+        "facts": {name: fact for name, fact in facts().items() if name != "command"},
     }
 
 

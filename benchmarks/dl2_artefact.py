@@ -21,9 +21,8 @@ import numpy as np
 
 from benchmarks.scripts import exit_status, read_json
 from benchmarks.trained import outcome_of
-from jaxsched.cli.output import write_json
 from jaxsched.errors import JaxschedError
-from jaxsched.files import write_whole
+from jaxsched.files import write_json, write_whole
 
 PRESETS = ("artefact", "artefact-search")
 FRESH_SEED = 20_221  # training, test and validation have 0, 1 and 2
@@ -87,9 +86,9 @@ def judged(folders: dict[str, Path], fresh: int) -> dict[str, dict[str, Any]]:
     """Comparisons on the published sequences and on fresh ones."""
     from jaxsched import traces
     from jaxsched.jobs import digest_tables
+    from jaxsched.provenance import facts
     from jaxsched.results import comparison
     from jaxsched.runs import saved_policies
-    from jaxsched.runs.directory import facts
     from jaxsched.systems import registry
 
     system = registry.get("dl2")

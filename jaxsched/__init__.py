@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from jaxsched.errors import JaxschedError
+from jaxsched.offers import offer_workloads
 
 if TYPE_CHECKING:
     from jaxsched import traces
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from jaxsched.experiment.exporting import export
     from jaxsched.experiment.functions import policy
     from jaxsched.experiment.loading import load
-    from jaxsched.experiment.looking import headroom, replay
+    from jaxsched.experiment.looking import headroom
+    from jaxsched.experiment.replaying import replay
     from jaxsched.experiment.sweeping import sweep
     from jaxsched.experiment.training import train, training
     from jaxsched.jobs import JobTable
@@ -58,13 +60,21 @@ _LAZY = {
     "load": "jaxsched.experiment.loading",
     "make": "jaxsched.systems.make",
     "policy": "jaxsched.experiment.functions",
-    "replay": "jaxsched.experiment.looking",
+    "replay": "jaxsched.experiment.replaying",
     "sweep": "jaxsched.experiment.sweeping",
     "train": "jaxsched.experiment.training",
     "training": "jaxsched.experiment.training",
 }
 _MODULES = ("adapters", "serve", "traces")
 """Rooms that are used as they are, ``jaxsched.traces.load``."""
+
+
+def _workloads() -> Any:
+    """What the systems add to the world of traces; loads them."""
+    return import_module("jaxsched.systems.registry").workloads()
+
+
+offer_workloads("systems", _workloads)
 
 
 def __getattr__(name: str) -> Any:

@@ -39,7 +39,7 @@ def main() -> int:
 def run(options: argparse.Namespace) -> None:
     """See ``main``."""
     from jaxsched.bench.timing import surroundings
-    from jaxsched.cli.output import write_json
+    from jaxsched.files import write_json
 
     rows = []
     for source in SOURCES:

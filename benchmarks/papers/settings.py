@@ -10,8 +10,8 @@ from typing import Any, Self
 from jaxsched import traces
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.json_values import to_plain
 from jaxsched.pictures import check_picture
-from jaxsched.runs.directory import to_plain
 
 ROLE_SEEDS = {"train": 0, "validation": 2, "test": 7001}
 """Seeds of the job tables; that of the test is used for nothing else."""

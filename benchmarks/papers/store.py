@@ -12,7 +12,7 @@ from typing import Any
 
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_whole
-from jaxsched.runs.directory import to_plain
+from jaxsched.json_values import to_plain
 
 FORMAT = "jaxsched-paper-row/1"
 

@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperCommand
 
 from jaxsched.cli.config_file import expand
+from jaxsched.errors import JaxschedError
 from jaxsched.runtime import set_quiet
 
 
@@ -25,11 +26,17 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """What was typed, after what a file of ``--config`` says."""
-        if not ctx.resilient_parsing:
-            typed, words, _ = self.make_parser(ctx).parse_args(args=list(args))
-            if typed.get("config") is not None:
-                args = expand(self, typed["config"], args, len(words))
-        return super().parse_args(ctx, args)
+        try:
+            if not ctx.resilient_parsing:
+                typed, words, _ = self.make_parser(ctx).parse_args(args=list(args))
+                if typed.get("config") is not None:
+                    args = expand(self, typed["config"], args, len(words))
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            unknown = str(getattr(error, "option_name", ""))
+            if any("--option" in parameter.opts for parameter in self.params):
+                _refuse_of_heuristics(unknown)
+            raise
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments, then options by group; what has no group first."""
@@ -56,6 +63,19 @@ class Command(TyperCommand):
             with formatter.section("Examples"):
                 for line in self.epilog.splitlines():
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
+def _refuse_of_heuristics(unknown: str) -> None:
+    """Say how an option of some system's heuristics is spelt, if that is what was typed.
+
+    Raises:
+      JaxschedError: it is.
+    """
+    from jaxsched.systems import registry
+
+    name = unknown.removeprefix("--")
+    if name and any(name in registry.get(one).heuristic_options for one in registry.names()):
+        raise JaxschedError(f"{unknown}: accepted: --option {name}=VALUE")
 
 
 EVERYWHERE = "Of every command"

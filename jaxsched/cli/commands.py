@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from jaxsched import __version__
 from jaxsched.cli.bench import bench
 from jaxsched.cli.command import Command as SharedCommand
 from jaxsched.cli.compare import compare, evaluate
@@ -74,9 +75,7 @@ def build_app() -> typer.Typer:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from jaxsched.runs.directory import facts
-
-        print(f"jaxsched {facts()['code']['jaxsched']}")
+        print(f"jaxsched {__version__}")
         raise typer.Exit
 
 

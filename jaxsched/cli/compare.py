@@ -23,7 +23,6 @@ from jaxsched.cli.options import (
     JsonFile,
     Load,
     MeanGap,
-    Mode,
     NumJobs,
     NumTraces,
     Part,
@@ -32,7 +31,6 @@ from jaxsched.cli.options import (
     Timezone,
     Trace,
     TraceSeed,
-    Window,
     as_typed,
     environment_changes,
     heuristic_options,
@@ -40,7 +38,8 @@ from jaxsched.cli.options import (
 )
 from jaxsched.cli.output import check_writable, console, deliver_json
 from jaxsched.errors import JaxschedError
-from jaxsched.experiment.options import LOAD, Asked, Players, TraceOptions, read_part
+from jaxsched.experiment.asked import Asked, Players
+from jaxsched.experiment.options import LOAD, TraceOptions, read_part
 from jaxsched.files import make_folder
 from jaxsched.runtime import is_first
 
@@ -97,8 +96,6 @@ def evaluate(
     part: Part = None,
     columns: Columns = None,
     timezone: Timezone = None,
-    window: Window = None,
-    mode: Mode = None,
     option: HeuristicOption = None,
     devices: Devices = None,
     coordinator: Coordinator = None,
@@ -113,14 +110,14 @@ def evaluate(
     chosen = registry.get(system)
     players = Players(None, [])
     if policy != "all":
-        players = _players([policy], chosen, also=("all",))
+        players = players_named([policy], chosen, also=("all",))
     asked = Asked(
         preset,
         environment_changes(chosen, settings, servers),
         trace,
         TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format,
                      read_part(part), columns, timezone),
-        heuristic_options(window, mode, option),
+        heuristic_options(option),
     )  # fmt: skip
     mesh = devices_of(devices, "envs", coordinator, num_processes, process_id)
     _run(context, chosen, players, asked, Files(json_file, jobs=jobs), mesh)
@@ -157,8 +154,6 @@ def compare(
     part: Part = None,
     columns: Columns = None,
     timezone: Timezone = None,
-    window: Window = None,
-    mode: Mode = None,
     option: HeuristicOption = None,
     devices: Devices = None,
     coordinator: Coordinator = None,
@@ -182,7 +177,7 @@ def compare(
     players = Players(None, [])
     if policies is not None:
         words = [] if policies == "none" else [word.strip() for word in policies.split(",")]
-        players = _players(words, chosen)
+        players = players_named(words, chosen)
     shown = [find_trained(word, chosen) for word in checkpoint or []]
     players = players._replace(trained=[*players.trained, *shown], as_seeds=as_seeds)
     asked = Asked(
@@ -191,14 +186,14 @@ def compare(
         trace,
         TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format,
                      read_part(part), columns, timezone),
-        heuristic_options(window, mode, option),
+        heuristic_options(option),
     )  # fmt: skip
     files = Files(json_file, html, plot, jobs)
     mesh = devices_of(devices, "envs", coordinator, num_processes, process_id)
     _run(context, chosen, players, asked, files, mesh)
 
 
-def _players(words: list[str], system: Any, *, also: tuple[str, ...] = ()) -> Players:
+def players_named(words: list[str], system: Any, *, also: tuple[str, ...] = ()) -> Players:
     """The policies that words name.
 
     Args:

@@ -19,9 +19,6 @@ from typing import Any
 
 from jaxsched.errors import JaxschedError
 
-RUN_FILE = "run.toml"
-"""What a run writes into its folder, so that ``--config`` repeats it."""
-
 
 def expand(command: Any, path: str | Path, typed: list[str], num_typed: int) -> list[str]:
     """The words of a command line that a file and what was typed make together.

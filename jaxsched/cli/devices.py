@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jaxsched.cli.options import LARGEST
-from jaxsched.errors import JaxschedError
-from jaxsched.runtime import split_cpu
 
 if TYPE_CHECKING:
     from jax.sharding import Mesh
@@ -55,36 +53,21 @@ def devices_of(
     num_processes: int | None = None,
     process_id: int | None = None,
 ) -> "Mesh | None":
-    """Meet the other processes, if there are any, and give the devices; None for one device.
+    """What the options mean (:func:`jaxsched.experiment.devices.mesh_of`); None for one device.
 
-    On a CPU, cores become devices where devices are asked for. To be called before anything else
-    looks for devices.
+    To be called before anything else looks for devices.
 
     Raises:
       JaxschedError: the options do not fit together, or more devices are asked for than there are.
     """
-    number = read_devices(devices)
-    if shard not in ("envs", "seeds"):
-        raise JaxschedError(f"--shard is {shard!r}; accepted: envs, seeds")
-    from jaxsched.core import processes, sharding
+    from jaxsched.core import processes
+    from jaxsched.experiment.devices import mesh_of
 
-    launch = processes.launch_of(coordinator, num_processes, process_id)
-    if devices is not None and launch is None:
-        split_cpu(number)
-    processes.start(launch)
-    if devices is None and not processes.several():
-        return None
-    return sharding.make_mesh(number, shard)  # type: ignore[arg-type]
+    return mesh_of(devices, shard, processes.launch_of(coordinator, num_processes, process_id))
 
 
 def read_devices(text: str | None) -> int | None:
-    """A number of devices; None for all of them.
+    """What ``--devices`` says (:func:`jaxsched.experiment.devices.read_devices`)."""
+    from jaxsched.experiment import devices
 
-    Raises:
-      JaxschedError: neither a number from 1 on nor ``all``.
-    """
-    if text is None or text == "all":
-        return None
-    if not (text.isdecimal() and 1 <= int(text) <= LARGEST):
-        raise JaxschedError(f"--devices is {text!r}; accepted: a number from 1 on, or all")
-    return int(text)
+    return devices.read_devices(text)

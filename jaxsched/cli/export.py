@@ -64,8 +64,9 @@ def export(
     overwrite: Annotated[bool, typer.Option(help="Replace an export that is there.")] = False,
 ) -> None:
     """Write a trained policy, or an environment, for programs without this library."""
-    from jaxsched.exports import saved
+    from jaxsched.experiment.exporting import export_tables
     from jaxsched.exports.forms import formats_of
+    from jaxsched.runs.handing_over import export_found
 
     words = {"--trace": trace, "--num-traces": num_traces, "--num-jobs": num_jobs,
              "--trace-seed": trace_seed or None}  # fmt: skip
@@ -75,12 +76,17 @@ def export(
     found = _subject(source, policy, environment)
     changes = [*(settings or ()), *old_assignments("--option", option)]
     if environment:
-        folder = _needed(out)
-        env = _environment(found, changes, servers)
-        traces = TraceOptions(trace_seed, num_traces, num_jobs)
-        folder = _with_tables(found.system, env, trace, traces, folder, overwrite)
+        folder = export_tables(
+            found.system,
+            None if isinstance(found, Subject) or found.rule else found,
+            _needed(out),
+            changes=environment_changes(found.system, changes, servers),
+            trace=trace,
+            options=TraceOptions(trace_seed, num_traces, num_jobs),
+            overwrite=overwrite,
+        )
     else:
-        folder = saved.export_found(
+        folder = export_found(
             found,  # type: ignore[arg-type]
             out or _beside(found),  # type: ignore[arg-type]
             changes=environment_changes(found.system, changes, servers),
@@ -143,31 +149,3 @@ def _refuse(options: dict[str, Any], environment: bool) -> None:
         if value is not None:
             does = "does not go with --environment" if environment else "goes with --environment"
             raise JaxschedError(f"{name} {does}")
-
-
-def _environment(found: "Named | Subject", settings: list[str], servers: str | None) -> Any:
-    """The environment of a system or of a policy, with changes."""
-    from jaxsched.runs.overrides import change_environment
-
-    system = found.system
-    env = system.environment()
-    if not isinstance(found, Subject) and not found.rule:
-        env = found.trained()[0].env
-    return change_environment(env, environment_changes(system, settings, servers))
-
-
-def _with_tables(
-    system: Any, env: Any, trace: str | None, options: TraceOptions, out: Path, overwrite: bool
-) -> Path:
-    """Write an environment with job tables."""
-    from jaxsched.experiment.sources import resolve
-    from jaxsched.exports.environments import export_environment
-
-    if trace is None and options.num_traces is None:
-        options = options._replace(num_traces=system.traces.num_test or DEFAULT_TABLES)
-    episodes = resolve(trace or system.traces.test, system, options, env)
-    episodes = episodes.made_with(options, system, env)
-    return export_environment(system, env, system.params(env, episodes.tables), out, overwrite)
-
-
-DEFAULT_TABLES = 4

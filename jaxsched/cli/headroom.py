@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jaxsched.cli.compare import NOT_RESULTS, PlayedPreset, tell
+from jaxsched.cli.compare import NOT_RESULTS, PlayedPreset, players_named, tell
 from jaxsched.cli.options import (
     LARGEST,
     Columns,
@@ -26,30 +26,56 @@ from jaxsched.cli.options import (
     as_typed,
     environment_changes,
     heuristic_options,
-    present_name,
 )
 from jaxsched.cli.output import check_writable, console, deliver_json
 from jaxsched.errors import counted
-from jaxsched.experiment.options import Asked, Players, TraceOptions, read_part
+from jaxsched.experiment.asked import Asked
+from jaxsched.experiment.options import TraceOptions, read_part
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
+Base = Annotated[
+    str | None,
+    typer.Option(
+        help="Base: a rule, SYSTEM/POLICY, or the folder of a trained one.",
+        show_default="the best heuristic here",
+    ),
+]
+Shown = Annotated[
+    list[str] | None,
+    typer.Option(help="A trained policy to show: folder or SYSTEM/pretrained (repeat)."),
+]
+Horizon = Annotated[
+    float | None,
+    typer.Option(
+        help="Simulated seconds played on; inf: to the end.", show_default="the system's own"
+    ),
+]
+NumFutures = Annotated[
+    int, typer.Option(min=0, max=LARGEST, help="Redrawn futures; 0: clairvoyant only.")
+]
+Alternatives = Annotated[
+    int | None,
+    typer.Option(
+        min=2, max=LARGEST, help="Actions tried, the base's own included.", show_default="all"
+    ),
+]
+Margin = Annotated[
+    float, typer.Option(help="Standard errors that a gain over redrawn futures must exceed.")
+]
+Discount = Annotated[
+    float | None,
+    typer.Option(help="Seconds after which a reward counts 1/e.", show_default="no discount"),
+]
+
+
 def headroom(
     context: typer.Context,
     system: System,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            help="Base: a rule, SYSTEM/POLICY, or the folder of a trained one.",
-            show_default="the best heuristic here",
-        ),
-    ] = None,
-    checkpoint: Annotated[
-        list[str] | None,
-        typer.Option(help="A trained policy to show: folder or SYSTEM/pretrained (repeat)."),
-    ] = None,
+    policy: Base = None,
+    checkpoint: Shown = None,
     preset: PlayedPreset = None,
     settings: EnvironmentSettings = None,
     servers: ServersOption = None,
@@ -65,35 +91,18 @@ def headroom(
     columns: Columns = None,
     timezone: Timezone = None,
     option: HeuristicOption = None,
-    horizon: Annotated[
-        float | None,
-        typer.Option(
-            help="Simulated seconds played on; inf: to the end.", show_default="the system's own"
-        ),
-    ] = None,
-    futures: Annotated[
-        int, typer.Option(min=0, max=LARGEST, help="Redrawn futures; 0: clairvoyant only.")
-    ] = 8,
-    alternatives: Annotated[
-        int | None,
-        typer.Option(
-            min=2, max=LARGEST, help="Actions tried, the base's own included.", show_default="all"
-        ),
-    ] = None,
-    margin: Annotated[
-        float, typer.Option(help="Standard errors that a gain over redrawn futures must exceed.")
-    ] = 2.0,
-    discount: Annotated[
-        float | None,
-        typer.Option(help="Seconds after which a reward counts 1/e.", show_default="no discount"),
-    ] = None,
+    horizon: Horizon = None,
+    futures: NumFutures = 8,
+    alternatives: Alternatives = None,
+    margin: Margin = 2.0,
+    discount: Discount = None,
     json_file: JsonFile = None,
 ) -> None:
     """What look-ahead over a base policy reaches: on redrawn futures, and knowing the future."""
-    from jaxsched.experiment.contests import prepare
-    from jaxsched.results.headroom import Settings, measure
+    from jaxsched.experiment.looking import look_ahead
+    from jaxsched.results.headroom import Settings
     from jaxsched.runs.heartbeat import Heartbeat
-    from jaxsched.runs.policies import find, find_trained
+    from jaxsched.runs.policies import find_trained
     from jaxsched.systems import registry
 
     chosen = registry.get(system)
@@ -102,33 +111,24 @@ def headroom(
         timezone,
     )  # fmt: skip
     looks = Settings(
-        futures,
-        alternatives,
-        horizon,
-        margin,
-        float("inf") if discount is None else discount,
+        futures, alternatives, horizon, margin, float("inf") if discount is None else discount
     )
     if json_file is not None:
         check_writable(json_file)
-    base = None if policy is None else find(present_name("policy", policy), chosen)
+    base = None if policy is None else players_named([policy], chosen)
     shown = [find_trained(word, chosen) for word in checkpoint or []]
-    trained = base is not None and not base.rule
-    if base is not None and trained:
-        shown.insert(0, base)
     changes = environment_changes(chosen, settings, servers)
-    asked = Asked(preset, changes, trace, options, heuristic_options(None, None, option))
-    command = as_typed(context, without=NOT_RESULTS)
-    prepared = prepare(chosen, Players(None, shown), asked, command)
+    asked = Asked(preset, changes, trace, options, heuristic_options(option))
     out = console()
-    tell(prepared, out)
     with Heartbeat(out, "preparing the episodes") as beat:
-        result = measure(
-            prepared.contest,
-            prepared.names,
-            prepared.learned,
-            prepared.learned[0] if trained else base and base.rule,
+        result = look_ahead(
+            chosen,
+            base,
+            shown,
+            asked,
             looks,
-            environment=prepared.environment,
+            command=as_typed(context, without=NOT_RESULTS),
+            on_prepared=lambda prepared: tell(prepared, out),
             on_progress=lambda name, done, total: beat.update(
                 f"playing {name}", done, total, "episodes"
             ),

@@ -10,6 +10,7 @@ import typer
 
 from jaxsched.cli.completion import complete_preset, complete_system, complete_trace
 from jaxsched.cli.output import claim_stdout
+from jaxsched.experiment import spellings
 
 LARGEST = 2**31 - 1  # of what is counted: programs count with 32 bits
 LARGEST_SEED = 2**32 - 1  # a random key is made of so many bits
@@ -112,10 +113,6 @@ Part = Annotated[
         rich_help_panel=TRACES,
     ),
 ]
-Window = Annotated[int | None, typer.Option(min=0, max=LARGEST, hidden=True)]
-"""Old spelling of ``--option window=``."""
-Mode = Annotated[str | None, typer.Option(hidden=True)]
-"""Old spelling of ``--option mode=``."""
 HeuristicOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -190,44 +187,19 @@ StopOn = Annotated[
 
 GENERATED_JOBS = 10_000  # of a workload like a cluster's that is not cut into episodes
 
-RENAMED: dict[str, dict[str, str]] = {
-    "policy": {},
-    "option": {},
-    "setting": {f"{of}.window_s": f"{of}.return_span_s" for of in ("learner", "ppo")},
-    "network": {},
-}
-"""Old spellings on the command line and the present ones: names of policies, of options before the
-``=`` of ``--option``, dotted paths before that of ``--set``, and kinds of networks. Old names of
-environment options and networks are the systems' own: ``System.renamed_options`` and
-``System.renamed_networks``."""
 
-
-def present_name(kind: str, name: str, renamed: Mapping[str, str] | None = None) -> str:
-    """A name as it is spelt today; an old spelling is said on standard error, in one line.
-
-    Args:
-      kind: a key of ``RENAMED``.
-      name: as it was typed.
-      renamed: old spellings of a system's own and the present ones.
-    """
-    present = (RENAMED[kind] | dict(renamed or {})).get(name)
-    if present is None:
-        return name
-    print(f"jaxsched: the {kind} {name!r} is now spelt {present!r}", file=sys.stderr)
-    return present
-
-
-def present_assignments(
-    kind: str, assignments: Iterable[str] | None, renamed: Mapping[str, str] | None = None
-) -> list[str]:
-    """``name=value`` each, the names as they are spelt today; see ``present_name``."""
-    parts = (assignment.partition("=") for assignment in assignments or ())
-    return [f"{present_name(kind, name, renamed)}{sign}{value}" for name, sign, value in parts]
+def present_name(kind: str, name: str) -> str:
+    """A name as it is spelt today; an old spelling is said on standard error, in one line."""
+    return spellings.present_name(kind, name, tell=_say)
 
 
 def tell_old(old: str, present: str) -> None:
     """One line on standard error: an option has another name now."""
-    print(f"jaxsched: {old} is now spelt {present}", file=sys.stderr)
+    _say(f"{old} is now spelt {present}")
+
+
+def _say(line: str) -> None:
+    print(f"jaxsched: {line}", file=sys.stderr)
 
 
 def old_assignments(
@@ -286,28 +258,11 @@ def environment_changes(
 def present_settings(
     assignments: Iterable[str] | None, options: Mapping[str, str], networks: Mapping[str, str]
 ) -> list[str]:
-    """What was given with ``--set``, as it is spelt today.
-
-    Args:
-      assignments: ``path=value`` each.
-      options: of the system's environment, old names and present ones.
-      networks: kinds of the system's networks, old names and present ones.
-    """
-    paths = {f"env.{old}": f"env.{present}" for old, present in options.items()}
-    present = present_assignments("setting", assignments, paths)
-    return [_present_network(assignment, networks) for assignment in present]
+    """What was given with ``--set``, as it is spelt today; an old spelling is said."""
+    return spellings.present_settings(assignments, options, networks, _say)
 
 
-def _present_network(assignment: str, networks: Mapping[str, str]) -> str:
-    path, sign, kind = assignment.partition("=")
-    if path.strip() != "network":
-        return assignment
-    return f"{path}{sign}{present_name('network', kind.strip(), networks)}"
-
-
-def heuristic_options(
-    window: int | None, mode: str | None, assignments: list[str] | None
-) -> dict[str, Any]:
+def heuristic_options(assignments: list[str] | None) -> dict[str, Any]:
     """Those options of heuristics that were given.
 
     Raises:
@@ -315,15 +270,7 @@ def heuristic_options(
     """
     from jaxsched.runs.overrides import read_options
 
-    for name, value in (("window", window), ("mode", mode)):
-        if value is not None:
-            tell_old(f"--{name} {value}", f"--option {name}={value}")
-    given = {
-        "window": window,
-        "mode": mode,
-        **read_options(present_assignments("option", assignments)),
-    }
-    return {name: value for name, value in given.items() if value is not None}
+    return read_options(spellings.present_assignments("option", assignments, tell=_say))
 
 
 def as_typed(context: typer.Context, *, without: tuple[str, ...]) -> str:

@@ -50,7 +50,7 @@ def serve(
     from jaxsched.jobs.servers import read_servers
 
     size = None if servers is None else read_servers(servers)
-    options = heuristic_options(None, None, option)
+    options = heuristic_options(option)
     wanted = [Wanted(one, tuple(settings or ()), size, options) for one in policy]
     run(wanted, host, port, token, most_bytes, console().print)
 

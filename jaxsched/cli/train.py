@@ -2,12 +2,13 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from jaxsched.cli.compare import print_comparison
 from jaxsched.cli.completion import complete_trace
-from jaxsched.cli.config_file import RUN_FILE, as_toml
+from jaxsched.cli.config_file import as_toml
 from jaxsched.cli.devices import (
     Coordinator,
     Devices,
@@ -42,51 +43,56 @@ from jaxsched.cli.options import (
     given,
     present_name,
 )
-from jaxsched.cli.output import console, write_json, write_text
-from jaxsched.errors import EndedAlone
+from jaxsched.cli.output import console
 from jaxsched.experiment.options import TraceOptions
 
 PLACE = ("out", "resume", "overwrite", "max_time", "stop_on")
 """Options that say where a run goes and when its session ends, not what it is."""
 
 
+RunSeed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the run.")]
+NumSeeds = Annotated[int, typer.Option(min=1, max=LARGEST, help="Seeds trained side by side.")]
+RunFolder = Annotated[
+    Path | None, typer.Option(help="Run directory.", show_default="runs/SYSTEM-PRESET")
+]
+Resume = Annotated[bool, typer.Option(help="Go on from the newest checkpoint.")]
+Overwrite = Annotated[bool, typer.Option(help="Replace the run that is there.")]
+Start = Annotated[
+    str | None,
+    typer.Option(help="Start from a trained policy: SYSTEM/pretrained, a run, or a policy in it."),
+]
+Track = Annotated[
+    list[str] | None,
+    typer.Option(help="Log to wandb or mlflow too (repeat for both).", rich_help_panel=OUTPUT),
+]
+TestTrace = Annotated[
+    str | None,
+    typer.Option(
+        help="Test traces: name or file; of job tables all.",
+        show_default="the preset's",
+        rich_help_panel=TRACES,
+        autocompletion=complete_trace,
+    ),
+]
+
+
 def train(
     context: typer.Context,
     system: System,
     preset: Preset = "quick",
-    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the run.")] = 0,
-    num_seeds: Annotated[
-        int, typer.Option(min=1, max=LARGEST, help="Seeds trained side by side.")
-    ] = 1,
-    out: Annotated[
-        Path | None, typer.Option(help="Run directory.", show_default="runs/SYSTEM-PRESET")
-    ] = None,
-    resume: Annotated[bool, typer.Option(help="Go on from the newest checkpoint.")] = False,
-    overwrite: Annotated[bool, typer.Option(help="Replace the run that is there.")] = False,
+    seed: RunSeed = 0,
+    num_seeds: NumSeeds = 1,
+    out: RunFolder = None,
+    resume: Resume = False,
+    overwrite: Overwrite = False,
     max_time: MaxTime = None,
     stop_on: StopOn = None,
     settings: Settings = None,
     servers: ServersOption = None,
-    start: Annotated[
-        str | None,
-        typer.Option(
-            help="Start from a trained policy: SYSTEM/pretrained, a run, or a policy in it."
-        ),
-    ] = None,
-    track: Annotated[
-        list[str] | None,
-        typer.Option(help="Log to wandb or mlflow too (repeat for both).", rich_help_panel=OUTPUT),
-    ] = None,
+    start: Start = None,
+    track: Track = None,
     trace: TrainingTrace = None,
-    test_trace: Annotated[
-        str | None,
-        typer.Option(
-            help="Test traces: name or file; of job tables all.",
-            show_default="the preset's",
-            rich_help_panel=TRACES,
-            autocompletion=complete_trace,
-        ),
-    ] = None,
+    test_trace: TestTrace = None,
     trace_seed: TraceSeed = 0,
     num_traces: NumTraces = None,
     num_jobs: NumJobs = None,
@@ -107,90 +113,45 @@ def train(
 
     limit = interrupts.limits(max_time, stop_on)
     mesh = devices_of(devices, shard, coordinator, num_processes, process_id)
-    from jaxsched.core import processes, sharding
-    from jaxsched.experiment.plans import identity, introduced, plan, tested
-    from jaxsched.runs import trackers, trainer
-    from jaxsched.runs.directory import RunDirectory
+    from jaxsched.experiment.plans import plan_into
+    from jaxsched.experiment.whole_runs import to_the_report
+    from jaxsched.runs.directory import REPORT
     from jaxsched.runs.policies import find_trained
     from jaxsched.systems import registry
 
     chosen = registry.get(system)
-    overrides = environment_changes(chosen, settings, servers)
     path = out or Path("runs") / f"{system}-{preset}"
-    asked = identity(chosen, preset, overrides, seed, num_seeds)
-    processes.first_alone(
-        lambda: RunDirectory.check(path, asked, resume=resume, overwrite=overwrite), lambda: None
-    )
-    started = None
-    if start is not None:
-        started = (start, find_trained(present_name("policy", start), chosen).trained()[0])
-    planned = plan(
+    word = None if start is None else present_name("policy", start)
+    planned = plan_into(
+        path,
         chosen,
+        resume=resume,
+        overwrite=overwrite,
         preset=preset,
-        overrides=overrides,
+        overrides=environment_changes(chosen, settings, servers),
         seed=seed,
         num_seeds=num_seeds,
         trace=trace,
         test_trace=test_trace,
-        options=TraceOptions(
-            trace_seed,
-            num_traces,
-            num_jobs,
-            cut,
-            mean_gap,
-            load,
-            format,
-            columns=columns,
-            timezone=timezone,
-        ),  # fmt: skip
-        start=started,
+        options=TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format,
+                             columns=columns, timezone=timezone),
+        start=None if word is None else (word, find_trained(word, chosen).trained()[0]),
         mesh=mesh,
-    )
+    )  # fmt: skip
     display = console()
-    config = planned.config
-    with RunDirectory.create(path, config, resume=resume, overwrite=overwrite) as run:
-        if run.writes:
-            text = as_toml(str(context.info_name), given(context, without=PLACE))
-            write_text(run.path / RUN_FILE, text)
-            run.trackers = trackers.start(track or [], run.path, run.config)
-        for line in introduced(planned, str(path)):
-            display.print(line, highlight=False)
-        try:
-            trained = trainer.train(
-                planned.system,
-                planned.stages,
-                tables=planned.sets.validation.tables,
-                seeds=planned.seeds,
-                run=run,
-                resume=resume,
-                start=planned.start,
-                mesh=mesh,
-                say=lambda line: display.print(line, highlight=False),
-                limit=limit,
-            )
-        except trainer.Interrupted as stop:
-            raise interrupts.Stopped(
-                stop.status, f"{stop}; continue with the same command and --resume (run: {path})"
-            ) from None
-        except EndedAlone as error:
-            raise EndedAlone(
-                f"{error}; start all of them again with --resume (run: {path})"
-            ) from error
-        command = as_typed(context, without=PLACE)
-        command += f" --out {shlex.quote(str(path))}"
-        with processes.together(), sharding.on(mesh):
-            result = tested(planned, trained, command)
-        if run.writes:
-            _conclude(display, run, result)
+    result = to_the_report(
+        planned,
+        path,
+        resume=resume,
+        overwrite=overwrite,
+        command=f"{as_typed(context, without=PLACE)} --out {shlex.quote(str(path))}",
+        options=as_toml(str(context.info_name), given(context, without=PLACE)),
+        track=track or (),
+        limit=limit,
+        say=lambda line: display.print(line, highlight=False),
+    )
+    if result is not None:
+        print_comparison(result, display)
+        report = path / REPORT
+        display.print(f"open {report} in a browser for figures and details", highlight=False)
     return 0
-
-
-def _conclude(display: Any, run: Any, result: dict[str, Any]) -> None:
-    from jaxsched.cli.compare import print_comparison
-    from jaxsched.report import check, write_html
-    from jaxsched.results.curves import COMPARISON
-
-    write_json(run.path / COMPARISON, result)
-    write_html(check(result), run.report)
-    print_comparison(result, display)
-    display.print(f"open {run.report} in a browser for figures and details", highlight=False)

@@ -15,6 +15,10 @@ MEAN_EPOCHS = 100.0  # of DL2's workload
 MIN_EPOCHS, MAX_EPOCHS = 5, 720
 MIN_ITERATIONS, MAX_ITERATIONS = 100, 200
 
+TYPE_SHARES = (*(0.1 / 4,) * 4, 0.3, 0.6)
+"""Shares of the types that jobs are drawn as whose trace names neither model nor user: four rare
+ones, speech and language, as in the workload of Luan et al. The types after these are not drawn."""
+
 
 def dl2_jobs(table: JobTable) -> JobTable:
     """DL2's jobs: epochs in proportion to run time, 100 on average, clipped to 5..720.

@@ -6,11 +6,11 @@ from typing import Any
 from jaxsched.core import sharding
 from jaxsched.experiment.comparison import Comparison
 from jaxsched.experiment.contests import Prepared, prepare
-from jaxsched.experiment.names import environment_changes, system_of
-from jaxsched.experiment.options import Asked, TraceOptions
+from jaxsched.experiment.devices import mesh_of
+from jaxsched.experiment.names import asked_of, system_of
+from jaxsched.experiment.options import TraceOptions
 from jaxsched.experiment.players import owner_of, players_of
 from jaxsched.experiment.sources import Source
-from jaxsched.experiment.training import mesh_of
 from jaxsched.report.schema import check
 from jaxsched.results import comparison
 from jaxsched.results.played_times import PlayedTimes
@@ -63,13 +63,9 @@ def compare(
       JaxschedError: a name, value or trace is refused.
     """
     chosen = system_of(system)
-    asked = Asked(
-        preset,
-        environment_changes(chosen, servers, environment),
-        traces,
-        TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, part=part),
-        dict(options or {}),
-    )
+    how = TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, part=part)
+    asked = asked_of(chosen, traces, how, preset=preset, servers=servers, environment=environment,
+                     options=options)  # fmt: skip
     players = players_of(policies, chosen)._replace(as_seeds=as_seeds)
     prepared = prepare(owner_of(policies, chosen), players, asked)
     mesh = mesh_of(devices, "envs")

@@ -4,15 +4,16 @@ from typing import Any, NamedTuple
 
 from jaxsched.core.policies import Policy
 from jaxsched.errors import JaxschedError
-from jaxsched.experiment.options import LOAD, Asked, Players
+from jaxsched.experiment.asked import Asked, Players
+from jaxsched.experiment.options import LOAD
 from jaxsched.experiment.sources import Episodes, resolve
 from jaxsched.jobs import digest_tables
+from jaxsched.provenance import facts_in_words
 from jaxsched.results import comparison
 from jaxsched.results.comparison import Contest, Learned
-from jaxsched.runs.directory import facts
 from jaxsched.runs.overrides import change_environment
 from jaxsched.runs.policies import on_cluster
-from jaxsched.systems.base import System
+from jaxsched.systems.base import System, TraceSet
 from jaxsched.traces.describe import load_in_words
 
 
@@ -48,11 +49,7 @@ def prepare(system: System, players: Players, asked: Asked, command: str = "") -
     Raises:
       JaxschedError: a name, a trace or a folder is refused.
     """
-    environment, traces = system.environment(), system.traces
-    if asked.preset is not None:
-        recipe = system.preset(asked.preset)
-        environment, traces = recipe.env, system.recipe_traces(recipe)
-    environment = change_environment(environment, asked.changes)
+    environment, traces = cluster_of(system, asked)
     names = players.heuristics
     if names is None:
         names = system.usual_policies(environment)
@@ -87,11 +84,23 @@ def prepare(system: System, players: Players, asked: Asked, command: str = "") -
     return Prepared(contest, names, learned, environment, episodes.summary, own)
 
 
+def cluster_of(system: System, asked: Asked) -> tuple[Any, TraceSet]:
+    """The cluster of the heuristics, and the traces where none are asked for.
+
+    Raises:
+      JaxschedError: a name or an option is refused.
+    """
+    environment, traces = system.environment(), system.traces
+    if asked.preset is not None:
+        recipe = system.preset(asked.preset)
+        environment, traces = recipe.env, system.recipe_traces(recipe)
+    return change_environment(environment, asked.changes), traces
+
+
 def facts_of(
     system: System, environment: Any, episodes: Episodes, chosen: dict[str, Any]
 ) -> dict[str, Any]:
     """What the table and the report say about the set-up."""
-    here = facts()
     own = system.facts(environment, chosen)
     load = load_in_words(episodes.tables, sum(system.cluster_gpus(environment)))
     return {
@@ -101,6 +110,5 @@ def facts_of(
         "digest of the test traces": digest_tables(episodes.tables)[:12],
         **({"digest of the published trace": episodes.digest[:12]} if episodes.digest else {}),
         **own,
-        "versions": f"jaxsched {here['code']['jaxsched']}, jax {here['versions']['jax']}",
-        "device": f"{here['device']['kind']}, {here['cpu_cores']} CPU cores",
+        **facts_in_words(),
     }

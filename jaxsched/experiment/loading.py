@@ -1,17 +1,17 @@
 """Loading what was trained: ``jaxsched.load``."""
 
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.own import with_network
+from jaxsched.experiment.plans import facts_of_run
 from jaxsched.experiment.run import Run
 from jaxsched.experiment.trained import TrainedPolicy
 from jaxsched.runs import checkpoints, saved_policies
 from jaxsched.runs.directory import RunDirectory
-from jaxsched.runs.policies import find
+from jaxsched.runs.policies import Named, find
 from jaxsched.runs.trained import Point
 from jaxsched.systems.base import System
 
@@ -36,16 +36,13 @@ def load(word: str | PathLike[str], *, network: Any = None) -> Run | TrainedPoli
         raise JaxschedError(
             f"{word}: is a rule; accepted: a run, a hand-over folder or SYSTEM/pretrained"
         )
-    path, system = Path(named.place), named.system
+    path = Path(named.place)
     is_run = (path / "config.json").is_file()
     config = RunDirectory.open(path).config if is_run else {}
-    system = _knowing(system, config, network, path)
-    learned, saved = saved_policies.load(named.place, system)
+    named = named._replace(system=_knowing(named.system, config, network, path))
     if is_run:
-        return _run(path, config, system, learned)
-    best = saved_policies.best_seed(system, saved)
-    learned = replace(learned, weights=[learned.weights[best]])
-    return TrainedPolicy(system.name, learned, system, str(word))
+        return _run(named, config)
+    return TrainedPolicy(named.system.name, named.best_trained(), named.system, str(word))
 
 
 def _knowing(system: System, config: dict[str, Any], network: Any, path: Path) -> System:
@@ -61,7 +58,9 @@ def _knowing(system: System, config: dict[str, Any], network: Any, path: Path) -
     return system if network is None else with_network(system, network)
 
 
-def _run(path: Path, config: dict[str, Any], system: System, learned: Any) -> Run:
+def _run(named: Named, config: dict[str, Any]) -> Run:
+    path, system = Path(named.place), named.system
+    learned, saved = named.trained()
     curves: list[list[Point]] = []
     finished = False
     folder = path / "checkpoints"
@@ -69,6 +68,5 @@ def _run(path: Path, config: dict[str, Any], system: System, learned: Any) -> Ru
         meta = checkpoints.read_meta(folder)
         curves = [[Point(*point) for point in curve] for curve in meta["curves"]]
         finished = meta["update"] == config["recipe"].get("loop", {}).get("num_updates")
-    names = ("system", "preset", "overrides")
-    facts = {name: config.get(name) for name in names} | {"trained on": config.get("trace")}
-    return Run(path, learned, curves, facts, finished, system)
+    scores = saved_policies.scores_of(system, saved)
+    return Run(path, learned, curves, scores, facts_of_run(config), finished, system)

@@ -1,22 +1,21 @@
-"""What could be gained, and who held which GPUs when: ``jaxsched.headroom`` and ``replay``."""
+"""What could be gained: ``jaxsched.headroom``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from jaxsched.errors import JaxschedError, counted
 from jaxsched.experiment import frames
-from jaxsched.experiment.contests import prepare
-from jaxsched.experiment.names import environment_changes, system_of
-from jaxsched.experiment.options import Asked, TraceOptions
-from jaxsched.experiment.players import players_of
+from jaxsched.experiment.asked import Asked, Players
+from jaxsched.experiment.contests import Prepared, prepare
+from jaxsched.experiment.names import asked_of, system_of
+from jaxsched.experiment.options import TraceOptions
+from jaxsched.experiment.players import owner_of, players_of
 from jaxsched.experiment.sources import Source
-from jaxsched.files import PathLike
-from jaxsched.jobs.schedule import Schedule
 from jaxsched.report.summary import number
-from jaxsched.results import recorded
 from jaxsched.results.headroom import Settings, measure
+from jaxsched.runs.policies import Named
+from jaxsched.systems.base import System
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,131 +109,60 @@ def headroom(
       JaxschedError: a name, value or trace is refused, or nothing can be tried beside the policy.
     """
     chosen = system_of(system)
-    asked = Asked(
-        preset,
-        environment_changes(chosen, servers, environment),
-        traces,
-        TraceOptions(trace_seed, num_traces, num_jobs, load=load),
-        dict(options or {}),
-    )
-    players = players_of("all" if policy is None else policy, chosen)
-    base: Any = None
-    if policy is not None:
-        base = players.heuristics[0] if players.heuristics else None
-        players = players._replace(heuristics=None)
-    prepared = prepare(chosen, players, asked)
-    if policy is not None and base is None:
-        base = prepared.learned[0]
+    how = TraceOptions(trace_seed, num_traces, num_jobs, load=load)
+    asked = asked_of(chosen, traces, how, preset=preset, servers=servers, environment=environment,
+                     options=options)  # fmt: skip
     settings = Settings(futures, alternatives, horizon, margin, discount)
-    document = measure(
+    base = None if policy is None else players_of(policy, chosen)
+    return Headroom(look_ahead(owner_of(policy, chosen), base, (), asked, settings))
+
+
+def look_ahead(
+    system: System,
+    base: Players | None,
+    shown: Sequence[Named],
+    asked: Asked,
+    settings: Settings,
+    *,
+    command: str = "",
+    on_prepared: Callable[[Prepared], object] = lambda prepared: None,
+    on_progress: Callable[[str, int, int], None] = lambda name, done, total: None,
+) -> dict[str, Any]:
+    """Measure what look-ahead over a base policy gains.
+
+    Args:
+      system: whose policies play.
+      base: the one policy that plays on; None: the best rule on these episodes.
+      shown: trained policies to show beside it.
+      asked: on what.
+      settings: of the look-ahead.
+      command: that gives the same results.
+      on_prepared: called once the episodes are there, before they are played.
+      on_progress: called with a policy, the episodes it has played, and how many there are.
+
+    Returns:
+      All values, as ``jaxsched headroom --json`` writes them.
+
+    Raises:
+      JaxschedError: a name, value or trace is refused, or nothing can be tried beside the policy.
+    """
+    first = base or Players(None, [])
+    if first.own:
+        raise JaxschedError(
+            "head-room is of rules and trained policies of the system, no functions"
+        )
+    players = Players(None, [*first.trained, *shown], loaded=first.loaded)
+    prepared = prepare(system, players, asked, command)
+    on_prepared(prepared)
+    played_on: Any = None
+    if base is not None:
+        played_on = base.heuristics[0] if base.heuristics else prepared.learned[0]
+    return measure(
         prepared.contest,
         prepared.names,
         prepared.learned,
-        base,
+        played_on,
         settings,
         environment=prepared.environment,
+        on_progress=on_progress,
     )
-    return Headroom(document)
-
-
-@dataclass(frozen=True, eq=False)
-class Replay:
-    """Schedules of one episode, moment by moment.
-
-    Attributes:
-      schedules: one for each policy.
-      title: of the page.
-      facts: of the set-up.
-    """
-
-    schedules: Sequence[Schedule]
-    title: str
-    facts: Mapping[str, str]
-
-    def save(self, path: PathLike) -> Path:
-        """Write the page.
-
-        Raises:
-          JaxschedError: the name does not end in .html, or the file cannot be written.
-        """
-        from jaxsched.report.replay import write_replay
-
-        path = Path(path)
-        if path.suffix != ".html":
-            raise JaxschedError(f"{path}: accepted: a name that ends in .html")
-        write_replay(self.schedules, path, title=self.title, facts=self.facts)
-        return path
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        from jaxsched.report.replay import render_replay
-
-        page = render_replay(self.schedules, title=self.title, facts=self.facts)
-        style = "width:100%;height:40em;border:0"
-        return f'<iframe srcdoc="{escape(page)}" style="{style}"></iframe>'
-
-    def __repr__(self) -> str:
-        """One line."""
-        names = ", ".join(schedule.policy for schedule in self.schedules)
-        return f"Replay({self.title}: {names})"
-
-
-def replay(
-    system: Any,
-    *,
-    policies: Any = None,
-    traces: Source | None = None,
-    episode: int = 0,
-    num_jobs: int | None = None,
-    trace_seed: int = 0,
-    load: float | None = None,
-    preset: str | None = None,
-    servers: str | None = None,
-    options: Mapping[str, Any] | None = None,
-    **environment: Any,
-) -> Replay:
-    """Play one episode under several policies and keep who held which GPUs when.
-
-    Args:
-      system: name of a system, or a ``System``.
-      policies: names of rules, runs or trained policies; the system's first rule if absent.
-      traces: where the episode is taken from; the test traces if absent.
-      episode: which of them, from 0.
-      num_jobs: jobs of the episode.
-      trace_seed: of what is drawn.
-      load: rescale times to this offered load of the cluster.
-      preset: whose cluster and test traces are used.
-      servers: the cluster as "40x8".
-      options: of the heuristics.
-      environment: options of the environment.
-
-    Raises:
-      JaxschedError: a name, value or trace is refused, or there is no such episode.
-    """
-    chosen = system_of(system)
-    asked = Asked(
-        preset,
-        environment_changes(chosen, servers, environment),
-        traces,
-        TraceOptions(trace_seed, episode + 1, num_jobs, load=load),
-        dict(options or {}),
-    )
-    wanted = [chosen.usual_policies()[0]] if policies is None else policies
-    prepared = prepare(chosen, players_of(wanted, chosen), asked)
-    contest, cluster = prepared.contest, prepared.environment
-    if prepared.own:
-        raise JaxschedError("replays show rules and trained policies of the system, no functions")
-    if episode >= len(contest.tables):
-        raise JaxschedError(
-            f"episode is {episode}; accepted: below {len(contest.tables)}, the traces of "
-            f"{contest.source}"
-        )
-    table = contest.tables[episode]
-    players = recorded.players(
-        chosen, prepared.names, prepared.learned, cluster, len(table), contest.options
-    )
-    schedules = [recorded.record(chosen, player, table) for player in players]
-    facts = {"system": chosen.name, "episode": f"{episode} ({table.name})"}
-    facts |= {name: str(fact) for name, fact in contest.facts.items()}
-    return Replay(schedules, f"{chosen.title or chosen.name}: {contest.source}", facts)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from jaxsched.errors import JaxschedError
+from jaxsched.experiment.asked import Asked
+from jaxsched.experiment.options import TraceOptions
 from jaxsched.jobs.servers import read_servers
 from jaxsched.runs.overrides import environment_settings
 from jaxsched.systems import registry
@@ -43,3 +45,31 @@ def environment_changes(
     if twice:
         raise JaxschedError(f"{min(twice)} is given, and servers says it too; accepted: one")
     return environment_settings({**sizes, **options})
+
+
+def asked_of(
+    system: System,
+    traces: Any,
+    how: TraceOptions,
+    *,
+    preset: str | None,
+    servers: str | None,
+    environment: Mapping[str, Any],
+    options: Mapping[str, Any] | None,
+) -> Asked:
+    """What is played beside the policies, as the calls of ``import jaxsched`` are given it.
+
+    Args:
+      system: whose environment it is.
+      traces: where the episodes come from; None: the test traces.
+      how: traces become episodes.
+      preset: whose cluster and test traces are used.
+      servers: the cluster as ``40x8``.
+      environment: options of the environment.
+      options: of the heuristics.
+
+    Raises:
+      JaxschedError: an option of the environment or the cluster is refused.
+    """
+    changes = environment_changes(system, servers, environment)
+    return Asked(preset, changes, traces, how, dict(options or {}))

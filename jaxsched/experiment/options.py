@@ -1,15 +1,8 @@
-"""What is asked of an experiment: episodes, a cluster, policies. Importing it imports no JAX."""
+"""How traces become episodes, as an experiment is asked for. Importing it imports no JAX."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from jaxsched.errors import JaxschedError
-
-if TYPE_CHECKING:
-    from jaxsched.experiment.functions import Rule
-    from jaxsched.experiment.sources import Source
-    from jaxsched.results.comparison import Learned
-    from jaxsched.runs.policies import Named
-
 
 LOAD = "offered load"
 """Name of the fact that says what the tables ask of the cluster, at best locality."""
@@ -67,39 +60,3 @@ def read_part(text: str | None) -> tuple[float, float]:
     if not 0 <= start < end <= 1:
         raise JaxschedError(f"--part is {text!r}; accepted: START:END with 0 <= START < END <= 1")
     return start, end
-
-
-class Players(NamedTuple):
-    """Who plays.
-
-    Attributes:
-      heuristics: by name; None: all of them.
-      trained: trained policies.
-      as_seeds: whether these are training seeds of one policy.
-      loaded: further trained policies.
-      own: rules of the user's own.
-    """
-
-    heuristics: list[str] | None
-    trained: "list[Named]"
-    as_seeds: bool = False
-    loaded: "tuple[Learned, ...]" = ()
-    own: "tuple[Rule, ...]" = ()
-
-
-class Asked(NamedTuple):
-    """What is played, beside the policies.
-
-    Attributes:
-      preset: whose cluster and test traces are used; None: the system's own.
-      changes: of the environment, ``env.NAME=VALUE`` each.
-      trace: where the episodes come from; None: the test traces.
-      options: how a trace becomes episodes.
-      chosen: options of heuristics.
-    """
-
-    preset: str | None
-    changes: list[str]
-    trace: "Source | None"
-    options: TraceOptions
-    chosen: dict[str, Any]

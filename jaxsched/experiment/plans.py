@@ -1,11 +1,12 @@
 """A training before it runs: recipe, job tables, stages, and what a run directory records."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from jax.sharding import Mesh
 
-from jaxsched.core import sharding
+from jaxsched.core import processes, sharding
 from jaxsched.errors import JaxschedError, counted
 from jaxsched.experiment.contests import facts_of
 from jaxsched.experiment.options import TraceOptions
@@ -15,6 +16,7 @@ from jaxsched.experiment.splits import Sets, sets_of
 from jaxsched.jobs import digest_tables
 from jaxsched.results import comparison
 from jaxsched.results.comparison import Contest, Learned
+from jaxsched.runs.directory import RunDirectory
 from jaxsched.runs.trained import Trained, in_words
 from jaxsched.systems.base import System, TrainingSetup
 from jaxsched.traces.describe import load_in_words
@@ -104,6 +106,7 @@ def plan(
         "trace_digests": digests,
         "notes": {name: part.notes for name, part in parts.items()},
         "behaviour_version": system.behaviour_version,
+        "devices": 1 if mesh is None else mesh.size,
         **own.config(),
     }
     for stage in stages:
@@ -111,6 +114,29 @@ def plan(
     seeds = list(range(seed, seed + num_seeds))
     weights = None if start is None else _starting_weights(stages[0], *start, num_seeds)
     return Plan(system, recipe, sets, stages, config, seeds, weights, mesh)
+
+
+def plan_into(
+    path: Path, system: System, *, resume: bool = False, overwrite: bool = False, **what: Any
+) -> Plan:
+    """Plan a training for a folder, which is looked at before any trace is read.
+
+    Args:
+      path: the run directory.
+      system: what is trained on.
+      resume: go on with the run that is there.
+      overwrite: replace it.
+      what: the other arguments of :func:`plan`.
+
+    Raises:
+      JaxschedError: the folder holds another run or something else, or what ``plan`` refuses.
+    """
+    recorded = ("preset", "overrides", "seed", "num_seeds")
+    asked = identity(system, **{name: what[name] for name in recorded})
+    processes.first_alone(
+        lambda: RunDirectory.check(path, asked, resume=resume, overwrite=overwrite), lambda: None
+    )
+    return plan(system, **what)
 
 
 def identity(
@@ -123,6 +149,21 @@ def identity(
         "overrides": list(overrides),
         "seed": seed,
         "num_seeds": num_seeds,
+    }
+
+
+def facts_of_run(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts of a run by what its directory records: system, preset, seeds, traces, devices.
+
+    Args:
+      config: as ``plan`` makes it; of a run of an earlier version ``devices`` is None.
+    """
+    first = int(config.get("seed", 0))
+    return {
+        **{name: config.get(name) for name in ("system", "preset", "overrides")},
+        "seeds": list(range(first, first + int(config.get("num_seeds", 1)))),
+        "trained on": config.get("trace"),
+        "devices": config.get("devices"),
     }
 
 

@@ -5,8 +5,8 @@ from os import PathLike
 from typing import Any
 
 from jaxsched.errors import JaxschedError
+from jaxsched.experiment.asked import Players
 from jaxsched.experiment.functions import Rule
-from jaxsched.experiment.options import Players
 from jaxsched.experiment.run import Run
 from jaxsched.experiment.trained import TrainedPolicy
 from jaxsched.results.comparison import Learned

@@ -6,8 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment import frames
 from jaxsched.experiment.temporary import TemporaryFolder
@@ -28,6 +26,7 @@ class Run:
       path: the run directory; temporary, and gone with this object, where none was asked for.
       learned: the best policy of each seed.
       curves: per seed, its evaluations on the validation traces; empty where it is not known.
+      scores: per seed, that of its best policy on these traces; None where it is not known.
       facts: of the run: system, preset, seeds, devices.
       finished: whether it came to its end.
       owner: the system.
@@ -37,6 +36,7 @@ class Run:
     path: Path
     learned: Learned
     curves: Sequence[Sequence[Point]]
+    scores: Sequence[float | None]
     facts: dict[str, Any]
     finished: bool
     owner: System
@@ -60,10 +60,7 @@ class Run:
     @property
     def best_seed(self) -> int:
         """Place of the seed whose policy scored best; 0 where scores are not known."""
-        scores = [self._best_of(curve).score for curve in self.curves if curve]
-        if not scores:
-            return 0
-        return int(np.argmax(self.owner.score_sign * np.asarray(scores)))
+        return self.owner.best_of(self.scores)
 
     @property
     def best(self) -> Point:
@@ -74,7 +71,8 @@ class Run:
         """
         if not any(self.curves):
             raise JaxschedError(f"{self.path}: does not hold the run's evaluations")
-        return self._best_of(self.curves[self.best_seed])
+        curve = self.curves[self.best_seed]
+        return curve[self.owner.best_of([point.score for point in curve])]
 
     @cached_property
     def policy(self) -> TrainedPolicy:
@@ -128,6 +126,3 @@ class Run:
         score = f", best score {self.best.score:.4g}" if any(self.curves) else ""
         ended = "" if self.finished else ", stopped"
         return f"Run({self.system}: preset {self.facts.get('preset')!r}{score}{ended})"
-
-    def _best_of(self, curve: Sequence[Point]) -> Point:
-        return max(curve, key=lambda point: self.owner.score_sign * point.score)

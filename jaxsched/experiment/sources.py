@@ -13,6 +13,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.experiment.options import TraceOptions
 from jaxsched.jobs import JobTable, first_of
 from jaxsched.jobs.notes import notes_of
+from jaxsched.systems import registry as systems
 from jaxsched.systems.base import System
 from jaxsched.traces import ImportSummary, Trace, clusters, import_trace, load, registry
 from jaxsched.traces.formats import Loaded
@@ -167,6 +168,28 @@ def resolve(
     if not isinstance(loaded, Trace):
         return Episodes(system.adapt(loaded), Path(name_or_path).name, "", fixed=True)
     return _episodes(loaded, name_or_path, system, options, env)
+
+
+def system_of_trace(name_or_path: str) -> str:
+    """Name of the system that a named trace belongs to.
+
+    Raises:
+      JaxschedError: a file or a workload, which any system may play, or nothing that is known.
+    """
+    for name, workload in zip(systems.names(), systems.workloads(), strict=True):
+        if name_or_path in (trace.name for trace in workload.traces):
+            return name
+    known = name_or_path in clusters.names() or Path(name_or_path).exists()
+    if not known:
+        nearest = registry.nearest(name_or_path, clusters.names())
+        raise JaxschedError(
+            f"{name_or_path!r} is no folder, file or known trace; accepted: the folder of a "
+            f"trained policy, a case, a trace file, or {nearest}"
+        )
+    raise JaxschedError(
+        f"{name_or_path}: name the system that plays it with --system; known are "
+        f"{', '.join(systems.names())}"
+    )
 
 
 def usable_jobs(name: str, seed: int, num_jobs: int) -> Trace:

@@ -11,13 +11,14 @@ from jax.sharding import Mesh
 from jaxsched.core import processes, sharding
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment import frames
+from jaxsched.experiment.devices import mesh_of
 from jaxsched.experiment.names import environment_changes, system_of
 from jaxsched.experiment.options import TraceOptions
 from jaxsched.experiment.plans import LARGEST_SEED, identity
 from jaxsched.experiment.sources import Source
 from jaxsched.experiment.splits import Sets, sets_of
 from jaxsched.experiment.temporary import TemporaryFolder
-from jaxsched.experiment.training import assignments, mesh_of
+from jaxsched.experiment.training import assignments
 from jaxsched.files import PathLike, make_folder, write_whole
 from jaxsched.jobs import digest_tables
 from jaxsched.runs import interrupts, trainer

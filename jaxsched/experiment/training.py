@@ -3,15 +3,16 @@
 import json
 import signal
 from collections.abc import Callable, Generator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jaxsched.core import processes, sharding
 from jaxsched.errors import JaxschedError
+from jaxsched.experiment.devices import mesh_of
 from jaxsched.experiment.names import environment_changes, system_of
 from jaxsched.experiment.options import TraceOptions
 from jaxsched.experiment.own import Own
-from jaxsched.experiment.plans import Plan, identity, learned_by, plan
+from jaxsched.experiment.plans import Plan, facts_of_run, learned_by, plan, plan_into
 from jaxsched.experiment.players import learned_of
 from jaxsched.experiment.run import Run
 from jaxsched.experiment.sources import Source
@@ -99,7 +100,8 @@ class Training:
             path=self.path,
             learned=learned_by(self._plan, self._trained),
             curves=self._trained.curves,
-            facts=facts_of(self._plan),
+            scores=[point.score for point in self._trained.best],
+            facts=facts_of_run(self._plan.config),
             finished=self._finished,
             owner=self._plan.system,
             folder=self._folder,
@@ -115,19 +117,6 @@ class Training:
     def _end(self, trained: Trained, *, finished: bool) -> None:
         self._steps, self._trained, self._finished = None, trained, finished
         self._directory.close()
-
-
-def facts_of(planned: Plan) -> dict[str, Any]:
-    """Of a run: system, preset, seeds, traces, devices."""
-    config = planned.config
-    return {
-        "system": config["system"],
-        "preset": config["preset"],
-        "overrides": config["overrides"],
-        "seeds": planned.seeds,
-        "trained on": config["trace"],
-        "devices": 1 if planned.mesh is None else planned.mesh.size,
-    }
 
 
 def training(
@@ -168,11 +157,10 @@ def training(
     chosen = system_of(system)
     own = Own(network, learner)
     overrides = [*assignments(set), *environment_changes(chosen, servers, {})]
-    if out is not None:
-        asked = identity(chosen, preset, overrides, seed, num_seeds)
-        RunDirectory.check(Path(out), asked, resume=resume, overwrite=overwrite)
+    where: dict[str, Any] = {"resume": resume, "overwrite": overwrite}
+    planning: Callable[..., Plan] = plan if out is None else partial(plan_into, Path(out), **where)
     started = None if start is None else (str(start), learned_of(start, chosen))
-    planned = plan(
+    planned = planning(
         chosen,
         preset=preset,
         overrides=overrides,
@@ -243,18 +231,3 @@ def assignments(changes: Mapping[str, Any] | None) -> list[str]:
             ) from error
         found.append(f"{path}={text}")
     return found
-
-
-def mesh_of(devices: int | str | None, shard: str) -> Any:
-    """The devices of a run; None for one.
-
-    Raises:
-      JaxschedError: there are not so many, or the words are others.
-    """
-    if shard not in ("envs", "seeds"):
-        raise JaxschedError(f"shard is {shard!r}; accepted: envs, seeds")
-    if devices is None and not processes.several():
-        return None
-    if devices not in (None, "all") and not (isinstance(devices, int) and devices > 0):
-        raise JaxschedError(f"devices is {devices!r}; accepted: a number from 1 on, or 'all'")
-    return sharding.make_mesh(devices if isinstance(devices, int) else None, shard)  # type: ignore[arg-type]

@@ -11,8 +11,9 @@ from jaxsched.errors import JaxschedError
 from jaxsched.exports.golden import MIN_GOLDEN_ROWS
 from jaxsched.exports.layout import GROUPS, feature_groups
 from jaxsched.exports.schema import check_document, read_json
+from jaxsched.json_values import to_plain
 from jaxsched.networks import description as nd
-from jaxsched.runs import directory as runs
+from jaxsched.provenance import facts
 from jaxsched.types import ArraySpec, Feature
 
 FORMAT = "jaxsched-policy"
@@ -134,7 +135,7 @@ def head(facts: ExportFacts, version: int) -> dict[str, Any]:
 
 def provenance() -> dict[str, Any]:
     """When, with what and on what an export was written."""
-    return {name: fact for name, fact in runs.facts().items() if name in _PROVENANCE}
+    return {name: fact for name, fact in facts().items() if name in _PROVENANCE}
 
 
 def head_words(facts: ExportFacts, version: int) -> dict[str, str]:
@@ -211,7 +212,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 def to_json(document: Any) -> str:
     """JSON with each list of plain values on one line."""
-    text = json.dumps(runs.to_plain(document), indent=2, allow_nan=False)
+    text = json.dumps(to_plain(document), indent=2, allow_nan=False)
     # Strings hold no raw line break, so this only ever touches the space between values.
     return re.sub(r"\[\n *([^][{}]*)\n *\]", _on_one_line, text) + "\n"
 

@@ -8,10 +8,6 @@ import numpy.typing as npt
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import Integers
 
-MODEL_SHARES = (0.025, 0.025, 0.025, 0.025, 0.30, 0.60)
-"""Share of each model id: computer vision 10 % (ids 0-3), speech 30 % (4), language 60 % (5).
-Source: Luan et al., workload."""
-
 
 def generator(seed: int, *branch: int) -> np.random.Generator:
     """A PCG64 generator for one branch of the tree that ``seed`` (a whole number >= 0) roots."""

@@ -32,8 +32,8 @@ NO_SUBMISSION = 2**30
 """Submission time (s) of padding rows: later than that of any job."""
 
 MAX_DURATION_S = 2**23
-"""Longest ideal run time (s, about 97 days). Run time is computed as duration x slowdown in tenths
-in int32, and 2**23 x 157 (the largest slowdown of a published table, 15.7) is below 2**31."""
+"""Longest run time of a rigid job (s, about 97 days): environments may multiply it by up to 255 in
+int32."""
 
 
 class Column(NamedTuple):

@@ -6,7 +6,8 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ import numpy as np
 
 from jaxsched.bench.timing import surroundings
 from jaxsched.errors import JaxschedError
-from jaxsched.files import write_whole
+from jaxsched.files import check_writable, make_folder, write_whole
 from jaxsched.leaderboard.board import Standings, play
 from jaxsched.leaderboard.entries import entries_of
 from jaxsched.leaderboard.text import recommendation
@@ -215,6 +216,44 @@ def play_all(
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def play_missing(
+    pieces: Sequence[Piece],
+    choice: Choice,
+    record: "Record",
+    processes: int,
+    say: Callable[[str], object] = lambda line: None,
+) -> None:
+    """Play what the record does not have, keeping every piece as soon as it is done.
+
+    Args:
+      pieces: what is wanted.
+      choice: who plays, and how.
+      record: where what was played is kept.
+      processes: side by side.
+      say: called with a line at the beginning and after each piece.
+
+    Raises:
+      JaxschedError: the record cannot be written.
+    """
+    missing = [piece for piece in pieces if not (record.has(piece) and has_jobs(piece, choice))]
+    if not missing:
+        return
+    make_folder(record.path)
+    check_writable(record.path)
+    began = time.perf_counter()
+    say(f"{len(missing)} of {len(pieces)} pieces to play; Ctrl-C stops, the same command goes on")
+    for number, (piece, played) in enumerate(play_all(missing, choice, processes), 1):
+        record.pieces[piece.name] = played
+        record.write()
+        rows = [row for row in played["standings"] if not row["recorded"]]
+        best = min(rows, key=lambda row: float(row["jct_ratio"]))
+        say(
+            f"[{number}/{len(missing)}, {time.perf_counter() - began:.0f} s] {piece.name}: "
+            f"{played['num_jobs']:,} jobs, best {best['policy']} at {best['jct_ratio']:.2f} x "
+            f"bound, {played['seconds']:.0f} CPU s"
+        )
 
 
 def _end_with_parent() -> None:

@@ -43,6 +43,20 @@ def workload_table(found: Standings) -> list[str]:
     return [*lines, f"  {LEGEND}; {_COLUMNS}", *priority_table(ordered)]
 
 
+def tables_of(sweeps: Sequence[Sequence[Standings]], main: Sequence[Standings]) -> list[list[str]]:
+    """All that a board says, table by table, a text a line.
+
+    Args:
+      sweeps: boards of each workload at all its loads.
+      main: those at the load of the board.
+    """
+    tables = [workload_table(board) for board in main]
+    tables += [sweep_table(boards) for boards in sweeps if len(boards) > 1]
+    if len(main) > 1:
+        tables.append(overall_table(main))
+    return [*tables, recommendation(main)]
+
+
 def recommendation(boards: Sequence[Standings]) -> list[str]:
     """Which policy to take, in words (``jaxsched.report.advice``), of the main boards together."""
     found = together([_contenders(board) for board in boards])

@@ -144,7 +144,7 @@ class Comparison(TypedDict):
     """Everything a report shows. Optional parts may be left out or be None.
 
     ``primary`` names the metric of the verdict; by default the first one with a direction.
-    ``bars`` names the metrics drawn as bars; by default effectiveness, JCT and makespan where
+    ``bars`` names the metrics drawn as bars; by default the primary one, JCT and makespan where
     they exist, else the first three with a direction.
     """
 

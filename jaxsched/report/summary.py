@@ -20,7 +20,8 @@ NARROW_SPACE = "\u202f"
 MINUS = "\u2212"
 DASH = "\u2013"
 
-_DEFAULT_BARS = ("avg_effectiveness", "avg_jct", "makespan")
+_BESIDE = ("avg_jct", "makespan")
+"""Metrics that have bars beside the primary one, unless a comparison names those that have."""
 
 
 def number(value: float, digits: int) -> str:
@@ -71,9 +72,12 @@ class Summary:
         """Names of the metrics that deserve a bar chart."""
         if self.comparison.get("bars"):
             return self.comparison["bars"]
-        usual = [name for name in _DEFAULT_BARS if name in self.metrics]
+        label = self.metrics[self.primary]["label"]  # of a metric that is there in another unit
+        usual = [n for n in _BESIDE if n in self.metrics and self.metrics[n]["label"] != label]
+        if usual:
+            return [self.primary, *usual]
         directed = [name for name, m in self.metrics.items() if m["better"] != "neither"]
-        return usual or directed[:3]
+        return list(dict.fromkeys((self.primary, *directed[:3])))[:3]
 
     @cached_property
     def policies(self) -> list[Policy]:

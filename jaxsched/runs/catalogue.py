@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from jaxsched.exports.manifest import read_manifest
 from jaxsched.runs import saved_policies
 from jaxsched.systems import registry
 from jaxsched.systems.base import System
@@ -106,8 +107,6 @@ def _presets(system: System[Any, Any, Any]) -> list[dict[str, Any]]:
 
 def _pretrained(system: System[Any, Any, Any], name: str) -> dict[str, Any]:
     """What the manifest of a shipped policy says of it."""
-    from jaxsched.exports.manifest import read_manifest
-
     manifest = read_manifest(saved_policies.pretrained_folder(system, name))
     environment = system.saved_environment(manifest["environment"])
     return {

@@ -11,34 +11,28 @@
 A run is a function of (code version, config, seed); ``config.json`` records all three.
 """
 
-import dataclasses
 import errno
 import hashlib
 import json
 import math
 import os
-import platform
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-import jaxsched
 from jaxsched.core import processes
 from jaxsched.errors import JaxschedError
 from jaxsched.files import check_folder, write_whole
+from jaxsched.json_values import to_plain
+from jaxsched.provenance import facts
 from jaxsched.runs.lock import FolderLock
 from jaxsched.runs.trackers import Tracker
 
 _FORMAT = "jaxsched-run/1"
-_LIBRARIES = ("jax", "jaxlib", "flax", "optax", "chex", "orbax-checkpoint", "numpy")
+OPTIONS, REPORT = "run.toml", "report.html"
+"""What repeats a run by ``--config``, and its page."""
 _SAME_ON_RESUME = ("system", "preset", "overrides", "seed", "num_seeds", "trace_digests")
 
 
@@ -167,7 +161,7 @@ class RunDirectory:
     @property
     def report(self) -> Path:
         """Path of the report."""
-        return self.path / "report.html"
+        return self.path / REPORT
 
     def log(self, step: int, metrics: Mapping[str, Any]) -> None:
         """Append scalars to ``metrics.jsonl`` and TensorBoard; the line is on disk on return.
@@ -254,28 +248,6 @@ class RunDirectory:
         self.close()
 
 
-def facts() -> dict[str, Any]:
-    """What a result depends on beside its config: code, versions, device, command, date."""
-    import jax
-
-    device = jax.devices()[0]
-    return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-        "code": {"jaxsched": jaxsched.__version__, **_git_facts()},
-        "python": platform.python_version(),
-        "versions": {name: _version(name) for name in _LIBRARIES},
-        "device": {
-            "platform": device.platform,
-            "kind": device.device_kind,
-            "count": jax.device_count(),
-            "processes": jax.process_count(),
-        },
-        "system": f"{platform.system()} {platform.machine()}",
-        "cpu_cores": os.cpu_count(),
-    }
-
-
 def file_digest(path: str | Path) -> str:
     """SHA-256 of a file as ``sha256:<hex>``, for ``trace_digests``."""
     try:
@@ -285,54 +257,10 @@ def file_digest(path: str | Path) -> str:
         raise JaxschedError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-def to_plain(value: Any) -> Any:
-    """A value as JSON holds it: dataclasses and tuples unfolded, non-finite numbers as null."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = dataclasses.fields(value)
-        return {field.name: to_plain(getattr(value, field.name)) for field in fields}
-    if isinstance(value, Mapping):
-        return {str(key): to_plain(item) for key, item in value.items()}
-    if hasattr(value, "tolist") and not isinstance(value, str):
-        return to_plain(np.asarray(value).tolist())
-    if isinstance(value, list | tuple | set | frozenset):
-        return [to_plain(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
-
-
 def _event_writer(path: Path) -> Any:
     from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
     return EventFileWriter(str(path))
-
-
-def _git_facts() -> dict[str, Any]:
-    """Commit of the checkout that the package runs from; empty where there is none."""
-    root = Path(jaxsched.__file__).resolve().parents[1]
-    if not (root / ".git").exists():
-        return {}
-    commit = _git(root, "rev-parse", "HEAD")
-    if not commit:
-        return {}
-    status = _git(root, "status", "--porcelain", "--untracked-files=no")
-    return {"commit": commit, "modified": bool(status)}
-
-
-def _git(root: Path, *arguments: str) -> str:
-    command = ["git", "--no-optional-locks", "-C", str(root), *arguments]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip()
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _read_config(path: Path) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """What a run meets here: versions, devices, memory, the cache of compiled programs."""
 
 import os
-import platform
 import shutil
 from importlib import metadata
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 import jax
 from packaging.requirements import Requirement
 
-import jaxsched
+from jaxsched.provenance import facts, version_of
 from jaxsched.runs import memory
 
 PACKAGE = "jaxsched"
@@ -24,6 +23,7 @@ def machine_facts() -> dict[str, Any]:
       ``devices``, ``memory`` (bytes that are free, and where), ``cache`` (folder, programs,
       bytes), ``problems`` (one line each).
     """
+    here = facts()
     versions, missing = _required()
     cache = _cache()
     free = memory.available()
@@ -36,10 +36,10 @@ def machine_facts() -> dict[str, Any]:
             f"{accelerators[0]} is here, but JAX uses the CPU; install JAX for the accelerator"
         )
     return {
-        "jaxsched": jaxsched.__version__,
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "cpu_cores": os.cpu_count(),
+        "jaxsched": here["code"]["jaxsched"],
+        "python": here["python"],
+        "system": here["system"],
+        "cpu_cores": here["cpu_cores"],
         "versions": versions,
         "extras": _extras(),
         "devices": [
@@ -59,7 +59,7 @@ def _required() -> tuple[dict[str, str], list[str]]:
     for requirement in _requirements():
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
             continue
-        found = _version(requirement.name)
+        found = version_of(requirement.name)
         if found is None:
             problems.append(f"{requirement.name} is not installed; accepted: {requirement}")
             continue
@@ -84,7 +84,7 @@ def _extras() -> dict[str, bool]:
             and r.marker.evaluate({"extra": extra})
             and not r.marker.evaluate({"extra": ""})
         ]
-        here[extra] = all(_version(r.name) is not None for r in asked)
+        here[extra] = all(version_of(r.name) is not None for r in asked)
     return here
 
 
@@ -93,13 +93,6 @@ def _requirements() -> list[Requirement]:
         return [Requirement(line) for line in metadata.requires(PACKAGE) or []]
     except metadata.PackageNotFoundError:  # a bare checkout
         return []
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _cache() -> dict[str, Any]:

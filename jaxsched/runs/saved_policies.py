@@ -2,11 +2,15 @@
 
 import inspect
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
 
 from jaxsched.core.policies import Play
 from jaxsched.errors import JaxschedError
+from jaxsched.exports.hand_over import load_export
+from jaxsched.exports.manifest import read_manifest
+from jaxsched.exports.weights import named_weights, unnamed
 from jaxsched.jobs import from_records
 from jaxsched.results.comparison import Learned
 from jaxsched.runs import checkpoints
@@ -112,8 +116,6 @@ def system_of(path: str | Path) -> str:
     if is_pretrained(path):
         raise JaxschedError(f"{path}: comes with several systems; name one")
     if (path / "manifest.json").is_file():
-        from jaxsched.exports.manifest import read_manifest
-
         name = read_manifest(path).get("system")
     else:
         name = checkpoints.read_meta(policy_folders(path)[0]).get("system")
@@ -122,16 +124,14 @@ def system_of(path: str | Path) -> str:
     return name
 
 
-def best_seed(system: System, saved: list[Saved]) -> int:
+def best_seed(system: System, saved: Sequence[Saved]) -> int:
     """Index of the policy that scored best on the traces it was chosen by; the first if unknown."""
-    sign = system.score_sign
-    scores = [entry.meta.get(system.primary_metric) for entry in saved]
-    known = [
-        (sign * float(score), -index)
-        for index, score in enumerate(scores)
-        if isinstance(score, int | float)
-    ]
-    return -max(known)[1] if known else 0
+    return system.best_of(scores_of(system, saved))
+
+
+def scores_of(system: System, saved: Sequence[Saved]) -> list[float | None]:
+    """Scores of policies on the traces that they were chosen by; None where it is not known."""
+    return [entry.meta.get(system.primary_metric) for entry in saved]
 
 
 def is_pretrained(path: str | Path) -> bool:
@@ -183,9 +183,6 @@ def load_handed_over(
     """
     path = Path(path)
     path = pretrained_folder(system, str(path)) if is_pretrained(path) else path
-    from jaxsched.exports.hand_over import load_export
-    from jaxsched.exports.weights import named_weights, unnamed
-
     expected = {"system": system.name, "behaviour_version": system.behaviour_version}
     manifest, weights = load_export(path, expected=expected)
     kind, play = manifest.get("network_kind"), manifest.get("play")

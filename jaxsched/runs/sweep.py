@@ -17,7 +17,7 @@ import jax
 from jaxsched.errors import JaxschedError
 from jaxsched.files import check_folder
 from jaxsched.jobs import JobTable
-from jaxsched.runs.directory import to_plain
+from jaxsched.json_values import to_plain
 from jaxsched.runs.overrides import override
 from jaxsched.systems.base import System, TrainingSetup
 

@@ -95,34 +95,21 @@ def train(
     system: System,
     stages: Sequence[TrainingSetup],
     *,
-    tables: Sequence[JobTable],
-    seeds: Sequence[int],
     run: RunDirectory,
-    resume: bool,
-    start: Sequence[PyTree] | None = None,
-    mesh: Mesh | None = None,
-    hyper: Sequence[Sequence[PyTree]] | None = None,
-    goal: float | None = None,
-    say: Callable[[str], None] = lambda line: None,
     limit: interrupts.Limits = interrupts.UNLIMITED,
     shown: bool = True,
+    **arguments: Any,
 ) -> Trained:
     """Train stage after stage as :func:`training_of` does, with a display, until asked to stop.
 
     Args:
       system: what is trained on.
-      stages: see :func:`training_of`, as all that follows but ``limit``.
-      tables: see there.
-      seeds: see there.
-      run: see there.
-      resume: see there.
-      start: see there.
-      mesh: see there.
-      hyper: see there.
-      goal: see there.
-      say: see there.
+      stages: environment, learner and loop of each.
+      run: where everything is written.
       limit: a time and further signals that end the session, as Ctrl-C and SIGTERM do.
       shown: whether a display or lines of progress are written.
+      arguments: the others of :func:`training_of`; of these ``tables``, ``seeds`` and ``resume``
+        are needed.
 
     Raises:
       Interrupted: asked to stop, with everything saved.
@@ -130,22 +117,9 @@ def train(
         is not enough memory.
       EndedAlone: the run has several processes, and one of them has ended.
     """
+    shown = shown and run.writes and shows()
     with interrupts.requests(limit) as asked:
-        steps = training_of(
-            system,
-            stages,
-            tables=tables,
-            seeds=seeds,
-            run=run,
-            resume=resume,
-            start=start,
-            mesh=mesh,
-            hyper=hyper,
-            goal=goal,
-            say=say,
-            asked=asked,
-            shown=shown and run.writes and shows(),
-        )
+        steps = training_of(system, stages, run=run, asked=asked, shown=shown, **arguments)
         while True:
             try:
                 next(steps)

@@ -9,6 +9,7 @@ from the standard record (``jaxsched.core.recorder``), a small network and a rec
 names and facts from the specs and options.
 """
 
+import math
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -78,6 +79,7 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
       num_jobs: of each table made of a real trace.
       unfinished_score: of a job, where episodes may be cut.
       heuristic_options: option of the heuristics -> its default.
+      model_shares: share of each model id among jobs of real traces, whose models are drawn.
       figures: what a report draws beside the usual bars.
       planning_horizon_s: how far look-ahead policies play on, unless told otherwise.
       plain_network: kind of the network of plain recipes.
@@ -99,6 +101,7 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
     num_jobs: int = 100
     unfinished_score: float | None = None
     heuristic_options: Mapping[str, Any] = {}
+    model_shares: tuple[float, ...] = (1.0,)
     figures: Figures = Figures()
     planning_horizon_s: float = float("inf")
     plain_network: str = "mlp-64-64"
@@ -190,7 +193,12 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
           mean_gap_s: mean gap that is asked for.
           load: load that is asked for.
         """
-        return MappingConfig.on(self.cluster_gpus(env), mean_gap_s=mean_gap_s, load=load)
+        return MappingConfig.on(
+            self.cluster_gpus(env),
+            mean_gap_s=mean_gap_s,
+            load=load,
+            model_shares=self.model_shares,
+        )
 
     def heuristic(self, name: str, env: E, num_jobs: int, options: Mapping[str, Any]) -> Heuristic:
         """The heuristic of that name, on the cluster of ``env``.
@@ -385,6 +393,15 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
     def score_sign(self) -> float:
         """1 where a higher score is the better one, -1 where a lower one is."""
         return 1.0 if self.metric(self.primary_metric).better == "higher" else -1.0
+
+    def best_of(self, scores: Sequence[float | None]) -> int:
+        """Place of the best score, the first of equals; 0 where none is known."""
+        known = [
+            (self.score_sign * score, -place)
+            for place, score in enumerate(scores)
+            if isinstance(score, int | float) and not math.isnan(score)
+        ]
+        return -max(known)[1] if known else 0
 
     def metric(self, name: str) -> Metric:
         """How to show a metric, and what it is."""

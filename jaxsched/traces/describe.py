@@ -20,7 +20,11 @@ _PERCENTILES = (10, 25, 75, 90, 99)
 
 
 def describe_tables(
-    tables: Sequence[JobTable], *, num_servers: int = 15, gpus_per_server: int = 8
+    tables: Sequence[JobTable],
+    *,
+    num_servers: int | None = None,
+    gpus_per_server: int = 8,
+    num_gpus: int | None = None,
 ) -> dict[str, Any]:
     """Statistics of one or more tables of jobs with a number of GPUs each, ready for JSON.
 
@@ -29,18 +33,20 @@ def describe_tables(
 
     Args:
       tables: the tables.
-      num_servers: N, servers of the cluster that ``load`` refers to.
-      gpus_per_server: M, GPUs of each.
+      num_servers: servers of the cluster that ``load`` refers to; None: ``num_gpus`` tells it.
+      gpus_per_server: GPUs of each.
+      num_gpus: N, GPUs of that cluster; without it and ``num_servers`` there is no load.
 
     Returns:
       ``traces``, ``jobs`` (counts); ``one_gpu_share``; ``demand`` (GPUs -> jobs);
       ``duration_s`` (mean, median, min, max, p10 ... p99); ``gap_s`` (mean, median, and ``cv``,
       standard deviation over mean within a table); ``span_s`` (first to last submission);
-      ``load`` = sum of num_gpus * duration / (N * M * span), run times at best locality, or for
-      jobs that share GPUs, the GPU time that they keep busy / (N * M * span);
+      ``load`` = sum of num_gpus * duration / (N * span), run times at best locality, or for
+      jobs that share GPUs, the GPU time that they keep busy / (N * span);
       ``model_shares`` (model id -> share), where jobs have models; ``notes`` of the tables.
     """
-    load = offered_load(tables, num_servers * gpus_per_server)
+    size = _size(num_servers, gpus_per_server, num_gpus)
+    load = None if size is None else offered_load(tables, size)
     models = [table["model"] for table in tables if "model" in table.columns]
     tables = _rigid(tables)
     gpus = np.concatenate([table["num_gpus"] for table in tables])
@@ -110,14 +116,16 @@ def plot_tables(
     tables: Sequence[JobTable],
     path: PathLike,
     *,
-    num_servers: int = 15,
+    num_servers: int | None = None,
     gpus_per_server: int = 8,
+    num_gpus: int | None = None,
     title: str | None = None,
 ) -> None:
     """Draw demand histogram, run-time and gap distributions and load over time.
 
     The load over time is the share of the cluster's GPUs that jobs would hold if each ran from its
-    submission at the best locality; above 1 jobs must wait.
+    submission at the best locality; above 1 jobs must wait. Where no cluster is told, it is the
+    number of GPUs.
 
     Raises:
       JaxschedError: no tables, or a file that cannot be written.
@@ -130,7 +138,7 @@ def plot_tables(
     all_gaps = np.concatenate([np.diff(table["submit_time"]) for table in tables])
     draw_cdf(durations, run_times / 60, "min", "Run time", "share of jobs")
     draw_cdf(gaps, all_gaps, "s", "Gap between submissions", "share of gaps")
-    _draw_load(load, tables, num_servers * gpus_per_server)
+    _draw_load(load, tables, _size(num_servers, gpus_per_server, num_gpus))
     figure.suptitle(title or _title(tables), parse_math=False)
     save_figure(figure, path)
 
@@ -161,6 +169,11 @@ def _rigid(tables: Sequence[JobTable]) -> list[JobTable]:
     return [kind_of(table).as_rigid(table) for table in tables]
 
 
+def _size(num_servers: int | None, gpus_per_server: int, num_gpus: int | None) -> int | None:
+    """GPUs of the cluster; None where it is not told."""
+    return num_gpus if num_servers is None else num_servers * gpus_per_server
+
+
 def _mean(values: list[float]) -> float | None:
     return float(np.mean(values)) if values else None
 
@@ -187,16 +200,18 @@ def _draw_demand(axes: "Axes", tables: Sequence[JobTable]) -> None:
     axes.set(xlabel="GPUs of a job", ylabel="share of jobs", title="Demand")
 
 
-def _draw_load(axes: "Axes", tables: Sequence[JobTable], num_gpus: int) -> None:
+def _draw_load(axes: "Axes", tables: Sequence[JobTable], num_gpus: int | None) -> None:
     end = max(float(np.max(t["submit_time"] + t["duration"])) for t in tables)
     times = np.linspace(0.0, end, 400)
-    loads = np.stack([load_over_time(table, times, num_gpus) for table in tables])
+    loads = np.stack([load_over_time(table, times, num_gpus or 1) for table in tables])
     low, middle, high = np.percentile(loads, [10, 50, 90], axis=0)
     hours = times / 3600
     if len(tables) > 1:
         axes.fill_between(hours, low, high, color=COLOURS[0], alpha=0.2, lw=0, label="10-90 %")
     axes.plot(hours, middle, color=COLOURS[0], label="median" if len(tables) > 1 else "load")
-    axes.axhline(1.0, color="0.4", ls="--", lw=1, label=f"{num_gpus} GPUs")
-    axes.set(xlabel="time (h)", ylabel="load if no job waited", title="Load")
+    if num_gpus is not None:
+        axes.axhline(1.0, color="0.4", ls="--", lw=1, label=f"{num_gpus} GPUs")
+    what = "load" if num_gpus is not None else "GPUs held"
+    axes.set(xlabel="time (h)", ylabel=f"{what} if no job waited", title="Load")
     legend_above(axes)
     tidy(axes)

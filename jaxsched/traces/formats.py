@@ -13,28 +13,7 @@ from jaxsched.jobs.columns import describe_value
 from jaxsched.traces import csv_tables, own_names, own_tables, trace_files
 from jaxsched.traces.from_frames import TableOfRows, is_frame, load_frame
 from jaxsched.traces.job_kinds import job_kinds
-from jaxsched.traces.readers import (
-    acme,
-    chronus,
-    crius,
-    dlrm,
-    elasticflow,
-    gavel,
-    helios,
-    itp,
-    muri,
-    openb,
-    pai,
-    pai_simulator,
-    philly_csv,
-    philly_json,
-    philly_vc,
-    pollux,
-    sacct,
-    spot_gpu,
-    swf,
-    tiresias,
-)
+from jaxsched.traces.readers import READERS, sacct
 from jaxsched.traces.readers.head import Head, head_of
 from jaxsched.traces.times import zone_of
 from jaxsched.traces.trace import Trace
@@ -101,30 +80,7 @@ FORMATS = (
         trace_files.read_trace,
         takes=("columns", "timezone"),
     ),
-    *(
-        Format(reader.NAME, reader.DESCRIPTION, reader.matches, reader.read)
-        for reader in (
-            itp,
-            philly_csv,
-            philly_json,
-            helios,
-            acme,
-            pai,
-            pai_simulator,
-            openb,
-            spot_gpu,
-            chronus,
-            crius,
-            dlrm,
-            elasticflow,
-            gavel,
-            muri,
-            philly_vc,
-            pollux,
-            swf,
-            tiresias,
-        )
-    ),
+    *(Format(reader.NAME, reader.DESCRIPTION, reader.matches, reader.read) for reader in READERS),
     Format(sacct.NAME, sacct.DESCRIPTION, sacct.matches, sacct.read, takes=("timezone",)),
 )
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from jaxsched.errors import JaxschedError, check_counts, counted
 from jaxsched.jobs import Integers, JobTable, validate
-from jaxsched.jobs.draws import MODEL_SHARES, generator, pick
+from jaxsched.jobs.draws import generator, pick
 from jaxsched.traces.describe import describe_tables
 from jaxsched.traces.describe_trace import check_numbers
 from jaxsched.traces.details import details, rounded_up, to_whole
@@ -34,7 +34,7 @@ class MappingConfig:
     """How rows become jobs.
 
     Attributes:
-      num_servers: servers of the cluster.
+      num_servers: servers of the cluster; None: it is not told, and demands stay as they are.
       gpus_per_server: GPUs of each; demands are capped at the product.
       num_gpus: GPUs of the cluster where servers differ or it is one pool; None: the product.
       min_duration_s: shorter run times are raised to this (s).
@@ -42,16 +42,16 @@ class MappingConfig:
       mean_gap_s: stretch the times so that gaps have this mean (s); None: leave them.
       load: stretch the times so that the stream offers this load to the cluster (at best
         locality); None: leave them. Not together with ``mean_gap_s``.
-      model_shares: share of each model id.
+      model_shares: share of each model id; one model unless told.
     """
 
-    num_servers: int = 15
+    num_servers: int | None = None
     gpus_per_server: int = 8
     min_duration_s: int = 60
     max_duration_s: int = 86400
     mean_gap_s: float | None = None
     load: float | None = None
-    model_shares: tuple[float, ...] = MODEL_SHARES
+    model_shares: tuple[float, ...] = (1.0,)
     num_gpus: int | None = None
 
     @classmethod
@@ -60,7 +60,7 @@ class MappingConfig:
 
         Args:
           gpus: of each server; a single number for one pool. Empty, or without any GPU: the cluster
-            is not told, and demands are capped at the usual one.
+            is not told.
           others: the other attributes.
 
         Raises:
@@ -82,7 +82,11 @@ class MappingConfig:
     def __post_init__(self) -> None:
         """Refuse values that cannot be used."""
         checks = (
-            ("num_servers", self.num_servers >= 1, "a whole number from 1 on"),
+            (
+                "num_servers",
+                self.num_servers is None or self.num_servers >= 1,
+                "a whole number from 1 on, or none",
+            ),
             ("gpus_per_server", self.gpus_per_server >= 1, "a whole number from 1 on"),
             ("num_gpus", self.num_gpus is None or self.num_gpus >= 1, "a whole number from 1 on"),
             (
@@ -105,19 +109,28 @@ class MappingConfig:
                 self.load is None or self.mean_gap_s is None,
                 "none where mean_gap_s is given, since both set the time scale",
             ),
+            (
+                "load",
+                self.load is None or self.max_gpus is not None,
+                "none where no cluster is told that it could refer to; mean_gap_s does without",
+            ),
         )
         for name, holds, accepted in checks:
             if not holds:
                 raise JaxschedError(f"{name} is {getattr(self, name)}; accepted: {accepted}")
 
     @property
-    def max_gpus(self) -> int:
-        """GPUs of the cluster."""
-        return self.num_gpus or self.num_servers * self.gpus_per_server
+    def max_gpus(self) -> int | None:
+        """GPUs of the cluster; None where it is not told."""
+        if self.num_gpus is not None or self.num_servers is None:
+            return self.num_gpus
+        return self.num_servers * self.gpus_per_server
 
     @property
     def cluster(self) -> str:
         """The cluster in words."""
+        if self.max_gpus is None:
+            return "no cluster"
         if self.num_gpus is not None:
             return f"{self.num_gpus} GPUs"
         return f"{self.num_servers} x {self.gpus_per_server} GPUs"
@@ -183,7 +196,7 @@ class ImportSummary:
                 f"{counted(self.jobs_shortened, 'run time')} lowered to {config.max_duration_s} s",
             ),
             (self.time_scale != 1, rescaled_in_words(self.time_scale, config)),
-            (1, "models drawn at random"),
+            (len(config.model_shares) > 1, "models drawn at random"),
         )
         return tuple(text for happened, text in sentences if happened)
 
@@ -233,7 +246,7 @@ def import_trace(
     submit = raw["submit_time"][kept] - raw["submit_time"][kept[0]]
     asked, duration = raw["num_gpus"][kept], raw["duration"][kept]
     gpus = np.maximum(rounded_up(asked), 1)
-    demand = np.minimum(gpus, config.max_gpus)
+    demand = gpus if config.max_gpus is None else np.minimum(gpus, config.max_gpus)
     clipped = _round(np.clip(duration, config.min_duration_s, config.max_duration_s))
     scale = _time_scale(submit, float(np.sum(demand * clipped)), config, raw.name)
     models = pick(generator(seed, _MODEL_BRANCH).random(len(kept)), config.model_shares)
@@ -254,7 +267,6 @@ def import_trace(
         tables = cut_traces(stream, num_jobs=num_jobs)
     else:
         raise JaxschedError(f"mode is {mode!r}; accepted: sample, cut")
-    cluster = {"num_servers": 1, "gpus_per_server": config.max_gpus}
     summary = ImportSummary(
         name=raw.name,
         source=raw.source,
@@ -262,13 +274,13 @@ def import_trace(
         reading=raw.notes,
         rows_dropped=len(raw) - len(kept),
         jobs_rounded=int(np.sum(gpus > asked + 1e-6)),
-        jobs_capped=int(np.sum(gpus > config.max_gpus)),
+        jobs_capped=int(np.sum(gpus > demand)),
         jobs_lengthened=int(np.sum(duration < config.min_duration_s)),
         jobs_shortened=int(np.sum(duration > config.max_duration_s)),
         time_scale=scale,
         config=config,
-        stream=describe_tables([stream], **cluster),
-        traces=describe_tables(tables, **cluster),
+        stream=describe_tables([stream], num_gpus=config.max_gpus),
+        traces=describe_tables(tables, num_gpus=config.max_gpus),
     )
     notes = summary.notes()
     return Imported(_with_notes(stream, notes), [_with_notes(t, notes) for t in tables], summary)
@@ -324,6 +336,7 @@ def _time_scale(submit: Floats, gpu_seconds: float, config: MappingConfig, name:
     if config.mean_gap_s is not None:
         wanted_span = config.mean_gap_s * (len(submit) - 1)
     elif config.load is not None:
+        assert config.max_gpus is not None
         wanted_span = gpu_seconds / (config.max_gpus * config.load)
     else:
         return 1.0

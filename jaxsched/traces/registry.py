@@ -1,9 +1,10 @@
-"""Traces by name: those that the systems ship and generate."""
+"""Traces by name: those that are offered (``jaxsched.offers``), shipped or generated."""
 
 import difflib
 from collections.abc import Sequence
 from pathlib import Path
 
+from jaxsched import offers
 from jaxsched.errors import JaxschedError, check_counts
 from jaxsched.files import PathLike
 from jaxsched.jobs import JobTable
@@ -29,10 +30,8 @@ LISTED = 5  # names that a refusal shows
 
 
 def entries() -> tuple[NamedTrace, ...]:
-    """All named traces, system by system."""
-    from jaxsched.systems import registry  # systems are made of traces, not traces of systems
-
-    return tuple(trace for workload in registry.workloads() for trace in workload.traces)
+    """All named traces, in the order of the offers."""
+    return tuple(trace for workload in offers.workloads() for trace in workload.traces)
 
 
 def names() -> tuple[str, ...]:

@@ -39,7 +39,7 @@ def rescale_tables(tables: Sequence[JobTable], config: MappingConfig, name: str)
     if config.mean_gap_s is not None:
         wanted_span = config.mean_gap_s * sum(len(table) - 1 for table in tables)
     else:
-        assert config.load is not None
+        assert config.load is not None and config.max_gpus is not None
         _check_sized(tables, name)
         wanted_span = sum(spans) * (offered_load(tables, config.max_gpus) or 0.0) / config.load
     scale = stretch(sum(spans), wanted_span, config, name)

@@ -266,38 +266,6 @@ def split_rows(
         raise JaxschedError(f"{path}: has no jobs; accepted: a header line and one row per job")
 
 
-def read_columns(
-    path: PathLike,
-    headers: Sequence[tuple[str, ...]] | Callable[[tuple[str, ...]], bool],
-    parse: Callable[[Rows], Mapping[str, npt.NDArray[Any]]],
-    *,
-    large_by_arrow: bool = False,
-    counts: Counter[str] | None = None,
-    **how: Any,
-) -> dict[str, npt.NDArray[Any]]:
-    """The columns of a whole file, parsed batch by batch and joined; see ``iterate_rows``.
-
-    Args:
-      path: the file.
-      headers: accepted header lines.
-      parse: the columns of a batch.
-      large_by_arrow: read large files by Apache Arrow where it can (``arrow_rows``); ``parse`` must
-        keep nothing from one call to the next then, since it may be called again from the start.
-      counts: where what is odd is counted.
-      **how: further arguments of ``iterate_rows``.
-    """
-    counts = Counter() if counts is None else counts
-    if large_by_arrow:
-        from jaxsched.traces.arrow_rows import read_by_arrow
-
-        parts = read_by_arrow(path, headers, parse, counts)
-        if parts is not None:
-            return join_columns(parts)
-        counts.clear()
-    batches = iterate_rows(path, headers, counts=counts, **how)
-    return join_columns([parse(rows) for rows in batches])
-
-
 def join_columns(
     parts: Sequence[Mapping[str, npt.NDArray[Any]]],
 ) -> dict[str, npt.NDArray[Any]]:

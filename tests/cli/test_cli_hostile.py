@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from jaxsched.cli import main
-from jaxsched.cli.options import RENAMED, present_settings
+from jaxsched.experiment.spellings import RENAMED, present_settings
 from jaxsched.systems import registry
 from tests.command_line import refused
 

@@ -163,7 +163,7 @@ def test_doctor_tells_what_is_here(capsys, monkeypatch, tmp_path):
     facts = json.loads(captured.out)
     assert facts["devices"][0]["platform"] == "cpu" and facts["problems"] == []
     assert facts["versions"]["jax"] in captured.err and "nothing is wrong" in captured.err
-    monkeypatch.setattr(machine, "_version", lambda name: "0.1" if name == "jax" else None)
+    monkeypatch.setattr(machine, "version_of", lambda name: "0.1" if name == "jax" else None)
     assert main(["doctor"]) == 1
     shown = capsys.readouterr().out
     assert "jax is 0.1; accepted" in shown and "flax is not installed" in shown

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from jaxsched.cli import main
-from jaxsched.cli.simulate import in_layout
+from jaxsched.systems.case_files import in_layout
 from jaxsched.systems.cases import MOST_PROGRAMS
 
 JOB = {"submit_time": 0, "num_gpus": 1, "duration": 5, "model": 0}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from jaxsched.cli import main
-from jaxsched.cli.simulate import in_layout
+from jaxsched.systems.case_files import in_layout
 from tests.golden_check import differences, golden_files, load
 
 QUICK = {"hand_one_job", "hand_two_jobs_contention", "gap_between_jobs", "crowded_optimus",

@@ -17,8 +17,6 @@ ENDS = ["--trace", "no/such.csv"]
 @pytest.mark.parametrize(
     ("arguments", "present"),
     [
-        (["evaluate", "sched2", "--policy", "fifo", "--window", "4", *ENDS], "--option window=4"),
-        (["compare", "sched2", "--mode", "block", *ENDS], "--option mode=block"),
         (["replay", "sched2-test-68", "--env", "size=3"], "--set env.size"),
         (["bench", "throughput", "--option", "windo=3"], "--set env.windo"),
         (["export", "sched2", "--policy", "fifo", "--out", "x"], "sched2/fifo"),
@@ -41,6 +39,10 @@ def test_an_older_spelling_goes_on_with_a_line(arguments, present, capsys):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        (["evaluate", "sched2", "--policy", "fifo", "--window", "4"], "--option window=VALUE"),
+        (["compare", "sched2", "--mode", "block"], "--mode: accepted: --option mode=VALUE"),
+        (["compare", "mlfs", "--mlfc=true"], "--mlfc: accepted: --option mlfc=VALUE"),
+        (["compare", "sched2", "--nosuch", "1"], "No such option: --nosuch"),
         (["evaluate", "sched2", "--policy", "das/tetris"], "is of das; accepted: a policy of sch"),
         (["compare", "sched2", "--policies", "fifo,sched2/nope"], "unknown policy 'nope'"),
         (["compare", "sched2", "--checkpoint", "fifo"], "is a rule of sched2; accepted: a trained"),

@@ -1,6 +1,7 @@
 """The calls of ``import jaxsched``: train, compare, load, export, sweep, and their errors."""
 
 import json
+from dataclasses import replace
 
 import flax.linen as nn
 import jax
@@ -73,11 +74,21 @@ def test_a_run_says_what_it_was_and_decides(run):
 def test_a_run_is_found_again_in_its_folder(run):
     again = jaxsched.load(run.path)
     assert again.finished and again.curves[0][0] == run.curves[0][0]
+    assert again.facts == run.facts and run.facts["devices"] == 1 and run.facts["seeds"] == [3]
+    assert again.scores == run.scores == [run.best.score]
     for one, other in zip(
         jax.tree.leaves(run.weights), jax.tree.leaves(again.weights), strict=True
     ):
         np.testing.assert_array_equal(one, other)
     assert again.policy.network == run.policy.network
+
+
+@pytest.mark.parametrize(
+    ("scores", "best"),
+    [([0.2, 0.5, 0.5], 1), ([None, 0.1, None], 1), ([float("nan"), 0.3], 1), ([None], 0), ([], 0)],
+)
+def test_the_best_seed_is_the_first_of_the_best_scores(run, scores, best):
+    assert run.owner.best_of(scores) == replace(run, scores=scores).best_seed == best
 
 
 def test_stopped_and_resumed_is_one_go(run, tmp_path):
@@ -191,6 +202,8 @@ def test_errors_are_the_commands_one_line(tmp_path):
         (lambda: jaxsched.train("sched2", set={"loop.speed": 1}), "no field 'speed'"),
         (lambda: jaxsched.train("sched2", resume=True), "resume is given without out"),
         (lambda: jaxsched.train("sched2", devices=0), "devices is 0; accepted"),
+        (lambda: jaxsched.headroom("sched2", first_legal), "head-room is of rules and trained"),
+        (lambda: jaxsched.replay("sched2", policies=[first_legal]), "replays show rules and"),
         (lambda: jaxsched.compare("sched2", policies=["nope"]), "unknown policy 'nope'"),
         (lambda: jaxsched.compare("sched2", policies=[3]), "a policy is 3; accepted"),
         (lambda: jaxsched.compare(7), "system is 7; accepted"),

@@ -15,7 +15,8 @@ import pytest
 
 import jaxsched
 from jaxsched.errors import JaxschedError
-from jaxsched.runs.directory import RunDirectory, file_digest, to_plain
+from jaxsched.json_values import to_plain
+from jaxsched.runs.directory import RunDirectory, file_digest
 
 CONFIG = {"system": "sched2", "preset": "quick", "overrides": {"lr": 0.001}, "seed": 3}
 

@@ -116,7 +116,7 @@ def test_services_take_the_same_words_and_the_cluster():
 
 
 def test_exports_take_the_same_words(tmp_path, folder):
-    from jaxsched.exports.saved import export_found
+    from jaxsched.runs.handing_over import export_found
 
     out = export_found(find("sched2/pretrained"), tmp_path / "one")
     again = export_found(find(folder), tmp_path / "two")

@@ -117,7 +117,7 @@ def test_das_keeps_the_busy_gpus_of_the_paper(published):
 
 
 def test_mappings_of_clusters():
-    assert MappingConfig.on((8,) * 15) == MappingConfig()
+    assert MappingConfig.on((8,) * 15) == MappingConfig(num_servers=15)
     assert MappingConfig.on(()) == MappingConfig()
     mixed, pool = MappingConfig.on((8, 4, 4)), MappingConfig.on((10,))
     assert (mixed.max_gpus, mixed.cluster) == (16, "16 GPUs")

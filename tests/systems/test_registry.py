@@ -120,7 +120,9 @@ def test_a_small_system_has_defaults():
     assert SMALL.behaviour_version == Two.behaviour_version
     assert SMALL.figures == Figures()
     assert SMALL.claims(env, {}, "dqn") == []
-    assert SMALL.mapping(env, mean_gap_s=None, load=0.5) == MappingConfig(load=0.5)
+    assert SMALL.mapping(env, mean_gap_s=5.0, load=None) == MappingConfig(mean_gap_s=5.0)
+    with pytest.raises(JaxschedError, match="no cluster is told"):
+        SMALL.mapping(env, mean_gap_s=None, load=0.5)
     assert SMALL.adapt([table := JobTable({"submit_time": [0]})]) == [table]
     assert SMALL.action_names(env) == ["action0", "action1"]
     assert SMALL.features(env) == {}

@@ -7,8 +7,8 @@ import pytest
 
 from jaxsched.errors import JaxschedError
 from jaxsched.traces import arrow_rows
+from jaxsched.traces.file_columns import read_columns
 from jaxsched.traces.readers import helios
-from jaxsched.traces.rows import read_columns
 from tests.traces.test_read_helios import HEADER, ROWS, write
 
 ODD = (

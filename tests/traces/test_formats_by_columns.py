@@ -4,48 +4,41 @@ import numpy as np
 import pytest
 
 from jaxsched.errors import JaxschedError
-from jaxsched.traces import load_trace, recognise
-from jaxsched.traces.readers import (
-    acme,
-    chronus,
-    crius,
-    dlrm,
-    elasticflow,
-    helios,
-    itp,
-    muri,
-    openb,
-    pai_simulator,
-    philly_csv,
-    philly_vc,
-    pollux,
-    spot_gpu,
-    tiresias,
-)
+from jaxsched.traces import load_trace, readers, recognise
 from jaxsched.traces.readers.layouts import Layout, Layouts
 
 STAMP = "2020-01-01 00:00:00"
 STAMPS = {
-    helios: ("submit_time", "start_time", "end_time"),
-    acme: ("submit_time", "start_time", "end_time"),
-    philly_csv: ("timestamp",),
-    philly_vc: ("submit_time",),
+    readers.helios: ("submit_time", "start_time", "end_time"),
+    readers.acme: ("submit_time", "start_time", "end_time"),
+    readers.philly_csv: ("timestamp",),
+    readers.philly_vc: ("submit_time",),
 }
 TEXTS = {"state": "COMPLETED", "pod_phase": "Running"}
 FILES = [
     *(
         (reader, header)
         for reader in (
-            *(acme, chronus, crius, elasticflow, helios, itp, muri, philly_csv, philly_vc),
-            *(pollux, tiresias),
+            *(
+                readers.acme,
+                readers.chronus,
+                readers.crius,
+                readers.elasticflow,
+                readers.helios,
+                readers.itp,
+                readers.muri,
+                readers.philly_csv,
+                readers.philly_vc,
+            ),
+            *(readers.pollux, readers.tiresias),
         )
         for header in reader.HEADERS
     ),
-    (dlrm, dlrm.HEADER),
-    (openb, openb.HEADER),
-    (pai_simulator, pai_simulator.BASE),
-    (pai_simulator, (*pai_simulator.BASE, *pai_simulator.ESTIMATES)),
-    (spot_gpu, spot_gpu.COLUMNS),
+    (readers.dlrm, readers.dlrm.HEADER),
+    (readers.openb, readers.openb.HEADER),
+    (readers.pai_simulator, readers.pai_simulator.BASE),
+    (readers.pai_simulator, (*readers.pai_simulator.BASE, *readers.pai_simulator.ESTIMATES)),
+    (readers.spot_gpu, readers.spot_gpu.COLUMNS),
 ]
 files = pytest.mark.parametrize(
     ("reader", "header"), FILES, ids=[f"{r.NAME}-{len(h)}" for r, h in FILES]
@@ -56,7 +49,7 @@ def cell(reader, name):
     if name in STAMPS.get(reader, ()):
         return STAMP
     if name == "job_type":
-        return "soft" if reader is chronus else "HP"
+        return "soft" if reader is readers.chronus else "HP"
     return TEXTS.get(name, "1")
 
 
@@ -88,7 +81,9 @@ def test_further_columns_are_named_and_left_out(tmp_path, reader, header):
     path = write(tmp_path / "b.csv", reader, ("", *header, "rack", "my note", ""))
     trace = load_trace(path)
     assert trace.digest() == plain.digest()
-    if header == itp.HEADERS[0]:  # few and usual names: one's own table, read to the same values
+    if (
+        header == readers.itp.HEADERS[0]
+    ):  # few and usual names: one's own table, read to the same values
         assert trace.source == "trace"
     else:
         assert recognise(path).name == reader.NAME
@@ -108,7 +103,7 @@ def test_columns_that_may_be_missing(tmp_path, reader, header):
 
 
 def test_rows_with_empty_cells_at_their_end(tmp_path):
-    path = write(tmp_path / "a.csv", helios, helios.HEADERS[0])
+    path = write(tmp_path / "a.csv", readers.helios, readers.helios.HEADERS[0])
     plain = load_trace(path).digest()
     path.write_text("".join(f"{row},\n" for row in path.read_text().splitlines()))
     assert load_trace(path).digest() == plain
@@ -117,8 +112,8 @@ def test_rows_with_empty_cells_at_their_end(tmp_path):
 def test_milliseconds_are_never_taken_for_seconds(tmp_path):
     """Muri's columns hold those of Tiresias' lists, whose times are in seconds."""
     for left in ("iteration_time", "resource_time_0"):
-        header = tuple(name for name in muri.HEADERS[0] if name != left)
-        path = write(tmp_path / "a.csv", muri, header, submit_time="5000", duration="7000")
+        header = tuple(name for name in readers.muri.HEADERS[0] if name != left)
+        path = write(tmp_path / "a.csv", readers.muri, header, submit_time="5000", duration="7000")
         trace = load_trace(path)
         assert (trace.source, trace["submit_time"][0], trace["duration"][0]) == ("muri", 5, 7)
 
@@ -163,7 +158,7 @@ def test_instances_of_disaggregated_models(tmp_path):
         "d,HN,app_1,64,64,1,1,1,1,320.0,320.0,255.0,300.0,-1,300.0,310.0,",
     )
     path = tmp_path / "disaggregated_DLRM_trace.csv"
-    path.write_text("\n".join([",".join(dlrm.HEADER), *rows]))
+    path.write_text("\n".join([",".join(readers.dlrm.HEADER), *rows]))
     trace = load_trace(path)
     assert (trace.source, trace.clock, trace["job_id"].tolist()) == (
         "dlrm", "relative", ["b", "c", "d"],

@@ -9,28 +9,8 @@ import time
 import pytest
 
 from jaxsched.errors import JaxschedError
-from jaxsched.traces import csv_tables, load
+from jaxsched.traces import csv_tables, load, readers
 from jaxsched.traces.job_kinds import job_kinds
-from jaxsched.traces.readers import (
-    acme,
-    chronus,
-    crius,
-    dlrm,
-    elasticflow,
-    gavel,
-    helios,
-    itp,
-    muri,
-    openb,
-    pai,
-    pai_simulator,
-    philly_csv,
-    philly_vc,
-    pollux,
-    spot_gpu,
-    swf,
-    tiresias,
-)
 
 LENGTHS = (10_000, 100_000, 1_000_000)
 MOST_TIMES, LEAST_S = 40, 0.05
@@ -63,10 +43,10 @@ kinds = pytest.mark.parametrize(
 
 STAMP = "2020-01-01 00:00:00"
 STAMPS = {
-    helios: ("submit_time", "start_time", "end_time"),
-    acme: ("submit_time", "start_time", "end_time"),
-    philly_csv: ("timestamp",),
-    philly_vc: ("submit_time",),
+    readers.helios: ("submit_time", "start_time", "end_time"),
+    readers.acme: ("submit_time", "start_time", "end_time"),
+    readers.philly_csv: ("timestamp",),
+    readers.philly_vc: ("submit_time",),
 }
 TEXTS = {"job_type": "HP", "state": "COMPLETED", "pod_phase": "Running"}
 OWN = ("submit_time", "start", "end", "gpus", "duration", "user", "status", "priority", "model")
@@ -76,29 +56,45 @@ def row_of(reader, names):
     """Cells that the reader takes."""
     cells = {name: STAMP if name in STAMPS.get(reader, ()) else "1" for name in names}
     cells |= {name: TEXTS[name] for name in names if name in TEXTS}
-    return cells | ({"job_type": "soft"} if reader is chronus else {})
+    return cells | ({"job_type": "soft"} if reader is readers.chronus else {})
 
 
 LAYOUTS = [
     *(
         (reader.NAME, reader, names, ",", ",".join(names) + "\n")
-        for reader in (acme, chronus, crius, elasticflow, helios, itp, muri, philly_csv, pollux)
+        for reader in (
+            readers.acme,
+            readers.chronus,
+            readers.crius,
+            readers.elasticflow,
+            readers.helios,
+            readers.itp,
+            readers.muri,
+            readers.philly_csv,
+            readers.pollux,
+        )
         for names in reader.HEADERS
     ),
     *(
         (reader.NAME, reader, names, ",", ",".join(names) + "\n")
         for reader, names in (
-            (openb, openb.HEADER),
-            (dlrm, dlrm.HEADER),
-            (pai_simulator, (*pai_simulator.BASE, *pai_simulator.ESTIMATES)),
-            (philly_vc, philly_vc.HEADERS[0]),
-            (spot_gpu, spot_gpu.COLUMNS),
-            (tiresias, tiresias.HEADERS[0]),
-            (tiresias, tiresias.HEADERS[1]),
+            (readers.openb, readers.openb.HEADER),
+            (readers.dlrm, readers.dlrm.HEADER),
+            (
+                readers.pai_simulator,
+                (*readers.pai_simulator.BASE, *readers.pai_simulator.ESTIMATES),
+            ),
+            (readers.philly_vc, readers.philly_vc.HEADERS[0]),
+            (readers.spot_gpu, readers.spot_gpu.COLUMNS),
+            (readers.tiresias, readers.tiresias.HEADERS[0]),
+            (readers.tiresias, readers.tiresias.HEADERS[1]),
         )
     ),
-    *((gavel.NAME, gavel, names, "\t", "") for names in gavel.LAYOUTS.values()),
-    (swf.NAME, swf, swf.FIELDS, " ", "; Version: 2.2\n"),
+    *(
+        (readers.gavel.NAME, readers.gavel, names, "\t", "")
+        for names in readers.gavel.LAYOUTS.values()
+    ),
+    (readers.swf.NAME, readers.swf, readers.swf.FIELDS, " ", "; Version: 2.2\n"),
     *(
         (None, csv_tables, names, ",", ",".join(names) + "\n")
         for names in (csv_tables.headers(kind.schema)[0] for kind in job_kinds())
@@ -178,10 +174,10 @@ def test_long_values_in_json(tmp_path, key, kind):
 @kinds
 def test_long_cells_of_a_folder(tmp_path, kind):
     row = {"start_time": "1", "end_time": "2", "status": "Failed"}
-    for table, names in pai.COLUMNS.items():
+    for table, names in readers.pai.COLUMNS.items():
         line = ",".join(row.get(name, "1") for name in names)
         (tmp_path / f"{table}.csv").write_text(line + "\n")
-    for table, names in pai.COLUMNS.items():
+    for table, names in readers.pai.COLUMNS.items():
         path = tmp_path / f"{table}.csv"
         good = path.read_text()
         for name in names:
@@ -194,8 +190,8 @@ def test_long_cells_of_a_folder(tmp_path, kind):
 
 @kinds
 def test_long_cells_of_tables_beside_and_of_parquet(tmp_path, kind):
-    path, table = tmp_path / "a.trace", tmp_path / gavel.MEASURED
-    path.write_text("\t".join(["1"] * len(gavel.PHYSICAL)) + "\n")
+    path, table = tmp_path / "a.trace", tmp_path / readers.gavel.MEASURED
+    path.write_text("\t".join(["1"] * len(readers.gavel.PHYSICAL)) + "\n")
     check_lengths(lambda length: table.write_text('{"v100": ' + cell(kind, length)), path, "gavel")
     table.unlink()
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")

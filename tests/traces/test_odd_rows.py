@@ -6,37 +6,31 @@ import numpy as np
 import pytest
 
 from jaxsched.errors import JaxschedError
-from jaxsched.traces import load, load_trace
+from jaxsched.traces import load, load_trace, readers
 from jaxsched.traces.odd_rows import STATES_NAMED
-from jaxsched.traces.readers import (
-    acme,
-    chronus,
-    crius,
-    dlrm,
-    elasticflow,
-    helios,
-    itp,
-    muri,
-    openb,
-    pai,
-    pai_simulator,
-    philly_csv,
-    philly_vc,
-    pollux,
-    spot_gpu,
-    tiresias,
-)
 
-DATES = {helios, acme, philly_csv, philly_vc}
+DATES = {readers.helios, readers.acme, readers.philly_csv, readers.philly_vc}
 TEXTS = {"state": "COMPLETED", "pod_phase": "Succeeded", "qos": "LS", "job_type": "HP"}
 LAYOUTS = [
-    *((reader, names) for reader in (acme, itp) for names in reader.HEADERS),
-    *((reader, reader.HEADERS[0]) for reader in (chronus, elasticflow, helios, muri, tiresias)),
-    *((reader, reader.HEADERS[0]) for reader in (philly_csv, philly_vc, crius, pollux)),
-    (openb, openb.HEADER),
-    (dlrm, dlrm.HEADER),
-    (pai_simulator, pai_simulator.BASE),
-    (spot_gpu, spot_gpu.COLUMNS),
+    *((reader, names) for reader in (readers.acme, readers.itp) for names in reader.HEADERS),
+    *(
+        (reader, reader.HEADERS[0])
+        for reader in (
+            readers.chronus,
+            readers.elasticflow,
+            readers.helios,
+            readers.muri,
+            readers.tiresias,
+        )
+    ),
+    *(
+        (reader, reader.HEADERS[0])
+        for reader in (readers.philly_csv, readers.philly_vc, readers.crius, readers.pollux)
+    ),
+    (readers.openb, readers.openb.HEADER),
+    (readers.dlrm, readers.dlrm.HEADER),
+    (readers.pai_simulator, readers.pai_simulator.BASE),
+    (readers.spot_gpu, readers.spot_gpu.COLUMNS),
 ]
 SUBMIT = ("submit_time", "submission_time", "timestamp", "creation_time", "time")
 START, END = ("start_time", "scheduled_time"), ("end_time", "deletion_time")
@@ -63,7 +57,7 @@ def row_of(reader, names, **odd):
                 cells[name] = moment(reader, seconds)
         if name in RUN:
             cells[name] = "300"
-    if reader is chronus:
+    if reader is readers.chronus:
         cells["job_type"] = "soft"
     for key, value in odd.items():
         group = {"submit": SUBMIT, "start": START, "end": END, "run": RUN, "gpus": GPUS}[key]
@@ -91,7 +85,7 @@ def test_odd_rows_of_every_format(tmp_path, reader, names):
         "gpus": row_of(reader, names, gpus="-1"),
         "backwards": row_of(reader, names, end=moment(reader, 60)),
     }
-    if reader is tiresias:  # which drops equal rows
+    if reader is readers.tiresias:  # which drops equal rows
         odd = {key: f"{key}{row[1:]}" for key, row in odd.items()}
     trace = read(tmp_path, reader, names, good, *odd.values())
     usual = load_trace(tmp_path / "log.csv").take([0])
@@ -101,7 +95,7 @@ def test_odd_rows_of_every_format(tmp_path, reader, names):
     if is_there(names, RUN):
         assert usual["duration"][0] > 0
         assert not known["unknown"] and known["gpus"]
-        if reader is acme:  # whose run times are those from start to end
+        if reader is readers.acme:  # whose run times are those from start to end
             assert trace["duration"][1] == 300 and "are not those from start to" in trace.notes[0]
         else:
             assert not known["run"] and any("run times below 0" in note for note in trace.notes)
@@ -118,7 +112,7 @@ def test_no_row_with_a_submission_is_refused(tmp_path, reader, names):
         read(tmp_path, reader, names, row_of(reader, names, submit="None"))
 
 
-HELIOS = [row_of(helios, helios.HEADERS[0])] * 2
+HELIOS = [row_of(readers.helios, readers.helios.HEADERS[0])] * 2
 
 
 @pytest.mark.parametrize(
@@ -135,7 +129,7 @@ HELIOS = [row_of(helios, helios.HEADERS[0])] * 2
         ("Unknown", "", "1 jobs of the state 'Unknown', which is not known, their status left "),
     ],
 )
-@pytest.mark.parametrize("reader", [helios, acme])
+@pytest.mark.parametrize("reader", [readers.helios, readers.acme])
 def test_states_that_a_log_does_not_have(tmp_path, reader, state, status, note):
     row = row_of(reader, reader.HEADERS[0])
     trace = read(tmp_path, reader, reader.HEADERS[0], row, row.replace("COMPLETED", state))
@@ -147,7 +141,7 @@ def test_states_that_a_log_does_not_have(tmp_path, reader, state, status, note):
 
 def test_notes_stay_short_however_many_states_there_are(tmp_path):
     rows = [HELIOS[0].replace("COMPLETED", f"odd {k}") for k in range(20)]
-    trace = read(tmp_path, helios, helios.HEADERS[0], *rows)
+    trace = read(tmp_path, readers.helios, readers.helios.HEADERS[0], *rows)
     assert sum("of the state" in note for note in trace.notes) == STATES_NAMED
     assert f"{20 - STATES_NAMED} jobs of further states, which is not known" in trace.notes[-1]
 
@@ -166,8 +160,8 @@ def test_odd_jobs_of_other_layouts(tmp_path):
     }
     folder = tmp_path / "pai"
     folder.mkdir()
-    (folder / f"{pai.JOBS}.csv").write_text("a,i,u,Lost,10,5\nb,i,u,Failed,Unknown,5\n")
-    (folder / f"{pai.TASKS}.csv").write_text("a,t,1,Failed,20,15,600,1,-50,T4\n")
+    (folder / f"{readers.pai.JOBS}.csv").write_text("a,i,u,Lost,10,5\nb,i,u,Failed,Unknown,5\n")
+    (folder / f"{readers.pai.TASKS}.csv").write_text("a,t,1,Failed,20,15,600,1,-50,T4\n")
     trace = load(folder)
     assert len(trace) == 1 and trace["status"][0] == "" and trace["num_gpus"][0] == 0
     assert "1 jobs that end before they start, their run times not known" in trace.notes

@@ -36,11 +36,12 @@ def test_statistics_by_hand():
 
 
 def test_tables_without_gaps_do_not_count_for_load_and_gaps():
-    alone = describe_tables([ALONE])
+    alone = describe_tables([ALONE], num_gpus=120)
     assert alone["load"] is None and alone["span_s"] is None
     assert alone["gap_s"] == {"mean": None, "median": None, "cv": None}
-    both = describe_tables([JOBS, ALONE])
-    assert both["load"] == describe_tables([JOBS])["load"]
+    both = describe_tables([JOBS, ALONE], num_gpus=120)
+    assert both["load"] == describe_tables([JOBS], num_gpus=120)["load"] is not None
+    assert describe_tables([JOBS])["load"] is None  # no cluster is told
     assert both["jobs"] == 4
     with pytest.raises(JaxschedError, match="no jobs to describe"):
         describe_tables([])
@@ -71,7 +72,8 @@ def test_load_over_time_by_hand():
 
 @pytest.mark.parametrize("tables", [[JOBS], [JOBS, ALONE], [ALONE]])
 def test_figure(tmp_path, tables):
-    plot_tables(tables, tmp_path / "figure.png")
-    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+    for size in (None, 120):
+        plot_tables(tables, tmp_path / "figure.png", num_gpus=size)
+        assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(JaxschedError, match="cannot be written"):
         plot_tables(tables, tmp_path / "missing" / "figure.png")

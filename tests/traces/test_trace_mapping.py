@@ -22,8 +22,13 @@ def columns(table):
     return {key: values.tolist() for key, values in table.columns.items() if key != "model"}
 
 
+CLUSTER = {"num_servers": 15, "gpus_per_server": 8}
+SHARES = (0.025, 0.025, 0.025, 0.025, 0.3, 0.6)
+
+
 def test_rows_become_jobs():
-    stream, tables, summary = import_trace(RAW, mode="cut", num_jobs=2)
+    config = MappingConfig(**CLUSTER, model_shares=SHARES)
+    stream, tables, summary = import_trace(RAW, mode="cut", num_jobs=2, config=config)
     # Dropped: no run time (100), no GPUs (2000), run time 0 (1500). Those at 400 keep their order.
     assert columns(stream) == {
         "submit_time": [0, 0, 301, 600],
@@ -48,7 +53,7 @@ def test_rows_become_jobs():
 def test_gaps_are_rescaled_to_a_mean_or_a_load():
     stream = import_trace(RAW, mode="cut", num_jobs=4, config=MappingConfig(mean_gap_s=100)).stream
     assert stream["submit_time"].tolist() == [0, 0, 150, 300]
-    imported = import_trace(RAW, mode="cut", num_jobs=4, config=MappingConfig(load=0.5))
+    imported = import_trace(RAW, mode="cut", num_jobs=4, config=MappingConfig(**CLUSTER, load=0.5))
     assert imported.summary.stream["load"] == pytest.approx(0.5, rel=1e-3)
     together = raw_trace([5, 5], [1, 1], [100, 100])
     with pytest.raises(JaxschedError, match="hand: all jobs are submitted at once"):
@@ -57,10 +62,22 @@ def test_gaps_are_rescaled_to_a_mean_or_a_load():
 
 def test_models_have_the_shares_and_follow_from_the_seed():
     many = raw_trace(np.arange(4000.0), np.ones(4000), np.full(4000, 100.0))
-    one, same, other = (import_trace(many, seed=s, num_traces=1).stream for s in (0, 0, 1))
+    config = MappingConfig(model_shares=SHARES)
+    one, same, other = (
+        import_trace(many, seed=s, num_traces=1, config=config).stream for s in (0, 0, 1)
+    )
     assert one.digest() == same.digest() != other.digest()
     shares = np.bincount(one["model"], minlength=6) / 4000
-    np.testing.assert_allclose(shares, [0.025, 0.025, 0.025, 0.025, 0.3, 0.6], atol=0.025)
+    np.testing.assert_allclose(shares, SHARES, atol=0.025)
+
+
+def test_without_a_cluster_and_shares_demands_stay_and_models_are_one():
+    stream, _, summary = import_trace(RAW, mode="cut", num_jobs=4)
+    assert stream["num_gpus"].tolist() == [8, 2, 200, 1] and not stream["model"].any()
+    assert summary.jobs_capped == 0 and summary.stream["load"] is None
+    assert "no cluster" in str(summary) and "models" not in str(summary)
+    with pytest.raises(JaxschedError, match="load is 0.5; accepted: none where no cluster is told"):
+        MappingConfig(load=0.5)
 
 
 def test_samples_draw_jobs_and_gaps_from_the_stream():
@@ -110,8 +127,8 @@ def test_unusable_input_is_refused():
         {"num_servers": 0},
         {"min_duration_s": 0},
         {"mean_gap_s": -1.0},
-        {"load": 0.0},
-        {"load": 1.0, "mean_gap_s": 1.0},
+        {"load": 0.0, "num_servers": 1},
+        {"load": 1.0, "mean_gap_s": 1.0, "num_servers": 1},
     ):
         with pytest.raises(JaxschedError, match="accepted"):
             MappingConfig(**changes)

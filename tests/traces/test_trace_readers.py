@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 
 from jaxsched.errors import JaxschedError
 from jaxsched.traces import Trace, load, load_tables, load_trace, recognise
+from jaxsched.traces.file_columns import read_columns
 from jaxsched.traces.readers import itp, philly_csv
-from jaxsched.traces.rows import iterate_rows, read_columns
+from jaxsched.traces.rows import iterate_rows
 
 PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n"
 ITP = "job_id,submission_time,duration,num_gpu\n"

@@ -23,7 +23,7 @@ def test_shipped_workloads(name, digest):
     for table in tables:
         rigid = table.schema == RIGID_JOBS
         validate(table, max_gpus=120, num_models=6 if rigid else None)
-    statistics = describe_tables(tables)
+    statistics = describe_tables(tables, num_servers=15)
     assert statistics["one_gpu_share"] == pytest.approx(0.68, abs=0.02)
     assert 5000 < statistics["duration_s"]["mean"] < 5600
     assert statistics["gap_s"]["cv"] > 2

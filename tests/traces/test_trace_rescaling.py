@@ -60,7 +60,7 @@ def test_load_of_jobs_that_share_gpus():
 @pytest.mark.parametrize(
     ("tables", "config", "says"),
     [
-        (TABLES[2:], MappingConfig(load=1), "set: all jobs are submitted at once"),
+        (TABLES[2:], MappingConfig(**CLUSTER, load=1), "set: all jobs are submitted at once"),
         (TABLES[2:], MappingConfig(mean_gap_s=1), "set: all jobs are submitted at once"),
         (TABLES, MappingConfig(mean_gap_s=1e-6), "set: mean_gap_s is 1e-06, so that all jobs"),
         (TABLES, MappingConfig(mean_gap_s=1e9), "submit_time becomes 2400000000 s"),
@@ -75,7 +75,7 @@ def test_what_cannot_be_is_refused(tables, config, says):
 def test_elastic_jobs_have_gaps_but_no_load(name):
     drawn = traces.get(name, num_traces=2)
     with pytest.raises(JaxschedError, match="offer no load; accepted: --mean-gap"):
-        rescale_tables(drawn, MappingConfig(load=0.5), name)
+        rescale_tables(drawn, MappingConfig(**CLUSTER, load=0.5), name)
     rescaled = rescale_tables(drawn, MappingConfig(mean_gap_s=100), name).tables
     gaps = np.concatenate([np.diff(table["submit_time"]) for table in rescaled])
     assert gaps.mean() == pytest.approx(100, rel=1e-3)

@@ -38,7 +38,7 @@ def test_ten_thousand_jobs_have_the_paper_figures():
 
 
 def test_thirty_traces_have_the_paper_figures():
-    statistics = describe_tables(generate(7, 30, config=SCHED2_WORKLOAD))
+    statistics = describe_tables(generate(7, 30, config=SCHED2_WORKLOAD), num_gpus=120)
     assert statistics["gap_s"]["cv"] > 2
     assert statistics["gap_s"]["mean"] == pytest.approx(172, rel=0.1)
     assert statistics["load"] == pytest.approx(0.72, abs=0.06)

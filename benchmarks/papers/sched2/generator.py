@@ -28,7 +28,7 @@ SHARES = np.linspace(0.0, 1.0, 201)
 def generated(lab: Lab) -> Outcome:
     """F3, Fig. 3: one long table, and for the gaps tables of an episode's length."""
     (long,) = _drawn(lab, 1, NUM_JOBS)
-    figures_of = describe_tables([long])
+    figures_of = describe_tables([long], num_gpus=120)
     gap_cv = describe_tables(_drawn(lab, NUM_TRACES, TRACE_JOBS))["gap_s"]["cv"]
     demand, duration = figures_of["demand"], figures_of["duration_s"]
     table = Table(

@@ -171,13 +171,13 @@ def _describe_tables(
     mapping = chosen.mapping(env, mean_gap_s=None, load=None)
     episodes = resolve(name_or_path, chosen, options, env).made_with(options, chosen, env)
     gpus = mapping.max_gpus
-    figures = describe_tables(episodes.tables, num_servers=1, gpus_per_server=gpus)
+    figures = describe_tables(episodes.tables, num_gpus=gpus)
     if episodes.summary:
         out.print(episodes.summary, highlight=False)
     out.print(f"{episodes.source} on {mapping.cluster}")
     _print_figures(out, figures)
     tables = episodes.tables
-    return figures, lambda path: plot_tables(tables, path, num_servers=1, gpus_per_server=gpus)
+    return figures, lambda path: plot_tables(tables, path, num_gpus=gpus)
 
 
 def _print_figures(out: Any, figures: dict[str, Any]) -> None:

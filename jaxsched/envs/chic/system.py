@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from jaxsched.core.evaluation import Recorder
-from jaxsched.elastic.mapping import chic_jobs
+from jaxsched.elastic.mapping import TYPE_SHARES, chic_jobs
 from jaxsched.envs.chic import cases, recording
 from jaxsched.envs.chic import records as rec
 from jaxsched.envs.chic.cluster_arrays import cluster_arrays
@@ -103,6 +103,7 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
     preset_notes = NOTES
     traces = TraceSet("chic-1.80", "chic-1.80", num_test=30)
     num_jobs = 30
+    model_shares = TYPE_SHARES
     unfinished_score = 1e6  # s, far beyond any that finishes
 
     def adapt(self, tables: Sequence[JobTable]) -> list[JobTable]:

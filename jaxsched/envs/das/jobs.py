@@ -1,8 +1,10 @@
 """Jobs of equal instances that start together (a gang) and run to their end."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from jaxsched.jobs import NO_SUBMISSION, RIGID_JOBS, Column, JobTable, Schema
+from jaxsched.jobs import NO_SUBMISSION, RIGID_JOBS, Column, Integers, JobTable, Schema
 
 MAX_DURATION_S = 2**24 - 1  # in hundredths of a second it fits in int32
 
@@ -16,6 +18,9 @@ GANG_JOBS: Schema = (
 )
 """Jobs of DAS; further systems of gang-scheduled jobs may share it."""
 
+GROUP, USER = "group", "user"
+"""Columns that tables may have beside these: whose job it is, and which it repeats."""
+
 
 def as_rigid(table: JobTable) -> JobTable:
     """Gang jobs by their number of GPUs alone (model 0); other tables as they are."""
@@ -28,3 +33,18 @@ def as_rigid(table: JobTable) -> JobTable:
         "model": np.zeros(len(table), np.int64),
     }
     return JobTable(columns, table.name, table.notes, RIGID_JOBS)
+
+
+def owners_of(tables: Sequence[JobTable]) -> Integers:
+    """Places of each job's group and user among what is told apart, int64 ``[T + 1, 2]``.
+
+    Without the columns ``group`` and ``user`` all jobs are of one.
+    """
+    found = []
+    for table in tables:
+        alike = np.zeros(len(table), np.int64)
+        columns = [table.columns.get(name, alike) for name in (GROUP, USER)]
+        numbers = [np.unique(column, return_inverse=True)[1] for column in columns]
+        groups = numbers[0].max() + 1
+        found.append(np.stack([1 + numbers[0], 1 + groups + numbers[1]], axis=-1))
+    return np.concatenate([*found, np.zeros((1, 2), np.int64)]).astype(np.int64)

@@ -12,7 +12,7 @@ from jaxsched.algorithms.evolution import search_of
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Policy
 from jaxsched.core.training import LoopConfig
-from jaxsched.elastic.mapping import dl2_jobs
+from jaxsched.elastic.mapping import TYPE_SHARES, dl2_jobs
 from jaxsched.envs.dl2 import cases, recording
 from jaxsched.envs.dl2 import records as rec
 from jaxsched.envs.dl2.action_rules import ACTION_RULES, action_rule
@@ -174,6 +174,7 @@ class DL2System(System[DL2, Params, Recipe]):
     preset_notes = NOTES
     traces = TraceSet("dl2-testbed", "dl2-testbed", num_test=10)
     num_jobs = 60
+    model_shares = TYPE_SHARES
     unfinished_score = 1000.0  # slots, the length of an episode that is cut
 
     def adapt(self, tables: Sequence[JobTable]) -> list[JobTable]:

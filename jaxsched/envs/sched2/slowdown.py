@@ -20,16 +20,15 @@ class Model(NamedTuple):
 
     name: str
     slowdown_tenths: tuple[int, int, int, int]  # by locality level
-    share: float  # of the workload
 
 
 MODELS = (
-    Model("AlexNet", (10, 40, 70, 100), 0.025),
-    Model("InceptionV3", (10, 14, 18, 22), 0.025),
-    Model("ResNet50", (10, 15, 20, 25), 0.025),
-    Model("VGG16", (10, 59, 108, 157), 0.025),
-    Model("DeepSpeech", (10, 16, 22, 28), 0.30),
-    Model("Transformer", (10, 27, 44, 61), 0.60),
+    Model("AlexNet", (10, 40, 70, 100)),
+    Model("InceptionV3", (10, 14, 18, 22)),
+    Model("ResNet50", (10, 15, 20, 25)),
+    Model("VGG16", (10, 59, 108, 157)),
+    Model("DeepSpeech", (10, 16, 22, 28)),
+    Model("Transformer", (10, 27, 44, 61)),
 )
 
 SLOWDOWN_TENTHS = np.array([model.slowdown_tenths for model in MODELS], np.int32)
@@ -63,6 +62,7 @@ def worst_level(num_gpus: ArrayLike, num_servers: int, gpus_per_server: int) -> 
 def run_time(duration: ArrayLike, slowdown_tenths: ArrayLike) -> Array:
     """Run time in whole seconds, rounded half up: ``(d * slow10 + 5) // 10``.
 
-    Exact in int32 for ``duration`` up to 2**23 (8,388,608 s, 97 days).
+    Exact in int32 up to the longest run time of a rigid job, ``jaxsched.jobs.MAX_DURATION_S``: that
+    times 157, the largest slowdown of the table, is below 2**31.
     """
     return (_array(duration) * _array(slowdown_tenths) + 5) // 10

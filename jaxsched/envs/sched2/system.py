@@ -27,6 +27,7 @@ from jaxsched.envs.sched2.recipe import (
     variants,
 )
 from jaxsched.envs.sched2.traces import WORKLOAD
+from jaxsched.envs.sched2.workload import MODEL_SHARES
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.schedule import Schedule
 from jaxsched.networks.described import Described
@@ -115,6 +116,7 @@ class Sched2System(System[Sched2, Params, Recipe]):
     preset_notes = NOTES
     traces = TraceSet("sched2-train-68", "sched2-test-68")
     num_jobs = 1000
+    model_shares = MODEL_SHARES
     heuristic_options: Mapping[str, Any] = {"window": None, "mode": "skip"}
 
     def planning_environment(self, env: Sched2) -> Sched2:

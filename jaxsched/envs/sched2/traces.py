@@ -5,7 +5,13 @@ from importlib import resources
 
 import numpy as np
 
-from jaxsched.envs.sched2.workload import OFFERED_LOADS, SAMPLE_LOAD, SCHED2_WORKLOAD
+from jaxsched.envs.sched2.workload import (
+    MODEL_SHARES,
+    OFFERED_LOADS,
+    SAMPLE_LOAD,
+    SCHED2_WORKLOAD,
+    SERVERS,
+)
 from jaxsched.jobs import JobTable, rescale_arrivals
 from jaxsched.systems.workload import Workload
 from jaxsched.traces.formats import load_trace
@@ -67,7 +73,7 @@ def _sampled(name: str, file: str, cluster: str) -> NamedTrace:
     def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
         with resources.as_file(data_file(file)) as path:
             raw = load_trace(path)
-        config = MappingConfig(load=SAMPLE_LOAD)
+        config = MappingConfig.on(SERVERS, load=SAMPLE_LOAD, model_shares=MODEL_SHARES)
         imported = import_trace(
             raw, seed=seed, num_traces=num_traces, num_jobs=num_jobs, config=config
         )

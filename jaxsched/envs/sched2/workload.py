@@ -3,8 +3,14 @@
 Source: SCHED2, workload; specification, section 11.
 """
 
-from jaxsched.jobs.draws import MODEL_SHARES
 from jaxsched.traces.synthetic import SyntheticConfig
+
+MODEL_SHARES = (0.025, 0.025, 0.025, 0.025, 0.30, 0.60)
+"""Share of each model id: computer vision 10 % (ids 0-3), speech 30 % (4), language 60 % (5).
+Source: Luan et al., workload."""
+
+SERVERS = (8,) * 15
+"""GPUs of each server of the cluster that the loads below refer to."""
 
 SCHED2_WORKLOAD = SyntheticConfig(
     num_jobs=1000,

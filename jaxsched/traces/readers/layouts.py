@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy.typing as npt
 
 from jaxsched.files import PathLike
+from jaxsched.traces.file_columns import read_columns
 from jaxsched.traces.odd_rows import Counts
 from jaxsched.traces.own_names import listed
 from jaxsched.traces.readers.head import Head, head_of
-from jaxsched.traces.rows import Rows, read_columns
+from jaxsched.traces.rows import Rows
 
 
 class Layout(NamedTuple):
@@ -64,13 +65,13 @@ class Layouts:
         counts: Counts,
         **how: Any,
     ) -> dict[str, npt.NDArray[Any]]:
-        """The columns of a whole file; see ``rows.read_columns``.
+        """The columns of a whole file; see ``file_columns.read_columns``.
 
         Args:
           path: the file.
           parse: the columns of a batch.
           counts: where what is odd is counted, and columns that are left out are named.
-          **how: further arguments of ``rows.read_columns``.
+          **how: further arguments of ``file_columns.read_columns``.
 
         Raises:
           JaxschedError: one line with file and line number.

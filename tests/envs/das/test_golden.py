@@ -6,11 +6,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from jaxsched.cli.simulate import in_layout
 from jaxsched.envs.das import DAS, cases
 from jaxsched.envs.das.cases import simulate
 from jaxsched.envs.das.traces import das_stream
 from jaxsched.errors import JaxschedError
+from jaxsched.systems.case_files import in_layout
 from tests.golden_check import differences, golden_files, load
 
 FILES = golden_files("das")

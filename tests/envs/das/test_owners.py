@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxsched.envs.das.jobs import owners_of
 from jaxsched.envs.das.learning.derived import derived_features
 from jaxsched.envs.das.learning.networks import DASNetwork, read
 from jaxsched.envs.das.observation import JOB_NAMES
@@ -14,7 +15,6 @@ from jaxsched.envs.das.simulator.owners import (
     ESTIMATE_NAMES,
     LOG2_SCALE,
     PRIOR_LOG2,
-    owners_of,
 )
 from jaxsched.envs.das.simulator.tables import DURATION
 from tests.envs.das.tables import ENV, random_table

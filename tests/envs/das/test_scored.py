@@ -10,11 +10,11 @@ from jaxsched.core.training import init
 from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.contended import MOST_GPUS, contended_tables
 from jaxsched.envs.das.environment import DAS
+from jaxsched.envs.das.jobs import GROUP, USER
 from jaxsched.envs.das.learning import scored
 from jaxsched.envs.das.learning.linear import decide_linear, found_rule, linear_policy
 from jaxsched.envs.das.learning.presets import CLUSTERS, PRESETS
 from jaxsched.envs.das.learning.stages import stages_of
-from jaxsched.envs.das.simulator.owners import GROUP, USER
 from jaxsched.envs.das.workload import gang_tables
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import registry

@@ -7,9 +7,9 @@ from functools import cache
 import pytest
 
 from jaxsched.cli import main
-from jaxsched.cli.simulate import in_layout
 from jaxsched.envs.mlfs.cases import BY_POLICY, BY_SWITCH, simulate
 from jaxsched.errors import JaxschedError
+from jaxsched.systems.case_files import in_layout
 from tests.golden_check import differences, golden_files, load
 
 FILES = golden_files("mlfs")

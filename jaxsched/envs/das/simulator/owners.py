@@ -10,49 +10,24 @@ Axes: ``K`` = 1 + groups + users, what is told apart (the first one: all jobs); 
 ``R`` running jobs, ``T`` jobs of all tables.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 import jax.numpy as jnp
-import numpy as np
 
-from jaxsched.jobs import Integers, JobTable
+from jaxsched.envs.das.simulator.execution import Running
+from jaxsched.envs.das.simulator.tables import Params
 from jaxsched.types import Array
 
-if TYPE_CHECKING:
-    from jaxsched.envs.das.simulator.execution import Running
-    from jaxsched.envs.das.simulator.tables import Params
-
-GROUP, USER = "group", "user"
 ESTIMATE_NAMES = ("run", "user_run", "evidence", "user_evidence")
 LOG2_SCALE = 18.0  # of run times in s: 2**18 s are three days
 PRIOR_LOG2 = 10.75  # of a first job: 29 minutes, the workloads' median
 
 
-def owners_of(tables: Sequence[JobTable]) -> Integers:
-    """Places of each job's group and user among what is told apart, int64 ``[T + 1, 2]``.
-
-    Without the columns ``group`` and ``user`` all jobs are of one.
-    """
-    found = []
-    for table in tables:
-        alike = np.zeros(len(table), np.int64)
-        columns = [table.columns.get(name, alike) for name in (GROUP, USER)]
-        numbers = [np.unique(column, return_inverse=True)[1] for column in columns]
-        groups = numbers[0].max() + 1
-        found.append(np.stack([1 + numbers[0], 1 + groups + numbers[1]], axis=-1))
-    return np.concatenate([*found, np.zeros((1, 2), np.int64)]).astype(np.int64)
-
-
-def nothing_seen(params: "Params") -> Array:
+def nothing_seen(params: Params) -> Array:
     """No job has finished, float32 ``[K, 2]``: how many did, and the sum of log2 of their runs."""
     assert params.known is not None
     return jnp.zeros((params.known.shape[0], 2), jnp.float32)
 
 
-def learnt(
-    params: "Params", episode: Array, running: "Running", finish: Array, seen: Array
-) -> Array:
+def learnt(params: Params, episode: Array, running: Running, finish: Array, seen: Array) -> Array:
     """``seen`` with the jobs that finished since the decision.
 
     Args:
@@ -70,7 +45,7 @@ def learnt(
     return seen.at[group].add(amount).at[user].add(amount).at[0].set(everyone)
 
 
-def estimates(params: "Params", episode: Array, job: Array, seen: Array) -> Array:
+def estimates(params: Params, episode: Array, job: Array, seen: Array) -> Array:
     """What is shown of jobs ``[N]`` of an episode, float32 ``[N, 4]``: ``ESTIMATE_NAMES``.
 
     The estimated log2 of the run time (s) from the group's finished jobs and from the user's, both
@@ -85,7 +60,7 @@ def estimates(params: "Params", episode: Array, job: Array, seen: Array) -> Arra
     return jnp.stack([by_group / LOG2_SCALE, by_user / LOG2_SCALE, *shares], axis=-1)
 
 
-def _owners(params: "Params", episode: Array, job: Array) -> tuple[Array, Array]:
+def _owners(params: Params, episode: Array, job: Array) -> tuple[Array, Array]:
     """Places of groups and users of jobs; 0 where there is no such job."""
     assert params.owners is not None
     count = params.num_jobs[episode]

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.envs.das.jobs import GANG_JOBS
-from jaxsched.envs.das.simulator.owners import owners_of
+from jaxsched.envs.das.jobs import GANG_JOBS, owners_of
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, validate
 from jaxsched.ops.arrays import to_device

@@ -116,12 +116,11 @@ def export_saved(
     first, *_ = saved_policies.policy_folders(path)
     system = registry.get(str(checkpoints.read_meta(first).get("system")))
     learned, saved = saved_policies.load(path, system)
-    sign = system.score_sign
-    ranked = sorted(saved, key=lambda entry: -sign * entry.meta[system.primary_metric])
-    chosen = next((entry for entry in ranked if seed in (None, entry.meta["seed"])), None)
-    if chosen is None:
+    wanted = [entry for entry in saved if seed in (None, entry.meta["seed"])]
+    if not wanted:
         seeds = ", ".join(str(entry.meta["seed"]) for entry in saved)
         raise JaxschedError(f"{path}: has no policy of seed {seed}; seeds there are {seeds}")
+    chosen = wanted[saved_policies.best_seed(system, wanted)]
     score = {f"{system.primary_metric} (training traces)": chosen.meta[system.primary_metric]}
     origin = {name: chosen.meta[name] for name in _ORIGIN if name in chosen.meta}
     source = Source(
