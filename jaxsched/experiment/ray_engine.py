@@ -166,7 +166,6 @@ def _environment(options: RayOptions) -> Iterator[None]:
     """No report of usage; and no line of Ray's, unless they are asked for."""
     ours = {"RAY_USAGE_STATS_ENABLED": "0"}
     if not options.engine_log:
-        ours |= {"RAY_BACKEND_LOG_LEVEL": "fatal"}
         ours |= {"RAY_DEDUP_LOGS_SKIP_REGEX": "."}  # read as Ray is imported
     before = {name: os.environ.get(name) for name in ours}
     os.environ.update({name: value for name, value in ours.items() if before[name] is None})
@@ -310,6 +309,7 @@ class _Tasks:
             "versions": ray_worker.versions(),
             "environment": environment,
             "settings": {name: jax.config.values[name] for name in SETTINGS},
+            "path": [os.path.abspath(place) for place in sys.path],
             "devices": self.options.devices,
             "shard": self.options.shard,
             "deadline": None if limit is None else time.time() + limit - time.monotonic(),
@@ -364,29 +364,21 @@ class _Tasks:
 
 
 def _portable(ray: Any, system: System) -> str | bytes:
-    """The name of an installed system, or the system itself with the module of its class.
+    """The name of an installed system, or the system itself.
 
     Raises:
       JaxschedError: it cannot be pickled.
     """
     if registry.is_installed(system.name) and registry.get(system.name) is system:
         return system.name
-    module = sys.modules.get(type(system).__module__)
-    sent = module is not None and not module.__name__.startswith("jaxsched.")
-    pickles = ray.cloudpickle
     try:
-        if sent:
-            pickles.register_pickle_by_value(module)
-        data: bytes = pickles.dumps(system)
+        data: bytes = ray.cloudpickle.dumps(system)
         return data
     except Exception as error:  # whatever its parts raise
         raise JaxschedError(
             f"system {system.name!r} cannot be sent to workers ({first_line(error)}); accepted: "
             "one that can be pickled, or of an installed package (entry point jaxsched.systems)"
         ) from error
-    finally:
-        if sent:
-            pickles.unregister_pickle_by_value(module)
 
 
 def _unpack(data: bytes, folder: Path) -> None:

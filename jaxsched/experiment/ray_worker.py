@@ -5,6 +5,7 @@ Nothing here loads JAX before the worker's environment is that of the sweep.
 
 import os
 import platform
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -50,7 +51,7 @@ def definitions() -> tuple[type, Callable[..., dict[str, Any]]]:
         try:
             from jaxsched.experiment import ray_worker
         except ImportError as error:
-            import platform
+            import platform  # nothing of this module goes with the task
             import sys
 
             return {
@@ -109,6 +110,7 @@ def _prepare(shared: Mapping[str, Any]) -> None:
     from jaxsched import runtime
 
     os.environ.update(shared["environment"])
+    sys.path += [place for place in shared["path"] if place not in sys.path]
     runtime.keep_compilations()
     if shared["devices"] is not None:
         runtime.split_cpu(shared["devices"])
@@ -167,8 +169,8 @@ def _system(given: str | bytes) -> Any:
         return pickle.loads(given)
     except Exception as error:  # whatever its modules raise
         raise JaxschedError(
-            f"{platform.node()} cannot load the system ({first_line(error)}); install its package "
-            "on every machine"
+            f"{platform.node()} cannot load the system ({first_line(error)}); its modules must be "
+            "there, too"
         ) from error
 
 
