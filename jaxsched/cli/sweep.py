@@ -93,7 +93,8 @@ def sweep(
     where = (devices, shard, coordinator, num_processes, process_id)
     trains, mesh = engine_and_devices(engine, tasks, *where)
     from jaxsched.experiment.groups import Session
-    from jaxsched.experiment.sweeping import plan_sweep, run_sweep
+    from jaxsched.experiment.sweep_plan import plan_sweep
+    from jaxsched.experiment.sweeping import run_sweep
     from jaxsched.runs.sweep import read_axes
     from jaxsched.systems import registry
 

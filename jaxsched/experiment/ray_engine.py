@@ -140,7 +140,7 @@ def _connection(ray: Any, options: RayOptions) -> Iterator[None]:
                 **own,
             )
     except (ConnectionError, RuntimeError, ValueError) as error:
-        raise JaxschedError(f"Ray at {address!r}: {first_line(error)}") from error
+        raise JaxschedError(f"Ray at {address!r}: {' '.join(str(error).split())}") from error
     try:
         yield
     finally:

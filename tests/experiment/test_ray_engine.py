@@ -83,14 +83,14 @@ def weights_of(place, system):
 
 
 def dying(system, marker):
-    """The system, whose first worker at its second evaluation is killed."""
+    """The system, whose first worker at its second evaluation of two members is killed."""
 
     class Dying(type(system)):
         driver, place, scored = os.getpid(), str(marker), 0
 
         def score(self, played, tables):
             type(self).scored += 1
-            if os.getpid() != self.driver and self.scored == 2:
+            if os.getpid() != self.driver and self.scored == 3:
                 with contextlib.suppress(FileExistsError):
                     os.close(os.open(self.place, os.O_CREAT | os.O_EXCL))
                     os.kill(os.getpid(), signal.SIGKILL)
