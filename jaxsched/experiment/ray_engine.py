@@ -9,32 +9,30 @@ import contextlib
 import io
 import os
 import pickle
-import signal
 import sys
 import time
 import uuid
-import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jaxsched.errors import JaxschedError, check_counts, first_line, needed
+from jaxsched.errors import JaxschedError, check_counts, first_line
 from jaxsched.experiment import ray_worker
 from jaxsched.experiment.groups import Engine, Rows, Session, shared_by
+from jaxsched.experiment.ray_connection import connection, load
 from jaxsched.experiment.sweep_plan import SweepPlan
 from jaxsched.files import write_whole
 from jaxsched.runs import interrupts, trainer
 from jaxsched.runs.directory import RunDirectory
 from jaxsched.runs.sweep import Group
-from jaxsched.runtime import num_cores
 from jaxsched.systems import registry
 from jaxsched.systems.base import System
 
 POLL_S = 0.3
 """Between looks at signals, the board and what has ended."""
 PATIENCE_S = 5.0
-"""Until an address that does not answer is refused."""
+"""For the board to answer."""
 HERE = ("JAX_COMPILATION_CACHE_DIR", "JAX_COORDINATOR_ADDRESS", "JAX_PROCESS_ID")
 """Settings of this process that say nothing of others."""
 SETTINGS = (
@@ -78,8 +76,7 @@ def ray_engine(options: RayOptions) -> Engine:
       JaxschedError: an option is refused, or Ray is not installed.
     """
     _check(options)
-    with _environment(options), _no_warnings():
-        ray = needed("ray", "ray")
+    ray = load(options.engine_log)
 
     def train(
         planned: SweepPlan, groups: Sequence[Group], session: Session
@@ -87,7 +84,7 @@ def ray_engine(options: RayOptions) -> Engine:
         if not session.resume:
             for group in groups:
                 RunDirectory.check(planned.folder / group.name, planned.config)
-        with _connection(ray, options), _sign(planned.folder) as sign:
+        with connection(ray, options.address, options.engine_log), _sign(planned.folder) as sign:
             tasks = _Tasks(ray, options, planned, session, sign)
             yield from tasks.results(groups)
 
@@ -109,92 +106,6 @@ def _check(options: RayOptions) -> None:
         raise JaxschedError(f"num_gpus is {gpus!r}; accepted: a whole number, or a part of one GPU")
     if options.max_retries < 0:
         raise JaxschedError(f"max_retries is {options.max_retries}; accepted: a number from 0 on")
-
-
-@contextlib.contextmanager
-def _connection(ray: Any, options: RayOptions) -> Iterator[None]:
-    """A connection to Ray: the program's own, one to a running cluster, or a new Ray.
-
-    Raises:
-      JaxschedError: nothing answers at the address, or the cluster has another version.
-    """
-    if ray.is_initialized():
-        if options.address is not None:
-            raise JaxschedError(
-                f"address is {options.address!r}, and this program is connected to Ray; accepted: "
-                "without address"
-            )
-        yield
-        return
-    address = options.address or os.environ.get("RAY_ADDRESS") or "local"
-    own: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
-    if address == "local" and num_cores() < (os.cpu_count() or 1):
-        own["num_cpus"] = num_cores()
-    _check_answers(address)
-    try:
-        with _environment(options), _handlers(), _no_warnings():
-            ray.init(
-                address=address,
-                log_to_driver=options.engine_log,
-                logging_level="INFO" if options.engine_log else "ERROR",
-                **own,
-            )
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise JaxschedError(f"Ray at {address!r}: {' '.join(str(error).split())}") from error
-    try:
-        yield
-    finally:
-        with _handlers(), _no_warnings():
-            ray.shutdown()
-
-
-def _check_answers(address: str) -> None:
-    """Refuse an address where nothing answers: Ray would try for a minute and end the process."""
-    import socket
-
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if not colon or not port.isdecimal():
-        return  # "local", "auto"
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE_S).close()
-    except (OSError, OverflowError) as error:
-        raise JaxschedError(f"Ray at {address!r}: nothing answers there ({error})") from None
-
-
-@contextlib.contextmanager
-def _environment(options: RayOptions) -> Iterator[None]:
-    """No report of usage; and no line of Ray's, unless they are asked for."""
-    ours = {"RAY_USAGE_STATS_ENABLED": "0"}
-    if not options.engine_log:
-        ours |= {"RAY_DEDUP_LOGS_SKIP_REGEX": "."}  # read as Ray is imported
-    before = {name: os.environ.get(name) for name in ours}
-    os.environ.update({name: value for name, value in ours.items() if before[name] is None})
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-
-
-@contextlib.contextmanager
-def _handlers() -> Iterator[None]:
-    """Signals' handlers stay as they are; Ray sets one."""
-    before = {number: signal.getsignal(number) for number in interrupts.ENDING}
-    try:
-        yield
-    finally:
-        with contextlib.suppress(ValueError):  # not in the main thread
-            for number, handler in before.items():
-                signal.signal(number, signal.SIG_DFL if handler is None else handler)
-
-
-@contextlib.contextmanager
-def _no_warnings() -> Iterator[None]:
-    """Ray leaves files and processes open, and JAX warns of any fork."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ import pytest
 
 from jaxsched.cli import main
 from jaxsched.errors import JaxschedError
-from jaxsched.experiment import ray_engine, ray_worker
+from jaxsched.experiment import ray_connection, ray_engine, ray_worker
 from jaxsched.experiment.engines import engine_of
 from jaxsched.experiment.groups import Session, shared_by
 from jaxsched.experiment.options import TraceOptions
@@ -116,11 +116,11 @@ def test_two_workers_of_which_one_is_killed(plain, system, tmp_path, capfd):
 
 
 def test_a_sweep_on_a_running_cluster_stops_and_goes_on(plain, system, tmp_path, capfd):
-    with ray_engine._environment(ray_engine.RayOptions()), ray_engine._no_warnings():
+    ray_connection.load(log=False)
+    with ray_connection._no_warnings(), ray_connection._handlers():
         from ray.cluster_utils import Cluster
 
-        with ray_engine._handlers():
-            cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     folder = tmp_path / "sweep"
     words = [*WORDS, "--out", str(folder)]
     over = threading.Event()
@@ -133,7 +133,7 @@ def test_a_sweep_on_a_running_cluster_stops_and_goes_on(plain, system, tmp_path,
     finally:
         over.set()
         stopper.join()
-        with ray_engine._no_warnings():
+        with ray_connection._no_warnings():
             cluster.shutdown()
     assert status == 130
     assert "continue with the same command and --resume" in capfd.readouterr().err
