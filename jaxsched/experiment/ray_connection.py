@@ -1,6 +1,7 @@
 """Ray as a sweep uses it: found, started or joined, and silent unless its lines are asked for."""
 
 import contextlib
+import gc
 import os
 import signal
 import socket
@@ -69,6 +70,7 @@ def connection(ray: Any, address: str | None, log: bool) -> Iterator[None]:
     finally:
         with _handlers(), _no_warnings():
             ray.shutdown()
+            gc.collect()  # now, while nobody hears of files that it leaves open
 
 
 def _check_answers(address: str) -> None:
@@ -112,7 +114,7 @@ def _handlers() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _no_warnings() -> Iterator[None]:
-    """Ray leaves files and processes open, and JAX warns of any fork."""
+    """Ray leaves files and processes open and announces changes, and JAX warns of any fork."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -31,6 +31,7 @@ if importlib.util.find_spec("ray") is None:
     pytest.skip("ray is not installed", allow_module_level=True)
 
 WORDS = [*TINY, *RATES, "--num-seeds", "2", "--side-by-side", "2", "--quiet"]
+NEWER = "connection to the metrics exporter agent"  # said by Ray 2.51 of its own accord
 HALF = 0.5  # of a core a task: two workers on any machine
 
 
@@ -111,7 +112,7 @@ def test_two_workers_of_which_one_is_killed(plain, system, tmp_path, capfd):
     assert swept.rows == rows_of(plain)
     assert found_in(tmp_path / "ray", system) == found_in(plain, system)
     assert not (tmp_path / "ray" / ray_worker.SIGN).exists()
-    assert capfd.readouterr() == ("", "")  # nothing of Ray's
+    assert [line for line in "".join(capfd.readouterr()).splitlines() if NEWER not in line] == []
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
