@@ -85,10 +85,8 @@ def ray_engine(options: RayOptions) -> Engine:
             for group in groups:
                 RunDirectory.check(planned.folder / group.name, planned.config)
         if len(groups) == 1 and len(groups[0].members) > 1:
-            number = len(groups[0].members)
-            session.say(
-                f"one task: {number} trainings side by side; --side-by-side makes more tasks"
-            )
+            n = len(groups[0].members)
+            session.say(f"one task: {n} trainings side by side; --side-by-side makes more of it")
         with connection(ray, options.address, options.engine_log), _sign(planned.folder) as sign:
             tasks = _Tasks(ray, options, planned, session, sign)
             yield from tasks.results(groups)
