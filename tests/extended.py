@@ -64,6 +64,7 @@ EXTENDED = (
     "envs/mlfs/test_whole_state.py",
     "envs/sched2/test_baseline_table.py",
     "envs/sched2/test_look_ahead.py",
+    "experiment/test_ray_engine.py",
     "exports/test_cluster.py",
     "exports/test_programs.py",
     "leaderboard",

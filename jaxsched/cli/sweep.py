@@ -1,17 +1,21 @@
 """``jaxsched sweep``: many settings and seeds of one recipe, a table and a picture."""
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from jaxsched.cli.devices import (
-    Coordinator,
-    Devices,
-    NumProcesses,
-    ProcessId,
-    Shard,
-    devices_of,
+from jaxsched.cli.devices import Coordinator, Devices, NumProcesses, ProcessId, Shard
+from jaxsched.cli.engines import (
+    Address,
+    Engine,
+    EngineLog,
+    MaxRetries,
+    NumCpus,
+    NumGpus,
+    SideBySide,
+    engine_and_devices,
 )
 from jaxsched.cli.options import (
     LARGEST,
@@ -35,27 +39,27 @@ from jaxsched.cli.options import (
 from jaxsched.cli.output import console
 from jaxsched.errors import EndedAlone
 from jaxsched.experiment.options import TraceOptions
-
-if TYPE_CHECKING:
-    from jaxsched.experiment.sweeping import SweepPlan
-    from jaxsched.runs.sweep import Book, Group
+from jaxsched.runtime import is_first
 
 PICTURE = "sweep.png"
+Over = Annotated[list[str], typer.Option(help="Values of a setting: path=a,b,c (repeat).")]
+Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="The first seed.")]
+NumSeeds = Annotated[int, typer.Option(min=1, max=LARGEST, help="Seeds of each combination.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the sweep.", show_default="runs/SYSTEM-PRESET-sweep"),
+]
+Resume = Annotated[bool, typer.Option(help="Go on with the sweep that is there.")]
 
 
 def sweep(
     system: System,
-    over: Annotated[list[str], typer.Option(help="Values of a setting: path=a,b,c (repeat).")],
+    over: Over,
     preset: Preset = "quick",
-    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="The first seed.")] = 0,
-    num_seeds: Annotated[
-        int, typer.Option(min=1, max=LARGEST, help="Seeds of each combination.")
-    ] = 1,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the sweep.", show_default="runs/SYSTEM-PRESET-sweep"),
-    ] = None,
-    resume: Annotated[bool, typer.Option(help="Go on with the sweep that is there.")] = False,
+    seed: Seed = 0,
+    num_seeds: NumSeeds = 1,
+    out: Out = None,
+    resume: Resume = False,
     max_time: MaxTime = None,
     stop_on: StopOn = None,
     settings: Settings = None,
@@ -67,19 +71,31 @@ def sweep(
     format: Format = None,
     columns: Columns = None,
     timezone: Timezone = None,
+    side_by_side: SideBySide = None,
     devices: Devices = None,
     shard: Shard = "seeds",
     coordinator: Coordinator = None,
     num_processes: NumProcesses = None,
     process_id: ProcessId = None,
+    engine: Engine = None,
+    address: Address = None,
+    num_cpus: NumCpus = None,
+    num_gpus: NumGpus = None,
+    max_retries: MaxRetries = None,
+    engine_log: EngineLog = False,
 ) -> int:
     """Train every combination of values with every seed; a table and a picture at the end."""
-    from jaxsched.runs import interrupts
+    from jaxsched.runs import interrupts, trainer
 
     limit = interrupts.limits(max_time, stop_on)
-    mesh = devices_of(devices, shard, coordinator, num_processes, process_id)
-    from jaxsched.experiment.sweeping import plan_sweep, run_sweep
-    from jaxsched.runs import trainer
+    tasks = {"address": address, "num_cpus": num_cpus, "num_gpus": num_gpus}
+    tasks |= {"max_retries": max_retries, "engine_log": engine_log}
+    where = (devices, shard, coordinator, num_processes, process_id)
+    trains, mesh = engine_and_devices(engine, tasks, *where)
+    from jaxsched.experiment.groups import Session
+    from jaxsched.experiment.sweep_plan import plan_sweep
+    from jaxsched.experiment.sweeping import run_sweep
+    from jaxsched.runs.sweep import read_axes
     from jaxsched.systems import registry
 
     chosen = registry.get(system)
@@ -87,11 +103,12 @@ def sweep(
     planned = plan_sweep(
         chosen,
         folder,
-        over=present_settings(over, chosen.renamed_options, chosen.renamed_networks),
+        axes=read_axes(present_settings(over, chosen.renamed_options, chosen.renamed_networks)),
         preset=preset,
         overrides=environment_changes(chosen, settings, servers),
         seed=seed,
         num_seeds=num_seeds,
+        side_by_side=side_by_side,
         trace=trace,
         options=TraceOptions(
             trace_seed, num_traces, num_jobs, format=format, columns=columns, timezone=timezone
@@ -100,66 +117,18 @@ def sweep(
         mesh=mesh,
     )
     display = console()
-    for note in planned.notes["train"]:
-        display.print(f"  {note}", highlight=False)
+    say = partial(display.print, highlight=False)
     try:
-        book = run_sweep(
-            planned,
-            resume=resume,
-            limit=limit,
-            on_group=lambda number, group: _say_group(display, number, planned.groups, folder),
-            say=lambda line: display.print(line, highlight=False),
-        )
+        found = run_sweep(planned, Session(resume, limit, say), trains)
     except trainer.Interrupted as stop:
         raise interrupts.Stopped(
             stop.status, f"{stop}; continue with the same command and --resume (sweep: {folder})"
         ) from None
     except EndedAlone as error:
         raise EndedAlone(f"{error}; start all of them again with --resume") from error
-    _conclude(planned, book, display)
+    display.print(found.table())
+    if is_first():
+        picture, values = folder / PICTURE, found.record
+        say(f"best policy: {found.best_policy}; all values: {values}; picture: {picture}")
+        found.save(picture)
     return 0
-
-
-def _say_group(display: Any, number: int, groups: "list[Group]", folder: Path) -> None:
-    group = groups[number]
-    common = ", ".join(f"{path}={value}" for path, value in group.common.items())
-    display.print(
-        f"group {number + 1} of {len(groups)}{f' ({common})' if common else ''}: "
-        f"{len(group.members)} side by side; everything goes to {folder / group.name}",
-        highlight=False,
-    )
-
-
-def _conclude(planned: "SweepPlan", book: "Book", display: Any) -> None:
-    """The table, best first, and the picture."""
-    from rich.table import Table
-
-    from jaxsched.pictures import save_figure
-    from jaxsched.report.sweeps import parallel_coordinates
-    from jaxsched.runs.sweep import summary
-    from jaxsched.runtime import is_first
-    from jaxsched.units import readable_time
-
-    metric = planned.system.metric(planned.system.primary_metric)
-    shown = readable_time if metric.unit == "s" else "{:.5g}".format
-    higher, paths = metric.better == "higher", [axis.path for axis in planned.axes]
-    entries = summary(book.rows, higher=higher)
-    table = Table(title=f"{metric.label} on the validation traces, best first")
-    for path in paths:
-        table.add_column(path)
-    for column in ("mean", "least", "most", "seeds"):
-        table.add_column(column, justify="right")
-    for entry in entries:
-        scores = entry["scores"]
-        figures = map(shown, (entry["mean"], min(scores), max(scores)))
-        table.add_row(*(entry["values"][path] for path in paths), *figures, str(len(scores)))
-    display.print(table)
-    if not is_first():
-        return
-    picture = planned.folder / PICTURE
-    display.print(
-        f"best policy: {planned.folder / entries[0]['policy']}; all values: {book.path}; "
-        f"picture: {picture}",
-        highlight=False,
-    )
-    save_figure(parallel_coordinates(paths, entries, label=metric.label, higher=higher), picture)

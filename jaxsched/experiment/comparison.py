@@ -1,6 +1,5 @@
 """Policies that were played on the same episodes: a table, a data frame, a report."""
 
-import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -134,8 +133,7 @@ class Comparison:
         forms: dict[str, Callable[[Path], object]] = {
             ".html": self._write_html,
             ".json": self._write_json,
-            ".csv": self._write_rows,
-            ".parquet": self._write_rows,
+            **dict.fromkeys(frames.ENDINGS, self._write_rows),
             **dict.fromkeys(PICTURES, self._write_picture),
         }
         if path.suffix not in forms:
@@ -227,16 +225,7 @@ class Comparison:
         plot_comparison(self.document, path)
 
     def _write_rows(self, path: Path) -> None:
-        import pyarrow as arrow
-        from pyarrow import csv, parquet
-
-        table = arrow.table(self._columns())
-        data = io.BytesIO()
-        if path.suffix == ".csv":
-            csv.write_csv(table, data)
-        else:
-            parquet.write_table(table, data)
-        write_whole(path, data.getvalue())
+        frames.write_columns(path, self._columns())
 
 
 def _width(column: Sequence[str]) -> int:

@@ -221,13 +221,24 @@ def assignments(changes: Mapping[str, Any] | None) -> list[str]:
     Raises:
       JaxschedError: a value is no number, text, flag, list or None.
     """
-    found = []
-    for path, value in (changes or {}).items():
-        try:
-            text = value if isinstance(value, str) else json.dumps(value)
-        except TypeError as error:
-            raise JaxschedError(
-                f"set[{path!r}] is {value!r}; accepted: a number, text, flag, list or None"
-            ) from error
-        found.append(f"{path}={text}")
-    return found
+    return [f"{path}={as_word(value, f'set[{path!r}]')}" for path, value in (changes or {}).items()]
+
+
+def as_word(value: Any, name: str) -> str:
+    """A value as the command takes it; text stays what it is.
+
+    Args:
+      value: of Python or of NumPy.
+      name: what messages call it.
+
+    Raises:
+      JaxschedError: it is no number, text, flag, list or None.
+    """
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value.tolist() if hasattr(value, "tolist") else value)
+    except TypeError as error:
+        raise JaxschedError(
+            f"{name} is {value!r}; accepted: a number, text, flag, list or None"
+        ) from error

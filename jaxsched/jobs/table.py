@@ -107,6 +107,10 @@ class JobTable:
         check_lengths(converted, f"table '{self.name}'")
         object.__setattr__(self, "columns", MappingProxyType(converted))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For other processes: a read-only mapping cannot be pickled."""
+        return type(self), (dict(self.columns), self.name, self.notes, self.schema)
+
     def __getitem__(self, column: str) -> Values:
         """The values of one column."""
         return named_column(self.columns, column, f"table '{self.name}'")

@@ -33,6 +33,10 @@ class Axis(NamedTuple):
     path: str
     values: tuple[str, ...]
 
+    def __str__(self) -> str:
+        """As it is typed."""
+        return f"{self.path}={','.join(self.values)}"
+
 
 class Member(NamedTuple):
     """One training: its settings and its seed."""
@@ -73,22 +77,39 @@ def read_axes(assignments: Sequence[str]) -> list[Axis]:
     Raises:
       JaxschedError: one is not of that form, or a path comes twice.
     """
-    axes: list[Axis] = []
+    axes = []
     for assignment in assignments:
-        path, sign, text = assignment.partition("=")
-        values = tuple(value.strip() for value in _split(text))
-        if not sign or not path.strip() or not all(values):
-            raise JaxschedError(f"--over {assignment}: expected path=value,value,...")
-        if len(set(values)) < len(values):
-            raise JaxschedError(f"--over {assignment}: a value comes twice")
-        if any(axis.path == path.strip() for axis in axes):
-            raise JaxschedError(f"--over {path.strip()}: comes twice")
-        axes.append(Axis(path.strip(), values))
-    return axes
+        path, _, text = assignment.partition("=")
+        axes.append(Axis(path.strip(), tuple(value.strip() for value in _split(text))))
+    return checked(axes)
 
 
-def groups_of(recipe: Any, axes: Sequence[Axis], seeds: Sequence[int]) -> list[Group]:
+def checked(axes: Sequence[Axis]) -> list[Axis]:
+    """The axes, as they are.
+
+    Raises:
+      JaxschedError: one has no path or value, or a path or value comes twice.
+    """
+    for axis in axes:
+        if not axis.path or not axis.values or not all(axis.values):
+            raise JaxschedError(f"--over {axis}: expected path=value,value,...")
+        if len(set(axis.values)) < len(axis.values):
+            raise JaxschedError(f"--over {axis}: a value comes twice")
+        if [other.path for other in axes].count(axis.path) > 1:
+            raise JaxschedError(f"--over {axis.path}: comes twice")
+    return list(axes)
+
+
+def groups_of(
+    recipe: Any, axes: Sequence[Axis], seeds: Sequence[int], side_by_side: int | None = None
+) -> list[Group]:
     """Every combination of values with every seed, by what trains side by side.
+
+    Args:
+      recipe: what is trained.
+      axes: settings and their values.
+      seeds: of each combination.
+      side_by_side: members of a group at most; all that can be, if absent.
 
     Raises:
       JaxschedError: the recipe has no such setting, or does not accept a value.
@@ -99,7 +120,10 @@ def groups_of(recipe: Any, axes: Sequence[Axis], seeds: Sequence[int]) -> list[G
     together = [axis for axis in axes if is_traced(recipe, axis)]
     apart = [axis for axis in axes if axis not in together]
     members = tuple(Member(values, seed) for values in _grid(together) for seed in seeds)
-    return [Group(f"group{number}", common, members) for number, common in enumerate(_grid(apart))]
+    most = side_by_side or len(members)
+    blocks = [members[start : start + most] for start in range(0, len(members), most)]
+    parts = itertools.product(_grid(apart), blocks)
+    return [Group(f"group{number}", *part) for number, part in enumerate(parts)]
 
 
 def is_traced(recipe: Any, axis: Axis) -> bool:

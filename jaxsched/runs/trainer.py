@@ -365,6 +365,8 @@ class _Host:
                 own = sharding.placed_like(own, carry.learner_state.hyper)
                 carry = carry._replace(learner_state=carry.learner_state._replace(hyper=own))
         if newest is None:
+            if self.run.writes and self.run.metrics():  # of a session without a checkpoint
+                self.run.rewind(-1)
             return carry
         carry, meta = self.restored(carry, newest)
         self.update, self.spent_s = int(meta["update"]), float(meta["spent_s"])

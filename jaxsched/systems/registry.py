@@ -46,6 +46,11 @@ def get(name: str) -> "System":
     raise JaxschedError(f"unknown system {name!r}; known are {', '.join(names())}")
 
 
+def is_installed(name: str) -> bool:
+    """Whether any process finds the system by its name, where the same packages are installed."""
+    return name in _OWN or (name in _offered() and name not in _registered)
+
+
 def register(system: "System") -> None:
     """Make a system known by its name, in this process.
 

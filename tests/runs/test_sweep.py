@@ -1,6 +1,7 @@
 """Settings and seeds side by side: what can be, is, and gives what trainings alone give."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -80,6 +81,22 @@ def test_a_sweep_that_is_stopped_in_its_first_group_goes_on(folder, tmp_path, ca
     assert "there is a sweep already" in refused(capsys, *words)
     assert refused(capsys, *words, "--resume") == "jaxsched: no font"  # all else is there
     assert rows_of(path) == rows_of(folder)
+
+
+@pytest.mark.slow
+def test_a_group_that_was_lost_before_its_first_checkpoint_begins_anew(folder, tmp_path):
+    path = tmp_path / "lost"
+    shutil.copytree(folder, path)
+    document = json.loads((path / "sweep.json").read_text())
+    (path / "sweep.json").write_text(json.dumps({**document, "groups": {}}))
+    shutil.rmtree(path / "group0" / "checkpoints")
+    assert main([*TINY, *RATES, "--out", str(path), "--resume"]) == 0
+    assert rows_of(path) == rows_of(folder)
+    before, after = (
+        [json.loads(line)["step"] for line in text.splitlines()]
+        for text in ((place / "group0/metrics.jsonl").read_text() for place in (folder, path))
+    )
+    assert before == after  # no line twice
 
 
 def no_picture(*_):
