@@ -1,4 +1,4 @@
-# make demo    train SCHED2 for a few minutes and write runs/demo/report.html
+# make demo    train SCHED2 for a minute and write runs/demo/report.html
 # make test    the default test suite        make lint    ruff: rules and formatting
 # make test-extended  what CI runs after the default suite
 # make test-properties  properties with fresh examples; SEED=N repeats a run
