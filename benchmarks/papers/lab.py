@@ -15,11 +15,16 @@ from benchmarks.papers.settings import Settings, Workload, key_of
 from benchmarks.papers.store import Store
 from jaxsched.core.environment import Environment
 from jaxsched.core.policies import Play, Policy
+from jaxsched.experiment.training import assignments
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.runs.overrides import override
 from jaxsched.systems.base import Played, System, TrainingSetup
 from jaxsched.systems.parts import compiled_together
 from jaxsched.types import PyTree
+
+Changes = Mapping[str, Any]
+"""Of a recipe: values by dotted path, as ``jaxsched.train(set=...)`` takes them."""
+NONE: Changes = {}
 
 
 @dataclass(frozen=True)
@@ -52,10 +57,10 @@ class Lab:
     """
 
     def __init__(
-        self, system: System, settings: Settings, store: Store, quick: Sequence[str] = ()
+        self, system: System, settings: Settings, store: Store, quick: Changes = NONE
     ) -> None:
         self.system, self.settings, self.store = system, settings, store
-        self._changes = [*(quick if settings.quick else ()), *settings.overrides]
+        self._changes = [*assignments(quick if settings.quick else NONE), *settings.overrides]
         self._done: dict[str, Policies] = {}
         self.policy = cache(self._policy)
         self.digests: dict[str, str] = {}
@@ -75,16 +80,16 @@ class Lab:
         """The points of a sweep."""
         return quick if self.quick else full
 
-    def recipe(self, preset: str, *assignments: str) -> Any:
-        """A preset, changed by the settings and then by ``path=value`` assignments.
+    def recipe(self, preset: str, changes: Changes = NONE) -> Any:
+        """A preset, changed by the settings and then by values of its fields.
 
         Changes by the settings, which are meant for all recipes, are left out where they are about
         a stage or a setting that this one does not have, but another of the system's has.
         """
         recipe = self.system.preset(preset)
         others = self.system.presets.values()
-        changes = [change for change in self._changes if not _about_others(recipe, others, change)]
-        return override(recipe, [*changes, *assignments])
+        usual = [change for change in self._changes if not _about_others(recipe, others, change)]
+        return override(recipe, [*usual, *assignments(changes)])
 
     def tables(self, workload: Workload, role: str, recipe: Any) -> list[JobTable]:
         """Job tables of a role: ``train``, ``validation`` or ``test``."""

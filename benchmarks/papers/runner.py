@@ -8,11 +8,12 @@ from typing import Any
 
 import jaxsched
 from benchmarks.papers import figures, text
-from benchmarks.papers.lab import Lab, shipped_by
+from benchmarks.papers.lab import Changes, Lab, shipped_by
 from benchmarks.papers.outcome import Outcome
 from benchmarks.papers.settings import Settings, key_of
 from benchmarks.papers.store import Store, write
 from jaxsched.errors import JaxschedError
+from jaxsched.experiment.training import assignments
 from jaxsched.runs.directory import facts, to_plain
 from jaxsched.systems import registry
 
@@ -47,7 +48,7 @@ class Paper:
     system: str
     title: str
     rows: Sequence[Row]
-    quick_changes: Sequence[str]
+    quick_changes: Changes
     quick_sizes: Mapping[str, int]
 
     def chosen(self, names: Sequence[str] | None) -> list[Row]:
@@ -123,7 +124,7 @@ def row_key(paper: Paper, settings: Settings, row: Row) -> str:
         version=jaxsched.__version__,
         presets=dict(system.presets),
         settings=settings.deciding(),
-        quick=list(paper.quick_changes) if settings.quick else [],
+        quick=assignments(paper.quick_changes) if settings.quick else [],
     )
 
 

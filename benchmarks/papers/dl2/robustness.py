@@ -106,10 +106,10 @@ def epoch_error(lab: Lab) -> Outcome:
 
 def all_reduce(lab: Lab) -> Outcome:
     """E13: jobs without parameter servers, the same network."""
-    changes = ["env.comm=allreduce"]
+    changes = {"env.comm": "allreduce"}
     if lab.recipe(PRESETS["sim"]).supervised.teacher == "optimus":
-        changes.append("supervised.teacher=optimus_oracle")
-    chosen = study(lab, PRESETS["sim"], *changes)
+        changes["supervised.teacher"] = "optimus_oracle"
+    chosen = study(lab, PRESETS["sim"], changes)
     trained = lab.train("dl2, all-reduce", chosen)
     tables = lab.test_tables(chosen.workload, chosen.recipe)
     found = rules(lab, ("drf", "tetris", "optimus_oracle"), chosen.recipe.env, tables)
@@ -153,7 +153,8 @@ def _invalid_actions(lab: Lab, trained: Any, tables: Any) -> int:
 
 def measured(lab: Lab) -> Outcome:
     """E14: the published speeds in place of the formula."""
-    base = study(lab, PRESETS["sim"], "simulator.speed_mode=measured", "simulator.contention=0")
+    changes = {"simulator.speed_mode": "measured", "simulator.contention": 0}
+    base = study(lab, PRESETS["sim"], changes)
     chosen = Study(base.recipe, base.workload, params=MEASURED)
     trained = lab.train("dl2, measured speeds", chosen)
     tables = lab.test_tables(chosen.workload, chosen.recipe)
