@@ -13,8 +13,8 @@ FLOORS = (
     ("wrappers", "elastic", "traces", "trace_replay", "algorithms"),
     ("systems",),
     ("envs",),
-    ("runs", "results", "exports", "report", "bench", "adapters"),
-    ("serve", "leaderboard", "experiment"),
+    ("runs", "results", "exports", "report", "adapters"),
+    ("serve", "leaderboard", "experiment", "bench"),
     ("cli",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

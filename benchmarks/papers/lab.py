@@ -14,7 +14,6 @@ from benchmarks.papers.samples import Sample, sample_of
 from benchmarks.papers.settings import Settings, Workload, key_of
 from benchmarks.papers.store import Store
 from jaxsched.core.environment import Environment
-from jaxsched.core.policies import Play, Policy
 from jaxsched.experiment.training import assignments
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.runs.overrides import override
@@ -62,7 +61,6 @@ class Lab:
         self.system, self.settings, self.store = system, settings, store
         self._changes = [*assignments(quick if settings.quick else NONE), *settings.overrides]
         self._done: dict[str, Policies] = {}
-        self.policy = cache(self._policy)
         self.digests: dict[str, str] = {}
         self.trained: dict[str, dict[str, Any]] = {}
         self.row = ""
@@ -141,7 +139,7 @@ class Lab:
           params: options of the environment's parameters.
         """
         setup, system = trained.setup, self.variant(params)
-        policy = self.policy(setup.play_env, setup.network, setup.policy.name, setup.play)
+        policy = system.network_policy(setup.play_env, setup.network, setup.policy.name, setup.play)
         given = system.params(setup.play_env, tables)
         chosen = trained.weights if weights is None else weights
         return sample_of([system.play(setup.play_env, policy, given, w) for w in chosen])
@@ -186,9 +184,6 @@ class Lab:
     def variant(self, params: tuple[tuple[str, Any], ...]) -> System:
         """The system, with some options of its environments' parameters changed."""
         return with_params(self.system, params) if params else self.system
-
-    def _policy(self, env: Environment, network: str, name: str, play: Play) -> Policy:
-        return self.system.network_policy(env, network, name, play)
 
     def _train(
         self, label: str, study: Study, place: str, left_s: float | None

@@ -57,7 +57,7 @@ RECORDER = holdings()
 def held_by(lab: Lab, trained: Policies, tables: Any) -> np.ndarray:
     """Workers and PS of each job and slot, int ``[S, E, T, 2, N]``."""
     setup = trained.setup
-    policy = lab.policy(setup.play_env, setup.network, setup.policy.name, setup.play)
+    policy = lab.system.network_policy(setup.play_env, setup.network, setup.policy.name, setup.play)
     params = lab.system.params(setup.play_env, tables)
     runs = []
     for weights in trained.weights:

@@ -44,6 +44,7 @@ from jaxsched.envs.mlfs.paper import (
     Claim,
 )
 from jaxsched.errors import JaxschedError
+from jaxsched.experiment.training import assignments
 from jaxsched.runs import checkpoints
 from jaxsched.runs import overrides as config
 from jaxsched.systems import registry
@@ -401,7 +402,7 @@ def test_runs(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("preset", players.PRESETS.values())
 def test_quick_changes_fit_the_recipes(preset):
-    recipe = config.override(SYSTEM.preset(preset), PAPER.quick_changes)
+    recipe = config.override(SYSTEM.preset(preset), assignments(PAPER.quick_changes))
     assert recipe.loop.num_updates == recipe.imitation.loop.num_updates == 2
     assert recipe.loop.num_envs * recipe.loop.rollout_length == 64
 
