@@ -139,10 +139,9 @@ class Lab:
           params: options of the environment's parameters.
         """
         setup, system = trained.setup, self.variant(params)
-        policy = system.network_policy(setup.play_env, setup.network, setup.policy.name, setup.play)
         given = system.params(setup.play_env, tables)
         chosen = trained.weights if weights is None else weights
-        return sample_of([system.play(setup.play_env, policy, given, w) for w in chosen])
+        return sample_of([system.play(setup.play_env, setup.policy, given, w) for w in chosen])
 
     def heuristics(
         self,

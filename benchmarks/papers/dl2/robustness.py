@@ -134,13 +134,12 @@ def all_reduce(lab: Lab) -> Outcome:
 def _invalid_actions(lab: Lab, trained: Any, tables: Any) -> int:
     """Actions that were neither legal nor void, all seeds and tables."""
     setup = trained.setup
-    policy = lab.system.network_policy(setup.play_env, setup.network, setup.policy.name, setup.play)
     params = lab.system.params(setup.play_env, tables)
     recorder, total = lab.system.recorder(setup.play_env), 0
     for weights in trained.weights:
         played = run_episodes(
             setup.play_env,
-            policy,
+            setup.policy,
             recorder,
             params,
             jnp.arange(len(tables)),

@@ -392,7 +392,9 @@ def test_runs(tmp_path, monkeypatch):
     names = [p.name for p in players.learned_players(lab, ENV)]
     assert names[-2:] == [MLF_RL, MLFS] and names[1] == "mlf_h, weights of MLF-RL"
     different = lab_of(tmp_path, runs=(tmp_path / "a", tmp_path / "c"))
-    with pytest.raises(JaxschedError, match="differ in env; accepted"):
+    with pytest.raises(
+        JaxschedError, match="no training seed of the first one: their environment differs"
+    ):
         players.trained_policies(different)
     keys = [str(other.settings.deciding()["runs"]) for other in (lab, different)]
     assert keys[0] != keys[1] and str(tmp_path) not in keys[0]
