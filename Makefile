@@ -1,4 +1,4 @@
-# make demo    train SCHED2 for a few minutes and write runs/demo/report.html
+# make demo    train SCHED2 for a minute and write runs/demo/report.html
 # make test    the default test suite        make lint    ruff: rules and formatting
 # make test-extended  the tests that tests/extended.py names
 # make test-turn  what CI runs after the default suite: extended and slow tests whose turn it is

@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     check_counts(envs=options.envs, steps=options.steps, repeats=options.repeats)
-    from jaxsched.bench.timing import surroundings
+    from jaxsched.provenance import surroundings
 
     rows = measured(options.system, options.envs, options.steps, options.repeats)
     print(f"{'form':28} {'steps per CPU second':>22} {'of native':>10}")

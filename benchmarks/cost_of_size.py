@@ -104,8 +104,8 @@ def main() -> None:
 
 def run(options: argparse.Namespace) -> None:
     """See ``main``."""
-    from jaxsched.bench.timing import surroundings
     from jaxsched.pictures import check_picture
+    from jaxsched.provenance import surroundings
 
     if options.plot is not None:
         check_picture(options.plot)

@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     from jaxsched import traces
-    from jaxsched.bench.timing import surroundings
+    from jaxsched.provenance import surroundings
 
     tables = traces.get("das-contended", seed=options.seed, num_traces=options.draws)
     result: dict[str, Any] = {

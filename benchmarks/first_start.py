@@ -59,7 +59,7 @@ def main() -> None:
     if not 1 <= options.rounds <= 100:
         raise JaxschedError("--rounds must be 1 to 100")
     import jaxsched
-    from jaxsched.bench.timing import surroundings
+    from jaxsched.provenance import surroundings
 
     compileall.compile_dir(Path(jaxsched.__file__).parent, quiet=2)
     rows = []

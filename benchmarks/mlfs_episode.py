@@ -40,8 +40,8 @@ def main() -> None:
     if options.by == "slot":
         prepare_cpu(kernel_bytes=KERNEL_BYTES)
     from jaxsched import traces
-    from jaxsched.bench.timing import surroundings
     from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
+    from jaxsched.provenance import surroundings
     from jaxsched.systems import registry
 
     system = registry.get("mlfs")

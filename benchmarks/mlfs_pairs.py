@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     options.policy = options.policy or ["pretrained"]
-    from jaxsched.bench.timing import surroundings
+    from jaxsched.provenance import surroundings
 
     result: dict[str, Any] = {
         "system": "mlfs",

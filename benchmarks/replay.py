@@ -39,8 +39,8 @@ def main() -> None:
 
 def run(options: argparse.Namespace) -> None:
     """See ``main``."""
-    from jaxsched.bench.timing import surroundings
     from jaxsched.errors import JaxschedError
+    from jaxsched.provenance import surroundings
     from jaxsched.trace_replay import POLICIES, Cluster, from_trace
     from jaxsched.traces import clusters, load_trace
 

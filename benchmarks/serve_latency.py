@@ -45,7 +45,7 @@ def main() -> None:
     counts = [int(word) for word in options.clients.split(",")]
     if min(*counts, options.requests, 64) < 1 or max(counts) > 64 or options.requests > 10_000:
         raise JaxschedError("--clients must be 1 to 64, --requests 1 to 10000")
-    from jaxsched.bench.timing import surroundings
+    from jaxsched.provenance import surroundings
 
     rows: list[dict[str, Any]] = []
     with service(options.policies.split(",")) as address:

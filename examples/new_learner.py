@@ -19,8 +19,7 @@ import jax.numpy as jnp
 import optax
 
 import jaxsched
-from jaxsched.core import training
-from jaxsched.core.learner import Learner
+from jaxsched import Learner
 from jaxsched.types import Rollout, Specs
 
 ILLEGAL = -1e9  # score of an action that the mask forbids
@@ -64,9 +63,9 @@ class PolicyAndValue(nn.Module):
         return nn.Dense(self.num_actions)(x), nn.Dense(1)(x)[..., 0]
 
 
-def reinforce(config: ReinforceConfig, num_actions: int) -> Learner:
-    """The learner for a flat observation and one choice of ``num_actions``."""
-    network = PolicyAndValue(num_actions, config.hidden)
+def reinforce(specs: Specs, config: ReinforceConfig = ReinforceConfig()) -> Learner:  # noqa: B008
+    """The learner for a flat observation and one choice of several actions."""
+    network = PolicyAndValue(specs.action.num_actions, config.hidden)
     optimiser = optax.adam(config.learning_rate)
 
     def init(key: Any, specs: Specs, params: Any = None) -> State:
@@ -124,17 +123,25 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
 
-    env, params = jaxsched.make(
-        "sched2", num_traces=8, num_jobs=40, num_servers=3, auto_advance=True, reward="dense"
-    )
-    learner = reinforce(ReinforceConfig(), env.action_spec(params).num_actions)
-    loop = training.LoopConfig(num_envs=32, rollout_length=64, num_updates=arguments.updates)
-    carry = training.init(env, learner, loop, jax.random.key(arguments.seed), params)
     every = max(1, arguments.updates // 10)
-    for update in range(0, arguments.updates - every + 1, every):
-        carry, metrics = training.chunk(env, learner, loop, carry, params, num_updates=every)
-        mean = metrics["episode_return_sum"].sum() / jnp.maximum(metrics["episodes"].sum(), 1)
-        print(f"update {update + every:>5}  mean return {mean:8.2f}")
+    training = jaxsched.training(
+        "sched2",
+        preset="plain-ppo",
+        learner=reinforce,
+        seed=arguments.seed,
+        num_traces=8,
+        num_jobs=40,
+        set={
+            "env.num_servers": 3,
+            "loop.num_envs": 32,
+            "loop.rollout_length": 64,
+            "loop.num_updates": arguments.updates,
+            "evaluate_every": every,
+        },
+    )
+    for progress in training:
+        mean = progress.metrics.get("episode_return", float("nan"))
+        print(f"update {progress.update:>5}  mean return {mean:8.2f}")
 
 
 if __name__ == "__main__":

@@ -23,9 +23,7 @@ import jaxsched
 from jaxsched import pictures, traces
 from jaxsched.adapters.gymnasium import JaxschedVectorEnv
 from jaxsched.adapters.stable_baselines3 import JaxschedVecEnv
-from jaxsched.systems import registry
 
-SYSTEM = registry.get("sched2")
 SEEN = {"extras": True, "auto_advance": True}
 JOBS = 300  # of each episode
 TRAINING, VALIDATION, FRESH = (0, 256), (1000, 20), (2000, 100)  # seed and number of job tables
@@ -128,12 +126,8 @@ def draw(points, rules, file):
 
 def rules_on(tables):
     """Mean effectiveness of the rules."""
-    env, params = jaxsched.make("sched2", trace=tables)
-    found = {}
-    for name in RULES:
-        policy = SYSTEM.heuristic(name, env, JOBS, {}).policy
-        found[name] = float(SYSTEM.play(env, policy, params).metrics["avg_effectiveness"].mean())
-    return found
+    table = jaxsched.compare("sched2", policies=RULES, traces=tables)
+    return {name: float(table.values(name, "avg_effectiveness").mean()) for name in RULES}
 
 
 def main():

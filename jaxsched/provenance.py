@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jaxsched
+from jaxsched.runtime import num_cores
 
 _LIBRARIES = ("jax", "jaxlib", "flax", "optax", "chex", "orbax-checkpoint", "numpy")
 
@@ -33,6 +34,25 @@ def facts() -> dict[str, Any]:
         },
         "system": f"{platform.system()} {platform.machine()}",
         "cpu_cores": os.cpu_count(),
+    }
+
+
+def surroundings() -> dict[str, Any]:
+    """What a timing depends on: day, device, cores and how busy they are, flags and versions."""
+    import jax
+
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "device": jax.devices()[0].device_kind,
+        "backend": jax.default_backend(),
+        "cores": num_cores(),
+        "machine": platform.machine(),
+        "load_average": list(os.getloadavg()),
+        "xla_flags": os.environ.get("XLA_FLAGS", ""),
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version_of(name) for name in ("jax", "jaxlib", "numpy")},
+        },
     }
 
 

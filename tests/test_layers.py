@@ -18,8 +18,8 @@ FLOORS = (
     ("envs",),
     ("results", "exports", "adapters"),
     ("runs", "report"),
-    ("bench",),
     ("serve", "leaderboard", "experiment"),
+    ("bench",),
     ("cli",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

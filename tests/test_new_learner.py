@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from jaxsched.core import training
+from jaxsched.types import DiscreteSpec, Specs
 from tests import probes
 from tests.example_system import EXAMPLES
 from tests.probes import NUM_ACTIONS, Probe
@@ -31,7 +32,8 @@ def example():
 @pytest.fixture(scope="module")
 def learner(example):
     """Of the probes; one object, so that the loop is compiled once."""
-    return example.reinforce(example.ReinforceConfig(**CONFIG), NUM_ACTIONS)
+    specs = Specs(None, DiscreteSpec(NUM_ACTIONS))
+    return example.reinforce(specs, example.ReinforceConfig(**CONFIG))
 
 
 def trained(learner, process, updates=60):

@@ -38,8 +38,8 @@ def main() -> int:
 
 def run(options: argparse.Namespace) -> None:
     """See ``main``."""
-    from jaxsched.bench.timing import surroundings
     from jaxsched.files import write_json
+    from jaxsched.provenance import surroundings
 
     rows = []
     for source in SOURCES:

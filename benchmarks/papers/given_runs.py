@@ -7,8 +7,7 @@ from pathlib import Path
 
 from benchmarks.papers.lab import Lab
 from benchmarks.papers.settings import digest
-from jaxsched.errors import JaxschedError
-from jaxsched.results.comparison import Learned
+from jaxsched.results.comparison import Learned, as_seeds
 from jaxsched.runs import checkpoints, saved_policies
 
 
@@ -53,21 +52,10 @@ def load_runs(
     Raises:
       JaxschedError: a run cannot be read, or two of a name do not fit together.
     """
-    found: dict[str, Learned] = {}
+    found: dict[str, list[Learned]] = {}
     for path in runs:
         loaded, _ = saved_policies.load(path, lab.system)
         name = name_of(loaded)
         lab.say(f"{name}: {len(loaded.weights)} seeds of {path}")
-        if name in found:
-            _check_alike(name, found[name], loaded)
-            loaded = replace(loaded, weights=[*found[name].weights, *loaded.weights])
-        found[name] = replace(loaded, name=name)
-    return found
-
-
-def _check_alike(name: str, first: Learned, second: Learned) -> None:
-    for what in ("env", "network", "play"):
-        if getattr(first, what) != getattr(second, what):
-            raise JaxschedError(
-                f"runs of {name} differ in {what}; accepted: seeds of one recipe, or one run"
-            )
+        found.setdefault(name, []).append(replace(loaded, name=name))
+    return {name: as_seeds(each) for name, each in found.items()}

@@ -14,12 +14,16 @@ from benchmarks.papers.samples import Sample, sample_of
 from benchmarks.papers.settings import Settings, Workload, key_of
 from benchmarks.papers.store import Store
 from jaxsched.core.environment import Environment
-from jaxsched.core.policies import Play, Policy
+from jaxsched.experiment.training import assignments
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.runs.overrides import override
 from jaxsched.systems.base import Played, System, TrainingSetup
 from jaxsched.systems.parts import compiled_together
 from jaxsched.types import PyTree
+
+Changes = Mapping[str, Any]
+"""Of a recipe: values by dotted path, as ``jaxsched.train(set=...)`` takes them."""
+NONE: Changes = {}
 
 
 @dataclass(frozen=True)
@@ -52,12 +56,11 @@ class Lab:
     """
 
     def __init__(
-        self, system: System, settings: Settings, store: Store, quick: Sequence[str] = ()
+        self, system: System, settings: Settings, store: Store, quick: Changes = NONE
     ) -> None:
         self.system, self.settings, self.store = system, settings, store
-        self._changes = [*(quick if settings.quick else ()), *settings.overrides]
+        self._changes = [*assignments(quick if settings.quick else NONE), *settings.overrides]
         self._done: dict[str, Policies] = {}
-        self.policy = cache(self._policy)
         self.digests: dict[str, str] = {}
         self.trained: dict[str, dict[str, Any]] = {}
         self.row = ""
@@ -75,16 +78,16 @@ class Lab:
         """The points of a sweep."""
         return quick if self.quick else full
 
-    def recipe(self, preset: str, *assignments: str) -> Any:
-        """A preset, changed by the settings and then by ``path=value`` assignments.
+    def recipe(self, preset: str, changes: Changes = NONE) -> Any:
+        """A preset, changed by the settings and then by values of its fields.
 
         Changes by the settings, which are meant for all recipes, are left out where they are about
         a stage or a setting that this one does not have, but another of the system's has.
         """
         recipe = self.system.preset(preset)
         others = self.system.presets.values()
-        changes = [change for change in self._changes if not _about_others(recipe, others, change)]
-        return override(recipe, [*changes, *assignments])
+        usual = [change for change in self._changes if not _about_others(recipe, others, change)]
+        return override(recipe, [*usual, *assignments(changes)])
 
     def tables(self, workload: Workload, role: str, recipe: Any) -> list[JobTable]:
         """Job tables of a role: ``train``, ``validation`` or ``test``."""
@@ -136,10 +139,9 @@ class Lab:
           params: options of the environment's parameters.
         """
         setup, system = trained.setup, self.variant(params)
-        policy = self.policy(setup.play_env, setup.network, setup.policy.name, setup.play)
         given = system.params(setup.play_env, tables)
         chosen = trained.weights if weights is None else weights
-        return sample_of([system.play(setup.play_env, policy, given, w) for w in chosen])
+        return sample_of([system.play(setup.play_env, setup.policy, given, w) for w in chosen])
 
     def heuristics(
         self,
@@ -181,9 +183,6 @@ class Lab:
     def variant(self, params: tuple[tuple[str, Any], ...]) -> System:
         """The system, with some options of its environments' parameters changed."""
         return with_params(self.system, params) if params else self.system
-
-    def _policy(self, env: Environment, network: str, name: str, play: Play) -> Policy:
-        return self.system.network_policy(env, network, name, play)
 
     def _train(
         self, label: str, study: Study, place: str, left_s: float | None

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from benchmarks.papers import store
 from jaxsched.core import training
 from jaxsched.jobs import JobTable
-from jaxsched.runs import checkpoints, trainer
+from jaxsched.runs import checkpoints, saved_policies, trainer
 from jaxsched.runs.directory import RunDirectory
 from jaxsched.systems.base import System, TrainingSetup
 from jaxsched.types import PyTree
@@ -71,10 +71,9 @@ class Policies:
                 points.append((update, sum(scores) / len(scores)))
         return points
 
-    def stage_weights(self, stage: str, tables: Sequence[JobTable]) -> list[PyTree]:
+    def stage_weights(self, stage: str) -> Sequence[PyTree]:
         """The best policies of an earlier stage."""
-        folder = self.path / "stages" / stage / "policies"
-        return _load(self.system, self.setup, folder, self.seeds, tables)
+        return weights_of(self.system, self.path / "stages" / stage)
 
     def last_weights(self) -> list[PyTree]:
         """The policies as training ended, chosen by nothing."""
@@ -128,8 +127,13 @@ def train(
         facts["curves"] = [[list(point) for point in curve] for curve in trained.curves]
         store.write(path / DONE, facts)
     facts = store.read(path / DONE) or {}
-    weights = _load(system, stages[-1], path / "policies", seeds, validation)
-    return Policies(system, stages, list(seeds), path, weights, facts)
+    return Policies(system, stages, list(seeds), path, weights_of(system, path), facts)
+
+
+def weights_of(system: System, path: Path) -> Sequence[PyTree]:
+    """The best policies of a run directory, by seed."""
+    learned, _ = saved_policies.load(path, system)
+    return learned.weights
 
 
 def is_done(path: Path, key: str) -> bool:
@@ -143,15 +147,3 @@ def _sweep(path: Path) -> None:
     for folder in [*(stages.iterdir() if stages.is_dir() else ()), path]:
         if folder.is_dir() and store.read(folder / "config.json") is None:
             shutil.rmtree(folder)
-
-
-def _load(
-    system: System,
-    setup: TrainingSetup,
-    folder: Path,
-    seeds: Sequence[int],
-    tables: Sequence[JobTable],
-) -> list[PyTree]:
-    params = system.params(setup.play_env, tables)
-    target = system.weights_spec(setup.play_env, setup.network, params)
-    return [checkpoints.restore(folder / f"seed{seed}", target)[0] for seed in seeds]

@@ -8,11 +8,12 @@ from typing import Any
 
 import jaxsched
 from benchmarks.papers import figures, text
-from benchmarks.papers.lab import Lab, shipped_by
+from benchmarks.papers.lab import Changes, Lab, shipped_by
 from benchmarks.papers.outcome import Outcome
 from benchmarks.papers.settings import Settings, key_of
 from benchmarks.papers.store import Store, write
 from jaxsched.errors import JaxschedError
+from jaxsched.experiment.training import assignments
 from jaxsched.json_values import to_plain
 from jaxsched.provenance import facts
 from jaxsched.systems import registry
@@ -48,7 +49,7 @@ class Paper:
     system: str
     title: str
     rows: Sequence[Row]
-    quick_changes: Sequence[str]
+    quick_changes: Changes
     quick_sizes: Mapping[str, int]
 
     def chosen(self, names: Sequence[str] | None) -> list[Row]:
@@ -124,7 +125,7 @@ def row_key(paper: Paper, settings: Settings, row: Row) -> str:
         version=jaxsched.__version__,
         presets=dict(system.presets),
         settings=settings.deciding(),
-        quick=list(paper.quick_changes) if settings.quick else [],
+        quick=assignments(paper.quick_changes) if settings.quick else [],
     )
 
 

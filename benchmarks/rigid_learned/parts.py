@@ -39,8 +39,8 @@ def report(line: str) -> None:
 
 def write(file: Path, found: Mapping[str, Any]) -> None:
     """Write what was found as JSON, after the machine and the versions that found it."""
-    from jaxsched.bench.timing import surroundings
     from jaxsched.files import write_whole
+    from jaxsched.provenance import surroundings
 
     text = json.dumps({**surroundings(), **found}, indent=1) + "\n"
     write_whole(file, text.encode())

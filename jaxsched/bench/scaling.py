@@ -15,6 +15,7 @@ from jaxsched.bench.training import setup_of, spread, time_chunks
 from jaxsched.core import sharding
 from jaxsched.core.learner import Learner
 from jaxsched.errors import JaxschedError
+from jaxsched.provenance import surroundings
 from jaxsched.types import Array, DiscreteSpec, PRNGKey, PyTree, Specs
 
 STEPS = 32  # of each environment between two sums of what was seen
@@ -87,7 +88,7 @@ def scaling_speed(
         "system": name,
         "preset": preset,
         "overrides": list(overrides),
-        **timing.surroundings(),
+        **surroundings(),
         "repeats": repeats,
         "updates_per_repeat": updates_per_repeat,
         "rows": rows,

@@ -18,6 +18,7 @@ from jaxsched.bench.peers import MissingPeer, Peer, known_peers
 from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.provenance import surroundings
 from jaxsched.runs.overrides import change_environment
 from jaxsched.systems import registry
 from jaxsched.systems.base import System
@@ -121,7 +122,7 @@ def throughput(
         "environment": subject.system.environment_options(subject.env),
         "network": network,
         "episodes": subject.env.num_episodes(subject.params),
-        **timing.surroundings(),
+        **surroundings(),
     }
     result["versions"]["jaxsched"] = jaxsched.__version__
     result["bandwidth_bytes_per_s"] = timing.bandwidth_bytes_per_s()

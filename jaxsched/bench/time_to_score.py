@@ -9,19 +9,19 @@ from typing import Any
 from jax.sharding import Mesh
 
 import jaxsched
-from jaxsched import traces
 from jaxsched.bench import timing
-from jaxsched.bench.training import prepare, spread
+from jaxsched.bench.training import spread
 from jaxsched.errors import JaxschedError
+from jaxsched.experiment.plans import plan
 from jaxsched.jobs import JobTable
+from jaxsched.provenance import surroundings
 from jaxsched.results.comparison import Contest, heuristic_scores
 from jaxsched.runs import trainer
 from jaxsched.runs.directory import RunDirectory
 from jaxsched.runs.trained import in_words
+from jaxsched.systems import registry
 from jaxsched.systems.base import System
 from jaxsched.systems.parts import TrainingSetup
-
-VALIDATION_SEED = 2  # as ``jaxsched train`` draws the validation traces
 
 
 def time_to_score(
@@ -53,12 +53,9 @@ def time_to_score(
       JaxschedError: unknown system, preset or score, a bad override, or environments that the
         devices cannot share equally.
     """
-    system, names, tables, stages = prepare(name, preset, overrides)
-    validation, source = tables, names.train
-    if names.validation is not None:
-        source = names.validation
-        drawn = traces.get(source, seed=VALIDATION_SEED, num_traces=names.num_validation)
-        validation = system.adapt(drawn)
+    system = registry.get(name)
+    planned = plan(system, preset=preset, overrides=overrides)
+    stages, (validation, source, *_) = planned.stages, planned.sets.validation
     goal = _goal(system, score, stages[-1], validation)
     metric = system.metric(system.primary_metric)
     progress(f"{name}, preset {preset!r}: until {metric.label} is {goal:.6g} on {source}")
@@ -71,7 +68,7 @@ def time_to_score(
         "system": name,
         "preset": preset,
         "overrides": list(overrides),
-        **timing.surroundings(),
+        **surroundings(),
         "metric": system.primary_metric,
         "label": metric.label,
         "better": metric.better,

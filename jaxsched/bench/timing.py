@@ -6,22 +6,16 @@ it (``peer_worker.py``).
 
 import contextlib
 import math
-import os
-import platform
 import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
-from importlib import metadata
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-
-from jaxsched.runtime import num_cores
 
 WARM_UPS = 2
 DEVICES = "devices"
@@ -253,21 +247,3 @@ def consume(observation: Any) -> Any:
         weights = np.random.default_rng(0).uniform(0.5, 1.5, flat.shape[0]).astype(np.float32)
         total += flat @ jnp.asarray(weights)
     return total
-
-
-def surroundings() -> dict[str, Any]:
-    """Day, device, processor and versions."""
-    device = jax.devices()[0]
-    return {
-        "date": datetime.now(UTC).date().isoformat(),
-        "device": device.device_kind,
-        "backend": jax.default_backend(),
-        "cores": num_cores(),
-        "machine": platform.machine(),
-        "load_average": list(os.getloadavg()),
-        "xla_flags": os.environ.get("XLA_FLAGS", ""),
-        "versions": {
-            "python": platform.python_version(),
-            **{name: metadata.version(name) for name in ("jax", "jaxlib", "numpy")},
-        },
-    }

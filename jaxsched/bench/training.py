@@ -1,7 +1,7 @@
 """Speed of full training: rollouts, replay and gradient steps of a recipe, as ``train`` runs it."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import numpy as np
@@ -9,18 +9,16 @@ import numpy.typing as npt
 from jax.sharding import Mesh
 
 import jaxsched
-from jaxsched import traces
 from jaxsched.bench import timing
 from jaxsched.core import sharding, training
 from jaxsched.core.environment import Environment
 from jaxsched.core.learner import Learner
 from jaxsched.core.training import LoopConfig
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs import JobTable
-from jaxsched.runs.overrides import override
+from jaxsched.experiment.plans import plan
+from jaxsched.provenance import surroundings
 from jaxsched.systems import registry
-from jaxsched.systems.base import System
-from jaxsched.systems.parts import TraceSet, TrainingSetup
+from jaxsched.systems.parts import TrainingSetup
 
 
 def training_speed(
@@ -76,7 +74,7 @@ def training_speed(
         "system": name,
         "preset": preset,
         "overrides": list(overrides),
-        **timing.surroundings(),
+        **surroundings(),
         "devices": 1 if mesh is None else mesh.size,
         "num_envs": loop.num_envs,
         "rollout_length": loop.rollout_length,
@@ -99,36 +97,7 @@ def setup_of(name: str, preset: str, overrides: tuple[str, ...]) -> TrainingSetu
     Raises:
       JaxschedError: unknown system or preset, or a bad override.
     """
-    return prepare(name, preset, overrides).stages[-1]
-
-
-class Prepared(NamedTuple):
-    """A recipe on its own training tables.
-
-    Attributes:
-      system: what it is for.
-      names: of its traces.
-      tables: what is learnt on.
-      stages: of the training.
-    """
-
-    system: System
-    names: TraceSet
-    tables: list[JobTable]
-    stages: Sequence[TrainingSetup]
-
-
-def prepare(name: str, preset: str, overrides: tuple[str, ...]) -> Prepared:
-    """A recipe and the tables that it trains on unless others are asked for.
-
-    Raises:
-      JaxschedError: unknown system or preset, or a bad override.
-    """
-    system = registry.get(name)
-    recipe = override(system.preset(preset), overrides)
-    names = system.recipe_traces(recipe)
-    tables = system.adapt(traces.get(names.train, num_traces=names.num_train))
-    return Prepared(system, names, tables, system.stages(recipe, tables))
+    return plan(registry.get(name), preset=preset, overrides=overrides).learned
 
 
 def time_chunks(

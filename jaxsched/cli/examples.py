@@ -1,7 +1,7 @@
 """Examples in the help of each command, as one types them."""
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
-    "demo": ("jaxsched demo",),
+    "demo": ("jaxsched demo", "jaxsched demo --preset quick --out runs/paper-learner"),
     "train": (
         "jaxsched train sched2 --preset quick --out runs/first",
         "jaxsched train dl2 --preset search --num-seeds 3",

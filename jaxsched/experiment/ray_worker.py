@@ -125,8 +125,8 @@ def _train(
 ) -> dict[str, Any]:
     import pickle
 
-    from jaxsched.experiment.groups import Session, ended, training_of_group
     from jaxsched.experiment.devices import mesh_of
+    from jaxsched.experiment.groups import Session, ended, training_of_group
     from jaxsched.runs import interrupts
 
     group, system = pickle.loads(data), _system(shared["system"])

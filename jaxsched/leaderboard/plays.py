@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxsched.bench.timing import surroundings
 from jaxsched.errors import JaxschedError
 from jaxsched.files import check_writable, make_folder, write_whole
 from jaxsched.leaderboard.board import Standings, play
@@ -22,6 +21,7 @@ from jaxsched.leaderboard.entries import entries_of
 from jaxsched.leaderboard.text import recommendation
 from jaxsched.leaderboard.window import Window
 from jaxsched.leaderboard.workloads import Prepared, Workload, at_load, prepare_draws
+from jaxsched.provenance import surroundings
 from jaxsched.results.job_times import read_part, times_of, write_job_times, write_tables
 from jaxsched.runtime import num_cores
 from jaxsched.trace_replay import Records

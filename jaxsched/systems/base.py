@@ -12,7 +12,7 @@ names and facts from the specs and options.
 import math
 from abc import ABC
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Generic, TypeVar, cast
 
 import jax
@@ -311,9 +311,11 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         return sum(loop.num_updates * loop.steps_per_update for loop in loops)
 
     def network_policy(self, env: E, kind: str, name: str, play: Play) -> Policy:
-        """The policy whose weights are the parameters of that network."""
-        apply = self.network(env, kind).apply
-        return greedy_scores(name, apply) if play == "greedy" else sampled_scores(name, apply)
+        """The policy whose weights are the parameters of that network.
+
+        The same object at each call: evaluations are compiled for it.
+        """
+        return _scoring(self.network(env, kind), name, play)
 
     def init_weights(self, env: E, kind: str, params: Any) -> PyTree:
         """Network parameters of the right structure, shapes and dtypes (values arbitrary)."""
@@ -449,6 +451,21 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
 def _made(make: Any, env: Environment) -> Policy:
     policy: Policy = make(env)
     return policy
+
+
+def _scoring(network: Any, name: str, play: Play) -> Policy:
+    """The policy of a network's scores, kept where the network can be told from others."""
+    try:
+        hash(network)
+    except TypeError:
+        return _kept_scoring.__wrapped__(network, name, play)
+    return _kept_scoring(network, name, play)
+
+
+@lru_cache(maxsize=64)
+def _kept_scoring(network: Any, name: str, play: Play) -> Policy:
+    make = greedy_scores if play == "greedy" else sampled_scores
+    return make(name, network.apply)
 
 
 def _in_words(options: Mapping[str, Any]) -> str:

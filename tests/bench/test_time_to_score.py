@@ -2,13 +2,11 @@
 
 import json
 from contextlib import nullcontext
-from types import SimpleNamespace
 
 import pytest
 
 from jaxsched import traces
 from jaxsched.bench import time_to_score as module
-from jaxsched.bench import training
 from jaxsched.bench.time_to_score import time_to_score
 from jaxsched.cli import main
 from jaxsched.errors import JaxschedError
@@ -29,11 +27,10 @@ TINY = (
 
 @pytest.fixture(autouse=True)
 def few_traces(monkeypatch):
-    def get(name, num_traces, **options):
-        return traces.get(name, num_traces=2, num_jobs=8, **options)
+    def get(name, *, seed, **others):
+        return traces.get(name, seed=seed, num_traces=2, num_jobs=8)
 
-    for each in (module, training):
-        monkeypatch.setattr(each, "traces", SimpleNamespace(get=get))
+    monkeypatch.setattr("jaxsched.experiment.sources.registry.get", get)
     monkeypatch.setattr(module.timing, "fresh_compilations", nullcontext)
 
 

@@ -78,8 +78,8 @@ def test_every_default_stands_in_the_help():
 
 
 def test_defaults_in_words_are_those_of_the_code():
+    from jaxsched.bench.kinds import UPDATES
     from jaxsched.bench.throughput import REPEATS, ROW_S
-    from jaxsched.cli.bench import UPDATES
     from jaxsched.leaderboard.board import ITERATIONS
     from jaxsched.leaderboard.plays import DRAWS
 

@@ -99,8 +99,8 @@ def test_no_programs_are_kept_where_there_is_no_place(home, cache, monkeypatch):
 
 
 def test_cores_are_counted_where_no_affinity_is_known(monkeypatch):
-    from jaxsched.bench.timing import surroundings
     from jaxsched.leaderboard.plays import usual_processes
+    from jaxsched.provenance import surroundings
 
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: 7)

@@ -124,7 +124,7 @@ def test_traces_are_well_formed(name):
 @pytest.mark.parametrize("name", clusters.names())
 def test_sources_say_where_numbers_come_from(name):
     sources = clusters.workload(name).sources
-    assert sources["command"].startswith("python -m benchmarks.fit_cluster_workloads FOLDER")
+    assert sources["command"].startswith("python -m benchmarks.once.fit_cluster_workloads FOLDER")
     for key, text in sources.items():
         if key != "command":
             assert re.match("measured|read out|digitised|recalled|assumed|fitted|GPU jobs", text)

@@ -18,14 +18,14 @@ PAPER = Paper(
         Row("X8", "penalties p1 and p2", sweeps.penalties),
         Row("X9", "without the uniform trajectory, without validation", sweeps.ablations),
     ),
-    quick_changes=(
-        "loop.num_updates=40",
-        "loop.num_envs=64",
-        "learner.num_trajectories=63",
-        "evaluate_every=4",
-        "checkpoint_every=20",
-        "learner.members=4",
-        "imitation_loop.num_updates=40",
-    ),
+    quick_changes={
+        "loop.num_updates": 40,
+        "loop.num_envs": 64,
+        "learner.num_trajectories": 63,
+        "evaluate_every": 4,
+        "checkpoint_every": 20,
+        "learner.members": 4,
+        "imitation_loop.num_updates": 40,
+    },
     quick_sizes={"num_train": 100, "num_validation": 10, "num_test": 10},
 )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.papers.lab import Lab, Study
+from benchmarks.papers.lab import NONE, Changes, Lab, Study
 from benchmarks.papers.outcome import Check, at_least, percent
 from benchmarks.papers.policies import Policies
 from benchmarks.papers.samples import Sample, below
@@ -27,9 +27,9 @@ def workload(rate: float) -> Workload:
     return Workload(f"chic-{rate:.2f}")
 
 
-def study(lab: Lab, name: str, rate: float, *assignments: str) -> Study:
-    """``chic`` or ``chic_pair`` at a rate, the recipe changed by assignments."""
-    recipe = lab.recipe(PRESETS[name], *assignments)
+def study(lab: Lab, name: str, rate: float, changes: Changes = NONE) -> Study:
+    """``chic`` or ``chic_pair`` at a rate, the recipe perhaps changed."""
+    recipe = lab.recipe(PRESETS[name], changes)
     trace = workload(rate).trace
     traces = recipe.traces._replace(train=trace, test=trace, validation=trace)
     return Study(replace(recipe, traces=traces), workload(rate))

@@ -32,7 +32,7 @@ def episode_length(lab: Lab) -> Outcome:
     for length in lengths:
         base = study(lab, "chic", RATE)
         steps = max(base.recipe.loop.rollout_length * length // USUAL, 1)
-        changed = study(lab, "chic", RATE, f"loop.rollout_length={steps}")
+        changed = study(lab, "chic", RATE, {"loop.rollout_length": steps})
         studies[length] = _with_length(lab, changed, length)
     trained = lab.train_all({label("chic", RATE, f"W = {n}"): s for n, s in studies.items()})
     tables = lab.test_tables(workload(RATE), studies[USUAL].recipe)
@@ -81,7 +81,7 @@ def window(lab: Lab) -> Outcome:
     """X7, Fig. 7b."""
     points = [(rate, size) for rate in WINDOW_RATES for size in WINDOWS]
     studies = {
-        (rate, size): study(lab, "chic_pair", rate, f"env.window={size}") for rate, size in points
+        (rate, size): study(lab, "chic_pair", rate, {"env.window": size}) for rate, size in points
     }
     trained = lab.train_all(
         {label("chic_pair", r, f"window {size}"): s for (r, size), s in studies.items()}
@@ -145,7 +145,7 @@ def penalties(lab: Lab) -> Outcome:
     points = [(p1, p2) for p1 in firsts for p2 in seconds]
     studies = {
         (p1, p2): study(
-            lab, "chic", RATE, "env.free_choice=true", f"punish_empty={p1}", f"punish_first={p2}"
+            lab, "chic", RATE, {"env.free_choice": True, "punish_empty": p1, "punish_first": p2}
         )
         for p1, p2 in points
     }
@@ -202,7 +202,7 @@ def ablations(lab: Lab) -> Outcome:
     for name in PRESETS:
         full = study(lab, name, RATE)
         size = full.recipe.learner.num_trajectories
-        bare = study(lab, name, RATE, "learner.num_uniform=0", f"loop.num_envs={size}")
+        bare = study(lab, name, RATE, {"learner.num_uniform": 0, "loop.num_envs": size})
         whole, without = label(name, RATE), label(name, RATE, "no uniform trajectory")
         trained = lab.train_all({whole: full, without: bare})
         tables = lab.test_tables(workload(RATE), full.recipe)

@@ -38,8 +38,7 @@ def wall_time(lab: Lab) -> Outcome:
     played: dict[str, tuple[Any, Policy, Sequence[PyTree]]] = {}
     for name in PRESETS:
         setup = trained[name].setup
-        policy = lab.policy(setup.play_env, setup.network, setup.policy.name, setup.play)
-        played[name] = (setup.play_env, policy, trained[name].weights)
+        played[name] = (setup.play_env, setup.policy, trained[name].weights)
     first = lab.system.heuristic("optimus", recipe.env, 0, {}).env
     assert isinstance(first, OptimusIntervals)
     for interval in INTERVALS_S:

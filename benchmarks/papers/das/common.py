@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.papers import figures
-from benchmarks.papers.lab import Lab, Study
+from benchmarks.papers.lab import NONE, Changes, Lab, Study
 from benchmarks.papers.outcome import Outcome
 from benchmarks.papers.policies import Policies
 from benchmarks.papers.samples import Sample, plain
@@ -23,14 +23,14 @@ from jaxsched.results.statistics import Interval, paired_difference
 
 CLUSTERS = tuple(NUM_SERVERS)
 JCT, FEE = "avg_jct_min", "avg_fee"
-IMITATION_ONLY = "reinforcement=false"
-LEARNED: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "DL2": ("dl2", ()),
-    "RIFLING": ("rifling", ()),
-    "DA": ("quick", (IMITATION_ONLY, "network.variant=DA")),
-    "DA+MC": ("quick", (IMITATION_ONLY, "network.variant=DA+MC")),
-    "DA+RWGP": ("quick", (IMITATION_ONLY, "network.variant=DA+RWGP")),
-    "DAS": ("quick", (IMITATION_ONLY,)),
+IMITATION_ONLY: Changes = {"reinforcement": False}
+LEARNED: Mapping[str, tuple[str, Changes]] = {
+    "DL2": ("dl2", NONE),
+    "RIFLING": ("rifling", NONE),
+    "DA": ("quick", {**IMITATION_ONLY, "network.variant": "DA"}),
+    "DA+MC": ("quick", {**IMITATION_ONLY, "network.variant": "DA+MC"}),
+    "DA+RWGP": ("quick", {**IMITATION_ONLY, "network.variant": "DA+RWGP"}),
+    "DAS": ("quick", IMITATION_ONLY),
 }
 """Preset and changes of each learned policy.
 
@@ -61,24 +61,24 @@ CHOICE = (
 SHIPPED = CutWorkload("das-test")
 
 
-def recipe_of(lab: Lab, policy: str, cluster: str, *assignments: str) -> Recipe:
+def recipe_of(lab: Lab, policy: str, cluster: str, changes: Changes = NONE) -> Recipe:
     """The recipe of a learned policy on a cluster.
 
     Args:
       lab: with the settings.
       policy: one of ``LEARNED``.
       cluster: one of ``CLUSTERS``.
-      *assignments: ``path=value``, after all others.
+      changes: after all others.
     """
     preset, own = LEARNED[policy]
     suffix = "" if cluster == CLUSTERS[0] else f"-{cluster}"
-    recipe: Recipe = lab.recipe(preset + suffix, *own, *assignments)
+    recipe: Recipe = lab.recipe(preset + suffix, {**own, **changes})
     return recipe
 
 
-def study(lab: Lab, policy: str, cluster: str, *assignments: str) -> Study:
-    """A learned policy on a cluster, its recipe changed by assignments."""
-    recipe = recipe_of(lab, policy, cluster, *assignments)
+def study(lab: Lab, policy: str, cluster: str, changes: Changes = NONE) -> Study:
+    """A learned policy on a cluster, its recipe perhaps changed."""
+    recipe = recipe_of(lab, policy, cluster, changes)
     names = recipe.traces
     return Study(recipe, CutWorkload(names.train), CutWorkload(names.validation or names.train))
 

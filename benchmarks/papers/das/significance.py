@@ -181,7 +181,9 @@ def job_values(lab: Lab, trained: Policies, tables: Sequence[JobTable]) -> JobVa
     env = trained.setup.play_env
     assert isinstance(env, DAS)
     params, episodes = lab.system.params(env, tables), np.arange(len(tables))
-    policy = lab.policy(env, trained.setup.network, trained.setup.policy.name, trained.setup.play)
+    policy = lab.system.network_policy(
+        env, trained.setup.network, trained.setup.policy.name, trained.setup.play
+    )
     recorder = lab.system.recorder(env)
     jct, paid, there = [], [], np.zeros(0, bool)
     for weights in trained.weights:

@@ -76,7 +76,7 @@ def decision_time(lab: Lab) -> Outcome:
         params = lab.system.params(env, tables)
         states = recorded_states(env, params, batch)
         weights = lab.system.init_weights(env, kind, params)
-        learned = lab.policy(env, kind, recipe.policy, recipe.play)
+        learned = lab.system.network_policy(env, kind, recipe.policy, recipe.play)
         some = jax.tree.map(lambda x: x[:: batch // number], states)
         rivals = {
             name: Timed(learned, weights, repeats)

@@ -121,7 +121,7 @@ def play_scenes(lab: Lab, trained: Policies) -> list[Scenes]:
     setup = trained.setup
     env = setup.play_env
     assert isinstance(env, DAS)
-    policy = lab.policy(env, setup.network, setup.policy.name, setup.play)
+    policy = lab.system.network_policy(env, setup.network, setup.policy.name, setup.play)
     params = env.params([arrivals_table(env)])
     memory, key = policy.init(params), jax.random.key(0)
 

@@ -27,7 +27,7 @@ from benchmarks.papers.das.common import (
     train,
     values_of,
 )
-from benchmarks.papers.lab import Lab
+from benchmarks.papers.lab import NONE, Changes, Lab
 from benchmarks.papers.outcome import (
     Outcome,
     Table,
@@ -63,9 +63,9 @@ def heads_and_history(lab: Lab) -> Outcome:
             ("history", lab.choose(HISTORY, QUICK_HISTORY)),
         )
     }
-    changes: dict[str, tuple[str, ...]] = {plain: ()}
+    changes: dict[str, Changes] = {plain: NONE}
     for name, points in sweeps.items():
-        changes |= {p: (f"network.{name}={v}",) for v, p in points.items() if p != plain}
+        changes |= {p: {f"network.{name}": v} for v, p in points.items() if p != plain}
     samples = _changed(lab, clusters, changes)
     means = {
         metric: {point: _mean_of_clusters(samples, point, metric) for point in changes}
@@ -107,7 +107,7 @@ def prior_means(lab: Lab) -> Outcome:
     """M, section 10.4: the Gaussian process with a learned and with a zero prior mean."""
     clusters = lab.choose(CLUSTERS, QUICK_CLUSTERS)
     usual = recipe_of(lab, "DAS", clusters[0]).network.mean
-    changes = {name: (f"network.mean={name}",) if name != usual else () for name in MEANS}
+    changes = {name: {"network.mean": name} if name != usual else NONE for name in MEANS}
     samples = _changed(lab, clusters, changes)
     tables = test_tables(lab)
     for cluster in clusters:
@@ -138,12 +138,12 @@ def prior_means(lab: Lab) -> Outcome:
 
 
 def _changed(
-    lab: Lab, clusters: Sequence[str], changes: Mapping[str, Sequence[str]]
+    lab: Lab, clusters: Sequence[str], changes: Mapping[str, Changes]
 ) -> dict[str, dict[str, Sample]]:
     """DAS on the test episodes by cluster and point, each point with its changes of the recipe."""
     trained = lab.train_all(
         {
-            label("DAS", cluster, point): study(lab, "DAS", cluster, *change)
+            label("DAS", cluster, point): study(lab, "DAS", cluster, change)
             for cluster in clusters
             for point, change in changes.items()
         }

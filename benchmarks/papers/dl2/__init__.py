@@ -23,14 +23,14 @@ PAPER = Paper(
         Row("E14", "measured speeds", robustness.measured),
         Row("E15", "latency and environment steps per second", speed.speed),
     ),
-    quick_changes=(
-        "loop.num_updates=20",
-        "loop.num_envs=16",
-        "loop.rollout_length=64",
-        "supervised.num_updates=200",
-        "supervised.num_tables=4",
-        "evaluate_every=5",
-        "checkpoint_every=10",
-    ),
+    quick_changes={
+        "loop.num_updates": 20,
+        "loop.num_envs": 16,
+        "loop.rollout_length": 64,
+        "supervised.num_updates": 200,
+        "supervised.num_tables": 4,
+        "evaluate_every": 5,
+        "checkpoint_every": 10,
+    },
     quick_sizes={"num_train": 8, "num_validation": 3, "num_test": 3},
 )

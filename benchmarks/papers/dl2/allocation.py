@@ -57,13 +57,14 @@ RECORDER = holdings()
 def held_by(lab: Lab, trained: Policies, tables: Any) -> np.ndarray:
     """Workers and PS of each job and slot, int ``[S, E, T, 2, N]``."""
     setup = trained.setup
-    policy = lab.policy(setup.play_env, setup.network, setup.policy.name, setup.play)
     params = lab.system.params(setup.play_env, tables)
     runs = []
     for weights in trained.weights:
         episodes = jnp.arange(len(tables))
         key = jax.random.key(0)
-        played = run_episodes(setup.play_env, policy, RECORDER, params, episodes, key, weights)
+        played = run_episodes(
+            setup.play_env, setup.policy, RECORDER, params, episodes, key, weights
+        )
         runs.append(np.asarray(played.records.held))
     return np.stack(runs)
 

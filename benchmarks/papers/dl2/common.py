@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.papers.lab import Lab, Study
+from benchmarks.papers.lab import NONE, Changes, Lab, Study
 from benchmarks.papers.outcome import Outcome, Table, show
 from benchmarks.papers.samples import Sample, change, hundred, mean_of, plain, spread_of
 from benchmarks.papers.settings import Workload
@@ -36,9 +36,11 @@ CHOICE = (
 )
 
 
-def study(lab: Lab, preset: str, *assignments: str, workload: Workload | None = None) -> Study:
+def study(
+    lab: Lab, preset: str, changes: Changes = NONE, *, workload: Workload | None = None
+) -> Study:
     """A preset with changes, on its own workload or another."""
-    recipe = lab.recipe(preset, *assignments)
+    recipe = lab.recipe(preset, changes)
     if workload is None:
         return Study(recipe, Workload(recipe.traces.train))
     return Study(with_trace(recipe, workload), workload)

@@ -44,7 +44,7 @@ def learning_curves(lab: Lab) -> Outcome:
     """E3, Fig. 10."""
     every = {
         "dl2, sim": study(lab, PRESETS["sim"]),
-        "rl alone, sim": study(lab, PRESETS["sim"], "supervised.teacher=none"),
+        "rl alone, sim": study(lab, PRESETS["sim"], {"supervised.teacher": "none"}),
     }
     trained = lab.train_all(every)
     both, alone = trained["dl2, sim"], trained["rl alone, sim"]
@@ -52,7 +52,7 @@ def learning_curves(lab: Lab) -> Outcome:
     teacher = recipe.supervised.teacher
     tables = lab.tables(SIM, "validation", recipe)
     found = rules(lab, tuple(dict.fromkeys((teacher, "drf"))), recipe.env, tables)
-    found["sl"] = lab.play(both, tables, weights=both.stage_weights(SUPERVISED, tables))
+    found["sl"] = lab.play(both, tables, weights=both.stage_weights(SUPERVISED))
     drf = float(found["drf"][JCT].mean())
     curves: dict[str, Points] = {
         "SL": _floats(both.curve(SUPERVISED)),
@@ -110,9 +110,9 @@ def unseen_types(lab: Lab) -> Outcome:
     updates = full.recipe.loop.num_updates
     part = max(updates // len(TYPES), 1)
     few, more, all_ = (SIM_OPTIONS.with_options(num_types=n) for n in TYPES)
-    ideal = study(lab, PRESETS["sim"], f"loop.num_updates={part * len(TYPES)}")
+    ideal = study(lab, PRESETS["sim"], {"loop.num_updates": part * len(TYPES)})
     ideal = Study(with_trace(ideal.recipe, all_), all_)
-    grown = study(lab, PRESETS["sim"], f"loop.num_updates={part}")
+    grown = study(lab, PRESETS["sim"], {"loop.num_updates": part})
     grown = Study(with_trace(grown.recipe, few), few, validation=all_, later=(more, all_))
     trained = lab.train_all({"dl2, all types": ideal, "dl2, types 4, 6, 8": grown})
     tables = lab.test_tables(all_, ideal.recipe)
@@ -163,9 +163,11 @@ def federated(lab: Lab) -> Outcome:
         every[count] = study(
             lab,
             LEARNER,
-            f"actor_critic.num_clusters={count}",
-            f"loop.num_envs={ENVS_PER_CLUSTER * count}",
-            f"evaluate_every={max(updates // EVALUATIONS, 1)}",
+            {
+                "actor_critic.num_clusters": count,
+                "loop.num_envs": ENVS_PER_CLUSTER * count,
+                "evaluate_every": max(updates // EVALUATIONS, 1),
+            },
         )
     trained = lab.train_all({f"paper's learner, {n} clusters": s for n, s in every.items()})
     tables = lab.test_tables(SIM, every[counts[0]].recipe)

@@ -16,7 +16,7 @@ from benchmarks.papers.dl2.common import (
     study,
     values_of,
 )
-from benchmarks.papers.lab import Lab
+from benchmarks.papers.lab import Changes, Lab
 from benchmarks.papers.outcome import Check, Outcome, Table, at_least, at_most, percent, reported
 from benchmarks.papers.samples import Sample, below, change, difference, mean_of, spread_of
 from jaxsched.envs.dl2.paper import (
@@ -36,18 +36,18 @@ LAYERS, QUICK_LAYERS = (1, 2, 3, 4), (1, 2)
 LAYER_WIDTH = 128
 LOSSES = ("squared", "absolute")
 FULL = "full"
-WITHOUT = {
-    "no bundle": "env.bundle_action=false",
-    "no actor-critic": "actor_critic.baseline=ema",
-    "no exploration": "exploration=false",
-    "no replay": "actor_critic.capacity=0",
+WITHOUT: dict[str, Changes] = {
+    "no bundle": {"env.bundle_action": False},
+    "no actor-critic": {"actor_critic.baseline": "ema"},
+    "no exploration": {"exploration": False},
+    "no replay": {"actor_critic.capacity": 0},
 }
 """What leaves out the parts of Table 2."""
 
 
 def teachers(lab: Lab) -> Outcome:
     """E9, Fig. 18."""
-    every = {t: study(lab, PRESETS["sim"], f"supervised.teacher={t}") for t in TEACHERS}
+    every = {t: study(lab, PRESETS["sim"], {"supervised.teacher": t}) for t in TEACHERS}
     trained = lab.train_all({f"dl2, teacher {teacher}": s for teacher, s in every.items()})
     recipe = every[TEACHERS[0]].recipe
     tables = lab.test_tables(SIM, recipe)
@@ -55,7 +55,7 @@ def teachers(lab: Lab) -> Outcome:
     checks: list[Check] = []
     for teacher in TEACHERS:
         policies = trained[f"dl2, teacher {teacher}"]
-        weights = policies.stage_weights(SUPERVISED, tables)
+        weights = policies.stage_weights(SUPERVISED)
         samples[f"{teacher}: SL"] = lab.play(policies, tables, weights=weights)
         samples[f"{teacher}: SL+RL"] = lab.play(policies, tables)
         gain = below(samples[f"{teacher}: SL+RL"], samples[teacher], JCT)
@@ -81,10 +81,12 @@ def sizes(lab: Lab) -> Outcome:
     neurons = lab.choose(NEURONS, QUICK_NEURONS)
     layers = lab.choose(LAYERS, QUICK_LAYERS)
     sweeps = {
-        "J": {f"{n}": study(lab, PRESETS["sim"], f"env.window={n}") for n in windows},
-        "neurons, one layer": {f"{n}": study(lab, LEARNER, f"network=mlp-{n}") for n in neurons},
+        "J": {f"{n}": study(lab, PRESETS["sim"], {"env.window": n}) for n in windows},
+        "neurons, one layer": {
+            f"{n}": study(lab, LEARNER, {"network": f"mlp-{n}"}) for n in neurons
+        },
         f"layers of {LAYER_WIDTH}": {
-            f"{n}": study(lab, LEARNER, "network=mlp" + f"-{LAYER_WIDTH}" * n) for n in layers
+            f"{n}": study(lab, LEARNER, {"network": "mlp" + f"-{LAYER_WIDTH}" * n}) for n in layers
         },
     }
     trained = lab.train_all(
@@ -117,12 +119,12 @@ def sizes(lab: Lab) -> Outcome:
 
 def ablations(lab: Lab) -> Outcome:
     """E11, Table 2: the paper's learner with one thing left out or changed."""
-    changes = WITHOUT | {f"SL loss {loss}": f"supervised.learner.loss={loss}" for loss in LOSSES}
+    changes = WITHOUT | {f"SL loss {loss}": {"supervised.learner.loss": loss} for loss in LOSSES}
     recipe = lab.recipe(LEARNER)
     kinds = get_args(get_type_hints(type(recipe))["reward"])
-    changes |= {f"reward {kind}": f"reward={kind}" for kind in kinds if kind != recipe.reward}
+    changes |= {f"reward {kind}": {"reward": kind} for kind in kinds if kind != recipe.reward}
     every = {FULL: study(lab, LEARNER)}
-    every |= {name: study(lab, LEARNER, assignment) for name, assignment in changes.items()}
+    every |= {name: study(lab, LEARNER, change) for name, change in changes.items()}
     trained = lab.train_all({f"paper's learner, {name}": s for name, s in every.items()})
     tables = lab.test_tables(SIM, recipe)
     samples = rules(lab, ("drf", "optimus"), recipe.env, tables)

@@ -27,7 +27,7 @@ from jaxsched.envs.dl2.paper import (
     UTILIZATION,
 )
 
-OFFLINE = ("supervised.teacher=none", "simulator.overlap=0", "simulator.contention=0")
+OFFLINE = {"supervised.teacher": "none", "simulator.overlap": 0, "simulator.contention": 0}
 ARRIVALS = {"poisson": "dl2-poisson", "uniform": "dl2-uniform", "google": "dl2-google"}
 
 
@@ -36,7 +36,7 @@ def studies(lab: Lab) -> dict[str, Study]:
     every = {}
     for name, preset in PRESETS.items():
         every[f"dl2, {name}"] = study(lab, preset)
-        every[f"offline_rl, {name}"] = study(lab, preset, *OFFLINE)
+        every[f"offline_rl, {name}"] = study(lab, preset, OFFLINE)
     return every
 
 

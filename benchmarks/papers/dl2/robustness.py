@@ -106,10 +106,10 @@ def epoch_error(lab: Lab) -> Outcome:
 
 def all_reduce(lab: Lab) -> Outcome:
     """E13: jobs without parameter servers, the same network."""
-    changes = ["env.comm=allreduce"]
+    changes = {"env.comm": "allreduce"}
     if lab.recipe(PRESETS["sim"]).supervised.teacher == "optimus":
-        changes.append("supervised.teacher=optimus_oracle")
-    chosen = study(lab, PRESETS["sim"], *changes)
+        changes["supervised.teacher"] = "optimus_oracle"
+    chosen = study(lab, PRESETS["sim"], changes)
     trained = lab.train("dl2, all-reduce", chosen)
     tables = lab.test_tables(chosen.workload, chosen.recipe)
     found = rules(lab, ("drf", "tetris", "optimus_oracle"), chosen.recipe.env, tables)
@@ -134,13 +134,12 @@ def all_reduce(lab: Lab) -> Outcome:
 def _invalid_actions(lab: Lab, trained: Any, tables: Any) -> int:
     """Actions that were neither legal nor void, all seeds and tables."""
     setup = trained.setup
-    policy = lab.policy(setup.play_env, setup.network, setup.policy.name, setup.play)
     params = lab.system.params(setup.play_env, tables)
     recorder, total = lab.system.recorder(setup.play_env), 0
     for weights in trained.weights:
         played = run_episodes(
             setup.play_env,
-            policy,
+            setup.policy,
             recorder,
             params,
             jnp.arange(len(tables)),
@@ -153,7 +152,8 @@ def _invalid_actions(lab: Lab, trained: Any, tables: Any) -> int:
 
 def measured(lab: Lab) -> Outcome:
     """E14: the published speeds in place of the formula."""
-    base = study(lab, PRESETS["sim"], "simulator.speed_mode=measured", "simulator.contention=0")
+    changes = {"simulator.speed_mode": "measured", "simulator.contention": 0}
+    base = study(lab, PRESETS["sim"], changes)
     chosen = Study(base.recipe, base.workload, params=MEASURED)
     trained = lab.train("dl2, measured speeds", chosen)
     tables = lab.test_tables(chosen.workload, chosen.recipe)

@@ -86,7 +86,7 @@ def learned(lab: Lab, name: str, trained: Learned, env: MLFS, *, control: bool =
       control: with MLF-C.
     """
     own = replace(on_cluster(trained.env, env), use_mlfc=control)
-    policy = lab.policy(own, trained.network, name, trained.play)
+    policy = lab.system.network_policy(own, trained.network, name, trained.play)
     return Player(name, own, policy, trained.weights)
 
 

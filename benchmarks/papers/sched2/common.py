@@ -174,7 +174,7 @@ def play_rules(
 def play_learned(lab: Lab, learned: Learned, tables: Sequence[JobTable]) -> Play:
     """The learned policy of all seeds on tables."""
     lab.say(f"playing {learned.name}")
-    policy = lab.policy(learned.env, learned.network, learned.name, learned.play)
+    policy = lab.system.network_policy(learned.env, learned.network, learned.name, learned.play)
     params = lab.system.params(learned.env, tables)
     plays = [lab.system.play(learned.env, policy, params, w) for w in learned.weights]
     names = plays[0].curves

@@ -9,7 +9,7 @@ A job of the window may start now if it fits and
 
 The one of the highest priority starts, a weighted sum of what is known of each; if there is none,
 nothing starts. ``delay_rule.json`` has the numbers that a search on training traces found
-(``python -m benchmarks.sched2_delay_rule``).
+(``python -m benchmarks.once.sched2_delay_rule``).
 
 Axes: ``J`` positions, ``C = 2`` classes (insensitive, sensitive), ``Z = 4`` sizes (up to 2, 4 and 8
 GPUs, more).

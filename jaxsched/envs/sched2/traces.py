@@ -20,6 +20,7 @@ from jaxsched.traces.named import NamedTrace, data_file, shipped_tables
 from jaxsched.traces.synthetic import generate
 
 MIXED_LOADS = (0.6, 1.1)
+CONGESTED_LOADS = (0.85, 1.1)
 GOLDEN = (5**0.5 - 1) / 2  # its multiples spread evenly however many are taken
 
 
@@ -45,8 +46,13 @@ def _generated(percent: int) -> NamedTrace:
 
 
 def _mixed(percent: int) -> NamedTrace:
-    low, high = MIXED_LOADS
     name = "sched2-mixed" if percent == 68 else f"sched2-mixed-{percent}"
+    return _spread(name, percent, MIXED_LOADS)
+
+
+def _spread(name: str, percent: int, loads_between: tuple[float, float]) -> NamedTrace:
+    """Traces whose loads are evenly spread between two."""
+    low, high = loads_between
 
     def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
         tables = _with_share(percent, name, seed, num_traces, num_jobs)
@@ -89,6 +95,7 @@ WORKLOAD = Workload(
         _shipped("test", "test"),
         *(_generated(percent) for percent in (60, 68, 75)),
         *(_mixed(percent) for percent in (68, 60, 75)),
+        _spread("sched2-congested", 68, CONGESTED_LOADS),
         _sampled("itp-sample", "itp_cluster04_sample.csv.gz", "Microsoft's ITP cluster 4"),
         _sampled("philly-sample", "philly_sample.csv.gz", "Microsoft's Philly cluster"),
     )

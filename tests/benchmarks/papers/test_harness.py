@@ -141,7 +141,7 @@ def fake_paper(calls, *, fails=False):
         return Outcome([], [reported("three", "-", "3")])
 
     rows = (Row("G1", "good", good), Row("G2", "bad", bad))
-    return Paper("chic", "a paper", rows, ("loop.num_updates=2",), {"num_test": 1})
+    return Paper("chic", "a paper", rows, {"loop.num_updates": 2}, {"num_test": 1})
 
 
 def test_rows_resume(tmp_path):

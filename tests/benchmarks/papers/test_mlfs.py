@@ -44,6 +44,7 @@ from jaxsched.envs.mlfs.paper import (
     Claim,
 )
 from jaxsched.errors import JaxschedError
+from jaxsched.experiment.training import assignments
 from jaxsched.runs import checkpoints
 from jaxsched.runs import overrides as config
 from jaxsched.systems import registry
@@ -391,7 +392,9 @@ def test_runs(tmp_path, monkeypatch):
     names = [p.name for p in players.learned_players(lab, ENV)]
     assert names[-2:] == [MLF_RL, MLFS] and names[1] == "mlf_h, weights of MLF-RL"
     different = lab_of(tmp_path, runs=(tmp_path / "a", tmp_path / "c"))
-    with pytest.raises(JaxschedError, match="differ in env; accepted"):
+    with pytest.raises(
+        JaxschedError, match="no training seed of the first one: their environment differs"
+    ):
         players.trained_policies(different)
     keys = [str(other.settings.deciding()["runs"]) for other in (lab, different)]
     assert keys[0] != keys[1] and str(tmp_path) not in keys[0]
@@ -401,7 +404,7 @@ def test_runs(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("preset", players.PRESETS.values())
 def test_quick_changes_fit_the_recipes(preset):
-    recipe = config.override(SYSTEM.preset(preset), PAPER.quick_changes)
+    recipe = config.override(SYSTEM.preset(preset), assignments(PAPER.quick_changes))
     assert recipe.loop.num_updates == recipe.imitation.loop.num_updates == 2
     assert recipe.loop.num_envs * recipe.loop.rollout_length == 64
 

@@ -12,7 +12,7 @@ from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.core import training
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.sched2.environment import Sched2
-from jaxsched.envs.sched2.presets import SEARCH
+from jaxsched.envs.sched2.presets import SEARCH, SEARCH_SHORT
 from jaxsched.envs.sched2.recipe import network_of, params_by_progress
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import registry
@@ -76,3 +76,27 @@ def test_what_differs_is_said():
     words = " / ".join(SYSTEM.training(SMALL, TABLES)[0].variants)
     assert "outlook" in words and "search" in words and "0.1 effectiveness" in words
     assert "discount" not in words
+
+
+def test_the_demo_is_the_search_for_a_minute():
+    assert SEARCH_SHORT.env == SEARCH.env and SEARCH_SHORT.network == SEARCH.network
+    few, many = SEARCH_SHORT.loop, SEARCH.loop
+    assert 10 * few.num_updates * few.steps_per_update < many.num_updates * many.steps_per_update
+    assert few.num_envs == SEARCH_SHORT.search.learner.batch
+    congested = traces.get("sched2-congested", num_traces=2)
+    mixed = traces.get("sched2-mixed", num_traces=2)
+    scale = [
+        b["submit_time"][-1] / a["submit_time"][-1] for a, b in zip(congested, mixed, strict=True)
+    ]
+    assert scale == pytest.approx(
+        [0.85 / 0.6, (0.85 + 0.25 * 0.618) / (0.6 + 0.5 * 0.618)], rel=1e-3
+    )
+
+
+def test_validation_and_test_of_the_demo_share_a_program():
+    """As many traces, and the same policy object, so that what plays it is compiled once."""
+    names = SEARCH_SHORT.traces
+    assert names.num_validation == names.num_test
+    played = [SYSTEM.network_policy(SEARCH_SHORT.env, "linear", "search", "greedy") for _ in "ab"]
+    assert played[0] is played[1]
+    assert played[0] != SYSTEM.network_policy(SEARCH_SHORT.env, "linear", "search", "sampled")

@@ -6,6 +6,7 @@ paper's follow, as in ``das:variant=DA+MC,heads=8``.
 
 import contextlib
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any, Literal
 
 import jax
@@ -121,8 +122,12 @@ def learning_env(policy: str, env: DAS, network: DASNetwork) -> Environment:
     return with_history(env, network) if policy == "das" else env
 
 
+@lru_cache(maxsize=64)
 def policy_of(kind: str, env: DAS, name: str, play: Play) -> Policy:
-    """The policy of the plain environment whose weights are those of the kind's network."""
+    """The policy of the plain environment whose weights are those of the kind's network.
+
+    The same object at each call: evaluations are compiled for it.
+    """
     which, network = read_kind(kind)
     if which == "linear":
         return linear_policy(env, name=name)

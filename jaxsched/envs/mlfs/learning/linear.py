@@ -27,8 +27,9 @@ FEATURES = (
 """Entries of the servers, and the share of a moved task's time that the move takes."""
 
 FOUND = (0.1, 0.0, -0.1, 0.15, -0.3, 0.15, -1.5, 1.6)
-"""Costs of the features (``benchmarks/mlfs_search.py``, rounded): where the task's communication
-stays inside, without moving it, and of such servers rather one that is in use already."""
+"""Costs of the features (``benchmarks/once/mlfs_search.py``, rounded): where the task's
+communication stays inside, without moving it, and of such servers rather one that is in use
+already."""
 
 
 def host_features(env: MLFS, observation: Array) -> Array:

@@ -18,7 +18,7 @@ TUNED: dict[str, Any] = dict(
     waiting_weight=10,
 )
 """Weights of priorities that do better than the paper's, found on training workloads
-(``benchmarks/mlfs_search.py``): nearly the shortest remaining job first."""
+(``benchmarks/once/mlfs_search.py``): nearly the shortest remaining job first."""
 
 PAPER = Recipe()
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 from jaxsched.algorithms.evolution import EvolutionConfig, search_of
@@ -205,8 +206,9 @@ def stages_of(recipe: Recipe, tables: Sequence[JobTable], policy: Policy) -> lis
     return stages
 
 
+@lru_cache(maxsize=64)
 def weights_policy(name: str, network: Described) -> Policy:
-    """The policy whose actions are the network's scores."""
+    """The policy whose actions are the network's scores; the same object at each call."""
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
         del key

@@ -1,6 +1,6 @@
 """Fit the parameters of the cluster workloads to published files.
 
-    python -m benchmarks.fit_cluster_workloads FOLDER [NAME ...]
+    python -m benchmarks.once.fit_cluster_workloads FOLDER [NAME ...]
 
 FOLDER holds the published tables as ``philly/philly.csv.gz`` (successful jobs, from the Pollux
 artifact), ``philly/philly_job_distribution_all.csv.gz`` (run time and GPUs of jobs of all statuses,
@@ -23,17 +23,17 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.acme_figures import ACME, acme
-from benchmarks.cluster_figures import helios, pai
-from benchmarks.spot_figures import spot_gpu
+from benchmarks.once.acme_figures import ACME, acme
+from benchmarks.once.cluster_figures import helios, pai
+from benchmarks.once.spot_figures import spot_gpu
 from jaxsched.traces.clusters.arrivals import DAY_S, Arrivals
 from jaxsched.traces.clusters.fit import duration_knots, fit, size_classes, with_cascade
 from jaxsched.traces.clusters.measure import SIZE_BINS, measure
 from jaxsched.traces.readers import itp, philly_csv
 from jaxsched.traces.trace import Trace
 
-OUT = Path(__file__).parent.parent / "jaxsched" / "traces" / "data" / "clusters"
-COMMAND = "python -m benchmarks.fit_cluster_workloads"
+OUT = Path(__file__).parents[2] / "jaxsched" / "traces" / "data" / "clusters"
+COMMAND = "python -m benchmarks.once.fit_cluster_workloads"
 KILLED_SHARE = 13.5 / (13.5 + 17.2)
 """Killed among the Philly jobs that were killed or failed (Jeon et al., ATC'19), recalled."""
 

@@ -1,7 +1,7 @@
 """Searches on training workloads of the small preset: weights of priorities, costs of servers.
 
-    python -m benchmarks.mlfs_search priorities [--trials 40] [--tables 2] [--json FILE]
-    python -m benchmarks.mlfs_search hosts [--trials 48] [--tables 2] [--json FILE]
+    python -m benchmarks.once.mlfs_search priorities [--trials 40] [--tables 2] [--json FILE]
+    python -m benchmarks.once.mlfs_search hosts [--trials 48] [--tables 2] [--json FILE]
 
 ``priorities`` draws weights of MLF-H's priorities at random; ``presets.TUNED`` are the best in
 return of those within a per mille of the best completion time. ``hosts`` improves the costs of the

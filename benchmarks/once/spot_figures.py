@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from benchmarks.acme_figures import stepped
+from benchmarks.once.acme_figures import stepped
 from jaxsched.traces.clusters.arrivals import DAY_S, HOUR_S
 from jaxsched.traces.clusters.coupling import couple, rake
 from jaxsched.traces.clusters.durations import DurationCurve, with_mean
@@ -184,7 +184,7 @@ def spot_gpu() -> dict[str, Any]:
         "description": "Alibaba spot GPUs 2026: high-priority and spot jobs of six kinds of GPU",
         "sources": {
             "all": "measured: counts of the whole trace by a public analysis, in "
-            "benchmarks/spot_figures.py, without the 3,588 services that ran before it begins",
+            "benchmarks/once/spot_figures.py, without the 3,588 services that ran before it begins",
             "classes": "fitted by coupling.couple to each kind's quantiles and mean of run times "
             "and its GPU time, with GPU time by size as of both kinds together; shares of the "
             "kinds by size raked from the requests and workers of each kind",

@@ -1,6 +1,6 @@
 """Search for SCHED2's delay rule on training traces (cross-entropy method over whole episodes).
 
-    python -m benchmarks.sched2_delay_rule [--updates 40] [--tables 256] [--seed 0] [--write]
+    python -m benchmarks.once.sched2_delay_rule [--updates 40] [--tables 256] [--seed 0] [--write]
 
 Starts as ``strict_sif``, plays generated traces of loads 0.6 to 1.1 and keeps the members of best
 fitness; the mean is then played on validation traces of another seed. ``--write`` makes it the
@@ -86,7 +86,7 @@ def search(updates: int, num_tables: int, seed: int) -> dict[str, Any]:
         print(f"{update + 1}/{updates}, {time.perf_counter() - began:.0f} s: {words}", flush=True)
     rule = learner.policy_params(carry.learner_state)
     return {
-        "found_by": f"python -m benchmarks.sched2_delay_rule --updates {updates} "
+        "found_by": f"python -m benchmarks.once.sched2_delay_rule --updates {updates} "
         f"--tables {num_tables} --seed {seed} --write",
         "validation": validate(rule),
         "rule": {k: np.asarray(v, float).round(4).tolist() for k, v in rule._asdict().items()},
