@@ -101,6 +101,8 @@ def summary(systems: Sequence[Evidence]) -> str:
         NOTE,
         "## The papers' claims, counted by what became of them",
         _counts(systems),
+        "Claims are judged by the recipe that the row on a system's page names, mostly ours; the "
+        "papers' own recipes stand in the next table.",
         VERDICT_NOTE,
         where,
         "## The papers' own recipes here",
