@@ -10,6 +10,7 @@ from jaxsched import traces
 from jaxsched.envs.mlfs import MLFS, TASK_JOBS
 from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
 from jaxsched.envs.mlfs.learning.networks import HIDDEN_FROM_RL
+from jaxsched.envs.mlfs.learning.presets import TUNED
 from jaxsched.envs.mlfs.learning.recipe import Recipe
 from jaxsched.envs.mlfs.paper import RIVALS, paper_rows
 from jaxsched.envs.mlfs.simulator.rules import ORDERS
@@ -43,9 +44,10 @@ def played():
 def test_rules_play_in_their_own_environment(name):
     heuristic = SYSTEM.heuristic(name, ENV, 5, {})
     order = name if SYSTEM.policies[name].kind == "baseline" and name != "mlf_h" else "mlf"
-    assert heuristic.env == replace(ENV, order=order, use_mlfc=name == "mlf_hc")
+    tuned = TUNED if name == "linear_tuned" else {}
+    assert heuristic.env == replace(ENV, order=order, use_mlfc=name == "mlf_hc", **tuned)
     assert heuristic.policy.name == name
-    assert heuristic.policy.privileged == (name not in ("linear", "random"))
+    assert heuristic.policy.privileged == (name not in ("linear", "linear_tuned", "random"))
     assert SYSTEM.heuristic(name, replace(ENV), 9, {"mlfc": False}) is heuristic
     controlled = SYSTEM.heuristic(name, ENV, 5, {"mlfc": True})
     assert controlled.env == replace(heuristic.env, use_mlfc=True)
@@ -54,13 +56,24 @@ def test_rules_play_in_their_own_environment(name):
         heuristic.env, use_bandwidth=False
     )
     own = SYSTEM.heuristic(name, learners, 5, {"weights": "own"})
-    assert own.env == replace(heuristic.env, use_bandwidth=False, remaining_weight=100)
+    weights = {"remaining_weight": 100} | tuned
+    assert own.env == replace(heuristic.env, use_bandwidth=False, **weights)
 
 
 def test_every_order_is_a_rule():
     assert set(ORDERS) - {"mlf"} < set(SYSTEM.policies)
     assert set(RIVALS) | {"graphene", "mlf_h"} == set(SYSTEM.policy_names("baseline"))
-    assert SYSTEM.policy_names("reference") == ("mlf_hc", "linear", "random")
+    assert SYSTEM.policy_names("reference") == ("mlf_hc", "linear", "linear_tuned", "random")
+
+
+def test_the_best_rule_known_is_linear_under_the_weights_found():
+    """Whatever weights the cluster has, and whatever weights rules are asked to have."""
+    asked = SYSTEM.heuristic("linear", replace(SMALL, **TUNED), 5, {"weights": "own"})
+    for options in ({}, {"weights": "own"}):
+        named = SYSTEM.heuristic("linear_tuned", SMALL, 5, options)
+        assert named.env == asked.env and named.policy.name == "linear_tuned"
+    assert SYSTEM.heuristic("linear", SMALL, 5, {}).env != asked.env
+    assert SYSTEM.best_rule == "linear_tuned"
 
 
 @pytest.mark.parametrize(
