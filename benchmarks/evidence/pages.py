@@ -4,10 +4,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from benchmarks.evidence.judge import Single, Verdict, by_tenth, less_one, single, verdict
-from benchmarks.evidence.parts import Contest, Cost, Evidence, Own, OwnRatios
+from benchmarks.evidence.parts import (
+    Contest,
+    Cost,
+    Evidence,
+    Own,
+    OwnRatios,
+    OwnTrials,
+)
+from benchmarks.evidence.recipes import Told, as_command, told
 from benchmarks.evidence.sources import Plays, picture_of, plays, read
+from benchmarks.papers.verdicts import Judged, judged
 from jaxsched.report.summary import labelled
 from jaxsched.results.statistics import Interval
+from jaxsched.systems.claims import TOLERANCE, VERDICTS
 
 NOTE = (
     "Made by `python -m benchmarks.evidence` from the files in `benchmarks/results`; edits are "
@@ -25,6 +35,13 @@ HEADROOM = (
     "difference from that policy alone. No row is a bound: look-ahead plays on as it would."
 )
 
+VERDICT_NOTE = (
+    f"*Reproduced* is what lies within {100 * TOLERANCE:.0f} % of the paper's size, that is of its "
+    "distance from no effect (a level, such as a share of GPUs in use, has none and is held to its "
+    "own size), on the paper's side with all of its interval; the column *reproduced if* has the "
+    "bounds. *Direction only* is what is merely on the paper's side, or where the paper gives no "
+    "size. Figures of ours, of which the paper says nothing, have no verdict."
+)
 
 LINKS = "../../benchmarks/results"
 """From the pages to the files."""
@@ -40,18 +57,18 @@ def page(evidence: Evidence) -> str:
     ]
     parts += evidence.words
     for number, contest in enumerate(evidence.contests, 1):
-        parts += [f"## Learned against `{contest.rule}`: {contest.title}", *_contest(contest)]
+        parts += [f"## Learned against `{contest.rule_name}`: {contest.title}", *_contest(contest)]
         if contest.ranked_by:
             parts.append(f"![by tenth]({picture_name(evidence, number)})")
     if evidence.own:
         parts.append("## The paper's own recipe here")
-        parts += [text for own in evidence.own for text in _own(own)]
+        parts += [text for own in evidence.own for text in _own(evidence.system, own)]
     if evidence.headroom:
         parts += ["## Head-room", HEADROOM]
         parts += [text for name in evidence.headroom for text in _headroom(name)]
     if evidence.rows:
-        parts += ["## The paper's evaluation, claim by claim", _claims(evidence.rows)]
-        parts += _drawings(evidence.rows)
+        parts += ["## The paper's evaluation, claim by claim", VERDICT_NOTE]
+        parts += [_claims(verdicts_of(evidence)), *_drawings(evidence.rows)]
     if evidence.cost:
         parts += ["## Cost", _costs(evidence.cost)]
         parts += [
@@ -63,39 +80,90 @@ def page(evidence: Evidence) -> str:
 
 
 def summary(systems: Sequence[Evidence]) -> str:
-    """One row per system."""
-    rows = []
+    """What became of the claims, the papers' own recipes, ours, and what all of them cost."""
+    best = []
     for evidence in systems:
         for contest in evidence.contests[:1]:
             played = plays(contest.learned.file, contest.learned.part)
             found = verdict(played, contest.learned.policy, contest.rule, contest.metrics[0])
-            own = _own_words(evidence.own[0]) if evidence.own else "see the page"
-            rows.append(
+            best.append(
                 [
                     f"[{evidence.title}]({evidence.system}.md)",
-                    evidence.claim,
-                    own,
                     f"{_mean(played, found, 0)} {_unit(played, found.metric)}",
-                    f"{_mean(played, found, 1)} (`{contest.rule}`)",
+                    f"{_mean(played, found, 1)} (`{contest.rule_name}`)",
                     per_cent(found.change),
                     contest.title,
                 ]
             )
-    head = [
-        "system",
-        "the paper claims",
-        "the paper's own recipe here",
-        "our recipe",
-        "best rule known",
-        "change",
-        "episodes",
-    ]
     where = "Each system's page has the rest; [learners and their options](learners.md) another."
-    parts = ["# Results", NOTE, where, table(head, rows)]
+    parts = [
+        "# Results",
+        NOTE,
+        "## The papers' claims, counted by what became of them",
+        _counts(systems),
+        "Claims are judged by the recipe that the row on a system's page names, mostly ours; the "
+        "papers' own recipes stand in the next table.",
+        VERDICT_NOTE,
+        where,
+        "## The papers' own recipes here",
+        "Departures are those that a run of the preset names today, and further ones. Changes are "
+        "of the metric in which the paper makes its claim.",
+        _recipes(systems),
+        "## Our recipes against the best rule known",
+        table(["system", "our recipe", "best rule known", "change", "episodes"], best),
+    ]
     costs = [cost for evidence in systems for cost in evidence.cost]
     if costs:
         parts += ["## What training costs, beside what the papers say", _costs(costs)]
     return "\n\n".join(parts) + "\n"
+
+
+def verdicts_of(evidence: Evidence) -> list[Judged]:
+    """All claims of the rows of a system's page."""
+    return judged(evidence.system, [read(name) for name in evidence.rows])
+
+
+def counts_of(evidence: Evidence) -> list[int]:
+    """How many claims have each of the verdicts, in their order."""
+    verdicts = [claim.verdict for claim in verdicts_of(evidence)]
+    return [verdicts.count(name) for name in VERDICTS]
+
+
+def _counts(systems: Sequence[Evidence]) -> str:
+    rows = [
+        [f"[{evidence.title}]({evidence.system}.md)", *map(str, counts_of(evidence))]
+        for evidence in systems
+        if evidence.rows
+    ]
+    return table(["system", *VERDICTS], rows)
+
+
+def _recipes(systems: Sequence[Evidence]) -> str:
+    head = [
+        *("system", "the paper claims", "recipe", "departures from the text", "trained"),
+        *("cluster", "episodes", "seeds", "against", "change", "untrained network", "file"),
+    ]
+    rows = []
+    for evidence in systems:
+        for own in evidence.own:
+            found: Told = told(evidence.system, own)
+            rows.append(
+                [
+                    f"[{evidence.title}]({evidence.system}.md)",
+                    evidence.claim,
+                    f"`{as_command(own.recipe)}`",
+                    found.departures,
+                    own.recipe.trained or "to its end",
+                    found.cluster,
+                    found.episodes,
+                    str(found.seeds),
+                    f"`{own.against}`",
+                    per_cent(found.change),
+                    "-" if found.untrained is None else per_cent(found.untrained),
+                    f"`{found.file}`",
+                ]
+            )
+    return table(head, rows)
 
 
 def picture_name(evidence: Evidence, number: int) -> str:
@@ -140,8 +208,9 @@ def _contest(contest: Contest) -> Iterator[str]:
     ]
     seeds, episodes = played.of(learned, contest.metrics[0]).shape
     counts = f"{_count(seeds, 'seed')}, {_count(episodes, 'episode')}"
-    yield f"`{learned}` ({counts}) and `{contest.rule}`:"
-    head = ["", learned, contest.rule, "difference", "change", "IQM of changes", "P(better)"]
+    same = f", in the file `{contest.rule}`" if contest.rule_called else ""
+    yield f"`{learned}` ({counts}) and `{contest.rule_name}`{same}:"
+    head = ["", learned, contest.rule_name, "difference", "change", "IQM of changes", "P(better)"]
     yield table(head, rows)
     if contest.ranked_by:
         tenths = by_tenth(played, learned, contest.rule, contest.ranked_by, contest.metrics[0])
@@ -194,50 +263,47 @@ def _label(played: Plays, metric: str) -> str:
     return labelled(played.metrics[metric])
 
 
-def _own(own: Own | OwnRatios) -> Iterator[str]:
+def _own(system: str, own: Own | OwnRatios | OwnTrials) -> Iterator[str]:
+    found = told(system, own)
+    trained = f" {own.recipe.trained};" if own.recipe.trained else ""
+    counts = f"{_count(found.seeds, 'seed')}, {found.episodes}, {found.cluster}"
+    yield (
+        f"`{as_command(own.recipe)}`:{trained} {counts}. Departures from the paper's text: "
+        f"{found.departures}. `{found.command}`; file `{found.file}`."
+    )
+    if isinstance(own, OwnTrials):
+        yield (
+            f"Completion time against `{own.against}`, best of {found.looks} evaluations: "
+            f"{per_cent(found.change)}; the untrained network {_plain_per_cent(found.untrained)}."
+        )
+        return
     if isinstance(own, OwnRatios):
         yield from _own_ratios(own)
         return
     played = plays(own.player.file, own.player.part)
-    found = [verdict(played, own.player.policy, own.against, metric) for metric in own.metrics]
-    seeds, episodes = played.of(own.player.policy, own.metrics[0]).shape
+    verdicts = [verdict(played, own.player.policy, own.against, metric) for metric in own.metrics]
     head = ["", own.player.policy, own.against, "difference", "change"]
-    yield f"{_count(seeds, 'seed')}, {_count(episodes, 'episode')}, `{played.command}`:"
-    yield table(head, [_row(played, v) for v in found])
+    yield table(head, [_row(played, v) for v in verdicts])
+
+
+def _plain_per_cent(change: Interval | None) -> str:
+    return "-" if change is None else per_cent(change)
 
 
 def _own_ratios(own: OwnRatios) -> Iterator[str]:
     (found,) = read(own.file)
     policies = found["policies"]
-    counts = f"{_count(len(found['seeds']), 'seed')}, {_count(found['episodes'], 'episode')}"
-    yield (
-        f"{counts}, {own.words}, `{found['command']}`; changes are geometric means of the "
-        "episodes' ratios:"
-    )
     rows = [
         [
             metric,
             *(f"{policies[name]['means'][metric]:,.2f}" for name in ("learned", own.against)),
-            per_cent(_ratio(policies["learned"], metric)),
-            per_cent(_ratio(policies["untrained"], metric)),
+            per_cent(less_one(Interval(*policies["learned"]["ratios"][metric]))),
+            per_cent(less_one(Interval(*policies["untrained"]["ratios"][metric]))),
         ]
         for metric in own.metrics
     ]
+    yield "Changes are geometric means of the episodes' ratios:"
     yield table(["", "learned", own.against, "change", "network without training"], rows)
-
-
-def _ratio(policy: dict[str, Any], metric: str) -> Interval:
-    return less_one(Interval(*policy["ratios"][metric]))
-
-
-def _own_words(own: Own | OwnRatios) -> str:
-    if isinstance(own, OwnRatios):
-        learned = read(own.file)[0]["policies"]["learned"]
-        change = per_cent(_ratio(learned, own.metrics[0]))
-        return f"{change} against `{own.against}`, {own.words}"
-    played = plays(own.player.file, own.player.part)
-    found = verdict(played, own.player.policy, own.against, own.metrics[0])
-    return f"{per_cent(found.change)} against `{own.against}`"
 
 
 def _headroom(name: str) -> Iterator[str]:
@@ -264,23 +330,9 @@ def _headroom(name: str) -> Iterator[str]:
     yield f"`{document['command']}`; file `{name}`."
 
 
-def _claims(names: Sequence[str]) -> str:
-    rows = []
-    for name in names:
-        document = read(name)
-        for check in document["checks"]:
-            note = f" ({check['note']})" if check["note"] else ""
-            rows.append(
-                [
-                    document["row"],
-                    check["item"],
-                    check["paper"],
-                    check["measured"],
-                    check["accept"],
-                    check["verdict"] + note,
-                ]
-            )
-    return table(["row", "claim", "paper", "measured", "accepted", ""], rows)
+def _claims(claims: Sequence[Judged]) -> str:
+    head = ["row", "claim", "paper", "measured", "reproduced if", "verdict", "reason"]
+    return table(head, [[*claim[:4], *(cell or "-" for cell in claim[4:])] for claim in claims])
 
 
 def _drawings(names: Sequence[str]) -> list[str]:

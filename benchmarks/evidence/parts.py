@@ -27,6 +27,7 @@ class Contest:
       learned: who is judged.
       rule: name of the best rule known, or of one that the paper has, in the same file.
       metrics: what is told, the one that decides first.
+      rule_called: the name that the rule has today, where the file has another.
       ranked_by: the policy whose completion times say how congested an episode is; no tenths if
         empty.
     """
@@ -36,6 +37,29 @@ class Contest:
     rule: str
     metrics: tuple[str, ...]
     ranked_by: str = ""
+    rule_called: str = ""
+
+    @property
+    def rule_name(self) -> str:
+        """What pages call the rule."""
+        return self.rule_called or self.rule
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A recipe that was run here for the paper's own.
+
+    Attributes:
+      preset: the preset.
+      changes: settings that differ from the preset's, as ``--set`` takes them.
+      also: further departures from the paper's text, which no setting shows.
+      trained: how far the training went, where not to its end.
+    """
+
+    preset: str
+    changes: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    trained: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,11 +67,13 @@ class Own:
     """The paper's own recipe here.
 
     Attributes:
+      recipe: what was run.
       player: the policy.
       against: a rule in the same file.
       metrics: what is told.
     """
 
+    recipe: Recipe
     player: Player
     against: str
     metrics: tuple[str, ...]
@@ -58,16 +84,42 @@ class OwnRatios:
     """The paper's own recipe here, judged by ratios of means over episodes.
 
     Attributes:
+      recipe: what was run.
       file: of ``benchmarks.das_ratios``.
       metrics: what is told.
       against: the rule that the ratios are to.
-      words: how far the training went.
+      source: what the episodes are, which the file does not say.
     """
 
+    recipe: Recipe
     file: str
     metrics: tuple[str, ...]
     against: str
-    words: str
+    source: str
+
+
+@dataclass(frozen=True)
+class OwnTrials:
+    """The paper's own recipe here, judged on the validation episodes of its training.
+
+    Attributes:
+      recipe: what was run.
+      file: of ``benchmarks.chic_recipe``.
+      variant: its name there.
+      against: the rule that it is compared with.
+      cluster: that it learnt on, which the file does not say.
+      source: what the episodes are, likewise.
+    """
+
+    recipe: Recipe
+    file: str
+    variant: str
+    against: str
+    cluster: str
+    source: str
+
+
+OwnAny = Own | OwnRatios | OwnTrials
 
 
 @dataclass(frozen=True)
@@ -101,7 +153,7 @@ class Evidence:
     Attributes:
       system: its name.
       title: heading.
-      claim: the paper's main claim, in one sentence.
+      claim: the paper's main claim, in one sentence, with its setting.
       contests: the first is the row of the summary.
       own: the paper's own recipe.
       headroom: JSON files of ``jaxsched headroom``.
@@ -114,7 +166,7 @@ class Evidence:
     title: str
     claim: str
     contests: tuple[Contest, ...] = ()
-    own: tuple[Own | OwnRatios, ...] = ()
+    own: tuple[OwnAny, ...] = ()
     headroom: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
     cost: tuple[Cost, ...] = ()

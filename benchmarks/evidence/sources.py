@@ -30,6 +30,7 @@ class Plays:
       primary: what policies are judged by.
       facts: of the run, as words.
       command: that printed it.
+      episodes: how many and of what, in words; empty where the file does not say.
       curve: the learning curve, if a training wrote the file.
     """
 
@@ -39,6 +40,7 @@ class Plays:
     facts: dict[str, str]
     command: str
     curve: dict[str, Any] | None = None
+    episodes: str = ""
 
     def of(self, policy: str, metric: str) -> Floats:
         """A metric of a policy, ``[S, E]``.
@@ -91,7 +93,9 @@ def _plays(path: Path, part: str) -> Plays:
         }
         metrics, primary = document["metrics"], document["primary"]
         command, curve = document["command"], document.get("learning_curve")
-        return Plays(values, metrics, primary, document["facts"], command, curve)
+        drawn = document.get("episodes")
+        episodes = f"{drawn['count']} of {drawn['source']}" if drawn else ""
+        return Plays(values, metrics, primary, document["facts"], command, curve, episodes)
     chosen = (
         document["values"][part] if "values" in document else document["loads"][part]["metrics"]
     )

@@ -4,9 +4,20 @@ Every number of a page comes from a file of ``benchmarks/results``; here stand o
 sentences about what the numbers mean.
 """
 
-from benchmarks.evidence.parts import Contest, Cost, Evidence, Own, OwnRatios, Player
+from benchmarks.evidence.parts import (
+    Contest,
+    Cost,
+    Evidence,
+    Own,
+    OwnRatios,
+    OwnTrials,
+    Player,
+    Recipe,
+)
 
 SCHED2_PAPER_COST = "15 h on one GTX 1080 Ti, 2,400 episodes"
+CHIC_CLUSTER = "10 GPUs, 120 CPU cores, 600 GB"
+CHIC_VALIDATION = "30 validation sequences of chic-1.80"
 DL2_PAPER_COST = "half an hour of supervised training, then reinforcement learning for hours"
 
 SCHED2 = Evidence(
@@ -32,11 +43,13 @@ SCHED2 = Evidence(
     ),
     own=(
         Own(
+            Recipe("literal"),
             Player("sched2_literal_cpu2.json", "dqn"),
             "dsif",
             ("avg_effectiveness", "avg_jct", "makespan"),
         ),
         Own(
+            Recipe("paper"),
             Player("sched2_paper_cpu2.json", "dqn"),
             "strict",
             ("avg_effectiveness", "avg_jct", "makespan"),
@@ -44,7 +57,7 @@ SCHED2 = Evidence(
     ),
     headroom=("sched2_headroom_contended_cpu2.json", "sched2_headroom_cpu2.json"),
     rows=tuple(
-        f"sched2_{row}_cpu2.json" for row in ("F3", "F4", "F7", "F8", "F9", "F10", "T3", "R")
+        f"sched2_{row}_cpu2.json" for row in ("F3", "F4", "F7", "Q", "F8", "F9", "F10", "T3", "R")
     ),
     cost=(
         Cost(
@@ -69,10 +82,14 @@ SCHED2 = Evidence(
         "Q-network too. The policy found by whole-episode search, which starts as that rule, is "
         "better still where there is a queue, and level with it where there is none.",
         "Of the two recipes below the first (`--preset literal`, judged against DSIF) takes every "
-        "choice of the paper at once, with its 2,400 episodes: it is no better than the best "
-        "baseline, so what the paper reports, 1.6 times that, does not follow from what the paper "
-        "says. The second (`--preset paper`, against `strict`) has the paper's learner and budget "
-        "with more features, shared weights, a dense reward and a short horizon.",
+        "choice that the paper tells, with its 2,400 episodes; the action mask and the discount "
+        "are ours. It is no better than the best baseline. The second (`--preset paper`, against "
+        "`strict`) has the paper's learner and budget with more features, shared weights, a dense "
+        "reward and a short horizon; its gain over `strict` is not a claim of the paper's.",
+        "Ratios to the best baseline hang on what baselines see. The rows below have them choose "
+        "among ten jobs, as the agent does. With the whole queue in view, which is the paper's "
+        'text ("from the waiting queue"), the best of them is DSIF with 0.838 and the same learned '
+        "policy is 1.15 times better, not 1.63 (row Q).",
     ),
 )
 
@@ -107,8 +124,13 @@ DL2 = Evidence(
         ),
     ),
     own=(
-        Own(Player("dl2_paper_cpu2.json", "dl2"), "drf", ("avg_jct", "makespan")),
-        Own(Player("dl2_paper_cpu2.json", "dl2"), "optimus", ("avg_jct", "makespan")),
+        Own(Recipe("paper"), Player("dl2_paper_cpu2.json", "dl2"), "drf", ("avg_jct", "makespan")),
+        Own(
+            Recipe("paper"),
+            Player("dl2_paper_cpu2.json", "dl2"),
+            "optimus",
+            ("avg_jct", "makespan"),
+        ),
     ),
     headroom=("dl2_headroom_cpu2.json",),
     rows=tuple(f"dl2_E{number}_cpu2.json" for number in range(1, 16)),
@@ -135,13 +157,14 @@ DL2 = Evidence(
         "What decides is that all jobs fit into one batch of the window: in batches of 20 the "
         "first takes what a later one needs (on validation sequences of the large cluster the same "
         "imitation has 8.34 slots with a window of 20 and 8.03 with 60, `probe`'s level).",
-        "The paper's own learner (actor-critic with replay, reward of the job's own progress, "
-        "discount 0.9, 60 servers) does not reproduce the claim here: it ends 4 % below DRF and "
-        "far above Optimus. From a supervised start at 10.0 slots on validation sequences it came "
-        "to 9.7 half-way and then unlearnt, to 15.8 at the end of its 2,000 updates; the policy "
-        "chosen is tested below.",
-        "Rows E1 to E15 are of shorter recipes that imitate Optimus (`quick`, `testbed`). E1's "
-        "bar below Tetris, which they miss by 1.2 points, the searched policy passes (below).",
+        "The paper's own learner (actor-critic with replay, each inference paid the reward of its "
+        "slot, discount 0.9) was run on 60 servers, not on the testbed that the paper's figures "
+        "are of. There it ends 4 % below DRF and 45 % above Optimus: the claim does not come out. "
+        "From a supervised start at 10.0 slots on validation sequences it came to 9.7 half-way and "
+        "then unlearnt, to 15.8 at the end of its 2,000 updates; the policy chosen is tested "
+        "below. The paper's ablation that pays each inference its own job's progress was not run.",
+        "Rows E1 to E15 are of shorter recipes that imitate Optimus (`quick`, `testbed`), but for "
+        "E10 (neurons, layers), E11 and E12, which are of the paper's learner.",
     ),
 )
 
@@ -159,7 +182,41 @@ CHIC = Evidence(
         )
         for rate in ("1.8", "0.9", "1.35", "2.25", "2.7")
     ),
-    own=(Own(Player("chic_mended_cpu2.json", "chic-mended"), "optimus", ("avg_jct", "makespan")),),
+    own=(
+        OwnTrials(
+            Recipe("paper", ("env.void_outside=inert",)),
+            "chic_recipe_cpu2.json",
+            "inert",
+            "optimus",
+            CHIC_CLUSTER,
+            CHIC_VALIDATION,
+        ),
+        OwnTrials(
+            Recipe("paper"),
+            "chic_recipe_cpu2.json",
+            "paper",
+            "optimus",
+            CHIC_CLUSTER,
+            CHIC_VALIDATION,
+        ),
+        Own(
+            Recipe(
+                "paper",
+                (
+                    "learner.inner_steps=10",
+                    "common_sequence=true",
+                    "hidden=[64,32]",
+                    "dropout=0",
+                    "env.free_choice=false",
+                    "loop.num_updates=800",
+                ),
+                ("800 iterations",),
+            ),
+            Player("chic_mended_cpu2.json", "chic-mended"),
+            "optimus",
+            ("avg_jct", "makespan"),
+        ),
+    ),
     headroom=("chic_headroom_cpu2.json",),
     rows=tuple(f"chic_{row}_cpu2.json" for row in ("M", "X1", "X2", "X3", "X5", "X6", "X7", "X8")),
     cost=tuple(
@@ -175,12 +232,15 @@ CHIC = Evidence(
     words=(
         "One policy for all rates, imitating the best static allocation and then found by search "
         "over whole episodes, reaches the paper's figures at every rate; row M below judges it "
-        "against Optimus. Rows X1 to X8 are of the cross-entropy method, trained for each rate.",
-        "The paper's recipe to the letter ends at five times Optimus. The recipe below is it with "
-        "five changes (units that do not fit are masked, ten gradient steps, one sequence for all "
-        "trajectories of an iteration, two layers without dropout, 800 iterations for 400); four "
-        "of its five seeds are more than 12 % below Optimus, one stays at 5 %. The notes have "
-        "what each change does.",
+        "against Optimus. Rows X1 to X8 are of the cross-entropy method with our settings "
+        "(`quick`), trained for each rate.",
+        "The paper's own recipe does not reproduce the claim here. As the paper ends a decision "
+        "phase (on its two conditions, `void_outside=inert`) it is 20 % above Optimus at its best "
+        "and drifts away; where void ends the phase, the preset's default, at five times Optimus. "
+        "Five changes away from the paper, the last recipe below is 11.6 % below Optimus: units "
+        "that do not fit are masked, ten gradient steps, one sequence for all trajectories of an "
+        "iteration, two layers without dropout, 800 iterations for 400. Four of its five seeds are "
+        "more than 12 % below, one stays at 5 %. The notes have what each change does.",
         "The rule `search` tries every allocation of the window at every event, so what is left "
         "above it is small.",
     ),
@@ -248,10 +308,11 @@ DAS = Evidence(
     ),
     own=(
         OwnRatios(
+            Recipe("paper", trained="stopped after 140 of 400 updates, update 80 chosen"),
             "das_paper_cpu1.json",
             ("JCT (min)", "fee ($)"),
             "fifo_loadbalance",
-            "after 80 of 400 updates, the best of 140",
+            "das-normal, 4 shipped episodes and 60 fresh ones",
         ),
     ),
     headroom=(
@@ -264,7 +325,10 @@ DAS = Evidence(
         "das_headroom_contended_cpu2.json",
         "das_headroom_contended_shortest_cpu2.json",
     ),
-    rows=tuple(f"das_{row}_cpu2.json" for row in ("T1", "F5", "F6", "F7", "T3", "A", "M")),
+    rows=tuple(
+        f"das_{row}_cpu2.json"
+        for row in ("T1", "F5", "F6", "F7", "T3", "A", "decision_time", "M", "S")
+    ),
     cost=(
         Cost(
             "jaxsched train das --preset quick --num-seeds 3 --set reinforcement=false",
@@ -294,6 +358,11 @@ DAS = Evidence(
         ),
     ),
     words=(
+        "The paper's own recipe was run for 140 of its 400 updates with one seed. Against "
+        "FIFO-LoadBalance it is at -11.2 % in completion time after 80 of them, where the "
+        "untrained network is at -8.6 % (both of 64 episodes, below): what it learnt is within "
+        "noise, and on the four shipped episodes its mean, 1,109 min, is above the untrained "
+        "network's 888. Table 1's figures (row T1) are of networks that imitate our linear rule.",
         "`scored` was found by search over whole episodes: on 8 machines from `shortest`, a rule "
         "by hand on the same estimates of run times, order and placement (`--preset contended`); "
         "on 16, by an earlier form of the recipe, from `linear`, the teacher of DAS' networks, "
@@ -328,6 +397,7 @@ MLFS = Evidence(
             Player(file, "searched", load),
             rule,
             ("avg_jct", "median_jct", "deadline_ratio", "accuracy_ratio", "bandwidth_mb"),
+            rule_called={"linear": "linear_tuned"}.get(rule, ""),
         )
         for title, file, load in (
             ("20 GPUs, load x = 3, 100 fresh workloads", "mlfs_search_small_cpu2.json", "3"),
@@ -339,6 +409,7 @@ MLFS = Evidence(
     ),
     own=(
         Own(
+            Recipe("paper", also=("the network is ours, the paper names none",)),
             Player("mlfs_paper_cpu2.json", "mlfs-paper"),
             "mlf_h",
             ("avg_jct", "deadline_ratio", "accuracy_ratio"),
@@ -369,12 +440,19 @@ MLFS = Evidence(
     ),
     words=(
         "The searched policy chooses which task goes next, where, and who leaves, by weights of "
-        "pairs of task and server; `linear` and `mlf_h` have the weights found for MLF-H's "
-        "priorities. The rows of the paper below are of the imitated network, which chose servers "
-        "only.",
+        "pairs of task and server; `linear` and `mlf_h` have here the weights found for MLF-H's "
+        "priorities; with them `linear` is the rule `linear_tuned`. The rows of the paper below "
+        "are of the imitated network, which chose servers only.",
+        "The order of Figure 4 does not come out. In row E1 at x = 3 MLF-H takes longer than "
+        "Graphene (20,260 and 18,487 s), meets fewer deadlines (0.839 and 0.845), and MLF-RL is "
+        "less accurate at the deadline (0.775) than MLF-H (0.792) and MLFS (0.782). MLF-RL's 32 % "
+        "below MLF-H are for the most part new weights of MLF-H's priorities: with these MLF-H "
+        "itself takes 14,355 s, and MLF-RL's 13,719 are 4.4 % below that. Migration costs less "
+        "traffic here, not more, and MLF-C gains 11 to 21 % of the time (the paper: 28 to 42 %) "
+        "and 0.2 to 2 points of the targets (17 to 23 %).",
         "On 20 and 80 GPUs the median job pays for the gain of the mean: it takes 5 and 7 % longer "
-        "than under `linear`. On 2,474 GPUs, for which nothing was searched again, it gains with "
-        "the mean; that is one workload, so there are no intervals.",
+        "than under `linear_tuned`. On 2,474 GPUs, for which nothing was searched again, it gains "
+        "with the mean; that is one workload, so there are no intervals.",
         "MLF-C's exact predictions matter: with accuracies off by the paper's 10 % it stops half "
         "of the jobs before their targets; run times off by 11 or 30 % cost nothing (row E7).",
     ),

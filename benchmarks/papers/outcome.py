@@ -32,33 +32,21 @@ class Table:
 
 @dataclass(frozen=True)
 class Check:
-    """A claim of the paper, what was measured, and what is accepted.
+    """A claim of the paper beside what was measured; ``benchmarks.papers.verdicts`` judges it.
 
     Attributes:
       item: what is compared.
-      paper: the paper's figure, in words.
-      measured: in words or as shown.
-      accept: the condition.
-      met: whether it holds; None: not judged or only reported.
-      note: an interval, or why it is not judged.
+      paper: the paper's figure, in words; "-" where it has none.
+      measured: as shown, an interval with its ends.
+      note: why it was not tested.
+      tested: whether this run is long enough to tell.
     """
 
     item: str
     paper: str
     measured: str
-    accept: str
-    met: bool | None
     note: str = ""
-
-    @property
-    def verdict(self) -> str:
-        """One or two words."""
-        if self.met is None:
-            return "reported" if self.accept == REPORTED else "not judged"
-        return "met" if self.met else "not met"
-
-
-REPORTED = "reported"
+    tested: bool = True
 
 
 @dataclass(frozen=True)
@@ -107,45 +95,18 @@ def percent(value: float | Interval, digits: int = 2) -> str:
 Shown = Callable[[Any], str]
 
 
-def at_least(
-    item: str,
-    paper: str,
-    value: float | Interval,
-    bound: float,
-    *,
-    shown: Shown = show,
-    strict: bool = False,
-    note: str = "",
-) -> Check:
-    """Met if the (estimated) value is not below the bound; ``strict``: above it."""
-    found = value.estimate if isinstance(value, Interval) else float(value)
-    sign = ">" if strict else ">="
-    met = bool(found > bound if strict else found >= bound)
-    return Check(item, paper, shown(value), f"{sign} {shown(bound)}", met, note)
+def beside(item: str, paper: str, value: Cell, *, shown: Shown = show) -> Check:
+    """A figure beside the paper's.
+
+    Args:
+      item: what is compared.
+      paper: the paper's figure; "-" where it has none.
+      value: a number, an interval, or words.
+      shown: how numbers are written.
+    """
+    return Check(item, paper, value if isinstance(value, str) else shown(value))
 
 
-def at_most(
-    item: str,
-    paper: str,
-    value: float | Interval,
-    bound: float,
-    *,
-    shown: Shown = show,
-    strict: bool = False,
-    note: str = "",
-) -> Check:
-    """Met if the (estimated) value is not above the bound; ``strict``: below it."""
-    found = value.estimate if isinstance(value, Interval) else float(value)
-    sign = "<" if strict else "<="
-    met = bool(found < bound if strict else found <= bound)
-    return Check(item, paper, shown(value), f"{sign} {shown(bound)}", met, note)
-
-
-def reported(item: str, paper: str, measured: str, note: str = "") -> Check:
-    """A figure without a condition."""
-    return Check(item, paper, measured, REPORTED, None, note)
-
-
-def not_judged(item: str, paper: str, accept: str, why: str, measured: str = "-") -> Check:
-    """A condition that this run is too short to judge."""
-    return Check(item, paper, measured, accept, None, why)
+def not_tested(item: str, paper: str, why: str, found: str = "-") -> Check:
+    """A claim that this run is too short to tell of."""
+    return Check(item, paper, found, why, tested=False)

@@ -146,7 +146,7 @@ def _run_row(lab: Lab, row: Row, key: str) -> dict[str, Any]:
         "trace_digests": lab.digests,
         "trained": lab.trained,
         "tables": tables,
-        "checks": [{**to_plain(check), "verdict": check.verdict} for check in outcome.checks],
+        "checks": [to_plain(check) for check in outcome.checks],
         "notes": list(outcome.notes),
         "values": outcome.values,
         "wall_s": round(time.monotonic() - began, 1),

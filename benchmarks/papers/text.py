@@ -3,8 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.papers.verdicts import Judged, judged_check
+from jaxsched.systems.claims import NOT_TESTED, VERDICTS
+
 QUICK = "quick run: small sizes, verdicts say that it works, not what the paper's claim is worth"
-CHECK_COLUMNS = ("claim", "paper", "measured", "accepted", "verdict")
+CHECK_COLUMNS = ("claim", "paper", "measured", "reproduced if", "verdict")
 LONGEST = 64  # characters of a cell before it is broken
 
 
@@ -43,8 +46,8 @@ def format_row(document: Mapping[str, Any]) -> str:
         parts.append(f"{table['title']}\n\n{format_table(table['columns'], table['rows'])}")
     if document["checks"]:
         rows = [
-            [c["item"], c["paper"], c["measured"], c["accept"], verdict(c, document["quick"])]
-            for c in document["checks"]
+            [c.item, c.paper, c.measured, c.accepted, _verdict(c, document["quick"])]
+            for c in _judged(document)
         ]
         parts.append(format_table(CHECK_COLUMNS, rows))
     parts += [f"note: {note}" for note in document["notes"]]
@@ -52,27 +55,33 @@ def format_row(document: Mapping[str, Any]) -> str:
 
 
 def format_summary(documents: Sequence[Mapping[str, Any]]) -> str:
-    """One line per row and how many of its checks are met."""
-    columns = ("row", "what", "met", "not met", "not judged", "reported", "minutes")
+    """One line per row and how many of its claims have each verdict."""
     rows = []
     for document in documents:
-        verdicts = [check["verdict"] for check in document["checks"]]
-        counts = [
-            str(verdicts.count(name)) for name in ("met", "not met", "not judged", "reported")
-        ]
+        verdicts = [check.verdict for check in _judged(document)]
+        counts = [str(verdicts.count(name)) for name in VERDICTS]
         minutes = f"{document['wall_s'] / 60:.1f}"
         rows.append([document["row"], document["title"], *counts, minutes])
+    columns = ("row", "what", *VERDICTS, "minutes")
     text = f"summary\n=======\n\n{format_table(columns, rows)}\n"
     if any(document["quick"] for document in documents):
         text += f"\n{QUICK}\n"
     return text
 
 
-def verdict(check: Mapping[str, Any], quick: bool) -> str:
-    """The verdict, marked in a quick run, with its reason or interval."""
-    judged = check["met"] is not None
-    words = f"{check['verdict']}{' (quick)' if quick and judged else ''}"
-    return f"{words}: {check['note']}" if check["note"] else words
+def _judged(document: Mapping[str, Any]) -> list[Judged]:
+    return [
+        judged_check(document["system"], document["row"], check) for check in document["checks"]
+    ]
+
+
+def _verdict(check: Judged, quick: bool) -> str:
+    """The verdict, marked in a quick run, with its reason."""
+    if not check.verdict:
+        return check.reason
+    marked = quick and check.verdict != NOT_TESTED
+    words = f"{check.verdict}{' (quick)' if marked else ''}"
+    return f"{words}: {check.reason}" if check.reason else words
 
 
 def _numeric(text: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 from benchmarks.papers import figures
 from benchmarks.papers.lab import Lab
-from benchmarks.papers.outcome import Outcome, Table, reported
+from benchmarks.papers.outcome import Outcome, Table, beside
 from jaxsched.bench.throughput import throughput
 from jaxsched.jobs import JobTable
 
@@ -74,7 +74,7 @@ def environment_row(
     notes = (note, "on a machine with other work these are lower bounds of the speed")
     memory = f"{measured['peak_memory_bytes'] / 2**30:.2f} with up to {rows[-1]['batch']}"
     checks = [
-        reported("most decisions per second", "-", words),
-        reported("most memory of the process or device so far (GiB)", "-", memory),
+        beside("most decisions per second", "-", words),
+        beside("most memory of the process or device so far (GiB)", "-", memory),
     ]
     return Outcome([table], checks, {"throughput": measured}, draw, notes)

@@ -16,6 +16,7 @@ from jaxsched.report.readable import in_readable_units
 from jaxsched.report.schema import Comparison, CurveWords, MetricGroup, PaperRow, Policy, check
 from jaxsched.report.style import colour_sheet, policy_classes
 from jaxsched.report.summary import DASH, Summary, labelled, number, span
+from jaxsched.systems.claims import NOT_REPRODUCED, REPRODUCED
 
 _BETTER = {"higher": "higher is better", "lower": "lower is better", "neither": ""}
 _ARROWS = {"higher": "\u2191", "lower": "\u2193", "neither": ""}
@@ -362,12 +363,15 @@ def _schedules(summary: Summary) -> dict[str, Any] | None:
 
 
 def _claim(row: PaperRow) -> dict[str, Any]:
+    """A row as the page shows it; those of files from before have no verdict."""
+    verdict = row.get("verdict")
     return {
         "claim": row["item"],
         "paper": _plain(row["paper"]),
         "here": _plain(row["here"]),
-        "accepted": row.get("accept", ""),
-        "met": row.get("met"),
+        "accepted": row.get("accept", "") if verdict else "",
+        "verdict": verdict,
+        "style": {REPRODUCED: "met", NOT_REPRODUCED: "unmet"}.get(verdict or "", ""),
     }
 
 

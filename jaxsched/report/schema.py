@@ -11,6 +11,7 @@ from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.stored_schedule import schedule_of
+from jaxsched.systems.claims import VERDICTS
 
 Kind = Literal["baseline", "reference", "learned"]
 Better = Literal["higher", "lower", "neither"]
@@ -41,6 +42,7 @@ class Policy(TypedDict):
     name: str
     kind: Kind  # a reference policy is in no paper: shown, never the "best baseline"
     note: NotRequired[str]
+    clairvoyant: NotRequired[bool]  # it knows what no scheduler can
     metrics: dict[str, list[float] | list[list[float]]]
     curves: NotRequired[dict[str, list[float]]]
 
@@ -108,8 +110,8 @@ class PaperRow(TypedDict):
     item: str
     paper: float | str | None
     here: float | str | None
-    accept: NotRequired[str]
-    met: NotRequired[bool | None]
+    accept: NotRequired[str]  # within which bounds it counts as reproduced
+    verdict: NotRequired[str | None]  # one of the four; files of before have none
 
 
 class Paper(TypedDict):
@@ -144,6 +146,8 @@ class Comparison(TypedDict):
     """Everything a report shows. Optional parts may be left out or be None.
 
     ``primary`` names the metric of the verdict; by default the first one with a direction.
+    ``best_rule`` names the best rule known of the system, which counts as one though it may know
+    what no scheduler can.
     ``bars`` names the metrics drawn as bars; by default the primary one, JCT and makespan where
     they exist, else the first three with a direction.
     """
@@ -158,6 +162,7 @@ class Comparison(TypedDict):
     metrics: dict[str, Metric]
     policies: list[Policy]
     primary: NotRequired[str]
+    best_rule: NotRequired[str]
     bars: NotRequired[list[str]]
     figures: NotRequired[OwnFigures | None]
     learning_curve: NotRequired[LearningCurve | None]
@@ -268,6 +273,8 @@ def _check_sample(sample: object, count: int, where: str) -> None:
 def _check_names(top: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
     if top.get("primary") is not None:
         _choice(top["primary"], tuple(metrics), "primary")
+    if top.get("best_rule") is not None:
+        _text(top, "best_rule", "the comparison")
     for i, name in enumerate(_list(top.get("bars") or [], "bars")):
         _choice(name, tuple(metrics), f"bars[{i}]")
 
@@ -330,8 +337,9 @@ def _check_paper(paper: object) -> None:
             value = _get(entry, name, where)
             if value is not None and not isinstance(value, str):
                 _number(value, f"{where}.{name}")
-        if entry.get("met") not in (True, False, None):
-            raise JaxschedError(f"{where}.met: {entry['met']!r}, expected true, false or null")
+        if entry.get("verdict") not in (*VERDICTS, None):
+            accepted = ", ".join((*VERDICTS, "null"))
+            raise JaxschedError(f"{where}.verdict: {entry['verdict']!r}; accepted: {accepted}")
 
 
 def _check_figures(figures: object) -> None:

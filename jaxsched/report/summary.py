@@ -48,7 +48,7 @@ class Verdict:
 
     headline: str
     detail: str
-    won: bool | None  # None where there is no learned policy or no baseline
+    won: bool | None  # against the best rule; None where there is no learned policy or no rule
 
 
 class Summary:
@@ -204,9 +204,23 @@ class Summary:
     def _cost(self, metric: str, cell: Interval) -> float:
         return -cell.estimate if self.metrics[metric]["better"] == "higher" else cell.estimate
 
+    def best_rule(self, rules: list[Policy]) -> Policy | None:
+        """The rule of the best primary metric; None if there is none.
+
+        Rules that know what no scheduler can are left out, but for the one that the system names as
+        the best known.
+        """
+        named = self.comparison.get("best_rule")
+        known = [p for p in rules if p["name"] == named or not p.get("clairvoyant", False)]
+        return min(
+            known,
+            key=lambda p: self._cost(self.primary, self.cells[p["name"], self.primary]),
+            default=None,
+        )
+
     @cached_property
     def verdict(self) -> Verdict:
-        """What to conclude about the primary metric, said plainly."""
+        """What to conclude about the primary metric, said plainly; the best rule known first."""
         measured = [p for p in self.policies if self.primary in p["metrics"]]
         compared = self._finishing(measured)
         learned = [p for p in measured if p["kind"] == "learned"]
@@ -214,15 +228,17 @@ class Summary:
         references = [p for p in compared if p["kind"] == "reference"]
         label = self.metrics[self.primary]["label"].lower()
         others = self.left_unfinished([p for p in measured if p["kind"] != "learned"])
+        best = self.best_rule([*baselines, *references])
+        references = [p for p in references if p is not best]
         if not learned:
-            verdict = self._verdict_without_learning(baselines, references, label, others)
+            verdict = self._verdict_without_learning(best, baselines, references, label, others)
         elif learned[0]["name"] in self.unfinished:
             return self._verdict_of_unfinished(learned[0], label)
-        elif not baselines:
+        elif best is None:
             text = f"{_subject(learned[0])} reaches {self._with_unit(learned[0])} in {label}."
             verdict = Verdict(text, self._against_references(learned[0], references), None)
         else:
-            verdict = self._verdict_against(learned[0], baselines, references, label)
+            verdict = self._verdict_against(learned[0], best, baselines, references, label)
         return replace(verdict, detail=f"{verdict.detail} {others}".strip())
 
     def _verdict_of_unfinished(self, best: Policy, label: str) -> Verdict:
@@ -231,48 +247,83 @@ class Summary:
         return Verdict(text, f"Its mean {label} is of those alone and is not compared.", False)
 
     def _verdict_without_learning(
-        self, baselines: list[Policy], references: list[Policy], label: str, others: str
+        self,
+        best: Policy | None,
+        baselines: list[Policy],
+        references: list[Policy],
+        label: str,
+        others: str,
     ) -> Verdict:
-        if not baselines:
-            why = "no baseline finishes its jobs" if others else "no baseline was run"
+        if best is None:
+            why = "no rule finishes its jobs" if others else "no rule was run"
             return Verdict(f"There is nothing to compare here: {why}.", "", None)
-        lead = f"Best baseline in {label}: {baselines[0]['name']}, {self._with_unit(baselines[0])}."
-        detail = "No learned policy is part of this comparison."
-        for policy in references:
-            detail += f" The reference policy {policy['name']} reaches {self._with_unit(policy)}."
-        return Verdict(lead, detail, None)
+        lead = f"Best rule in {label}: {best['name']}, {self._with_unit(best)}."
+        sentences = ["No learned policy is part of this comparison."]
+        if baselines and best["kind"] != "baseline":
+            first = baselines[0]
+            sentences.append(
+                f"The best baseline of the paper, {first['name']}, reaches "
+                f"{self._with_unit(first)}."
+            )
+        sentences += [
+            f"The reference policy {policy['name']} reaches {self._with_unit(policy)}."
+            for policy in references
+        ]
+        return Verdict(lead, " ".join(sentences), None)
 
     def _verdict_against(
-        self, best: Policy, baselines: list[Policy], references: list[Policy], label: str
+        self,
+        learned: Policy,
+        best: Policy,
+        baselines: list[Policy],
+        references: list[Policy],
+        label: str,
     ) -> Verdict:
-        leads = {p["name"]: self.advantage(best, p, self.primary) for p in baselines}
-        rival = baselines[0]
-        compared = f"{self.shown(best, self.primary)} vs {self._with_unit(rival)} ({rival['name']})"
-        if all(lead.low > 0 for lead in leads.values()):
-            won: bool = True
-            text = f"{_subject(best)} beats every baseline of the paper on {label}: {compared}."
+        lead = self.advantage(learned, best, self.primary)
+        if not lead.excludes(0.0):
+            side = "is not clearly different from"
         else:
-            won = False
-            ahead = [n for n, lead in leads.items() if lead.high < 0]
-            if ahead:
-                text = (
-                    f"{_subject(best)} does not beat the baselines of the paper on {label}: "
-                    f"{compared}; {_listing(ahead)} {'is' if len(ahead) == 1 else 'are'} better."
-                )
-            else:
-                level = [n for n, lead in leads.items() if lead.low <= 0]
-                text = (
-                    f"{_subject(best)} does not clearly beat every baseline of the paper on "
-                    f"{label}: {compared}; no clear difference from {_listing(level)}."
-                )
-        gain = self.gain(best, self.primary)
-        detail = ""
-        if gain is not None:
-            detail = (
-                f"That is {number(gain.estimate, 2)} times the best baseline "
-                f"(95\u00a0% interval {span(gain, 2)})."
-            )
-        return Verdict(text, f"{detail} {self._against_references(best, references)}".strip(), won)
+            side = "is ahead of" if lead.low > 0 else "is behind"
+        who = "the best rule here" + (", a baseline" if best["kind"] == "baseline" else "")
+        pair = f"{self.shown(learned, self.primary)} and {self._with_unit(best)}"
+        text = f"{_subject(learned)} {side} {best['name']}, {who}, on {label}: {pair}."
+        detail = f"{self._size(lead)} {self._against_baselines(learned, baselines)}".strip()
+        against = self._against_references(learned, references)
+        return Verdict(text, f"{detail} {against}".strip(), lead.low > 0)
+
+    def _size(self, lead: Interval) -> str:
+        """How large a difference is, in a sentence; empty where it is within the noise."""
+        if not lead.excludes(0.0):
+            return ""
+        digits = self.metrics[self.primary]["digits"]
+        size = Interval(abs(lead.estimate), *sorted((abs(lead.low), abs(lead.high))))
+        return (
+            f"The difference is {number(size.estimate, digits)} "
+            f"(95\u00a0% interval {span(size, digits)})."
+        )
+
+    def _against_baselines(self, learned: Policy, baselines: list[Policy]) -> str:
+        """Where a learned policy stands among the paper's baselines."""
+        if not baselines:
+            return ""
+        leads = {p["name"]: self.advantage(learned, p, self.primary) for p in baselines}
+        ahead = [name for name, lead in leads.items() if lead.high < 0]
+        level = [name for name, lead in leads.items() if lead.low <= 0 <= lead.high]
+        if ahead:
+            verb = "is" if len(ahead) == 1 else "are"
+            text = f"Of the paper's baselines {_listing(ahead)} {verb} better."
+        elif level:
+            text = f"Of the paper's baselines it is not clearly different from {_listing(level)}."
+        else:
+            text = "It beats every baseline of the paper."
+        gain = self.gain(learned, self.primary)
+        if gain is None:
+            return text
+        first = f"{baselines[0]['name']} ({self._with_unit(baselines[0])})"
+        return (
+            f"{text} It is {number(gain.estimate, 2)} times as good as the best of them, {first} "
+            f"(95\u00a0% interval {span(gain, 2)})."
+        )
 
     def _against_references(self, best: Policy, references: list[Policy]) -> str:
         sentences = []

@@ -131,7 +131,9 @@ def compare(
         if on_played is not None:
             on_played(name, runs)
         panels[name] = runs[0].schedule[drawn.index(contest.gantt_episode) :][:1]
-        entries.append(policy_entry(system, name, kind, words, runs))
+        entry = policy_entry(system, name, kind, words, runs)
+        known = system.policies.get(name) if kind != "learned" else None
+        entries.append(entry | ({"clairvoyant": True} if known and known.clairvoyant else {}))
 
     for name, play in _heuristics(contest, base, names, drawn):
         on_policy(name)
@@ -155,6 +157,8 @@ def compare(
         "policies": entries,
         "primary": system.primary_metric,
     }
+    if system.best_rule:
+        result["best_rule"] = system.best_rule
     if system.figures != Figures():
         result["figures"] = words_of(system.figures)
     pair = _gantt_pair(system, base, names, learned)

@@ -68,6 +68,7 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
     """One system: environment, heuristics, metrics, recipes, what it shows and hands over.
 
     Attributes:
+      best_rule: name of the best rule known, which comparisons name first; empty: none is.
       primary_metric: what policies are chosen and judged by, one of ``metrics``.
       policies: heuristics by name, in the order of tables.
       title: one line.
@@ -89,6 +90,7 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
       preset_notes: what each of ``presets`` is for.
     """
 
+    best_rule: str = ""
     primary_metric: str
     policies: Mapping[str, PolicyInfo]
 

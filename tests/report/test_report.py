@@ -149,7 +149,7 @@ def test_missing_parts_are_left_out(comparison, drop, heading, how):
 
 def test_smallest_comparison():
     text = render_html(tiny(constant("only", "baseline", 1.0)))
-    assert "Best baseline in score: only, 1.00." in text
+    assert "Best rule in score: only, 1.00." in text
     assert re.findall("<h2>(.*?)</h2>", text) == [
         "How well, and how fast", "All policies, all metrics", "What was compared", "Reproduce",
     ]  # fmt: skip
@@ -198,16 +198,18 @@ def test_report_imports_neither_jax_nor_environments():
 
 
 def test_verdict_of_a_winner():
+    """The best rule comes first, whether the paper has it or not."""
     verdict = Summary(check(tiny(
         constant("fifo", "baseline", 0.5), constant("dsif", "baseline", 0.6),
         constant("strict", "reference", 0.95), constant("learned", "learned", 0.96),
     ))).verdict  # fmt: skip
     assert verdict.won is True
     assert verdict.headline == (
-        "The learned policy beats every baseline of the paper on score: 0.96 vs 0.60 (dsif)."
+        "The learned policy is ahead of strict, the best rule here, on score: 0.96 and 0.95."
     )
-    assert "1.60 times the best baseline" in verdict.detail
-    assert "ahead of the reference policy strict (0.95) by 0.01" in verdict.detail
+    assert verdict.detail.startswith("The difference is 0.01 (95")
+    assert "It beats every baseline of the paper. It is 1.60 times as good" in verdict.detail
+    assert "the best of them, dsif (0.60)" in verdict.detail and "strict" not in verdict.detail
 
 
 def test_verdict_of_a_loser_is_plain():
@@ -217,10 +219,23 @@ def test_verdict_of_a_loser_is_plain():
     ))).verdict  # fmt: skip
     assert verdict.won is False
     assert verdict.headline == (
-        "The learned policy mine does not beat the baselines of the paper on score: "
-        "0.55 vs 0.60 (dsif); dsif is better."
+        "The learned policy mine is behind strict, the best rule here, on score: 0.55 and 0.95."
     )
-    assert "behind the reference policy strict (0.95) by 0.40" in verdict.detail
+    assert "The difference is 0.40" in verdict.detail
+    assert "Of the paper's baselines dsif is better." in verdict.detail
+
+
+def test_the_best_rule_may_be_a_baseline_or_one_that_knows_more():
+    toy = tiny(
+        constant("fifo", "baseline", 0.5), constant("oracle", "reference", 0.9),
+        constant("learned", "learned", 0.6),
+    )  # fmt: skip
+    toy["policies"][1]["clairvoyant"] = True  # no scheduler can know what it knows
+    verdict = Summary(check(toy)).verdict
+    assert "ahead of fifo, the best rule here, a baseline, on score" in verdict.headline
+    assert "behind the reference policy oracle (0.90) by 0.30" in verdict.detail
+    toy["best_rule"] = "oracle"
+    assert "behind oracle, the best rule here, on score" in Summary(check(toy)).verdict.headline
 
 
 def test_verdict_without_a_clear_difference():
@@ -228,8 +243,8 @@ def test_verdict_without_a_clear_difference():
     toy["policies"][1]["metrics"]["score"] = [0.4, 0.62, 0.45, 0.56]
     verdict = Summary(check(toy)).verdict
     assert verdict.won is False
-    assert "does not clearly beat" in verdict.headline
-    assert "no clear difference from fifo" in verdict.headline
+    assert "is not clearly different from fifo, the best rule here" in verdict.headline
+    assert "Of the paper's baselines it is not clearly different from fifo." in verdict.detail
 
 
 def test_lower_is_better_turns_gain_and_verdict_round():
@@ -283,7 +298,10 @@ def test_baselines_that_leave_jobs_unfinished_are_no_rivals():
     assert summary.best_baseline("score")["name"] == "fifo"
     assert [p["name"] for p in summary.policies] == ["learned", "fifo", "nearly", "quitter"]
     assert summary.verdict.won is True
-    assert "2.00 vs 8.00 (fifo)" in summary.verdict.headline
+    assert (
+        "ahead of fifo, the best rule here, a baseline, on score: 2.00 and 8.00"
+        in summary.verdict.headline
+    )
     assert summary.verdict.detail.endswith(
         "quitter (50.0\u00a0% finish) leaves jobs unfinished, so means over finished jobs are not "
         "compared."
@@ -297,7 +315,7 @@ def test_what_finishes_nothing_is_unfinished_even_alone():
         constant("quitter", "baseline", 1.0), constant("strict", "reference", 2.0), better="lower"
     )  # fmt: skip
     verdict = with_finished(rules, quitter=50).verdict
-    assert verdict.headline == "There is nothing to compare here: no baseline finishes its jobs."
+    assert verdict.headline == "Best rule in score: strict, 2.00."
 
 
 def test_best_baseline_is_taken_per_metric_and_never_a_reference(comparison):
@@ -384,7 +402,7 @@ def test_terminal_table_options(comparison):
         (lambda c: c["learning_curve"]["series"][0]["y"].pop(), "values, expected 31 as in x"),
         (lambda c: c["gantt"]["panels"][0]["jobs"][0].update(gpus=[120]), "expected 0..119"),
         (lambda c: c["gantt"]["panels"][0]["jobs"][0].update(finish=-1), "before start"),
-        (lambda c: c["paper"]["rows"][0].update(met="yes"), "true, false or null"),
+        (lambda c: c["paper"]["rows"][0].update(verdict="met"), "accepted: reproduced, direction"),
         (lambda c: c["paper"]["rows"][0].pop("here"), "'here' is missing"),
     ],
 )

@@ -41,7 +41,7 @@ def test_page_in_the_browser(report, tmp_path, width):
     probe = tmp_path / "probe.html"
     probe.write_text(report.read_text(encoding="utf-8").replace("</body>", PROBE + "</body>"))
     dom = chromium(tmp_path / "profile", probe, f"--window-size={width},2000", "--dump-dom")
-    assert "beats every baseline of the paper on effectiveness" in dom
+    assert "It beats every baseline of the paper." in dom
     assert '<table class="policies"' in dom
     assert 'data-charts="13"' in dom  # one layout of each figure, never both
     assert 'data-overflow="0"' in dom

@@ -108,6 +108,12 @@ def test_every_metric_is_described(name):
     assert set(system.own_metrics) <= set(system.metrics)
 
 
+@pytest.mark.parametrize("name", OWN)
+def test_the_best_rule_known_is_in_every_usual_comparison(name):
+    system = registry.get(name)
+    assert system.best_rule in system.policy_names("reference", "baseline")
+
+
 def test_each_trace_and_schema_has_one_owner():
     names = traces.names()
     assert len(set(names)) == len(names)

@@ -17,18 +17,16 @@ from benchmarks.papers.chic.common import (
     workload,
 )
 from benchmarks.papers.lab import Lab
-from benchmarks.papers.outcome import Check, Outcome, Table, at_most, not_judged, reported
+from benchmarks.papers.outcome import Check, Outcome, Table, beside, not_tested
 from benchmarks.papers.policies import Policies
 from benchmarks.papers.samples import first_at_most, moving_mean, rank_correlation
 from jaxsched.envs.chic.paper import (
     CROSSING,
-    LAST_CROSSING,
-    MOST_CORRELATION,
-    MOST_LAST_GAP,
     SECONDS_PER_ITERATION,
 )
 
 WIDTH, LEAST_WINDOWS = 9, 9  # of moving means: evaluations at most, windows in a curve at least
+ENOUGH = 60  # iterations of a curve that tells something
 EDGE = 0.1  # share of the iterations at either end whose gaps are compared
 
 
@@ -124,34 +122,29 @@ def _checks(name: str, found: dict[str, float], updates: int, *, judged: bool) -
     at = "never" if math.isnan(crossed) else f"{crossed:.0f}"
     if not judged:
         return [
-            reported(f"{name}: rank correlation of reward and time", "-", f"{correlation:.3f}"),
-            reported(f"{name}: last gap of bound and mean over the first", "-", f"{gap:.3f}"),
-            reported(f"{name}: below Optimus at iteration", "before chic", at),
+            beside(f"{name}: rank correlation of reward and time", "-", f"{correlation:.3f}"),
+            beside(f"{name}: last gap of bound and mean over the first", "-", f"{gap:.3f}"),
+            beside(f"{name}: below Optimus at iteration", "before chic", at),
         ]
     checks = []
     item = f"{name}: rank correlation of mean reward and validated time"
-    if math.isnan(correlation) or updates < LAST_CROSSING:
+    if math.isnan(correlation) or updates < ENOUGH:
         why = f"only {updates} iterations were run"
-        checks.append(
-            not_judged(item, "opposite", f"< {MOST_CORRELATION}", why, f"{correlation:.3f}")
-        )
+        checks.append(not_tested(item, "opposite", why, f"{correlation:.3f}"))
     else:
-        checks.append(
-            at_most(item, "opposite", correlation, MOST_CORRELATION, strict=True, shown=_three)
-        )
+        checks.append(beside(item, "opposite", correlation, shown=_three))
     item = f"{name}: last gap of bound and mean over the first"
-    if updates < LAST_CROSSING:
+    if updates < ENOUGH:
         why = f"only {updates} iterations were run"
-        checks.append(not_judged(item, "approach", f"< {_three(MOST_LAST_GAP)}", why, f"{gap:.3f}"))
+        checks.append(not_tested(item, "approach", why, f"{gap:.3f}"))
     else:
-        checks.append(at_most(item, "approach", gap, MOST_LAST_GAP, strict=True, shown=_three))
+        checks.append(beside(item, "approach", gap, shown=_three))
     item = f"{name}: below Optimus at iteration"
-    if math.isnan(crossed) and updates < LAST_CROSSING:
+    if math.isnan(crossed) and updates < ENOUGH:
         why = f"only {updates} iterations were run"
-        checks.append(not_judged(item, CROSSING, f"<= {LAST_CROSSING}", why, at))
+        checks.append(not_tested(item, CROSSING, why, at))
     else:
-        bound = math.inf if math.isnan(crossed) else crossed
-        checks.append(at_most(item, CROSSING, bound, LAST_CROSSING, shown=lambda x: f"{x:.0f}"))
+        checks.append(beside(item, CROSSING, at))
     return checks
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from benchmarks.papers import figures
 from benchmarks.papers.chic.common import ACT, QUICK_RATES, RATES, reductions, rivals, workload
 from benchmarks.papers.lab import Lab, Study
-from benchmarks.papers.outcome import Check, Outcome, Table, percent, reported
+from benchmarks.papers.outcome import Check, Outcome, Table, beside, percent
 from benchmarks.papers.samples import Sample, change, hundred, mean_of, plain
 from benchmarks.papers.settings import Workload
 
@@ -74,5 +74,5 @@ def _checks(samples: dict[float, dict[str, Sample]]) -> list[Check]:
         over = {rate: change(row[name], row[rule], ACT) for rate, row in samples.items()}
         rate = max(over, key=lambda r: over[r].estimate)
         item = f"{name} over {rule}; largest, at {rate:g} /h"
-        checks.append(reported(item, "-", percent(over[rate])))
+        checks.append(beside(item, "-", percent(over[rate])))
     return checks

@@ -18,10 +18,9 @@ from benchmarks.papers.chic.common import (
     workload,
 )
 from benchmarks.papers.lab import Lab
-from benchmarks.papers.outcome import Check, Outcome, Table, at_least, at_most, percent, reported
+from benchmarks.papers.outcome import Check, Outcome, Table, beside, percent
 from benchmarks.papers.samples import Sample, below, change, difference, hundred, mean_of, plain
 from jaxsched.envs.chic.paper import (
-    LEAST_OVER_RANDOM,
     LOST_AT_OTHER_RATES,
     LOST_BY_TRANSFER,
     REDUCTION,
@@ -97,22 +96,22 @@ def _rate_checks(samples: Samples) -> list[Check]:
     gaps = {r: difference(s["chic"], s["chic_pair"], ACT) for r, s in samples.items()}
     rate = max(gaps, key=lambda r: gaps[r].estimate)
     item = f"chic less chic_pair at every rate (s); largest, at {rate:g} /h"
-    checks.append(at_most(item, "<= 0", gaps[rate], 0.0))
+    checks.append(beside(item, "<= 0", gaps[rate]))
     for name, rival in RANDOM.items():
         over = {r: _over(s[name], s[rival], s["optimus"]) for r, s in samples.items()}
         rate = min(over, key=lambda r: over[r])
         item = f"{name} below {rival}, share of Optimus; least, at {rate:g} /h"
-        checks.append(at_least(item, "-", over[rate], LEAST_OVER_RANDOM, shown=percent))
+        checks.append(beside(item, "-", over[rate], shown=percent))
     saved = {r: difference(s["optimus"], s["chic"], ACT) for r, s in samples.items()}
     rate = min(saved, key=lambda r: saved[r].estimate)
     least = saved[rate]
     words = f"{least.estimate:.0f} s [{least.low:.0f}, {least.high:.0f}]"
-    checks.append(reported(f"seconds saved by chic; least, at {rate:g} /h", SECONDS_SAVED, words))
+    checks.append(beside(f"seconds saved by chic; least, at {rate:g} /h", SECONDS_SAVED, words))
     for name, rival in (("chic", "optimus_event"), ("chic_pair", "round_robin, pair")):
         better = {r: below(s[name], s[rival], ACT) for r, s in samples.items()}
         rate = min(better, key=lambda r: better[r].estimate)
         item = f"{name} below {rival}; least, at {rate:g} /h"
-        checks.append(reported(item, "-", percent(better[rate])))
+        checks.append(beside(item, "-", percent(better[rate])))
     return checks
 
 
@@ -138,11 +137,11 @@ def distribution(lab: Lab) -> Outcome:
             gap = difference(samples[name], samples["optimus"], metric)
             item = f"{words} of {name} less Optimus' (s)"
             if name == "chic" and words != "longest":
-                checks.append(at_most(item, "< 0", gap, 0.0, strict=True))
+                checks.append(beside(item, "< 0", gap))
             else:
                 paper = "comparable or better" if words == "longest" else "< 0"
                 checks.append(
-                    reported(item, paper, f"{gap.estimate:.1f} [{gap.low:.1f}, {gap.high:.1f}]")
+                    beside(item, paper, f"{gap.estimate:.1f} [{gap.low:.1f}, {gap.high:.1f}]")
                 )
 
     def draw(figure: Any) -> None:
@@ -186,12 +185,12 @@ def transfer(lab: Lab) -> Outcome:
     worst = max(low, key=lambda r: low[r].estimate)
     item = f"loss of chic(1.8) at rates <= 1.8; largest, at {worst:g} /h"
     paper = f"<= {percent(LOST_BY_TRANSFER)}"
-    checks = [at_most(item, paper, low[worst], LOST_BY_TRANSFER, shown=percent)]
+    checks = [beside(item, paper, low[worst], shown=percent)]
     for name in PRESETS:
         high = {rate: loss for rate, loss in losses[name].items() if rate > RATE or name != "chic"}
         worst = max(high, key=lambda r: high[r].estimate)
         item = f"loss of {name}(1.8); largest of the rest, at {worst:g} /h"
-        checks.append(reported(item, LOST_AT_OTHER_RATES, percent(high[worst])))
+        checks.append(beside(item, LOST_AT_OTHER_RATES, percent(high[worst])))
 
     def draw(figure: Any) -> None:
         share = {name: [hundred(loss) for loss in losses[name].values()] for name in PRESETS}

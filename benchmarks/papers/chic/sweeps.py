@@ -6,14 +6,10 @@ from typing import Any
 from benchmarks.papers import figures
 from benchmarks.papers.chic.common import ACT, CHOICE, PRESETS, RATE, label, rivals, study, workload
 from benchmarks.papers.lab import Lab, Study
-from benchmarks.papers.outcome import Check, Outcome, Table, at_least, at_most, percent, reported
+from benchmarks.papers.outcome import Check, Outcome, Table, beside, percent
 from benchmarks.papers.samples import Sample, change, difference, mean_of, plain
 from jaxsched.envs.chic.paper import (
     LONGER_EPISODES,
-    MOST_EMPTY_ROWS,
-    MOST_LOST_BY_LONGER,
-    MOST_LOST_BY_WINDOW,
-    MOST_SPREAD_OF_WINDOWS,
     SECONDS_SAVED_BY_WINDOW,
 )
 
@@ -48,14 +44,8 @@ def episode_length(lab: Lab) -> Outcome:
     loss = change(samples[60], samples[30], ACT)
     slower = minutes[60] / max(minutes[30], 1e-9)
     checks = [
-        at_most(
-            "W = 60 over W = 30, less 1",
-            LONGER_EPISODES,
-            loss,
-            MOST_LOST_BY_LONGER,
-            shown=percent,
-        ),
-        reported("training time of W = 60 over W = 30", "much slower", f"{slower:.2f}"),
+        beside("W = 60 over W = 30, less 1", LONGER_EPISODES, loss, shown=percent),
+        beside("training time of W = 60 over W = 30", "much slower", f"{slower:.2f}"),
     ]
 
     def draw(figure: Any) -> None:
@@ -99,28 +89,24 @@ def window(lab: Lab) -> Outcome:
     means = [samples[low, size][ACT].mean() for size in WINDOWS]
     gap = difference(samples[high, 3], samples[high, 4], ACT)
     checks = [
-        at_most(
+        beside(
             "at 0.9 /h: largest mean over the smallest, less 1",
             "equal",
             float(max(means) / min(means) - 1),
-            MOST_SPREAD_OF_WINDOWS,
             shown=percent,
         ),
-        at_least(
+        beside(
             "at 2.7 /h: I = 2 less I = 3 (s)",
             "> 0",
             difference(samples[high, 2], samples[high, 3], ACT),
-            0.0,
-            strict=True,
         ),
-        at_most(
+        beside(
             "at 2.7 /h: I = 4 over I = 3, less 1",
             f"{SECONDS_SAVED_BY_WINDOW:.0f} s better",
             change(samples[high, 4], samples[high, 3], ACT),
-            MOST_LOST_BY_WINDOW,
             shown=percent,
         ),
-        reported(
+        beside(
             "at 2.7 /h: I = 3 less I = 4 (s)",
             f"{SECONDS_SAVED_BY_WINDOW}",
             f"{gap.estimate:.1f} [{gap.low:.1f}, {gap.high:.1f}]",
@@ -174,9 +160,9 @@ def penalties(lab: Lab) -> Outcome:
     )
     worst = max((point for point in points if point[0] >= 1), key=lambda p: shares[p])
     item = f"empty rows chosen with p1 >= 1; most, p1 {worst[0]:g}, p2 {worst[1]:g}"
-    checks = [at_most(item, "avoided", shares[worst], MOST_EMPTY_ROWS, shown=percent, strict=True)]
+    checks = [beside(item, "avoided", shares[worst], shown=percent)]
     least = max((point for point in points if point[0] == 0), key=lambda p: shares[p])
-    checks.append(reported("the same with p1 = 0; most", "-", percent(shares[least])))
+    checks.append(beside("the same with p1 = 0; most", "-", percent(shares[least])))
 
     def draw(figure: Any) -> None:
         left, right = figure.subplots(1, 2)
@@ -212,7 +198,7 @@ def ablations(lab: Lab) -> Outcome:
         samples[f"{name}, last policy"] = last
         for what in ("no uniform trajectory", "last policy"):
             loss = change(samples[f"{name}, {what}"], samples[name], ACT)
-            checks.append(reported(f"{name}, {what}: change of the time", "-", percent(loss)))
+            checks.append(beside(f"{name}, {what}: change of the time", "-", percent(loss)))
     rows: list[list[Any]] = [[name, mean_of(s, ACT)] for name, s in samples.items()]
     table = Table(f"mean completion time at {RATE:g} /h (s)", ["policy", "time"], rows)
 

@@ -43,7 +43,7 @@ COMPARED = ("RIFLING", "DAS")
 
 NUM_SHIPPED, NUM_FRESH = 4, 8
 LEAST = NUM_SHIPPED + NUM_FRESH
-"""Episodes that section 12.1 asks for at least."""
+"""Episodes of Table 1's ratios at least (section 12.1)."""
 
 NUM_MORE, MORE_SEED = 52, 7302
 """Further fresh episodes, of a seed used nowhere else: fees of episodes scatter by one per cent, of

@@ -18,7 +18,7 @@ from benchmarks.papers.das.common import (
     values_of,
 )
 from benchmarks.papers.lab import Lab
-from benchmarks.papers.outcome import Check, Outcome, Table, at_least, at_most, percent
+from benchmarks.papers.outcome import Check, Outcome, Table, beside, percent
 from benchmarks.papers.samples import Sample, mean_of
 from jaxsched.jobs import JobTable
 from jaxsched.results.statistics import Floats
@@ -81,27 +81,23 @@ def checks_of(cluster: str, samples: dict[str, Sample], floor: Floats) -> list[C
     cheapest, slowest = min(fees, key=lambda n: fees[n]), max(acts, key=lambda n: acts[n])
     lazy = {metric: float(samples[LAZY][metric].mean()) for metric in (JCT, FEE)}
     return [
-        at_most(
+        beside(
             f"{cluster}: lazy's fee against that without contention; farthest episode",
             "equal",
             float(gap),
-            WITHIN,
             shown=percent,
         ),
-        at_most(
+        beside(
             f"{cluster}: lazy's fee over the least of the heuristics' ({cheapest})",
             "least",
             lazy[FEE] / fees[cheapest],
-            1.0,
             shown=_three,
         ),
-        at_least(
+        beside(
             f"{cluster}: lazy's JCT over the longest of the heuristics' ({slowest})",
             "worst",
             lazy[JCT] / acts[slowest],
-            1.0,
             shown=_three,
-            strict=True,
         ),
     ]
 

@@ -28,16 +28,7 @@ from benchmarks.papers.das.common import (
     values_of,
 )
 from benchmarks.papers.lab import NONE, Changes, Lab
-from benchmarks.papers.outcome import (
-    Outcome,
-    Table,
-    at_least,
-    at_most,
-    not_judged,
-    percent,
-    reported,
-    show,
-)
+from benchmarks.papers.outcome import Outcome, Table, beside, not_tested, percent, show
 from benchmarks.papers.samples import Sample, mean_of
 from jaxsched.results.statistics import Interval
 
@@ -80,15 +71,15 @@ def heads_and_history(lab: Lab) -> Outcome:
     )
     worst = max(ratios, key=lambda point: abs(ratios[point] - 1.0))
     item = f"JCT at every point against the recipe's ({plain}); farthest, {worst}"
-    checks = [at_most(item, "close", abs(ratios[worst] - 1.0), WITHIN, shown=percent)]
+    checks = [beside(item, "close", abs(ratios[worst] - 1.0), shown=percent)]
     changes_of_mean = {p: mean / means[JCT][plain] - 1.0 for p, mean in means[JCT].items()}
     worst = max(changes_of_mean, key=lambda point: abs(changes_of_mean[point]))
     item = f"mean JCT, as drawn, at every point; farthest, {worst} ({changes_of_mean[worst]:+.1%})"
-    checks.append(at_most(item, "close", abs(changes_of_mean[worst]), WITHIN, shown=percent))
+    checks.append(beside(item, "close", abs(changes_of_mean[worst]), shown=percent))
     for name, metric, paper in (("heads", FEE, "4"), ("history", JCT, "8")):
         found = {value: means[metric][point] for value, point in sweeps[name].items()}
         best = min(found, key=lambda value: found[value])
-        checks.append(reported(f"{name} with the least {WORDS[metric]}", paper, str(best)))
+        checks.append(beside(f"{name} with the least {WORDS[metric]}", paper, str(best)))
 
     def draw(figure: Any) -> None:
         rows = figure.subplots(2, 2, sharex="col")
@@ -120,7 +111,7 @@ def prior_means(lab: Lab) -> Outcome:
     ]
     title = "DAS by prior mean: JCT and fee over FIFO-LoadBalance's, geometric means"
     checks = [
-        reported(
+        beside(
             f"{cluster}: JCT, zero mean over learned",
             "-",
             show(geometric_ratio(row["zero"], row["learned"], JCT), 3),
@@ -196,16 +187,16 @@ def loads(lab: Lab) -> Outcome:
     }
     more = mean[JCT]["high"] - mean[JCT]["low"]
     item = "gain of JCT at high load less that at low, mean of the clusters"
-    checks = [at_least(item, "grows with load", more, 0.0, shown=percent)]
+    checks = [beside(item, "grows with load", more, shown=percent)]
     if "normal" in levels:
         most = max(levels, key=lambda load: mean[FEE][load])
-        checks.append(reported("load with the largest gain of fee", "normal", most))
+        checks.append(beside("load with the largest gain of fee", "normal", most))
     else:
         why = "normal load was not played"
-        checks.append(not_judged("load with the largest gain of fee", "normal", "-", why))
+        checks.append(not_tested("load with the largest gain of fee", "normal", why))
     minutes = {load: _minutes(samples, load, clusters) for load in levels}
     words = ", ".join(f"{load} {show(value)}" for load, value in minutes.items())
-    checks.append(reported("minutes less than RIFLING, mean of the clusters", "grows", words))
+    checks.append(beside("minutes less than RIFLING, mean of the clusters", "grows", words))
 
     def draw(figure: Any) -> None:
         for axes, metric in zip(figure.subplots(1, 2), (JCT, FEE), strict=True):

@@ -29,13 +29,13 @@ from benchmarks.papers.das.common import (
     values_of,
 )
 from benchmarks.papers.lab import Lab
-from benchmarks.papers.outcome import Check, Outcome, Table, at_most, not_judged, reported, show
+from benchmarks.papers.outcome import Check, Outcome, Table, beside, not_tested, show
 from benchmarks.papers.policies import Policies
 from benchmarks.papers.samples import Sample, mean_of
 from jaxsched.envs.das import paper as published
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.learning import kinds
-from jaxsched.envs.das.paper import ACCEPTED, MEAN_ACCEPTED, TABLE_1, Accepted
+from jaxsched.envs.das.paper import TABLE_1
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.results.statistics import ratio_interval
 from jaxsched.types import PyTree
@@ -59,7 +59,7 @@ Samples = Mapping[str, Mapping[str, Sample]]
 
 
 def table_1(lab: Lab) -> Outcome:
-    """T1, Table 1 and section 12.1."""
+    """T1, Table 1."""
     clusters = lab.choose(CLUSTERS, QUICK_CLUSTERS)
     trained = train(lab, tuple(LEARNED), clusters)
     more = _more_tables(lab)
@@ -129,7 +129,7 @@ def untrained(lab: Lab, trained: Policies, tables: Sequence[JobTable]) -> list[P
 
 
 def checks_of(samples: Samples) -> list[Check]:
-    """The conditions of section 12.1 on DAS, and what else the paper claims.
+    """DAS against FIFO-LoadBalance, the best heuristic and others, and what else the paper claims.
 
     Args:
       samples: of the heuristics, ``random``, ``untrained`` and the learned policies, by cluster.
@@ -143,31 +143,28 @@ def checks_of(samples: Samples) -> list[Check]:
     if small is not None:
         ratio = geometric_ratio(small["DAS"], small[UNTRAINED], JCT)
         item = "small: JCT over an untrained network's"
-        checks.append(at_most(item, "-", ratio, 1.0, shown=_three, strict=True))
+        checks.append(beside(item, "-", ratio, shown=_three))
     return checks + _claims(samples)
 
 
 def _cluster_checks(samples: Samples, cluster: str) -> list[Check]:
-    accepted = ACCEPTED[cluster]
     if cluster not in samples:
-        return [not_judged(f"{cluster}: must and target", "-", "section 12.1", "not played")]
+        return [not_tested(f"{cluster}: JCT and fee", "-", "not played")]
     row = samples[cluster]
     checks = []
     for name, metric in METRICS.items():
         ratio = geometric_ratio(row["DAS"], row[BASE], metric)
         item = f"{cluster}: {name} over FIFO-LoadBalance's"
-        checks += _bounds(item, name, f"{_paper_ratio(cluster, name):.3f}", ratio, accepted)
-    if accepted.beats_best:
-        best = min(HEURISTICS, key=lambda name: row[name][JCT].mean())
-        item = f"{cluster}: mean JCT over the best heuristic's, {best} (target)"
-        ratio = ratio_interval(row["DAS"][JCT], row[best][JCT])
-        paper = f"{published.best_ratio(cluster).jct:.3f}"
-        checks.append(at_most(item, paper, ratio, 1.0, shown=_three))
-    return checks
+        checks.append(beside(item, f"{_paper_ratio(cluster, name):.3f}", ratio, shown=_three))
+    best = min(HEURISTICS, key=lambda name: row[name][JCT].mean())
+    item = f"{cluster}: mean JCT over the best heuristic's, {best}"
+    ratio = ratio_interval(row["DAS"][JCT], row[best][JCT])
+    paper = f"{published.best_ratio(cluster).jct:.3f}"
+    return [*checks, beside(item, paper, ratio, shown=_three)]
 
 
 def _least_checks(samples: Samples) -> list[Check]:
-    """The conditions again, on as few episodes as section 12.1 allows."""
+    """The ratios again, on few episodes."""
     few = {
         cluster: {name: first_episodes(row[name], LEAST) for name in (BASE, "DAS")}
         for cluster, row in samples.items()
@@ -177,11 +174,10 @@ def _least_checks(samples: Samples) -> list[Check]:
         for cluster, row in few.items():
             ratio = geometric_ratio(row["DAS"], row[BASE], metric)
             item = f"{cluster}, {words}: {name} over FIFO-LoadBalance's"
-            checks += _bounds(item, name, "-", ratio, ACCEPTED[cluster], levels=("must",))
+            checks.append(beside(item, "-", ratio, shown=_three))
         if set(few) == set(CLUSTERS):
             item = f"mean of the clusters' ratios of {name}, {words}"
-            mean = mean_ratio(few, "DAS", BASE, metric)
-            checks += _bounds(item, name, "-", mean, MEAN_ACCEPTED, levels=("must",))
+            checks.append(beside(item, "-", mean_ratio(few, "DAS", BASE, metric), shown=_three))
     return checks
 
 
@@ -196,7 +192,7 @@ def _random_checks(samples: Samples, cluster: str) -> list[Check]:
         }
         worst = max(ratios, key=lambda policy: ratios[policy].estimate)
         item = f"{cluster}: {name} over random's, worst learned policy ({worst})"
-        checks.append(at_most(item, "-", ratios[worst], 1.0, shown=_three))
+        checks.append(beside(item, "-", ratios[worst], shown=_three))
     return checks
 
 
@@ -205,28 +201,13 @@ def _mean_checks(samples: Samples) -> list[Check]:
     item = "mean of the clusters' ratios of {}"
     if set(samples) != set(CLUSTERS):
         why = "not all clusters were played"
-        return [not_judged(item.format(name), "-", "section 12.1", why) for name in METRICS]
+        return [not_tested(item.format(name), "-", why) for name in METRICS]
     checks = []
     for name, metric in METRICS.items():
         paper = float(np.mean([_paper_ratio(cluster, name) for cluster in CLUSTERS]))
         ratio = mean_ratio(samples, "DAS", BASE, metric)
-        checks += _bounds(item.format(name), name, f"{paper:.3f}", ratio, MEAN_ACCEPTED)
+        checks.append(beside(item.format(name), f"{paper:.3f}", ratio, shown=_three))
     return checks
-
-
-def _bounds(
-    item: str,
-    name: str,
-    paper: str,
-    ratio: Any,
-    accepted: Accepted,
-    levels: Sequence[str] = ("must", "target"),
-) -> list[Check]:
-    bounds = {level: getattr(getattr(accepted, level), name.lower()) for level in levels}
-    return [
-        at_most(f"{item} ({level})", paper, ratio, bound, shown=_three)
-        for level, bound in bounds.items()
-    ]
 
 
 def _claims(samples: Samples) -> list[Check]:
@@ -242,14 +223,14 @@ def _claims(samples: Samples) -> list[Check]:
         minutes = f"{published.MINUTES_SAVED:g}"
         dollars = f"> {published.DOLLARS_SAVED:,.0f}"
         checks = [
-            reported("minutes less than RIFLING, mean of the clusters", minutes, show(gap(JCT))),
-            reported(f"$ saved by {published.JOBS_PER_DAY:,} jobs", dollars, f"{saved:,.0f}"),
+            beside("minutes less than RIFLING, mean of the clusters", minutes, show(gap(JCT))),
+            beside(f"$ saved by {published.JOBS_PER_DAY:,} jobs", dollars, f"{saved:,.0f}"),
         ]
     parts = [n for n in LEARNED if n.startswith("DA") and all(n in row for row in rows)]
     for name, metric in METRICS.items():
         ratios = {part: mean_ratio(samples, part, BASE, metric) for part in parts}
         words = ", ".join(f"{part} {ratio:.3f}" for part, ratio in ratios.items())
-        checks.append(reported(f"{name} over FIFO-LoadBalance's, mean", "DAS least", words))
+        checks.append(beside(f"{name} over FIFO-LoadBalance's, mean", "DAS least", words))
     return checks
 
 

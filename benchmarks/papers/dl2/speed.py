@@ -6,7 +6,7 @@ from benchmarks.papers import figures
 from benchmarks.papers.dl2.common import PRESETS, study
 from benchmarks.papers.lab import Lab
 from benchmarks.papers.latency import inference_ms
-from benchmarks.papers.outcome import Outcome, Table, reported
+from benchmarks.papers.outcome import Outcome, Table, beside
 from jaxsched.bench.throughput import throughput
 from jaxsched.envs.dl2.paper import INFERENCE_MS
 
@@ -54,12 +54,12 @@ def speed(lab: Lab) -> Outcome:
         digits=3,
     )
     checks = [
-        reported(f"one inference, {words} network (ms)", INFERENCE_MS, f"{value:.3f}")
+        beside(f"one inference, {words} network (ms)", INFERENCE_MS, f"{value:.3f}")
         for words, value in latency.items()
     ]
     best = max(rates, key=lambda batch: rates[batch]["median"])
     words = f"{rates[best]['median']:,.0f} with {best}"
-    checks.append(reported("most environment steps per second", "-", words))
+    checks.append(beside("most environment steps per second", "-", words))
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()

@@ -16,7 +16,7 @@ from benchmarks.papers.mlfs.players import (
     settings_of,
 )
 from benchmarks.papers.mlfs.plays import Play, play_all, samples_of, test_tables, values_of
-from benchmarks.papers.outcome import Cell, Outcome, Table, not_judged, reported, three
+from benchmarks.papers.outcome import Cell, Outcome, Table, beside, not_tested, three
 from benchmarks.papers.samples import mean_of
 from jaxsched.envs.mlfs.paper import (
     ACCURACY,
@@ -61,16 +61,16 @@ def completion(lab: Lab) -> Outcome:
     for name, paper in SHORT_SHARE.items():
         item = f"share of the jobs under 100 minutes, {name}"
         if name not in samples:
-            checks.append(not_judged(item, f"{paper:.2f}", "-", f"{name} did not play"))
+            checks.append(not_tested(item, f"{paper:.2f}", f"{name} did not play"))
             continue
-        checks.append(reported(item, f"{paper:.2f}", three(mean_of(samples[name], SHORT))))
+        checks.append(beside(item, f"{paper:.2f}", three(mean_of(samples[name], SHORT))))
     for name, (low, high) in MAKESPAN_H.items():
         if name in samples:
             ends = [
                 plays[load][name].sample[MAKESPAN].mean() / HOUR for load in (loads[0], loads[-1])
             ]
             item = f"makespan (h) from {loads[0]} to {loads[-1]}, {name}"
-            checks.append(reported(item, f"{low}-{high}", f"{ends[0]:.0f}-{ends[1]:.0f}"))
+            checks.append(beside(item, f"{low}-{high}", f"{ends[0]:.0f}-{ends[1]:.0f}"))
 
     def draw(figure: Any) -> None:
         few = pictures.shown(plays)

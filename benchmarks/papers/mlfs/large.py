@@ -58,7 +58,7 @@ def large_cluster(lab: Lab) -> Outcome:
         minutes = {"JCT": [points[0] for points in series_of(plays, JCT, MINUTE).values()]}
         figures.bars(right, list(found), minutes, y_label="average JCT (min)", slant=True)
 
-    number = f"2474 GPUs; means of {len(tables)} tables, section 12 asks for 5 or more"
+    number = f"2474 GPUs; means of {len(tables)} workload" + "s" * (len(tables) > 1)
     sentences = [number, INTERVALS, *unfinished(plays)]
     if best == MLF_HC:
         sentences.append(f"no trained policy was given: {MLF_HC} stands for {MLFS}")

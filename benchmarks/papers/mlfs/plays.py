@@ -24,7 +24,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.types import PyTree
 
-NUM_TABLES = 5  # section 12: at least five seeds of workloads
+NUM_TABLES = 5  # at least five seeds of workloads
 SHARES = np.linspace(0.0, 1.0, 201)
 UNFINISHED = "unfinished"
 

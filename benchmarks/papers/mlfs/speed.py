@@ -12,7 +12,7 @@ from benchmarks.papers.mlfs.comparison import everybody, load_name
 from benchmarks.papers.mlfs.players import cluster_env, settings_of
 from benchmarks.papers.mlfs.plays import test_tables
 from benchmarks.papers.mlfs.slot_time import Sizes, SlotTime, time_slots
-from benchmarks.papers.outcome import Outcome, Table, reported
+from benchmarks.papers.outcome import Outcome, Table, beside
 from benchmarks.papers.throughput import environment_row
 from jaxsched.envs.mlfs.paper import SCHEDULER_MS
 
@@ -47,7 +47,7 @@ def scheduler_time(lab: Lab) -> Outcome:
         digits=3,
     )
     checks = [
-        reported(f"scheduler time per slot (ms), {name}", paper, f"{times[name].scheduler_ms:.3f}")
+        beside(f"scheduler time per slot (ms), {name}", paper, f"{times[name].scheduler_ms:.3f}")
         for name in times
         if (paper := _paper(name)) != "-"
     ]

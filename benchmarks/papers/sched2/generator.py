@@ -1,19 +1,15 @@
 """F3: what the generator draws (Figure 3)."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from benchmarks.papers import figures
 from benchmarks.papers.lab import Lab
-from benchmarks.papers.outcome import Check, Outcome, Table, at_least, show
+from benchmarks.papers.outcome import Check, Outcome, Table, show
 from benchmarks.papers.settings import ROLE_SEEDS
 from jaxsched import traces
 from jaxsched.envs.sched2.paper import (
-    LEAST_GAP_CV,
-    MEAN_DURATION_S,
-    MOST_OFF_SHARE,
     ONE_GPU_SHARE,
     PERCENT,
 )
@@ -56,31 +52,11 @@ def generated(lab: Lab) -> Outcome:
 
 
 def checks_of(one_gpu_share: float, mean_duration_s: float, gap_cv: float) -> list[Check]:
-    """The conditions of section 12."""
-    off, (low, high) = abs(one_gpu_share - ONE_GPU_SHARE), MEAN_DURATION_S
+    """What the paper says of its trace."""
     return [
-        Check(
-            "share of one-GPU jobs",
-            show(ONE_GPU_SHARE, 2),
-            show(one_gpu_share, 4),
-            f"{ONE_GPU_SHARE:g} +- {MOST_OFF_SHARE:g}",
-            bool(off <= MOST_OFF_SHARE),
-        ),
-        Check(
-            "mean run time (s)",
-            "minutes to hours",
-            show(mean_duration_s),
-            f"{low:.0f} to {high:.0f}",
-            bool(low <= mean_duration_s <= high),
-        ),
-        at_least(
-            "variation of the gaps",
-            "-",
-            gap_cv,
-            LEAST_GAP_CV,
-            strict=True,
-            shown=partial(show, digits=2),
-        ),
+        Check("share of one-GPU jobs", show(ONE_GPU_SHARE, 2), show(one_gpu_share, 4)),
+        Check("mean run time (s)", "minutes to hours", show(mean_duration_s)),
+        Check("variation of the gaps", "-", show(gap_cv, 2)),
     ]
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from benchmarks.papers import figures
 from benchmarks.papers.lab import Lab
-from benchmarks.papers.outcome import Outcome, reported, three
+from benchmarks.papers.outcome import Outcome, beside, three
 from benchmarks.papers.samples import mean_of
 from benchmarks.papers.sched2.common import (
     LEARNED,
@@ -54,7 +54,7 @@ def whole_queue(lab: Lab) -> Outcome:
         for metric in GAINS:
             best = best_baseline(lab, plays, metric)
             found = times_better(others[LEARNED], plays[best], metric)
-            checks.append(reported(f"{view}: {metric}, over {best}", "-", three(found)))
+            checks.append(beside(f"{view}: {metric}, over {best}", "-", three(found)))
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()

@@ -119,8 +119,8 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
     lines = []
     if not recipe.env.free_choice:
         lines.append("pointless actions are masked")
-    if recipe.env.void_outside != paper.env.void_outside:
-        lines.append("void outside S' is a decision that changes nothing")
+    if recipe.env.void_outside != "inert":
+        lines.append("void ends the decision phase, which in the paper its two conditions alone do")
     if recipe.hidden != paper.hidden:
         lines.append(f"policy network of {network_name(recipe.hidden)[4:]}")
     if recipe.dropout != paper.dropout or not recipe.learner.dropout:

@@ -59,6 +59,7 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
     decides = "workers and parameter servers of the first workloads, at every arrival and finish"
     source = "Chic: experience-driven scheduling in machine learning clusters"
     environment_type = Chic
+    best_rule = "search"
     primary_metric = "avg_jct"
     metrics = (
         "avg_jct",

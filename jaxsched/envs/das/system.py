@@ -59,6 +59,7 @@ class DASSystem(System[DAS, Params, Recipe]):
     source = "DAS: A Dual-Agent Scheduler for Distributed Deep Learning Jobs, KDD 2023"
     environment_type = DAS
     renamed_options = cases.OPTION_OF
+    best_rule = "shortest"
     primary_metric = "avg_jct_min"
     metrics = (
         "avg_jct_min",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from jaxsched.envs.dl2.traces import published_tables
 from jaxsched.jobs import JobTable, digest_tables
-from jaxsched.systems.claims import at_most
+from jaxsched.systems.claims import row
 
 
 class Published(NamedTuple):
@@ -84,6 +84,9 @@ def published_table(
     return {"title": title, "columns": columns, "rows": rows}
 
 
+NEAR = 0.05  # of the saved result, within which ours reproduces it
+
+
 def published_claims(
     summary: Mapping[str, Mapping[str, float]], learned: str
 ) -> list[dict[str, Any]]:
@@ -96,7 +99,13 @@ def published_claims(
     near = abs(drf - FIVE["drf_artefact"].coarse) < 0.001  # the five shipped sequences
     saved = (FIVE if near else TEN)["DL2, saved at step 500"].coarse
     return [
-        at_most("JCT in whole slots against DRF's", round(drf, 3), here, round(drf, 3)),
-        at_most("against the saved DL2's, step 500", saved, here, saved),
-        at_most("against the Optimus that knows speeds", round(oracle, 3), here, round(oracle, 3)),
+        row("JCT in whole slots against DRF's", round(drf, 3), here, says=f"< {drf}", none=drf),
+        row("against the saved DL2's, step 500", saved, here, says=f"= {saved} +- {NEAR * saved}"),
+        row(
+            "against the Optimus that knows speeds",
+            round(oracle, 3),
+            here,
+            says=f"< {oracle}",
+            none=oracle,
+        ),
     ]

@@ -83,6 +83,9 @@ PUBLISHED = Simulator(speed_mode="grid", contention=0.0)
 """Of the code that DL2's authors published."""
 
 
+SUPERVISED_RATE = 0.005  # the paper's
+
+
 @dataclass(frozen=True)
 class Supervised:
     """The stage before reinforcement learning: imitate an existing scheduler.
@@ -255,6 +258,8 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
         lines.append(f"networks of {recipe.network}")
     if recipe.supervised.teacher != paper.supervised.teacher:
         lines.append(f"teacher: {recipe.supervised.teacher}")
+    if recipe.supervised.teacher != "none" and recipe.env.demand_table == "paper":
+        lines += _supervised_variants(recipe.supervised)
     if recipe.algorithm == "ppo":
         chosen = recipe.ppo
         lines.append(
@@ -273,6 +278,9 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
             value = getattr(recipe.actor_critic, name)
             if name != "total_updates" and value != getattr(paper.actor_critic, name):
                 lines.append(f"actor-critic {name} {value}")
+        if recipe.env.demand_table == "paper":
+            decisions = recipe.loop.num_envs * recipe.loop.rollout_length
+            lines.append(f"an update every {decisions} decisions (the paper: every slot)")
     if recipe.algorithm != "none":
         lines += _reward_variants(recipe)
     if recipe.simulator != paper.simulator:
@@ -289,6 +297,15 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
     if recipe.env.demand_table == "artefact":
         lines += _interface_variants(recipe.env)
     return tuple(lines)
+
+
+def _supervised_variants(stage: Supervised) -> list[str]:
+    """How the first stage's rate differs from the paper's."""
+    first = stage.learner.learning_rate
+    last = stage.learner.final_learning_rate or first
+    if first == last == SUPERVISED_RATE:
+        return []
+    return [f"supervised rate {first:g} to {last:g} (the paper: {SUPERVISED_RATE:g})"]
 
 
 def _interface_variants(env: DL2) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the paper reports (CoNEXT '20, Figures 4 to 9), what section 12 accepts, how a run stands.
+"""What the paper reports (CoNEXT '20, Figures 4 to 9), and how a run stands to it.
 
 Ratios of Figure 4 are those of the highest load: three times 620 jobs on 80 GPUs in 36 hours (155
 on 20 GPUs are the same load).
@@ -7,7 +7,7 @@ on 20 GPUs are the same load).
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jaxsched.systems.claims import at_least, at_most
+from jaxsched.systems.claims import row
 
 Figures = Mapping[str, float]
 
@@ -32,10 +32,6 @@ class Claim(NamedTuple):
       other: in the denominator.
       metric: of section 8.
       paper: the paper's ratio, or what is known of it.
-      most: accepted at most; neither this nor ``least``: only reported.
-      least: accepted at least.
-      strict: the bound itself is not accepted by the experiments; a report accepts it.
-      stretch: wished for, not asked for.
       in_report: a report's table of claims has it, too.
     """
 
@@ -43,10 +39,6 @@ class Claim(NamedTuple):
     other: str
     metric: str
     paper: float | str | None = None
-    most: float | None = None
-    least: float | None = None
-    strict: bool = False
-    stretch: bool = False
     in_report: bool = False
 
     @property
@@ -58,31 +50,24 @@ class Claim(NamedTuple):
 
 
 COMPLETION = (
-    Claim(MLFS, MLF_RL, JCT, "< 1", most=1.0, strict=True),
-    Claim(MLF_RL, MLF_H, JCT, "< 1", most=1.0, strict=True),
-    Claim(MLF_H, "graphene", JCT, "< 1", most=1.1, in_report=True),
-    Claim(MLF_H, "tiresias", JCT, "< 1", most=1.0, strict=True, in_report=True),
-    Claim("tiresias", "slaq", JCT, "< 1", most=1.0, strict=True, in_report=True),
-    Claim(MLF_RL, MLF_H, JCT, 0.89, most=0.92, in_report=True),
-    Claim(MLF_RL, MLF_H, JCT, 0.89, most=0.89, stretch=True),
-    Claim(MLFS, MLF_RL, JCT, 0.78, most=0.88, in_report=True),
-    Claim(MLFS, MLF_RL, JCT, 0.78, most=0.78, stretch=True),
-    Claim(MLFS, "tiresias", JCT, 0.66, most=0.66, in_report=True),
-    Claim(MLFS, "slaq", JCT, 0.47, most=0.5, in_report=True),
+    Claim(MLF_H, "graphene", JCT, "< 1", in_report=True),
+    Claim(MLF_H, "tiresias", JCT, "< 1", in_report=True),
+    Claim("tiresias", "slaq", JCT, "< 1", in_report=True),
+    Claim(MLF_RL, MLF_H, JCT, 0.89, in_report=True),
+    Claim(MLFS, MLF_RL, JCT, 0.78, in_report=True),
+    Claim(MLFS, "tiresias", JCT, 0.66, in_report=True),
+    Claim(MLFS, "slaq", JCT, 0.47, in_report=True),
     Claim(MLFS, MLF_HC, JCT, in_report=True),
 )
 """E1: Figures 4a and 4b."""
 
 QUALITY = (
-    Claim(MLFS, MLF_RL, DEADLINES, 1.21, least=1.0, in_report=True),
-    Claim(MLF_RL, MLF_H, DEADLINES, 1.16, least=1.0, in_report=True),
-    *(
-        Claim(MLF_H, rival, DEADLINES, "> 1", least=1.0, strict=True, in_report=True)
-        for rival in RIVALS
-    ),
-    Claim(MLF_H, "tiresias", BANDWIDTH, "< 1", most=0.85, in_report=True),
-    Claim(MLFS, "tiresias", BANDWIDTH, "< 1", most=0.8, in_report=True),
-    Claim(MLFS, MLF_RL, TARGETS, 1.22, least=0.97, in_report=True),
+    Claim(MLFS, MLF_RL, DEADLINES, 1.21, in_report=True),
+    Claim(MLF_RL, MLF_H, DEADLINES, 1.16, in_report=True),
+    *(Claim(MLF_H, rival, DEADLINES, "> 1", in_report=True) for rival in RIVALS),
+    Claim(MLF_H, "tiresias", BANDWIDTH, "< 1", in_report=True),
+    Claim(MLFS, "tiresias", BANDWIDTH, "< 1", in_report=True),
+    Claim(MLFS, MLF_RL, TARGETS, 1.22, in_report=True),
     Claim(MLFS, "hypersched", DEADLINES, 1.47, in_report=True),
     Claim(MLFS, "slaq", DEADLINES, 2.02),
     Claim(MLFS, MLF_RL, WAIT, 0.75),
@@ -104,14 +89,14 @@ QUALITY = (
 """E2: Figures 4c to 4g at the highest load."""
 
 LARGE = (
-    Claim(MLFS, MLF_H, JCT, 0.74, most=1.0, strict=True),
-    Claim(MLF_H, "tiresias", JCT, "< 1", most=1.0, strict=True),
+    Claim(MLFS, MLF_H, JCT, 0.74),
+    Claim(MLF_H, "tiresias", JCT, "< 1"),
     Claim(MLFS, "tiresias", JCT, 0.70),
     Claim(MLFS, "tiresias", WAIT, 0.53),
 )
 """E3: Figure 5, the cluster of 2474 GPUs."""
 
-REPORT_ONLY = (Claim(MLFS, MLF_H, DEADLINES, "> 1", least=1.0, in_report=True),)
+REPORT_ONLY = (Claim(MLFS, MLF_H, DEADLINES, "> 1", in_report=True),)
 """Follows from two claims of E2."""
 
 SHORT_SHARE = {
@@ -157,17 +142,13 @@ URGENCY_GAIN, DEADLINE_GAIN = "+22..30 %", "+13..25 %"
 """Figure 6: deadlines met with the term over those without it."""
 
 BANDWIDTH_SAVED, JCT_SAVED_BY_BANDWIDTH = "20..35 %", "5..15 %"
-LEAST_BANDWIDTH_SAVED = 0.20
 """Figure 7: by the bandwidth term."""
 
 OVERLOADS_SAVED, JCT_SAVED_BY_MIGRATION = "36..60 %", "15..24 %"
 BANDWIDTH_SPENT, ACCURACY_GAIN = "+10..14 %", "+8..10 %"
-LEAST_OVERLOADS_SAVED = 0.36
-LEAST_JCT_SAVED = {2.0: 0.05, 3.0: 0.12}  # by load
 """Figure 8: by migration."""
 
 JCT_SAVED_BY_CONTROL, TARGETS_GAIN = "28..42 %", "+17..23 %"
-LEAST_JCT_SAVED_BY_CONTROL, MOST_TARGETS_LOST = 0.15, 0.02
 """Figure 9: by MLF-C."""
 PREDICTION_ERRORS = ((10, 0), (30, 0), (10, 11), (10, 30))
 """Of accuracies and run times, per cent; predictions are right to 90 % for accuracies, to 89 and
@@ -204,7 +185,7 @@ def paper_rows(
       beside: the policy that is MLF-RL, where ``learned`` is MLFS and both have played.
 
     Returns:
-      Rows with ``item``, ``paper``, ``here``, ``accept`` and ``met``.
+      Rows of ``jaxsched.systems.claims.row``.
     """
     name, late = MLFS if controls else MLF_RL, (MLF_HC, MLF_RL)
     played = {known: known for known in (*BASELINES, MLF_H, MLF_HC) if known in summary}
@@ -220,7 +201,7 @@ def paper_rows(
     chosen = [*_reported_of("tiresias"), *(claim for claim in own if claim.other not in late)]
     rows += [_judged(summary, played, claim) for claim in chosen]
     item = f"Fig. 4a: share of jobs under 100 min, {name}"
-    rows.append(_row(item, SHORT_SHARE[name], summary[learned][SHORT]))
+    rows.append(row(item, SHORT_SHARE[name], summary[learned][SHORT]))
     chosen = [claim for other in late for claim in own if claim.other == other]
     return rows + [_judged(summary, played, claim) for claim in chosen if claim.other in played]
 
@@ -252,27 +233,7 @@ def _judged(
     item = f"{_PANELS[metric]}, {_spelled(policy)} over {called or _spelled(other)}"
     if metric == JCT and claim.paper is not None:
         item = f"Fig. 4{'b' if policy in (MLF_RL, MLFS) else 'a'}: {item}"
-    return _row(item, claim.paper, here, claim.most, claim.least)
-
-
-def _row(
-    item: str,
-    paper: float | str | None,
-    here: float,
-    most: float | None = None,
-    least: float | None = None,
-) -> dict[str, Any]:
-    if most is not None:
-        return at_most(item, paper, here, most)
-    if least is not None:
-        return at_least(item, paper, here, least)
-    return {
-        "item": item,
-        "paper": paper,
-        "here": round(here, 4),
-        "accept": "reported",
-        "met": None,
-    }
+    return row(item, claim.paper, here, none=1)
 
 
 def _spelled(policy: str) -> str:

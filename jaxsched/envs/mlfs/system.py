@@ -17,7 +17,7 @@ from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.features import features_of
 from jaxsched.envs.mlfs.heuristics import heuristic
 from jaxsched.envs.mlfs.learning.linear import linear_host
-from jaxsched.envs.mlfs.learning.presets import NOTES, PRESETS
+from jaxsched.envs.mlfs.learning.presets import NOTES, PRESETS, TUNED
 from jaxsched.envs.mlfs.learning.recipe import (
     PAIRS,
     Recipe,
@@ -56,6 +56,7 @@ LONGEST_S = 86400  # of a job on an idle cluster (section 11)
 SHORTEST_S = 300
 DEFAULT_KIND, PLAIN = "paper", "servers"  # of networks: what benchmarks ask for, and what they get
 PAPER, OWN = "paper", "own"
+LINEAR_TUNED = "linear_tuned"
 PLANNING_PACE = 4  # steps from the end of a slot to that of the next, see ``MLFS.slot_every``
 
 
@@ -68,6 +69,7 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
     source = "Wang, Liu, Shen: Job Scheduling for Large-Scale Machine Learning Clusters, CoNEXT '20"
     environment_type = MLFS
     renamed_options: Mapping[str, str] = {**cases.OPTION_OF, "reward_mode": "reward"}
+    best_rule = LINEAR_TUNED
     primary_metric = "avg_jct"
     metrics = (
         "avg_jct",
@@ -133,6 +135,11 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
             "MLF-H's order, linear choice of servers",
             knows="predicted run times, deadlines, loss curves",
         ),
+        LINEAR_TUNED: PolicyInfo(
+            "reference",
+            "the same in an order by weights found by search",
+            knows="predicted run times, deadlines, loss curves",
+        ),
         "random": PolicyInfo(
             "reference",
             "MLF-H's order, uniformly random servers or queue",
@@ -159,7 +166,8 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
         """A baseline in its own order of tasks, MLF-H, or a reference policy.
 
         Only ``mlf_hc`` plays with MLF-C, unless the option ``mlfc`` has all of them do so. MLF's
-        priorities have the paper's weights, or with ``weights`` "own" those of ``env``.
+        priorities have the paper's weights, or with ``weights`` "own" those of ``env``;
+        ``linear_tuned`` always has those found by search.
         """
         del num_jobs
         chosen = self.checked_options(options)
@@ -310,11 +318,13 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
 def _heuristic(name: str, env: MLFS, mlfc: bool, weights: str) -> Heuristic:
     order: Any = name if name in ORDERS else MLF
     changes: dict[str, Any] = dict(WEIGHTS) if weights == PAPER else {}
+    changes |= TUNED if name == LINEAR_TUNED else {}
     changes |= {"order": order, "use_mlfc": mlfc or name == "mlf_hc", "decide": "offer"}
     env = replace(env, **changes)
     if name == "random":
         return Heuristic(env, uniform_legal(name))
-    return Heuristic(env, linear_host(env) if name == "linear" else heuristic(env, name))
+    linear = name in ("linear", LINEAR_TUNED)
+    return Heuristic(env, linear_host(env, name) if linear else heuristic(env, name))
 
 
 SYSTEM = MLFSSystem()

@@ -206,9 +206,12 @@ def _search_variants(search: Search) -> list[str]:
 
 
 def _dqn_variants(recipe: Recipe) -> list[str]:
-    lines, learner = [], recipe.learner
+    learner = recipe.learner
+    lines = ["actions that cannot be carried out are masked (the paper has no mask)"]
     if learner.horizon_s is not None:
-        lines.append(f"time-based discount, horizon {learner.horizon_s:g} s")
+        lines.append(f"time-based discount, horizon {learner.horizon_s:g} s (the paper has none)")
+    else:
+        lines.append(f"discount {learner.gamma:g} per decision (the paper has none)")
     if learner.target_rate is not None:
         lines.append(f"target network follows by {learner.target_rate:g} per gradient step")
     if learner.n_step != 1:

@@ -32,6 +32,8 @@ from jaxsched.envs.das.learning import kinds
 from jaxsched.envs.das.learning.recipe import variants
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.systems import registry
+from jaxsched.systems.claims import DIRECTION, NOT_REPRODUCED, NOT_TESTED, REPRODUCED
+from tests.benchmarks.papers.verdicts import verdicts as judged
 
 TINY = (
     "env.window=4",
@@ -56,8 +58,8 @@ def sample_of_policies(**factors):
     return {name: made_up(*factors.get(name, (1.0, 1.0))) for name in names}
 
 
-def verdicts(checks):
-    return {check.item: check.verdict for check in checks}
+def verdicts(row, checks):
+    return judged("das", row, checks)
 
 
 def lab_of(folder, **more):
@@ -126,53 +128,41 @@ def test_geometric_ratio():
     assert common.mean_ratio(rows, "a", "b", JCT) == pytest.approx(1.0)
 
 
-def test_bounds_of_section_12_1():
+def test_verdicts_of_table_1():
     samples = {
-        "small": sample_of_policies(DAS=(0.97, 0.9925), tetris=(0.96, 1.0), untrained=(0.97, 1.0)),
+        "small": sample_of_policies(DAS=(0.97, 0.981), tetris=(0.96, 1.0), untrained=(0.97, 1.0)),
         "medium": sample_of_policies(DAS=(0.95, 0.996), random=(0.9, 1.0)),
         "large": sample_of_policies(DAS=(1.005, 1.005)),
     }
-    found = verdicts(table1.checks_of(samples))
-    over = "{}: {} over FIFO-LoadBalance's ({})"
+    found = verdicts("T1", table1.checks_of(samples))
+    over = "{}: {} over FIFO-LoadBalance's"
     expected = {
-        ("small", "JCT"): ("met", "not met"),
-        ("small", "fee"): ("met", "not met"),
-        ("medium", "JCT"): ("met", "met"),
-        ("medium", "fee"): ("not met", "not met"),
-        ("large", "JCT"): ("met", "not met"),
-        ("large", "fee"): ("met", "not met"),
+        ("small", "JCT"): DIRECTION,  # 0.97 for 0.891
+        ("small", "fee"): REPRODUCED,  # 0.981 for 0.979
+        ("medium", "JCT"): REPRODUCED,  # 0.95 for 0.956
+        ("medium", "fee"): DIRECTION,  # 0.996 for 0.983
+        ("large", "JCT"): NOT_REPRODUCED,
+        ("large", "fee"): NOT_REPRODUCED,
     }
-    for (cluster, name), pair in expected.items():
-        levels = [found[over.format(cluster, name, level)] for level in ("must", "target")]
-        assert tuple(levels) == pair, (cluster, name)
-    assert found["small: mean JCT over the best heuristic's, tetris (target)"] == "not met"
-    assert found["medium: mean JCT over the best heuristic's, fifo_firstfit (target)"] == "met"
-    mean = "mean of the clusters' ratios of {} ({})"
-    assert found[mean.format("JCT", "must")] == "met"  # 0.975
-    assert found[mean.format("JCT", "target")] == "not met"
-    assert found[mean.format("fee", "must")] == "not met"  # 0.9978
-    behind = "{}: {} over random's, worst learned policy ({})"
-    assert found[behind.format("small", "JCT", "RIFLING")] == "met"
-    assert found[behind.format("medium", "JCT", "RIFLING")] == "not met"  # DAS too, by less
-    assert found[behind.format("medium", "fee", "RIFLING")] == "met"
-    assert found[behind.format("large", "fee", "DAS")] == "not met"
-    assert found["small: JCT over an untrained network's"] == "not met"  # equal is not better
+    assert {pair: found[over.format(*pair)] for pair in expected} == expected
+    assert found["small: mean JCT over the best heuristic's, tetris"] == NOT_REPRODUCED
+    assert found["medium: mean JCT over the best heuristic's, fifo_firstfit"] == DIRECTION
+    assert found["mean of the clusters' ratios of JCT"] == DIRECTION  # 0.975 for 0.939
+    assert found["small: JCT over random's, worst learned policy (RIFLING)"] == ""
 
 
-def test_conditions_on_the_first_twelve_episodes():
+def test_ratios_of_the_first_twelve_episodes():
     """There fees are higher than on all of the 24."""
     row = {name: made_up(1.0, 1.0, episodes=6) for name in (*HEURISTICS, "random", "untrained")}
     row = {name: {m: np.tile(x, 4) for m, x in sample.items()} for name, sample in row.items()}
     base = row[BASE]
     shape = np.where(np.arange(24) < 12, 0.998, 0.9)
     row["DAS"] = {JCT: 0.9 * base[JCT], FEE: shape * base[FEE]}
-    found = verdicts(table1.checks_of(dict.fromkeys(CLUSTERS, row)))
-    item = "{}fee over FIFO-LoadBalance's (must)"
-    assert found[item.format("medium: ")] == "met"
-    assert found[item.format("medium, first 12 episodes: ")] == "not met"
-    assert found[item.format("large, first 12 episodes: ")] == "met"
-    assert found["mean of the clusters' ratios of fee, first 12 episodes (must)"] == "not met"
-    assert found["mean of the clusters' ratios of JCT, first 12 episodes (must)"] == "met"
+    checks = {check.item: check for check in table1.checks_of(dict.fromkeys(CLUSTERS, row))}
+    few = checks["medium, first 12 episodes: fee over FIFO-LoadBalance's"]
+    assert few.measured.startswith("0.998") and few.paper == "-"
+    assert checks["medium: fee over FIFO-LoadBalance's"].measured.startswith("0.948")
+    assert checks["mean of the clusters' ratios of JCT, first 12 episodes"].measured == "0.900"
 
 
 def test_trainings_are_described_by_cluster(tmp_path):
@@ -182,22 +172,27 @@ def test_trainings_are_described_by_cluster(tmp_path):
     assert "RIFLING, medium: " in rifling and "arrival rates 1, 1.3" in rifling
 
 
-def test_absent_clusters_are_not_judged():
-    found = verdicts(table1.checks_of({"small": sample_of_policies(DAS=(0.9, 0.9))}))
-    assert found["medium: must and target"] == found["large: must and target"] == "not judged"
-    assert found["mean of the clusters' ratios of JCT"] == "not judged"
-    assert found["small: JCT over FIFO-LoadBalance's (target)"] == "met"
+def test_absent_clusters_are_not_tested():
+    checks = table1.checks_of({"small": sample_of_policies(DAS=(0.9, 0.9))})
+    absent = {check.item for check in checks if not check.tested}
+    assert {"medium: JCT and fee", "large: JCT and fee"} < absent
+    assert "mean of the clusters' ratios of JCT" in absent
+    assert verdicts("T1", checks)["small: JCT over FIFO-LoadBalance's"] == REPRODUCED
 
 
 def test_lazy_checks():
     floor = np.array([10.0, 20.0])
     samples = {n: {JCT: np.array([[5.0, 6.0]]), FEE: 1.1 * floor[None]} for n in HEURISTICS}
     samples["lazy"] = {JCT: np.array([[9.0, 9.0]]), FEE: (1 + 1e-9) * floor[None]}
-    assert [c.met for c in heuristics.checks_of("small", samples, floor)] == [True, True, True]
-    samples["lazy"][FEE] = np.array([[10.0, 20.0002]])  # one episode is too dear
-    assert [c.met for c in heuristics.checks_of("small", samples, floor)] == [False, True, True]
+
+    def found():
+        return list(verdicts("A", heuristics.checks_of("small", samples, floor)).values())
+
+    assert found() == [REPRODUCED, DIRECTION, DIRECTION]
+    samples["lazy"][FEE] = np.array([[10.0, 20.02]])  # one episode is too dear
+    assert found() == [NOT_REPRODUCED, DIRECTION, DIRECTION]
     samples["tetris"] = {JCT: np.array([[10.0, 9.0]]), FEE: floor[None]}
-    assert [c.met for c in heuristics.checks_of("small", samples, floor)] == [False] * 3
+    assert found() == [NOT_REPRODUCED] * 3
 
 
 def test_contention_free_fee():
@@ -238,17 +233,13 @@ def test_verdicts_of_tests():
     found = {name: {"JCT": tested(0.0, True), "fee": tested(0.5, False)} for name in CLUSTERS}
     found["medium"]["JCT"] = tested(1e-3, False)
     checks = significance.checks_of(found)
-    given = verdicts(checks)
-    assert given["small: p of JCT, DAS below RIFLING"] == "met"
-    assert given["medium: p of JCT, DAS below RIFLING"] == "not met"
-    assert given["large: p of JCT, DAS below RIFLING"] == "reported"
+    given = verdicts("T3", checks)
+    assert given["small: p of JCT, DAS below RIFLING"] == DIRECTION
+    assert given["small: p of fee, DAS below RIFLING"] == NOT_REPRODUCED
+    assert given["medium: p of JCT, DAS below RIFLING"] == NOT_REPRODUCED
     assert [c.measured for c in checks[:2]] == ["< 1e-300", "0.5, not below"]
-    assert verdicts(significance.checks_of({"large": found["large"]})) == {
-        "small: p of JCT, DAS below RIFLING": "not judged",
-        "medium: p of JCT, DAS below RIFLING": "not judged",
-        "large: p of JCT, DAS below RIFLING": "reported",
-        "large: p of fee, DAS below RIFLING": "reported",
-    }
+    few = significance.checks_of({"large": found["large"]})
+    assert [check.tested for check in few] == [False] * 4 + [True] * 2
 
 
 def test_speed_checks():
@@ -258,12 +249,11 @@ def test_speed_checks():
         "malo": speed.DecisionTime(21.0, 2.0),
         "together": speed.DecisionTime(0.1, 2.0),
     }
-    found = speed.checks_of("small", times, "together")
-    assert [check.met for check in found] == [False, True, True, True, None]
-    times["together"] = speed.DecisionTime(1.0, 1.0)  # 13.2 times the paper's speed, not 20
-    times["DAS"] = speed.DecisionTime(26.6, 2.0)
-    found = speed.checks_of("small", times, "together")
-    assert [check.met for check in found] == [False, False, False, False, None]
+    found = verdicts("F", speed.checks_of("small", times, "together"))
+    assert list(found.values()) == [DIRECTION, DIRECTION, NOT_TESTED, "", ""]
+    times["malo"], times["mosa"] = speed.DecisionTime(98.0, 2.0), speed.DecisionTime(1.0, 2.0)
+    found = verdicts("F", speed.checks_of("small", times, "together"))
+    assert list(found.values())[:2] == [NOT_REPRODUCED, REPRODUCED]
 
 
 @pytest.mark.parametrize("policy", common.LEARNED)
@@ -342,10 +332,9 @@ def test_table_1_row(tmp_path, monkeypatch):
     assert {len(row) for table in outcome.tables for row in table.rows} >= {3, 5}
     assert four.columns == ["policy", "small, JCT", "small, fee"]
     assert fee.texts()[-1][2] == "-"
-    found = verdicts(outcome.checks)
-    assert found["small: JCT over FIFO-LoadBalance's (target)"] == "met"
-    assert found["small: fee over FIFO-LoadBalance's (must)"] == "not met"
-    assert found["small: JCT over an untrained network's"] == "met"
+    found = verdicts("T1", outcome.checks)
+    assert found["small: JCT over FIFO-LoadBalance's"] == REPRODUCED
+    assert found["small: fee over FIFO-LoadBalance's"] == NOT_REPRODUCED
     assert not any("first 12" in item for item in found)
     assert not any("drawn from seed" in note for note in outcome.notes)  # none in quick runs
     figures.save(tmp_path / "t.png", outcome.figure)
@@ -359,9 +348,10 @@ def test_sweep_row(tmp_path):
     assert list(ratios) == ["heads 4, history 2", "heads 1", "history 4", "history 8"]
     assert ratios["heads 1"] == pytest.approx(0.95 / 0.9)
     worst = outcome.checks[0]
-    assert "history 8" in worst.item and worst.met is False and worst.measured == "11.11 %"
+    assert "history 8" in worst.item and worst.measured == "11.11 %"
     drawn, heads, history = outcome.checks[1:]
-    assert "history 8 (-11.1%)" in drawn.item and drawn.met is False
+    assert "history 8 (-11.1%)" in drawn.item
+    assert verdicts("F5", [worst, drawn]) == dict.fromkeys((worst.item, drawn.item), NOT_REPRODUCED)
     assert heads.measured == "4" and history.measured == "8"
     figures.save(tmp_path / "t.png", outcome.figure)
     assert (tmp_path / "t.png").stat().st_size > 10_000
@@ -374,7 +364,7 @@ def test_prior_mean_row(tmp_path):
     assert list(cells) == ["learned", "zero", "random"] and table.rows[0][0] == "small"
     assert cells["learned"][0].estimate == pytest.approx(0.9)
     (check,) = outcome.checks
-    assert check.met is None and check.item.startswith("small: JCT, zero")
+    assert check.paper == "-" and check.item.startswith("small: JCT, zero")
     figures.save(tmp_path / "t.png", outcome.figure)
     assert (tmp_path / "t.png").stat().st_size > 10_000
 
@@ -385,9 +375,9 @@ def test_load_row(tmp_path):
     gains = {row[0]: row[7] for row in outcome.tables[0].rows}
     assert gains["low, small"].estimate == pytest.approx(1 - 0.9 / 0.95)
     assert gains["high, small"].estimate == pytest.approx(1 - 0.45 / 0.95)
-    assert outcome.checks[0].met is True
+    assert list(verdicts("F7", outcome.checks[:1]).values()) == [DIRECTION]
     lab.load_factor = lambda tables: 2.0 if "das-2" in tables[0].name else 1.0
-    assert sweeps.loads(lab).checks[0].met is False
+    assert list(verdicts("F7", sweeps.loads(lab).checks[:1]).values()) == [NOT_REPRODUCED]
     figures.save(tmp_path / "t.png", outcome.figure)
     assert (tmp_path / "t.png").stat().st_size > 10_000
 
@@ -440,7 +430,7 @@ def test_jobs_of_both_policies(untrained_lab):
 def test_scenes(untrained_lab):
     """F6 from end to end."""
     outcome = states.scripted_states(untrained_lab)
-    assert [check.verdict for check in outcome.checks][2] == "reported"
+    assert [check.tested for check in outcome.checks] == [True] * 3
     for scene in outcome.values.values():
         assert scene["priorities"].shape == (4,) and scene["preference"].shape == (50,)
         assert scene["affinities"].shape == (4, 8)
@@ -468,10 +458,10 @@ def test_verdicts_of_scenes():
         return states.Scenes(priorities, preference, np.zeros((4, 8)), np.array([0, 4, 5, 4]))
 
     good = states.checks_of([scene(0.15, 50), scene(0.0, 40)], 4)
-    assert [check.met for check in good] == [True, True, None]
+    assert list(verdicts("F6", good).values())[:2] == [DIRECTION, DIRECTION]
     assert good[2].measured == "50.00 %"
-    bad = states.checks_of([scene(0.0, 50), scene(0.2, 39)], 4)
-    assert [check.met for check in bad] == [False, False, None]
+    bad = states.checks_of([scene(0.0, 50), scene(0.3, 25)], 4)
+    assert list(verdicts("F6", bad).values())[:2] == [NOT_REPRODUCED, NOT_REPRODUCED]
 
 
 @pytest.mark.slow  # compiles both policies, alone and side by side
@@ -512,7 +502,7 @@ def test_lazy_row(tmp_path, monkeypatch):
     monkeypatch.setattr(heuristics, "HEURISTICS", (BASE, heuristics.EAGER))
     settings = lab_of(tmp_path).settings
     (document,) = runner.run(PAPER, settings, ["A"], show=lambda text: None)
-    assert [check["met"] for check in document["checks"]][:2] == [True, True]
+    assert [check["measured"] for check in document["checks"]][:1] == ["0.00 %"]
     fee = np.mean(document["values"]["small"]["lazy"][FEE])
     assert fee == pytest.approx(np.mean(document["values"]["without contention"]["small"]))
     assert (tmp_path / "A.png").stat().st_size > 10_000

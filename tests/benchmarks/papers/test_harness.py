@@ -4,22 +4,21 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from benchmarks.papers import figures, samples, store, text
+from benchmarks.papers import figures, samples, store, text, verdicts
 from benchmarks.papers.command import parser_of, run_paper, settings_of
 from benchmarks.papers.dl2.common import SIM_OPTIONS
 from benchmarks.papers.lab import with_params
 from benchmarks.papers.outcome import (
     Outcome,
     Table,
-    at_least,
-    at_most,
-    not_judged,
+    beside,
+    not_tested,
     percent,
-    reported,
     show,
 )
 from benchmarks.papers.runner import Paper, Row, row_key, run
@@ -66,29 +65,12 @@ def test_workloads_are_those_of_the_registry():
     assert len({digest_tables(Workload("chic-1.80").tables(r, 2, 5)) for r in ROLE_SEEDS}) == 3
 
 
-@pytest.mark.parametrize(
-    ("check", "met", "verdict"),
-    [
-        (at_least("a", "-", 0.5, 0.5), True, "met"),
-        (at_least("a", "-", 0.5, 0.5, strict=True), False, "not met"),
-        (at_least("a", "-", HALF, 0.55), False, "not met"),
-        (at_most("a", "-", HALF, 0.5), True, "met"),
-        (at_most("a", "-", 0.5, 0.5, strict=True), False, "not met"),
-        (at_most("a", "-", float("nan"), 1.0), False, "not met"),
-        (reported("a", "-", "3"), None, "reported"),
-        (not_judged("a", "-", "< 1", "only 3 iterations were run"), None, "not judged"),
-    ],
-)
-def test_verdicts(check, met, verdict):
-    assert check.met is met
-    assert check.verdict == verdict
-
-
 def test_cells():
     assert show(HALF, 2) == "0.50 [0.40, 0.60]"
     assert show(None) == "-" and show(True) == "yes" and show(3) == "3" and show(2.25, 1) == "2.2"
     assert percent(HALF, 0) == "50 % [40, 60]"
-    assert at_least("a", "-", HALF, 0.1265, shown=percent).accept == ">= 12.65 %"
+    assert beside("a", "-", HALF, shown=percent).measured == "50.00 % [40.00, 60.00]"
+    assert not not_tested("a", "-", "only 3 iterations were run").tested
 
 
 def test_table_format():
@@ -131,20 +113,22 @@ def fake_paper(calls, *, fails=False):
     def good(lab):
         calls.append("G1")
         table = Table("numbers", ["what", "value"], [["one", 1.0]])
-        checks = [at_least("one", "1", 1.0, 1.0), not_judged("two", "-", "< 1", "too short")]
+        checks = [beside("one", "1", 1.0), not_tested("two", "> 1", "too short")]
         return Outcome([table], checks, {"one": np.float32(1.0)}, lambda figure: figure.subplots())
 
     def bad(lab):
         calls.append("G2")
         if fails:
             raise JaxschedError("stopped")
-        return Outcome([], [reported("three", "-", "3")])
+        return Outcome([], [beside("three", "-", "3")])
 
     rows = (Row("G1", "good", good), Row("G2", "bad", bad))
     return Paper("chic", "a paper", rows, {"loop.num_updates": 2}, {"num_test": 1})
 
 
-def test_rows_resume(tmp_path):
+def test_rows_resume(tmp_path, monkeypatch):
+    rules = SimpleNamespace(CLAIMS=(verdicts.Claim("G1"),), MISSING=())
+    monkeypatch.setattr(verdicts, "_claims", lambda system: rules)
     calls, shown = [], []
     settings = Settings(tmp_path, quick=True)
     with pytest.raises(JaxschedError, match=r"rows failed: G2 \(stopped\)"):
@@ -155,7 +139,7 @@ def test_rows_resume(tmp_path):
     assert [d["row"] for d in documents] == ["G1", "G2"]
     assert documents[0]["facts"]["versions"]["jax"] and documents[0]["values"] == {"one": 1.0}
     assert (tmp_path / "G1.png").read_bytes()[:4] == b"\x89PNG"
-    assert "met (quick)" in shown[0] and "not judged: too short" in shown[0]
+    assert "reproduced (quick)" in shown[0] and "not tested: too short" in shown[0]
     assert "quick run" in shown[-1]
     assert len(json.loads((tmp_path / "summary.json").read_text())) == 2
     run(fake_paper(calls), Settings(tmp_path, quick=True, num_test=2), ["G1"], show=shown.append)

@@ -25,6 +25,7 @@ from jaxsched.envs.das.simulator.tables import NEVER
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import registry
 from jaxsched.systems.base import Played
+from jaxsched.systems.claims import DIRECTION, NOT_REPRODUCED, REPRODUCED
 from jaxsched.types import ArraySpec
 from jaxsched.wrappers.history import Remembered
 from tests.envs.das.tables import ENV, params_of, random_table
@@ -368,14 +369,16 @@ def test_scores_weigh_one_per_cent_of_fee_like_three_of_completion_time():
 
 
 @pytest.mark.parametrize(
-    ("servers", "jct", "met"), [(8, 0.999, True), (16, 0.999, False), (32, 1.009, True)]
+    ("servers", "jct", "verdict"),
+    [(8, 0.89, REPRODUCED), (16, 0.99, DIRECTION), (32, 1.009, NOT_REPRODUCED), (9, 0.9, None)],
 )
-def test_claims_are_held_to_the_clusters_bounds(servers, jct, met):
+def test_claims_are_those_of_the_cluster(servers, jct, verdict):
     summary = {name: {"avg_jct_min": 200.0, "avg_fee": 50.0} for name in (*HEURISTICS, "random")}
     summary["tetris"] = {"avg_jct_min": 150.0, "avg_fee": 51.0}
     summary["das"] = {"avg_jct_min": 200.0 * jct, "avg_fee": 49.0}
     first, fee, best, _, chance = paper_rows(summary, "das", servers)
-    assert (first["met"], fee["met"], chance["met"]) == (met, True, jct <= 1)
+    assert first["verdict"] == verdict and chance["verdict"] is None
+    assert fee["here"] == 0.98 and (fee["paper"] is None) is (servers == 9)
     assert "tetris" in best["item"] and best["here"] == pytest.approx(jct / 0.75, abs=1e-4)
     del summary["random"]
     assert len(paper_rows(summary, "das", servers)) == 4

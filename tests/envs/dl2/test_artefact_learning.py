@@ -25,6 +25,7 @@ from jaxsched.envs.dl2.workload import (
 from jaxsched.errors import JaxschedError
 from jaxsched.runs.overrides import override
 from jaxsched.systems import registry
+from jaxsched.systems.claims import NOT_REPRODUCED
 from tests.envs.dl2.artefact_oracle import Simulator
 from tests.envs.dl2.test_artefact import SMALL, chooser, jobs_for
 
@@ -166,7 +167,7 @@ def test_published_figures_stand_beside_those_measured(drawn):
     other = {row[0]: row[1:] for row in published_table(drawn, summary)["rows"]}
     assert other["drf_artefact"][0] == f"{TEN['drf_artefact'].coarse:g}"
     claims = published_claims(summary, "learned")
-    assert [row["met"] for row in claims] == [False, False, False]
+    assert {row["verdict"] for row in claims} == {NOT_REPRODUCED}
     assert claims[1]["paper"] == FIVE["DL2, saved at step 500"].coarse
     assert SYSTEM.published(SYSTEM.environment(), drawn, summary) is None
     assert set(SYSTEM.usual_policies(ARTEFACT)).isdisjoint(SYSTEM.usual_policies())

@@ -242,12 +242,15 @@ def test_a_search_is_for_greedy_play():
 
 
 def test_recipes_say_what_differs_from_the_paper():
-    assert variants(SYSTEM.preset("paper")) == ()
+    assert variants(SYSTEM.preset("paper")) == (
+        "supervised rate 0.002 to 0.0001 (the paper: 0.005)",
+        "an update every 512 decisions (the paper: every slot)",
+    )
     words = " ".join(variants(SYSTEM.preset("quick")))
     for word in ("optimus", "PPO", "discount 0", "epochs trained", "share weights"):
         assert word in words
     changed = override(SYSTEM.preset("paper"), ["actor_critic.capacity=0", "exploration=false"])
-    assert len(variants(changed)) == 2
+    assert len(variants(changed)) == 4
 
 
 def test_unknown_networks_are_refused():

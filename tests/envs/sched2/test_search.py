@@ -13,7 +13,7 @@ from jaxsched.core import training
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.sched2.environment import Sched2
 from jaxsched.envs.sched2.presets import SEARCH, SEARCH_SHORT
-from jaxsched.envs.sched2.recipe import network_of, params_by_progress
+from jaxsched.envs.sched2.recipe import network_of, params_by_progress, variants
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import registry
 
@@ -70,6 +70,16 @@ def test_mixed_traces_have_loads_between_the_bounds():
 def test_the_network_needs_the_outlook(kind):
     with pytest.raises(JaxschedError, match=r"set env\.outlook"):
         network_of(Sched2(), kind)
+
+
+def test_the_mask_and_the_discount_are_departures_that_runs_name():
+    """The paper has neither, so that no run of its learner is without departures."""
+    literal = " / ".join(variants(SYSTEM.preset("literal")))
+    assert literal == (
+        "actions that cannot be carried out are masked (the paper has no mask) / "
+        "discount 0.99 per decision (the paper has none)"
+    )
+    assert "horizon 300 s (the paper has none)" in " / ".join(variants(SYSTEM.preset("paper")))
 
 
 def test_what_differs_is_said():

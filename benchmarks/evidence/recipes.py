@@ -1,0 +1,105 @@
+"""The papers' own recipes: what was run, on what, and how it came out, read from the files.
+
+Axes: ``S`` seeds, ``E`` episodes.
+"""
+
+import shlex
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.evidence.judge import less_one, verdict
+from benchmarks.evidence.parts import Own, OwnAny, OwnRatios, OwnTrials, Recipe
+from benchmarks.evidence.sources import plays, read
+from jaxsched.results.statistics import Interval
+from jaxsched.runs.overrides import override
+from jaxsched.systems import registry
+
+VARIANTS = {
+    "sched2": "jaxsched.envs.sched2.recipe",
+    "dl2": "jaxsched.envs.dl2.recipe",
+    "chic": "jaxsched.envs.chic.recipe",
+    "das": "jaxsched.envs.das.learning.recipe",
+    "mlfs": "jaxsched.envs.mlfs.learning.recipe",
+}
+"""Where a system says what of a recipe differs from the paper's (``variants``)."""
+
+
+class Told(NamedTuple):
+    """What a file says of a recipe of the paper's.
+
+    Attributes:
+      departures: from the paper's text, in words.
+      cluster: what was learnt and played on.
+      episodes: how many of what.
+      seeds: training seeds.
+      change: of the first metric, against the rule.
+      untrained: the same of the network before it learnt, if the file has it.
+      looks: evaluations among which the best was taken; 0 where the policy was chosen otherwise.
+      command: that printed the file.
+      file: its name.
+    """
+
+    departures: str
+    cluster: str
+    episodes: str
+    seeds: int
+    change: Interval
+    untrained: Interval | None
+    looks: int
+    command: str
+    file: str
+
+
+def as_command(recipe: Recipe) -> str:
+    """The recipe's options of ``jaxsched train``."""
+    changes = [word for change in recipe.changes for word in ("--set", change)]
+    return shlex.join(["--preset", recipe.preset, *changes])
+
+
+def departures(system: str, recipe: Recipe) -> str:
+    """What differs from the paper's text, as a run names it today, and what no setting shows."""
+    if system not in VARIANTS:
+        return "; ".join(recipe.also) or "none"
+    variants: Callable[[Any], tuple[str, ...]] = import_module(VARIANTS[system]).variants
+    changed = override(registry.get(system).preset(recipe.preset), list(recipe.changes))
+    return "; ".join([*variants(changed), *recipe.also]) or "none that a run names"
+
+
+def told(system: str, own: OwnAny) -> Told:
+    """Everything that tables show of a recipe."""
+    words = departures(system, own.recipe)
+    if isinstance(own, Own):
+        return _of_comparison(own, words)
+    return _of_ratios(own, words) if isinstance(own, OwnRatios) else _of_trials(own, words)
+
+
+def _of_comparison(own: Own, words: str) -> Told:
+    played = plays(own.player.file, own.player.part)
+    found = verdict(played, own.player.policy, own.against, own.metrics[0])
+    seeds = len(played.of(own.player.policy, own.metrics[0]))
+    cluster, file = played.facts.get("cluster", "-"), own.player.file
+    return Told(words, cluster, played.episodes, seeds, found.change, None, 0, played.command, file)
+
+
+def _of_ratios(own: OwnRatios, words: str) -> Told:
+    (found,) = read(own.file)
+    learned, untrained = (
+        less_one(Interval(*found["policies"][name]["ratios"][own.metrics[0]]))
+        for name in ("learned", "untrained")
+    )
+    cluster = f"{found['num_servers']} machines"
+    episodes = f"{found['episodes']}: {own.source}"
+    seeds, command = len(found["seeds"]), found["command"]
+    return Told(words, cluster, episodes, seeds, learned, untrained, 0, command, own.file)
+
+
+def _of_trials(own: OwnTrials, words: str) -> Told:
+    found = read(own.file)[own.variant]
+    times = np.asarray(found["avg_jct"]).mean(axis=1) / found["optimus"] - 1
+    first, best = (Interval(float(x), float(x), float(x)) for x in (times[0], times.min()))
+    seeds = len(found["avg_jct"][0])
+    command = f"python -m benchmarks.chic_recipe --variants {own.variant} --seeds {seeds}"
+    return Told(words, own.cluster, own.source, seeds, best, first, len(times), command, own.file)
