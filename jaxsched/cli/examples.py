@@ -42,7 +42,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "jaxsched simulate case.json --json result.json",
         "jaxsched simulate case.json --policy sched2/fifo",
     ),
-    "sweep": ("jaxsched sweep sched2 --over learner.learning_rate=1e-4,1e-3 --num-seeds 3",),
+    "sweep": (
+        "jaxsched sweep sched2 --over learner.learning_rate=1e-4,1e-3 --num-seeds 3",
+        "jaxsched sweep sched2 --over learner.learning_rate=1e-4,1e-3 --num-seeds 3 "
+        "--side-by-side 3 --engine ray",
+    ),
     "bench": (
         "jaxsched bench throughput --system chic --quick",
         "jaxsched bench training --system sched2 --preset plain-ppo",
