@@ -137,7 +137,7 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
         ),
         LINEAR_TUNED: PolicyInfo(
             "reference",
-            "the same in an order by weights found by search",
+            "linear, in an order of tasks by weights found by search",
             knows="predicted run times, deadlines, loss curves",
         ),
         "random": PolicyInfo(
