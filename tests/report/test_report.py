@@ -231,7 +231,7 @@ def test_the_best_rule_may_be_a_baseline_or_one_that_knows_more():
         constant("fifo", "baseline", 0.5), constant("oracle", "reference", 0.9),
         constant("learned", "learned", 0.6),
     )  # fmt: skip
-    toy["policies"][1]["clairvoyant"] = True  # no scheduler can know what it knows
+    toy["policies"][1]["apart"] = True  # no scheduler can know what it knows
     verdict = Summary(check(toy)).verdict
     assert "ahead of fifo, the best rule here, a baseline, on score" in verdict.headline
     assert "behind the reference policy oracle (0.90) by 0.30" in verdict.detail

@@ -128,6 +128,7 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
         "mlf_hc": PolicyInfo(
             "reference",
             "MLF-H with MLF-C: jobs end early under load",
+            apart=True,
             knows="predicted run times, deadlines, loss curves",
         ),
         "linear": PolicyInfo(

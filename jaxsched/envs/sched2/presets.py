@@ -46,7 +46,8 @@ QUICK = replace(
 )
 
 # Every choice that the paper tells, the specification's values where it is silent, the mask of
-# actions and the discount among them; for the record. 2,400 episodes of 1,000 jobs are about 7 million decisions, those with void alone included.
+# actions and the discount among them; for the record. 2,400 episodes of 1,000 jobs are about 7
+# million decisions, those with void alone included.
 LITERAL_UPDATES = 13_600
 LITERAL = Recipe(
     env=Sched2(),
