@@ -42,7 +42,7 @@ class Policy(TypedDict):
     name: str
     kind: Kind  # a reference policy is in no paper: shown, never the "best baseline"
     note: NotRequired[str]
-    clairvoyant: NotRequired[bool]  # it knows what no scheduler can
+    apart: NotRequired[bool]  # it knows what no scheduler can, or plays on other terms
     metrics: dict[str, list[float] | list[list[float]]]
     curves: NotRequired[dict[str, list[float]]]
 
@@ -146,8 +146,8 @@ class Comparison(TypedDict):
     """Everything a report shows. Optional parts may be left out or be None.
 
     ``primary`` names the metric of the verdict; by default the first one with a direction.
-    ``best_rule`` names the best rule known of the system, which counts as one though it may know
-    what no scheduler can.
+    ``best_rule`` names the best rule known of the system, which counts as one though it may stand
+    apart.
     ``bars`` names the metrics drawn as bars; by default the primary one, JCT and makespan where
     they exist, else the first three with a direction.
     """

@@ -207,11 +207,11 @@ class Summary:
     def best_rule(self, rules: list[Policy]) -> Policy | None:
         """The rule of the best primary metric; None if there is none.
 
-        Rules that know what no scheduler can are left out, but for the one that the system names as
-        the best known.
+        Rules that stand apart (they know what no scheduler can, or play on other terms) are left
+        out, but for the one that the system names as the best known.
         """
         named = self.comparison.get("best_rule")
-        known = [p for p in rules if p["name"] == named or not p.get("clairvoyant", False)]
+        known = [p for p in rules if p["name"] == named or not p.get("apart", False)]
         return min(
             known,
             key=lambda p: self._cost(self.primary, self.cells[p["name"], self.primary]),

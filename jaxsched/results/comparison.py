@@ -133,7 +133,8 @@ def compare(
         panels[name] = runs[0].schedule[drawn.index(contest.gantt_episode) :][:1]
         entry = policy_entry(system, name, kind, words, runs)
         known = system.policies.get(name) if kind != "learned" else None
-        entries.append(entry | ({"clairvoyant": True} if known and known.clairvoyant else {}))
+        apart = known is not None and (known.clairvoyant or known.apart)
+        entries.append(entry | ({"apart": True} if apart else {}))
 
     for name, play in _heuristics(contest, base, names, drawn):
         on_policy(name)

@@ -22,6 +22,7 @@ from jaxsched.report import (
     render_html,
     write_html,
 )
+from jaxsched.report import html as html_page
 from jaxsched.report.figures import learning_limits, over_time, smooth
 from jaxsched.report.gantt import runs, schedules_of, upper_share
 from jaxsched.report.svg import spread, ticks
@@ -230,7 +231,7 @@ def test_the_best_rule_may_be_a_baseline_or_one_that_knows_more():
         constant("fifo", "baseline", 0.5), constant("oracle", "reference", 0.9),
         constant("learned", "learned", 0.6),
     )  # fmt: skip
-    toy["policies"][1]["clairvoyant"] = True  # no scheduler can know what it knows
+    toy["policies"][1]["apart"] = True  # no scheduler can know what it knows
     verdict = Summary(check(toy)).verdict
     assert "ahead of fifo, the best rule here, a baseline, on score" in verdict.headline
     assert "behind the reference policy oracle (0.90) by 0.30" in verdict.detail
@@ -298,10 +299,8 @@ def test_baselines_that_leave_jobs_unfinished_are_no_rivals():
     assert summary.best_baseline("score")["name"] == "fifo"
     assert [p["name"] for p in summary.policies] == ["learned", "fifo", "nearly", "quitter"]
     assert summary.verdict.won is True
-    assert (
-        "ahead of fifo, the best rule here, a baseline, on score: 2.00 and 8.00"
-        in summary.verdict.headline
-    )
+    words = "ahead of fifo, the best rule here, a baseline, on score: 2.00 and 8.00"
+    assert words in summary.verdict.headline
     assert summary.verdict.detail.endswith(
         "quitter (50.0\u00a0% finish) leaves jobs unfinished, so means over finished jobs are not "
         "compared."
@@ -564,3 +563,11 @@ def test_names_are_never_cut(terminal):
     assert bool(left_out) == terminal
     if not terminal:
         assert all(name in words for name in names)
+
+
+def test_claims_of_files_from_before_have_no_verdict():
+    old = {"item": "JCT", "paper": 0.89, "here": 0.68, "accept": "<= 0.92", "met": True}
+    assert html_page._claim(old)["verdict"] is None and html_page._claim(old)["accepted"] == ""
+    new = {"item": "JCT", "paper": 0.89, "here": 0.68, "accept": "0.8625 to 0.9175"}
+    shown = html_page._claim(new | {"verdict": "not reproduced"})
+    assert (shown["accepted"], shown["style"]) == ("0.8625 to 0.9175", "unmet")

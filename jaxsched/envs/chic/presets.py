@@ -50,7 +50,7 @@ _NOTES = {
     "quick": PresetInfo(
         "the paper's learner (cross-entropy method) with changes that make it learn"
     ),
-    "paper": PresetInfo("the paper's learner, to the letter: ends far above Optimus"),
+    "paper": PresetInfo("the paper's learner, but void ends a phase: ends far above Optimus"),
     "search": PresetInfo(
         "the best results: imitation of search, then search over whole episodes at all rates",
         "9 min on 2 CPU cores, five seeds together",

@@ -35,8 +35,9 @@ RECORDED = partial(ImitationConfig, student_share=0.0)
 TESTBED_TRACES = TraceSet("dl2-testbed", "dl2-testbed", "dl2-testbed", 100, 10, 10)
 LARGE_TRACES = TraceSet("dl2-large", "dl2-large", "dl2-large", 20, 4, 4)
 
-# The paper's learner, as the specification lists it, but for the supervised stage: its network
-# comes within 10 % of DRF's JCT with a learning rate that falls from 0.002, not with 0.005.
+# The paper's learner, as the specification lists it, but for two departures that runs name. In the
+# supervised stage the network comes within 10 % of DRF's JCT with a learning rate that falls from
+# 0.002, not with 0.005; and many environments share an update, which in the paper each slot has.
 PAPER = Recipe()
 
 # Many environments, on-policy updates, a reward for every inference; rows share their weights.

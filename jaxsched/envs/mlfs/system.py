@@ -128,6 +128,7 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
         "mlf_hc": PolicyInfo(
             "reference",
             "MLF-H with MLF-C: jobs end early under load",
+            apart=True,
             knows="predicted run times, deadlines, loss curves",
         ),
         "linear": PolicyInfo(
@@ -137,7 +138,7 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
         ),
         LINEAR_TUNED: PolicyInfo(
             "reference",
-            "the same in an order by weights found by search",
+            "linear, in an order of tasks by weights found by search",
             knows="predicted run times, deadlines, loss curves",
         ),
         "random": PolicyInfo(

@@ -17,6 +17,7 @@ import pytest
 from benchmarks import chic_recipe
 from benchmarks.evidence.sources import plays
 from benchmarks.evidence.systems import SYSTEMS
+from benchmarks.papers.chic import common, mixed
 from jaxsched.systems.claims import NOT_REPRODUCED, VERDICTS
 
 ROOT = Path(__file__).parents[3]
@@ -234,3 +235,20 @@ def test_titles_of_contests_are_of_their_files(evidence, contest):
         assert re.match(r"\d+", cluster)[0] == place[1], cluster
     page = (PAGES / f"{evidence.system}.md").read_text(encoding="utf-8")
     assert f"## Learned against `{contest.rule_name}`: {contest.title}\n" in page
+
+
+def test_recipes_that_reasons_name_are_those_of_the_rows():
+    named = 0
+    for system in ("sched2", "chic"):
+        page = (PAGES / f"{system}.md").read_text(encoding="utf-8")
+        for claim in tables(page):
+            recipe = re.search(r"by our recipe `(\w+)`", claim.get("reason", ""))
+            if recipe is None:
+                continue
+            if system == "sched2":
+                of_row = document(f"sched2_{claim['row']}_cpu2.json")["settings"]["preset"]
+            else:
+                of_row = (mixed if claim["row"] == "M" else common).PRESETS["chic"]
+            assert recipe[1] == of_row, claim
+            named += 1
+    assert named > 20
