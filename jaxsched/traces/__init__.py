@@ -6,7 +6,8 @@ and the named traces give job tables directly.
 
 from jaxsched.traces.csv_tables import read_tables, write_tables
 from jaxsched.traces.describe import describe_tables, load_over_time, plot_tables
-from jaxsched.traces.formats import FORMATS, Format, load, load_tables, load_trace, recognise
+from jaxsched.traces.formats import FORMATS, Format, load_tables, load_trace, recognise
+from jaxsched.traces.loading import load
 from jaxsched.traces.mapping import (
     Imported,
     ImportSummary,

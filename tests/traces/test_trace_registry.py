@@ -5,7 +5,7 @@ import pytest
 from jaxsched.envs.mlfs.jobs import TASK_JOBS
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, digest_tables, validate
-from jaxsched.traces import describe_tables, entries, get, names, resolve
+from jaxsched.traces import describe_tables, entries, get, load, names, resolve
 from jaxsched.traces.registry import data_file
 
 
@@ -81,3 +81,15 @@ def test_names_and_files_are_resolved(tmp_path):
     )
     with pytest.raises(JaxschedError, match="'sched3' is neither a file nor a known trace"):
         resolve("sched3")
+
+
+def test_load_takes_names_too(tmp_path):
+    drawn = load("sched2-68", seed=3, num_traces=2, num_jobs=5)
+    assert digest_tables(drawn) == digest_tables(get("sched2-68", seed=3, num_traces=2, num_jobs=5))
+    with pytest.raises(JaxschedError, match="'sched2-86' is neither a file nor a known trace"):
+        load("sched2-86")
+    file = tmp_path / "own.csv"
+    file.write_text("submit_time,num_gpus,duration\n0,1,60\n")
+    assert len(load(file)) == 1
+    with pytest.raises(JaxschedError, match="num_jobs is given with a file or frame"):
+        load(file, num_jobs=3)
