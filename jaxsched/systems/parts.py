@@ -23,18 +23,18 @@ class PolicyInfo(NamedTuple):
       description: one line.
       slow: takes minutes, and so plays only where it is asked for by name.
       clairvoyant: knows what no scheduler can, such as hidden run times.
-      apart: plays on other terms, such as ending jobs early, so that it is no rival of the others.
       knows: what of the jobs its decisions read, in a few words.
       make: the policy in an environment, for systems that leave ``System.heuristic`` as it is.
+      apart: plays on other terms, such as ending jobs early, so that it is no rival of the others.
     """
 
     kind: Kind
     description: str
     slow: bool = False
     clairvoyant: bool = False
-    apart: bool = False
     knows: str = ""
     make: Callable[[Any], Policy] | None = None
+    apart: bool = False
 
 
 class PresetInfo(NamedTuple):

@@ -32,7 +32,8 @@ def test_the_system_is_listed(capsys):
 
 def test_rules_are_compared(compared):
     result, page = compared
-    assert result["primary"] == "avg_jct"
+    assert (result["primary"], result["best_rule"]) == ("avg_jct", "linear_tuned")
+    assert [entry["name"] for entry in result["policies"] if entry.get("apart")] == ["mlf_hc"]
     assert result["facts"]["cluster"].startswith("5 servers of 4 GPUs")
     metrics = {entry["name"]: entry["metrics"] for entry in result["policies"]}
     assert list(metrics) == ["fifo", "mlf_h", "mlf_hc"]
