@@ -36,9 +36,17 @@ SLOW = ("mlfs-paced", "dl2-bundles", "dl2-allreduce", "dl2-published", "das-rand
 NAMES = [f"{name}-{kind}" for name in registry.names() for kind in INSTANCES.get(name, {})]
 
 
+FURTHER = ("sched2-learner", "das-shown", "chic-pair")
+"""Of the extended suite: other options of what the default suite has."""
+
+
 def by_name(names, slow):
-    """Parameters of a test, those in ``slow`` marked."""
-    return [pytest.param(n, marks=pytest.mark.slow) if n in slow else n for n in names]
+    """Parameters of a test, those in ``slow`` and in ``FURTHER`` marked."""
+    return [pytest.param(name, marks=_marks(name, slow)) for name in names]
+
+
+def _marks(name, slow):
+    return [pytest.mark.slow] * (name in slow) + [pytest.mark.extended] * (name in FURTHER)
 
 
 @cache
