@@ -39,6 +39,8 @@ def test_signals_are_read_by_name():
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
 def test_a_signal_is_a_request_that_may_come_twice(number):
+    if signal.getsignal(number) == signal.SIG_IGN:  # as `nohup` leaves SIGHUP, for good reason
+        pytest.skip("the caller ignores this signal, and so do we")
     before = signal.getsignal(number)
     with requests(Limits(signals=(signal.SIGUSR1,))) as asked:
         assert asked() == 0
