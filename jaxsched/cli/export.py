@@ -7,10 +7,12 @@ import typer
 
 from jaxsched.cli.options import (
     LARGEST_SEED,
+    Columns,
     EnvironmentSettings,
     NumJobs,
     NumTraces,
     ServersOption,
+    Timezone,
     Trace,
     TraceSeed,
     environment_changes,
@@ -61,6 +63,8 @@ def export(
     trace_seed: TraceSeed = 0,
     num_traces: NumTraces = None,
     num_jobs: NumJobs = None,
+    columns: Columns = None,
+    timezone: Timezone = None,
     overwrite: Annotated[bool, typer.Option(help="Replace an export that is there.")] = False,
 ) -> None:
     """Write a trained policy, or an environment, for programs without this library."""
@@ -69,7 +73,8 @@ def export(
     from jaxsched.runs.handing_over import export_found
 
     words = {"--trace": trace, "--num-traces": num_traces, "--num-jobs": num_jobs,
-             "--trace-seed": trace_seed or None}  # fmt: skip
+             "--trace-seed": trace_seed or None, "--columns": columns,
+             "--timezone": timezone}  # fmt: skip
     _refuse({"--seed": seed, "--format": format} if environment else words, environment)
     formats = format or ["safetensors"]
     formats_of(formats)
@@ -82,7 +87,9 @@ def export(
             _needed(out),
             changes=environment_changes(found.system, changes, servers),
             trace=trace,
-            options=TraceOptions(trace_seed, num_traces, num_jobs),
+            options=TraceOptions(
+                trace_seed, num_traces, num_jobs, columns=columns, timezone=timezone
+            ),
             overwrite=overwrite,
         )
     else:

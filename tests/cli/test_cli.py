@@ -160,6 +160,7 @@ def test_malformed_cases_are_refused_in_one_line(text, says, tmp_path, capsys):
         (["export", "sched2/best", "--out", "x"], "unknown policy 'best'"),
         (["export", "nope", "--environment", "--out", "x"], "unknown system"),
         (["export", "sched2", "--environment", "--out", "x", "--seed", "1"], "--seed does not go"),
+        (["export", "sched2/pretrained", "--columns", "a=num_gpus"], "--columns goes with"),
         (["export", "/", "--num-jobs", "9"], "--num-jobs goes with --environment"),
         (["traces", "describe", "no-such"], "neither a file nor a known trace"),
         (["traces", "generate", "no-such", "--out", "x.csv"], "unknown generator"),
