@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import turns
-from tests.extended import is_extended
+from tests.extended import is_extended, is_wholly_extended
 
 _TESTS = Path(__file__).resolve().parent
 _CACHE = _TESTS.parent / ".cache" / "jax"
@@ -103,6 +103,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the choice of what CI runs beside the default suite."""
     text = "of extended and slow tests those whose turn it is today (tests/turns.py)"
     parser.addoption("--turn", action="store_true", help=text)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave modules alone of which no test is asked for; importing them takes its time."""
+    if "not extended" not in config.option.markexpr or collection_path.suffix != ".py":
+        return None
+    try:
+        name = collection_path.relative_to(_TESTS.parent).as_posix()
+    except ValueError:
+        return None
+    return True if is_wholly_extended(name) else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
