@@ -2,8 +2,7 @@
 
 Every module has its day of the week: where CI runs daily, each is run at least once a week.
 A module of ``tests`` belongs to the folder of the package (or of ``benchmarks``) that it mirrors:
-its extended tests are run, too, where a file of that folder has changed, and its slow ones where
-the module itself has.
+its extended tests are run, too, where a file of that folder or the module itself has changed.
 """
 
 import datetime
@@ -86,4 +85,4 @@ def today() -> Turn:
     day = datetime.datetime.now(datetime.UTC).date().toordinal()
     by_date = frozenset(module for module in every if has_turn(module, day, every))
     touched = (module for module in every if is_touched(module, changed))
-    return Turn(by_date.union(touched), by_date.union(set(every).intersection(changed)))
+    return Turn(by_date.union(touched), by_date)
