@@ -109,7 +109,7 @@ GPUS_PER_SERVER = 8  # where only a number of servers is told
 
 def _published(name_or_path: str, options: TraceOptions) -> "Trace | None":
     """The trace, if it is a published, canonical or generated one; None if it is job tables."""
-    from jaxsched.traces import Trace, clusters, load, registry
+    from jaxsched.traces import Trace, clusters, formats, registry
 
     if name_or_path in registry.names():
         return None
@@ -118,7 +118,7 @@ def _published(name_or_path: str, options: TraceOptions) -> "Trace | None":
             name_or_path, options.seed, options.num_jobs or GENERATED_JOBS
         )
     elif Path(name_or_path).exists():
-        loaded = load(name_or_path, **options.reading())
+        loaded = formats.load(name_or_path, **options.reading())
         if not isinstance(loaded, Trace):
             return None
         found = loaded
