@@ -1,9 +1,9 @@
-"""What every script here does around its work: settings, and failures as one line."""
+"""What every script here does around its work: results read, tables, failures as one line."""
 
 import json
 import lzma
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,12 @@ def read_json(path: Path) -> Any:
         raise JaxschedError(f"{path.name}: cannot be read: {error.strerror}") from error
     except (ValueError, lzma.LZMAError) as error:
         raise JaxschedError(f"{path.name}: is not JSON: {error}") from error
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [list(head), ["---"] * len(head), *map(list, rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def exit_status(main: Callable[[], object], *, stopped: str = "stopped") -> int:

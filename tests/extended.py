@@ -4,6 +4,8 @@ Names below ``tests``: folders, modules, tests of a module, and single cases of 
 rule at least one test stays in the default suite; the table in ``README.md`` says which.
 """
 
+from pathlib import PurePosixPath
+
 EXTENDED = (
     "adapters",
     "algorithms/test_actor_critic.py::test_chunks_give_the_same_bits",
@@ -289,13 +291,17 @@ KEPT: tuple[str, ...] = (
 """Tests and cases of the default suite all the same."""
 
 
+_EXTENDED, _KEPT = frozenset(EXTENDED), frozenset(KEPT)
+
+
 def is_extended(name: str) -> bool:
     """Whether a test is extended.
 
     Args:
       name: such as ``tests/envs/das/test_system.py::test_rule[case]``.
     """
-    return _is_any(name, EXTENDED) and not _is_any(name, KEPT)
+    entries = _entries_of(name)
+    return not _EXTENDED.isdisjoint(entries) and _KEPT.isdisjoint(entries)
 
 
 def is_wholly_extended(path: str) -> bool:
@@ -308,14 +314,10 @@ def is_wholly_extended(path: str) -> bool:
     return is_extended(path) and not any(name.startswith(f"{inside}::") for name in KEPT)
 
 
-def _is_any(name: str, entries: tuple[str, ...]) -> bool:
-    inside = name.removeprefix("tests/")
-    return any(inside == entry or inside.startswith(_ends(entry)) for entry in entries)
-
-
-def _ends(entry: str) -> tuple[str, ...]:
-    if entry.endswith("]"):
-        return ()
-    if "::" in entry:
-        return (f"{entry}[",)
-    return (f"{entry}::",) if entry.endswith(".py") else (f"{entry}/",)
+def _entries_of(name: str) -> list[str]:
+    """Everything that may name a test here: its folders, its module, itself, and its case."""
+    module, _, test = name.removeprefix("tests/").partition("::")
+    entries = [module, *(str(folder) for folder in PurePosixPath(module).parents)]
+    if test:
+        entries += [f"{module}::{test.partition('[')[0]}", f"{module}::{test}"]
+    return entries

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.evidence.pages import NOTE, table
+from benchmarks.evidence.pages import NOTE
 from benchmarks.evidence.sources import read
+from benchmarks.scripts import table
 from jaxsched.results.finishing import NEARLY_ALL
 
 LEARNERS = (  # by one budget of steps and seeds

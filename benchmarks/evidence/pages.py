@@ -15,6 +15,7 @@ from benchmarks.evidence.parts import (
 from benchmarks.evidence.recipes import Told, as_command, told
 from benchmarks.evidence.sources import Plays, picture_of, plays, read
 from benchmarks.papers.verdicts import Judged, judged
+from benchmarks.scripts import table
 from jaxsched.report.summary import labelled
 from jaxsched.results.statistics import Interval
 from jaxsched.systems.claims import TOLERANCE, VERDICTS
@@ -179,12 +180,6 @@ def curve_name(evidence: Evidence, number: int) -> str:
 def has_curve(cost: Cost) -> bool:
     """Whether the file of a result tells how it was learnt."""
     return bool(cost.curve_file and plays(cost.curve_file).curve)
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [list(head), ["---"] * len(head), *map(list, rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def per_cent(change: Interval, digits: int = 2) -> str:

@@ -1,13 +1,13 @@
 """The tables of ``docs/results/leaderboard_learned.md``, made from the files of results."""
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.rigid_learned.parts import words
 from benchmarks.rigid_learned.tails import CHOSEN, LIBRARY, SHOWN
-from benchmarks.scripts import read_json
+from benchmarks.scripts import read_json, table
 
 RESULTS = Path(__file__).parents[1] / "results"
 KNOWING = ("sjf", "srtf")
@@ -24,12 +24,6 @@ LABELS |= {"real and unseen": "{} (test parts and unseen)"}
 def found(name: str) -> Any:
     """What a command has found; ``name`` is empty for ``judge``."""
     return read_json(RESULTS / f"rigid_learned{name}_cpu2.json.xz")
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Rows in Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def means(played: Mapping[str, Any], rules: Sequence[str], facts: Sequence[str] = ()) -> str:
@@ -91,14 +85,15 @@ def turned(played: Mapping[str, Any], rules: Sequence[str]) -> str:
 def all_tables() -> dict[str, str]:
     """Every table of the page: what it is -> Markdown."""
     judged, transferred, unseen = found(""), found("_transfer"), found("_unseen")
+    family = found("_family")
     left_out = [row for row in transferred["compared"] if row["learned"] in ("left out", "alone")]
     return {
         "judge": means(judged["workloads"], JUDGED),
         "judge, ratios": ratios(judged["compared"]),
         "transfer": means(transferred["workloads"], TRANSFER),
         "transfer, ratios": ratios(left_out),
-        "family": turned(found("_family")["workloads"], FAMILY),
-        "family, ratios": ratios(found("_family")["compared"]),
+        "family": turned(family["workloads"], FAMILY),
+        "family, ratios": ratios(family["compared"]),
         "unseen": means(unseen["workloads"], UNSEEN, ("jobs", "servers")),
         "unseen, ratios": ratios(unseen["compared"]),
         "tails": tails_table(found("_tails")),

@@ -1,6 +1,5 @@
 """Policies that were played on the same episodes: a table, a data frame, a report."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +10,7 @@ import numpy as np
 
 from jaxsched.errors import JaxschedError, counted
 from jaxsched.experiment import frames
-from jaxsched.files import PathLike, make_folder, write_whole
+from jaxsched.files import PathLike, make_folder, write_json
 from jaxsched.report.schema import Comparison as Document
 from jaxsched.report.summary import Summary, number
 
@@ -216,8 +215,7 @@ class Comparison:
         write_html(self.document, path)
 
     def _write_json(self, path: Path) -> None:
-        text = json.dumps(self.document, indent=1, allow_nan=False) + "\n"
-        write_whole(path, text.encode())
+        write_json(path, self.document)
 
     def _write_picture(self, path: Path) -> None:
         from jaxsched.report.plot import plot_comparison

@@ -15,8 +15,8 @@ from jaxsched.jobs import JobTable, first_of
 from jaxsched.jobs.notes import notes_of
 from jaxsched.systems import registry as systems
 from jaxsched.systems.base import System
-from jaxsched.traces import ImportSummary, Trace, clusters, import_trace, load, registry
-from jaxsched.traces.formats import Loaded
+from jaxsched.traces import ImportSummary, Trace, clusters, import_trace, registry
+from jaxsched.traces.formats import Loaded, load
 from jaxsched.traces.rescaling import rescale_tables
 from jaxsched.traces.usable import is_job
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from jaxsched.experiment.options import TraceOptions
 from jaxsched.experiment.sources import Episodes, Source, is_file, resolve
 from jaxsched.systems.base import System
-from jaxsched.traces import load
+from jaxsched.traces.formats import load
 
 TEST_SHARE, VALIDATION_SHARE = 0.2, 0.1
 """Last shares of a published trace that are kept for the test and for choosing policies."""

@@ -1,6 +1,5 @@
 """Sweeps: every combination of values with every seed, groups of them as one program each."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from jaxsched.experiment.sweep_plan import SweepPlan, plan_sweep
 from jaxsched.experiment.sweep_result import Sweep
 from jaxsched.experiment.temporary import TemporaryFolder
 from jaxsched.experiment.training import as_word, assignments
-from jaxsched.files import PathLike, make_folder, write_whole
+from jaxsched.files import PathLike, write_json
 from jaxsched.runs.sweep import Axis, Book, checked
 from jaxsched.runtime import is_first
 
@@ -53,9 +52,7 @@ def run_sweep(planned: SweepPlan, session: Session, engine: Engine = in_this_pro
 
 def _write(book: Book) -> None:
     if is_first():
-        make_folder(book.path)
-        text = json.dumps(book.document(), indent=1, allow_nan=False) + "\n"
-        write_whole(book.path, text.encode())
+        write_json(book.path, book.document())
 
 
 def sweep(

@@ -1,6 +1,5 @@
 """One call for every trace: named ones, files of any format, data frames."""
 
-import os
 from collections.abc import Mapping
 
 from jaxsched.errors import JaxschedError
@@ -42,13 +41,8 @@ def load(
     Raises:
       JaxschedError: one line that says what is wrong and what is accepted.
     """
-    if isinstance(source, str) and not os.path.exists(source):
-        if source in registry.names():
-            return registry.get(source, seed=seed, num_traces=num_traces, num_jobs=num_jobs)
-        raise JaxschedError(
-            f"'{source}' is neither a file nor a known trace; accepted: a file, or "
-            f"{registry.nearest(source)}"
-        )
+    if isinstance(source, str) and registry.is_name(source, "a file"):
+        return registry.get(source, seed=seed, num_traces=num_traces, num_jobs=num_jobs)
     drawn = {"seed": seed or None, "num_traces": num_traces, "num_jobs": num_jobs}
     for name, value in drawn.items():
         if value is not None:

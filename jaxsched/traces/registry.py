@@ -85,14 +85,29 @@ def resolve(
     Raises:
       JaxschedError: neither a known name nor a readable file of job tables.
     """
-    if str(name_or_path) in names():
+    if is_name(name_or_path, "a file of job tables"):
         return get(str(name_or_path), seed=seed, num_traces=num_traces, num_jobs=num_jobs)
+    return load_tables(name_or_path)
+
+
+def is_name(name_or_path: PathLike, file: str) -> bool:
+    """Whether a word names a trace; else it is an existing file.
+
+    Args:
+      name_or_path: the word.
+      file: what is accepted beside names, for the refusal.
+
+    Raises:
+      JaxschedError: neither a known name nor an existing file.
+    """
+    word = str(name_or_path)
+    if word in names():
+        return True
     if not Path(name_or_path).exists():
         raise JaxschedError(
-            f"'{name_or_path}' is neither a file nor a known trace; accepted: a file of job "
-            f"tables, or {nearest(str(name_or_path))}"
+            f"'{word}' is neither a file nor a known trace; accepted: {file}, or {nearest(word)}"
         )
-    return load_tables(name_or_path)
+    return False
 
 
 def nearest(name: str, more: Sequence[str] = ()) -> str:

@@ -16,24 +16,7 @@ STAMPS = {
 }
 TEXTS = {"state": "COMPLETED", "pod_phase": "Running"}
 FILES = [
-    *(
-        (reader, header)
-        for reader in (
-            *(
-                readers.acme,
-                readers.chronus,
-                readers.crius,
-                readers.elasticflow,
-                readers.helios,
-                readers.itp,
-                readers.muri,
-                readers.philly_csv,
-                readers.philly_vc,
-            ),
-            *(readers.pollux, readers.tiresias),
-        )
-        for header in reader.HEADERS
-    ),
+    *((reader, header) for reader in readers.READERS for header in getattr(reader, "HEADERS", ())),
     (readers.dlrm, readers.dlrm.HEADER),
     (readers.openb, readers.openb.HEADER),
     (readers.pai_simulator, readers.pai_simulator.BASE),
