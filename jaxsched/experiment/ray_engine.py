@@ -227,7 +227,6 @@ class _Tasks:
             "devices": self.options.devices,
             "shard": self.options.shard,
             "deadline": None if limit is None else time.time() + limit - time.monotonic(),
-            "folder": str(folder),
             "sign": sign,
             "system": _portable(self.ray, self.planned.system),
             "preset": self.planned.config["preset"],

@@ -95,14 +95,11 @@ def train(shared: Mapping[str, Any], name: str, group: bytes, board: Any) -> dic
         }
     _prepare(shared)
     from jaxsched.errors import JaxschedError
-    from jaxsched.runs import trainer
 
     try:
         return _train(shared, name, group, _Mailbox(board, name))
     except JaxschedError as error:
         return {"refused": str(error)}
-    except trainer.Interrupted as stop:
-        return {"stopped": stop.status, "lost": not _shares(shared)}
 
 
 def _prepare(shared: Mapping[str, Any]) -> None:
@@ -127,11 +124,11 @@ def _train(
 
     from jaxsched.experiment.devices import mesh_of
     from jaxsched.experiment.groups import Session, ended, training_of_group
-    from jaxsched.runs import interrupts
+    from jaxsched.runs import interrupts, trainer
 
     group, system = pickle.loads(data), _system(shared["system"])
     content = pickle.loads(shared["content"])
-    shares = _shares(shared)
+    shares = _shares(content.folder, shared["sign"])
     with _place(content.folder, shares) as folder:
         content = content._replace(
             system=system, recipe=system.preset(shared["preset"]), folder=folder
@@ -148,7 +145,10 @@ def _train(
         session = Session(True, interrupts.Limits(deadline), mailbox.tell, shown=False)
         mesh = mesh_of(shared["devices"], shared["shard"])
         steps = training_of_group(content, group, session, mesh, mailbox.asked)
-        rows = ended(steps, mailbox.progress)
+        try:
+            rows = ended(steps, mailbox.progress)
+        except trainer.Interrupted as stop:
+            return {"stopped": stop.status, "lost": not shares}
         return {"rows": rows} if shares else {"rows": rows, "files": _packed(path)}
 
 
@@ -174,13 +174,12 @@ def _system(given: str | bytes) -> Any:
         ) from error
 
 
-def _shares(shared: Mapping[str, Any]) -> bool:
-    """Whether this machine sees the sweep's folder."""
+def _shares(folder: Path, sign: str) -> bool:
+    """Whether this machine sees the sweep's folder, and the session's word in it."""
     try:
-        sign = Path(shared["folder"], SIGN).read_text(encoding="utf-8")
+        return (folder / SIGN).read_text(encoding="utf-8") == sign
     except OSError:
         return False
-    return sign == str(shared["sign"])
 
 
 @contextmanager
