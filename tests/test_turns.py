@@ -18,12 +18,13 @@ def test_days_are_alike():
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_a_module_is_touched_by_its_folder_and_by_itself():
+def test_a_module_is_touched_by_what_it_imports_by_its_namesake_and_by_itself():
     module = "tests/envs/das/test_recipe.py"
     assert turns.mirrored(module) == "jaxsched/envs/das/"
-    assert turns.is_touched(module, ["jaxsched/envs/das/environment.py"])
-    assert turns.is_touched(module, [module])
-    assert turns.is_touched(module, ["tests/envs/das/conftest.py"])
+    imported = "jaxsched/systems/registry.py"
+    assert imported in turns.imported(module)
+    for file in (imported, "jaxsched/envs/das/recipe.py", module, "tests/envs/das/conftest.py"):
+        assert turns.is_touched(module, [file])
     for other in ("jaxsched/envs/mlfs/jobs.py", "tests/envs/das/test_golden.py", "README.md"):
         assert not turns.is_touched(module, [other])
 

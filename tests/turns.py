@@ -1,17 +1,21 @@
 """Which extended and slow tests CI runs today: a seventh by date, and those of what changed.
 
 Every module has its day of the week: where CI runs daily, each is run at least once a week.
-A module of ``tests`` belongs to the folder of the package (or of ``benchmarks``) that it mirrors:
-its extended tests are run, too, where a file of that folder or the module itself has changed.
+Its extended tests are run, too, where it has changed, or a file that it imports, or the file of
+the package (or of ``benchmarks``) whose name it has.
 """
 
+import ast
 import datetime
 import subprocess
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 DAYS = 7
+HOURS = 4
+"""Changes are of these last hours: CI runs after each piece of work."""
 ROOT = Path(__file__).parents[1]
 OUTSIDE = ("benchmarks", "docs", "examples")
 """Folders of the checkout, beside those of the package, that folders of ``tests`` mirror."""
@@ -46,22 +50,39 @@ def has_turn(module: str, day: int, every: Sequence[str]) -> bool:
     return every.index(module) % DAYS == day % DAYS
 
 
+def imported(module: str) -> set[str]:
+    """Files that a module may import, as paths from the checkout; some of them do not exist."""
+    found = set()
+    for node in ast.walk(ast.parse((ROOT / module).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        for name in names:
+            base = name.replace(".", "/")
+            found |= {f"{base}.py", f"{base}/__init__.py"}
+    return found
+
+
 def is_touched(module: str, changed: Iterable[str]) -> bool:
-    """Whether any of the changed files stands in the folder that a module is about, or beside it.
+    """Whether a module has changed, a helper beside it, what it imports, or its namesake.
 
     Args:
       module: as ``modules`` names it.
       changed: paths from the checkout.
     """
-    about, own = PurePosixPath(mirrored(module)), PurePosixPath(module).parent
-    for path in map(PurePosixPath, changed):
-        is_helper = path.parent == own and not path.name.startswith("test_")
-        if str(path) == module or path.parent == about or is_helper:
+    path = PurePosixPath(module)
+    looked_at = {module, mirrored(module) + path.name.removeprefix("test_")} | imported(module)
+    for other in map(PurePosixPath, changed):
+        is_helper = other.parent == path.parent and not other.name.startswith("test_")
+        if is_helper or str(other) in looked_at:
             return True
     return False
 
 
-def changed_lately(hours: int = 24) -> list[str]:
+def changed_lately(hours: int = HOURS) -> list[str]:
     """Files that commits of the last hours changed.
 
     Raises:
@@ -79,6 +100,7 @@ class Turn(NamedTuple):
     slow: frozenset[str]
 
 
+@cache
 def today() -> Turn:
     """The modules whose extended tests, and whose slow ones, CI runs today."""
     every, changed = modules(), changed_lately()

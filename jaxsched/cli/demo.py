@@ -7,8 +7,11 @@ import typer
 
 from jaxsched.cli.options import MaxTime, StopOn
 from jaxsched.cli.train import train
+from jaxsched.runtime import split_cpu
 
 SYSTEM, PRESET = "sched2", "search-short"
+DEVICES = 2
+"""Devices that the demo divides its episodes between, where there are as many (or two cores)."""
 
 
 def demo(
@@ -22,6 +25,9 @@ def demo(
     stop_on: StopOn = None,
 ) -> int:
     """Train SCHED2 for a minute, compare it with every rule, write a report."""
+    split_cpu(DEVICES)
+    import jax
+
     return train(
         context,
         SYSTEM,
@@ -30,4 +36,5 @@ def demo(
         overwrite=overwrite,
         max_time=max_time,
         stop_on=stop_on,
+        devices=str(min(DEVICES, jax.device_count())),
     )

@@ -2,11 +2,14 @@
 
 import json
 
+import jax
 import numpy as np
 import pytest
 
 from jaxsched.cli import demo, main
 from jaxsched.report import Summary, check
+
+pytestmark = pytest.mark.optimised  # a whole training
 
 
 @pytest.mark.parametrize(("words", "preset"), [([], demo.PRESET), (["--preset", "quick"], "quick")])
@@ -21,6 +24,7 @@ def test_the_recipe_is_an_option(words, preset, monkeypatch):
     assert main(["demo", *words]) == 0
     assert (seen["system"], seen["preset"], seen["command"]) == (demo.SYSTEM, preset, "demo")
     assert str(seen["out"]) == "runs/demo"
+    assert seen["devices"] == str(min(2, jax.device_count()))
 
 
 @pytest.mark.slow
@@ -29,11 +33,10 @@ def test_the_policy_beats_the_baselines_and_the_best_rule(tmp_path):
     assert main(["demo", "--out", str(tmp_path / "run")]) == 0
     document = json.loads((tmp_path / "run" / "comparison.json").read_text())
     summary = Summary(check(document), resamples=2000)
-    assert (
-        summary.verdict.won and "ahead of the reference policy strict_sif" in summary.verdict.detail
-    )
+    assert summary.verdict.won
+    assert "search is ahead of delay, the best rule here" in summary.verdict.headline
     (learned,) = summary.of_kind("learned")
-    assert np.mean(learned["metrics"]["avg_effectiveness"]) > 0.755
+    assert np.mean(learned["metrics"]["avg_effectiveness"]) > 0.765
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "beats every baseline of the paper" in page
-    assert "ahead of the reference policy strict_sif" in page
+    assert "search is ahead of delay, the best rule here" in page
