@@ -132,7 +132,7 @@ NOTES = {
         "6 min on 2 CPU cores; five seeds 23 min",
     ),
     "search-short": PresetInfo(
-        "the demo: search on congested traces alone, and ahead of every rule on them",
+        "the demo: search on congested traces alone, and ahead of the best rule on them",
         "1 min on 2 CPU cores",
     ),
 }

@@ -52,7 +52,7 @@ class Sched2System(System[Sched2, Params, Recipe]):
     decides = "which waiting job starts next; GPUs are packed by locality"
     source = "Luan et al., SCHED2: Scheduling Deep Learning Training via Deep RL"
     environment_type = Sched2
-    best_rule = "strict_sif"
+    best_rule = "delay"
     primary_metric = "avg_effectiveness"
     metrics = (
         "avg_effectiveness",
