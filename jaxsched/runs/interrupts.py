@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
+from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -62,7 +63,7 @@ UNLIMITED = Limits()
 def by(status: int) -> str:
     """What an exit status stands for, to be put behind "stopped"."""
     if status == TIME_IS_UP:
-        return ": the time of --max-time is up"
+        return f": the time of {argument('max_time')} is up"
     number = status - 128
     return "" if number == signal.SIGINT else f" by {signal.Signals(number).name}"
 
