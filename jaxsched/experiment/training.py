@@ -7,19 +7,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from jaxsched.core import sharding
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.devices import mesh_of
 from jaxsched.experiment.names import changes_of, system_of
 from jaxsched.experiment.options import TraceOptions
 from jaxsched.experiment.own import Own
-from jaxsched.experiment.plans import Plan, facts_of_run, learned_by, plan, plan_into
+from jaxsched.experiment.plans import Plan, facts_of_run, learned_by, plan, plan_into, tested
 from jaxsched.experiment.players import learned_of
 from jaxsched.experiment.run import Run
 from jaxsched.experiment.sources import Source
 from jaxsched.experiment.temporary import TemporaryFolder
-from jaxsched.files import PathLike
+from jaxsched.files import PathLike, write_json
+from jaxsched.report import check, write_html
+from jaxsched.results.curves import COMPARISON
 from jaxsched.runs import interrupts, trackers, trainer
-from jaxsched.runs.directory import RunDirectory
+from jaxsched.runs.directory import REPORT, RunDirectory
 from jaxsched.runs.trained import Trained
 from jaxsched.runs.trainer import Progress
 
@@ -121,6 +124,26 @@ class Training:
             owner=self._plan.system,
             folder=self._folder,
         )
+
+    def report(self, command: str = "") -> dict[str, Any]:
+        """Compare the policies with every rule on the test traces, as ``jaxsched train`` does.
+
+        Stops the training if it has not come to its end. What was found is also in the run
+        directory, ``comparison.json`` and ``report.html``.
+
+        Args:
+          command: that gives the same results, if there is one.
+
+        Returns:
+          The comparison (:mod:`jaxsched.report.schema`), with the learning curve.
+        """
+        self.finish()
+        assert self._trained is not None
+        with sharding.on(self._plan.mesh):
+            result = tested(self._plan, self._trained, command)
+        write_json(self.path / COMPARISON, result)
+        write_html(check(result), self.path / REPORT)
+        return result
 
     def _at_end(self) -> bool:
         """Whether the last chunk of the last stage has been trained."""
