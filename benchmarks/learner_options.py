@@ -4,9 +4,9 @@ r"""What each option of the learners is worth: one change of a recipe at a time.
         [--out runs/options] [--json FILE]
 
 Trains a short recipe and its variants by ``jaxsched.training``, on the same fresh draws, and tests
-all on others. What is trained already is kept. Prints, per variant, the primary metric and its ratio to
-the recipe's own, paired by test episode. A ratio says what an option does in that place at that
-budget, and no more.
+all on others. What is trained already is kept. Prints, per variant, the primary metric and its
+ratio to the recipe's own, paired by test episode. A ratio says what an option does in that place at
+that budget, and no more.
 """
 
 import argparse
@@ -201,7 +201,8 @@ def main() -> None:
 def study(name: str, seeds: int, out: Path) -> Any:
     """Rows of a study, the recipe's own first."""
     base: Outcome | None = None
-    for variant, settings in ({BASE: {}} | dict(STUDIES[name].variants)).items():
+    variants: dict[str, Settings] = {BASE: {}, **STUDIES[name].variants}
+    for variant, settings in variants.items():
         path = out / f"{name}-{variant.replace(' ', '-').replace(',', '')}"
         found = outcome_of(path, **arguments_of(name, settings, seeds))
         base = found if base is None else base

@@ -1,7 +1,7 @@
 """How traces become episodes, as an experiment is asked for. Importing it imports no JAX."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
@@ -38,7 +38,7 @@ class TraceOptions(NamedTuple):
     columns: str | Mapping[str, str] | None = None
     timezone: str | None = None
 
-    def reading(self) -> dict[str, str | Mapping[str, str] | None]:
+    def reading(self) -> dict[str, Any]:
         """How a file is read, as ``jaxsched.traces.load`` takes it."""
         return {"format": self.format, "columns": self.columns, "timezone": self.timezone}
 
