@@ -211,7 +211,7 @@ def training(
     chosen = system_of(system)
     own = Own(network, learner)
     overrides = changes_of(chosen, servers, {}, set)
-    limit = interrupts.limits(None if max_time is None else str(max_time))
+    limit = interrupts.limits(max_time)
     where: dict[str, Any] = {"resume": resume, "overwrite": overwrite}
     planning: Callable[..., Plan] = plan if out is None else partial(plan_into, Path(out), **where)
     started = None if start is None else (str(start), learned_of(start, chosen))
