@@ -72,13 +72,20 @@ def main() -> None:
 
 
 def trained(options: argparse.Namespace) -> dict[str, Path]:
-    """The folders of finished runs by preset."""
-    settings = [word for setting in options.settings for word in ("--set", setting)]
-    folders = {}
-    for preset in options.presets.split(","):
-        folders[preset] = options.runs / preset
-        seeds = ["--num-seeds", str(options.seeds)]
-        outcome_of(folders[preset], ["dl2", "--preset", preset, *seeds, *settings])
+    """The folders of finished runs by preset.
+
+    Raises:
+      JaxschedError: a setting is not ``path=value``.
+    """
+    settings = {}
+    for word in options.settings:
+        path, sign, value = word.partition("=")
+        if not sign:
+            raise JaxschedError(f"--set {word}: expected path=value")
+        settings[path] = value
+    folders = {preset: options.runs / preset for preset in options.presets.split(",")}
+    for preset, folder in folders.items():
+        outcome_of(folder, "dl2", preset=preset, num_seeds=options.seeds, set=settings)
     return folders
 
 

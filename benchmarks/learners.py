@@ -4,7 +4,7 @@ r"""Any learner on any environment: plain recipes at an equal budget of environm
         [--seeds 3] [--out runs/learners] [--json FILE]
 
 Trains every plain recipe (``jaxsched.systems.plain``) of the systems whose action is one choice of
-several by ``jaxsched train``, on fresh draws, and tests it on others. What is trained already is
+several by ``jaxsched.training``, on fresh draws, and tests it on others. What is trained already is
 kept. Prints, per system and learner, the primary metric relative to the best rule known. Learners
 differ in what they need, so this says which work out of the box, not which is best when tuned.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.scripts import exit_status
-from benchmarks.trained import Outcome, outcome_of
+from benchmarks.trained import Outcome, Settings, outcome_of
 from jaxsched.errors import JaxschedError
 from jaxsched.results.finishing import NEARLY_ALL
 
@@ -35,22 +35,22 @@ class Arena:
       num_traces: of training, validation and test, each (a policy that starts nothing plays on
         and on, which takes minutes on DL2 and Chic).
       num_jobs: of each.
-      options: settings of the environment.
+      settings: changes of the recipe.
       rule: the best rule known, whom learners are compared with.
     """
 
     trace: str
     num_traces: int
     num_jobs: int
-    options: tuple[str, ...]
+    settings: Settings
     rule: str
 
 
 ARENAS = {
-    "sched2": Arena("sched2-mixed", 100, 200, (), "strict_sif"),
-    "dl2": Arena("dl2-testbed", 20, 30, ("env.num_servers=13", "env.window=10"), "probe"),
-    "chic": Arena("chic-mixed", 20, 30, (), "search"),
-    "mlfs": Arena("mlfs-small-x3", 10, 100, ("env.reward=progress",), "mlf_h"),
+    "sched2": Arena("sched2-mixed", 100, 200, {}, "strict_sif"),
+    "dl2": Arena("dl2-testbed", 20, 30, {"env.num_servers": 13, "env.window": 10}, "probe"),
+    "chic": Arena("chic-mixed", 20, 30, {}, "search"),
+    "mlfs": Arena("mlfs-small-x3", 10, 100, {"env.reward": "progress"}, "mlf_h"),
 }
 
 
@@ -74,7 +74,8 @@ def main() -> None:
             raise JaxschedError(f"--systems: {system!r}; accepted: {', '.join(ARENAS)}")
         for preset in presets_of(system, options.presets):
             arguments = arguments_of(system, preset, options.steps, options.seeds)
-            row = row_of(system, preset, outcome_of(options.out / f"{system}-{preset}", arguments))
+            found = outcome_of(options.out / f"{system}-{preset}", **arguments)
+            row = row_of(system, preset, found)
             rows.append(row)
             print(text_of(row), flush=True)
     if options.json is not None:
@@ -101,24 +102,28 @@ def presets_of(system: str, only: str | None = None) -> list[str]:
     return [name for name in names if name in asked]
 
 
-def arguments_of(system: str, preset: str, steps: int, seeds: int) -> list[str]:
-    """What follows ``jaxsched train``."""
+def arguments_of(system: str, preset: str, steps: int, seeds: int) -> dict[str, Any]:
+    """What ``jaxsched.train`` takes."""
     from jaxsched.systems import registry
 
     arena, recipe = ARENAS[system], registry.get(system).preset(preset)
     updates = -(-steps // recipe.steps_per_update)
-    settings = [
-        *arena.options,
-        f"loop.num_updates={updates}",
-        f"evaluate_every={-(-updates // 4)}",
-        f"checkpoint_every={updates}",
-    ]
-    return [
-        *(system, "--preset", preset, "--num-seeds", str(seeds)),
-        *("--trace", arena.trace, "--test-trace", arena.trace, "--trace-seed", str(TRACE_SEED)),
-        *("--num-traces", str(arena.num_traces), "--num-jobs", str(arena.num_jobs)),
-        *(word for setting in settings for word in ("--set", setting)),
-    ]
+    lengths = {
+        "loop.num_updates": updates,
+        "evaluate_every": -(-updates // 4),
+        "checkpoint_every": updates,
+    }
+    return {
+        "system": system,
+        "preset": preset,
+        "num_seeds": seeds,
+        "traces": arena.trace,
+        "test_traces": arena.trace,
+        "trace_seed": TRACE_SEED,
+        "num_traces": arena.num_traces,
+        "num_jobs": arena.num_jobs,
+        "set": {**arena.settings, **lengths},
+    }
 
 
 def row_of(system: str, preset: str, outcome: Outcome) -> dict[str, Any]:

@@ -1,19 +1,20 @@
-"""Training by the command line, in a process of its own, for scripts that compare recipes."""
+"""Trainings that scripts compare, each done once, and what came out of them."""
 
 import json
-import subprocess
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxsched.errors import JaxschedError
 from jaxsched.results.finishing import FINISHED, shares
 from jaxsched.results.statistics import Floats, Interval, ratio_interval
 
 COMPARISON = "comparison.json"
+Settings = Mapping[str, Any]
+"""Changes of a recipe, values by dotted path, as ``jaxsched.train(set=...)`` takes them."""
 
 
 class Outcome(NamedTuple):
@@ -40,19 +41,44 @@ class Outcome(NamedTuple):
         return ratio_interval(self.learned, base)
 
 
-def outcome_of(path: Path, arguments: Sequence[str]) -> Outcome:
-    """The outcome of ``jaxsched train arguments --out path``, which is trained if it is not there.
+def outcome_of(path: Path, system: str, **arguments: Any) -> Outcome:
+    """The outcome of a training, which is trained if it is not there.
+
+    Args:
+      path: run directory.
+      system: name of the system.
+      arguments: of ``jaxsched.train``.
 
     Raises:
-      JaxschedError: the training failed.
+      JaxschedError: an argument is refused, or the training failed.
     """
     if not (path / COMPARISON).is_file():
-        words = ["train", *arguments, "--out", str(path), "--overwrite"]
-        print("jaxsched", *words, file=sys.stderr, flush=True)
-        status = subprocess.run([sys.executable, "-m", "jaxsched", *words], check=False).returncode
-        if status:
-            raise JaxschedError(f"jaxsched {' '.join(words[:4])} ended with status {status}")
+        import jax
+
+        import jaxsched
+
+        command = command_of(system, **arguments, out=path)
+        print(command, file=sys.stderr, flush=True)
+        training = jaxsched.training(system, out=path, overwrite=True, **arguments)
+        for at in training:
+            words = f"{at.stage}: update {at.update:,} of {at.num_updates:,}"
+            print(words if at.score is None else f"{words}, {at.score:.6g}", file=sys.stderr)
+        training.report(command)
+        jax.clear_caches()  # a process may have so many compiled programs only
     return read_outcome(path)
+
+
+def command_of(system: str, **arguments: Any) -> str:
+    """The command that gives the same results as ``jaxsched.train`` with these arguments."""
+    from jaxsched.arguments import argument, options_typed
+    from jaxsched.experiment.names import assignments
+
+    words = ["jaxsched", "train", system]
+    with options_typed():
+        for name, value in arguments.items():
+            for one in assignments(value) if isinstance(value, Mapping) else [value]:
+                words += [argument(name), str(one)]
+    return shlex.join(words)
 
 
 def read_outcome(path: Path) -> Outcome:

@@ -14,7 +14,7 @@ from benchmarks.papers.samples import Sample, sample_of
 from benchmarks.papers.settings import Settings, Workload, key_of
 from benchmarks.papers.store import Store
 from jaxsched.core.environment import Environment
-from jaxsched.experiment.training import assignments
+from jaxsched.experiment.names import assignments
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.runs.overrides import override
 from jaxsched.systems.base import Played, System, TrainingSetup

@@ -11,10 +11,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+import jaxsched
 from benchmarks.papers import store
 from jaxsched.core import training
 from jaxsched.jobs import JobTable
-from jaxsched.runs import checkpoints, saved_policies, trainer
+from jaxsched.runs import checkpoints, trainer
 from jaxsched.runs.directory import RunDirectory
 from jaxsched.systems.base import System, TrainingSetup
 from jaxsched.types import PyTree
@@ -53,27 +54,21 @@ class Policies:
         """Seconds of the last stage, evaluations included."""
         return float(self.facts["wall_s"])
 
-    def metrics(self, stage: str | None = None) -> dict[int, dict[str, float]]:
-        """What was logged of a stage (the last if absent), by update."""
-        folder = self.path if stage is None else self.path / "stages" / stage
+    def run(self, stage: str | None = None) -> Any:
+        """What ``jaxsched.load`` makes of the last stage or an earlier one."""
+        return jaxsched.load(self.path if stage is None else self.path / "stages" / stage)
+
+    def metrics(self) -> dict[int, dict[str, float]]:
+        """What was logged, by update."""
         merged: dict[int, dict[str, float]] = {}
-        for line in RunDirectory.open(folder).metrics():  # a resumed run may repeat some
+        for line in RunDirectory.open(self.path).metrics():  # a resumed run may repeat some
             merged.setdefault(line["step"], {}).update(line)
         return dict(sorted(merged.items()))
 
     def curve(self, stage: str | None = None) -> Curve:
         """Scores on the validation tables, means over the seeds."""
-        prefix = f"evaluation/{self.system.primary_metric}/"
-        points = []
-        for update, line in self.metrics(stage).items():
-            scores = [value for name, value in line.items() if name.startswith(prefix)]
-            if scores:
-                points.append((update, sum(scores) / len(scores)))
-        return points
-
-    def stage_weights(self, stage: str) -> Sequence[PyTree]:
-        """The best policies of an earlier stage."""
-        return weights_of(self.system, self.path / "stages" / stage)
+        points = zip(*self.run(stage).curves, strict=True)
+        return [(each[0].update, sum(p.score for p in each) / len(each)) for each in points]
 
     def last_weights(self) -> list[PyTree]:
         """The policies as training ended, chosen by nothing."""
@@ -127,13 +122,7 @@ def train(
         facts["curves"] = [[list(point) for point in curve] for curve in trained.curves]
         store.write(path / DONE, facts)
     facts = store.read(path / DONE) or {}
-    return Policies(system, stages, list(seeds), path, weights_of(system, path), facts)
-
-
-def weights_of(system: System, path: Path) -> Sequence[PyTree]:
-    """The best policies of a run directory, by seed."""
-    learned, _ = saved_policies.load(path, system)
-    return learned.weights
+    return Policies(system, stages, list(seeds), path, jaxsched.load(path).weights, facts)
 
 
 def is_done(path: Path, key: str) -> bool:

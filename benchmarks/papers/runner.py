@@ -13,7 +13,7 @@ from benchmarks.papers.outcome import Outcome
 from benchmarks.papers.settings import Settings, key_of
 from benchmarks.papers.store import Store, write
 from jaxsched.errors import JaxschedError
-from jaxsched.experiment.training import assignments
+from jaxsched.experiment.names import assignments
 from jaxsched.json_values import to_plain
 from jaxsched.provenance import facts
 from jaxsched.systems import registry

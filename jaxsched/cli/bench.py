@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jaxsched.arguments import LARGEST
 from jaxsched.cli.devices import (
     Coordinator,
     Devices,
@@ -15,7 +16,6 @@ from jaxsched.cli.devices import (
     read_devices,
 )
 from jaxsched.cli.options import (
-    LARGEST,
     JsonFile,
     ServersOption,
     Settings,

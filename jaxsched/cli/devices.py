@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jaxsched.cli.options import LARGEST
+from jaxsched.arguments import LARGEST
 
 if TYPE_CHECKING:
     from jax.sharding import Mesh

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jaxsched.arguments import LARGEST
 from jaxsched.cli.devices import devices_of, read_devices
-from jaxsched.cli.options import LARGEST
 from jaxsched.errors import JaxschedError
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from jaxsched.arguments import LARGEST_SEED
 from jaxsched.cli.options import (
-    LARGEST_SEED,
     Columns,
     EnvironmentSettings,
     NumJobs,
@@ -68,15 +68,15 @@ def export(
     overwrite: Annotated[bool, typer.Option(help="Replace an export that is there.")] = False,
 ) -> None:
     """Write a trained policy, or an environment, for programs without this library."""
-    from jaxsched.experiment.exporting import export_tables
+    from jaxsched.experiment.exporting import FORMATS, check_together, export_tables
     from jaxsched.exports.forms import formats_of
     from jaxsched.runs.handing_over import export_found
 
-    words = {"--trace": trace, "--num-traces": num_traces, "--num-jobs": num_jobs,
-             "--trace-seed": trace_seed or None, "--columns": columns,
-             "--timezone": timezone}  # fmt: skip
-    _refuse({"--seed": seed, "--format": format} if environment else words, environment)
-    formats = format or ["safetensors"]
+    tables = {"traces": trace, "num_traces": num_traces, "num_jobs": num_jobs,
+              "trace_seed": trace_seed or None, "columns": columns,
+              "timezone": timezone}  # fmt: skip
+    check_together(environment, policy={"seed": seed, "formats": format}, tables=tables)
+    formats = format or list(FORMATS)
     formats_of(formats)
     found = _subject(source, policy, environment)
     changes = [*(settings or ()), *old_assignments("--option", option)]
@@ -144,15 +144,3 @@ def _beside(found: "Named") -> Path:
     from jaxsched.runs.saved_policies import is_run
 
     return _needed(None) if found.rule or not is_run(found.place) else Path(found.place) / "export"
-
-
-def _refuse(options: dict[str, Any], environment: bool) -> None:
-    """Refuse options that do not go with what is exported.
-
-    Raises:
-      JaxschedError: one was given.
-    """
-    for name, value in options.items():
-        if value is not None:
-            does = "does not go with --environment" if environment else "goes with --environment"
-            raise JaxschedError(f"{name} {does}")

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jaxsched.arguments import LARGEST
 from jaxsched.cli.compare import NOT_RESULTS, PlayedPreset, players_named, tell
 from jaxsched.cli.options import (
-    LARGEST,
     Columns,
     Cut,
     EnvironmentSettings,
@@ -116,7 +116,7 @@ def headroom(
     if json_file is not None:
         check_writable(json_file)
     base = None if policy is None else players_named([policy], chosen)
-    shown = [find_trained(word, chosen) for word in checkpoint or []]
+    shown = [find_trained(word, chosen).trained()[0] for word in checkpoint or []]
     changes = environment_changes(chosen, settings, servers)
     asked = Asked(preset, changes, trace, options, heuristic_options(option))
     out = console()

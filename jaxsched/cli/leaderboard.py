@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jaxsched.arguments import LARGEST, LARGEST_SEED
 from jaxsched.cli.completion import complete_rule, complete_trace, complete_workload
 from jaxsched.cli.options import (
     HEURISTICS,
-    LARGEST,
-    LARGEST_SEED,
     OUTPUT,
     TRACES,
     Columns,

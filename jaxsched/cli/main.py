@@ -15,6 +15,7 @@ from typing import Any
 
 import typer
 
+from jaxsched.arguments import options_typed
 from jaxsched.cli.commands import build_app
 from jaxsched.cli.output import BAD_INPUT, LOST, STOPPED, begin
 from jaxsched.errors import EndedAlone, JaxschedError
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        with interrupts.prompt(_say):
+        with options_typed(), interrupts.prompt(_say):
             status = build_app()(words, standalone_mode=False)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0

@@ -8,12 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from jaxsched.arguments import LARGEST, LARGEST_SEED
 from jaxsched.cli.completion import complete_preset, complete_system, complete_trace
 from jaxsched.cli.output import claim_stdout
 from jaxsched.experiment import spellings
-
-LARGEST = 2**31 - 1  # of what is counted: programs count with 32 bits
-LARGEST_SEED = 2**32 - 1  # a random key is made of so many bits
 
 TRACES, ENVIRONMENT, HEURISTICS, OUTPUT = "Traces", "Environment", "Heuristics", "Output"
 """Groups of options in the help."""
@@ -184,8 +182,6 @@ StopOn = Annotated[
     list[str] | None,
     typer.Option(help="Stop with a checkpoint at this signal, too, such as SIGUSR1 (repeat)."),
 ]
-
-GENERATED_JOBS = 10_000  # of a workload like a cluster's that is not cut into episodes
 
 
 def present_name(kind: str, name: str) -> str:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from jaxsched.arguments import LARGEST
 from jaxsched.cli.compare import PlayedPreset
 from jaxsched.cli.options import (
-    LARGEST,
     Columns,
     Cut,
     EnvironmentSettings,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from jaxsched.arguments import LARGEST, LARGEST_SEED
 from jaxsched.cli.devices import Coordinator, Devices, NumProcesses, ProcessId, Shard
 from jaxsched.cli.engines import (
     Address,
@@ -18,8 +19,6 @@ from jaxsched.cli.engines import (
     engine_and_devices,
 )
 from jaxsched.cli.options import (
-    LARGEST,
-    LARGEST_SEED,
     Columns,
     Format,
     MaxTime,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from jaxsched.arguments import LARGEST, LARGEST_SEED
 from jaxsched.cli.compare import print_comparison
 from jaxsched.cli.completion import complete_trace
 from jaxsched.cli.config_file import as_toml
@@ -18,8 +19,6 @@ from jaxsched.cli.devices import (
     devices_of,
 )
 from jaxsched.cli.options import (
-    LARGEST,
-    LARGEST_SEED,
     OUTPUT,
     TRACES,
     Columns,

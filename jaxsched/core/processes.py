@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from jaxsched import runtime
+from jaxsched.arguments import argument
 from jaxsched.errors import EndedAlone, JaxschedError, first_line
 
 T = TypeVar("T")
@@ -95,29 +96,34 @@ def launch_of(
     Raises:
       JaxschedError: what is given does not fit together, or does not suffice.
     """
-    given = {"--num-processes": num_processes, "--process-id": process_id}
+    given = {"num_processes": num_processes, "process_id": process_id}
     launcher = _launcher(environment)
     if coordinator is None:
         for name, value in given.items():
             if value is not None:
-                raise JaxschedError(f"{name} is {value}, but --coordinator HOST:PORT is missing")
+                raise JaxschedError(
+                    f"{argument(name)} is {value}, but {argument('coordinator')} HOST:PORT is "
+                    "missing"
+                )
         if launcher is None:
             return None
         if launcher.finds not in environment:
             raise JaxschedError(
                 f"{launcher.name} started {environment[launcher.size]} processes and does not "
-                "say where the first one is: give --coordinator HOST:PORT"
+                f"say where the first one is: give {argument('coordinator')} HOST:PORT"
             )
         own = own_devices(launcher, environment)
         return _checked(None, *_told(launcher, environment))._replace(local_devices=own)
     if not _is_address(coordinator):
-        raise JaxschedError(f"--coordinator is {coordinator!r}; accepted: HOST:PORT")
+        raise JaxschedError(f"{argument('coordinator')} is {coordinator!r}; accepted: HOST:PORT")
     if launcher is not None:
         told = dict(zip(given, _told(launcher, environment), strict=True))
         given = {name: told[name] if value is None else value for name, value in given.items()}
     for name, value in given.items():
         if value is None:
-            raise JaxschedError(f"--coordinator is {coordinator}, but {name} is missing")
+            raise JaxschedError(
+                f"{argument('coordinator')} is {coordinator}, but {argument(name)} is missing"
+            )
     found = _checked(coordinator, *(int(value) for value in given.values() if value is not None))
     own = None if launcher is None else own_devices(launcher, environment)
     return found._replace(local_devices=own)
@@ -291,10 +297,10 @@ def _told(launcher: Launcher, environment: Mapping[str, str]) -> tuple[int, int]
 
 def _checked(coordinator: str | None, num_processes: int, process_id: int) -> Launch:
     if num_processes < 1:
-        raise JaxschedError(f"--num-processes is {num_processes}; accepted: 1 or more")
+        raise JaxschedError(f"{argument('num_processes')} is {num_processes}; accepted: 1 or more")
     if not 0 <= process_id < num_processes:
         raise JaxschedError(
-            f"--process-id is {process_id}; accepted: 0 to {num_processes - 1} "
+            f"{argument('process_id')} is {process_id}; accepted: 0 to {num_processes - 1} "
             f"({num_processes} processes)"
         )
     return Launch(coordinator, num_processes, process_id)

@@ -23,6 +23,7 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError, counted
 from jaxsched.types import PyTree
 
@@ -50,15 +51,17 @@ def make_mesh(num_devices: int | None, shard: Shard = "envs") -> Mesh | None:
     num = len(present) if num_devices is None else num_devices
     if shard not in get_args(Shard):
         raise JaxschedError(
-            f"--shard is {shard!r}; accepted: {', '.join(map(str, get_args(Shard)))}"
+            f"{argument('shard')} is {shard!r}; accepted: {', '.join(map(str, get_args(Shard)))}"
         )
     if num > len(present):
         raise JaxschedError(
-            f"--devices is {num}; there {'is' if len(present) == 1 else 'are'} "
+            f"{argument('devices')} is {num}; there {'is' if len(present) == 1 else 'are'} "
             f"{counted(len(present), present[0].platform.upper() + ' device')}"
         )
     if num % processes:
-        raise JaxschedError(f"--devices is {num}; it must be a multiple of {processes} processes")
+        raise JaxschedError(
+            f"{argument('devices')} is {num}; it must be a multiple of {processes} processes"
+        )
     if num == 1:
         return None
     each = num // processes
@@ -66,7 +69,8 @@ def make_mesh(num_devices: int | None, shard: Shard = "envs") -> Mesh | None:
     if any(len(own) < each for own in by_process):
         fewest = min(len(own) for own in by_process)
         raise JaxschedError(
-            f"--devices is {num}, {each} of each process; one has only {counted(fewest, 'device')}"
+            f"{argument('devices')} is {num}, {each} of each process; one has only "
+            f"{counted(fewest, 'device')}"
         )
     chosen = [device for own in by_process for device in own[:each]]
     shape = (1, num) if shard == ENVS else (num, 1)
@@ -117,7 +121,7 @@ def check_divisible(
         if number % parts:
             raise JaxschedError(
                 f"{name} is {number}; {parts} devices need a multiple of {parts} (or fewer "
-                "devices: --devices)"
+                f"devices: {argument('devices')})"
             )
 
 

@@ -1,6 +1,6 @@
 """Comparing from Python: ``jaxsched.compare`` and ``jaxsched.evaluate``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jaxsched.core import sharding
@@ -8,7 +8,7 @@ from jaxsched.experiment.comparison import Comparison
 from jaxsched.experiment.contests import Prepared, prepare
 from jaxsched.experiment.devices import mesh_of
 from jaxsched.experiment.names import asked_of, system_of
-from jaxsched.experiment.options import TraceOptions
+from jaxsched.experiment.options import TraceOptions, read_part
 from jaxsched.experiment.players import owner_of, players_of
 from jaxsched.experiment.sources import Source
 from jaxsched.report.schema import check
@@ -27,9 +27,13 @@ def compare(
     cut: bool = False,
     mean_gap: float | None = None,
     load: float | None = None,
-    part: tuple[float, float] = (0.0, 1.0),
+    part: str | Sequence[float] | None = None,
+    format: str | None = None,  # noqa: A002  (the command's word)
+    columns: str | Mapping[str, str] | None = None,
+    timezone: str | None = None,
     preset: str | None = None,
     servers: str | None = None,
+    set: Mapping[str, Any] | None = None,  # noqa: A002  (the command's word)
     options: Mapping[str, Any] | None = None,
     as_seeds: bool = False,
     devices: int | str | None = None,
@@ -48,9 +52,13 @@ def compare(
       cut: cut a log into consecutive pieces, do not resample it.
       mean_gap: rescale times to this mean gap between jobs, s.
       load: rescale times to this offered load of the cluster.
-      part: first and last share of a log's jobs, in order of submission.
+      part: first and last share of a log's jobs in order of submission, "0.8:1" or (0.8, 1).
+      format: of trace files; told by their content if absent.
+      columns: of a table of one's own, names in the file to names in a trace.
+      timezone: of times in a trace file that say none, such as "Europe/Berlin".
       preset: whose cluster and test traces are used; the system's own if absent.
       servers: the cluster, such as "40x8".
+      set: changes of the environment as the command takes them, ``{"env.NAME": value}``.
       options: of the heuristics.
       as_seeds: whether the trained policies are training seeds of one.
       devices: a number or "all"; episodes are divided between them.
@@ -63,9 +71,10 @@ def compare(
       JaxschedError: a name, value or trace is refused.
     """
     chosen = system_of(system)
-    how = TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, part=part)
+    how = TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format,
+                       read_part(part), columns, timezone)  # fmt: skip
     asked = asked_of(chosen, traces, how, preset=preset, servers=servers, environment=environment,
-                     options=options)  # fmt: skip
+                     options=options, settings=set)  # fmt: skip
     players = players_of(policies, chosen)._replace(as_seeds=as_seeds)
     prepared = prepare(owner_of(policies, chosen), players, asked)
     mesh = mesh_of(devices, "envs")

@@ -2,13 +2,13 @@
 
 from jax.sharding import Mesh
 
+from jaxsched.arguments import LARGEST, argument
 from jaxsched.core import processes, sharding
 from jaxsched.core.processes import Launch
 from jaxsched.errors import JaxschedError
 from jaxsched.runtime import split_cpu
 
 SHARDS = ("envs", "seeds")
-LARGEST = 2**31 - 1
 
 
 def mesh_of(
@@ -34,7 +34,7 @@ def mesh_of(
     """
     number = read_devices(devices)
     if shard not in SHARDS:
-        raise JaxschedError(f"--shard is {shard!r}; accepted: {', '.join(SHARDS)}")
+        raise JaxschedError(f"{argument('shard')} is {shard!r}; accepted: {', '.join(SHARDS)}")
     if devices is not None and launch is None:
         split_cpu(number)
     processes.start(launch)
@@ -53,5 +53,7 @@ def read_devices(devices: int | str | None) -> int | None:
         return None
     number = int(devices) if str(devices).isdecimal() else 0
     if not 1 <= number <= LARGEST:
-        raise JaxschedError(f"--devices is {devices!r}; accepted: a number from 1 on, or all")
+        raise JaxschedError(
+            f"{argument('devices')} is {devices!r}; accepted: a number from 1 on, or all"
+        )
     return number

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from jaxsched.arguments import argument
 from jaxsched.core.processes import several
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.groups import Engine, in_this_process
@@ -43,12 +44,16 @@ def engine_of(
     given = {option: value for option, value in asked.items() if value is not None}
     if name is None:
         if given:
-            raise JaxschedError(f"{next(iter(given))} is given; accepted: with the engine 'ray'")
+            raise JaxschedError(
+                f"{argument(next(iter(given)))} is given; accepted: with the engine 'ray'"
+            )
         return in_this_process
     if name != "ray":
-        raise JaxschedError(f"engine is {name!r}; accepted: ray")
+        raise JaxschedError(f"{argument('engine')} is {name!r}; accepted: ray")
     if several():
-        raise JaxschedError("engine is 'ray' in one of several processes; accepted: in one alone")
+        raise JaxschedError(
+            f"{argument('engine')} is 'ray' in one of several processes; accepted: in one alone"
+        )
     from jaxsched.experiment.ray_engine import RayOptions, ray_engine
 
     return ray_engine(RayOptions(**given, devices=devices, shard=shard))

@@ -9,12 +9,12 @@ from jaxsched.experiment import frames
 from jaxsched.experiment.asked import Asked, Players
 from jaxsched.experiment.contests import Prepared, prepare
 from jaxsched.experiment.names import asked_of, system_of
-from jaxsched.experiment.options import TraceOptions
-from jaxsched.experiment.players import owner_of, players_of
+from jaxsched.experiment.options import TraceOptions, read_part
+from jaxsched.experiment.players import each_of, learned_of, owner_of, players_of
 from jaxsched.experiment.sources import Source
 from jaxsched.report.summary import number
+from jaxsched.results.comparison import Learned
 from jaxsched.results.headroom import Settings, measure
-from jaxsched.runs.policies import Named
 from jaxsched.systems.base import System
 
 
@@ -70,13 +70,21 @@ def headroom(
     system: Any,
     policy: Any = None,
     *,
+    checkpoint: Any = (),
     traces: Source | None = None,
     num_traces: int | None = None,
     num_jobs: int | None = None,
     trace_seed: int = 0,
+    cut: bool = False,
+    mean_gap: float | None = None,
     load: float | None = None,
+    part: str | Sequence[float] | None = None,
+    format: str | None = None,  # noqa: A002  (the command's word)
+    columns: str | Mapping[str, str] | None = None,
+    timezone: str | None = None,
     preset: str | None = None,
     servers: str | None = None,
+    set: Mapping[str, Any] | None = None,  # noqa: A002  (the command's word)
     options: Mapping[str, Any] | None = None,
     horizon: float | None = None,
     futures: int = 8,
@@ -90,13 +98,21 @@ def headroom(
     Args:
       system: name of a system, or a ``System``.
       policy: the base, a name or a trained policy; the best rule on these episodes if absent.
+      checkpoint: trained policies to show beside it: runs, folders, "SYSTEM/pretrained".
       traces: a named trace, a file, a loaded log or job tables; the test traces if absent.
       num_traces: episodes.
       num_jobs: jobs of each.
       trace_seed: of what is drawn.
+      cut: cut a log into consecutive pieces, do not resample it.
+      mean_gap: rescale times to this mean gap between jobs, s.
       load: rescale times to this offered load of the cluster.
+      part: first and last share of a log's jobs in order of submission, "0.8:1" or (0.8, 1).
+      format: of trace files; told by their content if absent.
+      columns: of a table of one's own, names in the file to names in a trace.
+      timezone: of times in a trace file that say none, such as "Europe/Berlin".
       preset: whose cluster and test traces are used.
       servers: the cluster as "40x8".
+      set: changes of the environment as the command takes them, ``{"env.NAME": value}``.
       options: of the heuristics.
       horizon: simulated seconds that plays go on; the system's own if absent.
       futures: redrawn futures; 0: clairvoyant only.
@@ -109,18 +125,20 @@ def headroom(
       JaxschedError: a name, value or trace is refused, or nothing can be tried beside the policy.
     """
     chosen = system_of(system)
-    how = TraceOptions(trace_seed, num_traces, num_jobs, load=load)
+    how = TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format,
+                       read_part(part), columns, timezone)  # fmt: skip
     asked = asked_of(chosen, traces, how, preset=preset, servers=servers, environment=environment,
-                     options=options)  # fmt: skip
+                     options=options, settings=set)  # fmt: skip
     settings = Settings(futures, alternatives, horizon, margin, discount)
     base = None if policy is None else players_of(policy, chosen)
-    return Headroom(look_ahead(owner_of(policy, chosen), base, (), asked, settings))
+    shown = [learned_of(one, chosen) for one in each_of(checkpoint)]
+    return Headroom(look_ahead(owner_of(policy, chosen), base, shown, asked, settings))
 
 
 def look_ahead(
     system: System,
     base: Players | None,
-    shown: Sequence[Named],
+    shown: Sequence[Learned],
     asked: Asked,
     settings: Settings,
     *,
@@ -151,7 +169,8 @@ def look_ahead(
         raise JaxschedError(
             "head-room is of rules and trained policies of the system, no functions"
         )
-    players = Players(None, [*first.trained, *shown], loaded=first.loaded)
+    own = (*first.loaded, *(named.trained()[0] for named in first.trained))
+    players = Players(None, [], loaded=(*own, *shown))
     prepared = prepare(system, players, asked, command)
     on_prepared(prepared)
     played_on: Any = None

@@ -1,8 +1,10 @@
-"""Systems and clusters as callers name them."""
+"""Systems, clusters and changes of recipes as callers name them."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
+from jaxsched.arguments import argument, entry_of
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.asked import Asked
 from jaxsched.experiment.options import TraceOptions
@@ -27,24 +29,31 @@ def system_of(system: Any) -> System:
     )
 
 
-def environment_changes(
-    system: System, servers: str | None, options: Mapping[str, Any]
+def changes_of(
+    system: System,
+    servers: str | None,
+    options: Mapping[str, Any],
+    settings: Mapping[str, Any] | None,
 ) -> list[str]:
-    """Changes of an environment as ``env.NAME=VALUE`` each.
+    """Changes of a recipe or an environment as ``path=value`` each.
 
     Args:
       system: whose environment it is.
       servers: the cluster as ``40x8``, if it is changed.
       options: of the environment.
+      settings: further changes by their paths, ``env.NAME`` of an environment.
 
     Raises:
       JaxschedError: no size, the system cannot have it, or an option says it, too.
     """
     sizes = {} if servers is None else system.server_options(read_servers(servers))
-    twice = sizes.keys() & options.keys()
+    paths = {path.removeprefix("env.") for path in settings or {} if path.startswith("env.")}
+    twice = sizes.keys() & (options.keys() | paths)
     if twice:
-        raise JaxschedError(f"{min(twice)} is given, and servers says it too; accepted: one")
-    return environment_settings({**sizes, **options})
+        raise JaxschedError(
+            f"{min(twice)} is given, and {argument('servers')} says it too; accepted: one"
+        )
+    return [*assignments(settings), *environment_settings({**sizes, **options})]
 
 
 def asked_of(
@@ -56,6 +65,7 @@ def asked_of(
     servers: str | None,
     environment: Mapping[str, Any],
     options: Mapping[str, Any] | None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Asked:
     """What is played beside the policies, as the calls of ``import jaxsched`` are given it.
 
@@ -67,9 +77,41 @@ def asked_of(
       servers: the cluster as ``40x8``.
       environment: options of the environment.
       options: of the heuristics.
+      settings: changes of the environment by their paths, ``env.NAME``.
 
     Raises:
       JaxschedError: an option of the environment or the cluster is refused.
     """
-    changes = environment_changes(system, servers, environment)
+    changes = changes_of(system, servers, environment, settings)
     return Asked(preset, changes, traces, how, dict(options or {}))
+
+
+def assignments(changes: Mapping[str, Any] | None) -> list[str]:
+    """Changes of a recipe as the command takes them, ``path=value`` each.
+
+    Raises:
+      JaxschedError: a value is no number, text, flag, list or None.
+    """
+    return [
+        f"{path}={as_word(value, entry_of('set', path))}" for path, value in (changes or {}).items()
+    ]
+
+
+def as_word(value: Any, name: str) -> str:
+    """A value as the command takes it; text stays what it is.
+
+    Args:
+      value: of Python or of NumPy.
+      name: what messages call it.
+
+    Raises:
+      JaxschedError: it is no number, text, flag, list or None.
+    """
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value.tolist() if hasattr(value, "tolist") else value)
+    except TypeError as error:
+        raise JaxschedError(
+            f"{name} is {value!r}; accepted: a number, text, flag, list or None"
+        ) from error

@@ -1,7 +1,9 @@
 """How traces become episodes, as an experiment is asked for. Importing it imports no JAX."""
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 
 LOAD = "offered load"
@@ -33,10 +35,10 @@ class TraceOptions(NamedTuple):
     load: float | None = None
     format: str | None = None
     part: tuple[float, float] = (0.0, 1.0)
-    columns: str | None = None
+    columns: str | Mapping[str, str] | None = None
     timezone: str | None = None
 
-    def reading(self) -> dict[str, str | None]:
+    def reading(self) -> dict[str, Any]:
         """How a file is read, as ``jaxsched.traces.load`` takes it."""
         return {"format": self.format, "columns": self.columns, "timezone": self.timezone}
 
@@ -45,18 +47,21 @@ class TraceOptions(NamedTuple):
         return self._replace(format=None, columns=None, timezone=None)
 
 
-def read_part(text: str | None) -> tuple[float, float]:
-    """Two shares with a colon between; the whole if absent.
+def read_part(given: str | Sequence[float] | None) -> tuple[float, float]:
+    """Two shares, or a text with a colon between them; the whole if absent.
 
     Raises:
       JaxschedError: not two numbers from 0 to 1, the first one smaller.
     """
-    if text is None:
+    if given is None:
         return 0.0, 1.0
+    words = given.split(":") if isinstance(given, str) else given
     try:
-        start, end = (float(word) for word in text.split(":"))
-    except ValueError:
+        start, end = (float(word) for word in words)
+    except (TypeError, ValueError):
         start, end = 1.0, 0.0
     if not 0 <= start < end <= 1:
-        raise JaxschedError(f"--part is {text!r}; accepted: START:END with 0 <= START < END <= 1")
+        raise JaxschedError(
+            f"{argument('part')} is {given!r}; accepted: START:END with 0 <= START < END <= 1"
+        )
     return start, end

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from jax.sharding import Mesh
 
+from jaxsched.arguments import LARGEST_SEED, argument
 from jaxsched.core import processes, sharding
 from jaxsched.errors import JaxschedError, counted
 from jaxsched.experiment.contests import facts_of
@@ -22,9 +23,6 @@ from jaxsched.systems.base import System, TrainingSetup
 from jaxsched.traces.describe import load_in_words
 from jaxsched.types import PyTree
 from jaxsched.units import readable_time
-
-LARGEST_SEED = 2**32 - 1
-"""A random key is made of so many bits."""
 
 
 class Plan(NamedTuple):
@@ -173,7 +171,7 @@ def _starting_weights(
     """Weights of trained policies for the seeds, in turn."""
     if learned.network != stage.network:
         raise JaxschedError(
-            f"--start {word}: has a network {learned.network!r}; this recipe trains "
+            f"{argument('start')} {word}: has a network {learned.network!r}; this recipe trains "
             f"{stage.network!r}"
         )
     return [learned.weights[index % len(learned.weights)] for index in range(num_seeds)]

@@ -29,10 +29,9 @@ def players_of(policies: Any, system: System) -> Players:
     """
     if isinstance(policies, str) and policies == ALL:
         return Players(None, [])
-    given = policies if isinstance(policies, Iterable) and not _is_one(policies) else [policies]
     rules: list[str] = []
     players = Players(rules, [])
-    for policy in given:
+    for policy in each_of(policies):
         if isinstance(policy, str | PathLike):
             named = find(str(policy), system, also=(ALL,))
             if named.rule:
@@ -50,6 +49,11 @@ def players_of(policies: Any, system: System) -> Players:
                 f"a policy is {policy!r}; accepted: a name, a folder, a run or a function"
             )
     return players._replace(heuristics=list(dict.fromkeys(rules)))
+
+
+def each_of(policies: Any) -> Iterable[Any]:
+    """What is given one by one: the members of a list, or what is one policy."""
+    return policies if isinstance(policies, Iterable) and not _is_one(policies) else [policies]
 
 
 def owner_of(policies: Any, system: System) -> System:

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError, needed
 from jaxsched.runs import interrupts
 from jaxsched.runtime import num_cores
@@ -45,8 +46,8 @@ def connection(ray: Any, address: str | None, log: bool) -> Iterator[None]:
     if ray.is_initialized():
         if address is not None:
             raise JaxschedError(
-                f"address is {address!r}, and this program is connected to Ray; accepted: "
-                "without address"
+                f"{argument('address')} is {address!r}, and this program is connected to Ray; "
+                f"accepted: without {argument('address')}"
             )
         yield
         return

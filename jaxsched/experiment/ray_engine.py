@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jaxsched.arguments import are_options, argument
 from jaxsched.errors import JaxschedError, check_counts, first_line
 from jaxsched.experiment import ray_worker
 from jaxsched.experiment.groups import Engine, Rows, Session, shared_by
@@ -86,7 +87,9 @@ def ray_engine(options: RayOptions) -> Engine:
                 RunDirectory.check(planned.folder / group.name, planned.config)
         if len(groups) == 1 and len(groups[0].members) > 1:
             n = len(groups[0].members)
-            session.say(f"one task: {n} trainings side by side; --side-by-side makes more of it")
+            session.say(
+                f"one task: {n} trainings side by side; {argument('side_by_side')} makes more"
+            )
         with connection(ray, options.address, options.engine_log), _sign(planned.folder) as sign:
             tasks = _Tasks(ray, options, planned, session, sign)
             yield from tasks.results(groups)
@@ -98,17 +101,22 @@ def _check(options: RayOptions) -> None:
     check_counts(optional=True, devices=None if options.devices == "all" else options.devices)
     if options.devices == "all":
         raise JaxschedError(
-            "devices is 'all'; accepted with the engine 'ray': a number, of each task"
+            f"{argument('devices')} is 'all'; accepted with the engine 'ray': a number, of each "
+            "task"
         )
     for name in ("num_cpus", "num_gpus"):
         value = getattr(options, name)
         if value is not None and not 0 <= value < float("inf"):
-            raise JaxschedError(f"{name} is {value!r}; accepted: a number from 0 on")
+            raise JaxschedError(f"{argument(name)} is {value!r}; accepted: a number from 0 on")
     gpus = options.num_gpus or 0
     if gpus > 1 and gpus != int(gpus):
-        raise JaxschedError(f"num_gpus is {gpus!r}; accepted: a whole number, or a part of one GPU")
+        raise JaxschedError(
+            f"{argument('num_gpus')} is {gpus!r}; accepted: a whole number, or a part of one GPU"
+        )
     if options.max_retries < 0:
-        raise JaxschedError(f"max_retries is {options.max_retries}; accepted: a number from 0 on")
+        raise JaxschedError(
+            f"{argument('max_retries')} is {options.max_retries}; accepted: a number from 0 on"
+        )
 
 
 @contextlib.contextmanager
@@ -170,7 +178,9 @@ class _Tasks:
             first, why = next(iter(self.failed.items()))
             more = len(self.failed) - 1
             others = f" (and {more} more, all else is done)" if more else " (all else is done)"
-            raise JaxschedError(f"{first}{others}: {why}; what is missing can go on (--resume)")
+            raise JaxschedError(
+                f"{first}{others}: {why}; what is missing can go on ({argument('resume')})"
+            )
 
     def _resources(self) -> dict[str, float]:
         """Cores and GPUs of a task.
@@ -194,7 +204,8 @@ class _Tasks:
         ):
             most = {kind: max(m.get(kind, 0) for m in machines) for kind in asked}
             raise JaxschedError(
-                f"a task asks for num_cpus={cpus:g} and num_gpus={gpus:g}; the machines that Ray "
+                f"a task asks for {argument('num_cpus')} {cpus:g} and {argument('num_gpus')} "
+                f"{gpus:g}; the machines that Ray "
                 f"knows have at most {most['CPU']:g} and {most['GPU']:g}"
             )
         return {"num_cpus": cpus, "num_gpus": gpus}
@@ -228,6 +239,7 @@ class _Tasks:
             "shard": self.options.shard,
             "deadline": None if limit is None else time.time() + limit - time.monotonic(),
             "sign": sign,
+            "options_typed": are_options(),
             "system": _portable(self.ray, self.planned.system),
             "preset": self.planned.config["preset"],
             "content": pickle.dumps(content),

@@ -94,10 +94,12 @@ def train(shared: Mapping[str, Any], name: str, group: bytes, board: Any) -> dic
             "versions of the program that began the sweep"
         }
     _prepare(shared)
+    from jaxsched.arguments import options_typed
     from jaxsched.errors import JaxschedError
 
     try:
-        return _train(shared, name, group, _Mailbox(board, name))
+        with options_typed(shared["options_typed"]):
+            return _train(shared, name, group, _Mailbox(board, name))
     except JaxschedError as error:
         return {"refused": str(error)}
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.asked import Asked
 from jaxsched.experiment.contests import cluster_of, facts_of
 from jaxsched.experiment.names import asked_of, system_of
-from jaxsched.experiment.options import TraceOptions
+from jaxsched.experiment.options import TraceOptions, read_part
 from jaxsched.experiment.players import owner_of, players_of
 from jaxsched.experiment.run import Run
 from jaxsched.experiment.sources import Source, resolve
@@ -79,11 +80,19 @@ def replay(
     policies: Any = None,
     traces: Source | None = None,
     episode: int = 0,
+    num_traces: int | None = None,
     num_jobs: int | None = None,
     trace_seed: int = 0,
+    cut: bool = False,
+    mean_gap: float | None = None,
     load: float | None = None,
+    part: str | Sequence[float] | None = None,
+    format: str | None = None,  # noqa: A002  (the command's word)
+    columns: str | Mapping[str, str] | None = None,
+    timezone: str | None = None,
     preset: str | None = None,
     servers: str | None = None,
+    set: Mapping[str, Any] | None = None,  # noqa: A002  (the command's word)
     options: Mapping[str, Any] | None = None,
     **environment: Any,
 ) -> Replay:
@@ -94,11 +103,19 @@ def replay(
       policies: names of rules, runs or trained policies; the system's first rule if absent.
       traces: where the episode is taken from; the test traces if absent.
       episode: which of them, from 0.
+      num_traces: how many are drawn or cut; as many as the episode takes if absent.
       num_jobs: jobs of the episode.
       trace_seed: of what is drawn.
+      cut: cut a log into consecutive pieces, do not resample it.
+      mean_gap: rescale times to this mean gap between jobs, s.
       load: rescale times to this offered load of the cluster.
+      part: first and last share of a log's jobs in order of submission, "0.8:1" or (0.8, 1).
+      format: of trace files; told by their content if absent.
+      columns: of a table of one's own, names in the file to names in a trace.
+      timezone: of times in a trace file that say none, such as "Europe/Berlin".
       preset: whose cluster and test traces are used.
       servers: the cluster as "40x8".
+      set: changes of the environment as the command takes them, ``{"env.NAME": value}``.
       options: of the heuristics.
       environment: options of the environment.
 
@@ -106,9 +123,10 @@ def replay(
       JaxschedError: a name, value or trace is refused, or there is no such episode.
     """
     chosen = system_of(system)
-    how = TraceOptions(trace_seed, None, num_jobs, load=load)
+    how = TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load, format,
+                       read_part(part), columns, timezone)  # fmt: skip
     asked = asked_of(chosen, traces, how, preset=preset, servers=servers, environment=environment,
-                     options=options)  # fmt: skip
+                     options=options, settings=set)  # fmt: skip
     players = players_of([] if policies is None else policies, chosen)
     if players.own:
         raise JaxschedError("replays show rules and trained policies of the system, no functions")
@@ -172,8 +190,8 @@ def show(
     episodes = episodes.made_with(options, system, cluster)
     if episode >= len(episodes.tables):
         raise JaxschedError(
-            f"--episode is {episode}; accepted: below {len(episodes.tables)}, the traces of "
-            f"{episodes.source}"
+            f"{argument('episode')} is {episode}; accepted: below {len(episodes.tables)}, the "
+            f"traces of {episodes.source}"
         )
     table = episodes.tables[episode]
     players = recorded.players(system, names, learned, cluster, len(table), asked.chosen)
@@ -227,6 +245,8 @@ def _one_case(case: Mapping[str, Any], index: int) -> Mapping[str, Any]:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise JaxschedError("'cases' must be a list of objects")
     if index >= len(entries):
-        raise JaxschedError(f"--episode is {index}; accepted: below {len(entries)}, its cases")
+        raise JaxschedError(
+            f"{argument('episode')} is {index}; accepted: below {len(entries)}, its cases"
+        )
     entry: dict[str, Any] = entries[index]
     return entry if "policy" in entry else {"actions": [], **entry}

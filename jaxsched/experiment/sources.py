@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxsched.arguments import argument
 from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.options import TraceOptions
@@ -67,8 +68,8 @@ class Episodes(NamedTuple):
         """
         if not self.digest and options.cut:
             raise JaxschedError(
-                f"{self.source}: holds job tables; accepted: --cut with published traces and "
-                "workloads"
+                f"{self.source}: holds job tables; accepted: {argument('cut')} with published "
+                "traces and workloads"
             )
         return self._first(options).rescaled(options, system, env)
 
@@ -97,7 +98,6 @@ class Episodes(NamedTuple):
             options.num_traces,
             options.num_jobs,
             source=self.source,
-            options=("--num-traces", "--num-jobs"),
         )
         notes = []
         if options.num_traces is not None:
@@ -145,7 +145,9 @@ def resolve(
     named = name_or_path in registry.names() or name_or_path in clusters.names()
     asked = [name for name, value in options.reading().items() if value is not None]
     if named and asked:
-        raise JaxschedError(f"{name_or_path}: is a name; accepted: --{asked[0]} with a file")
+        raise JaxschedError(
+            f"{name_or_path}: is a name; accepted: {argument(asked[0])} with a file"
+        )
     if name_or_path in registry.names():
         tables = registry.get(
             name_or_path,
@@ -187,7 +189,7 @@ def system_of_trace(name_or_path: str) -> str:
             f"trained policy, a case, a trace file, or {nearest}"
         )
     raise JaxschedError(
-        f"{name_or_path}: name the system that plays it with --system; known are "
+        f"{name_or_path}: name the system that plays it with {argument('system')}; known are "
         f"{', '.join(systems.names())}"
     )
 

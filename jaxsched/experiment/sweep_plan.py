@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 from jax.sharding import Mesh
 
+from jaxsched.arguments import LARGEST_SEED
 from jaxsched.core import processes
 from jaxsched.errors import JaxschedError, check_counts
 from jaxsched.experiment.options import TraceOptions
-from jaxsched.experiment.plans import LARGEST_SEED, identity
+from jaxsched.experiment.plans import identity
 from jaxsched.experiment.sources import Source
 from jaxsched.experiment.splits import Sets, sets_of
 from jaxsched.jobs import digest_tables

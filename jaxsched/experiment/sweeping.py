@@ -5,18 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from jaxsched.arguments import entry_of
 from jaxsched.core import processes
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.devices import mesh_of
 from jaxsched.experiment.engines import engine_of
 from jaxsched.experiment.groups import Engine, Session, in_this_process
-from jaxsched.experiment.names import environment_changes, system_of
+from jaxsched.experiment.names import as_word, changes_of, system_of
 from jaxsched.experiment.options import TraceOptions
 from jaxsched.experiment.sources import Source
 from jaxsched.experiment.sweep_plan import SweepPlan, plan_sweep
 from jaxsched.experiment.sweep_result import Sweep
 from jaxsched.experiment.temporary import TemporaryFolder
-from jaxsched.experiment.training import as_word, assignments
 from jaxsched.files import PathLike, write_json
 from jaxsched.runs.sweep import Axis, Book, checked
 from jaxsched.runtime import is_first
@@ -68,6 +68,9 @@ def sweep(
     trace_seed: int = 0,
     num_traces: int | None = None,
     num_jobs: int | None = None,
+    format: str | None = None,  # noqa: A002  (the command's word)
+    columns: str | Mapping[str, str] | None = None,
+    timezone: str | None = None,
     servers: str | None = None,
     set: Mapping[str, Any] | None = None,  # noqa: A002  (the command's word)
     side_by_side: int | None = None,
@@ -94,6 +97,9 @@ def sweep(
       trace_seed: of what is drawn.
       num_traces: how many.
       num_jobs: jobs of each.
+      format: of trace files; told by their content if absent.
+      columns: of a table of one's own, names in the file to names in a trace.
+      timezone: of times in a trace file that say none, such as "Europe/Berlin".
       servers: the cluster as "40x8".
       set: changes of the recipe that all trainings have.
       side_by_side: trainings of one program at most; all that can be, if absent.
@@ -130,12 +136,14 @@ def sweep(
         folder,
         axes=checked([Axis(path, tuple(words)) for path, words in values.items()]),
         preset=preset,
-        overrides=[*assignments(set), *environment_changes(chosen, servers, {})],
+        overrides=changes_of(chosen, servers, {}, set),
         seed=seed,
         num_seeds=num_seeds,
         side_by_side=side_by_side,
         trace=traces,
-        options=TraceOptions(trace_seed, num_traces, num_jobs),
+        options=TraceOptions(
+            trace_seed, num_traces, num_jobs, format=format, columns=columns, timezone=timezone
+        ),
         resume=resume,
         mesh=mesh_of(devices, shard) if engine is None else None,
     )
@@ -150,8 +158,8 @@ def _by_word(path: str, values: Any) -> dict[str, Any]:
       JaxschedError: they are no list, or one of them is refused.
     """
     if isinstance(values, str) or not hasattr(values, "__iter__"):
-        raise JaxschedError(f"over[{path!r}] is {values!r}; accepted: a list of values")
-    words = [(as_word(value, f"a value of over[{path!r}]"), value) for value in values]
+        raise JaxschedError(f"{entry_of('over', path)} is {values!r}; accepted: a list of values")
+    words = [(as_word(value, f"a value of {entry_of('over', path)}"), value) for value in values]
     if len(dict(words)) < len(words):
-        raise JaxschedError(f"over[{path!r}]: a value comes twice")
+        raise JaxschedError(f"{entry_of('over', path)}: a value comes twice")
     return dict(words)

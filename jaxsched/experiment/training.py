@@ -1,25 +1,28 @@
 """Training from Python: ``jaxsched.train`` and ``jaxsched.training``."""
 
-import json
 import signal
-from collections.abc import Callable, Generator, Mapping
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from jaxsched.core import sharding
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.devices import mesh_of
-from jaxsched.experiment.names import environment_changes, system_of
+from jaxsched.experiment.names import changes_of, system_of
 from jaxsched.experiment.options import TraceOptions
 from jaxsched.experiment.own import Own
-from jaxsched.experiment.plans import Plan, facts_of_run, learned_by, plan, plan_into
+from jaxsched.experiment.plans import Plan, facts_of_run, learned_by, plan, plan_into, tested
 from jaxsched.experiment.players import learned_of
 from jaxsched.experiment.run import Run
 from jaxsched.experiment.sources import Source
 from jaxsched.experiment.temporary import TemporaryFolder
-from jaxsched.files import PathLike
-from jaxsched.runs import trainer
-from jaxsched.runs.directory import RunDirectory
+from jaxsched.files import PathLike, write_json
+from jaxsched.report import check, write_html
+from jaxsched.results.curves import COMPARISON
+from jaxsched.runs import interrupts, trackers, trainer
+from jaxsched.runs.directory import REPORT, RunDirectory
 from jaxsched.runs.trained import Trained
 from jaxsched.runs.trainer import Progress
 
@@ -40,15 +43,28 @@ class Training:
     """
 
     def __init__(
-        self, planned: Plan, out: PathLike | None, *, resume: bool, overwrite: bool
+        self,
+        planned: Plan,
+        out: PathLike | None,
+        *,
+        resume: bool,
+        overwrite: bool,
+        track: Sequence[str] = (),
+        limit: interrupts.Limits = interrupts.UNLIMITED,
     ) -> None:
         self._folder = TemporaryFolder() if out is None else None
         self.path = self._folder.path if self._folder else Path(str(out))
         self._plan, self._finished, self._stops = planned, False, False
         self._latest: Progress | None = None
+        self._deadline = limit.deadline
         self._directory = RunDirectory.create(
             self.path, planned.config, resume=resume, overwrite=overwrite
         )
+        try:
+            self._directory.trackers = trackers.start(track, self.path, planned.config)
+        except JaxschedError:
+            self._directory.close()
+            raise
         self._steps: Generator[Progress, None, Trained] | None = trainer.training_of(
             planned.system,
             planned.stages,
@@ -58,7 +74,7 @@ class Training:
             resume=resume,
             start=planned.start,
             mesh=planned.mesh,
-            asked=lambda ahead_s: STOPPED if self._stops else 0,
+            asked=self._asked,
         )
         self._trained: Trained | None = None
 
@@ -79,6 +95,9 @@ class Training:
         except StopIteration as end:
             self._end(end.value, finished=True)
             raise
+        except trainer.Interrupted as stopped:
+            self._stopped(stopped)
+            raise StopIteration from None
         return self._latest
 
     def finish(self) -> Run:
@@ -93,8 +112,7 @@ class Training:
             except StopIteration as end:
                 self._end(end.value, finished=True)
             except trainer.Interrupted as stopped:
-                assert stopped.result is not None
-                self._end(stopped.result(), finished=False)
+                self._stopped(stopped)
         assert self._trained is not None
         return Run(
             path=self.path,
@@ -107,12 +125,43 @@ class Training:
             folder=self._folder,
         )
 
+    def report(self, command: str = "") -> dict[str, Any]:
+        """Compare the policies with every rule on the test traces, as ``jaxsched train`` does.
+
+        Stops the training if it has not come to its end. What was found is also in the run
+        directory, ``comparison.json`` and ``report.html``.
+
+        Args:
+          command: that gives the same results, if there is one.
+
+        Returns:
+          The comparison (:mod:`jaxsched.report.schema`), with the learning curve.
+        """
+        self.finish()
+        assert self._trained is not None
+        with sharding.on(self._plan.mesh):
+            result = tested(self._plan, self._trained, command)
+        write_json(self.path / COMPARISON, result)
+        write_html(check(result), self.path / REPORT)
+        return result
+
     def _at_end(self) -> bool:
         """Whether the last chunk of the last stage has been trained."""
         latest, last = self._latest, self._plan.learned
         return (
             latest is not None and latest.stage == last.name and latest.update == latest.num_updates
         )
+
+    def _asked(self, ahead_s: float) -> int:
+        """The status of what asks to stop before a chunk that takes so long; 0: nothing."""
+        if self._stops:
+            return STOPPED
+        late = self._deadline is not None and time.monotonic() + ahead_s >= self._deadline
+        return interrupts.TIME_IS_UP if late else 0
+
+    def _stopped(self, stopped: trainer.Interrupted) -> None:
+        assert stopped.result is not None
+        self._end(stopped.result(), finished=False)
 
     def _end(self, trained: Trained, *, finished: bool) -> None:
         self._steps, self._trained, self._finished = None, trained, finished
@@ -128,7 +177,9 @@ def training(
     out: PathLike | None = None,
     resume: bool = False,
     overwrite: bool = False,
+    max_time: str | float | None = None,
     start: Any = None,
+    track: str | Sequence[str] = (),
     traces: Source | None = None,
     test_traces: Source | None = None,
     trace_seed: int = 0,
@@ -137,6 +188,9 @@ def training(
     cut: bool = False,
     mean_gap: float | None = None,
     load: float | None = None,
+    format: str | None = None,  # noqa: A002  (the command's word)
+    columns: str | Mapping[str, str] | None = None,
+    timezone: str | None = None,
     servers: str | None = None,
     network: Any = None,
     learner: Any = None,
@@ -156,7 +210,8 @@ def training(
         raise JaxschedError("resume is given without out; accepted: with a run directory")
     chosen = system_of(system)
     own = Own(network, learner)
-    overrides = [*assignments(set), *environment_changes(chosen, servers, {})]
+    overrides = changes_of(chosen, servers, {}, set)
+    limit = interrupts.limits(max_time)
     where: dict[str, Any] = {"resume": resume, "overwrite": overwrite}
     planning: Callable[..., Plan] = plan if out is None else partial(plan_into, Path(out), **where)
     started = None if start is None else (str(start), learned_of(start, chosen))
@@ -168,12 +223,29 @@ def training(
         num_seeds=num_seeds,
         trace=traces,
         test_trace=test_traces,
-        options=TraceOptions(trace_seed, num_traces, num_jobs, cut, mean_gap, load),
+        options=TraceOptions(
+            trace_seed,
+            num_traces,
+            num_jobs,
+            cut,
+            mean_gap,
+            load,
+            format,
+            columns=columns,
+            timezone=timezone,
+        ),
         start=started,
         mesh=mesh_of(devices, shard),
         own=own,
     )
-    return Training(planned, out, resume=resume, overwrite=overwrite)
+    return Training(
+        planned,
+        out,
+        resume=resume,
+        overwrite=overwrite,
+        track=[track] if isinstance(track, str) else track,
+        limit=limit,
+    )
 
 
 def train(
@@ -192,10 +264,12 @@ def train(
         ``preset`` ("quick") names the recipe, ``set={"loop.num_updates": 10}`` changes it;
         ``seed`` (0) and ``num_seeds`` (1);
         ``out`` is the run directory, a temporary one if absent; ``resume`` goes on with the run
-        there, ``overwrite`` replaces it;
+        there, ``overwrite`` replaces it; ``max_time`` (s, "90m", "2h") stops the run with a
+        checkpoint; ``track``: "wandb", "mlflow" or both are logged to as well;
         ``start``: a trained policy (``Run``, folder, ``"SYSTEM/pretrained"``) to start from;
         ``traces`` and ``test_traces``: names, files, loaded logs or job tables, and how they become
-        episodes: ``trace_seed``, ``num_traces``, ``num_jobs``, ``cut``, ``mean_gap`` (s), ``load``;
+        episodes: ``trace_seed``, ``num_traces``, ``num_jobs``, ``cut``, ``mean_gap`` (s), ``load``,
+        and how files are read: ``format``, ``columns``, ``timezone``;
         ``servers``: the cluster as "40x8";
         ``network``: a module from observations to scores in place of the recipe's;
         ``learner``: a ``Learner``, a function from specs to one, or settings of one of the
@@ -213,32 +287,3 @@ def train(
         if callback is not None and callback(progress) is False:
             break
     return steps.finish()
-
-
-def assignments(changes: Mapping[str, Any] | None) -> list[str]:
-    """Changes of a recipe as the command takes them, ``path=value`` each.
-
-    Raises:
-      JaxschedError: a value is no number, text, flag, list or None.
-    """
-    return [f"{path}={as_word(value, f'set[{path!r}]')}" for path, value in (changes or {}).items()]
-
-
-def as_word(value: Any, name: str) -> str:
-    """A value as the command takes it; text stays what it is.
-
-    Args:
-      value: of Python or of NumPy.
-      name: what messages call it.
-
-    Raises:
-      JaxschedError: it is no number, text, flag, list or None.
-    """
-    if isinstance(value, str):
-        return value
-    try:
-        return json.dumps(value.tolist() if hasattr(value, "tolist") else value)
-    except TypeError as error:
-        raise JaxschedError(
-            f"{name} is {value!r}; accepted: a number, text, flag, list or None"
-        ) from error

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from jaxsched.arguments import argument
 from jaxsched.core import processes, sharding
 from jaxsched.errors import EndedAlone
 from jaxsched.experiment.plans import Plan, introduced, tested
@@ -68,11 +69,12 @@ def to_the_report(
             )
         except trainer.Interrupted as stop:
             raise interrupts.Stopped(
-                stop.status, f"{stop}; continue with the same command and --resume (run: {path})"
+                stop.status,
+                f"{stop}; continue with the same command and {argument('resume')} (run: {path})",
             ) from None
         except EndedAlone as error:
             raise EndedAlone(
-                f"{error}; start all of them again with --resume (run: {path})"
+                f"{error}; start all of them again with {argument('resume')} (run: {path})"
             ) from error
         with processes.together(), sharding.on(planned.mesh):
             result = tested(planned, trained, command)

@@ -3,6 +3,7 @@
 import re
 from typing import NamedTuple
 
+from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import describe_value
 
@@ -33,12 +34,11 @@ class Servers(NamedTuple):
         return f"{self.num_servers}x{self.gpus_per_server}"
 
 
-def read_servers(text: str, option: str = "--servers") -> Servers:
+def read_servers(text: str) -> Servers:
     """The size that a text such as ``40x8`` stands for: servers x GPUs of each.
 
     Args:
       text: as it was typed; blanks around the ``x`` are accepted.
-      option: where it was given, for the message.
 
     Raises:
       JaxschedError: not two whole numbers from 1 on with an ``x`` between.
@@ -47,6 +47,7 @@ def read_servers(text: str, option: str = "--servers") -> Servers:
     sizes = [int(number) for number in match.groups()] if match else [0]
     if not match or min(sizes) < 1:
         raise JaxschedError(
-            f"{option} is {describe_value(text)}; accepted: servers x GPUs of each, such as 40x8"
+            f"{argument('servers')} is {describe_value(text)}; accepted: servers x GPUs of each, "
+            "such as 40x8"
         )
     return Servers(*sizes)

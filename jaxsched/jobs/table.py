@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import (
     Values,
@@ -292,7 +293,6 @@ def first_of(
     num_jobs: int | None,
     *,
     source: str,
-    options: tuple[str, str],
 ) -> list[JobTable]:
     """The first tables, and of each the first jobs; all of them where a number is None.
 
@@ -301,19 +301,20 @@ def first_of(
       num_tables: how many.
       num_jobs: jobs of each.
       source: what messages call the tables.
-      options: what messages call the two numbers.
 
     Raises:
       JaxschedError: there are not so many.
     """
     chosen = list(tables[:num_tables])
     fewest = min(map(len, chosen))
-    for option, wanted, there, what in (
-        (options[0], num_tables, len(tables), "tables"),
-        (options[1], num_jobs, fewest, "jobs in one of the tables"),
+    for name, wanted, there, what in (
+        ("num_traces", num_tables, len(tables), "tables"),
+        ("num_jobs", num_jobs, fewest, "jobs in one of the tables"),
     ):
         if wanted is not None and wanted > there:
-            raise JaxschedError(f"{source}: has {there} {what}; accepted: {option} up to {there}")
+            raise JaxschedError(
+                f"{source}: has {there} {what}; accepted: {argument(name)} up to {there}"
+            )
     return chosen if num_jobs is None else [t.take(slice(0, num_jobs)) for t in chosen]
 
 

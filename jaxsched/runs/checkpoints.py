@@ -26,6 +26,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
+from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError, first_line
 from jaxsched.runs.leaves import (
     checksum,
@@ -259,7 +260,9 @@ def newest_whole(
         except _CorruptError as error:
             reason = f"{directory}: checkpoint {step} is damaged: {error}"
     if reason:
-        raise JaxschedError(f"{reason}; there is no other, so --overwrite begins the run anew")
+        raise JaxschedError(
+            f"{reason}; there is no other, so {argument('overwrite')} begins the run anew"
+        )
     return None
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
+from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -62,25 +63,25 @@ UNLIMITED = Limits()
 def by(status: int) -> str:
     """What an exit status stands for, to be put behind "stopped"."""
     if status == TIME_IS_UP:
-        return ": the time of --max-time is up"
+        return f": the time of {argument('max_time')} is up"
     number = status - 128
     return "" if number == signal.SIGINT else f" by {signal.Signals(number).name}"
 
 
-def read_time(text: str) -> float:
-    """Seconds of a time such as ``5400``, ``90m``, ``2h`` or ``1h30m``.
+def read_time(given: str | float) -> float:
+    """Seconds of a time such as ``5400``, ``90m``, ``2h`` or ``1h30m``; a number is in seconds.
 
     Raises:
       JaxschedError: it is none, or not above 0.
     """
-    words = text.strip().lower()
+    words = given.strip().lower() if isinstance(given, str) else f"{given:f}"
     parts = list(_PART.finditer(words))
     whole = "".join(part.group() for part in parts) == words and bool(words)
     several = len(parts) > 1 and not all(part[2] for part in parts)
     seconds = math.fsum(float(part[1]) * _UNITS_S[part[2]] for part in parts)
     if not whole or several or seconds <= 0:
         raise JaxschedError(
-            f"a time limit of {text!r}; accepted: seconds, or a number with s, m, h or d "
+            f"a time limit of {given!r}; accepted: seconds, or a number with s, m, h or d "
             "(90m, 2h, 1h30m), above 0"
         )
     return seconds
@@ -100,7 +101,7 @@ def read_signal(text: str) -> int:
     return int(found)
 
 
-def limits(max_time: str | None = None, stop_on: Sequence[str] | None = None) -> Limits:
+def limits(max_time: str | float | None = None, stop_on: Sequence[str] | None = None) -> Limits:
     """Limits as they are typed; a time limit counts from now.
 
     Raises:

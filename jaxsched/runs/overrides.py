@@ -1,29 +1,35 @@
-"""Overrides of a recipe from the command line: ``--set loop.num_envs=128``."""
+"""Overrides of a recipe as ``path=value`` each: ``loop.num_envs=128``."""
 
 import dataclasses
 import json
 import sys
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from jaxsched.arguments import LARGEST, argument, change_of_environment, entry_of
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import describe_value
 
 Recipe = TypeVar("Recipe")
 Env = TypeVar("Env")
 
-LARGEST_WHOLE = 2**31 - 1  # programs count with 32 bits
+
+def _of_recipe(path: str) -> str:
+    return entry_of("set", path)
 
 
-def override(recipe: Recipe, assignments: Sequence[str]) -> Recipe:
+def override(
+    recipe: Recipe, assignments: Sequence[str], called: Callable[[str], str] = _of_recipe
+) -> Recipe:
     """A copy of a tree of frozen dataclasses and named tuples with some leaves changed.
 
     Args:
       recipe: a frozen dataclass whose fields are numbers, strings, flags or such trees.
       assignments: ``path=value`` each, the path dotted, the value a number, ``true``, ``false``,
         ``null`` (also for a group that may be absent), a word, or a list as ``[1, 2]``.
+      called: what messages call a change, by its path.
 
     Raises:
       JaxschedError: no such field, or a value of the wrong type or out of range.
@@ -32,8 +38,9 @@ def override(recipe: Recipe, assignments: Sequence[str]) -> Recipe:
     for assignment in assignments:
         path, separator, text = assignment.partition("=")
         if not separator or not path:
-            raise JaxschedError(f"--set {assignment}: expected path=value")
-        _collect(recipe, path.strip().split("."), text.strip(), path.strip(), changes)
+            raise JaxschedError(f"{called(assignment)}: expected path=value")
+        path = path.strip()
+        _collect(recipe, path.split("."), text.strip(), path, called(path), changes)
     return _replace(recipe, changes)
 
 
@@ -53,7 +60,7 @@ def change_environment(env: Env, assignments: Sequence[str]) -> Env:
     Raises:
       JaxschedError: no such option, or a value that it does not take.
     """
-    changed: Env = override(_Holder(env), assignments).env
+    changed: Env = override(_Holder(env), assignments, change_of_environment).env
     return changed
 
 
@@ -72,19 +79,21 @@ def read_options(assignments: Sequence[str]) -> dict[str, Any]:
     for assignment in assignments:
         name, separator, text = assignment.partition("=")
         if not separator or not name:
-            raise JaxschedError(f"--option {assignment}: expected name=value")
+            raise JaxschedError(f"{argument('options')} {assignment}: expected name=value")
         options[name] = value = _value(text)
         if _is_number(value) and not _fits(value, float):
-            raise JaxschedError(f"--option {name}: {describe_value(text)} is too large")
+            raise JaxschedError(f"{entry_of('options', name)}: {describe_value(text)} is too large")
     return options
 
 
-def _collect(node: Any, path: list[str], text: str, whole: str, changes: dict[str, Any]) -> None:
+def _collect(
+    node: Any, path: list[str], text: str, whole: str, called: str, changes: dict[str, Any]
+) -> None:
     """Check one assignment and note it in the tree of changes."""
     names = _names(node)
     name, rest = path[0], path[1:]
     if name not in names:
-        raise JaxschedError(f"--set {whole}: no field {name!r}; known are {', '.join(names)}")
+        raise JaxschedError(f"{called}: no field {name!r}; known are {', '.join(names)}")
     value = getattr(node, name)
     if _names(value):
         if not rest and text == "null" and _fits(None, _hint(node, name)):
@@ -92,12 +101,12 @@ def _collect(node: Any, path: list[str], text: str, whole: str, changes: dict[st
             return
         if not rest:
             inner = ", ".join(f"{whole}.{inner}" for inner in _names(value))
-            raise JaxschedError(f"--set {whole}: is a group; set one of {inner}")
-        _collect(value, rest, text, whole, changes.setdefault(name, {}))
+            raise JaxschedError(f"{called}: is a group; set one of {inner}")
+        _collect(value, rest, text, whole, called, changes.setdefault(name, {}))
         return
     if rest:
-        raise JaxschedError(f"--set {whole}: {name!r} has no fields")
-    changes[name] = _parse(text, _hint(node, name), whole)
+        raise JaxschedError(f"{called}: {name!r} has no fields")
+    changes[name] = _parse(text, _hint(node, name), called)
 
 
 def _names(node: Any) -> list[str]:
@@ -123,13 +132,13 @@ def _replace(node: Any, changes: dict[str, Any]) -> Any:
     return dataclasses.replace(node, **values)
 
 
-def _parse(text: str, accepted: Any, whole: str) -> Any:
+def _parse(text: str, accepted: Any, called: str) -> Any:
     value = _value(text)
     if _fits(value, accepted):
         if typing.get_origin(accepted) is tuple:
             return tuple(value)
         return float(value) if accepted is float else value
-    raise JaxschedError(f"--set {whole}: {describe_value(text)} is not {_describe(accepted)}")
+    raise JaxschedError(f"{called}: {describe_value(text)} is not {_describe(accepted)}")
 
 
 def _value(text: str) -> Any:
@@ -155,7 +164,7 @@ def _fits(value: Any, accepted: Any) -> bool:
     if accepted is float:
         return _is_number(value) and abs(value) <= sys.float_info.max  # NaN is not
     if accepted is int:
-        return _is_number(value) and isinstance(value, int) and abs(value) <= LARGEST_WHOLE
+        return _is_number(value) and isinstance(value, int) and abs(value) <= LARGEST
     return accepted in (str, bool, type(None)) and isinstance(value, accepted)
 
 
@@ -167,7 +176,7 @@ def _describe(accepted: Any) -> str:
     if typing.get_origin(accepted) is tuple:
         return f"a list as [1, 2], each {_describe(typing.get_args(accepted)[0])}"
     words = {
-        int: f"a whole number from {-LARGEST_WHOLE} to {LARGEST_WHOLE}",
+        int: f"a whole number from {-LARGEST} to {LARGEST}",
         float: "a number",
         bool: "true or false",
         str: "a word",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
 
+from jaxsched.arguments import argument
 from jaxsched.core.policies import Play
 from jaxsched.errors import JaxschedError
 from jaxsched.exports.hand_over import load_export
@@ -86,8 +87,8 @@ def policy_folders(path: Path, system: str = "") -> list[Path]:
         if (path / "config.json").is_file():
             raise JaxschedError(
                 f"{path}: this run has no policy yet: it ended{_progress(path)} before the first "
-                "evaluation, which chooses one; go on with its command and --resume, or evaluate "
-                "more often (--set evaluate_every=N)"
+                "evaluation, which chooses one; go on with its command and "
+                f"{argument('resume')}, or evaluate more often ({argument('set')} evaluate_every=N)"
             )
         raise JaxschedError(
             f"{path}: holds no trained policy; expected a run directory of '{command}' or a "

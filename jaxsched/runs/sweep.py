@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+from jaxsched.arguments import argument, entry_of
 from jaxsched.errors import JaxschedError
 from jaxsched.files import check_folder
 from jaxsched.jobs import JobTable
@@ -92,11 +93,11 @@ def checked(axes: Sequence[Axis]) -> list[Axis]:
     """
     for axis in axes:
         if not axis.path or not axis.values or not all(axis.values):
-            raise JaxschedError(f"--over {axis}: expected path=value,value,...")
+            raise JaxschedError(f"{argument('over')} {axis}: expected path=value,value,...")
         if len(set(axis.values)) < len(axis.values):
-            raise JaxschedError(f"--over {axis}: a value comes twice")
+            raise JaxschedError(f"{argument('over')} {axis}: a value comes twice")
         if [other.path for other in axes].count(axis.path) > 1:
-            raise JaxschedError(f"--over {axis.path}: comes twice")
+            raise JaxschedError(f"{entry_of('over', axis.path)}: comes twice")
     return list(axes)
 
 
@@ -220,8 +221,8 @@ class Book:
             return
         if not resume:
             raise JaxschedError(
-                f"{folder}: there is a sweep already; go on with it (--resume), or choose another "
-                "folder"
+                f"{folder}: there is a sweep already; go on with it ({argument('resume')}), or "
+                "choose another folder"
             )
         try:
             document = json.loads(self.path.read_text(encoding="utf-8"))

@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
+from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError, needed
 
 PROJECT = "jaxsched"
@@ -42,7 +43,9 @@ def start(names: Sequence[str], path: Path, config: Mapping[str, Any]) -> list[T
     known: dict[str, Callable[..., Tracker]] = {"wandb": _Wandb, "mlflow": _Mlflow}
     for name in names:
         if name not in known:
-            raise JaxschedError(f"--track {name}: unknown; known are {', '.join(known)}")
+            raise JaxschedError(
+                f"{argument('track')} {name}: unknown; known are {', '.join(known)}"
+            )
         needed(name, "trackers", packages=name)
     trackers: list[Tracker] = []
     for name in names:
@@ -52,7 +55,7 @@ def start(names: Sequence[str], path: Path, config: Mapping[str, Any]) -> list[T
             for started in trackers:
                 started.close()
             reason = " ".join(str(error).split()) or type(error).__name__
-            raise JaxschedError(f"--track {name}: cannot start: {reason}") from error
+            raise JaxschedError(f"{argument('track')} {name}: cannot start: {reason}") from error
     return trackers
 
 

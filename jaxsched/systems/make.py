@@ -94,4 +94,4 @@ def _tables(
     else:
         tables = list(given)
     source = str(given) if isinstance(given, str | PathLike) else "the job tables"
-    return first_of(tables, num_traces, num_jobs, source=source, options=("num_traces", "num_jobs"))
+    return first_of(tables, num_traces, num_jobs, source=source)

@@ -50,7 +50,7 @@ class PresetInfo(NamedTuple):
 
 
 class TraceSet(NamedTuple):
-    """The job tables that a recipe uses, as ``--trace`` names them.
+    """The job tables that a recipe uses, as the argument ``traces`` names them.
 
     Attributes:
       train: what is learnt on.

@@ -17,6 +17,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
 from jaxsched import __version__
+from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 
 TIMEOUT_S = 30.0
@@ -219,7 +220,7 @@ def _answer(url: str, headers: dict[str, str], timeout_s: float) -> Iterator[HTT
             error.close()
             raise JaxschedError(
                 f"{url}: the server answers {error.code} {error.reason}; look whether the file has "
-                "moved, or name a mirror (--url-base)"
+                f"moved, or name a mirror ({argument('url_base')})"
             ) from None
         answer = error
     except JaxschedError:  # a redirect that is refused
@@ -227,7 +228,7 @@ def _answer(url: str, headers: dict[str, str], timeout_s: float) -> Iterator[HTT
     except (URLError, OSError, HTTPException, ValueError) as error:
         raise JaxschedError(
             f"{url}: cannot be reached ({_reason(error)}); check the connection and run the "
-            "command again, or name a mirror (--url-base)"
+            f"command again, or name a mirror ({argument('url_base')})"
         ) from None
     with answer:
         yield answer
@@ -287,7 +288,7 @@ def _checked(
     """A complete file, if it is the expected one."""
     found = there.stat().st_size
     digest = digest_file(there)
-    again = "run the command again, or name a mirror (--url-base)"
+    again = f"run the command again, or name a mirror ({argument('url_base')})"
     advice = f"move it away, then {again}" if was_there else f"it was removed: {again}"
     if num_bytes is not None and found != num_bytes:
         raise JaxschedError(f"{path}: has {found:,} bytes; expected: {num_bytes:,}; {advice}")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
+from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
 from jaxsched.jobs import RIGID_JOBS, JobTable, Schema
@@ -26,7 +27,7 @@ class Format(NamedTuple):
     """A trace format.
 
     Attributes:
-      name: what ``--format`` calls it.
+      name: what the argument ``format`` calls it.
       description: one line.
       matches: how many columns of a file the format knows, 1 where it is told by something else;
         0 if the file or folder is of another format, as far as its beginning tells.
@@ -190,8 +191,8 @@ def _read(path: PathLike, entry: Format, asked: Mapping[str, Any]) -> Loaded:
     if "columns" in asked and "columns" not in own:
         takers = ", ".join(taker.name for taker in FORMATS if "columns" in taker.takes)
         raise JaxschedError(
-            f"{path}: {entry.name} says what its columns are; accepted: --columns with --format "
-            f"{takers}"
+            f"{path}: {entry.name} says what its columns are; accepted: {argument('columns')} with "
+            f"{argument('format')} {takers}"
         )
     loaded = entry.read(path, **own)
     if "timezone" not in asked or "timezone" in own:

@@ -1,6 +1,6 @@
 """What the columns of a table of one's own are called: as a trace has them, as given, or guessed.
 
-A column that is called as a trace calls it is that column. Others are named with ``--columns``,
+A column that is called as a trace calls it is that column. Others are named with ``columns``,
 *name in the file*=*name in a trace*, or told by names that logs usually have; letters' size, blanks
 and signs do not matter, and a unit at the end (``run_ms``, ``elapsed (h)``) counts. What is guessed
 is said, and so is what nobody needs.
@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
 from jaxsched.jobs.columns import describe_value
@@ -101,7 +102,7 @@ class Plan(NamedTuple):
 
 
 def read_given(columns: str | Mapping[str, str] | None) -> Given:
-    """What ``--columns`` says.
+    """What the argument ``columns`` says.
 
     Args:
       columns: ``NAME=submit_time,OTHER=num_gpus`` or such a mapping, from names in the file to
@@ -117,17 +118,17 @@ def read_given(columns: str | Mapping[str, str] | None) -> Given:
         if ours not in OURS:
             meant = f"; did you mean {ours}={theirs}?" if theirs in OURS else ""
             raise JaxschedError(
-                f"--columns: {describe_value(ours)} is no column of a trace{meant}; accepted: NAME "
-                f"IN THE FILE=ONE OF {', '.join(OURS)}"
+                f"{argument('columns')}: {describe_value(ours)} is no column of a trace{meant}; "
+                f"accepted: NAME IN THE FILE=ONE OF {', '.join(OURS)}"
             )
         if colon and (seconds is None or ours not in _TIMES):
             units = ", ".join(names[0] for names in UNITS.values())
             raise JaxschedError(
-                f"--columns: the unit of {describe_value(right)} is not known; accepted: {units} "
-                "of times"
+                f"{argument('columns')}: the unit of {describe_value(right)} is not known; "
+                f"accepted: {units} of times"
             )
         if ours in given:
-            raise JaxschedError(f"--columns: {ours} is given twice; accepted: once")
+            raise JaxschedError(f"{argument('columns')}: {ours} is given twice; accepted: once")
         given[ours] = theirs, seconds
     return given
 
@@ -148,7 +149,7 @@ def plan(path: PathLike, header: tuple[str, ...], given: Given) -> Plan:
     for ours, (theirs, unit) in given.items():
         if theirs not in header:
             raise JaxschedError(
-                f"{path}: has no column {describe_value(theirs)} (--columns); it has "
+                f"{path}: has no column {describe_value(theirs)} ({argument('columns')}); it has "
                 f"{listed(header)}"
             )
         cells[ours] = theirs
@@ -166,7 +167,7 @@ def plan(path: PathLike, header: tuple[str, ...], given: Given) -> Plan:
     notes = []
     if guessed:
         pairs = ", ".join(f"{describe_value(cells[ours])} as {ours}" for ours in guessed)
-        notes.append(f"read by their usual names, which --columns can change: {pairs}")
+        notes.append(f"read by their usual names, which {argument('columns')} can change: {pairs}")
     said = [f"{ours} in {UNITS[unit][-1]}" for ours, unit in units.items() if unit != 1.0]
     if said:
         notes.append(f"units as said: {', '.join(said)}")
@@ -187,7 +188,7 @@ def lacking(found: Plan) -> str:
         missing.append("duration")
     return (
         f"no column is known for {', '.join(missing)}; three are enough: {NEEDED}, called so or "
-        f"named with --columns, such as --columns NAME={missing[0]}"
+        f"named with {argument('columns')}, such as {argument('columns')} NAME={missing[0]}"
     )
 
 
@@ -201,8 +202,8 @@ def _pairs(columns: str | Mapping[str, str] | None) -> list[tuple[str, str]]:
         theirs, sign, ours = word.rpartition("=")
         if not sign:
             raise JaxschedError(
-                f"--columns is {describe_value(columns, 80)}; accepted: NAME=submit_time,"
-                "OTHER=num_gpus,..., names in the file before the '='"
+                f"{argument('columns')} is {describe_value(columns, 80)}; accepted: "
+                "NAME=submit_time,OTHER=num_gpus,..., names in the file before the '='"
             )
         pairs.append((theirs.strip(), ours.strip()))
     return pairs

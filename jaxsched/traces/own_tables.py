@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import numpy.typing as npt
 
+from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike
 from jaxsched.jobs.columns import describe_value
@@ -300,7 +301,8 @@ def _settled_trace(
         unit_notes.append(
             f"run times are taken for {unit}, as start and end say"
             if scaled
-            else f"run times are taken for seconds, not for {unit} (--columns NAME=duration:ms)"
+            else f"run times are taken for seconds, not for {unit} ({argument('columns')} "
+            "NAME=duration:ms)"
         )
     if span is not None:
         duration = found.get("duration", np.full(len(span), np.nan))

@@ -90,12 +90,13 @@ def resolve(
     return load_tables(name_or_path)
 
 
-def is_name(name_or_path: PathLike, file: str) -> bool:
+def is_name(name_or_path: PathLike, file: str, more: Sequence[str] = ()) -> bool:
     """Whether a word names a trace; else it is an existing file.
 
     Args:
       name_or_path: the word.
       file: what is accepted beside names, for the refusal.
+      more: names that would do beside ``names()``, for the refusal.
 
     Raises:
       JaxschedError: neither a known name nor an existing file.
@@ -105,7 +106,8 @@ def is_name(name_or_path: PathLike, file: str) -> bool:
         return True
     if not Path(name_or_path).exists():
         raise JaxschedError(
-            f"'{word}' is neither a file nor a known trace; accepted: {file}, or {nearest(word)}"
+            f"'{word}' is neither a file nor a known trace; accepted: {file}, or "
+            f"{nearest(word, more)}"
         )
     return False
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
 from jaxsched.traces.describe import has_load, offered_load
@@ -57,5 +58,5 @@ def _check_sized(tables: Sequence[JobTable], name: str) -> None:
         if not has_load(table):
             raise JaxschedError(
                 f"{name}: its jobs have no number of GPUs of their own and so offer no load; "
-                "accepted: --mean-gap"
+                f"accepted: {argument('mean_gap')}"
             )

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import describe_value
 from jaxsched.traces.rows import NOT_KNOWN, Rows, as_number
@@ -296,9 +297,11 @@ def settle(
             name = next(name for name in plain if np.any(plain[name]))
             raise JaxschedError(
                 f"some times say their zone and some of {name} do not; accepted: a zone for these "
-                "(--timezone, such as Europe/Berlin)"
+                f"({argument('timezone')}, such as Europe/Berlin)"
             )
-        notes.append("dates say no zone and are those of a local clock (--timezone names it)")
+        notes.append(
+            f"dates say no zone and are those of a local clock ({argument('timezone')} names it)"
+        )
         return Settled(columns, "local", tuple(notes), unit)
     repeated = skipped = 0
     settled: dict[str, Floats] = {}

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxsched.arguments import argument
 from jaxsched.errors import JaxschedError
 from jaxsched.files import PathLike, write_whole
 from jaxsched.jobs.columns import describe_value
@@ -78,8 +79,8 @@ def read_trace(
         return _read_own(path, facts, parquet, columns, timezone)
     if columns is not None or timezone is not None:
         raise JaxschedError(
-            f"{path}: says itself what its columns and its clock are; accepted: neither --columns "
-            "nor --timezone"
+            f"{path}: says itself what its columns and its clock are; accepted: neither "
+            f"{argument('columns')} nor {argument('timezone')}"
         )
     found = _from_parquet(path) if parquet else _from_csv(path)
     trace = _with_facts(path, found, facts)

@@ -1,25 +1,29 @@
 """The scripts that compare learners, and options of learners: their trainings are possible."""
 
 import json
+import shlex
 
 import numpy as np
 import pytest
 
 from benchmarks import learner_options, learners, trained
+from jaxsched.cli import main
 from jaxsched.errors import JaxschedError
+from jaxsched.experiment.names import assignments
 from jaxsched.runs.overrides import override
 from jaxsched.systems import registry
+from tests.command_line import policies_only
 
 
 def recipe_of(arguments):
-    settings = [arguments[i + 1] for i, word in enumerate(arguments) if word == "--set"]
-    return override(registry.get(arguments[0]).preset(arguments[2]), settings)
+    recipe = registry.get(arguments["system"]).preset(arguments["preset"])
+    return override(recipe, assignments(arguments["set"]))
 
 
 @pytest.mark.parametrize("name", learner_options.STUDIES)
 def test_every_variant_is_a_recipe_of_its_own(name):
     study = learner_options.STUDIES[name]
-    variants = {"recipe": (), **study.variants}
+    variants = {"recipe": {}, **study.variants}
     recipes = [
         recipe_of(learner_options.arguments_of(name, settings, 2)) for settings in variants.values()
     ]
@@ -66,7 +70,7 @@ def write_run(path, learned, rule, finished=10.0):
 def test_rows_are_ratios_by_episode(tmp_path):
     write_run(tmp_path / "run", [[2.0, 4.0], [1.0, 5.0]], [2.0, 6.0])
     write_run(tmp_path / "base", [[4.0, 8.0]], [2.0, 6.0])
-    found = trained.outcome_of(tmp_path / "run", [])  # is there: nothing is trained
+    found = trained.outcome_of(tmp_path / "run", "dl2")  # is there: nothing is trained
     row = learners.row_of("dl2", "plain-ppo", found)
     assert row["learner"] == "ppo" and row["rule"] == "probe" and row["learned"] == 3.0
     np.testing.assert_allclose(row["ratio"][0], 3.0 / 4.0)
@@ -76,12 +80,30 @@ def test_rows_are_ratios_by_episode(tmp_path):
     row = learners.row_of("dl2", "plain-ppo", trained.read_outcome(tmp_path / "idle"))
     assert "finishes 5.0% of the jobs" in learners.text_of(row)
     base = trained.read_outcome(tmp_path / "base")
-    row = learner_options.row_of("sched2-ppo", "average reward", (), found, base)
+    row = learner_options.row_of("sched2-ppo", "average reward", {"critic": None}, found, base)
     np.testing.assert_allclose(row["ratio"][0], 0.5)
+    assert row["settings"] == ["critic=null"]
     assert "average reward" in learner_options.text_of(row)
 
 
-def test_a_failed_training_is_one_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(trained.subprocess, "run", lambda *a, **k: type("R", (), {"returncode": 2}))
-    with pytest.raises(JaxschedError, match="jaxsched train dl2 .* ended with status 2"):
-        trained.outcome_of(tmp_path / "none", ["dl2", "--preset", "x"])
+def test_a_training_that_is_refused(tmp_path, capsys):
+    with pytest.raises(JaxschedError, match="accepted"):
+        trained.outcome_of(tmp_path / "none", "dl2", preset="artefact", traces="nowhere")
+    line = capsys.readouterr().err
+    assert line.startswith("jaxsched train dl2 --preset artefact --trace nowhere --out ")
+
+
+def test_the_training_is_that_of_the_command(tmp_path):
+    """To the bit, but for times and where it was written."""
+    small = {"learner.members": 4, "learner.episodes": 2, "loop.num_envs": 8, "network": "mlp-4"}
+    small |= {"loop.num_random_streams": 2, "loop.rollout_length": 16, "loop.num_updates": 2}
+    sizes = {"preset": "plain-search", "num_traces": 2, "num_jobs": 10, "set": small}
+    with policies_only("dl2", "drf"):
+        trained.outcome_of(tmp_path / "run", "dl2", **sizes)
+        words = shlex.split(trained.command_of("dl2", **sizes, out=tmp_path / "typed"))
+        assert main([*words[1:], "--quiet"]) == 0
+    found, typed = (
+        json.loads((tmp_path / name / trained.COMPARISON).read_text()) for name in ("run", "typed")
+    )
+    assert found["policies"] == typed["policies"] and found["episodes"] == typed["episodes"]
+    assert found.keys() == typed.keys() and found["facts"].keys() == typed["facts"].keys()

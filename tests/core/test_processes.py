@@ -144,7 +144,7 @@ def test_launchers_are_recognised():
     assert launch_of(environment=SLURM) == Launch(None, 4, 2)
     open_mpi_4 = {**MPI, "OMPI_MCA_orte_hnp_uri": "1;tcp://10.0.0.1:2"}
     assert launch_of(environment=open_mpi_4) == Launch(None, 4, 2)
-    with pytest.raises(JaxschedError, match="Open MPI started 4 processes .*--coordinator"):
+    with pytest.raises(JaxschedError, match="Open MPI started 4 processes .*give coordinator"):
         launch_of(environment=MPI)
     assert launch_of("a:1", environment=MPI) == Launch("a:1", 4, 2)
     pmi = {"PMI_SIZE": "2", "PMI_RANK": "1"}
@@ -182,13 +182,13 @@ def test_a_process_for_each_machine_has_all_its_gpus():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("a", 2, 0), "--coordinator is 'a'; accepted: HOST:PORT"),
+        (("a", 2, 0), "coordinator is 'a'; accepted: HOST:PORT"),
         (("a:99999", 2, 0), "accepted: HOST:PORT"),
-        (("a:1", None, 0), "--num-processes is missing"),
-        (("a:1", 2, None), "--process-id is missing"),
-        ((None, 2, 0), "--num-processes is 2, but --coordinator HOST:PORT is missing"),
-        (("a:1", 2, 2), "--process-id is 2; accepted: 0 to 1"),
-        (("a:1", 0, 0), "--num-processes is 0"),
+        (("a:1", None, 0), "num_processes is missing"),
+        (("a:1", 2, None), "process_id is missing"),
+        ((None, 2, 0), "num_processes is 2, but coordinator HOST:PORT is missing"),
+        (("a:1", 2, 2), "process_id is 2; accepted: 0 to 1"),
+        (("a:1", 0, 0), "num_processes is 0"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(given, message):

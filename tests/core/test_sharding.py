@@ -139,7 +139,7 @@ def test_what_devices_cannot_share_equally_is_refused():
 
 
 def test_more_devices_than_there_are_are_refused():
-    with pytest.raises(JaxschedError, match="^--devices is 8; there is 1 CPU device$"):
+    with pytest.raises(JaxschedError, match="^devices is 8; there is 1 CPU device$"):
         sharding.make_mesh(8)
-    with pytest.raises(JaxschedError, match="--shard is 'layers'; accepted: envs, seeds"):
+    with pytest.raises(JaxschedError, match="shard is 'layers'; accepted: envs, seeds"):
         sharding.make_mesh(1, "layers")

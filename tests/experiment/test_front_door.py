@@ -11,6 +11,7 @@ import pytest
 
 import jaxsched
 from jaxsched.jobs import from_records
+from tests.command_line import policies_only
 
 JOBS = [
     {"submit_time": 60 * k, "num_gpus": 1 + k % 4, "duration": 300 + 97 * (k % 7), "model": k % 6}
@@ -81,6 +82,27 @@ def test_a_run_is_found_again_in_its_folder(run):
     ):
         np.testing.assert_array_equal(one, other)
     assert again.policy.network == run.policy.network
+
+
+def test_a_report_is_that_of_the_command(run, tmp_path):
+    training = jaxsched.training("sched2", seed=3, out=tmp_path / "a", **ARGUMENTS)
+    with policies_only("sched2", "fifo"):
+        result = training.report("how")
+    assert [policy["name"] for policy in result["policies"]] == ["fifo", "ppo"]
+    assert result["command"] == "how" and len(result["learning_curve"]["series"][0]["x"]) == 1
+    assert json.loads((tmp_path / "a" / "comparison.json").read_text()) == result
+    assert (tmp_path / "a" / "report.html").is_file()
+
+
+def test_a_time_limit_stops_a_run_with_a_checkpoint(run, tmp_path):
+    out = tmp_path / "late"
+    half = jaxsched.train("sched2", seed=3, out=out, max_time=1e-6, **ARGUMENTS)
+    assert not half.finished and len(half.curves[0]) < 2
+    same(run, jaxsched.train("sched2", seed=3, out=out, resume=True, **ARGUMENTS))
+    with pytest.raises(jaxsched.JaxschedError, match="a time limit of 'soon'"):
+        jaxsched.training("sched2", max_time="soon")
+    with pytest.raises(jaxsched.JaxschedError, match="^track paper: unknown; known are wandb"):
+        jaxsched.training("sched2", out=tmp_path / "tracked", track="paper", **ARGUMENTS)
 
 
 @pytest.mark.parametrize(

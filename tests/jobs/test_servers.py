@@ -16,6 +16,6 @@ def test_a_size_is_read(text):
     "text", ["", "40", "x8", "40x", "0x8", "4x-8", "4.5x8", "²x8", "9" * 10**6]
 )
 def test_what_is_no_size_is_refused_in_one_line(text):
-    with pytest.raises(JaxschedError, match="--servers is .*accepted: servers x GPUs") as caught:
+    with pytest.raises(JaxschedError, match="servers is .*accepted: servers x GPUs") as caught:
         read_servers(text)
     assert len(str(caught.value)) < 150

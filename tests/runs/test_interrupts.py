@@ -58,7 +58,7 @@ def test_a_signal_is_a_request_that_may_come_twice(number):
 def test_words_name_what_has_stopped():
     assert interrupts.by(128 + signal.SIGINT) == ""
     assert interrupts.by(128 + signal.SIGUSR1) == " by SIGUSR1"
-    assert "--max-time" in interrupts.by(TIME_IS_UP)
+    assert "max_time" in interrupts.by(TIME_IS_UP)
     assert str(interrupts.Stopped(143)) == "stopped by SIGTERM"
 
 

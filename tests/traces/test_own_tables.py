@@ -197,13 +197,13 @@ def test_columns_that_are_given_win(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "expected"),
     [
-        ("submit", "--columns is 'submit'; accepted: NAME=submit_time,OTHER=num_gpus"),
+        ("submit", "columns is 'submit'; accepted: NAME=submit_time,OTHER=num_gpus"),
         ("submit_time=a", "'a' is no column of a trace; did you mean a=submit_time?"),
         ("a=colour", "'colour' is no column of a trace; accepted: NAME IN THE FILE=ONE OF submit"),
         ("a=submit_time:parsec", "the unit of 'submit_time:parsec' is not known; accepted: ns, us"),
         ("a=num_gpus:s", "the unit of 'num_gpus:s' is not known"),
         ("a=user,b=user", "user is given twice"),
-        ("z=user", ": has no column 'z' (--columns); it has 'a', 'b'"),
+        ("z=user", ": has no column 'z' (columns); it has 'a', 'b'"),
         ("a=submit_time", "the header is 'a,b'; no column is known for num_gpus, duration; three"),
     ],
 )
@@ -222,8 +222,8 @@ def test_what_is_enough_is_said(tmp_path):
     )
     assert (
         "for submit_time, duration; three are enough: submit_time, num_gpus and duration (or "
-        "start_time and end_time), called so or named with --columns, such as "
-        "--columns NAME=submit_time; accepted: jobs, trace, itp" in message
+        "start_time and end_time), called so or named with columns, such as "
+        "columns NAME=submit_time; accepted: jobs, trace, itp" in message
     )
 
 

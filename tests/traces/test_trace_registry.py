@@ -5,7 +5,7 @@ import pytest
 from jaxsched.envs.mlfs.jobs import TASK_JOBS
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, digest_tables, validate
-from jaxsched.traces import describe_tables, entries, get, load, names, resolve
+from jaxsched.traces import clusters, describe_tables, entries, get, load, names, resolve
 from jaxsched.traces.registry import data_file
 
 
@@ -91,5 +91,16 @@ def test_load_takes_names_too(tmp_path):
     file = tmp_path / "own.csv"
     file.write_text("submit_time,num_gpus,duration\n0,1,60\n")
     assert len(load(file)) == 1
-    with pytest.raises(JaxschedError, match="num_jobs is given with a file or frame"):
+    with pytest.raises(JaxschedError, match="num_jobs does not go with a file or frame"):
         load(file, num_jobs=3)
+
+
+def test_load_takes_workloads_too():
+    log = load("philly-like", seed=3, num_jobs=40)
+    assert log.digest() == clusters.generate_trace("philly-like", 3, 40).digest()
+    with pytest.raises(JaxschedError, match="num_traces does not go with philly-like, which"):
+        load("philly-like", num_traces=3)
+    with pytest.raises(JaxschedError, match="accepted: a file, or philly-like, "):
+        load("philly-lik")
+    with pytest.raises(JaxschedError, match="format does not go with the named trace sched2-68"):
+        load("sched2-68", format="swf")

@@ -74,7 +74,7 @@ def test_what_cannot_be_is_refused(tables, config, says):
 @pytest.mark.parametrize("name", ["chic-1.80", "dl2-sim"])
 def test_elastic_jobs_have_gaps_but_no_load(name):
     drawn = traces.get(name, num_traces=2)
-    with pytest.raises(JaxschedError, match="offer no load; accepted: --mean-gap"):
+    with pytest.raises(JaxschedError, match="offer no load; accepted: mean_gap"):
         rescale_tables(drawn, MappingConfig(**CLUSTER, load=0.5), name)
     rescaled = rescale_tables(drawn, MappingConfig(mean_gap_s=100), name).tables
     gaps = np.concatenate([np.diff(table["submit_time"]) for table in rescaled])

@@ -48,7 +48,7 @@ def learning_curves(lab: Lab) -> Outcome:
     teacher = recipe.supervised.teacher
     tables = lab.tables(SIM, "validation", recipe)
     found = rules(lab, tuple(dict.fromkeys((teacher, "drf"))), recipe.env, tables)
-    found["sl"] = lab.play(both, tables, weights=both.stage_weights(SUPERVISED))
+    found["sl"] = lab.play(both, tables, weights=both.run(SUPERVISED).weights)
     drf = float(found["drf"][JCT].mean())
     curves: dict[str, Points] = {
         "SL": _floats(both.curve(SUPERVISED)),

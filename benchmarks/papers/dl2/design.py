@@ -54,7 +54,7 @@ def teachers(lab: Lab) -> Outcome:
     checks: list[Check] = []
     for teacher in TEACHERS:
         policies = trained[f"dl2, teacher {teacher}"]
-        weights = policies.stage_weights(SUPERVISED)
+        weights = policies.run(SUPERVISED).weights
         samples[f"{teacher}: SL"] = lab.play(policies, tables, weights=weights)
         samples[f"{teacher}: SL+RL"] = lab.play(policies, tables)
         gain = below(samples[f"{teacher}: SL+RL"], samples[teacher], JCT)

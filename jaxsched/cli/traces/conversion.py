@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jaxsched.arguments import LARGEST
 from jaxsched.cli.options import (
-    GENERATED_JOBS,
-    LARGEST,
     Columns,
     Cut,
     EnvironmentSettings,
@@ -125,6 +124,7 @@ def generate(
     """Write synthetic traces; the same seed gives the same file."""
     from jaxsched.jobs.servers import read_servers
     from jaxsched.traces import clusters, registry
+    from jaxsched.traces.loading import GENERATED_JOBS
 
     if servers is not None:
         if gpus is not None:

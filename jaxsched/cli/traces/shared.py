@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jaxsched.cli.options import LARGEST_SEED
+from jaxsched.arguments import LARGEST_SEED
 from jaxsched.errors import JaxschedError, counted
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from jaxsched.arguments import LARGEST
 from jaxsched.cli.options import (
-    GENERATED_JOBS,
-    LARGEST,
     Columns,
     Cut,
     EnvironmentSettings,
@@ -110,6 +109,7 @@ GPUS_PER_SERVER = 8  # where only a number of servers is told
 def _published(name_or_path: str, options: TraceOptions) -> "Trace | None":
     """The trace, if it is a published, canonical or generated one; None if it is job tables."""
     from jaxsched.traces import Trace, clusters, formats, registry
+    from jaxsched.traces.loading import GENERATED_JOBS
 
     if name_or_path in registry.names():
         return None

@@ -44,7 +44,7 @@ from jaxsched.envs.mlfs.paper import (
     Claim,
 )
 from jaxsched.errors import JaxschedError
-from jaxsched.experiment.training import assignments
+from jaxsched.experiment.names import assignments
 from jaxsched.runs import checkpoints
 from jaxsched.runs import overrides as config
 from jaxsched.systems import registry

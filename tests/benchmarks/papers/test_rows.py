@@ -124,7 +124,7 @@ def test_dl2_row(tmp_path):
     assert trained.facts["key"] == document["trained"]["dl2, testbed"]["key"]
     assert [update for update, _ in trained.curve("supervised")] == [2]
     assert [update for update, _ in trained.curve()] == [0, 1, 2]  # it begins at a policy
-    assert len(trained.stage_weights("supervised")) == 1
+    assert len(trained.run("supervised").weights) == 1
     held = held_by(lab, trained, tables)
     assert held.shape[:2] == (1, 2) and held.shape[3] == 2
     played = lab.play(trained, tables)
