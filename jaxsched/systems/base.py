@@ -288,10 +288,18 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         return None
 
     def facts(self, env: E, options: Mapping[str, Any]) -> dict[str, str]:
-        """The cluster and the heuristics' options in words, shown with results."""
-        chosen = self.checked_options(options)
-        cluster = _in_words(self.environment_options(env))
-        return {"cluster": cluster, **({"heuristics": _in_words(chosen)} if chosen else {})}
+        """The cluster and the heuristics' options in words, shown with results.
+
+        Raises:
+          JaxschedError: the system's heuristics have no such option.
+        """
+        return {**env.facts(), **self.option_facts(env, self.checked_options(options))}
+
+    def option_facts(self, env: E, chosen: Mapping[str, Any]) -> dict[str, str]:
+        """The heuristics' options in words, defaults filled in."""
+        del env
+        words = (f"{name.replace('_', ' ')} {value}" for name, value in chosen.items())
+        return {"heuristics": ", ".join(words)} if chosen else {}
 
     def shipped_digest(self, recipe: Any | None = None) -> str:
         """Of the shipped parameters that a recipe learns from; of all of them without a recipe.
@@ -468,7 +476,3 @@ def _scoring(network: Any, name: str, play: Play) -> Policy:
 def _kept_scoring(network: Any, name: str, play: Play) -> Policy:
     make = greedy_scores if play == "greedy" else sampled_scores
     return make(name, network.apply)
-
-
-def _in_words(options: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in options.items())

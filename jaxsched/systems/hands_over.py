@@ -85,18 +85,6 @@ class HandsOver(HasEnvironment[E]):
         del case
         raise JaxschedError(f"{self.name}: runs no cases")
 
-    def features(self, env: E) -> Mapping[str, Any]:
-        """What the observation's entries mean: ``jaxsched.exports.layout.Feature`` by name.
-
-        Entries that are left out are handed over by their names alone.
-        """
-        del env
-        return {}
-
-    def action_names(self, env: E) -> Sequence[str]:
-        """A name for each action; here by its number."""
-        return [f"action{index}" for index in range(self._num_actions(env))]
-
     def cluster_reader(self) -> ClusterReader[E]:
         """How front ends describe the cluster to policies that serve them.
 

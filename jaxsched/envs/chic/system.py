@@ -15,7 +15,6 @@ from jaxsched.envs.chic import records as rec
 from jaxsched.envs.chic.cluster_arrays import cluster_arrays
 from jaxsched.envs.chic.cluster_reader import ChicReader
 from jaxsched.envs.chic.environment import Chic
-from jaxsched.envs.chic.features import features_of
 from jaxsched.envs.chic.heuristics import baseline
 from jaxsched.envs.chic.intervals import OptimusIntervals, optimus
 from jaxsched.envs.chic.paper import paper_rows
@@ -120,18 +119,6 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
         self.policy_info(name)
         return _heuristic(name, env)
 
-    def facts(self, env: Chic, options: Mapping[str, Any]) -> dict[str, str]:
-        """The cluster, the window and the action set."""
-        self.checked_options(options)
-        gpus, cpus, memory = env.capacity
-        return {
-            "cluster": f"{gpus} GPUs, {cpus} CPU cores, {memory} GB",
-            "window": f"the {env.window} oldest workloads",
-            "an action gives": "a worker and a parameter server"
-            if env.pair
-            else "a worker or a parameter server",
-        }
-
     def network(self, env: Chic, kind: str) -> MLP:
         """The paper's network, or one of other widths."""
         return network_of(env, hidden_of(kind))
@@ -199,10 +186,6 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
         """A golden case that is an episode, ready to be played."""
         return recording.staged(case)
 
-    def features(self, env: Chic) -> Mapping[str, Any]:
-        """What the observation's entries mean."""
-        return features_of(env)
-
     def cluster_arrays(self, env: Chic) -> ClusterArrays:
         """Plain arrays of a cluster, for exports."""
         return cluster_arrays(env)
@@ -210,11 +193,6 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
     def cluster_reader(self) -> ChicReader:
         """How front ends describe the cluster."""
         return ChicReader()
-
-    def action_names(self, env: Chic) -> Sequence[str]:
-        """Units of each row, then void."""
-        kinds = ("pair",) if env.pair else ("worker", "server")
-        return [f"row{row}.{kind}" for row in range(env.window) for kind in kinds] + ["void"]
 
     def cluster_gpus(self, env: Chic) -> tuple[int, ...]:
         """The GPUs of the one pool."""

@@ -14,7 +14,6 @@ from jaxsched.core.policies import Play, Policy, uniform_reals
 from jaxsched.envs.das import cases, recording
 from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.features import features_of
 from jaxsched.envs.das.heuristics import baseline
 from jaxsched.envs.das.learning import kinds
 from jaxsched.envs.das.learning.handed_over import array_policy
@@ -58,7 +57,6 @@ class DASSystem(System[DAS, Params, Recipe]):
     decides = "order and machines of gang jobs that slow each other down"
     source = "DAS: A Dual-Agent Scheduler for Distributed Deep Learning Jobs, KDD 2023"
     environment_type = DAS
-    renamed_options = cases.OPTION_OF
     best_rule = "shortest"
     primary_metric = "avg_jct_min"
     metrics = (
@@ -160,18 +158,6 @@ class DASSystem(System[DAS, Params, Recipe]):
         self.policy_info(name)
         return _heuristic(name, env)
 
-    def facts(self, env: DAS, options: Mapping[str, Any]) -> dict[str, str]:
-        """The cluster, the window and what happens to jobs that do not fit."""
-        self.checked_options(options)
-        each = f"{env.gpus_per_server} GPUs, {env.cpus_per_server} CPUs, {env.mem_per_server} GB"
-        return {
-            "cluster": f"{env.num_servers} machines of {each}",
-            "window": f"{'the first' if env.sampling == 'first' else 'a random choice of'} "
-            f"{env.window} waiting jobs",
-            "decisions": "a job that does not fit "
-            + ("is skipped" if env.on_no_fit == "skip" else "ends the decision"),
-        }
-
     def network(self, env: DAS, kind: str) -> Network:
         """There is no network with a score per action.
 
@@ -257,16 +243,6 @@ class DASSystem(System[DAS, Params, Recipe]):
     def staged(self, case: Mapping[str, Any]) -> Staged:
         """A golden case that is an episode, ready to be played."""
         return recording.staged(case)
-
-    def features(self, env: DAS) -> Mapping[str, Any]:
-        """What the observation's entries mean."""
-        return features_of(env)
-
-    def action_names(self, env: DAS) -> Sequence[str]:
-        """The numbers that both agents give."""
-        positions, machines = range(env.window), range(env.num_servers)
-        names = [f"position{q}.priority" for q in positions]
-        return names + [f"position{q}.machine{m}.affinity" for q in positions for m in machines]
 
     def mapping(self, env: DAS, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
         """As many busy GPUs as in the paper's workload, unless asked otherwise."""

@@ -19,9 +19,7 @@ from jaxsched.envs.dl2.action_rules import ACTION_RULES, action_rule
 from jaxsched.envs.dl2.cluster_arrays import cluster_arrays
 from jaxsched.envs.dl2.cluster_reader import DL2Reader
 from jaxsched.envs.dl2.environment import DL2
-from jaxsched.envs.dl2.features import features_of
 from jaxsched.envs.dl2.heuristics import baseline
-from jaxsched.envs.dl2.observation import action_names
 from jaxsched.envs.dl2.paper import paper_rows
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.presets import NOTES, PRESETS
@@ -57,7 +55,6 @@ from jaxsched.systems.parts import always
 from jaxsched.systems.recording import Recording, Staged
 from jaxsched.systems.search import searching
 from jaxsched.traces.mapping import MappingConfig
-from jaxsched.units import readable_time
 from jaxsched.wrappers.recorded import Recorded
 from jaxsched.wrappers.teacher import TaughtEnvironment
 
@@ -199,18 +196,6 @@ class DL2System(System[DL2, Params, Recipe]):
             return list(IN_ARTEFACT)
         return [name for name in self.policies if name not in (*IN_ARTEFACT, *ASKED_FOR)]
 
-    def facts(self, env: DL2, options: Mapping[str, Any]) -> dict[str, str]:
-        """The cluster and the window."""
-        self.checked_options(options)
-        return {
-            "cluster": f"{env.num_servers} servers of {env.gpus_per_server} GPUs, "
-            f"{env.cpus_per_server} CPU cores, {env.mem_per_server} GB",
-            "length of a slot": readable_time(env.slot_seconds),
-            "window": f"batches of {env.window} jobs"
-            if env.rows == "batches"
-            else f"the first {env.window} jobs that can get more",
-        }
-
     def network(self, env: DL2, kind: str) -> Network:
         """The paper's network, the variant that shares weights by row, or other widths."""
         return policy_network(env, kind)
@@ -291,10 +276,6 @@ class DL2System(System[DL2, Params, Recipe]):
         """A golden case that is an episode, ready to be played."""
         return recording.staged(case)
 
-    def features(self, env: DL2) -> Mapping[str, Any]:
-        """What the observation's entries mean."""
-        return features_of(env)
-
     def cluster_arrays(self, env: DL2) -> ClusterArrays | None:
         """Plain arrays of a cluster, for exports; not of the published simulator's observation."""
         return cluster_arrays(env) if env.observation == "paper" else None
@@ -302,10 +283,6 @@ class DL2System(System[DL2, Params, Recipe]):
     def cluster_reader(self) -> DL2Reader:
         """How front ends describe the cluster."""
         return DL2Reader()
-
-    def action_names(self, env: DL2) -> Sequence[str]:
-        """Worker, PS and bundle of each row, then void."""
-        return action_names(env.window)
 
     def mapping(self, env: DL2, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
         """The gaps of the simulated cluster's workload unless asked otherwise."""

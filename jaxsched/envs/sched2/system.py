@@ -13,7 +13,6 @@ from jaxsched.envs.sched2 import records as rec
 from jaxsched.envs.sched2.cluster_arrays import cluster_arrays
 from jaxsched.envs.sched2.cluster_reader import Sched2Reader
 from jaxsched.envs.sched2.environment import Params, Sched2
-from jaxsched.envs.sched2.features import features_of
 from jaxsched.envs.sched2.figures import FIGURES
 from jaxsched.envs.sched2.heuristics import baseline
 from jaxsched.envs.sched2.paper import paper_rows
@@ -135,16 +134,12 @@ class Sched2System(System[Sched2, Params, Recipe]):
         window = env.window if chosen["window"] is None else chosen["window"] or num_jobs
         return Heuristic(replace(env, window=window), baseline(name, chosen["mode"]))
 
-    def facts(self, env: Sched2, options: Mapping[str, Any]) -> dict[str, str]:
-        """Cluster, jobs that heuristics see, and what happens to one that does not fit."""
-        chosen = self.checked_options(options)
+    def option_facts(self, env: Sched2, chosen: Mapping[str, Any]) -> dict[str, str]:
+        """Jobs that heuristics see, and what happens to one that does not fit."""
         window = env.window if chosen["window"] is None else chosen["window"]
         first = f"the {window} oldest waiting jobs" if window else "all waiting jobs"
         misfit = "is skipped" if chosen["mode"] == "skip" else "blocks those behind it"
-        return {
-            "cluster": f"{env.num_servers} servers x {env.gpus_per_server} GPUs",
-            "heuristics": f"choose from {first}; a job that does not fit {misfit}",
-        }
+        return {"heuristics": f"choose from {first}; a job that does not fit {misfit}"}
 
     def drawn(self, env: Sched2, params: Params, episode: int, records: Any) -> Schedule:
         """GPUs by locality."""
@@ -215,10 +210,6 @@ class Sched2System(System[Sched2, Params, Recipe]):
         """A golden case that is an episode, ready to be played."""
         return recording.staged(case)
 
-    def features(self, env: Sched2) -> Mapping[str, Any]:
-        """What the observation's entries mean."""
-        return features_of(env)
-
     def cluster_arrays(self, env: Sched2) -> ClusterArrays:
         """Plain arrays of a cluster, for exports."""
         return cluster_arrays(env)
@@ -226,10 +217,6 @@ class Sched2System(System[Sched2, Params, Recipe]):
     def cluster_reader(self) -> Sched2Reader:
         """How front ends describe the cluster."""
         return Sched2Reader()
-
-    def action_names(self, env: Sched2) -> Sequence[str]:
-        """Positions, then void."""
-        return [f"position{position}" for position in range(env.window)] + ["void"]
 
 
 SYSTEM = Sched2System()
