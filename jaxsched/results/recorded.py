@@ -144,6 +144,7 @@ def _recorded(
     trail = follow(
         env,
         player.policy,
+        recording.recorder,
         params,
         recording.moment,
         weights=player.weights,
@@ -155,6 +156,8 @@ def _recorded(
         on_steps=on_steps,
     )
     made = recording.schedule(env, params, 0, trail)
+    if made is None:
+        raise JaxschedError(f"{system.name}: does not say how its episodes are drawn")
     notes = made.notes if trail.ended else (*made.notes, "The episode is not played to its end.")
     schedule = replace(made, policy=player.name, episode=episode, system=system.name, notes=notes)
     if trail.seen is not None:

@@ -233,15 +233,24 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         hidden = sizes_of(kind)
         return MLP(self._num_actions(env), hidden)
 
-    def played(
-        self, env: E, params: P, episodes: Any, records: Any, schedule: Sequence[int]
-    ) -> Played:
-        """Metrics and curves of records ``[E, ...]``; schedules of the listed ones.
+    def measured(
+        self, env: E, params: P, episodes: np.ndarray, records: Any
+    ) -> dict[str, np.ndarray]:
+        """Metrics of each episode, float64 ``[E]``; here those that the standard record has.
 
-        Here the metrics that the standard record has.
+        Args:
+          env: the environment the records come from.
+          params: its parameters.
+          episodes: int ``[E]``, the episodes played.
+          records: of ``recorder``, NumPy arrays ``[E, ...]``.
         """
-        records = jax.tree.map(np.asarray, records)
-        return Played(of_log(records), {}, self.schedules(env, params, episodes, records, schedule))
+        del env, params, episodes
+        return of_log(records)
+
+    def curves(self, records: Any) -> dict[str, np.ndarray]:
+        """Means over the episodes by name, float64 ``[n]``; here none."""
+        del records
+        return {}
 
     def stages(
         self, recipe: R | PlainRecipe, tables: Sequence[JobTable]
@@ -365,7 +374,7 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         outcome = run_episodes(
             env,
             policy,
-            self.drawing_recorder(env) if len(schedule) else self.recorder(env),
+            self.recording(env).recorder if len(schedule) else self.recorder(env),
             params,
             to_device(episodes, jnp.int32),
             jax.random.key(0) if key is None else key,
@@ -373,7 +382,12 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         )
         if not bool(jnp.all(outcome.finished)):
             raise JaxschedError(f"{policy.name}: an episode did not end within its step bound")
-        return self.played(env, params, episodes, outcome.records, schedule)
+        records = jax.tree.map(np.asarray, outcome.records)
+        return Played(
+            self.measured(env, params, episodes, records),
+            self.curves(records),
+            self.schedules(env, params, episodes, records, schedule),
+        )
 
     def checked_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The heuristics' options, defaults filled in.

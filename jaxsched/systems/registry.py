@@ -27,6 +27,9 @@ _MOVED = {
     "features": "Environment.features()",
     "action_names": "the names of the action spec",
     "renamed_options": "Environment.former_options",
+    "played": "measured and curves",
+    "drawn": "the schedule of its recording",
+    "drawing_recorder": "the recorder of its recording",
 }
 """What a system had before, and what has its place."""
 

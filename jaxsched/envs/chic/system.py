@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxsched.core.evaluation import Recorder
@@ -34,12 +33,10 @@ from jaxsched.envs.chic.tables import Params
 from jaxsched.envs.chic.traces import WORKLOAD
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, JobTable
-from jaxsched.jobs.schedule import Schedule
 from jaxsched.jobs.servers import Servers
 from jaxsched.networks.mlp import MLP
 from jaxsched.systems.base import (
     Heuristic,
-    Played,
     PolicyInfo,
     System,
     TraceSet,
@@ -127,18 +124,11 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
         """Per-workload records."""
         return rec.recorder(env)
 
-    def played(
-        self, env: Chic, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
-    ) -> Played:
+    def measured(
+        self, env: Chic, params: Any, episodes: np.ndarray, records: Any
+    ) -> dict[str, np.ndarray]:
         """Metrics per episode."""
-        records = jax.tree.map(np.asarray, records)
-        metrics = rec.summarise(env, params, episodes, records)
-        return Played(metrics, {}, self.schedules(env, params, episodes, records, schedule))
-
-    def drawn(self, env: Chic, params: Any, episode: int, records: Any) -> Schedule:
-        """When each workload trained."""
-        del env
-        return rec.drawn(params, episode, records)
+        return rec.summarise(env, params, episodes, records)
 
     def training(
         self, recipe: Recipe | SearchRecipe, tables: Sequence[JobTable]

@@ -29,7 +29,6 @@ from jaxsched.envs.das.simulator.tables import Params
 from jaxsched.envs.das.traces import WORKLOAD
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, JobTable
-from jaxsched.jobs.schedule import Schedule
 from jaxsched.systems.base import (
     Heuristic,
     Network,
@@ -198,21 +197,11 @@ class DASSystem(System[DAS, Params, Recipe]):
         """Start and finish of each job."""
         return rec.recorder(env)
 
-    def drawing_recorder(self, env: DAS) -> Recorder:
-        """Its machines as well."""
-        return rec.recorder(env, machines=True)
-
-    def played(
-        self, env: DAS, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
-    ) -> Played:
+    def measured(
+        self, env: DAS, params: Any, episodes: np.ndarray, records: Any
+    ) -> dict[str, np.ndarray]:
         """Metrics per episode."""
-        records = jax.tree.map(np.asarray, records)
-        metrics = rec.summarise(env, params, episodes, records)
-        return Played(metrics, {}, self.schedules(env, params, episodes, records, schedule))
-
-    def drawn(self, env: DAS, params: Any, episode: int, records: Any) -> Schedule:
-        """GPUs by contention; the records must have the machines."""
-        return recording.drawn(env, params, episode, records)
+        return rec.summarise(env, params, episodes, records)
 
     def score(self, played: Played, tables: Sequence[JobTable]) -> float:
         """Geometric mean of the completion times, times the fee's to the power of three."""

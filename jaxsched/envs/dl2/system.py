@@ -5,7 +5,6 @@ from dataclasses import asdict, replace
 from functools import cache
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxsched.algorithms.evolution import search_of
@@ -40,11 +39,9 @@ from jaxsched.envs.dl2.slotwise import DL2Slots
 from jaxsched.envs.dl2.supervised import record
 from jaxsched.envs.dl2.traces import WORKLOAD
 from jaxsched.jobs import RIGID_JOBS, JobTable
-from jaxsched.jobs.schedule import Schedule
 from jaxsched.systems.base import (
     Heuristic,
     Network,
-    Played,
     PolicyInfo,
     System,
     TraceSet,
@@ -212,17 +209,11 @@ class DL2System(System[DL2, Params, Recipe]):
         """Per-job records."""
         return rec.recorder(env)
 
-    def played(
-        self, env: DL2, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
-    ) -> Played:
+    def measured(
+        self, env: DL2, params: Any, episodes: np.ndarray, records: Any
+    ) -> dict[str, np.ndarray]:
         """Metrics per episode."""
-        records = jax.tree.map(np.asarray, records)
-        metrics = rec.summarise(env, params, episodes, records)
-        return Played(metrics, {}, self.schedules(env, params, episodes, records, schedule))
-
-    def drawn(self, env: DL2, params: Any, episode: int, records: Any) -> Schedule:
-        """When each job trained."""
-        return rec.drawn(env, params, episode, records)
+        return rec.summarise(env, params, episodes, records)
 
     def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
         """The supervised stage, unless there is no teacher, reinforcement learning, search."""

@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxsched.core.evaluation import Recorder
@@ -32,7 +31,6 @@ from jaxsched.envs.mlfs.traces import WORKLOAD
 from jaxsched.envs.mlfs.workload import SMALL_JOBS, SPAN_S
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, JobTable
-from jaxsched.jobs.schedule import Schedule
 from jaxsched.jobs.servers import Servers
 from jaxsched.systems.base import (
     Heuristic,
@@ -233,18 +231,11 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
         paced = replace(env, slot_every=PLAY_PACE)
         return super().play(paced, policy, params, weights, schedule=schedule, key=key)
 
-    def played(
-        self, env: MLFS, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
-    ) -> Played:
+    def measured(
+        self, env: MLFS, params: Any, episodes: np.ndarray, records: Any
+    ) -> dict[str, np.ndarray]:
         """Metrics per episode."""
-        records = jax.tree.map(np.asarray, records)
-        metrics = rec.summarise(env, params, episodes, records)
-        return Played(metrics, {}, self.schedules(env, params, episodes, records, schedule))
-
-    def drawn(self, env: MLFS, params: Any, episode: int, records: Any) -> Schedule:
-        """When jobs ran, and their deadlines."""
-        del env
-        return rec.drawn(params, episode, records)
+        return rec.summarise(env, params, episodes, records)
 
     def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
         """The stages of a recipe; what they learn is RL, MLF-RL, or with MLF-C MLFS."""

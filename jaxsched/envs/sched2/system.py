@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxsched.core.evaluation import Recorder
@@ -28,11 +27,9 @@ from jaxsched.envs.sched2.recipe import (
 from jaxsched.envs.sched2.traces import WORKLOAD
 from jaxsched.envs.sched2.workload import MODEL_SHARES
 from jaxsched.jobs import JobTable
-from jaxsched.jobs.schedule import Schedule
 from jaxsched.networks.described import Described
 from jaxsched.systems.base import (
     Heuristic,
-    Played,
     PolicyInfo,
     System,
     TraceSet,
@@ -141,10 +138,6 @@ class Sched2System(System[Sched2, Params, Recipe]):
         misfit = "is skipped" if chosen["mode"] == "skip" else "blocks those behind it"
         return {"heuristics": f"choose from {first}; a job that does not fit {misfit}"}
 
-    def drawn(self, env: Sched2, params: Params, episode: int, records: Any) -> Schedule:
-        """GPUs by locality."""
-        return recording.drawn(env, params, episode, records)
-
     def network(self, env: Sched2, kind: str) -> Described:
         """The paper's network or a variant (``recipe.NetworkKind``)."""
         return network_of(env, kind)  # type: ignore[arg-type]
@@ -153,17 +146,15 @@ class Sched2System(System[Sched2, Params, Recipe]):
         """Per-job records."""
         return rec.recorder(env)
 
-    def played(
-        self, env: Sched2, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
-    ) -> Played:
-        """Metrics per episode, the curves of Figures 4 and 9, and Gantt data."""
-        records = jax.tree.map(np.asarray, records)
-        metrics = rec.summarise(env, params, episodes, records)
-        return Played(
-            metrics,
-            rec.mean_curves(records),
-            self.schedules(env, params, episodes, records, schedule),
-        )
+    def measured(
+        self, env: Sched2, params: Any, episodes: np.ndarray, records: Any
+    ) -> dict[str, np.ndarray]:
+        """Metrics per episode."""
+        return rec.summarise(env, params, episodes, records)
+
+    def curves(self, records: Any) -> dict[str, np.ndarray]:
+        """The curves of Figures 4 and 9."""
+        return rec.mean_curves(records)
 
     def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
         """Environment, learner and loop of a recipe."""
