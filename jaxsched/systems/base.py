@@ -28,6 +28,7 @@ from jaxsched.jobs.metrics import METRICS, STANDARD, Metric, of_log
 from jaxsched.networks.mlp import MLP, sizes_of
 from jaxsched.ops.arrays import to_device
 from jaxsched.systems import gpu
+from jaxsched.systems.departures import Departures
 from jaxsched.systems.environments import E
 from jaxsched.systems.figures import Figures
 from jaxsched.systems.hands_over import HandsOver
@@ -43,6 +44,8 @@ from jaxsched.systems.parts import (
     TrainingSetup,
 )
 from jaxsched.systems.plain import PURPOSES, PlainRecipe, plain_recipes, plain_stage
+from jaxsched.systems.recipe import Recipe
+from jaxsched.systems.stages import stages_of
 from jaxsched.systems.workload import Workload
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import DiscreteSpec, PRNGKey, PyTree
@@ -88,6 +91,8 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
       learning_horizon_s: of the discount in plain recipes.
       cases_in_double: golden cases are played in float64.
       preset_notes: what each of ``presets`` is for.
+      departures: the paper's recipe, and how differences from it are said.
+      former_settings: words of ``--set`` before recipes had named stages, and today's.
     """
 
     best_rule: str = ""
@@ -111,6 +116,8 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
     learning_horizon_s: float = 3600.0
     cases_in_double: bool = False
     preset_notes: Mapping[str, PresetInfo] = {}
+    departures: Departures = Departures()
+    former_settings: Mapping[str, str] = {}
 
     @property
     def behaviour_version(self) -> int:
@@ -261,6 +268,8 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         """
         if isinstance(recipe, PlainRecipe):
             return [plain_stage(self, recipe, tables)]
+        if isinstance(recipe, Recipe):
+            return stages_of(self, recipe, tables)
         return self.training(recipe, tables)
 
     def training(self, recipe: R, tables: Sequence[JobTable]) -> Sequence[TrainingSetup]:

@@ -17,37 +17,26 @@ from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.heuristics import baseline
 from jaxsched.envs.chic.intervals import OptimusIntervals, optimus
 from jaxsched.envs.chic.paper import paper_rows
-from jaxsched.envs.chic.presets import NOTES, PRESETS
-from jaxsched.envs.chic.recipe import (
-    Recipe,
-    hidden_of,
-    learner_of,
-    network_name,
-    network_of,
-    params_of,
-    training_env,
-    variants,
-)
-from jaxsched.envs.chic.search_recipe import SearchRecipe, search_stages
+from jaxsched.envs.chic.presets import DEPARTURES, FORMER_SETTINGS, NOTES, PAPER, PRESETS
 from jaxsched.envs.chic.tables import Params
 from jaxsched.envs.chic.traces import WORKLOAD
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, JobTable
 from jaxsched.jobs.servers import Servers
-from jaxsched.networks.mlp import MLP
 from jaxsched.systems.base import (
     Heuristic,
+    Network,
     PolicyInfo,
     System,
     TraceSet,
-    TrainingSetup,
 )
 from jaxsched.systems.cluster_arrays import ClusterArrays
+from jaxsched.systems.recipe import Recipe
 from jaxsched.systems.recording import Recording, Staged
 from jaxsched.traces.mapping import MappingConfig
 
 
-class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
+class ChicSystem(System[Chic, Params, Recipe]):
     """Workers and parameter servers at every arrival and finish, by the cross-entropy method."""
 
     name = "chic"
@@ -98,6 +87,8 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
     }
     presets = PRESETS
     preset_notes = NOTES
+    departures = DEPARTURES
+    former_settings = FORMER_SETTINGS
     traces = TraceSet("chic-1.80", "chic-1.80", num_test=30)
     num_jobs = 30
     model_shares = TYPE_SHARES
@@ -116,9 +107,9 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
         self.policy_info(name)
         return _heuristic(name, env)
 
-    def network(self, env: Chic, kind: str) -> MLP:
-        """The paper's network, or one of other widths."""
-        return network_of(env, hidden_of(kind))
+    def network(self, env: Chic, kind: str) -> Network:
+        """The network of the paper's recipe, also as ``paper``, or one of other widths."""
+        return super().network(env, PAPER.network if kind == "paper" else kind)
 
     def recorder(self, env: Chic) -> Recorder:
         """Per-workload records."""
@@ -129,33 +120,6 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
     ) -> dict[str, np.ndarray]:
         """Metrics per episode."""
         return rec.summarise(env, params, episodes, records)
-
-    def training(
-        self, recipe: Recipe | SearchRecipe, tables: Sequence[JobTable]
-    ) -> list[TrainingSetup]:
-        """Environment, learner and loop of a recipe's stages."""
-        name = "chic_pair" if recipe.env.pair else "chic"
-        kind = network_name(recipe.hidden)
-        if isinstance(recipe, SearchRecipe):
-            teacher = self.heuristic(recipe.teacher, recipe.env, self.num_jobs, {}).policy
-            policy = self.network_policy(recipe.env, kind, name, "greedy")
-            return search_stages(recipe, tables, teacher, policy)
-        setup = TrainingSetup(
-            name="cross_entropy",
-            env=training_env(recipe),
-            play_env=recipe.env,
-            learner=learner_of(recipe),
-            loop=recipe.loop,
-            params_at=params_of(recipe, tables),
-            policy=self.network_policy(recipe.env, kind, name, recipe.play),
-            play=recipe.play,
-            network=kind,
-            gradient_steps=recipe.learner.gradient_steps,
-            evaluate_every=recipe.evaluate_every,
-            checkpoint_every=recipe.checkpoint_every,
-            variants=variants(recipe),
-        )
-        return [setup]
 
     def claims(
         self, env: Chic, summary: Mapping[str, Mapping[str, float]], learned: str
