@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import describe_value
-from jaxsched.systems.paths import full_path, holder_of, names_of, parts_of, value_of
+from jaxsched.systems.paths import full_path, names_of, parts_of, value_of
 
 Recipe = TypeVar("Recipe")
 Env = TypeVar("Env")
@@ -49,8 +49,7 @@ def changed(system: Any, recipe: Recipe, assignments: Sequence[str]) -> Recipe:
         for former, present in system.former_settings.items():
             if path == former or path.startswith(f"{former}."):
                 words = present + path.removeprefix(former)
-                if holder_of(recipe, path) is None:
-                    raise JaxschedError(f"--set {path}: is no more; accepted: {words}")
+                raise JaxschedError(f"--set {path}: is no more; accepted: {words}")
     return override(recipe, assignments)
 
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from jaxsched.systems.paths import value_at
 from jaxsched.systems.recipe import Recipe
 
-Words = str | Mapping[Any, str] | Callable[[Any], str]
-"""What is said of a value that differs: a format, a line by value (others say nothing), or a
-function of it."""
+Words = str | Mapping[Any, str] | Callable[[Any], tuple[str, ...]]
+"""What is said of a value that differs: a format, a line by value (others say nothing), or the
+lines that a function of it gives."""
 
 
 class Departures(NamedTuple):
@@ -31,18 +31,20 @@ class Departures(NamedTuple):
                 re.sub(r"{([\w.]+)}", lambda found: str(_shown(value_at(recipe, found[1]))), line)
                 for line in recipe.departures
             )
-        lines = []
+        lines: list[str] = []
         for path, words in self.words.items() if self.paper is not None else ():
             value = value_at(recipe, path)
-            if value != value_at(self.paper, path):
-                lines.append(_said(words, value))
-        return tuple(dict.fromkeys(line for line in lines if line))
+            if value is not None and value != value_at(self.paper, path):
+                lines += _said(words, value)
+        return tuple(dict.fromkeys(lines))
 
 
-def _said(words: Words, value: Any) -> str:
+def _said(words: Words, value: Any) -> tuple[str, ...]:
     if isinstance(words, str):
-        return words.format(_shown(value))
-    return words.get(value, "") if isinstance(words, Mapping) else words(value)
+        return (words.format(_shown(value)),)
+    if isinstance(words, Mapping):
+        return (words[value],) if value in words else ()
+    return words(value)
 
 
 def _shown(value: Any) -> Any:

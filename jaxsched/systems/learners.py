@@ -25,11 +25,13 @@ class Parts(NamedTuple):
       config: its settings.
       network: the policy's.
       value: the value network, of learners that have one.
+      explore: how actions that explore are drawn; None: as the learner does.
     """
 
     config: Any
     network: Any
     value: Any = None
+    explore: Any = None
 
 
 class Known(NamedTuple):
@@ -90,7 +92,7 @@ def _cross_entropy(parts: Parts) -> Learner:
 
 
 _KNOWN: dict[type, Known] = {
-    DQNConfig: Known("dqn", lambda parts: dqn(parts.network, parts.config)),
+    DQNConfig: Known("dqn", lambda parts: dqn(parts.network, parts.config, parts.explore)),
     PPOConfig: Known("ppo", lambda parts: ppo(parts.network, parts.value, parts.config)),
     ActorCriticConfig: Known(
         "actor_critic", lambda parts: actor_critic(parts.network, parts.value, parts.config)

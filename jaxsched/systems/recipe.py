@@ -12,13 +12,20 @@ from jaxsched.systems.parts import TraceSet
 
 @dataclass(frozen=True)
 class Episodes:
-    """What resets draw of the job tables while learning.
+    """What resets draw of the job tables while learning: pieces of them, each at several loads.
 
     Attributes:
+      jobs: consecutive jobs that make an episode, the rest of a table being left out; 0: whole
+        tables.
+      scales: factors on the gaps between submissions; one after the other in equal steps.
+      until: share of the training after which the last of them is reached.
       shared: all environments of an update play the same table, and updates take the tables in
         turn; else each reset draws one.
     """
 
+    jobs: int = 0
+    scales: tuple[float, ...] = (1.0,)
+    until: float = 0.5
     shared: bool = False
 
 
@@ -35,8 +42,9 @@ class Stage:
       episodes: what resets draw.
       network_options: attributes of the policy's network while it learns, such as ``dropout``.
       teacher: name of the heuristic that is imitated; None: nobody is.
+      explore: ``explore(env)``, how the learner draws actions that explore, a function as
+        :mod:`jaxsched.algorithms.dqn` takes it; None: as the learner does.
       evaluate_every: updates between evaluations on the validation tables; 0: at the end alone.
-      checkpoint_every: updates between checkpoints of the whole stage.
     """
 
     name: str
@@ -46,8 +54,8 @@ class Stage:
     episodes: Episodes = Episodes()
     network_options: Mapping[str, Any] = field(default_factory=dict)
     teacher: str | None = None
+    explore: Any = None
     evaluate_every: int = 250
-    checkpoint_every: int = 1000
 
     def __post_init__(self) -> None:
         """Presets are shared: their mappings cannot be changed in place."""
@@ -69,6 +77,7 @@ class Recipe:
       network: kind of the policy's network, as ``System.network`` knows it.
       policy: what the learned policy is called.
       play: whether it takes the best action or draws one.
+      checkpoint_every: updates between checkpoints of a whole stage.
       departures: what differs from the paper's recipe, one line each, in which ``{PATH}`` is the
         value of a field; None: found by comparing both (:mod:`jaxsched.systems.departures`).
     """
@@ -81,6 +90,7 @@ class Recipe:
     network: str
     policy: str
     play: Play = "greedy"
+    checkpoint_every: int = 1000
     departures: tuple[str, ...] | None = None
 
     @property

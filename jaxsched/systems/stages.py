@@ -6,7 +6,8 @@ from typing import Any, cast
 import jax.numpy as jnp
 
 from jaxsched.core.environment import Environment
-from jaxsched.jobs import JobTable
+from jaxsched.jobs import JobTable, rescale_arrivals
+from jaxsched.jobs.pieces import pieces
 from jaxsched.systems.learners import Parts, known, with_updates
 from jaxsched.systems.parts import TrainingSetup, always
 from jaxsched.systems.recipe import Recipe, Stage
@@ -32,6 +33,7 @@ def stages_of(system: Any, recipe: Recipe, tables: Sequence[JobTable]) -> list[T
         "policy": policy,
         "play": recipe.play,
         "network": kind,
+        "checkpoint_every": recipe.checkpoint_every,
         "variants": system.departures.of(recipe),
     }
     return [TrainingSetup(**_parts(system, recipe, one, tables), **common) for one in recipe.stages]
@@ -43,7 +45,8 @@ def _parts(system: Any, recipe: Recipe, stage: Stage, tables: Sequence[JobTable]
     network = system.network(recipe.env, recipe.network)
     if stage.network_options:
         network = network.clone(**stage.network_options)
-    learner = known(config).make(Parts(config, network))
+    explore = None if stage.explore is None else stage.explore(recipe.env)
+    learner = known(config).make(Parts(config, network, explore=explore))
     env: Environment = recipe.env
     if stage.teacher is not None:
         env = TaughtEnvironment(
@@ -59,20 +62,35 @@ def _parts(system: Any, recipe: Recipe, stage: Stage, tables: Sequence[JobTable]
         "params_at": _params_at(recipe.env, stage, tables),
         "gradient_steps": getattr(config, "gradient_steps", 0),
         "evaluate_every": stage.evaluate_every or stage.loop.num_updates,
-        "checkpoint_every": stage.checkpoint_every,
     }
 
 
 def _params_at(
     env: Environment, stage: Stage, tables: Sequence[JobTable]
 ) -> Callable[[float], Any]:
-    """The environment's parameters by training progress."""
-    params = cast(Any, env).params(list(tables), **stage.params)
-    if not stage.episodes.shared:
+    """The environment's parameters by training progress.
+
+    Tables of all scales are in one stack; progress only changes which of them the next resets draw,
+    so that episodes under way keep theirs.
+    """
+    episodes = stage.episodes
+    if episodes.jobs:
+        tables = pieces(tables, episodes.jobs, every=episodes.jobs)
+    scaled = [
+        table if scale == 1.0 else rescale_arrivals(table, scale)
+        for scale in episodes.scales
+        for table in tables
+    ]
+    params = cast(Any, env).params(scaled, **stage.params)
+    last = len(episodes.scales) - 1
+    if not last and not episodes.shared:
         return always(params)
 
     def params_at(progress: float) -> Any:
-        update = round(progress * stage.loop.num_updates)
-        return params._replace(draw=jnp.array([update % len(tables), 1], jnp.int32))
+        at = min(int(progress / episodes.until * last), last) if last else 0
+        first, count = at * len(tables), len(tables)
+        if episodes.shared:
+            first, count = first + round(progress * stage.loop.num_updates) % count, 1
+        return params._replace(draw=jnp.array([first, count], jnp.int32))
 
     return params_at

@@ -39,7 +39,6 @@ CROSS_ENTROPY = Stage(
     params={"p1": EMPTY_ROW_PENALTY, "p2": FIRST_UNIT_COST},
     network_options={"dropout": 0.5},
     evaluate_every=2,
-    checkpoint_every=100,
 )
 PAPER = Recipe(
     env=Chic(free_choice=True),
@@ -48,6 +47,7 @@ PAPER = Recipe(
     network="mlp-64-32-4",
     policy="chic",
     play="sampled",
+    checkpoint_every=100,
 )
 QUICK = replace(
     PAPER,
@@ -58,10 +58,10 @@ QUICK = replace(
             learner=CrossEntropyConfig(num_trajectories=255, rho=0.1, inner_steps=10),
             loop=LoopConfig(num_envs=256, rollout_length=1024, num_updates=140),
             episodes=Episodes(shared=True),
-            checkpoint_every=70,
         ),
     ),
     network="mlp-64-32",
+    checkpoint_every=70,
 )
 SEARCH = Recipe(
     env=Chic(),
@@ -80,7 +80,6 @@ SEARCH = Recipe(
             params={"p1": 0.0, "p2": 0.0},
             teacher="search",
             evaluate_every=0,
-            checkpoint_every=100,
         ),
         Stage(
             name="search",
@@ -96,11 +95,11 @@ SEARCH = Recipe(
             loop=LoopConfig(MEMBERS * EPISODES, 1024, 100, num_random_streams=EPISODES),
             params={"p1": 0.0, "p2": 0.0},
             evaluate_every=20,
-            checkpoint_every=100,
         ),
     ),
     network="mlp-64-64",
     policy="chic",
+    checkpoint_every=100,
     departures=(
         "pointless actions are masked",
         "policy network of {network}, without dropout",

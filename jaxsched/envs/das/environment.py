@@ -1,8 +1,8 @@
 """DAS as an environment: priorities of the window's jobs and affinities to machines."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -108,7 +108,7 @@ class DAS(Environment):
 
     name = "das"
     behaviour_version = 1
-    former_options: ClassVar[Mapping[str, str]] = {"reward_mode": "reward"}
+    former_options = {"reward_mode": "reward"}
 
     def __post_init__(self) -> None:
         options.check(self)

@@ -1,9 +1,8 @@
 """MLFS as an environment: a server for the task on offer, or the queue."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -117,7 +116,7 @@ class MLFS(Environment):
     name = "mlfs"
     behaviour_version = 1
     reset_on_demand = True
-    former_options: ClassVar[Mapping[str, str]] = {
+    former_options = {
         "bw_per_server": "bandwidth_per_server",
         "h_r": "overload_threshold",
         "h_s": "busy_threshold",

@@ -126,6 +126,7 @@ class Sched2(Environment):
         time_scale: float = obs.TIME_SCALE_S,
         invalid_penalty: float = 0.0,
         delay_weight: float = 0.0,
+        max_backlog: float = 0,
         length: int = 0,
     ) -> Params:
         """Parameters for these job tables.
@@ -136,6 +137,7 @@ class Sched2(Environment):
           invalid_penalty: subtracted from the reward of an invalid action.
           delay_weight: subtracted from the reward ``lost`` for each hour that a job's completion
             takes longer than its ideal run time.
+          max_backlog: cut an episode once more jobs than this wait beyond the window; 0: never.
           length: pad the tables to at least this many jobs, so that other tables share what is
             compiled for these.
 
@@ -154,7 +156,7 @@ class Sched2(Environment):
             time_scale=jnp.float32(time_scale),
             invalid_penalty=jnp.float32(invalid_penalty),
             delay_weight=jnp.float32(delay_weight),
-            max_backlog=jnp.int32(NO_BACKLOG_LIMIT),
+            max_backlog=jnp.int32(int(max_backlog) or NO_BACKLOG_LIMIT),
         )
 
     def num_episodes(self, params: Params) -> int:

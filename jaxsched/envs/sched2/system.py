@@ -1,6 +1,6 @@
 """SCHED2 as the rest of the library sees it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,30 +14,25 @@ from jaxsched.envs.sched2.cluster_reader import Sched2Reader
 from jaxsched.envs.sched2.environment import Params, Sched2
 from jaxsched.envs.sched2.figures import FIGURES
 from jaxsched.envs.sched2.heuristics import baseline
+from jaxsched.envs.sched2.networks import PositionQNetwork, QNetwork
 from jaxsched.envs.sched2.paper import paper_rows
-from jaxsched.envs.sched2.presets import NOTES, PRESETS
-from jaxsched.envs.sched2.recipe import (
-    Recipe,
-    learner_of,
-    network_of,
-    params_by_progress,
-    searcher_of,
-    variants,
-)
+from jaxsched.envs.sched2.presets import DEPARTURES, FORMER_SETTINGS, NOTES, PRESETS
+from jaxsched.envs.sched2.scoring import ScoringNetwork
 from jaxsched.envs.sched2.traces import WORKLOAD
 from jaxsched.envs.sched2.workload import MODEL_SHARES
-from jaxsched.jobs import JobTable
+from jaxsched.errors import JaxschedError
 from jaxsched.networks.described import Described
 from jaxsched.systems.base import (
     Heuristic,
     PolicyInfo,
     System,
     TraceSet,
-    TrainingSetup,
 )
 from jaxsched.systems.cluster_arrays import ClusterArrays
+from jaxsched.systems.recipe import Recipe
 from jaxsched.systems.recording import Recording, Staged
-from jaxsched.systems.search import searching
+
+NETWORKS = ("paper", "positions", "scoring", "linear")
 
 
 class Sched2System(System[Sched2, Params, Recipe]):
@@ -111,6 +106,8 @@ class Sched2System(System[Sched2, Params, Recipe]):
     renamed_networks: Mapping[str, str] = {"slots": "positions"}
     presets = PRESETS
     preset_notes = NOTES
+    departures = DEPARTURES
+    former_settings = FORMER_SETTINGS
     traces = TraceSet("sched2-train-68", "sched2-test-68")
     num_jobs = 1000
     model_shares = MODEL_SHARES
@@ -139,8 +136,25 @@ class Sched2System(System[Sched2, Params, Recipe]):
         return {"heuristics": f"choose from {first}; a job that does not fit {misfit}"}
 
     def network(self, env: Sched2, kind: str) -> Described:
-        """The paper's network or a variant (``recipe.NetworkKind``)."""
-        return network_of(env, kind)  # type: ignore[arg-type]
+        """The paper's network or a variant.
+
+        ``positions`` shares weights between the positions; ``scoring`` is a small one that starts
+        as ``strict_sif``, ``linear`` that without hidden layers.
+
+        Raises:
+          JaxschedError: no such kind, or one that reads an outlook that the environment lacks.
+        """
+        if kind == "paper":
+            return QNetwork(env.num_servers, env.gpus_per_server, env.window + 1)
+        if kind == "positions":
+            return PositionQNetwork(env.num_servers, env.gpus_per_server, env.window)
+        if kind not in ("scoring", "linear"):
+            raise JaxschedError(
+                f"sched2: unknown network {kind!r}; known are {', '.join(NETWORKS)}"
+            )
+        if not env.outlook:
+            raise JaxschedError(f"sched2: the network {kind!r} reads the outlook; set env.outlook")
+        return ScoringNetwork(env.window, *(((), ()) if kind == "linear" else ()))
 
     def recorder(self, env: Sched2) -> Recorder:
         """Per-job records."""
@@ -155,31 +169,6 @@ class Sched2System(System[Sched2, Params, Recipe]):
     def curves(self, records: Any) -> dict[str, np.ndarray]:
         """The curves of Figures 4 and 9."""
         return rec.mean_curves(records)
-
-    def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
-        """Environment, learner and loop of a recipe."""
-        if recipe.search is None:
-            learns: dict[str, Any] = {
-                "name": "dqn",
-                "env": recipe.env,
-                "learner": learner_of(recipe),
-                "loop": recipe.loop,
-                "gradient_steps": recipe.learner.gradient_steps,
-            }
-        else:
-            learns = searching(recipe.env, searcher_of(recipe, recipe.search), recipe.loop)
-        setup = TrainingSetup(
-            **learns,
-            play_env=recipe.env,
-            params_at=params_by_progress(recipe, tables),
-            policy=self.network_policy(recipe.env, recipe.network, learns["name"], "greedy"),
-            play="greedy",
-            network=recipe.network,
-            evaluate_every=recipe.evaluate_every,
-            checkpoint_every=recipe.checkpoint_every,
-            variants=variants(recipe),
-        )
-        return [setup]
 
     def claims(
         self, env: Sched2, summary: Mapping[str, Mapping[str, float]], learned: str
