@@ -9,7 +9,7 @@ from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
 from jaxsched.algorithms.branching import branching
 from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.algorithms.cross_entropy import CrossEntropyConfig, cross_entropy
-from jaxsched.algorithms.dqn import DQNConfig, dqn
+from jaxsched.algorithms.dqn import DQNConfig, dqn, explore_uniformly
 from jaxsched.algorithms.evolution import EvolutionConfig, search_of
 from jaxsched.algorithms.imitation import ImitationConfig, imitation
 from jaxsched.algorithms.ppo import ppo
@@ -92,10 +92,14 @@ def _cross_entropy(parts: Parts) -> Learner:
 
 
 _KNOWN: dict[type, Known] = {
-    DQNConfig: Known("dqn", lambda parts: dqn(parts.network, parts.config, parts.explore)),
+    DQNConfig: Known(
+        "dqn",
+        lambda parts: dqn(parts.network, parts.config, parts.explore or explore_uniformly),
+    ),
     PPOConfig: Known("ppo", lambda parts: ppo(parts.network, parts.value, parts.config)),
     ActorCriticConfig: Known(
-        "actor_critic", lambda parts: actor_critic(parts.network, parts.value, parts.config)
+        "actor_critic",
+        lambda parts: actor_critic(parts.network, parts.value, parts.config, parts.explore),
     ),
     BranchingConfig: Known(
         "branching", lambda parts: branching(parts.network, parts.config, parts.value)

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass, replace
 
+import jax
 import pytest
 
 from jaxsched import traces
 from jaxsched.algorithms.cross_entropy import CrossEntropyConfig, cross_entropy
 from jaxsched.algorithms.dqn import DQNConfig
+from jaxsched.core import training
 from jaxsched.core.training import LoopConfig
 from jaxsched.errors import JaxschedError
 from jaxsched.runs.overrides import changed, override
@@ -126,6 +128,23 @@ def test_loads_take_turns_and_shared_tables_too():
     assert draws(scales=(1.5, 1.0)) == [[0, 2], [0, 2], [2, 2], [2, 2]]
     assert draws(jobs=3) == [[0, 4]] * 4
     assert draws(shared=True) == [[0, 1], [1, 1], [1, 1], [0, 1]]
+
+
+@pytest.mark.parametrize("bias", [0.0, 2.0])
+def test_exploration_is_the_learners_own_or_biased(bias):
+    """Traced, not compiled."""
+    sched2 = registry.get("sched2")
+    recipe = override(sched2.preset("paper"), [f"explore.bias={bias}"])
+    (setup,) = sched2.stages(recipe, traces.get("sched2-68", num_traces=1, num_jobs=6))
+    parts = setup.env, setup.learner, setup.loop
+
+    def train(key, params):
+        carry = training.init(*parts, key, params)
+        return training.chunk(*parts, carry, params, num_updates=1)
+
+    _, metrics = jax.eval_shape(train, jax.random.key(0), setup.params_at(0.0))
+    assert "reward_mean" in metrics
+    assert any("biased to void" in line for line in setup.variants) == (bias > 0)
 
 
 def test_departures_are_those_that_differ():
