@@ -25,18 +25,18 @@ import numpy as np
 from benchmarks.scripts import exit_status
 from jaxsched.errors import JaxschedError
 
-INERT = ("env.void_outside=inert",)
-TEN, COMMON = ("learner.inner_steps=10",), ("common_sequence=true",)
-MASKED, LAYERS = ("env.free_choice=false",), ("hidden=[64, 32]", "dropout=0")
+INERT = ("env.void_outside=inert", "loop.rollout_length=6144")
+TEN, COMMON = ("learner.inner_steps=10",), ("episodes.shared=true",)
+MASKED, LAYERS = ("env.free_choice=false",), ("network=mlp-64-32", "network_options.dropout=0")
 POPULATION = ("loop.num_envs=256", "learner.num_trajectories=255", "learner.rho=0.1")
 VARIANTS: dict[str, tuple[str, ...]] = {
     "paper": (),
     "inert": INERT,
-    "no penalties": ("punish_empty=0", "punish_first=0"),
-    "inert, no penalties": (*INERT, "punish_empty=0", "punish_first=0"),
+    "no penalties": ("params.p1=0", "params.p2=0"),
+    "inert, no penalties": (*INERT, "params.p1=0", "params.p2=0"),
     "common sequence": COMMON,
     "10 steps": TEN,
-    "no dropout": ("dropout=0",),
+    "no dropout": ("network_options.dropout=0",),
     "two layers": LAYERS,
     "masked": MASKED,
     "population": POPULATION,
@@ -45,7 +45,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "10 steps, common, two layers": (*TEN, *COMMON, *LAYERS),
     "two layers, masked": (*LAYERS, *MASKED),
     "10 steps, two layers, masked": (*TEN, *LAYERS, *MASKED),
-    "10 steps, no dropout, masked": (*TEN, "dropout=0", *MASKED),
+    "10 steps, no dropout, masked": (*TEN, "network_options.dropout=0", *MASKED),
     "10 steps, common, two layers, masked": (*TEN, *COMMON, *LAYERS, *MASKED),
 }
 """Changes of the paper's recipe."""
@@ -95,7 +95,7 @@ def variant(changes: Sequence[str], updates: int, seeds: int) -> dict[str, Any]:
     tables = traces.get("chic-1.80", num_traces=1000)
     validation = traces.get("chic-1.80", seed=1, num_traces=NUM_VALIDATION)
     (setup,) = system.stages(recipe, tables)
-    params = recipe.env.params(validation, p1=recipe.punish_empty, p2=recipe.punish_first)
+    params = recipe.env.params(validation, **recipe.stages[-1].params)
     rule = system.heuristic("optimus", setup.play_env, len(validation[0]), {})
     optimus = system.play(rule.env, rule.policy, system.params(rule.env, validation)).metrics
     keys = jax.random.split(jax.random.key(0), seeds)
@@ -106,7 +106,7 @@ def variant(changes: Sequence[str], updates: int, seeds: int) -> dict[str, Any]:
         rows = []
         for seed in range(seeds):
             one = jax.tree.map(itemgetter(seed), weights)
-            rows.append(terms(system, setup, params, one, recipe))
+            rows.append(terms(system, setup, params, one))
         for term in rows[0]:
             curves.setdefault(term, []).append([row[term] for row in rows])
         for _ in range(updates // EVALUATIONS if part < EVALUATIONS else 0):
@@ -117,12 +117,12 @@ def variant(changes: Sequence[str], updates: int, seeds: int) -> dict[str, Any]:
     return {"optimus": float(optimus["avg_jct"].mean()), "changes": list(changes), **curves}
 
 
-def terms(system: Any, setup: Any, params: Any, weights: Any, recipe: Any) -> dict[str, float]:
+def terms(system: Any, setup: Any, params: Any, weights: Any) -> dict[str, float]:
     """Completion time, and the mean return of an episode term by term."""
     played = system.play(setup.play_env, setup.policy, params, weights).metrics
     num_jobs = float(np.mean(played["finished"]))
     time = -num_jobs * float(np.mean(played["avg_jct"])) / float(params.time_unit)
-    empty = -recipe.punish_empty * float(np.mean(played["missed"]))
+    empty = -float(params.p1) * float(np.mean(played["missed"]))
     total = float(np.mean(played["total_reward"]))
     return {
         "avg_jct": float(np.mean(played["avg_jct"])),

@@ -3,7 +3,9 @@
 Axes: ``T`` time, ``B`` batch of environments. All records are pytrees of arrays.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -80,9 +82,10 @@ class ArraySpec:
 
 @dataclass(frozen=True)
 class DiscreteSpec:
-    """Actions ``0 .. num_actions - 1``."""
+    """Actions ``0 .. num_actions - 1``; ``names`` labels them and is no part of the value."""
 
     num_actions: int
+    names: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def minimum(self) -> int:
@@ -97,6 +100,18 @@ class DiscreteSpec:
     def zeros(self) -> Array:
         """The first action, int32 scalar."""
         return jnp.zeros((), jnp.int32)
+
+
+def action_names(spec: PyTree) -> tuple[str, ...]:
+    """A name for each choice or number of an action: the spec's own, or its number.
+
+    Args:
+      spec: an ``ArraySpec`` or a ``DiscreteSpec``, or several by name.
+    """
+    if isinstance(spec, Mapping):
+        return tuple(name for part in spec.values() for name in action_names(part))
+    count = spec.num_actions if isinstance(spec, DiscreteSpec) else prod(spec.shape)
+    return spec.names or tuple(f"action{index}" for index in range(count))
 
 
 class Specs(NamedTuple):

@@ -18,9 +18,7 @@ from jaxsched.runs.overrides import override
 from jaxsched.systems import registry
 
 VARIANTS = {
-    "sched2": "jaxsched.envs.sched2.recipe",
     "dl2": "jaxsched.envs.dl2.recipe",
-    "chic": "jaxsched.envs.chic.recipe",
     "das": "jaxsched.envs.das.learning.recipe",
     "mlfs": "jaxsched.envs.mlfs.learning.recipe",
 }
@@ -61,10 +59,13 @@ def as_command(recipe: Recipe) -> str:
 
 def departures(system: str, recipe: Recipe) -> str:
     """What differs from the paper's text, as a run names it today, and what no setting shows."""
-    if system not in VARIANTS:
+    if system not in registry.names():
         return "; ".join(recipe.also) or "none"
-    variants: Callable[[Any], tuple[str, ...]] = import_module(VARIANTS[system]).variants
-    changed = override(registry.get(system).preset(recipe.preset), list(recipe.changes))
+    chosen = registry.get(system)
+    variants: Callable[[Any], tuple[str, ...]] = chosen.departures.of
+    if system in VARIANTS:
+        variants = import_module(VARIANTS[system]).variants
+    changed = override(chosen.preset(recipe.preset), list(recipe.changes))
     return "; ".join([*variants(changed), *recipe.also]) or "none that a run names"
 
 

@@ -186,7 +186,7 @@ CHIC = Evidence(
     ),
     own=(
         OwnTrials(
-            Recipe("paper", ("env.void_outside=inert",)),
+            Recipe("paper", ("env.void_outside=inert", "loop.rollout_length=6144")),
             "chic_recipe_cpu2.json",
             "inert",
             "optimus",
@@ -206,9 +206,9 @@ CHIC = Evidence(
                 "paper",
                 (
                     "learner.inner_steps=10",
-                    "common_sequence=true",
-                    "hidden=[64,32]",
-                    "dropout=0",
+                    "episodes.shared=true",
+                    "network=mlp-64-32",
+                    "network_options.dropout=0",
                     "env.free_choice=false",
                     "loop.num_updates=800",
                 ),

@@ -19,6 +19,7 @@ from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.runs.overrides import override
 from jaxsched.systems.base import Played, System, TrainingSetup
 from jaxsched.systems.parts import compiled_together
+from jaxsched.systems.paths import holder_of
 from jaxsched.types import PyTree
 
 Changes = Mapping[str, Any]
@@ -263,18 +264,8 @@ def with_params(system: System, options: tuple[tuple[str, Any], ...]) -> System:
 
 def _about_others(recipe: Any, others: Iterable[Any], assignment: str) -> bool:
     """Whether a recipe lacks what an assignment is about, and one of the others has it."""
-    path = [name.strip() for name in assignment.partition("=")[0].split(".")]
-    return not _has(recipe, path) and any(_has(other, path) for other in others)
-
-
-def _has(recipe: Any, path: Sequence[str]) -> bool:
-    """Whether a recipe has a field; not where the path leads through a part that is None."""
-    node = recipe
-    for name in path:
-        if not hasattr(node, name):
-            return False
-        node = getattr(node, name)
-    return True
+    path = assignment.partition("=")[0].strip()
+    return holder_of(recipe, path) is None and any(holder_of(other, path) for other in others)
 
 
 def _stages(

@@ -18,7 +18,6 @@ from benchmarks.peers.simulators import chic, das, dl2, mlfs, sched2
 from jaxsched import traces
 from jaxsched.bench.peer_workers.protocol import serve, time_alone
 from jaxsched.envs.das.jobs import GANG_JOBS
-from jaxsched.envs.mlfs.cases import OPTION_OF
 from jaxsched.jobs import JobTable
 from jaxsched.systems import registry
 
@@ -90,7 +89,7 @@ def play_das(env: Any, jobs: list[dict[str, Any]], draw: Draw) -> Iterator[None]
 
 def play_mlfs(env: Any, jobs: list[dict[str, Any]], draw: Draw) -> Iterator[None]:
     """An episode of MLFS."""
-    in_cases = {option: name for name, option in OPTION_OF.items()}
+    in_cases = {option: name for name, option in env.former_options.items()}
     names = set(type(env).__dataclass_fields__) - {"order", "decide", "reward", "slot_every"}
     config = {in_cases.get(name, name): getattr(env, name) for name in names}
     cluster = mlfs.Simulator(config, jobs, snapshot_slots=())

@@ -21,7 +21,7 @@ from sphinx.util.docutils import SphinxDirective
 import jaxsched
 from jaxsched.exports.layout import feature_groups
 from jaxsched.systems import registry
-from jaxsched.types import ArraySpec, DiscreteSpec
+from jaxsched.types import ArraySpec, DiscreteSpec, action_names
 
 RESULTS = Path(__file__).parents[1] / "results"
 SMALL = {"num_traces": 1, "num_jobs": 12}  # tables to ask an environment for its specs
@@ -56,10 +56,9 @@ def _cell(text: str) -> str:
 
 def observation(name: str) -> str:
     """Entries of the observation: where they stand, what they mean and how they are scaled."""
-    system = registry.get(name)
     env, params = jaxsched.make(name, **SMALL)
     spec = env.observation_spec(params)
-    features = system.features(env)
+    features = env.features()
     if isinstance(spec, ArraySpec):
         groups = feature_groups(spec.names, features)
         rows = [_group_row(group) for group in groups]
@@ -121,7 +120,7 @@ def actions(name: str) -> str:
         ]
         return table(("array", "type", "shape", "as drawn at random"), rows)
     found: dict[str, list[int]] = {}
-    for number, word in enumerate(registry.get(name).action_names(env)):
+    for number, word in enumerate(action_names(spec)):
         found.setdefault(re.sub(r"\d+", "*", word), []).append(number)
     rows = [(f"`{word}`", _numbers(numbers)) for word, numbers in found.items()]
     return f"{spec.num_actions} actions:\n\n" + table(("name", "numbers"), rows)

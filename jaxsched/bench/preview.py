@@ -14,6 +14,7 @@ from jaxsched.runs import memory
 from jaxsched.runs.overrides import override
 from jaxsched.systems.base import System
 from jaxsched.systems.parts import TrainingSetup
+from jaxsched.systems.paths import holder_of
 
 REPEATS = 3
 
@@ -65,7 +66,7 @@ def preview(
       tables: training tables.
       validation: tables that policies are chosen on.
     """
-    if hasattr(getattr(recipe, "learner", None), "learning_starts"):
+    if holder_of(recipe, "learner.learning_starts") is not None:
         recipe = override(recipe, ["learner.learning_starts=1"])
     return [_stage(system, setup, validation) for setup in system.stages(recipe, tables)]
 

@@ -51,12 +51,12 @@ def doctor(
     if system is not None:
         from jaxsched.bench.preview import preview
         from jaxsched.experiment.splits import sets_of
-        from jaxsched.runs.overrides import override
+        from jaxsched.runs.overrides import changed
         from jaxsched.systems import registry
 
         chosen = registry.get(system)
         overrides = environment_changes(chosen, settings, servers)
-        recipe = override(chosen.preset(preset), overrides)
+        recipe = changed(chosen, chosen.preset(preset), overrides)
         sets = sets_of(chosen, recipe, None, None, TraceOptions())
         with out.status(f"compiling and timing a few updates of {system}, preset {preset!r}"):
             stages = preview(chosen, recipe, sets.train.tables, sets.validation.tables)

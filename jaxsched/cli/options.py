@@ -240,7 +240,8 @@ def environment_changes(
     from jaxsched.jobs.servers import read_servers
     from jaxsched.runs.overrides import environment_settings
 
-    present = present_settings(settings, system.renamed_options, system.renamed_networks)
+    former = system.environment_type.former_options
+    present = present_settings(settings, former, system.renamed_networks)
     if servers is None:
         return present
     sizes = environment_settings(system.server_options(read_servers(servers)))

@@ -7,6 +7,7 @@ pytree of arrays that is shared by every copy of the environment.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from functools import wraps
 from typing import Any, ClassVar, NamedTuple
 
@@ -15,7 +16,7 @@ import jax.numpy as jnp
 
 from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import apply_if, select
-from jaxsched.types import Array, DiscreteSpec, PRNGKey, PyTree, Specs, TimeStep
+from jaxsched.types import Array, DiscreteSpec, Feature, PRNGKey, PyTree, Specs, TimeStep
 
 
 def check_action(name: str, spec: PyTree, action: PyTree) -> None:
@@ -91,6 +92,8 @@ class Environment(ABC):
     reset_on_demand: ClassVar[bool] = False
     """Automatic resets are left out of the steps at which no copy needs one, which pays for states
     that take longer to make or to copy than a step takes."""
+    former_options: ClassVar[Mapping[str, str]] = {}
+    """Names that options had before, and their present names."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Have the subclass' own ``step`` look at what its action is made of."""
@@ -184,6 +187,16 @@ class Environment(ABC):
     @abstractmethod
     def action_spec(self, params: PyTree) -> PyTree:
         """Pytree of ``DiscreteSpec`` (or ``ArraySpec``) of one action."""
+
+    def facts(self) -> dict[str, str]:
+        """The ``cluster`` and its rules in words, shown with results; here all options."""
+        options: Any = self
+        named = ((field.name, getattr(self, field.name)) for field in fields(options))
+        return {"cluster": ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in named)}
+
+    def features(self) -> dict[str, Feature]:
+        """What entries of the observation mean, by name with ``*`` for every number; here none."""
+        return {}
 
     def specs(self, params: PyTree) -> Specs:
         """Observation and action specs together."""

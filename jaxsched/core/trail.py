@@ -1,7 +1,7 @@
 """One episode played step by step, of which something is kept of each step.
 
-Evaluations gather records of fixed size while they play (``core.evaluation``); pictures need what
-happened in between. Axes: ``T`` steps.
+Evaluations gather records of fixed size while they play (``core.evaluation``); pictures of some
+systems need what happened in between as well. Axes: ``T`` steps.
 """
 
 from collections.abc import Callable
@@ -13,11 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.core.environment import Environment
+from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Policy, View
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, DiscreteSpec, PRNGKey, PyTree, TimeStep
 
 CHUNK = 256  # steps of one call
+INT32_END = 2**31
 
 
 class Step(NamedTuple):
@@ -38,6 +40,14 @@ class Step(NamedTuple):
 
 Moment = Callable[[Any, Step, Any], PyTree]
 """``moment(env, step, params)``: what is kept of a step, a pytree of arrays of fixed shapes."""
+
+
+def no_moment(env: Any, step: Step, params: Any) -> PyTree:
+    """Nothing is kept of a step."""
+    del env, step, params
+    return ()
+
+
 Clock = Callable[[Any, Any], Array]
 """``clock(env, state)``: seconds, scalar."""
 Score = Callable[[PyTree, PyTree], PyTree]
@@ -59,17 +69,19 @@ class Trail(NamedTuple):
     """An episode, step by step.
 
     Attributes:
-      moments: what was kept, NumPy arrays ``[T, ...]``.
+      records: what the recorder gathered, NumPy arrays.
+      moments: what was kept, NumPy arrays ``[T, ...]``; None of an episode of an evaluation.
       seen: ``[T]`` of the decisions that are kept, none with a single legal choice; None where
         nobody asked.
       every: so many decisions were taken for each that ``seen`` keeps.
       ended: whether the episode came to its end.
     """
 
-    moments: PyTree
-    seen: Seen | None
-    every: int
-    ended: bool
+    records: PyTree
+    moments: PyTree = None
+    seen: Seen | None = None
+    every: int = 1
+    ended: bool = True
 
 
 class _Carry(NamedTuple):
@@ -78,6 +90,7 @@ class _Carry(NamedTuple):
     state: PyTree
     timestep_seen: tuple[PyTree, PyTree]
     memory: PyTree
+    records: PyTree
     step: Array
     elapsed: Array
     done: Array
@@ -86,8 +99,9 @@ class _Carry(NamedTuple):
 def follow(
     env: Environment,
     policy: Policy,
+    recorder: Recorder,
     params: Any,
-    moment: Moment,
+    moment: Moment = no_moment,
     *,
     episode: int = 0,
     weights: PyTree = (),
@@ -104,6 +118,7 @@ def follow(
     Args:
       env: the environment.
       policy: the decision rule.
+      recorder: gathers the records; the same object for equal environments.
       params: environment parameters.
       moment: what is kept of each step; the same object for equal environments.
       episode: which episode.
@@ -122,20 +137,20 @@ def follow(
     """
     key = jax.random.key(0) if key is None else key
     key = jax.random.fold_in(jax.random.fold_in(key, episode), 0)
-    bound = env.max_steps(params) if most_steps is None else most_steps
+    bound = min(env.max_steps(params) if most_steps is None else most_steps, INT32_END - 1)
     watched = score if most_seen else None
     if state is None:
-        carry = _begin(env, policy, params, jnp.int32(episode), key)
+        carry = _begin(env, policy, recorder, params, jnp.int32(episode), key)
     else:
-        carry = _begin_at(env, policy, params, state, key)
+        carry = _begin_at(env, policy, recorder, params, state, key)
     moments: list[PyTree] = []
     thinned = _Thinned(most_seen)
     played, done = 0, bool(carry.done)
     while not done and played < bound:
         carry, playing, kept, seen = _chunk(
-            env, policy, moment, clock, watched, params, weights, key, carry
+            env, policy, recorder, moment, clock, watched, params, weights, key, bound, carry
         )
-        count = min(int(np.sum(playing)), bound - played)
+        count = int(np.sum(playing))
         moments.append(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[:n], kept))
         if seen is not None:
             thinned.add(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[:n], seen))
@@ -145,7 +160,8 @@ def follow(
         raise JaxschedError(f"{policy.name}: the episode did not end within its step bound")
     if not moments:
         raise JaxschedError(f"{policy.name}: the episode has no steps")
-    return Trail(_joined(moments), thinned.joined(), thinned.every, done)
+    records = jax.tree.map(np.asarray, carry.records)
+    return Trail(records, _joined(moments), thinned.joined(), thinned.every, done)
 
 
 class _Thinned:
@@ -183,33 +199,49 @@ def _joined(parts: list[Any]) -> Any:
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
 
-@partial(jax.jit, static_argnames=("env", "policy"))
-def _begin(env: Environment, policy: Policy, params: Any, episode: Array, key: PRNGKey) -> _Carry:
+@partial(jax.jit, static_argnames=("env", "policy", "recorder"))
+def _begin(
+    env: Environment,
+    policy: Policy,
+    recorder: Recorder,
+    params: Any,
+    episode: Array,
+    key: PRNGKey,
+) -> _Carry:
     state, timestep = env.reset(key, params, episode)
     seen = timestep.observation, timestep.action_mask
-    return _Carry(state, seen, policy.init(params), jnp.int32(0), jnp.float32(0), timestep.done)
+    made = policy.init(params), recorder.init(params)
+    return _Carry(state, seen, *made, jnp.int32(0), jnp.float32(0), timestep.done)
 
 
-def _begin_at(env: Environment, policy: Policy, params: Any, state: PyTree, key: PRNGKey) -> _Carry:
+def _begin_at(
+    env: Environment, policy: Policy, recorder: Recorder, params: Any, state: PyTree, key: PRNGKey
+) -> _Carry:
     _, like = jax.eval_shape(lambda given: env.reset(key, given, jnp.int32(0)), params)
     zeros = partial(jax.tree.map, lambda leaf: jnp.zeros(leaf.shape, leaf.dtype))
     seen = zeros(like.observation), zeros(like.action_mask)
-    return _Carry(state, seen, policy.init(params), jnp.int32(0), jnp.float32(0), jnp.bool_(False))
+    made = policy.init(params), recorder.init(params)
+    return _Carry(state, seen, *made, jnp.int32(0), jnp.float32(0), jnp.bool_(False))
 
 
-@partial(jax.jit, static_argnames=("env", "policy", "moment", "clock", "score"))
+@partial(jax.jit, static_argnames=("env", "policy", "recorder", "moment", "clock", "score"))
 def _chunk(
     env: Environment,
     policy: Policy,
+    recorder: Recorder,
     moment: Moment,
     clock: Clock | None,
     score: Score | None,
     params: Any,
     weights: PyTree,
     key: PRNGKey,
+    bound: int,
     carry: _Carry,
 ) -> tuple[_Carry, Array, PyTree, Seen | None]:
-    """``CHUNK`` steps: which of them were played, what is kept of them and of their decisions."""
+    """``CHUNK`` steps: which of them were played, what is kept of them and of their decisions.
+
+    Steps from number ``bound`` on are not played: they change no record.
+    """
 
     def step(carry: _Carry, _: None) -> tuple[_Carry, tuple[Array, PyTree, Seen | None]]:
         act_key, step_key = jax.random.split(jax.random.fold_in(key, carry.step + 1))
@@ -217,6 +249,7 @@ def _chunk(
         view = View(observation, mask, carry.state, params)
         action, memory = policy.act(weights, carry.memory, view, act_key)
         state, timestep = env.step(step_key, carry.state, action, params)
+        playing = ~carry.done & (carry.step < bound)
         kept = moment(env, Step(carry.state, action, timestep, state), params)
         seen = None
         if score is not None:
@@ -229,11 +262,12 @@ def _chunk(
             state,
             (timestep.observation, timestep.action_mask),
             memory,
+            recorder.update(carry.records, timestep, playing),
             carry.step + 1,
             carry.elapsed + timestep.elapsed.astype(jnp.float32),
-            carry.done | timestep.done,
+            carry.done | (timestep.done & playing),
         )
-        return following, (~carry.done, kept, seen)
+        return following, (playing, kept, seen)
 
     carry, (playing, kept, seen) = jax.lax.scan(step, carry, None, CHUNK)
     return carry, playing, kept, seen

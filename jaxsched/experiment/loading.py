@@ -67,6 +67,7 @@ def _run(named: Named, config: dict[str, Any]) -> Run:
     if checkpoints.steps(folder):
         meta = checkpoints.read_meta(folder)
         curves = [[Point(*point) for point in curve] for curve in meta["curves"]]
-        finished = meta["update"] == config["recipe"].get("loop", {}).get("num_updates")
+        (*_, last) = config["recipe"].get("stages", [config["recipe"]])
+        finished = meta["update"] == last.get("loop", {}).get("num_updates")
     scores = saved_policies.scores_of(system, saved)
     return Run(path, learned, curves, scores, facts_of_run(config), finished, system)

@@ -19,10 +19,11 @@ from jaxsched.core.policies import (
 )
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.runs.overrides import override
+from jaxsched.runs.overrides import changed
 from jaxsched.systems.base import System, TrainingSetup
+from jaxsched.systems.learners import is_known
 from jaxsched.systems.parts import Network, always
-from jaxsched.systems.plain import MAKERS, PlainRecipe
+from jaxsched.systems.plain import PlainRecipe
 from jaxsched.types import PRNGKey, PyTree
 
 MakeLearner = Callable[..., Learner]
@@ -49,7 +50,7 @@ class Own(NamedTuple):
           JaxschedError: the preset is no plain one, or a change is refused.
         """
         if self.network is None and self.learner is None:
-            return system, override(system.preset(preset), overrides)
+            return system, changed(system, system.preset(preset), overrides)
         recipe: Any = system.preset(preset)
         if not isinstance(recipe, PlainRecipe):
             if self.learner is None:
@@ -58,9 +59,9 @@ class Own(NamedTuple):
                     f"{', '.join(system.plain_presets)}"
                 )
             recipe = system.preset(FOR_LEARNERS)
-        if type(self.learner) in MAKERS:
+        if is_known(self.learner):
             recipe = replace(recipe, learner=self.learner)
-        recipe = override(recipe, overrides)
+        recipe = changed(system, recipe, overrides)
         if self.network is not None:
             system = with_network(system, self.network)
             recipe = replace(recipe, network=name_of(self.network))
@@ -74,7 +75,7 @@ class Own(NamedTuple):
         Returns:
           The system, which knows the own learner's policy, and the stages.
         """
-        if self.learner is None or type(self.learner) in MAKERS:
+        if self.learner is None or is_known(self.learner):
             return system, system.stages(recipe, tables)
         return _with_learner(system, recipe, self.learner, tables)
 

@@ -14,7 +14,7 @@ from jaxsched.experiment.plans import identity
 from jaxsched.experiment.sources import Source
 from jaxsched.experiment.splits import Sets, sets_of
 from jaxsched.jobs import digest_tables
-from jaxsched.runs.overrides import override
+from jaxsched.runs.overrides import changed
 from jaxsched.runs.sweep import Axis, Group, check_place, groups_of
 from jaxsched.systems.base import System
 
@@ -94,12 +94,14 @@ def plan_sweep(
     if seed + num_seeds - 1 > LARGEST_SEED:
         raise JaxschedError(f"the last of {num_seeds} seeds is beyond {LARGEST_SEED}")
     recipe = system.preset(preset)
-    changed = override(recipe, overrides)
-    groups = groups_of(changed, axes, range(seed, seed + num_seeds), side_by_side)
+    first = [f"{axis.path}={axis.values[0]}" for axis in axes]
+    changed(system, recipe, [*overrides, *first])
+    learned = changed(system, recipe, overrides)
+    groups = groups_of(learned, axes, range(seed, seed + num_seeds), side_by_side)
     asked = identity(system, preset, overrides, seed, num_seeds)
     asked |= {"over": [str(axis) for axis in axes], "side_by_side": side_by_side}
     processes.first_alone(lambda: check_place(folder, asked, resume=resume), lambda: None)
-    sets = sets_of(system, changed, trace, None, options or TraceOptions())
+    sets = sets_of(system, learned, trace, None, options or TraceOptions())
     config = {
         **asked,
         "trace": sets.train.source,

@@ -18,7 +18,7 @@ from jaxsched.results.comparison import Learned
 from jaxsched.systems.base import System
 from jaxsched.systems.parts import compiled_together
 from jaxsched.systems.recording import Recording
-from jaxsched.types import ArraySpec, DiscreteSpec, PyTree
+from jaxsched.types import ArraySpec, DiscreteSpec, PyTree, action_names
 
 MOST_NUMBERS = 400_000  # of all decisions that a recorded schedule keeps
 MOST_DECISIONS, LEAST_DECISIONS = 4_000, 100
@@ -144,6 +144,7 @@ def _recorded(
     trail = follow(
         env,
         player.policy,
+        recording.recorder,
         params,
         recording.moment,
         weights=player.weights,
@@ -155,10 +156,12 @@ def _recorded(
         on_steps=on_steps,
     )
     made = recording.schedule(env, params, 0, trail)
+    if made is None:
+        raise JaxschedError(f"{system.name}: does not say how its episodes are drawn")
     notes = made.notes if trail.ended else (*made.notes, "The episode is not played to its end.")
     schedule = replace(made, policy=player.name, episode=episode, system=system.name, notes=notes)
     if trail.seen is not None:
-        kept = _decisions(system, recording, params, trail)
+        kept = _decisions(recording, params, trail)
         schedule = replace(schedule, decisions=kept)
     check_pieces(schedule)
     return schedule
@@ -176,13 +179,13 @@ def _nothing(weights: PyTree, observation: PyTree) -> PyTree:
     return ()
 
 
-def _decisions(system: System, recording: Recording, params: Any, trail: Trail) -> Decisions:
+def _decisions(recording: Recording, params: Any, trail: Trail) -> Decisions:
     """What was kept of decisions, by name."""
     seen, env = trail.seen, recording.env
     assert seen is not None
     spec = env.action_spec(params)
     if isinstance(spec, DiscreteSpec):
-        names = list(system.action_names(env))
+        names = list(action_names(spec))
         legal = np.asarray(seen.mask, bool)
         scores = np.where(legal, _flat(seen.scores), np.nan)
         chosen = np.asarray(seen.action, np.int64)

@@ -21,7 +21,7 @@ from jaxsched.runs.policies import Named
 from jaxsched.systems import registry
 from jaxsched.systems.base import System
 from jaxsched.traces import registry as traces
-from jaxsched.types import ArraySpec, Feature, PyTree
+from jaxsched.types import ArraySpec, Feature, PyTree, action_names
 
 GOLDEN_ROWS = 16
 GOLDEN_TABLES = 4
@@ -194,8 +194,8 @@ def export_source(
             directory,
             facts=facts,
             policy=policy,
-            features=system.features(env),
-            actions=system.action_names(env),
+            features=env.features(),
+            actions=action_names(env.action_spec(params)),
             weights=weights,
             golden=golden,
             **files,  # type: ignore[arg-type]
@@ -206,8 +206,8 @@ def export_source(
         directory,
         facts=facts,
         observation_spec=spec,
-        features={**_by_name(spec), **system.features(env)},
-        actions=system.action_names(env),
+        features={**_by_name(spec), **env.features()},
+        actions=action_names(env.action_spec(params)),
         network=network.describe(),
         params=weights,
         golden=golden_rows(env, params, network.apply, weights, key, GOLDEN_ROWS),

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from jaxsched.arguments import LARGEST, argument, change_of_environment, entry_of
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import describe_value
+from jaxsched.systems.paths import full_path, names_of, parts_of, value_of
 
 Recipe = TypeVar("Recipe")
 Env = TypeVar("Env")
@@ -42,6 +43,21 @@ def override(
         path = path.strip()
         _collect(recipe, path.split("."), text.strip(), path, called(path), changes)
     return _replace(recipe, changes)
+
+
+def changed(system: Any, recipe: Recipe, assignments: Sequence[str]) -> Recipe:
+    """``override`` of a system's recipe, which says what words of before are today.
+
+    Raises:
+      JaxschedError: a word of before, or what ``override`` refuses.
+    """
+    for assignment in assignments:
+        path = assignment.partition("=")[0].strip()
+        for former, present in system.former_settings.items():
+            if path == former or path.startswith(f"{former}."):
+                words = present + path.removeprefix(former)
+                raise JaxschedError(f"{_of_recipe(path)}: is no more; accepted: {words}")
+    return override(recipe, assignments)
 
 
 class _Holder(NamedTuple):
@@ -90,17 +106,18 @@ def _collect(
     node: Any, path: list[str], text: str, whole: str, called: str, changes: dict[str, Any]
 ) -> None:
     """Check one assignment and note it in the tree of changes."""
-    names = _names(node)
-    name, rest = path[0], path[1:]
-    if name not in names:
-        raise JaxschedError(f"{called}: no field {name!r}; known are {', '.join(names)}")
-    value = getattr(node, name)
-    if _names(value):
+    name, *rest = full_path(node, path)
+    if name not in names_of(node):
+        last = [*parts_of(node).values()][-1:]
+        known = ", ".join(dict.fromkeys(one for group in (node, *last) for one in names_of(group)))
+        raise JaxschedError(f"{called}: no field {name!r}; known are {known}")
+    value = value_of(node, name)
+    if names_of(value):
         if not rest and text == "null" and _fits(None, _hint(node, name)):
             changes[name] = None
             return
         if not rest:
-            inner = ", ".join(f"{whole}.{inner}" for inner in _names(value))
+            inner = ", ".join(f"{whole}.{inner}" for inner in names_of(value))
             raise JaxschedError(f"{called}: is a group; set one of {inner}")
         _collect(value, rest, text, whole, called, changes.setdefault(name, {}))
         return
@@ -109,24 +126,24 @@ def _collect(
     changes[name] = _parse(text, _hint(node, name), called)
 
 
-def _names(node: Any) -> list[str]:
-    """The fields of a group; none of anything else."""
-    if dataclasses.is_dataclass(node):
-        return [field.name for field in dataclasses.fields(node) if field.init]
-    return list(getattr(node, "_fields", ()))
-
-
 def _hint(node: Any, name: str) -> Any:
-    """The type that a field accepts."""
-    return typing.get_type_hints(type(node))[name]
+    """The type that a field accepts; of a mapping that of its value."""
+    if isinstance(node, Mapping):
+        return type(node[name])
+    return typing.get_type_hints(type(node)).get(name)
 
 
 def _replace(node: Any, changes: dict[str, Any]) -> Any:
     """All changes of a dataclass at once, since they may only fit together."""
     values = {
-        name: _replace(getattr(node, name), change) if isinstance(change, dict) else change
+        name: _replace(value_of(node, name), change) if isinstance(change, dict) else change
         for name, change in changes.items()
     }
+    parts = parts_of(node)
+    if parts:
+        values[node.named_parts] = tuple(values.pop(name, part) for name, part in parts.items())
+    if isinstance(node, Mapping):
+        return {**node, **values}
     if hasattr(node, "_replace"):
         return node._replace(**values)
     return dataclasses.replace(node, **values)

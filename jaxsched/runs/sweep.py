@@ -21,6 +21,7 @@ from jaxsched.jobs import JobTable
 from jaxsched.json_values import to_plain
 from jaxsched.runs.overrides import override
 from jaxsched.systems.base import System, TrainingSetup
+from jaxsched.systems.paths import holder_of
 
 FORMAT = "jaxsched-sweep/1"
 FILE = "sweep.json"
@@ -129,14 +130,13 @@ def groups_of(
 
 def is_traced(recipe: Any, axis: Axis) -> bool:
     """Whether an axis' values can train side by side: a traced float, absent in none of them."""
-    node, field = recipe, None
-    for name in axis.path.split("."):
-        field = next((f for f in dataclasses.fields(node) if f.name == name), None)
-        if field is None:
-            return False
-        node = getattr(node, name)
-    given = node is not None and "null" not in axis.values
-    return field is not None and bool(field.metadata.get("traced")) and given
+    found = holder_of(recipe, axis.path)
+    if found is None or not dataclasses.is_dataclass(found[0]):
+        return False
+    holder, name = found
+    (field,) = (field for field in dataclasses.fields(holder) if field.name == name)
+    given = getattr(holder, name) is not None and "null" not in axis.values
+    return bool(field.metadata.get("traced")) and given
 
 
 def prepare(

@@ -22,7 +22,7 @@ from jaxsched.runs.overrides import change_environment, environment_settings
 from jaxsched.runs.policies import Named, find, on_cluster
 from jaxsched.systems.base import System
 from jaxsched.systems.cluster_reader import Cluster, ClusterReader
-from jaxsched.types import Array, PRNGKey, PyTree
+from jaxsched.types import Array, PRNGKey, PyTree, action_names
 
 LEAST_JOBS = 32
 MOST_STEPS = 4096
@@ -95,7 +95,7 @@ class Decider:
         decision, scores, mask = found
         answer = self.reader.answer(self.env, cluster, decision)
         answer["estimated"] = self.reader.estimated(cluster)
-        names = self.system.action_names(self.env)
+        names = action_names(self.env.action_spec(None))
         if self.network:
             answer["scores"] = {
                 name: float(score)

@@ -28,6 +28,7 @@ from jaxsched.jobs.metrics import METRICS, STANDARD, Metric, of_log
 from jaxsched.networks.mlp import MLP, sizes_of
 from jaxsched.ops.arrays import to_device
 from jaxsched.systems import gpu
+from jaxsched.systems.departures import Departures
 from jaxsched.systems.environments import E
 from jaxsched.systems.figures import Figures
 from jaxsched.systems.hands_over import HandsOver
@@ -43,6 +44,8 @@ from jaxsched.systems.parts import (
     TrainingSetup,
 )
 from jaxsched.systems.plain import PURPOSES, PlainRecipe, plain_recipes, plain_stage
+from jaxsched.systems.recipe import Recipe
+from jaxsched.systems.stages import stages_of
 from jaxsched.systems.workload import Workload
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import DiscreteSpec, PRNGKey, PyTree
@@ -88,6 +91,8 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
       learning_horizon_s: of the discount in plain recipes.
       cases_in_double: golden cases are played in float64.
       preset_notes: what each of ``presets`` is for.
+      departures: the paper's recipe, and how differences from it are said.
+      former_settings: words of ``--set`` before recipes had named stages, and today's.
     """
 
     best_rule: str = ""
@@ -111,6 +116,8 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
     learning_horizon_s: float = 3600.0
     cases_in_double: bool = False
     preset_notes: Mapping[str, PresetInfo] = {}
+    departures: Departures = Departures()
+    former_settings: Mapping[str, str] = {}
 
     @property
     def behaviour_version(self) -> int:
@@ -233,15 +240,24 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         hidden = sizes_of(kind)
         return MLP(self._num_actions(env), hidden)
 
-    def played(
-        self, env: E, params: P, episodes: Any, records: Any, schedule: Sequence[int]
-    ) -> Played:
-        """Metrics and curves of records ``[E, ...]``; schedules of the listed ones.
+    def measured(
+        self, env: E, params: P, episodes: np.ndarray, records: Any
+    ) -> dict[str, np.ndarray]:
+        """Metrics of each episode, float64 ``[E]``; here those that the standard record has.
 
-        Here the metrics that the standard record has.
+        Args:
+          env: the environment the records come from.
+          params: its parameters.
+          episodes: int ``[E]``, the episodes played.
+          records: of ``recorder``, NumPy arrays ``[E, ...]``.
         """
-        records = jax.tree.map(np.asarray, records)
-        return Played(of_log(records), {}, self.schedules(env, params, episodes, records, schedule))
+        del env, params, episodes
+        return of_log(records)
+
+    def curves(self, records: Any) -> dict[str, np.ndarray]:
+        """Means over the episodes by name, float64 ``[n]``; here none."""
+        del records
+        return {}
 
     def stages(
         self, recipe: R | PlainRecipe, tables: Sequence[JobTable]
@@ -252,6 +268,8 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         """
         if isinstance(recipe, PlainRecipe):
             return [plain_stage(self, recipe, tables)]
+        if isinstance(recipe, Recipe):
+            return stages_of(self, recipe, tables)
         return self.training(recipe, tables)
 
     def training(self, recipe: R, tables: Sequence[JobTable]) -> Sequence[TrainingSetup]:
@@ -288,10 +306,18 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         return None
 
     def facts(self, env: E, options: Mapping[str, Any]) -> dict[str, str]:
-        """The cluster and the heuristics' options in words, shown with results."""
-        chosen = self.checked_options(options)
-        cluster = _in_words(self.environment_options(env))
-        return {"cluster": cluster, **({"heuristics": _in_words(chosen)} if chosen else {})}
+        """The cluster and the heuristics' options in words, shown with results.
+
+        Raises:
+          JaxschedError: the system's heuristics have no such option.
+        """
+        return {**env.facts(), **self.option_facts(env, self.checked_options(options))}
+
+    def option_facts(self, env: E, chosen: Mapping[str, Any]) -> dict[str, str]:
+        """The heuristics' options in words, defaults filled in."""
+        del env
+        words = (f"{name.replace('_', ' ')} {value}" for name, value in chosen.items())
+        return {"heuristics": ", ".join(words)} if chosen else {}
 
     def shipped_digest(self, recipe: Any | None = None) -> str:
         """Of the shipped parameters that a recipe learns from; of all of them without a recipe.
@@ -357,7 +383,7 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         outcome = run_episodes(
             env,
             policy,
-            self.drawing_recorder(env) if len(schedule) else self.recorder(env),
+            self.recording(env).recorder if len(schedule) else self.recorder(env),
             params,
             to_device(episodes, jnp.int32),
             jax.random.key(0) if key is None else key,
@@ -365,7 +391,12 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         )
         if not bool(jnp.all(outcome.finished)):
             raise JaxschedError(f"{policy.name}: an episode did not end within its step bound")
-        return self.played(env, params, episodes, outcome.records, schedule)
+        records = jax.tree.map(np.asarray, outcome.records)
+        return Played(
+            self.measured(env, params, episodes, records),
+            self.curves(records),
+            self.schedules(env, params, episodes, records, schedule),
+        )
 
     def checked_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The heuristics' options, defaults filled in.
@@ -468,7 +499,3 @@ def _scoring(network: Any, name: str, play: Play) -> Policy:
 def _kept_scoring(network: Any, name: str, play: Play) -> Policy:
     make = greedy_scores if play == "greedy" else sampled_scores
     return make(name, network.apply)
-
-
-def _in_words(options: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in options.items())

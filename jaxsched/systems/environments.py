@@ -18,13 +18,11 @@ class HasEnvironment(Generic[E]):
     Attributes:
       name: what commands call it.
       environment_type: a frozen dataclass that is an ``Environment``; its fields are the options.
-      renamed_options: environment options of before -> as they are spelt today.
-      renamed_networks: the same of kinds of networks.
+      renamed_networks: kinds of networks as they were called before -> as they are today.
     """
 
     name: str
     environment_type: type[E]
-    renamed_options: Mapping[str, str] = {}
     renamed_networks: Mapping[str, str] = {}
 
     def environment(self, **options: Any) -> E:
@@ -73,7 +71,8 @@ class HasEnvironment(Generic[E]):
         Raises:
           JaxschedError: no such option, or a bad value.
         """
-        present = {self.renamed_options.get(name, name): options[name] for name in options}
+        former = self.environment_type.former_options
+        present = {former.get(name, name): options[name] for name in options}
         return self.environment(**present)
 
     def saved_network(self, kind: str) -> str:

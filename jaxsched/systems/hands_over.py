@@ -9,13 +9,14 @@ import numpy as np
 from jaxsched.core.array_policy import ArrayPolicy
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.recorder import job_recorder
+from jaxsched.core.trail import Trail
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.schedule import Schedule
 from jaxsched.systems.cluster_arrays import ClusterArrays
 from jaxsched.systems.cluster_reader import ClusterReader
 from jaxsched.systems.environments import E, HasEnvironment
 from jaxsched.systems.parts import Rule
-from jaxsched.systems.recording import Recording, Staged, job_recording, schedule_of_columns
+from jaxsched.systems.recording import Recording, Staged, running_jobs
 from jaxsched.types import DiscreteSpec
 
 
@@ -29,19 +30,16 @@ class HandsOver(HasEnvironment[E]):
         """
         return job_recorder(env)
 
-    def drawing_recorder(self, env: E) -> Recorder:
-        """Gathers what ``drawn`` needs beside the records of ``recorder``; here these alone."""
-        return self.recorder(env)
-
     def recording(self, env: E) -> Recording:
         """How episodes become pictures; here jobs in rows of their own while they run.
 
-        The same object for equal environments: it is a static argument of what plays them.
+        What it has of functions are the same objects for equal environments: they are static
+        arguments of what plays them.
 
         Args:
           env: an environment that one of the system's policies plays in.
         """
-        return job_recording(env)
+        return Recording(env, self.recorder(env), running_jobs)
 
     def staged(self, case: Mapping[str, Any]) -> Staged:
         """A golden case that is an episode, ready to be played.
@@ -55,26 +53,22 @@ class HandsOver(HasEnvironment[E]):
     def schedules(
         self, env: E, params: Any, episodes: Any, records: Any, wanted: Sequence[int]
     ) -> list[Schedule]:
-        """``drawn`` of the listed episodes; none where the records do not tell."""
-        found = []
-        for index in wanted:
-            one = jax.tree.map(lambda leaf, at=index: np.asarray(leaf)[at], records)
-            found.append(self.drawn(env, params, int(episodes[index]), one))
-        return [schedule for schedule in found if schedule is not None]
-
-    def drawn(self, env: E, params: Any, episode: int, records: Any) -> Schedule | None:
-        """The schedule of one episode as its records tell it; here when jobs ran.
+        """Schedules of the listed episodes as their records tell them; none where they do not.
 
         Names of policy and episode are filled in by who asked.
 
         Args:
           env: the environment the records come from.
           params: its parameters.
-          episode: which episode.
-          records: of this episode; None is returned where they lack ``start`` and ``finish``.
+          episodes: int ``[E]``, the episodes played.
+          records: of the recorder of ``recording``, leaves ``[E, ...]``.
+          wanted: indices into ``episodes``.
         """
-        del env, params, episode
-        return schedule_of_columns(self.name, records)
+        schedule, found = self.recording(env).schedule, []
+        for index in wanted:
+            one = jax.tree.map(lambda leaf, at=index: np.asarray(leaf)[at], records)
+            found.append(schedule(env, params, int(episodes[index]), Trail(one)))
+        return [made for made in found if made is not None]
 
     def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
         """Run a golden case; the result has the layout of its ``expect``.
@@ -84,18 +78,6 @@ class HandsOver(HasEnvironment[E]):
         """
         del case
         raise JaxschedError(f"{self.name}: runs no cases")
-
-    def features(self, env: E) -> Mapping[str, Any]:
-        """What the observation's entries mean: ``jaxsched.exports.layout.Feature`` by name.
-
-        Entries that are left out are handed over by their names alone.
-        """
-        del env
-        return {}
-
-    def action_names(self, env: E) -> Sequence[str]:
-        """A name for each action; here by its number."""
-        return [f"action{index}" for index in range(self._num_actions(env))]
 
     def cluster_reader(self) -> ClusterReader[E]:
         """How front ends describe the cluster to policies that serve them.

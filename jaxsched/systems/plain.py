@@ -5,26 +5,23 @@ things happen, a small network, one learner. They are where a new system starts,
 are compared by (``benchmarks/learners.py``).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
-from jaxsched.algorithms.actor_critic import actor_critic
 from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
-from jaxsched.algorithms.branching import branching
 from jaxsched.algorithms.branching_settings import BranchingConfig
-from jaxsched.algorithms.cross_entropy import CrossEntropyConfig, cross_entropy
-from jaxsched.algorithms.dqn import DQNConfig, dqn
-from jaxsched.algorithms.evolution import EvolutionConfig, search_of
-from jaxsched.algorithms.ppo import ppo
+from jaxsched.algorithms.cross_entropy import CrossEntropyConfig
+from jaxsched.algorithms.dqn import DQNConfig
+from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.algorithms.ppo_settings import PPOConfig
 from jaxsched.core.environment import Environment
-from jaxsched.core.learner import Learner
 from jaxsched.core.training import LoopConfig
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.networks.described import Described, Precision
 from jaxsched.networks.mlp import ValueMLP, sizes_of
+from jaxsched.systems.learners import Parts, known, with_updates
 from jaxsched.systems.parts import Network, PresetInfo, TrainingSetup, always
 from jaxsched.systems.search import searching
 from jaxsched.wrappers.whole_state import Reads, WholeState, everything, seen
@@ -117,18 +114,6 @@ class PlainRecipe:
         return self.loop.steps_per_update + tried
 
 
-class Maker(NamedTuple):
-    """A learner in plain recipes.
-
-    Attributes:
-      stage: name of the stage.
-      make: ``(network, recipe, config) -> learner``.
-    """
-
-    stage: str
-    make: Callable[[Any, PlainRecipe, Any], Learner]
-
-
 def _value(recipe: PlainRecipe) -> Any:
     network = ValueMLP(sizes_of(recipe.value_network), precision=recipe.precision)
     return network if recipe.critic == "observation" else Reads(network, everything)
@@ -152,29 +137,6 @@ def _in_precision(network: Network, precision: Precision) -> Network:
             "Described one"
         )
     return network.clone(precision=precision)
-
-
-MAKERS: dict[type, Maker] = {
-    DQNConfig: Maker("dqn", lambda network, recipe, config: dqn(network, config)),
-    PPOConfig: Maker(
-        "ppo",
-        lambda network, recipe, config: ppo(_policy(network, recipe), _value(recipe), config),
-    ),
-    ActorCriticConfig: Maker(
-        "actor_critic",
-        lambda network, recipe, config: actor_critic(
-            _policy(network, recipe), _value(recipe), config
-        ),
-    ),
-    BranchingConfig: Maker(
-        "branching",
-        lambda network, recipe, config: branching(_policy(network, recipe), config, _value(recipe)),
-    ),
-    EvolutionConfig: Maker("search", lambda network, recipe, config: search_of(network, config)),
-    CrossEntropyConfig: Maker(
-        "cross_entropy", lambda network, recipe, config: cross_entropy(network, config)
-    ),
-}
 
 
 def plain_recipes(
@@ -307,11 +269,10 @@ def plain_stage(system: Any, recipe: PlainRecipe, tables: Sequence[JobTable]) ->
       tables: what is learnt on.
     """
     params = system.params(recipe.env, tables)
-    maker, config = MAKERS[type(recipe.learner)], recipe.learner
-    if not isinstance(config, CrossEntropyConfig):
-        config = replace(config, total_updates=recipe.loop.num_updates)
-    network: Network = system.network(recipe.env, recipe.network)
-    learner = maker.make(_in_precision(network, recipe.precision), recipe, config)
+    config = with_updates(recipe.learner, recipe.loop.num_updates)
+    name, make = known(config)
+    network = _in_precision(system.network(recipe.env, recipe.network), recipe.precision)
+    learner = make(Parts(config, _policy(network, recipe), _value(recipe)))
     learns: dict[str, Any] = {
         "env": recipe.env if recipe.critic == "observation" else WholeState(recipe.env),
         "learner": learner,
@@ -319,16 +280,15 @@ def plain_stage(system: Any, recipe: PlainRecipe, tables: Sequence[JobTable]) ->
     }
     if learner.needs.whole_episodes:
         learns = searching(recipe.env, learner, recipe.loop)
-    if not isinstance(config, EvolutionConfig):
-        learns["gradient_steps"] = config.gradient_steps
+    learns["gradient_steps"] = getattr(config, "gradient_steps", 0)
     return TrainingSetup(
-        **(learns | {"name": maker.stage}),
+        **(learns | {"name": name}),
         play_env=recipe.env,
         params_at=always(params),
-        policy=system.network_policy(recipe.env, recipe.network, maker.stage, "greedy"),
+        policy=system.network_policy(recipe.env, recipe.network, name, "greedy"),
         play="greedy",
         network=recipe.network,
         evaluate_every=recipe.evaluate_every,
         checkpoint_every=recipe.checkpoint_every,
-        variants=(f"a plain recipe: {maker.stage} with its usual settings",),
+        variants=(f"a plain recipe: {name} with its usual settings",),
     )

@@ -2,18 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxsched.core.environment import Environment
+from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Policy
-from jaxsched.core.recorder import NOBODY, JobEvents
-from jaxsched.core.trail import Clock, Moment, Step, Trail
-from jaxsched.errors import JaxschedError
+from jaxsched.core.trail import Clock, Moment, Trail, no_moment
 from jaxsched.jobs.lanes import Lanes
-from jaxsched.jobs.schedule import NEVER, Band, Fact, Pieces, Schedule, by_job
+from jaxsched.jobs.schedule import Band, Fact, Pieces, Schedule, by_job
 from jaxsched.types import PyTree
 
 
@@ -23,9 +21,11 @@ class Recording(NamedTuple):
     Attributes:
       env: the environment that is played: the one asked for, or one that plays the same schedule
         and tells more of it.
+      recorder: gathers the records that ``schedule`` reads.
+      schedule: ``schedule(env, params, episode, trail)``, made of the records and, where these are
+        kept, the moments; None where they do not tell. Names of system, policy and episode, and
+        decisions, are filled in by who asked.
       moment: what is kept of each step (static: compiled into the program that plays).
-      schedule: ``schedule(env, params, episode, trail)``, made of what was kept; names of system,
-        policy and episode, and decisions, are filled in by who asked.
       clock: ``clock(env, state) -> seconds`` of a state; None: the seconds that passed since the
         reset.
       inputs: names of the numbers of an observation; those of its spec if empty.
@@ -33,8 +33,9 @@ class Recording(NamedTuple):
     """
 
     env: Environment
-    moment: Moment
-    schedule: Callable[[Any, Any, int, Trail], Schedule]
+    recorder: Recorder
+    schedule: Callable[[Any, Any, int, Trail], Schedule | None]
+    moment: Moment = no_moment
     clock: Clock | None = None
     inputs: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
@@ -89,43 +90,15 @@ def _act(weights: PyTree, memory: Any, view: Any, key: Any) -> tuple[PyTree, Any
 _LISTED = Policy("listed actions", _first, _act)
 
 
-@cache
-def job_recording(env: Any) -> Recording:
-    """That of an environment whose ``timestep.metrics`` is a ``JobEvents``.
+def running_jobs(env: Any, params: Any, episode: int, trail: Trail) -> Schedule | None:
+    """Jobs have a row each while they run, from the first that is free on.
 
-    Jobs have a row each while they run, from the first that is free on. Of what the events name,
-    ``start``, ``finish`` and ``submit`` are seconds.
+    Of what the records name, ``start``, ``finish`` and ``submit`` are seconds.
     """
-    return Recording(env, _events, _schedule_of_events)
-
-
-def _events(env: Any, step: Step, params: Any) -> PyTree:
-    del params
-    happened = step.timestep.metrics
-    if not isinstance(happened, JobEvents):
-        raise JaxschedError(f"{env.name}: does not say how its episodes are drawn")
-    return happened
-
-
-def _schedule_of_events(env: Any, params: Any, episode: int, trail: Trail) -> Schedule:
-    events: JobEvents = trail.moments
-    del episode
-    num_jobs = int(env.max_jobs(params))
-    columns = {"start": np.full(num_jobs, NEVER), "finish": np.full(num_jobs, NEVER)}
-    for rows, values in (
-        (np.asarray(events.started), events.of_started),
-        (np.asarray(events.finished), events.of_finished),
-    ):
-        there = rows != NOBODY
-        for name, value in values.items():
-            column = columns.setdefault(name, np.full(num_jobs, np.nan))
-            each = np.asarray(value)
-            if each.ndim < rows.ndim:  # one number for all
-                each = np.broadcast_to(each[..., None], rows.shape)
-            if each.shape == rows.shape:
-                column[rows[there]] = each[there]
-    schedule = schedule_of_columns(env.name, columns)
-    assert schedule is not None
+    del params, episode
+    schedule = schedule_of_columns(env.name, trail.records)
+    if schedule is None:
+        return None
     start, finish = schedule.start, schedule.finish
     ran = np.flatnonzero((start >= 0) & (finish >= start))
     most = _most_at_once(start[ran], finish[ran])
@@ -142,17 +115,18 @@ def schedule_of_columns(system: str, records: Any) -> Schedule | None:
 
     Args:
       system: name of the system.
-      records: name -> values; those with one for each job become facts, ``submit`` is known.
+      records: name -> values; those with one for each job become facts of jobs that started,
+        ``submit`` is known.
     """
     if not isinstance(records, Mapping) or not {"start", "finish"} <= set(records):
         return None
     start, finish = (np.asarray(records[name], np.float64) for name in ("start", "finish"))
     columns = {
-        name: np.asarray(values, np.float64)
+        name: np.where(start >= 0, np.asarray(values, np.float64), np.nan)
         for name, values in records.items()
-        if np.shape(values) == start.shape and name not in ("start", "finish")
+        if np.shape(values) == start.shape and name not in ("start", "finish", "submit")
     }
-    submit = columns.pop("submit", np.where(start >= 0, start, 0.0))
+    submit = np.asarray(records.get("submit", np.maximum(start, 0.0)), np.float64)
     return by_job(
         system,
         np.where(np.isfinite(submit), submit, 0.0),

@@ -23,6 +23,15 @@ ENTRY_POINTS = "jaxsched.systems"
 
 _OWN = ("sched2", "dl2", "chic", "das", "mlfs")  # live in jaxsched.envs.NAME
 _registered: dict[str, "System"] = {}
+_MOVED = {
+    "features": "Environment.features()",
+    "action_names": "the names of the action spec",
+    "renamed_options": "Environment.former_options",
+    "played": "measured and curves",
+    "drawn": "the schedule of its recording",
+    "drawing_recorder": "the recorder of its recording",
+}
+"""What a system had before, and what has its place."""
 
 
 def names() -> tuple[str, ...]:
@@ -61,6 +70,7 @@ def register(system: "System") -> None:
 
     if not isinstance(system, System):
         raise JaxschedError(f"register: found {type(system).__name__}; accepted: a System")
+    _refuse_moved(system)
     if system.name in _OWN or _registered.get(system.name, system) is not system:
         raise JaxschedError(f"register: there is a system {system.name!r} already")
     _registered[system.name] = system
@@ -103,4 +113,11 @@ def _load(name: str) -> "System":
             f"system {name!r}: {entry.value} is {type(system).__name__}; accepted: a System "
             "of that name"
         )
+    _refuse_moved(system)
     return system
+
+
+def _refuse_moved(system: "System") -> None:
+    for word, present in _MOVED.items():
+        if hasattr(system, word):
+            raise JaxschedError(f"system {system.name!r}: has {word!r}; accepted: {present}")

@@ -29,7 +29,7 @@ CHIC = [
     "--set=loop.num_updates=4",
     "--set=learner.num_trajectories=7",
     "--set=learner.inner_steps=1",
-    "--set=hidden=[8]",
+    "--set=network=mlp-8",
     "--set=checkpoint_every=2",
 ]
 
@@ -110,7 +110,7 @@ def test_real_traces_become_elastic_jobs(capsys):
         (["train", "dl2", "--set", "network=deep"], "unknown network 'deep'"),
         (["train", "dl2", "--set", "supervised.teacher=nobody"], "one of none, drf"),
         (["train", "chic", "--set", "loop.num_envs=9"], "accepted: 256"),
-        (["train", "chic", "--set", "hidden=64"], "is not a list"),
+        (["train", "chic", "--set", "hidden=64"], "--set hidden: is no more; accepted: network"),
         (["evaluate", "dl2", "--policy", "drf", "--option", "mode=skip"], "no option 'mode'"),
         (["evaluate", "chic", "--policy", "drf"], "unknown policy 'drf'"),
         (["compare", "dl2", "--trace", "chic-1.80"], "has no column 'epochs'"),

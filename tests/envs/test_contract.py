@@ -403,7 +403,7 @@ def test_environments_are_values(case):
     assert case.env.behaviour_version == case.system.behaviour_version
     options = case.system.environment_options(case.env)
     assert case.system.environment(**options) == case.env
-    renamed = case.system.renamed_options
+    renamed = case.env.former_options
     assert set(renamed.values()) <= set(options) and not set(renamed) & set(options)
     before = {new: old for old, new in renamed.items()}
     old = {before.get(name, name): value for name, value in options.items()}

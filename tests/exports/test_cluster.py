@@ -14,6 +14,7 @@ from jaxsched.exports.onnx_graph import onnx_runner
 from jaxsched.networks import description as nd
 from jaxsched.runs import saved_policies
 from jaxsched.systems import registry
+from jaxsched.types import action_names
 from tests.instances import chic, dl2, sched2, sched2_tables
 
 STEPS, SEED = 25, 3
@@ -124,8 +125,8 @@ def handed_over(folder):
         folder,
         facts=ExportFacts("sched2", env.behaviour_version, {}, 0, {}, {}),
         observation_spec=env.observation_spec(env.params(sched2_tables(0))),
-        features=system.features(env),
-        actions=system.action_names(env),
+        features=env.features(),
+        actions=action_names(env.action_spec(None)),
         network=system.network(env, learned.network).describe(),
         params=policy.weights,
         golden=golden,

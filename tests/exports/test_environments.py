@@ -15,6 +15,7 @@ from jaxsched.exports.manifest import ExportFacts
 from jaxsched.networks.mlp import MLP
 from jaxsched.systems import registry
 from jaxsched.traces import registry as traces
+from jaxsched.types import action_names
 from tests.exports.recorded import read_alone, record
 from tests.instances import INSTANCES, sched2
 
@@ -42,8 +43,8 @@ def policy(instance, tmp_path_factory):
         path / "policy",
         facts=ExportFacts("sched2", 1, {}, 0, {}, {}),
         observation_spec=spec,
-        features=instance.system.features(env),
-        actions=instance.system.action_names(env),
+        features=env.features(),
+        actions=action_names(env.action_spec(None)),
         network=network.describe(),
         params=weights,
         golden=golden_rows(env, params, network.apply, weights, jax.random.key(1)),

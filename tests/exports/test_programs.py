@@ -21,6 +21,7 @@ from jaxsched.exports.programs import export_program, follow_golden, golden_deci
 from jaxsched.exports.tracing import trace
 from jaxsched.exports.weights import named_weights, unnamed
 from jaxsched.runs import saved_policies
+from jaxsched.types import action_names
 from tests.exports.recorded import read_alone, record
 from tests.instances import das
 
@@ -82,8 +83,8 @@ def arguments(given, rows):
             network_kind=given.kind,
         ),
         "policy": given.policy,
-        "features": given.system.features(given.env),
-        "actions": given.system.action_names(given.env),
+        "features": given.env.features(),
+        "actions": action_names(given.env.action_spec(None)),
         "weights": given.weights,
         "golden": rows,
     }

@@ -153,7 +153,7 @@ def test_axes_are_read():
         (["a=1,"], "expected path=value"),
         (["=1"], "expected path=value"),
         (["a=1,1"], "a value comes twice"),
-        (["a=1", "a=2"], "--over a: comes twice"),
+        (["a=1", "a=2"], r"over\['a'\]: comes twice"),
     ):
         with pytest.raises(JaxschedError, match=message):
             read_axes(bad)

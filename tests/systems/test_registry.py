@@ -15,7 +15,7 @@ from jaxsched.systems.base import PolicyInfo, System
 from jaxsched.systems.figures import Figures
 from jaxsched.traces import registry as traces
 from jaxsched.traces.mapping import MappingConfig
-from jaxsched.types import DiscreteSpec
+from jaxsched.types import DiscreteSpec, action_names
 from tests.probes import Probe
 
 OWN = ("sched2", "dl2", "chic", "das", "mlfs")
@@ -71,6 +71,20 @@ def test_a_name_belongs_to_one_system(registered):
             registry.register(other)
     with pytest.raises(JaxschedError, match="found str; accepted: a System"):
         registry.register("sched2")
+
+
+@pytest.mark.parametrize(
+    ("word", "present"),
+    [
+        ("features", r"Environment\.features\(\)"),
+        ("action_names", "the names of the action spec"),
+        ("renamed_options", r"Environment\.former_options"),
+    ],
+)
+def test_what_the_environment_tells_today_is_refused_of_a_system(word, present):
+    own = type("Own", (Small,), {"name": "own", word: {}})()
+    with pytest.raises(JaxschedError, match=f"system 'own': has '{word}'; accepted: {present}"):
+        registry.register(own)
 
 
 def test_packages_offer_systems(monkeypatch):
@@ -130,8 +144,8 @@ def test_a_small_system_has_defaults():
     with pytest.raises(JaxschedError, match="no cluster is told"):
         SMALL.mapping(env, mean_gap_s=None, load=0.5)
     assert SMALL.adapt([table := JobTable({"submit_time": [0]})]) == [table]
-    assert SMALL.action_names(env) == ["action0", "action1"]
-    assert SMALL.features(env) == {}
+    assert action_names(env.action_spec(None)) == ("action0", "action1")
+    assert env.features() == {}
     assert SMALL.preset("quick").env == env
     assert SMALL.budget(SMALL.preset("quick")) == 64 * 8 * 4000
     assert SMALL.preset("quick") == SMALL.preset("plain-dqn")

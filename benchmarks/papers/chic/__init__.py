@@ -25,7 +25,7 @@ PAPER = Paper(
         "evaluate_every": 4,
         "checkpoint_every": 20,
         "learner.members": 4,
-        "imitation_loop.num_updates": 40,
+        "imitation.loop.num_updates": 40,
     },
     quick_sizes={"num_train": 100, "num_validation": 10, "num_test": 10},
 )

@@ -27,7 +27,7 @@ def episode_length(lab: Lab) -> Outcome:
     studies = {}
     for length in lengths:
         base = study(lab, "chic", RATE)
-        steps = max(base.recipe.loop.rollout_length * length // USUAL, 1)
+        steps = max(base.recipe.stages[-1].loop.rollout_length * length // USUAL, 1)
         changed = study(lab, "chic", RATE, {"loop.rollout_length": steps})
         studies[length] = _with_length(lab, changed, length)
     trained = lab.train_all({label("chic", RATE, f"W = {n}"): s for n, s in studies.items()})
@@ -131,7 +131,7 @@ def penalties(lab: Lab) -> Outcome:
     points = [(p1, p2) for p1 in firsts for p2 in seconds]
     studies = {
         (p1, p2): study(
-            lab, "chic", RATE, {"env.free_choice": True, "punish_empty": p1, "punish_first": p2}
+            lab, "chic", RATE, {"env.free_choice": True, "params.p1": p1, "params.p2": p2}
         )
         for p1, p2 in points
     }
@@ -187,7 +187,7 @@ def ablations(lab: Lab) -> Outcome:
     checks: list[Check] = []
     for name in PRESETS:
         full = study(lab, name, RATE)
-        size = full.recipe.learner.num_trajectories
+        size = full.recipe.stages[-1].learner.num_trajectories
         bare = study(lab, name, RATE, {"learner.num_uniform": 0, "loop.num_envs": size})
         whole, without = label(name, RATE), label(name, RATE, "no uniform trajectory")
         trained = lab.train_all({whole: full, without: bare})

@@ -146,8 +146,8 @@ def _episode(
     )
     if not bool(outcome.finished[0]):
         raise JaxschedError(f"{player.name}: an episode did not end within its step bound")
-    played = lab.system.played(env, params, index, outcome.records, ())
-    found = {name: float(values[0]) for name, values in played.metrics.items()}
+    metrics = lab.system.measured(env, params, index, outcome.records)
+    found = {name: float(values[0]) for name, values in metrics.items()}
     return found, rec.completion_s(params, index, outcome.records)[0]
 
 

@@ -18,7 +18,6 @@ from benchmarks.papers.sched2.options import Sched2Settings
 from benchmarks.papers.settings import CutWorkload
 from jaxsched.core.environment import Environment
 from jaxsched.envs.sched2.paper import HIGHER, JCT, PERCENT, Figures, best_of
-from jaxsched.envs.sched2.recipe import variants
 from jaxsched.jobs import JobTable
 from jaxsched.results.comparison import Learned
 from jaxsched.results.statistics import Floats, Interval, ratio_interval
@@ -258,5 +257,5 @@ def _origin(lab: Lab) -> str:
     settings = settings_of(lab)
     if settings.runs:
         return f"{LEARNED}: a given run, the same policy for every mix of jobs"
-    told = "; ".join(variants(recipe_of(lab)))
+    told = "; ".join(lab.system.departures.of(recipe_of(lab)))
     return f"{LEARNED}: preset {settings.preset}, trained for each mix of jobs; {told}"

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from jaxsched.core.environment import Environment
 from jaxsched.elastic.models import CHIC_COEFFICIENTS, RESOURCES
 from jaxsched.envs.chic import dynamics
+from jaxsched.envs.chic import observation as obs
 from jaxsched.envs.chic.dynamics import Cluster, State
-from jaxsched.envs.chic.observation import largest_entry, observation_names, observe
 from jaxsched.envs.chic.rows import (
     Row,
     any_of,
@@ -31,7 +31,7 @@ from jaxsched.envs.chic.whole_state import whole_state
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.ops.batching import flags_by_quotient
-from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
+from jaxsched.types import Array, ArraySpec, DiscreteSpec, Feature, PRNGKey, TimeStep
 
 VoidOutside = Literal["ends", "inert"]
 VOID_OUTSIDE = get_args(VoidOutside)
@@ -190,13 +190,29 @@ class Chic(Environment):
 
     def observation_spec(self, params: Params) -> ArraySpec:
         """Flat float32 vector, named entry by entry."""
-        names = observation_names(self.window, self.pair)
-        return ArraySpec((len(names),), jnp.float32, 0.0, largest_entry(params), names)
+        names = obs.observation_names(self.window, self.pair)
+        return ArraySpec((len(names),), jnp.float32, 0.0, obs.largest_entry(params), names)
 
     def action_spec(self, params: Params) -> DiscreteSpec:
         """The units of each row, then void."""
         del params
-        return DiscreteSpec(self.void + 1)
+        kinds = ("pair",) if self.pair else ("worker", "server")
+        units = (f"row{row}.{kind}" for row in range(self.window) for kind in kinds)
+        return DiscreteSpec(self.void + 1, (*units, "void"))
+
+    def facts(self) -> dict[str, str]:
+        """The cluster, the window and the action set."""
+        gpus, cpus, memory = self.capacity
+        unit = "a worker and a parameter server" if self.pair else "a worker or a parameter server"
+        return {
+            "cluster": f"{gpus} GPUs, {cpus} CPU cores, {memory} GB",
+            "window": f"the {self.window} oldest workloads",
+            "an action gives": unit,
+        }
+
+    def features(self) -> dict[str, Feature]:
+        """What the observation's entries mean."""
+        return obs.features(self.pair)
 
     def free(self, state: State) -> Array:
         """Packed free resources, int32."""
@@ -226,7 +242,7 @@ class Chic(Environment):
 
     def observe(self, state: State, params: Params) -> tuple[Array, Array]:
         """Observation and mask of a state."""
-        observation = observe(state, params, self.pair)
+        observation = obs.observe(state, params, self.pair)
         if not self.free_choice:
             return observation, self.legal(state, params)
         chooses = shared(~self.terminal(state, params), self.window)

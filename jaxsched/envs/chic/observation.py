@@ -6,18 +6,37 @@ servers (PS); then the number of workloads waiting behind the window.
 
 import jax.numpy as jnp
 
-from jaxsched.elastic.models import IDENTIFIERS
+from jaxsched.elastic.models import IDENTIFIERS, NAMES
 from jaxsched.envs.chic.dynamics import State
 from jaxsched.envs.chic.rows import exists, flat, joined
-from jaxsched.envs.chic.tables import NUM_MODELS, Params, unpack
+from jaxsched.envs.chic.tables import NUM_MODELS, SCALARS, Params, unpack
 from jaxsched.ops.bounds import known_largest
-from jaxsched.types import Array
+from jaxsched.types import Array, Feature
 
 
 def observation_names(window: int, pair: bool) -> tuple[str, ...]:
     """A readable name for each entry, in order."""
     fields = [*IDENTIFIERS[:NUM_MODELS], "remaining", "workers"] + ([] if pair else ["servers"])
     return (*(f"row{row}.{field}" for row in range(window) for field in fields), "backlog")
+
+
+def features(pair: bool) -> dict[str, Feature]:
+    """What each kind of entry means, by its name with ``*`` for every number."""
+    iterations, units, waiting = (
+        float(SCALARS[name]) for name in ("iter_scale", "alloc_scale", "backlog_scale")
+    )
+    found = {
+        f"row*.{entry}": Feature(f"1 if the workload is a {name}", "1")
+        for entry, name in zip(IDENTIFIERS[:NUM_MODELS], NAMES[:NUM_MODELS], strict=True)
+    }
+    found |= {
+        "row*.remaining": Feature("iterations left", "iterations", iterations),
+        "row*.workers": Feature("workers in this phase", "tasks", units),
+        "backlog": Feature("workloads that wait behind the window", "workloads", waiting),
+    }
+    if not pair:
+        found["row*.servers"] = Feature("parameter servers in this phase", "tasks", units)
+    return found
 
 
 def largest_entry(params: Params) -> float:

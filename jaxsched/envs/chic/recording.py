@@ -1,6 +1,7 @@
 """Chic's episodes as recorded schedules: stacks of workers and parameter servers by phase."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -14,18 +15,19 @@ from jaxsched.elastic.models import NAMES
 from jaxsched.envs.chic import cases
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.intervals import IntervalMetrics, OptimusIntervals, optimus
+from jaxsched.envs.chic.records import recorder
 from jaxsched.envs.chic.rows import column
 from jaxsched.envs.chic.tables import NUM_MODELS, SCALARS, WORKERS, Params, unpack
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
 from jaxsched.jobs.lanes import stacks
 from jaxsched.jobs.schedule import (
-    NEVER,
     Band,
     Fact,
     Line,
     Pieces,
     Schedule,
+    by_job,
     counted,
     usual_lines,
 )
@@ -63,7 +65,8 @@ class Moment(NamedTuple):
 @cache
 def recording(env: Chic | OptimusIntervals) -> Recording:
     """How episodes of ``env``, of either view, are recorded."""
-    return Recording(env, _moment, _schedule, None if isinstance(env, OptimusIntervals) else _clock)
+    clock = None if isinstance(env, OptimusIntervals) else _clock
+    return Recording(env, recorder(env), _schedule, _moment, clock)
 
 
 def _moment(env: Chic | OptimusIntervals, step: Step, params: Params) -> Moment:
@@ -104,34 +107,26 @@ def _clock(env: Chic, state: Any) -> Array:
 
 
 def _schedule(env: Chic | OptimusIntervals, params: Params, episode: int, trail: Trail) -> Schedule:
+    """When each workload trained, with its tasks where the moments are kept."""
+    count, records = int(params.jobs.num_jobs[episode]), trail.records
+    submit = np.asarray(params.jobs.submit_time, np.float64)[episode, :count]
+    start, finish = (np.asarray(x, np.float64)[:count] for x in (records.start, records.finish))
+    model, iterations = unpack(np.asarray(params.jobs.workload)[episode, :count])
+    kinds = NAMES[:NUM_MODELS]
+    told = by_job("chic", submit, start, finish, model=np.asarray(model, np.int64), models=kinds)
+    if trail.moments is None:
+        return told
     there = np.flatnonzero(np.asarray(trail.moments.phase))
     kept: Any = jax.tree.map(lambda leaf: np.asarray(leaf)[there], trail.moments)
-    count = int(params.jobs.num_jobs[episode])
-    submit = np.asarray(params.jobs.submit_time, np.float64)[episode, :count]
-    model, iterations = unpack(np.asarray(params.jobs.workload)[episode, :count])
-    start, finish = np.full(count, NEVER), np.full(count, NEVER)
-    for at in range(len(kept.began)):
-        for row in np.flatnonzero(kept.trains[at]).tolist():
-            job = int(kept.job[at, row])
-            start[job] = kept.began[at] if start[job] < 0 else start[job]
-            if kept.finishes[at, row]:
-                finish[job] = kept.until[at, row]
     times = list(zip(kept.began.tolist(), kept.ended.tolist(), strict=True))
     workers, top = _stacked(times, kept, kept.workers, 0)
     servers, height = _stacked(times, kept, kept.servers, max(top, 1))
     gpus = _gpus(kept, model)
-    return Schedule(
-        system="chic",
-        policy="",
-        episode="",
+    return replace(
+        told,
         unit="task",
         bands=(Band("workers", max(top, 1)), Band("parameter servers", max(height, 1))),
         pieces=Pieces.of([*workers, *servers]),
-        submit=submit,
-        start=start,
-        finish=finish,
-        model=np.asarray(model, np.int64),
-        models=NAMES[:NUM_MODELS],
         facts=(
             Fact("iterations", iterations.tolist()),
             Fact("phases trained", _phases(kept, count)),

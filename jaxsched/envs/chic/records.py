@@ -9,12 +9,10 @@ import numpy as np
 
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.recorder import NOBODY, JobEvents, gather
-from jaxsched.elastic.models import NAMES
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.intervals import OptimusIntervals
-from jaxsched.envs.chic.tables import NUM_MODELS, Params, unpack
+from jaxsched.envs.chic.tables import Params, unpack
 from jaxsched.jobs.metrics import Metric, masked_mean
-from jaxsched.jobs.schedule import Schedule, by_job
 from jaxsched.types import Array, TimeStep
 
 NEVER = -1.0
@@ -157,18 +155,3 @@ def remaining(params: Params, episode: int, records: Any) -> np.ndarray:
     """Iterations that each workload of one episode still has, float64 ``[n]``."""
     _, iterations = unpack(np.asarray(params.jobs.workload)[episode, :-1])
     return iterations - np.asarray(records.progress, np.float64)
-
-
-def drawn(params: Params, episode: int, records: Any) -> Schedule:
-    """The schedule that the records of one episode tell: when each workload trained."""
-    count = int(params.jobs.num_jobs[episode])
-    model, _ = unpack(np.asarray(params.jobs.workload)[episode, :count])
-    start, finish = (np.asarray(x, np.float64)[:count] for x in (records.start, records.finish))
-    return by_job(
-        "chic",
-        np.asarray(params.jobs.submit_time, np.float64)[episode, :count],
-        start,
-        finish,
-        model=np.asarray(model, np.int64),
-        models=NAMES[:NUM_MODELS],
-    )

@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxsched.core.evaluation import Recorder
@@ -15,43 +14,29 @@ from jaxsched.envs.chic import records as rec
 from jaxsched.envs.chic.cluster_arrays import cluster_arrays
 from jaxsched.envs.chic.cluster_reader import ChicReader
 from jaxsched.envs.chic.environment import Chic
-from jaxsched.envs.chic.features import features_of
 from jaxsched.envs.chic.heuristics import baseline
 from jaxsched.envs.chic.intervals import OptimusIntervals, optimus
 from jaxsched.envs.chic.paper import paper_rows
-from jaxsched.envs.chic.presets import NOTES, PRESETS
-from jaxsched.envs.chic.recipe import (
-    Recipe,
-    hidden_of,
-    learner_of,
-    network_name,
-    network_of,
-    params_of,
-    training_env,
-    variants,
-)
-from jaxsched.envs.chic.search_recipe import SearchRecipe, search_stages
+from jaxsched.envs.chic.presets import DEPARTURES, FORMER_SETTINGS, NOTES, PAPER, PRESETS
 from jaxsched.envs.chic.tables import Params
 from jaxsched.envs.chic.traces import WORKLOAD
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, JobTable
-from jaxsched.jobs.schedule import Schedule
 from jaxsched.jobs.servers import Servers
-from jaxsched.networks.mlp import MLP
 from jaxsched.systems.base import (
     Heuristic,
-    Played,
+    Network,
     PolicyInfo,
     System,
     TraceSet,
-    TrainingSetup,
 )
 from jaxsched.systems.cluster_arrays import ClusterArrays
+from jaxsched.systems.recipe import Recipe
 from jaxsched.systems.recording import Recording, Staged
 from jaxsched.traces.mapping import MappingConfig
 
 
-class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
+class ChicSystem(System[Chic, Params, Recipe]):
     """Workers and parameter servers at every arrival and finish, by the cross-entropy method."""
 
     name = "chic"
@@ -102,6 +87,8 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
     }
     presets = PRESETS
     preset_notes = NOTES
+    departures = DEPARTURES
+    former_settings = FORMER_SETTINGS
     traces = TraceSet("chic-1.80", "chic-1.80", num_test=30)
     num_jobs = 30
     model_shares = TYPE_SHARES
@@ -120,65 +107,19 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
         self.policy_info(name)
         return _heuristic(name, env)
 
-    def facts(self, env: Chic, options: Mapping[str, Any]) -> dict[str, str]:
-        """The cluster, the window and the action set."""
-        self.checked_options(options)
-        gpus, cpus, memory = env.capacity
-        return {
-            "cluster": f"{gpus} GPUs, {cpus} CPU cores, {memory} GB",
-            "window": f"the {env.window} oldest workloads",
-            "an action gives": "a worker and a parameter server"
-            if env.pair
-            else "a worker or a parameter server",
-        }
-
-    def network(self, env: Chic, kind: str) -> MLP:
-        """The paper's network, or one of other widths."""
-        return network_of(env, hidden_of(kind))
+    def network(self, env: Chic, kind: str) -> Network:
+        """The network of the paper's recipe, also as ``paper``, or one of other widths."""
+        return super().network(env, PAPER.network if kind == "paper" else kind)
 
     def recorder(self, env: Chic) -> Recorder:
         """Per-workload records."""
         return rec.recorder(env)
 
-    def played(
-        self, env: Chic, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
-    ) -> Played:
+    def measured(
+        self, env: Chic, params: Any, episodes: np.ndarray, records: Any
+    ) -> dict[str, np.ndarray]:
         """Metrics per episode."""
-        records = jax.tree.map(np.asarray, records)
-        metrics = rec.summarise(env, params, episodes, records)
-        return Played(metrics, {}, self.schedules(env, params, episodes, records, schedule))
-
-    def drawn(self, env: Chic, params: Any, episode: int, records: Any) -> Schedule:
-        """When each workload trained."""
-        del env
-        return rec.drawn(params, episode, records)
-
-    def training(
-        self, recipe: Recipe | SearchRecipe, tables: Sequence[JobTable]
-    ) -> list[TrainingSetup]:
-        """Environment, learner and loop of a recipe's stages."""
-        name = "chic_pair" if recipe.env.pair else "chic"
-        kind = network_name(recipe.hidden)
-        if isinstance(recipe, SearchRecipe):
-            teacher = self.heuristic(recipe.teacher, recipe.env, self.num_jobs, {}).policy
-            policy = self.network_policy(recipe.env, kind, name, "greedy")
-            return search_stages(recipe, tables, teacher, policy)
-        setup = TrainingSetup(
-            name="cross_entropy",
-            env=training_env(recipe),
-            play_env=recipe.env,
-            learner=learner_of(recipe),
-            loop=recipe.loop,
-            params_at=params_of(recipe, tables),
-            policy=self.network_policy(recipe.env, kind, name, recipe.play),
-            play=recipe.play,
-            network=kind,
-            gradient_steps=recipe.learner.gradient_steps,
-            evaluate_every=recipe.evaluate_every,
-            checkpoint_every=recipe.checkpoint_every,
-            variants=variants(recipe),
-        )
-        return [setup]
+        return rec.summarise(env, params, episodes, records)
 
     def claims(
         self, env: Chic, summary: Mapping[str, Mapping[str, float]], learned: str
@@ -199,10 +140,6 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
         """A golden case that is an episode, ready to be played."""
         return recording.staged(case)
 
-    def features(self, env: Chic) -> Mapping[str, Any]:
-        """What the observation's entries mean."""
-        return features_of(env)
-
     def cluster_arrays(self, env: Chic) -> ClusterArrays:
         """Plain arrays of a cluster, for exports."""
         return cluster_arrays(env)
@@ -210,11 +147,6 @@ class ChicSystem(System[Chic, Params, Recipe | SearchRecipe]):
     def cluster_reader(self) -> ChicReader:
         """How front ends describe the cluster."""
         return ChicReader()
-
-    def action_names(self, env: Chic) -> Sequence[str]:
-        """Units of each row, then void."""
-        kinds = ("pair",) if env.pair else ("worker", "server")
-        return [f"row{row}.{kind}" for row in range(env.window) for kind in kinds] + ["void"]
 
     def cluster_gpus(self, env: Chic) -> tuple[int, ...]:
         """The GPUs of the one pool."""

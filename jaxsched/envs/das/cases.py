@@ -39,8 +39,6 @@ STATIC = (
     "on_no_fit",
     "reward_mode",
 )
-OPTION_OF = {"reward_mode": "reward"}
-"""Keys of a case whose option has another name."""
 WHOLE = ("finished", "steps")
 LEAST_ROOM = 32  # jobs
 HASH_RANGE = 1000
@@ -79,7 +77,7 @@ def _walk_process(case: Mapping[str, Any]) -> dict[str, Any]:
 def environment_of(case: Mapping[str, Any]) -> tuple[DAS, Params]:
     """The environment of a case and the parameters of its job table, with room for more jobs."""
     config = keyed(case.get("config", {}), "config", (*STATIC, *SCALARS))
-    env = DAS(**{OPTION_OF.get(key, key): config[key] for key in STATIC if key in config})
+    env = DAS(**{DAS.former_options.get(key, key): config[key] for key in STATIC if key in config})
     table = from_records(list_of(case, "jobs"), schema=GANG_JOBS)
     params = env.params([table], **{n: config[n] for n in SCALARS if n in config})
     return env, with_room(params)

@@ -21,7 +21,7 @@ from jaxsched.envs.das.simulator.tables import Params, pick
 from jaxsched.envs.das.simulator.window import Draws, as_set, draw_window, window_of
 from jaxsched.envs.das.whole_state import whole_state
 from jaxsched.jobs import JobTable
-from jaxsched.types import Array, ArraySpec, PRNGKey, TimeStep
+from jaxsched.types import Array, ArraySpec, Feature, PRNGKey, TimeStep
 
 Action = dict[str, Array]
 """``priority`` float32 ``[N]`` and ``affinity`` float32 ``[N, M]``."""
@@ -108,6 +108,7 @@ class DAS(Environment):
 
     name = "das"
     behaviour_version = 1
+    former_options = {"reward_mode": "reward"}
 
     def __post_init__(self) -> None:
         options.check(self)
@@ -218,11 +219,28 @@ class DAS(Environment):
         outside mean what they say.
         """
         del params
-        shapes = {"priority": (self.window,), "affinity": (self.window, self.num_servers)}
+        positions, machines = range(self.window), range(self.num_servers)
+        orders = tuple(f"position{q}.priority" for q in positions)
+        places = tuple(f"position{q}.machine{m}.affinity" for q in positions for m in machines)
         return {
-            name: ArraySpec(shape, jnp.float32, minimum=-1.0, maximum=1.0)
-            for name, shape in shapes.items()
+            "priority": ArraySpec((self.window,), jnp.float32, -1.0, 1.0, orders),
+            "affinity": ArraySpec((self.window, self.num_servers), jnp.float32, -1.0, 1.0, places),
         }
+
+    def facts(self) -> dict[str, str]:
+        """The cluster, the window and what happens to jobs that do not fit."""
+        each = f"{self.gpus_per_server} GPUs, {self.cpus_per_server} CPUs, {self.mem_per_server} GB"
+        chosen = "the first" if self.sampling == "first" else "a random choice of"
+        misfit = "is skipped" if self.on_no_fit == "skip" else "ends the decision"
+        return {
+            "cluster": f"{self.num_servers} machines of {each}",
+            "window": f"{chosen} {self.window} waiting jobs",
+            "decisions": f"a job that does not fit {misfit}",
+        }
+
+    def features(self) -> dict[str, Feature]:
+        """What the observation's entries mean."""
+        return obs.features(self.cluster, self.estimates)
 
     def decides(self, state: State) -> Array:
         """Whether a decision is due; always, up to the end, with ``events_per_step`` 0."""

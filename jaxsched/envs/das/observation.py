@@ -9,8 +9,9 @@ import jax.numpy as jnp
 
 from jaxsched.envs.das.simulator.cluster import Cluster
 from jaxsched.envs.das.simulator.dynamics import State, real_positions
+from jaxsched.envs.das.simulator.owners import ESTIMATE_NAMES, LOG2_SCALE
 from jaxsched.envs.das.simulator.tables import CPUS, GPUS, INSTANCES, MEM
-from jaxsched.types import Array
+from jaxsched.types import Array, Feature
 
 INSTANCE_SCALE = 64.0
 DAY_S = 86400.0
@@ -39,6 +40,32 @@ class Observation(NamedTuple):
         """Of the first positions alone; any batch axes."""
         number = None if self.number is None else self.number[..., :width]
         return Observation(self.jobs[..., :width, :], self.machines, self.real[..., :width], number)
+
+
+def features(cluster: Cluster, estimates: bool) -> dict[str, Feature]:
+    """Meaning and unit of each kind of entry."""
+    named = (
+        Feature("estimated run time, from its group", "log2 of s", LOG2_SCALE),
+        Feature("estimated run time, from its user", "log2 of s", LOG2_SCALE),
+        Feature("n / (n + 1) of n finished jobs of its group", "", 1.0),
+        Feature("n / (n + 1) of n finished jobs of its user", "", 1.0),
+    )
+    more = zip(ESTIMATE_NAMES, named, strict=True) if estimates else ()
+    return {
+        **{f"position*.{name}": feature for name, feature in more},
+        "position*.instances": Feature("instances of the job", "instances", INSTANCE_SCALE),
+        "position*.gpus": Feature("of each instance", "GPUs", cluster.gpus),
+        "position*.cpus": Feature("of each instance", "CPUs", cluster.cpus),
+        "position*.memory": Feature("of each instance", "GB", cluster.mem),
+        "position*.waiting": Feature("whether the position holds a waiting job", "1 or 0"),
+        "position*.number": Feature("place of the job in the episode", ""),
+        "position*.age": Feature("since submission", "s", DAY_S),
+        "machine*.free_cpus": Feature("free", "CPUs", cluster.cpus),
+        "machine*.free_gpus": Feature("free", "GPUs", cluster.gpus),
+        "machine*.free_memory": Feature("free", "GB", cluster.mem),
+        "machine*.free_bandwidth": Feature("not in use", "Gbps", cluster.bandwidth),
+        "machine*.used_gpus": Feature("in use", "GPUs", cluster.gpus),
+    }
 
 
 def observe(cluster: Cluster, state: State) -> Observation:

@@ -8,11 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.core.trail import Step, Trail
+from jaxsched.core.trail import Trail
 from jaxsched.envs.das import cases
-from jaxsched.envs.das.environment import DAS, StepMetrics
+from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.heuristics import baseline
 from jaxsched.envs.das.observation import MACHINE_NAMES
+from jaxsched.envs.das.records import recorder
 from jaxsched.envs.das.simulator.cluster import Cluster
 from jaxsched.envs.das.simulator.tables import (
     CPUS,
@@ -26,7 +27,7 @@ from jaxsched.envs.das.simulator.tables import (
 )
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.lanes import Lanes
-from jaxsched.jobs.schedule import NEVER, Band, Fact, Line, Pieces, Schedule, steps, usual_lines
+from jaxsched.jobs.schedule import Band, Fact, Line, Pieces, Schedule, steps, usual_lines
 from jaxsched.systems.cases import list_of
 from jaxsched.systems.recording import Recording, Staged, listed_actions
 from jaxsched.types import Array
@@ -59,13 +60,14 @@ def recording(env: DAS) -> Recording:
         inputs += [f"position{q}.number" for q in positions]
     answers = [f"position{q}.machine{m}" for q in positions for m in machines]
     answers += [f"position{q}.priority" for q in positions]  # leaves in the order of their names
-    return Recording(env, _moment, _schedule, _clock, tuple(inputs), tuple(answers))
-
-
-def _moment(env: DAS, step: Step, params: Params) -> StepMetrics:
-    del env, params
-    told: StepMetrics = step.timestep.metrics
-    return told
+    return Recording(
+        env,
+        recorder(env, machines=True),
+        _schedule,
+        clock=_clock,
+        inputs=tuple(inputs),
+        answers=tuple(answers),
+    )
 
 
 def _clock(env: DAS, state: Any) -> Array:
@@ -75,22 +77,13 @@ def _clock(env: DAS, state: Any) -> Array:
 
 
 def _schedule(env: DAS, params: Params, episode: int, trail: Trail) -> Schedule:
-    count = int(np.asarray(params.num_jobs)[episode])
-    return schedule_of(env, params, episode, _gangs(trail.moments, count, env.num_servers))
-
-
-def drawn(env: DAS, params: Params, episode: int, records: Any) -> Schedule:
-    """The schedule that the records of an episode tell, which must have the machines."""
-    count = int(np.asarray(params.num_jobs)[episode])
-    start, finish = (np.asarray(x, np.float64)[:count] for x in (records.start, records.finish))
-    counts = np.asarray(records.machines, np.int64)[:count]
-    return schedule_of(env, params, episode, Gangs(start, finish, counts))
-
-
-def schedule_of(env: DAS, params: Params, episode: int, gangs: Gangs) -> Schedule:
-    """The schedule of an episode of which it is known who ran where and when."""
+    """The machines of each job and how it was slowed down, which the records tell."""
     offset, count = (int(np.asarray(x)[episode]) for x in (params.offset, params.num_jobs))
     table = np.asarray(params.rows, np.int64)[offset : offset + count]
+    start, finish = (
+        np.asarray(x, np.float64)[:count] for x in (trail.records.start, trail.records.finish)
+    )
+    gangs = Gangs(start, finish, np.asarray(trail.records.machines, np.int64)[:count])
     submit = (table[:, SUBMIT] - int(np.asarray(params.first)[episode])).astype(np.float64)
     spans = contention(env.cluster, table, gangs)
     pieces = Pieces.of(_entries(env, table, gangs, spans))
@@ -125,18 +118,6 @@ def schedule_of(env: DAS, params: Params, episode: int, gangs: Gangs) -> Schedul
             *_contention_lines(spans, table),
         ),
     )
-
-
-def _gangs(told: StepMetrics, count: int, machines: int) -> Gangs:
-    """Start, finish and machines of each job."""
-    start, finish = np.full(count, NEVER), np.full(count, NEVER)
-    counts = np.zeros((count, machines), np.int64)
-    at, position = np.nonzero(told.placed & (told.window >= 0) & told.decides[:, None])
-    job = told.window[at, position]
-    start[job], counts[job] = told.time[at], told.counts[at, position]
-    at, row = np.nonzero((told.finish >= 0) & (told.running >= 0))
-    finish[told.running[at, row]] = told.finish[at, row]
-    return Gangs(start, finish, counts)
 
 
 class Span(NamedTuple):

@@ -14,7 +14,6 @@ from jaxsched.core.policies import Play, Policy, uniform_reals
 from jaxsched.envs.das import cases, recording
 from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.features import features_of
 from jaxsched.envs.das.heuristics import baseline
 from jaxsched.envs.das.learning import kinds
 from jaxsched.envs.das.learning.handed_over import array_policy
@@ -30,7 +29,6 @@ from jaxsched.envs.das.simulator.tables import Params
 from jaxsched.envs.das.traces import WORKLOAD
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, JobTable
-from jaxsched.jobs.schedule import Schedule
 from jaxsched.systems.base import (
     Heuristic,
     Network,
@@ -58,7 +56,6 @@ class DASSystem(System[DAS, Params, Recipe]):
     decides = "order and machines of gang jobs that slow each other down"
     source = "DAS: A Dual-Agent Scheduler for Distributed Deep Learning Jobs, KDD 2023"
     environment_type = DAS
-    renamed_options = cases.OPTION_OF
     best_rule = "shortest"
     primary_metric = "avg_jct_min"
     metrics = (
@@ -160,18 +157,6 @@ class DASSystem(System[DAS, Params, Recipe]):
         self.policy_info(name)
         return _heuristic(name, env)
 
-    def facts(self, env: DAS, options: Mapping[str, Any]) -> dict[str, str]:
-        """The cluster, the window and what happens to jobs that do not fit."""
-        self.checked_options(options)
-        each = f"{env.gpus_per_server} GPUs, {env.cpus_per_server} CPUs, {env.mem_per_server} GB"
-        return {
-            "cluster": f"{env.num_servers} machines of {each}",
-            "window": f"{'the first' if env.sampling == 'first' else 'a random choice of'} "
-            f"{env.window} waiting jobs",
-            "decisions": "a job that does not fit "
-            + ("is skipped" if env.on_no_fit == "skip" else "ends the decision"),
-        }
-
     def network(self, env: DAS, kind: str) -> Network:
         """There is no network with a score per action.
 
@@ -212,21 +197,11 @@ class DASSystem(System[DAS, Params, Recipe]):
         """Start and finish of each job."""
         return rec.recorder(env)
 
-    def drawing_recorder(self, env: DAS) -> Recorder:
-        """Its machines as well."""
-        return rec.recorder(env, machines=True)
-
-    def played(
-        self, env: DAS, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
-    ) -> Played:
+    def measured(
+        self, env: DAS, params: Any, episodes: np.ndarray, records: Any
+    ) -> dict[str, np.ndarray]:
         """Metrics per episode."""
-        records = jax.tree.map(np.asarray, records)
-        metrics = rec.summarise(env, params, episodes, records)
-        return Played(metrics, {}, self.schedules(env, params, episodes, records, schedule))
-
-    def drawn(self, env: DAS, params: Any, episode: int, records: Any) -> Schedule:
-        """GPUs by contention; the records must have the machines."""
-        return recording.drawn(env, params, episode, records)
+        return rec.summarise(env, params, episodes, records)
 
     def score(self, played: Played, tables: Sequence[JobTable]) -> float:
         """Geometric mean of the completion times, times the fee's to the power of three."""
@@ -257,16 +232,6 @@ class DASSystem(System[DAS, Params, Recipe]):
     def staged(self, case: Mapping[str, Any]) -> Staged:
         """A golden case that is an episode, ready to be played."""
         return recording.staged(case)
-
-    def features(self, env: DAS) -> Mapping[str, Any]:
-        """What the observation's entries mean."""
-        return features_of(env)
-
-    def action_names(self, env: DAS) -> Sequence[str]:
-        """The numbers that both agents give."""
-        positions, machines = range(env.window), range(env.num_servers)
-        names = [f"position{q}.priority" for q in positions]
-        return names + [f"position{q}.machine{m}.affinity" for q in positions for m in machines]
 
     def mapping(self, env: DAS, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
         """As many busy GPUs as in the paper's workload, unless asked otherwise."""

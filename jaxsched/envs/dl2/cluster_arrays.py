@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxsched.elastic.models import NAMES
 from jaxsched.envs.dl2.environment import DL2
-from jaxsched.envs.dl2.features import D_SCALE, E_SCALE
+from jaxsched.envs.dl2.observation import D_SCALE, E_SCALE
 from jaxsched.envs.dl2.tables import NUM_MODELS
 from jaxsched.systems.cluster_arrays import ClusterArrays, ClusterInput
 from jaxsched.types import Array, ArraySpec

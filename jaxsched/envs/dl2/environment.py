@@ -30,7 +30,8 @@ from jaxsched.envs.dl2.whole_state import whole_state
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.ops.batching import apply_if, flags_once
-from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, PyTree, TimeStep
+from jaxsched.types import Array, ArraySpec, DiscreteSpec, Feature, PRNGKey, PyTree, TimeStep
+from jaxsched.units import readable_time
 
 CHOICES = {
     "reward": RewardKind,
@@ -256,7 +257,23 @@ class DL2(Environment):
     def action_spec(self, params: Params) -> DiscreteSpec:
         """Worker, PS, bundle of row 0, of row 1, ..., then void."""
         del params
-        return DiscreteSpec(KINDS * self.window + 1)
+        return DiscreteSpec(KINDS * self.window + 1, obs.action_names(self.window))
+
+    def facts(self) -> dict[str, str]:
+        """The cluster and the window."""
+        batches = self.rows == "batches"
+        return {
+            "cluster": f"{self.num_servers} servers of {self.gpus_per_server} GPUs, "
+            f"{self.cpus_per_server} CPU cores, {self.mem_per_server} GB",
+            "length of a slot": readable_time(self.slot_seconds),
+            "window": f"batches of {self.window} jobs"
+            if batches
+            else f"the first {self.window} jobs that can get more",
+        }
+
+    def features(self) -> dict[str, Feature]:
+        """What the observation's entries mean."""
+        return obs.features(self.observation, self.max_workers, self.max_ps)
 
     def whole_state(self, state: ClusterState, params: Params) -> Array:
         """For critics in training, float32 ``[7]`` (``whole_state.py``)."""

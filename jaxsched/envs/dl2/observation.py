@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.elastic.models import IDENTIFIERS
+from jaxsched.elastic.models import IDENTIFIERS, NAMES
 from jaxsched.envs.dl2 import tables
 from jaxsched.envs.dl2.cluster import KINDS
 from jaxsched.envs.dl2.dynamics import (
@@ -29,13 +29,14 @@ from jaxsched.envs.dl2.dynamics import (
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.tables import NUM_MODELS, JobTables, lookup, taken
 from jaxsched.ops.bounds import known_largest
-from jaxsched.types import Array
+from jaxsched.types import Array, Feature
 
 ObservationKind = Literal["paper", "artefact"]
 FIELDS = ("slots", "remaining", "share", "workers", "ps")
 ARTEFACT_FIELDS = ("type", "slots", "fraction", "share", "workers", "ps")
 KIND_NAMES = ("worker", "ps", "bundle")
 ROWS_IN_WORD = 10
+D_SCALE, E_SCALE = 50.0, 100.0  # of ``DL2.params``
 
 
 def observation_names(window: int, kind: ObservationKind = "paper") -> tuple[str, ...]:
@@ -49,6 +50,30 @@ def observation_names(window: int, kind: ObservationKind = "paper") -> tuple[str
 def action_names(window: int) -> tuple[str, ...]:
     """A name for each action, in order."""
     return (*(f"row{r}.{kind}" for r in range(window) for kind in KIND_NAMES), "void")
+
+
+def features(kind: ObservationKind, max_workers: int, max_ps: int) -> dict[str, Feature]:
+    """What each kind of entry means, by its name with ``*`` for every number."""
+    if kind == "artefact":
+        return {
+            "row*.type": Feature("number of the job's type from 1 on", "1"),
+            "row*.slots": Feature("slots since the job arrived", "slots"),
+            "row*.fraction": Feature("share of the epochs that remains", "1"),
+            "row*.share": Feature("dominant share allocated in this slot", "1"),
+            "row*.workers": Feature("workers in this slot", "tasks"),
+            "row*.ps": Feature("parameter servers in this slot", "tasks"),
+        }
+    found = {
+        f"row*.{entry}": Feature(f"1 if the job is a {name}", "1")
+        for entry, name in zip(IDENTIFIERS, NAMES, strict=True)
+    }
+    return found | {
+        "row*.slots": Feature("slots since the job arrived", "slots", D_SCALE),
+        "row*.remaining": Feature("remaining epochs by the estimate", "epochs", E_SCALE),
+        "row*.share": Feature("dominant share allocated in this slot", "1"),
+        "row*.workers": Feature("workers in this slot", "tasks", float(max_workers)),
+        "row*.ps": Feature("parameter servers in this slot", "tasks", float(max_ps)),
+    }
 
 
 def extremes(rules: Rules, params: Params, kind: ObservationKind) -> tuple[float, float]:

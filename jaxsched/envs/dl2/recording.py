@@ -1,6 +1,7 @@
 """DL2's episodes as recorded schedules: stacks of workers and parameter servers, slot by slot."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -16,15 +17,16 @@ from jaxsched.envs.dl2.dynamics import ONE_PS, ONE_WORKER
 from jaxsched.envs.dl2.environment import DL2, StepMetrics
 from jaxsched.envs.dl2.heuristics import POLICY_OPTIONS, baseline
 from jaxsched.envs.dl2.parameters import Params
+from jaxsched.envs.dl2.records import job_times, recorder
 from jaxsched.envs.dl2.slotwise import DL2Slots
 from jaxsched.jobs.lanes import stacks
 from jaxsched.jobs.schedule import (
-    NEVER,
     Band,
     Fact,
     Line,
     Pieces,
     Schedule,
+    by_job,
     counted,
     steps,
     usual_lines,
@@ -40,9 +42,6 @@ class Moment(NamedTuple):
     slot: Array
     ended: Array
     tasks: Array  # int32 [N], held when the slot ended
-    started: Array
-    finished: Array
-    share: Array
     gpus: Array
     cpus: Array
 
@@ -50,13 +49,12 @@ class Moment(NamedTuple):
 @cache
 def recording(env: DL2) -> Recording:
     """How episodes of ``env``, a ``DL2`` or ``DL2Slots``, are recorded."""
-    return Recording(env, _moment, _schedule, _clock)
+    return Recording(env, recorder(env), _schedule, _moment, _clock)
 
 
 def _moment(env: DL2, step: Step, params: Params) -> Moment:
     del params
     told: StepMetrics = step.timestep.metrics
-    report = told.report
     if isinstance(env, DL2Slots):
         workers = jnp.clip(step.action.workers, 0, env.max_workers)
         servers = jnp.clip(step.action.ps, 0, env.max_ps if env.comm == "ps" else 0)
@@ -64,16 +62,7 @@ def _moment(env: DL2, step: Step, params: Params) -> Moment:
         tasks = jnp.where(there, workers * ONE_WORKER + servers * ONE_PS, 0)
     else:
         tasks = dynamics.held_after(step.before.tasks, told.increment)
-    return Moment(
-        told.slot,
-        told.slot_ended,
-        tasks,
-        report.started,
-        report.finished,
-        report.finish_share,
-        report.gpus,
-        report.cpus,
-    )
+    return Moment(told.slot, told.slot_ended, tasks, told.report.gpus, told.report.cpus)
 
 
 def _clock(env: DL2, state: Any) -> Array:
@@ -83,44 +72,32 @@ def _clock(env: DL2, state: Any) -> Array:
 
 
 def _schedule(env: DL2, params: Params, episode: int, trail: Trail) -> Schedule:
+    """When each job trained, with its tasks where the moments are kept."""
+    one = jax.tree.map(lambda leaf: np.asarray(leaf)[None], trail.records)
+    times = job_times(env, params, np.array([episode]), one)
+    count, unit = int(params.jobs.num_jobs[episode]), float(env.slot_seconds)
+    submit, start, finish = (column[0, :count] for column in times[:3])
+    model = np.asarray(params.jobs.model)[episode, :count].astype(np.int64)
+    told = by_job("dl2", submit, start, finish, model=model, models=NAMES)
+    if trail.moments is None:
+        return told
     kept: Any = trail.moments
     ended = np.flatnonzero(kept.ended)
     kept = jax.tree.map(lambda leaf: np.asarray(leaf)[ended], kept)
-    count, unit = int(params.jobs.num_jobs[episode]), float(env.slot_seconds)
-    submit = np.asarray(params.jobs.submit_time)[episode, :count].astype(np.float64)
-    start, finish = _times(kept, count, unit)
     begins = kept.slot * unit
     slots = [(begin, begin + unit) for begin in begins.tolist()]
     tasks: Any = kept.tasks[:, :count]
     workers, top = _stacked(slots, np.asarray(dynamics.workers(tasks)), 0, finish)
     servers, height = _stacked(slots, np.asarray(dynamics.parameter_servers(tasks)), top, finish)
     bands = [Band("workers", top)] + ([Band("parameter servers", height)] if height else [])
-    return Schedule(
-        system="dl2",
-        policy="",
-        episode="",
+    return replace(
+        told,
         unit="task",
         bands=tuple(bands),
         pieces=Pieces.of([*workers, *servers]),
-        submit=submit,
-        start=start,
-        finish=finish,
-        model=np.asarray(params.jobs.model)[episode, :count].astype(np.int64),
-        models=NAMES,
         facts=_facts(params, episode, count, tasks, unit),
         lines=_lines(env, kept, submit, start, finish),
     )
-
-
-def _times(kept: Any, count: int, unit: float) -> tuple[np.ndarray, np.ndarray]:
-    """When each job first trained and finished, s."""
-    first, last = kept.started[:, :count], kept.finished[:, :count]
-    share = kept.share[:, :count]
-    never = np.iinfo(np.int32).max
-    start = np.min(np.where(first >= 0, first, never), axis=0)
-    done = last >= 0
-    finish = np.max(np.where(done, (last + share) * unit, NEVER), axis=0)
-    return np.where(start < never, start * unit, NEVER), finish
 
 
 def _stacked(

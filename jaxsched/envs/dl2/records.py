@@ -9,11 +9,9 @@ import numpy as np
 
 from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
-from jaxsched.elastic.models import NAMES
 from jaxsched.envs.dl2.environment import Params, StepMetrics
 from jaxsched.jobs import metrics
 from jaxsched.jobs.metrics import Metric
-from jaxsched.jobs.schedule import Schedule, by_job
 from jaxsched.types import Array, TimeStep
 
 OWN_METRICS = {
@@ -165,19 +163,3 @@ def summarise(
         "slots": records.slots,
     }
     return {name: np.asarray(value, np.float64) for name, value in result.items()}
-
-
-def drawn(env: Any, params: Params, episode: int, records: Any) -> Schedule:
-    """The schedule that the records of one episode tell: when each job trained."""
-    one = jax.tree.map(lambda leaf: np.asarray(leaf)[None], records)
-    times = job_times(env, params, np.array([episode]), one)
-    real = times.real[0]
-    submit, start, finish = (column[0, real] for column in times[:3])
-    return by_job(
-        "dl2",
-        submit,
-        start,
-        finish,
-        model=np.asarray(params.jobs.model)[episode, :-1][real].astype(np.int64),
-        models=NAMES,
-    )

@@ -5,7 +5,6 @@ from dataclasses import asdict, replace
 from functools import cache
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxsched.algorithms.evolution import search_of
@@ -19,9 +18,7 @@ from jaxsched.envs.dl2.action_rules import ACTION_RULES, action_rule
 from jaxsched.envs.dl2.cluster_arrays import cluster_arrays
 from jaxsched.envs.dl2.cluster_reader import DL2Reader
 from jaxsched.envs.dl2.environment import DL2
-from jaxsched.envs.dl2.features import features_of
 from jaxsched.envs.dl2.heuristics import baseline
-from jaxsched.envs.dl2.observation import action_names
 from jaxsched.envs.dl2.paper import paper_rows
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.presets import NOTES, PRESETS
@@ -42,11 +39,9 @@ from jaxsched.envs.dl2.slotwise import DL2Slots
 from jaxsched.envs.dl2.supervised import record
 from jaxsched.envs.dl2.traces import WORKLOAD
 from jaxsched.jobs import RIGID_JOBS, JobTable
-from jaxsched.jobs.schedule import Schedule
 from jaxsched.systems.base import (
     Heuristic,
     Network,
-    Played,
     PolicyInfo,
     System,
     TraceSet,
@@ -57,7 +52,6 @@ from jaxsched.systems.parts import always
 from jaxsched.systems.recording import Recording, Staged
 from jaxsched.systems.search import searching
 from jaxsched.traces.mapping import MappingConfig
-from jaxsched.units import readable_time
 from jaxsched.wrappers.recorded import Recorded
 from jaxsched.wrappers.teacher import TaughtEnvironment
 
@@ -199,18 +193,6 @@ class DL2System(System[DL2, Params, Recipe]):
             return list(IN_ARTEFACT)
         return [name for name in self.policies if name not in (*IN_ARTEFACT, *ASKED_FOR)]
 
-    def facts(self, env: DL2, options: Mapping[str, Any]) -> dict[str, str]:
-        """The cluster and the window."""
-        self.checked_options(options)
-        return {
-            "cluster": f"{env.num_servers} servers of {env.gpus_per_server} GPUs, "
-            f"{env.cpus_per_server} CPU cores, {env.mem_per_server} GB",
-            "length of a slot": readable_time(env.slot_seconds),
-            "window": f"batches of {env.window} jobs"
-            if env.rows == "batches"
-            else f"the first {env.window} jobs that can get more",
-        }
-
     def network(self, env: DL2, kind: str) -> Network:
         """The paper's network, the variant that shares weights by row, or other widths."""
         return policy_network(env, kind)
@@ -227,17 +209,11 @@ class DL2System(System[DL2, Params, Recipe]):
         """Per-job records."""
         return rec.recorder(env)
 
-    def played(
-        self, env: DL2, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
-    ) -> Played:
+    def measured(
+        self, env: DL2, params: Any, episodes: np.ndarray, records: Any
+    ) -> dict[str, np.ndarray]:
         """Metrics per episode."""
-        records = jax.tree.map(np.asarray, records)
-        metrics = rec.summarise(env, params, episodes, records)
-        return Played(metrics, {}, self.schedules(env, params, episodes, records, schedule))
-
-    def drawn(self, env: DL2, params: Any, episode: int, records: Any) -> Schedule:
-        """When each job trained."""
-        return rec.drawn(env, params, episode, records)
+        return rec.summarise(env, params, episodes, records)
 
     def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
         """The supervised stage, unless there is no teacher, reinforcement learning, search."""
@@ -291,10 +267,6 @@ class DL2System(System[DL2, Params, Recipe]):
         """A golden case that is an episode, ready to be played."""
         return recording.staged(case)
 
-    def features(self, env: DL2) -> Mapping[str, Any]:
-        """What the observation's entries mean."""
-        return features_of(env)
-
     def cluster_arrays(self, env: DL2) -> ClusterArrays | None:
         """Plain arrays of a cluster, for exports; not of the published simulator's observation."""
         return cluster_arrays(env) if env.observation == "paper" else None
@@ -302,10 +274,6 @@ class DL2System(System[DL2, Params, Recipe]):
     def cluster_reader(self) -> DL2Reader:
         """How front ends describe the cluster."""
         return DL2Reader()
-
-    def action_names(self, env: DL2) -> Sequence[str]:
-        """Worker, PS and bundle of each row, then void."""
-        return action_names(env.window)
 
     def mapping(self, env: DL2, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
         """The gaps of the simulated cluster's workload unless asked otherwise."""

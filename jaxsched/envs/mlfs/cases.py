@@ -46,19 +46,6 @@ STATIC = (
 )
 """Keys of a case's configuration."""
 
-OPTION_OF = {
-    "bw_per_server": "bandwidth_per_server",
-    "h_r": "overload_threshold",
-    "h_s": "busy_threshold",
-    "p_s": "migrant_share",
-    "use_bw": "use_bandwidth",
-    "alpha": "importance_share",
-    "gamma": "children_share",
-    "g_d": "deadline_weight",
-    "g_r": "remaining_weight",
-    "g_w": "waiting_weight",
-}
-"""Keys whose option has another name: words here, the paper's symbols there."""
 WHOLE = (
     *("finished", "makespan", "bandwidth_mb", "overloads", "migrations", "evictions"),
     *("iterations", "steps", "slots"),
@@ -105,7 +92,7 @@ def environment_of(config: Mapping[str, Any], policy: Any) -> MLFS:
     Raises:
       JaxschedError: no such policy, or a bad option.
     """
-    options = {OPTION_OF.get(key, key): config[key] for key in STATIC if key in config}
+    options = {MLFS.former_options.get(key, key): config[key] for key in STATIC if key in config}
     if policy in MLF_POLICIES:
         return MLFS(**{**options, **MLF_POLICIES[policy]}, slot_every=1)
     known = (*MLF_POLICIES, *(order for order in HOSTS if order != MLF))

@@ -1,5 +1,6 @@
 """MLFS as an environment: a server for the task on offer, or the queue."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,7 +23,8 @@ from jaxsched.envs.mlfs.whole_state import whole_state
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.ops.batching import apply_if, select
-from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
+from jaxsched.types import Array, ArraySpec, DiscreteSpec, Feature, PRNGKey, TimeStep
+from jaxsched.units import readable_time
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,19 @@ class MLFS(Environment):
     name = "mlfs"
     behaviour_version = 1
     reset_on_demand = True
+    former_options = {
+        "bw_per_server": "bandwidth_per_server",
+        "h_r": "overload_threshold",
+        "h_s": "busy_threshold",
+        "p_s": "migrant_share",
+        "use_bw": "use_bandwidth",
+        "alpha": "importance_share",
+        "gamma": "children_share",
+        "g_d": "deadline_weight",
+        "g_r": "remaining_weight",
+        "g_w": "waiting_weight",
+        "reward_mode": "reward",
+    }
 
     def __post_init__(self) -> None:
         if isinstance(self.gpus, list):
@@ -215,7 +230,22 @@ class MLFS(Environment):
             return DiscreteSpec(1)
         if self.by_slot:
             return ArraySpec((len(pairs.WEIGHTS),), jnp.float32, names=pairs.WEIGHTS)
-        return DiscreteSpec(self.num_servers + 1)
+        servers = (f"server{server}" for server in range(self.num_servers))
+        return DiscreteSpec(self.num_servers + 1, (*servers, "queue"))
+
+    def facts(self) -> dict[str, str]:
+        """The cluster, and what a slot can see and decide."""
+        alike = [f"{count} servers of {gpus} GPUs" for gpus, count in Counter(self.gpus).items()]
+        return {
+            "cluster": f"{' and '.join(alike)}, each with {self.cpus_per_server} CPUs, "
+            f"{self.mem_per_server} GB",
+            "window": f"at most {self.max_active} jobs in the cluster",
+            "length of a slot": f"{readable_time(SLOT_S)}, at most {self.max_offers} decisions",
+        }
+
+    def features(self) -> dict[str, Feature]:
+        """What the observation's entries mean."""
+        return obs.features(self.rules)
 
     def decides(self, state: State) -> Array:
         """Whether a task is on offer; always, up to the end, with ``slot_every`` 0 or by slots."""

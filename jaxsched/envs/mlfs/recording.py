@@ -15,6 +15,7 @@ from jaxsched.envs.mlfs.cases import STATIC, environment_of
 from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.heuristics import HOSTS, heuristic
 from jaxsched.envs.mlfs.jobs import MAX_TASKS, MODELS, TASK_JOBS
+from jaxsched.envs.mlfs.records import recorder
 from jaxsched.envs.mlfs.simulator import dynamics, placing
 from jaxsched.envs.mlfs.simulator.placing import offered
 from jaxsched.envs.mlfs.simulator.state import NOBODY, State
@@ -23,7 +24,18 @@ from jaxsched.envs.mlfs.told import StepMetrics
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
 from jaxsched.jobs.lanes import shared_rows
-from jaxsched.jobs.schedule import NEVER, Band, Fact, Line, Marks, Pieces, Schedule, counted, steps
+from jaxsched.jobs.schedule import (
+    NEVER,
+    Band,
+    Fact,
+    Line,
+    Marks,
+    Pieces,
+    Schedule,
+    by_job,
+    counted,
+    steps,
+)
 from jaxsched.systems.cases import actions_of, keyed, list_of
 from jaxsched.systems.recording import Recording, Staged
 from jaxsched.types import Array, PRNGKey, PyTree
@@ -49,7 +61,7 @@ class Moment(NamedTuple):
       gpu: int16 ``[R]``, of the server.
       waiting: int32, tasks that wait.
       moved: int32, tasks that were moved to another server.
-      told: jobs that finished, and the records of them.
+      overloads: int32, servers that were overloaded in the slot.
     """
 
     slot: Array
@@ -61,7 +73,7 @@ class Moment(NamedTuple):
     gpu: Array
     waiting: Array
     moved: Array
-    told: StepMetrics
+    overloads: Array
 
 
 @cache
@@ -69,7 +81,7 @@ def recording(env: MLFS) -> Recording:
     """How episodes of ``env`` are recorded: as evaluated, a step ending one slot at the most."""
     kept = env.by_slot or env.slot_every == 1
     paced = env if kept else replace(env, slot_every=PLAY_PACE)
-    return Recording(paced, _moment, _schedule, _clock)
+    return Recording(paced, recorder(paced), _schedule, _moment, _clock)
 
 
 def _moment(env: MLFS, step: Step, params: Params) -> Moment:
@@ -92,7 +104,7 @@ def _moment(env: MLFS, step: Step, params: Params) -> Moment:
         gpu=running.gpu.astype(jnp.int16),
         waiting=state.waiting,
         moved=state.migrations,
-        told=told,
+        overloads=told.overloads,
     )
 
 
@@ -103,21 +115,29 @@ def _clock(env: MLFS, state: Any) -> Array:
 
 
 def _schedule(env: MLFS, params: Params, episode: int, trail: Trail) -> Schedule:
-    moments: Any = trail.moments
+    """When each job ran, with its tasks where the moments are kept."""
     offset, count = (int(np.asarray(x)[episode]) for x in (params.offset, params.num_jobs))
     jobs: Any = unpack(np.asarray(params.rows, np.int64)[offset : offset + count])
     submit = np.asarray(params.submit_s, np.float64)[offset : offset + count]
-    records = _records(moments.told, count)
+    records = {
+        name: column[:count] for name, column in trail.records._asdict().items() if column.ndim
+    }
+    start, finish = (
+        np.where(records[name] >= 0, records[name] * float(SLOT_S), NEVER)
+        for name in ("start", "finish")
+    )
+    deadline = jobs.deadline_min.astype(np.float64) * SLOT_S
+    if trail.moments is None:
+        return _of_deadlines(jobs.model, submit, start, finish, deadline)
+    moments: Any = trail.moments
     ended = np.flatnonzero(np.asarray(moments.ended) & (np.asarray(moments.slot) >= 0))
-    kept = jax.tree.map(lambda leaf: np.asarray(leaf)[ended], moments._replace(told=()))
+    kept = jax.tree.map(lambda leaf: np.asarray(leaf)[ended], moments)
     first = np.concatenate([[0], np.cumsum(env.gpus)])
     runs, moves = _runs(kept, first)
     demand = jobs.gpu_demand[runs["job"]] / 1000.0
     row = shared_rows(runs["row"], demand, runs["start"], runs["end"])
     entries = np.stack([runs["job"], row, np.minimum(demand, 1.0), runs["start"], runs["end"],
                         runs["moved"]], axis=-1)  # fmt: skip
-    start = np.where(records["start"] >= 0, records["start"] * SLOT_S, NEVER).astype(np.float64)
-    finish = np.where(records["finish"] >= 0, records["finish"] * SLOT_S, NEVER).astype(np.float64)
     return Schedule(
         system="mlfs",
         policy="",
@@ -133,21 +153,36 @@ def _schedule(env: MLFS, params: Params, episode: int, trail: Trail) -> Schedule
         level_title="migration",
         levels=("placed from the queue", "moved here while running"),
         facts=_facts(jobs, records, finish),
-        deadline=jobs.deadline_min.astype(np.float64) * SLOT_S,
+        deadline=deadline,
         lines=_lines(env, kept, moments, runs, submit, start, finish, demand),
         marks=(moves,) if len(moves.times) else (),
     )
 
 
-def _records(told: StepMetrics, count: int) -> dict[str, np.ndarray]:
-    """What is told of jobs once they finish, or when the episode is cut."""
-    names = ("start", "finish", "iterations", "by_deadline", "run_slots")
-    records = {name: np.full(count, -1, np.int64) for name in names}
-    at, place = np.nonzero(np.asarray(told.job) >= 0)
-    job = np.asarray(told.job)[at, place]
-    for name in names:
-        records[name][job] = np.asarray(getattr(told, name))[at, place]
-    return records
+def _of_deadlines(
+    model: np.ndarray,
+    submit: np.ndarray,
+    start: np.ndarray,
+    finish: np.ndarray,
+    deadline: np.ndarray,
+) -> Schedule:
+    """A row for each job; late ones stand out."""
+    late = finish > deadline
+    until = np.maximum(np.where(finish >= 0, finish, np.inf), deadline)
+    past = Line("past their deadline", "late jobs", *counted(deadline[late], until[late]))
+    return by_job(
+        "mlfs",
+        submit,
+        start,
+        finish,
+        level=late.astype(np.int64),
+        level_title="deadline",
+        levels=("deadline met", "deadline missed"),
+        deadline=deadline,
+        model=model.astype(np.int64),
+        models=MODELS,
+        lines=(past,) if late.any() else (),
+    )
 
 
 def _runs(kept: Any, first: np.ndarray) -> tuple[dict[str, np.ndarray], Marks]:
@@ -209,13 +244,12 @@ def _lines(
     until = begins + SLOT_S
     total = max(sum(env.gpus), 1)
     there = np.asarray(kept.job) >= 0
-    told = moments.told
     states = {
         "running": there.sum(axis=1) - kept.moved,
         "moved in this minute": kept.moved,
         "waiting": kept.waiting,
     }
-    overloads = np.asarray(told.overloads)
+    overloads = np.asarray(moments.overloads)
     at = np.flatnonzero(overloads)
     return (
         Line("waiting", "jobs", *counted(submit, start)),

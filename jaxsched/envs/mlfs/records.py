@@ -10,11 +10,9 @@ import numpy as np
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.recorder import JobEvents, note_events
 from jaxsched.envs.mlfs.environment import MLFS
-from jaxsched.envs.mlfs.jobs import MODELS
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params, unpack
 from jaxsched.envs.mlfs.told import StepMetrics
 from jaxsched.jobs.metrics import Metric
-from jaxsched.jobs.schedule import Line, Schedule, by_job, counted
 from jaxsched.types import Array, TimeStep
 
 NEVER = -1
@@ -180,34 +178,6 @@ def summarise(env: MLFS, params: Params, episodes: Any, records: Any) -> dict[st
         "slots": records.slots,
     }
     return {name: np.asarray(value, np.float64) for name, value in result.items()}
-
-
-def drawn(params: Params, episode: int, records: Any) -> Schedule:
-    """The schedule that the records of one episode tell: when jobs ran, and their deadlines."""
-    index, there = (column[0] for column in _rows(params, np.array([episode])))
-    index, jobs = index[there], unpack(np.asarray(params.rows)[index[there]])
-    start, finish = (
-        np.where(column[there] >= 0, column[there].astype(np.float64) * SLOT_S, float(NEVER))
-        for column in (np.asarray(records.start), np.asarray(records.finish))
-    )
-    deadline = jobs.deadline_min.astype(np.float64) * SLOT_S
-    late = finish > deadline
-    until = np.maximum(np.where(finish >= 0, finish, np.inf), deadline)
-    return by_job(
-        "mlfs",
-        _submit_s(params, index),
-        start,
-        finish,
-        level=late.astype(np.int64),
-        level_title="deadline",
-        levels=("deadline met", "deadline missed"),
-        deadline=deadline,
-        model=jobs.model.astype(np.int64),
-        models=MODELS,
-        lines=(Line("past their deadline", "late jobs", *counted(deadline[late], until[late])),)
-        if late.any()
-        else (),
-    )
 
 
 def _rows(params: Params, episodes: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -1,12 +1,10 @@
 """MLFS as the rest of the library sees it."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxsched.core.evaluation import Recorder
@@ -14,7 +12,6 @@ from jaxsched.core.policies import Play, Policy, uniform_legal
 from jaxsched.envs.mlfs import cases, recording
 from jaxsched.envs.mlfs import records as rec
 from jaxsched.envs.mlfs.environment import MLFS
-from jaxsched.envs.mlfs.features import features_of
 from jaxsched.envs.mlfs.heuristics import heuristic
 from jaxsched.envs.mlfs.learning.linear import linear_host
 from jaxsched.envs.mlfs.learning.presets import NOTES, PRESETS, TUNED
@@ -28,14 +25,12 @@ from jaxsched.envs.mlfs.learning.recipe import (
 from jaxsched.envs.mlfs.mapping import task_jobs
 from jaxsched.envs.mlfs.paper import paper_rows
 from jaxsched.envs.mlfs.recording import PLAY_PACE
-from jaxsched.envs.mlfs.simulator.pairs import WEIGHTS as PAIR_WEIGHTS
 from jaxsched.envs.mlfs.simulator.rules import MLF, ORDERS
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, WEIGHTS, Params
 from jaxsched.envs.mlfs.traces import WORKLOAD
 from jaxsched.envs.mlfs.workload import SMALL_JOBS, SPAN_S
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, JobTable
-from jaxsched.jobs.schedule import Schedule
 from jaxsched.jobs.servers import Servers
 from jaxsched.systems.base import (
     Heuristic,
@@ -49,7 +44,6 @@ from jaxsched.systems.base import (
 from jaxsched.systems.recording import Recording, Staged
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import PRNGKey, PyTree
-from jaxsched.units import readable_time
 
 HIGHEST_LOAD = 3  # times the jobs of load 1
 LONGEST_S = 86400  # of a job on an idle cluster (section 11)
@@ -68,7 +62,6 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
     decides = "where each task of iterative jobs runs, which tasks migrate, when jobs end"
     source = "Wang, Liu, Shen: Job Scheduling for Large-Scale Machine Learning Clusters, CoNEXT '20"
     environment_type = MLFS
-    renamed_options: Mapping[str, str] = {**cases.OPTION_OF, "reward_mode": "reward"}
     best_rule = LINEAR_TUNED
     primary_metric = "avg_jct"
     metrics = (
@@ -188,18 +181,11 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
             raise JaxschedError(f"mlfs: weights is {chosen['weights']!r}; accepted: {PAPER}, {OWN}")
         return chosen
 
-    def facts(self, env: MLFS, options: Mapping[str, Any]) -> dict[str, str]:
-        """The cluster, what a slot can see and decide, and whether heuristics play with MLF-C."""
-        chosen = self.checked_options(options)
-        alike = [f"{count} servers of {gpus} GPUs" for gpus, count in Counter(env.gpus).items()]
+    def option_facts(self, env: MLFS, chosen: Mapping[str, Any]) -> dict[str, str]:
+        """Whether heuristics play with MLF-C."""
+        del env
         who = "every heuristic" if chosen["mlfc"] else "mlf_hc only"
-        return {
-            "cluster": f"{' and '.join(alike)}, each with {env.cpus_per_server} CPUs, "
-            f"{env.mem_per_server} GB",
-            "window": f"at most {env.max_active} jobs in the cluster",
-            "length of a slot": f"{readable_time(SLOT_S)}, at most {env.max_offers} decisions",
-            "MLF-C (ends jobs early)": f"in force for {who}",
-        }
+        return {"MLF-C (ends jobs early)": f"in force for {who}"}
 
     def network(self, env: MLFS, kind: str) -> Network:
         """The policy network, with all inputs or with those of the baseline RL, or weights.
@@ -245,18 +231,11 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
         paced = replace(env, slot_every=PLAY_PACE)
         return super().play(paced, policy, params, weights, schedule=schedule, key=key)
 
-    def played(
-        self, env: MLFS, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
-    ) -> Played:
+    def measured(
+        self, env: MLFS, params: Any, episodes: np.ndarray, records: Any
+    ) -> dict[str, np.ndarray]:
         """Metrics per episode."""
-        records = jax.tree.map(np.asarray, records)
-        metrics = rec.summarise(env, params, episodes, records)
-        return Played(metrics, {}, self.schedules(env, params, episodes, records, schedule))
-
-    def drawn(self, env: MLFS, params: Any, episode: int, records: Any) -> Schedule:
-        """When jobs ran, and their deadlines."""
-        del env
-        return rec.drawn(params, episode, records)
+        return rec.summarise(env, params, episodes, records)
 
     def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
         """The stages of a recipe; what they learn is RL, MLF-RL, or with MLF-C MLFS."""
@@ -283,16 +262,6 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
     def staged(self, case: Mapping[str, Any]) -> Staged:
         """A golden case that is an episode, ready to be played."""
         return recording.staged(case)
-
-    def features(self, env: MLFS) -> Mapping[str, Any]:
-        """What the observation's entries mean."""
-        return features_of(env)
-
-    def action_names(self, env: MLFS) -> Sequence[str]:
-        """Servers, then the queue; or the names of weights."""
-        if env.by_slot:
-            return PAIR_WEIGHTS
-        return [*(f"server{server}" for server in range(env.num_servers)), "queue"]
 
     def cluster_gpus(self, env: MLFS) -> tuple[int, ...]:
         """GPUs of each server."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxsched.envs.sched2 import observation as obs
 from jaxsched.envs.sched2.dynamics import ClusterState
-from jaxsched.envs.sched2.environment import TIME_SCALE_S, Sched2
+from jaxsched.envs.sched2.environment import Sched2
 from jaxsched.envs.sched2.outlook import outlook
 from jaxsched.envs.sched2.slowdown import MODELS, NUM_LEVELS, SLOWDOWN_TENTHS, run_time, worst_level
 from jaxsched.envs.sched2.tables import NEVER, JobTables
@@ -54,7 +54,7 @@ def _observe(env: Sched2, arrays: Mapping[str, Array]) -> tuple[Array, Array]:
     num_jobs = jnp.sum(arrays["job_gpus"] > 0, dtype=jnp.int32)
     window = {name: x[: env.window] for name, x in arrays.items() if name.startswith("job_")}
     state, jobs = _window_alone(env, arrays["busy_s"], window)
-    scale = jnp.float32(TIME_SCALE_S)
+    scale = jnp.float32(obs.TIME_SCALE_S)
     parts = [
         arrays["busy_s"].reshape(-1) * (1.0 / scale),
         obs.position_features(state, jobs, scale, env.profile),
@@ -120,8 +120,8 @@ def _beyond(env: Sched2, arrays: Mapping[str, Array], count: Array) -> Array:
         [
             count / env.window,
             mean("job_gpus") / env.gpus_per_server,
-            mean("job_duration_s") / TIME_SCALE_S,
-            mean("job_wait_s") / TIME_SCALE_S,
+            mean("job_duration_s") / obs.TIME_SCALE_S,
+            mean("job_wait_s") / obs.TIME_SCALE_S,
         ]
     ).astype(jnp.float32)
 

@@ -18,10 +18,9 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.ops.batching import flags_once
 from jaxsched.ops.bounds import known_largest
-from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
+from jaxsched.types import Array, ArraySpec, DiscreteSpec, Feature, PRNGKey, TimeStep
 
 RewardKind = Literal["literal", "dense", "lost"]
-TIME_SCALE_S = 3600.0  # seconds that count as 1 in the observation
 MAX_GPUS_PER_SERVER = 32
 NO_BACKLOG_LIMIT = 2**30
 
@@ -124,9 +123,10 @@ class Sched2(Environment):
         self,
         tables: list[JobTable],
         *,
-        time_scale: float = TIME_SCALE_S,
+        time_scale: float = obs.TIME_SCALE_S,
         invalid_penalty: float = 0.0,
         delay_weight: float = 0.0,
+        max_backlog: float = 0,
         length: int = 0,
     ) -> Params:
         """Parameters for these job tables.
@@ -137,6 +137,7 @@ class Sched2(Environment):
           invalid_penalty: subtracted from the reward of an invalid action.
           delay_weight: subtracted from the reward ``lost`` for each hour that a job's completion
             takes longer than its ideal run time.
+          max_backlog: cut an episode once more jobs than this wait beyond the window; 0: never.
           length: pad the tables to at least this many jobs, so that other tables share what is
             compiled for these.
 
@@ -155,7 +156,7 @@ class Sched2(Environment):
             time_scale=jnp.float32(time_scale),
             invalid_penalty=jnp.float32(invalid_penalty),
             delay_weight=jnp.float32(delay_weight),
-            max_backlog=jnp.int32(NO_BACKLOG_LIMIT),
+            max_backlog=jnp.int32(int(max_backlog) or NO_BACKLOG_LIMIT),
         )
 
     def num_episodes(self, params: Params) -> int:
@@ -188,7 +189,16 @@ class Sched2(Environment):
     def action_spec(self, params: Params) -> DiscreteSpec:
         """Positions 0..J-1, then void."""
         del params
-        return DiscreteSpec(self.window + 1)
+        positions = (f"position{position}" for position in range(self.window))
+        return DiscreteSpec(self.window + 1, (*positions, "void"))
+
+    def facts(self) -> dict[str, str]:
+        """The cluster."""
+        return {"cluster": f"{self.num_servers} servers x {self.gpus_per_server} GPUs"}
+
+    def features(self) -> dict[str, Feature]:
+        """What the observation's entries mean."""
+        return obs.features(self.profile, self.gpus_per_server, self.window)
 
     def observe(self, state: ClusterState, params: Params) -> tuple[Array, Array]:
         """Observation and mask of a state."""

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 from jaxsched.core.policies import Policy, View, no_memory, one_of
 from jaxsched.envs.sched2.delay_rule import choose, tuned_rule
 from jaxsched.envs.sched2.dynamics import ClusterState, is_free, legal_positions, window_gpus
-from jaxsched.envs.sched2.environment import TIME_SCALE_S, Params
-from jaxsched.envs.sched2.observation import placement_now
+from jaxsched.envs.sched2.environment import Params
+from jaxsched.envs.sched2.observation import TIME_SCALE_S, placement_now
 from jaxsched.envs.sched2.outlook import OUTLOOK, outlook
 from jaxsched.envs.sched2.tables import JobTables, lookup
 from jaxsched.errors import JaxschedError

@@ -2,57 +2,28 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.core.trail import Step, Trail
+from jaxsched.core.trail import Trail
 from jaxsched.envs.sched2.cases import read_case
-from jaxsched.envs.sched2.dynamics import Start
 from jaxsched.envs.sched2.environment import Params, Sched2
 from jaxsched.envs.sched2.heuristics import any_baseline, numbered
+from jaxsched.envs.sched2.records import recorder
 from jaxsched.envs.sched2.slowdown import MODELS, NUM_LEVELS, SENSITIVE
 from jaxsched.jobs.lanes import runs
-from jaxsched.jobs.schedule import NEVER, Band, Fact, Line, Pieces, Schedule, steps, usual_lines
+from jaxsched.jobs.schedule import Band, Fact, Line, Pieces, Schedule, steps, usual_lines
 from jaxsched.systems.cases import actions_of, shared_length
 from jaxsched.systems.recording import Recording, Staged, listed_actions
 from jaxsched.types import Array
 
 
-class Moment(NamedTuple):
-    """What is kept of a step."""
-
-    start: Start
-    time: Array
-    fragmentation: Array
-    queue_gpus: Array
-
-
-class Starts(NamedTuple):
-    """The starts of an episode in their order, ``[n]``; times in seconds."""
-
-    job: np.ndarray
-    start: np.ndarray
-    finish: np.ndarray
-    level: np.ndarray
-    gpus: np.ndarray  # uint32 [n, S], bit sets
-    reused: np.ndarray
-    fragmentation: np.ndarray
-    queue_gpus: np.ndarray
-
-
 @cache
 def recording(env: Sched2) -> Recording:
     """How episodes of ``env`` are recorded."""
-    return Recording(env, _moment, _schedule, _clock)
-
-
-def _moment(env: Sched2, step: Step, params: Params) -> Moment:
-    del env, params
-    told = step.timestep.metrics
-    return Moment(told.start, told.time, told.fragmentation, told.queue_gpus)
+    return Recording(env, recorder(env), _schedule, clock=_clock)
 
 
 def _clock(env: Sched2, state: Any) -> Array:
@@ -62,56 +33,27 @@ def _clock(env: Sched2, state: Any) -> Array:
 
 
 def _schedule(env: Sched2, params: Params, episode: int, trail: Trail) -> Schedule:
-    moments: Any = trail.moments
-    there = np.flatnonzero(moments.start.started)
-    start: Any = jax.tree.map(lambda leaf: np.asarray(leaf)[there], moments.start)
-    return schedule_of(
-        env,
-        params,
-        episode,
-        Starts(
-            job=np.asarray(start.job),
-            start=np.asarray(moments.time)[there],
-            finish=np.asarray(moments.time)[there] + np.asarray(start.run),
-            level=np.asarray(start.level),
-            gpus=np.asarray(start.gpus),
-            reused=np.asarray(start.reused),
-            fragmentation=np.asarray(moments.fragmentation)[there],
-            queue_gpus=np.asarray(moments.queue_gpus)[there],
-        ),
-    )
-
-
-def drawn(env: Sched2, params: Params, episode: int, records: Any) -> Schedule:
-    """The schedule that the records of an episode tell."""
-    job = records.order[: int(records.num_started)]
-    columns = (records.start, records.finish, records.level, records.gpus, records.reused)
-    curves = (records.fragmentation_curve, records.queue_gpus_curve)
-    of_jobs, of_starts = [c[job] for c in columns], [c[: len(job)] for c in curves]
-    return schedule_of(env, params, episode, Starts(job, *of_jobs, *of_starts))
-
-
-def schedule_of(env: Sched2, params: Params, episode: int, starts: Starts) -> Schedule:
-    """The schedule of an episode of which all starts are known."""
-    count = int(params.jobs.num_jobs[episode])
+    """The GPUs of each job, which the records tell."""
+    records, count = trail.records, int(params.jobs.num_jobs[episode])
     columns = (params.jobs.submit_time, params.jobs.num_gpus, params.jobs.model)
     submit, num_gpus, model = (np.asarray(c)[episode, :count].astype(np.int64) for c in columns)
     ideal = np.asarray(params.jobs.run_time)[episode, :count, 0].astype(np.float64)
-    start, finish = np.full(count, NEVER), np.full(count, NEVER)
-    start[starts.job], finish[starts.job] = starts.start, starts.finish
-    reused = np.zeros(count, bool)
-    reused[starts.job] = starts.reused
+    start, finish = (np.asarray(x, np.float64)[:count] for x in (records.start, records.finish))
+    order = records.order[: int(records.num_started)]
+    fragmentation, queue_gpus = (
+        curve[: len(order)] for curve in (records.fragmentation_curve, records.queue_gpus_curve)
+    )
     entries = [
         (job, first, rows, start[job], finish[job], level)
-        for job, level, words in zip(starts.job.tolist(), starts.level, starts.gpus, strict=True)
-        for first, rows in _gpus(words, env.gpus_per_server)
+        for job, level in zip(order.tolist(), records.level[order], strict=True)
+        for first, rows in _gpus(records.gpus[job], env.gpus_per_server)
     ]
     pieces, total = Pieces.of(entries), env.num_servers * env.gpus_per_server
     lines = (
         *usual_lines(submit.astype(np.float64), start, finish, pieces, {"GPUs held": total}),
-        Line("fragmentation", "fragmentation", *steps(starts.start, starts.fragmentation)),
+        Line("fragmentation", "fragmentation", *steps(start[order], fragmentation)),
         Line("demand of the queue", "demand of the queue",
-             *steps(starts.start, starts.queue_gpus), unit="GPUs"),
+             *steps(start[order], queue_gpus), unit="GPUs"),
     )  # fmt: skip
     return Schedule(
         system=env.name,
@@ -132,7 +74,7 @@ def schedule_of(env: Sched2, params: Params, episode: int, starts: Starts) -> Sc
             Fact("run time at best locality", ideal.tolist(), "s"),
             Fact("slowed down", _ratio(finish - start, ideal, start >= 0), "times"),
             Fact("sensitive to locality", _words(SENSITIVE[model])),
-            Fact("takes over a well-placed gang's GPUs", _words(reused)),
+            Fact("takes over a well-placed gang's GPUs", _words(records.reused[:count])),
         ),
         lines=lines,
     )

@@ -1,10 +1,9 @@
 """SCHED2 as the rest of the library sees it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxsched.core.evaluation import Recorder
@@ -13,35 +12,27 @@ from jaxsched.envs.sched2 import records as rec
 from jaxsched.envs.sched2.cluster_arrays import cluster_arrays
 from jaxsched.envs.sched2.cluster_reader import Sched2Reader
 from jaxsched.envs.sched2.environment import Params, Sched2
-from jaxsched.envs.sched2.features import features_of
 from jaxsched.envs.sched2.figures import FIGURES
 from jaxsched.envs.sched2.heuristics import baseline
+from jaxsched.envs.sched2.networks import PositionQNetwork, QNetwork
 from jaxsched.envs.sched2.paper import paper_rows
-from jaxsched.envs.sched2.presets import NOTES, PRESETS
-from jaxsched.envs.sched2.recipe import (
-    Recipe,
-    learner_of,
-    network_of,
-    params_by_progress,
-    searcher_of,
-    variants,
-)
+from jaxsched.envs.sched2.presets import DEPARTURES, FORMER_SETTINGS, NOTES, PRESETS
+from jaxsched.envs.sched2.scoring import ScoringNetwork
 from jaxsched.envs.sched2.traces import WORKLOAD
 from jaxsched.envs.sched2.workload import MODEL_SHARES
-from jaxsched.jobs import JobTable
-from jaxsched.jobs.schedule import Schedule
+from jaxsched.errors import JaxschedError
 from jaxsched.networks.described import Described
 from jaxsched.systems.base import (
     Heuristic,
-    Played,
     PolicyInfo,
     System,
     TraceSet,
-    TrainingSetup,
 )
 from jaxsched.systems.cluster_arrays import ClusterArrays
+from jaxsched.systems.recipe import Recipe
 from jaxsched.systems.recording import Recording, Staged
-from jaxsched.systems.search import searching
+
+NETWORKS = ("paper", "positions", "scoring", "linear")
 
 
 class Sched2System(System[Sched2, Params, Recipe]):
@@ -115,6 +106,8 @@ class Sched2System(System[Sched2, Params, Recipe]):
     renamed_networks: Mapping[str, str] = {"slots": "positions"}
     presets = PRESETS
     preset_notes = NOTES
+    departures = DEPARTURES
+    former_settings = FORMER_SETTINGS
     traces = TraceSet("sched2-train-68", "sched2-test-68")
     num_jobs = 1000
     model_shares = MODEL_SHARES
@@ -135,65 +128,47 @@ class Sched2System(System[Sched2, Params, Recipe]):
         window = env.window if chosen["window"] is None else chosen["window"] or num_jobs
         return Heuristic(replace(env, window=window), baseline(name, chosen["mode"]))
 
-    def facts(self, env: Sched2, options: Mapping[str, Any]) -> dict[str, str]:
-        """Cluster, jobs that heuristics see, and what happens to one that does not fit."""
-        chosen = self.checked_options(options)
+    def option_facts(self, env: Sched2, chosen: Mapping[str, Any]) -> dict[str, str]:
+        """Jobs that heuristics see, and what happens to one that does not fit."""
         window = env.window if chosen["window"] is None else chosen["window"]
         first = f"the {window} oldest waiting jobs" if window else "all waiting jobs"
         misfit = "is skipped" if chosen["mode"] == "skip" else "blocks those behind it"
-        return {
-            "cluster": f"{env.num_servers} servers x {env.gpus_per_server} GPUs",
-            "heuristics": f"choose from {first}; a job that does not fit {misfit}",
-        }
-
-    def drawn(self, env: Sched2, params: Params, episode: int, records: Any) -> Schedule:
-        """GPUs by locality."""
-        return recording.drawn(env, params, episode, records)
+        return {"heuristics": f"choose from {first}; a job that does not fit {misfit}"}
 
     def network(self, env: Sched2, kind: str) -> Described:
-        """The paper's network or a variant (``recipe.NetworkKind``)."""
-        return network_of(env, kind)  # type: ignore[arg-type]
+        """The paper's network or a variant.
+
+        ``positions`` shares weights between the positions; ``scoring`` is a small one that starts
+        as ``strict_sif``, ``linear`` that without hidden layers.
+
+        Raises:
+          JaxschedError: no such kind, or one that reads an outlook that the environment lacks.
+        """
+        if kind == "paper":
+            return QNetwork(env.num_servers, env.gpus_per_server, env.window + 1)
+        if kind == "positions":
+            return PositionQNetwork(env.num_servers, env.gpus_per_server, env.window)
+        if kind not in ("scoring", "linear"):
+            raise JaxschedError(
+                f"sched2: unknown network {kind!r}; known are {', '.join(NETWORKS)}"
+            )
+        if not env.outlook:
+            raise JaxschedError(f"sched2: the network {kind!r} reads the outlook; set env.outlook")
+        return ScoringNetwork(env.window, *(((), ()) if kind == "linear" else ()))
 
     def recorder(self, env: Sched2) -> Recorder:
         """Per-job records."""
         return rec.recorder(env)
 
-    def played(
-        self, env: Sched2, params: Any, episodes: Any, records: Any, schedule: Sequence[int]
-    ) -> Played:
-        """Metrics per episode, the curves of Figures 4 and 9, and Gantt data."""
-        records = jax.tree.map(np.asarray, records)
-        metrics = rec.summarise(env, params, episodes, records)
-        return Played(
-            metrics,
-            rec.mean_curves(records),
-            self.schedules(env, params, episodes, records, schedule),
-        )
+    def measured(
+        self, env: Sched2, params: Any, episodes: np.ndarray, records: Any
+    ) -> dict[str, np.ndarray]:
+        """Metrics per episode."""
+        return rec.summarise(env, params, episodes, records)
 
-    def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
-        """Environment, learner and loop of a recipe."""
-        if recipe.search is None:
-            learns: dict[str, Any] = {
-                "name": "dqn",
-                "env": recipe.env,
-                "learner": learner_of(recipe),
-                "loop": recipe.loop,
-                "gradient_steps": recipe.learner.gradient_steps,
-            }
-        else:
-            learns = searching(recipe.env, searcher_of(recipe, recipe.search), recipe.loop)
-        setup = TrainingSetup(
-            **learns,
-            play_env=recipe.env,
-            params_at=params_by_progress(recipe, tables),
-            policy=self.network_policy(recipe.env, recipe.network, learns["name"], "greedy"),
-            play="greedy",
-            network=recipe.network,
-            evaluate_every=recipe.evaluate_every,
-            checkpoint_every=recipe.checkpoint_every,
-            variants=variants(recipe),
-        )
-        return [setup]
+    def curves(self, records: Any) -> dict[str, np.ndarray]:
+        """The curves of Figures 4 and 9."""
+        return rec.mean_curves(records)
 
     def claims(
         self, env: Sched2, summary: Mapping[str, Mapping[str, float]], learned: str
@@ -215,10 +190,6 @@ class Sched2System(System[Sched2, Params, Recipe]):
         """A golden case that is an episode, ready to be played."""
         return recording.staged(case)
 
-    def features(self, env: Sched2) -> Mapping[str, Any]:
-        """What the observation's entries mean."""
-        return features_of(env)
-
     def cluster_arrays(self, env: Sched2) -> ClusterArrays:
         """Plain arrays of a cluster, for exports."""
         return cluster_arrays(env)
@@ -226,10 +197,6 @@ class Sched2System(System[Sched2, Params, Recipe]):
     def cluster_reader(self) -> Sched2Reader:
         """How front ends describe the cluster."""
         return Sched2Reader()
-
-    def action_names(self, env: Sched2) -> Sequence[str]:
-        """Positions, then void."""
-        return [f"position{position}" for position in range(env.window)] + ["void"]
 
 
 SYSTEM = Sched2System()

@@ -369,7 +369,7 @@ def save_run(path, seeds, before=False, **changes):
         "network": "rl",
     }
     if before:
-        old = {new: old for old, new in SYSTEM.renamed_options.items()}
+        old = {new: old for old, new in type(env).former_options.items()}
         options = {old.get(name, name): x for name, x in facts["environment"].items()}
         assert {"h_r", "g_d", "reward_mode"} < options.keys()
         facts["environment"] = options

@@ -97,8 +97,8 @@ def test_quick_changes_fit_the_recipes(tmp_path, preset):
     settings = Sched2Settings(tmp_path, quick=True, preset=preset, num_train=2, num_jobs=8)
     lab = Lab(SYSTEM, settings, Store(tmp_path), PAPER.quick_changes)
     recipe = common.recipe_of(lab)
-    assert recipe.loop.num_updates == 3 and recipe != SYSTEM.preset(preset)
-    SYSTEM.training(recipe, traces.get("sched2-68", num_traces=1, num_jobs=8))
+    assert recipe.stages[-1].loop.num_updates == 3 and recipe != SYSTEM.preset(preset)
+    SYSTEM.stages(recipe, traces.get("sched2-68", num_traces=1, num_jobs=8))
 
 
 def test_loads_of_mixed_traces():

@@ -1,7 +1,5 @@
 """The recipe that imitates and then searches, and the workload of all rates."""
 
-from dataclasses import replace
-
 import jax
 import numpy as np
 import pytest
@@ -14,11 +12,11 @@ from jaxsched.runs.overrides import override
 from jaxsched.traces import registry as traces
 
 SMALL = (
-    "hidden=[8]",
-    "imitation.batch_size=64",
-    "imitation_loop.num_envs=8",
-    "imitation_loop.rollout_length=8",
-    "imitation_loop.num_updates=3",
+    "network=mlp-8",
+    "imitation.learner.batch_size=64",
+    "imitation.loop.num_envs=8",
+    "imitation.loop.rollout_length=8",
+    "imitation.loop.num_updates=3",
     "learner.members=4",
     "learner.episodes=2",
     "learner.initial_std=0.3",
@@ -66,8 +64,8 @@ def test_both_stages_learn(preset):
 
 
 def test_the_teacher_is_a_heuristic():
-    recipe = override(replace(PRESETS["search"], teacher="round_robin"), SMALL)
+    recipe = override(PRESETS["search"], [*SMALL, "imitation.teacher=round_robin"])
     tables = traces.get("chic-mixed", num_traces=1, num_jobs=2)
     assert "imitation of round_robin" in " ".join(SYSTEM.stages(recipe, tables)[0].variants)
     with pytest.raises(Exception, match="unknown policy 'best'"):
-        SYSTEM.stages(replace(recipe, teacher="best"), tables)
+        SYSTEM.stages(override(recipe, ["imitation.teacher=best"]), tables)

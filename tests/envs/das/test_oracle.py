@@ -12,7 +12,6 @@ import pytest
 from benchmarks.peers.simulators.das import Simulator
 from jaxsched.envs.das import DAS, GANG_JOBS
 from jaxsched.envs.das import records as rec
-from jaxsched.envs.das.cases import OPTION_OF
 from jaxsched.envs.das.simulator import execution, placement
 from jaxsched.envs.das.simulator.entries import Entries
 from jaxsched.jobs import JobTable
@@ -138,7 +137,7 @@ def both(setting, events):
         assert isinstance(state.running.alloc, Entries) == setting.many
         outcome = play(env, params, tuple(map(jnp.asarray, actions)))
     records, rows = jax.tree.map(np.asarray, outcome)
-    case_key = {option: key for key, option in OPTION_OF.items()}
+    case_key = {option: key for key, option in DAS.former_options.items()}
     static = {case_key.get(name, name): value for name, value in setting.static.items()}
     played = []
     for table in tables_of(setting):

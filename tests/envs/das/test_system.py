@@ -26,7 +26,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.systems import registry
 from jaxsched.systems.base import Played
 from jaxsched.systems.claims import DIRECTION, NOT_REPRODUCED, REPRODUCED
-from jaxsched.types import ArraySpec
+from jaxsched.types import ArraySpec, action_names
 from jaxsched.wrappers.history import Remembered
 from tests.envs.das.tables import ENV, params_of, random_table
 
@@ -336,9 +336,9 @@ def test_rules_refuse_what_they_do_not_know():
 def test_names_go_with_what_they_name():
     specs = ENV.specs(PARAMS)
     leaves = [specs.action["priority"], specs.action["affinity"]]
-    assert len(SYSTEM.action_names(ENV)) == sum(int(np.prod(leaf.shape)) for leaf in leaves)
-    assert SYSTEM.action_names(ENV)[N + 1] == "position0.machine1.affinity"
-    kinds_of_entries = {name.split(".")[0] for name in SYSTEM.features(ENV)}
+    assert len(action_names(ENV.action_spec())) == sum(int(np.prod(leaf.shape)) for leaf in leaves)
+    assert action_names(ENV.action_spec())[N + 1] == "position0.machine1.affinity"
+    kinds_of_entries = {name.split(".")[0] for name in ENV.features()}
     assert kinds_of_entries == {"position*", "machine*"}
     assert SYSTEM.facts(ENV, {})["cluster"] == "3 machines of 8 GPUs, 96 CPUs, 384 GB"
 

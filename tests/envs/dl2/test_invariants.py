@@ -14,6 +14,7 @@ from jaxsched.envs.dl2 import records as rec
 from jaxsched.envs.dl2.dynamics import parameter_servers, workers
 from jaxsched.envs.dl2.heuristics import baseline, plan
 from jaxsched.envs.dl2.slotwise import Allocation
+from jaxsched.envs.dl2.system import SYSTEM
 from jaxsched.envs.dl2.workload import dl2_tables
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
@@ -101,7 +102,7 @@ def test_records_agree_with_the_steps(walk, params):
     np.testing.assert_allclose(metrics["total_reward"], outcome.episode_return, rtol=1e-5)
     assert (metrics["makespan"] >= metrics["avg_jct"]).all()
     assert (metrics["utilization"] <= 1).all()
-    shown = rec.drawn(ENV, params, 1, jax.tree.map(lambda leaf: leaf[1], outcome.records))
+    (shown,) = SYSTEM.schedules(ENV, params, np.arange(3), outcome.records, [1])
     assert len(shown.pieces.job) == 7
     assert np.all((shown.submit <= shown.start) & (shown.start < shown.finish))
 

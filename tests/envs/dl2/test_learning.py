@@ -159,7 +159,7 @@ def replay(env, params, data):
             records = update(records, timestep, True)
         all_records.append(records)
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *all_records)
-    return SYSTEM.played(env, params, np.arange(3), stacked, ()).metrics["avg_jct"]
+    return SYSTEM.measured(env, params, np.arange(3), stacked)["avg_jct"]
 
 
 def test_with_bundles_off_a_bundle_is_recorded_as_worker_and_server(params):

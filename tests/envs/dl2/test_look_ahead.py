@@ -28,7 +28,7 @@ def played(env, policy, params, weights=()):
     """Returns ``[E]``, and the mean times from the first slot of each job to its end (slots)."""
     recorder, key = SYSTEM.recorder(env), jax.random.key(0)
     outcome = run_episodes(env, policy, recorder, params, EPISODES, key, weights)
-    metrics = SYSTEM.played(env, params, np.asarray(EPISODES), outcome.records, ()).metrics
+    metrics = SYSTEM.measured(env, params, np.asarray(EPISODES), outcome.records)
     submit = np.asarray(params.jobs.submit_time)
     rounded_up = -(-submit // env.slot_seconds) * env.slot_seconds
     real = np.arange(submit.shape[1]) < np.asarray(params.jobs.num_jobs)[:, None]

@@ -15,7 +15,6 @@ from benchmarks.peers.simulators.mlfs import BASELINES, Simulator
 from jaxsched.core.policies import View
 from jaxsched.envs.mlfs import MLFS
 from jaxsched.envs.mlfs import records as rec
-from jaxsched.envs.mlfs.cases import OPTION_OF
 from jaxsched.envs.mlfs.heuristics import HOSTS, heuristic
 from jaxsched.envs.mlfs.jobs import TASK_JOBS
 from jaxsched.envs.mlfs.late_options import padded, shared, with_options
@@ -79,7 +78,7 @@ PACED = (("tight", 5), ("rl", 16))
 LEGAL, HEURISTIC = -2, -3  # in place of actions
 
 
-CASE_KEY = {option: key for key, option in OPTION_OF.items()}
+CASE_KEY = {option: key for key, option in MLFS.former_options.items()}
 
 
 def in_cases(options):

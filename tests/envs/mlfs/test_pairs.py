@@ -24,6 +24,7 @@ from jaxsched.exports.golden import golden_rows
 from jaxsched.networks import description as nd
 from jaxsched.runs import saved_policies
 from jaxsched.systems import registry
+from jaxsched.types import action_names
 from tests.envs.mlfs.test_env_oracle import SETTINGS, TIGHT, random_tables, to_params
 
 SYSTEM = registry.get("mlfs")
@@ -187,7 +188,7 @@ def test_options_and_networks_go_together():
     with pytest.raises(JaxschedError, match="learned by search"):
         replace(QUICK_RECIPE, env=ENV, network="pairs")
     spec = ENV.action_spec()
-    assert spec.names == tuple(SYSTEM.action_names(ENV)) == pairs.WEIGHTS
+    assert spec.names == action_names(spec) == pairs.WEIGHTS
 
 
 SMALL = replace(

@@ -21,6 +21,7 @@ from jaxsched.jobs import digest_tables
 from jaxsched.systems import registry
 from jaxsched.systems.base import Played, System
 from jaxsched.systems.claims import DIRECTION, NOT_REPRODUCED, REPRODUCED
+from jaxsched.types import action_names
 from tests.instances import mlfs, mlfs_tables, sched2_tables
 
 SYSTEM = registry.get("mlfs")
@@ -186,12 +187,12 @@ def test_recipes_learn_policies_of_the_papers_names(recipe, name):
 def test_names_go_with_what_they_name():
     for options in (*CLUSTERS.values(), {"gpus": (1,)}):
         env = SYSTEM.environment(**options)
-        names = SYSTEM.action_names(env)
+        names = action_names(env.action_spec())
         assert len(names) == env.action_spec().num_actions
         assert (names[0], names[-1]) == ("server0", "queue")
     spec = SMALL.observation_spec()
-    groups = feature_groups(spec.names, SYSTEM.features(SMALL))
-    assert {group["pattern"] for group in groups} == set(SYSTEM.features(SMALL))
+    groups = feature_groups(spec.names, SMALL.features())
+    assert {group["pattern"] for group in groups} == set(SMALL.features())
 
 
 def test_facts_tell_cluster_and_control():

@@ -61,8 +61,9 @@ def means(name, mode, window):
         jnp.int32(numbered(name, mode)),
     )
     assert outcome.finished.all()
-    played = SYSTEM.played(env, params, np.asarray(episodes), outcome.records, ())
-    return {metric: values.mean() for metric, values in played.metrics.items()}, played.curves
+    records = jax.tree.map(np.asarray, outcome.records)
+    metrics = SYSTEM.measured(env, params, np.asarray(episodes), records)
+    return {metric: values.mean() for metric, values in metrics.items()}, SYSTEM.curves(records)
 
 
 @pytest.mark.parametrize("name", TABLE)

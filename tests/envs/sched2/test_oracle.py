@@ -186,7 +186,7 @@ def assert_records(records, k, cluster):
 
 def assert_metrics(setting, records, clusters):
     env, params = env_and_params(setting)
-    got = SYSTEM.played(env, params, np.arange(len(clusters)), records, ()).metrics
+    got = SYSTEM.measured(env, params, np.arange(len(clusters)), records)
     expected = [cluster.metrics() for cluster in clusters]
     assert set(got) == set(expected[0])
     for name in got:

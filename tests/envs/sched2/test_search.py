@@ -12,28 +12,24 @@ from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.core import training
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.sched2.environment import Sched2
-from jaxsched.envs.sched2.presets import SEARCH, SEARCH_SHORT
-from jaxsched.envs.sched2.recipe import network_of, params_by_progress, variants
+from jaxsched.envs.sched2.presets import SEARCH, SEARCH_SHORT, last_stage
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import registry
+from jaxsched.systems.recipe import Episodes
 
 SYSTEM = registry.get("sched2")
 NUM_JOBS, LENGTH = 24, 80
-SMALL = replace(
-    SEARCH,
-    env=Sched2(4, 4, 3, auto_advance=True, reward="lost", outlook=True),
+SMALL = last_stage(
+    replace(SEARCH, env=Sched2(4, 4, 3, auto_advance=True, reward="lost", outlook=True)),
     loop=LoopConfig(num_envs=16, rollout_length=LENGTH, num_updates=3, num_random_streams=2),
-    search=replace(
-        SEARCH.search,
-        learner=EvolutionConfig(members=8, episodes=2, initial_std=0.2, follow="gradient"),
-        episode_jobs=NUM_JOBS,
-    ),
+    learner=EvolutionConfig(members=8, episodes=2, initial_std=0.2, follow="gradient"),
+    episodes=Episodes(jobs=NUM_JOBS),
 )
 TABLES = traces.get("sched2-mixed", seed=1, num_traces=3, num_jobs=2 * NUM_JOBS + 5)
 
 
 def test_members_play_whole_episodes_and_the_mean_moves():
-    (setup,) = SYSTEM.training(SMALL, TABLES)
+    (setup,) = SYSTEM.stages(SMALL, TABLES)
     params = setup.params_at(0.0)
     carry = training.init(setup.env, setup.learner, setup.loop, jax.random.key(0), params)
     before = jax.tree.map(np.asarray, setup.learner.policy_params(carry.learner_state))
@@ -51,9 +47,10 @@ def test_members_play_whole_episodes_and_the_mean_moves():
 
 
 def test_tables_are_cut_into_episodes():
-    params = params_by_progress(SMALL, TABLES)(0.0)
+    (setup,) = SYSTEM.stages(SMALL, TABLES)
+    params = setup.params_at(0.0)
     assert params.jobs.num_jobs.tolist() == [NUM_JOBS] * 6  # two of each, the rest is left out
-    assert float(params.delay_weight) == pytest.approx(SMALL.search.delay_weight)
+    assert float(params.delay_weight) == pytest.approx(0.1)
     assert params.jobs.submit_time[:, 0].tolist() == [0] * 6
 
 
@@ -69,30 +66,33 @@ def test_mixed_traces_have_loads_between_the_bounds():
 @pytest.mark.parametrize("kind", ["scoring", "linear"])
 def test_the_network_needs_the_outlook(kind):
     with pytest.raises(JaxschedError, match=r"set env\.outlook"):
-        network_of(Sched2(), kind)
+        SYSTEM.network(Sched2(), kind)
 
 
 def test_the_mask_and_the_discount_are_departures_that_runs_name():
     """The paper has neither, so that no run of its learner is without departures."""
-    literal = " / ".join(variants(SYSTEM.preset("literal")))
+    literal = " / ".join(SYSTEM.departures.of(SYSTEM.preset("literal")))
     assert literal == (
         "actions that cannot be carried out are masked (the paper has no mask) / "
         "discount 0.99 per decision (the paper has none)"
     )
-    assert "horizon 300 s (the paper has none)" in " / ".join(variants(SYSTEM.preset("paper")))
+    assert "horizon 300 s (the paper has none)" in " / ".join(
+        SYSTEM.departures.of(SYSTEM.preset("paper"))
+    )
 
 
 def test_what_differs_is_said():
-    words = " / ".join(SYSTEM.training(SMALL, TABLES)[0].variants)
+    words = " / ".join(SYSTEM.stages(SMALL, TABLES)[0].variants)
     assert "outlook" in words and "search" in words and "0.1 effectiveness" in words
     assert "discount" not in words
 
 
 def test_the_demo_is_the_search_for_a_minute():
     assert SEARCH_SHORT.env == SEARCH.env and SEARCH_SHORT.network == SEARCH.network
-    few, many = SEARCH_SHORT.loop, SEARCH.loop
+    (short,), (full,) = SEARCH_SHORT.stages, SEARCH.stages
+    few, many = short.loop, full.loop
     assert 10 * few.num_updates * few.steps_per_update < many.num_updates * many.steps_per_update
-    assert few.num_envs == SEARCH_SHORT.search.learner.batch
+    assert few.num_envs == short.learner.batch
     congested = traces.get("sched2-congested", num_traces=2)
     mixed = traces.get("sched2-mixed", num_traces=2)
     scale = [

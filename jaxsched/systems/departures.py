@@ -1,0 +1,52 @@
+"""How a recipe differs from that of the paper, found by comparing both."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from jaxsched.systems.paths import value_at
+from jaxsched.systems.recipe import Recipe
+
+Words = str | Mapping[Any, str] | Callable[[Any], tuple[str, ...]]
+"""What is said of a value that differs: a format, a line by value (others say nothing), or the
+lines that a function of it gives."""
+
+
+class Departures(NamedTuple):
+    """What recipes of a system are compared with.
+
+    Attributes:
+      paper: the recipe as the paper's text has it; None: there is none.
+      words: path of a field, as ``--set`` has it -> what is said where it differs; in the order of
+        the lines.
+    """
+
+    paper: Recipe | None = None
+    words: Mapping[str, Words] = {}
+
+    def of(self, recipe: Recipe) -> tuple[str, ...]:
+        """What differs, one line each."""
+        if recipe.departures is not None:
+            return tuple(
+                re.sub(r"{([\w.]+)}", lambda found: str(_shown(value_at(recipe, found[1]))), line)
+                for line in recipe.departures
+            )
+        lines: list[str] = []
+        for path, words in self.words.items() if self.paper is not None else ():
+            value = value_at(recipe, path)
+            if value is not None and value != value_at(self.paper, path):
+                lines += _said(words, value)
+        return tuple(dict.fromkeys(lines))
+
+
+def _said(words: Words, value: Any) -> tuple[str, ...]:
+    if isinstance(words, str):
+        return (words.format(_shown(value)),)
+    if isinstance(words, Mapping):
+        return (words[value],) if value in words else ()
+    return words(value)
+
+
+def _shown(value: Any) -> Any:
+    """Widths of a network without what their name begins with, anything else as it is."""
+    return value.removeprefix("mlp-") if isinstance(value, str) else value

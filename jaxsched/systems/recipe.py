@@ -1,0 +1,99 @@
+"""What a training depends on besides its seed and job tables: a recipe of named stages, as data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from jaxsched.core.policies import Play
+from jaxsched.core.training import LoopConfig
+from jaxsched.systems.parts import TraceSet
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """What resets draw of the job tables while learning: pieces of them, each at several loads.
+
+    Attributes:
+      jobs: consecutive jobs that make an episode, the rest of a table being left out; 0: whole
+        tables.
+      scales: factors on the gaps between submissions; one after the other in equal steps.
+      until: share of the training after which the last of them is reached.
+      shared: all environments of an update play the same table, and updates take the tables in
+        turn; else each reset draws one.
+    """
+
+    jobs: int = 0
+    scales: tuple[float, ...] = (1.0,)
+    until: float = 0.5
+    shared: bool = False
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One learner and its loop; the next stage starts from the policy that this one chose.
+
+    Attributes:
+      name: a word; ``--set NAME.FIELD=VALUE`` changes a field of this stage.
+      learner: settings, whose type says which learner it is (:mod:`jaxsched.systems.learners`); its
+        ``total_updates`` follows ``loop.num_updates``.
+      loop: sizes of the loop.
+      params: arguments of the environment's ``params`` beside the job tables.
+      episodes: what resets draw.
+      network_options: attributes of the policy's network while it learns, such as ``dropout``.
+      teacher: name of the heuristic that is imitated; None: nobody is.
+      explore: ``explore(env)``, how the learner draws actions that explore, a function as
+        :mod:`jaxsched.algorithms.dqn` takes it; None: as the learner does.
+      evaluate_every: updates between evaluations on the validation tables; 0: at the end alone.
+    """
+
+    name: str
+    learner: Any
+    loop: LoopConfig
+    params: Mapping[str, Any] = field(default_factory=dict)
+    episodes: Episodes = Episodes()
+    network_options: Mapping[str, Any] = field(default_factory=dict)
+    teacher: str | None = None
+    explore: Any = None
+    evaluate_every: int = 250
+
+    def __post_init__(self) -> None:
+        """Presets are shared: their mappings cannot be changed in place."""
+        for name in ("params", "network_options"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A training: what is learned for which environment, in which stages.
+
+    ``--set`` reaches a stage by its name, and what only stages have of the last one without it:
+    ``learner.rho`` is that of the last stage.
+
+    Attributes:
+      env: the environment that the policy is scored, tested and handed over with.
+      traces: what is learned on, chosen on and tested on.
+      stages: one after the other.
+      network: kind of the policy's network, as ``System.network`` knows it.
+      policy: what the learned policy is called.
+      play: whether it takes the best action or draws one.
+      checkpoint_every: updates between checkpoints of a whole stage.
+      departures: what differs from the paper's recipe, one line each, in which ``{PATH}`` is the
+        value of a field; None: found by comparing both (:mod:`jaxsched.systems.departures`).
+    """
+
+    named_parts: ClassVar[str] = "stages"
+
+    env: Any
+    traces: TraceSet
+    stages: tuple[Stage, ...]
+    network: str
+    policy: str
+    play: Play = "greedy"
+    checkpoint_every: int = 1000
+    departures: tuple[str, ...] | None = None
+
+    @property
+    def loops(self) -> list[LoopConfig]:
+        """Sizes of the stages' loops."""
+        return [stage.loop for stage in self.stages]

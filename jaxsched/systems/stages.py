@@ -1,0 +1,96 @@
+"""The stages of a recipe, as the training driver takes them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import jax.numpy as jnp
+
+from jaxsched.core.environment import Environment
+from jaxsched.jobs import JobTable, rescale_arrivals
+from jaxsched.jobs.pieces import pieces
+from jaxsched.systems.learners import Parts, known, with_updates
+from jaxsched.systems.parts import TrainingSetup, always
+from jaxsched.systems.recipe import Recipe, Stage
+from jaxsched.wrappers.fixed_length import FixedLength
+from jaxsched.wrappers.teacher import TaughtEnvironment
+
+
+def stages_of(system: Any, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
+    """Environment, learner and loop of each stage.
+
+    Args:
+      system: the ``System``.
+      recipe: the recipe.
+      tables: what is learned on.
+
+    Raises:
+      JaxschedError: an unknown network, teacher or learner, or parameters that are refused.
+    """
+    env, kind = recipe.env, recipe.network
+    policy = system.network_policy(env, kind, recipe.policy, recipe.play)
+    common: dict[str, Any] = {
+        "play_env": env,
+        "policy": policy,
+        "play": recipe.play,
+        "network": kind,
+        "checkpoint_every": recipe.checkpoint_every,
+        "variants": system.departures.of(recipe),
+    }
+    return [TrainingSetup(**_parts(system, recipe, one, tables), **common) for one in recipe.stages]
+
+
+def _parts(system: Any, recipe: Recipe, stage: Stage, tables: Sequence[JobTable]) -> dict[str, Any]:
+    """What a stage has of its own."""
+    config = with_updates(stage.learner, stage.loop.num_updates)
+    network = system.network(recipe.env, recipe.network)
+    if stage.network_options:
+        network = network.clone(**stage.network_options)
+    explore = None if stage.explore is None else stage.explore(recipe.env)
+    learner = known(config).make(Parts(config, network, explore=explore))
+    env: Environment = recipe.env
+    if stage.teacher is not None:
+        env = TaughtEnvironment(
+            env, system.heuristic(stage.teacher, env, system.num_jobs, {}).policy
+        )
+    if learner.needs.whole_episodes:
+        env = FixedLength(env, stage.loop.rollout_length)
+    return {
+        "name": stage.name,
+        "env": env,
+        "learner": learner,
+        "loop": stage.loop,
+        "params_at": _params_at(recipe.env, stage, tables),
+        "gradient_steps": getattr(config, "gradient_steps", 0),
+        "evaluate_every": stage.evaluate_every or stage.loop.num_updates,
+    }
+
+
+def _params_at(
+    env: Environment, stage: Stage, tables: Sequence[JobTable]
+) -> Callable[[float], Any]:
+    """The environment's parameters by training progress.
+
+    Tables of all scales are in one stack; progress only changes which of them the next resets draw,
+    so that episodes under way keep theirs.
+    """
+    episodes = stage.episodes
+    if episodes.jobs:
+        tables = pieces(tables, episodes.jobs, every=episodes.jobs)
+    scaled = [
+        table if scale == 1.0 else rescale_arrivals(table, scale)
+        for scale in episodes.scales
+        for table in tables
+    ]
+    params = cast(Any, env).params(scaled, **stage.params)
+    last = len(episodes.scales) - 1
+    if not last and not episodes.shared:
+        return always(params)
+
+    def params_at(progress: float) -> Any:
+        at = min(int(progress / episodes.until * last), last) if last else 0
+        first, count = at * len(tables), len(tables)
+        if episodes.shared:
+            first, count = first + round(progress * stage.loop.num_updates) % count, 1
+        return params._replace(draw=jnp.array([first, count], jnp.int32))
+
+    return params_at

@@ -1,0 +1,40 @@
+"""An episode followed step by step has the records that an evaluation gathers."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxsched.core.evaluation import run_episodes
+from jaxsched.core.trail import follow
+from tests.instances import sched2
+
+KEY = jax.random.key(0)
+
+
+@pytest.fixture(scope="module")
+def instance():
+    return sched2()
+
+
+@pytest.fixture(scope="module")
+def rule(instance):
+    return instance.system.heuristic("fifo", instance.env, 7, {})
+
+
+def test_records_are_those_of_an_evaluation(instance, rule):
+    recorder = instance.system.recorder(rule.env)
+    trail = follow(rule.env, rule.policy, recorder, instance.params, episode=1, key=KEY)
+    outcome = run_episodes(
+        rule.env, rule.policy, recorder, instance.params, jnp.arange(2, dtype=jnp.int32), KEY
+    )
+    expected = jax.tree.map(lambda leaf: np.asarray(leaf)[1], outcome.records)
+    jax.tree.map(np.testing.assert_array_equal, trail.records, expected)
+    assert trail.ended and trail.records.num_started == 5
+
+
+def test_steps_beyond_the_bound_change_no_record(instance, rule):
+    recorder = instance.system.recorder(rule.env)
+    trail = follow(rule.env, rule.policy, recorder, instance.params, key=KEY, most_steps=2)
+    assert 0 < trail.records.num_started <= 2
+    assert not trail.ended
