@@ -6,6 +6,7 @@ from typing import Any, cast
 import jax.numpy as jnp
 
 from jaxsched.core.environment import Environment
+from jaxsched.core.training import check_needs
 from jaxsched.jobs import JobTable, rescale_arrivals
 from jaxsched.jobs.pieces import pieces
 from jaxsched.systems.learners import Parts, known, with_updates
@@ -24,7 +25,8 @@ def stages_of(system: Any, recipe: Recipe, tables: Sequence[JobTable]) -> list[T
       tables: what is learned on.
 
     Raises:
-      JaxschedError: an unknown network, teacher or learner, or parameters that are refused.
+      JaxschedError: an unknown network, teacher or learner, parameters that are refused, or a loop
+        whose sizes are not what the learner needs.
     """
     env, kind = recipe.env, recipe.network
     policy = system.network_policy(env, kind, recipe.policy, recipe.play)
@@ -54,12 +56,14 @@ def _parts(system: Any, recipe: Recipe, stage: Stage, tables: Sequence[JobTable]
         )
     if learner.needs.whole_episodes:
         env = FixedLength(env, stage.loop.rollout_length)
+    params_at = _params_at(recipe.env, stage, tables)
+    check_needs(env, learner, stage.loop, params_at(0.0))
     return {
         "name": stage.name,
         "env": env,
         "learner": learner,
         "loop": stage.loop,
-        "params_at": _params_at(recipe.env, stage, tables),
+        "params_at": params_at,
         "gradient_steps": getattr(config, "gradient_steps", 0),
         "evaluate_every": stage.evaluate_every or stage.loop.num_updates,
     }

@@ -109,7 +109,10 @@ def test_real_traces_become_elastic_jobs(capsys):
     [
         (["train", "dl2", "--set", "network=deep"], "unknown network 'deep'"),
         (["train", "dl2", "--set", "supervised.teacher=nobody"], "one of none, drf"),
-        (["train", "chic", "--set", "loop.num_envs=9"], "accepted: 256"),
+        (
+            ["train", "chic", "--set", "loop.num_envs=9"],
+            "num_envs is 9; the learner needs it to be equal to 256",
+        ),
         (["train", "chic", "--set", "hidden=64"], "--set hidden: is no more; accepted: network"),
         (["evaluate", "dl2", "--policy", "drf", "--option", "mode=skip"], "no option 'mode'"),
         (["evaluate", "chic", "--policy", "drf"], "unknown policy 'drf'"),
