@@ -20,7 +20,7 @@ from jaxsched.core.training import LoopConfig
 from jaxsched.envs.dl2.recipe import (
     ARTEFACT,
     LARGE,
-    PUBLISHED,
+    PUBLISHED_RECIPE,
     SIM,
     TESTBED,
     Recipe,
@@ -92,13 +92,11 @@ CONTENDED = replace(
     ),
 )
 
-# What DL2's published code does, in its own simulator: imitate DRF, then actor-critic on the slot's
-# reward alone (no next value, hence gamma 0), and draw actions when tested. Its long run has 6,000
-# steps of one batch each; its sequences are for tests only.
-PUBLISHED_CODE = Recipe(
-    env=ARTEFACT,
-    traces=TraceSet("dl2-artefact", "dl2-artefact-published", "dl2-artefact", 100, 20),
-    simulator=PUBLISHED,
+# The paper's learner in the published simulator, as far as the text goes: the entropy is summed
+# over the actions, DRF's bundles and the slot's end are labels, rollouts cut slots. Only the target
+# is the published code's: the slot's reward alone (gamma 0). Its sequences are for tests only.
+ARTEFACT_TEXT = replace(
+    PUBLISHED_RECIPE,
     supervised=Supervised(
         teacher="drf_actions",
         learner=ImitationConfig(
@@ -113,16 +111,15 @@ PUBLISHED_CODE = Recipe(
     ),
     loop=LoopConfig(num_envs=16, rollout_length=32, num_updates=6000),
     actor_critic=ActorCriticConfig(6000, gamma=0.0),
-    play="sampled",
-    evaluate_every=250,
-    checkpoint_every=1000,
+    explores="paper",
+    network="paper",
 )
 
 # The best known here: imitate the probe, then search by whole episodes for the completion time in
 # whole slots, as the published numbers count. What does not fit is masked, which changes what the
 # agent knows and not what it can reach: a slot that nothing more fits is over either way.
 ARTEFACT_SEARCH = replace(
-    PUBLISHED_CODE,
+    ARTEFACT_TEXT,
     env=replace(ARTEFACT, misfit="mask", observation="paper"),
     traces=TraceSet("dl2-artefact", "dl2-artefact-published", "dl2-artefact", 400, 100),
     supervised=Supervised(
@@ -149,7 +146,8 @@ PRESETS = {
     "testbed": replace(QUICK, env=TESTBED, traces=TESTBED_TRACES, urgency=0.6),
     "search": SEARCH,
     "contended": CONTENDED,
-    "artefact": PUBLISHED_CODE,
+    "artefact": PUBLISHED_RECIPE,
+    "artefact-text": ARTEFACT_TEXT,
     "artefact-search": ARTEFACT_SEARCH,
     "large": replace(QUICK, env=LARGE, traces=LARGE_TRACES),
 }
@@ -176,6 +174,9 @@ NOTES = {
     ),
     "artefact": PresetInfo(
         "the published simulator and what its code does: DRF, then actor-critic"
+    ),
+    "artefact-text": PresetInfo(
+        "the published simulator and the learner of the paper's text: DRF, then actor-critic"
     ),
     "artefact-search": PresetInfo(
         "the published simulator: imitation of probe_actions, then search over whole episodes"
