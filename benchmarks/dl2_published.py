@@ -35,9 +35,8 @@ from jaxsched.files import write_whole
 
 BEGIN, END = "<!-- published learner: begin -->", "<!-- published learner: end -->"
 CHUNK = 50  # updates of one call
-WITHIN = 0.05  # of the saved result, that counts as reached
 COARSE, FINE = "avg_jct_coarse", "avg_jct_slots"
-STEP = "DL2, saved at step 500"
+STEP, DRF = "DL2, saved at step 500", "drf_artefact"
 FACTS = "facts.json"
 
 
@@ -276,24 +275,58 @@ def judge_of(
 
 def markdown(result: dict[str, Any]) -> str:
     """The result in tables: both ways of judging, and how the seeds learnt."""
-    saved, drf = float(np.mean(SAVED[STEP])), result["rules"]["five"]["drf_artefact"][COARSE]
-    base = float(np.mean(drf))
+    saved = float(np.mean(SAVED[STEP]))
     five = np.array([np.mean(point[COARSE], 1) for point in result["points"]["five"]])
-    ours = np.mean(result["tested"]["five"][COARSE], 1)
-    lowest = five.min(0)
-    steps = np.mean([np.mean(point["steps"]) for point in result["points"]["five"][-1:]])
-    lines = [
-        f"{result['num_seeds']} seeds, {steps:,.0f} gradient steps of each, {result['date']}, "
-        f"{result['device']}, jaxsched {result['versions']['jaxsched']}, jax "
-        f"{result['versions']['jax']}. Whole slots on the five published sequences:",
-        "",
-    ]
+    tested = {kind: np.mean(found[COARSE], 1) for kind, found in result["tested"].items()}
+    drf = {kind: float(np.mean(found[DRF][COARSE])) for kind, found in result["rules"].items()}
+    steps = np.mean(result["gradient_steps"])
+    versions = result["versions"]
     rows = [
-        (f"{STEP}", f"{saved:.2f}", "", percent(saved, base), "", ""),
-        ("here, step chosen on validation sequences", *spread(ours), percent(ours.mean(), base)),
-        ("here, lowest of all evaluations on the five", *spread(lowest)),
+        (STEP, f"{saved:.2f}", "", against(saved, drf["five"]), ""),
+        ("here, step chosen on validation sequences", *seeds_of(tested["five"], drf["five"])),
+        ("here, lowest of all evaluations on the five", *seeds_of(five.min(0), drf["five"])),
+        ("here, after imitation", *seeds_of(five[0], drf["five"])),
+        ("here, at the end", *seeds_of(five[-1], drf["five"])),
     ]
-    return "\n".join(lines)
+    head = ("policy", "mean of the seeds", "deviation; each seed", "against DRF", "against saved")
+    five_table = table(head, [(*row[:4], row[4] and against(float(row[4]), saved)) for row in rows])
+    fresh = [
+        (f"here, chosen as above, {result['fresh']['number']} sequences", *cells)
+        for cells in [seeds_of(tested["fresh"], drf["fresh"])]
+    ]
+    scores = [np.mean(point[FINE], 1) for point in result["points"]["validation"]]
+    curve = [
+        (f"{point['update']:,}", f"{np.mean(point['steps']):,.0f}", *seeds_of(score)[:2])
+        for point, score in zip(result["points"]["validation"], scores, strict=True)
+    ]
+    return "\n\n".join(
+        [
+            f"Published learner, {result['num_seeds']} seeds, {steps:,.0f} gradient steps of each, "
+            f"{result['date']}, {result['cpu_cores']} CPU cores, jaxsched {versions['jaxsched']}, "
+            f"jax {versions['jax']}. Five published sequences, whole slots (DRF "
+            f"{drf['five']:.2f}):",
+            five_table,
+            f"Fresh sequences, whole slots (DRF {drf['fresh']:.2f}):",
+            table(head[:4], [row[:4] for row in fresh]),
+            "Validation sequences while it learns, JCT in slots, drawn actions:",
+            table(
+                ("rollouts", "gradient steps", "mean of the seeds", "deviation; each seed"), curve
+            ),
+        ]
+    )
+
+
+def seeds_of(values: Any, base: float | None = None) -> tuple[str, ...]:
+    """Mean, deviation and each value of the seeds; the mean against a base; the mean again."""
+    own = ", ".join(f"{value:.2f}" for value in values)
+    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    change = "" if base is None else against(float(np.mean(values)), base)
+    return f"{np.mean(values):.2f}", f"{deviation:.2f}; {own}", change, f"{np.mean(values):.4f}"
+
+
+def against(value: float, base: float) -> str:
+    """How much more than a base."""
+    return f"{100 * (value / base - 1):+.1f} %"
 
 
 if __name__ == "__main__":
