@@ -19,7 +19,6 @@ into the folder of results, ``dl2_published_NAME.json.xz``, its tables are print
 
 import argparse
 import json
-import lzma
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -29,12 +28,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.dl2_artefact import FRESH_SEED, RESULTS, SAVED, cores
+from benchmarks.pack import pack
 from benchmarks.scripts import exit_status, read_json, table
 from jaxsched.errors import JaxschedError
-from jaxsched.files import write_whole
+from jaxsched.files import write_json, write_whole
 
 BEGIN, END = "<!-- published learner: begin -->", "<!-- published learner: end -->"
 CHUNK = 50  # updates of one call
+KERNEL_BYTES = 4_000_000  # loops of one environment for each seed are small
 COARSE, FINE = "avg_jct_coarse", "avg_jct_slots"
 STEP, DRF = "DL2, saved at step 500", "drf_artefact"
 FACTS = "facts.json"
@@ -76,8 +77,8 @@ def main() -> None:
             train(options)
         if options.only == "train":
             return
-        packed = lzma.compress(json.dumps(judged(options)).encode())
-        write_whole(file.with_name(file.name + ".xz"), packed)
+        write_json(file, judged(options))
+        pack(file)
     tables = markdown(read_json(file))
     print(tables)
     if options.page:
@@ -109,6 +110,9 @@ def recipe_of(options: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
 
 def train(options: argparse.Namespace) -> None:
     """Train all seeds; write their policies every so many updates, and what was run."""
+    from jaxsched.runtime import prepare_cpu
+
+    prepare_cpu(KERNEL_BYTES)  # before JAX looks for devices
     import jax
     import jax.numpy as jnp
 
@@ -118,15 +122,17 @@ def train(options: argparse.Namespace) -> None:
     began = time.monotonic()
     system, recipe, tables = recipe_of(options)
     stages = system.stages(recipe, tables["train"])
+    last = stages[-1]
     seeds, weights = jax.vmap(jax.random.key)(jnp.arange(options.seeds)), None
-    for stage in stages[:-1]:
+    if policy_file(options.runs, 0).exists():  # the stages before have been trained
+        weights, _ = read_policies(options.runs, 0, structure_of(system, last, tables))
+    for stage in stages[:-1] if weights is None else ():
         env, learner, loop, params = stage.env, stage.learner, stage.loop, stage.params_at(0.0)
         carry = training.init(env, learner, loop, seeds, params, weights)
         carry, _ = training.chunk(
             env, learner, loop, carry, params, num_updates=stage.loop.num_updates
         )
         weights = jax.tree.map(jnp.copy, learner.policy_params(carry.learner_state))
-    last = stages[-1]
     env, learner, loop, params = last.env, last.learner, last.loop, last.params_at(0.0)
     carry = training.init(env, learner, loop, seeds, params, weights)
     update, here = 0, facts()
@@ -168,6 +174,24 @@ def policy_file(folder: Path, update: int) -> Path:
     return folder / f"policies_{update}.npz"
 
 
+def structure_of(system: Any, setup: Any, tables: dict[str, Any]) -> Any:
+    """How a policy's leaves make its parameters."""
+    import jax
+
+    env = setup.play_env
+    shapes = system.weights_spec(env, setup.network, system.params(env, tables["five"]))
+    return jax.tree.structure(shapes)
+
+
+def read_policies(folder: Path, update: int, tree: Any) -> tuple[Any, list[int]]:
+    """The policies of all seeds after so many updates, and their gradient steps."""
+    import jax
+
+    with np.load(policy_file(folder, update)) as found:
+        leaves = [found[name] for name in found.files if name != "steps"]
+        return jax.tree.unflatten(tree, leaves), found["steps"].tolist()
+
+
 def judged(options: argparse.Namespace) -> dict[str, Any]:
     """What the trained policies come to, with the facts of their training."""
     import jax
@@ -177,19 +201,12 @@ def judged(options: argparse.Namespace) -> dict[str, Any]:
     run = read_json(options.runs / FACTS)
     last = system.stages(recipe, tables["train"])[-1]
     env, seeds = last.play_env, run["seeds"]
-    shapes = system.weights_spec(env, last.network, system.params(env, tables["five"]))
-    tree = jax.tree.structure(shapes)
-
-    def weights_at(update: int) -> tuple[Any, list[int]]:
-        with np.load(policy_file(options.runs, update)) as found:
-            leaves = [found[name] for name in found.files if name != "steps"]
-            return jax.tree.unflatten(tree, leaves), found["steps"].tolist()
-
+    tree = structure_of(system, last, tables)
     five = judge_of(system, last, tables["five"])
     validation = judge_of(system, last, tables["validation"])
     points: dict[str, list[Any]] = {"five": [], "validation": []}
     for update in range(0, run["updates"] + 1, options.every):
-        weights, steps = weights_at(update)
+        weights, steps = read_policies(options.runs, update, tree)
         found = five(weights, update)[COARSE]
         points["five"].append({"update": update, "steps": steps, COARSE: found.tolist()})
         print(update, "five", found.mean(1).round(2).tolist(), file=sys.stderr, flush=True)
@@ -200,7 +217,7 @@ def judged(options: argparse.Namespace) -> dict[str, Any]:
     scores = np.array([np.mean(point[FINE], 1) for point in points["validation"]])
     chosen = [points["validation"][best]["update"] for best in scores.argmin(0)]
     each = [
-        jax.tree.map(lambda x, s=seed: x[s], weights_at(update)[0])
+        jax.tree.map(lambda x, s=seed: x[s], read_policies(options.runs, update, tree)[0])
         for seed, update in enumerate(chosen)
     ]
     best = jax.tree.map(lambda *leaves: jnp.stack(leaves), *each)

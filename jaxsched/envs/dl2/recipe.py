@@ -56,7 +56,7 @@ PAPER_HIDDEN = (256, 256)
 PUBLISHED_STD = 0.02
 
 Algorithm = Literal["actor_critic", "ppo", "none"]
-Reward = Literal["slot", "shares", "epochs"]
+Reward = Literal["slot", "slot_epochs", "shares", "epochs"]
 Exploration = Literal["paper", "published"]
 Teacher = Literal[
     "none",
@@ -110,6 +110,8 @@ class Supervised:
       label_end: the teacher's void is a label like others, and actions that are illegal have
         probability 0. Otherwise decisions to void teach nothing, and the loss is that of the
         softmax over all actions, as in the published learner.
+      by_task: a bundle of a teacher that plans whole slots is labelled as a worker and then a
+        parameter server, though one action could place both.
       empty_slots: a teacher that acts through the agent's actions starts each slot with nothing,
         whatever the environment gives (``assign_bundle``).
       loop: environments, steps and head start of an update, where a teacher is asked as they play.
@@ -126,6 +128,7 @@ class Supervised:
     num_updates: int = 3000
     shuffle: bool = True
     label_end: bool = True
+    by_task: bool = False
     empty_slots: bool = False
     loop: LoopConfig = field(default_factory=lambda: LoopConfig(256, 256, 1))
     evaluate_every: int = 500
@@ -179,7 +182,8 @@ class Recipe:
       network: ``paper`` (two layers of 256), ``published`` (one as wide as the observation, a
         learnt factor and summand after its ReLU, weights drawn with deviation 0.02), ``rows`` (a
         variant that shares weights by row), or layers of other widths as ``mlp-128-128``.
-      reward: paid at the end of each ``slot`` as in the paper; or in parts with each inference, as
+      reward: paid at the end of each ``slot`` as in the paper; or there, but by the epochs trained,
+        not by shares of each job's (``slot_epochs``); or in parts with each inference, as
         ``shares`` of the epochs expected (the same sum) or as ``epochs`` (``shaping.py``).
       urgency: with ``epochs``, the exponent by which those of jobs near their end count for more.
       search: a third stage, if given.
@@ -253,6 +257,8 @@ def learning_env(recipe: Recipe) -> DL2 | Shaped:
     """The environment of the second stage."""
     if recipe.reward == "slot":
         return recipe.env
+    if recipe.reward == "slot_epochs":
+        return replace(recipe.env, reward="epochs")
     return Shaped(recipe.env, recipe.reward, recipe.urgency)
 
 
@@ -331,7 +337,8 @@ def variants(recipe: Recipe) -> tuple[str, ...]:
                 lines.append(f"actor-critic {name} {value}")
         if recipe.env.demand_table == "paper":
             decisions = recipe.loop.num_envs * recipe.loop.rollout_length
-            lines.append(f"an update every {decisions} decisions (the paper: every slot)")
+            if recipe.actor_critic.step_per != "group":
+                lines.append(f"an update every {decisions} decisions (the paper: every slot)")
     if recipe.algorithm != "none":
         lines += _reward_variants(recipe)
     if recipe.simulator != paper.simulator:
@@ -356,9 +363,10 @@ def _supervised_variants(stage: Supervised) -> list[str]:
     """How the first stage's rate differs from the paper's."""
     first = stage.learner.learning_rate
     last = stage.learner.final_learning_rate or first
+    lines = ["labels: a worker and then a PS for each bundle"] if stage.by_task else []
     if first == last == SUPERVISED_RATE:
-        return []
-    return [f"supervised rate {first:g} to {last:g} (the paper: {SUPERVISED_RATE:g})"]
+        return lines
+    return [*lines, f"supervised rate {first:g} to {last:g} (the paper: {SUPERVISED_RATE:g})"]
 
 
 def _interface_variants(env: DL2) -> list[str]:
@@ -422,6 +430,8 @@ def _paper_of(env: DL2) -> Recipe:
 
 
 def _reward_variants(recipe: Recipe) -> list[str]:
+    if recipe.reward == "slot_epochs":
+        return ["reward: epochs trained in a slot, not shares of each job's (Eq. 1)"]
     if recipe.reward == "shares":
         return ["the slot's reward paid in parts, inference by inference (same sum)"]
     if recipe.reward == "epochs":

@@ -341,7 +341,7 @@ def _supervised(
     @cache
     def recorded() -> Any:
         episodes = np.arange(min(stage.num_tables, len(tables)))
-        return record(recipe.env, stage.teacher, params, episodes)
+        return record(recipe.env, stage.teacher, params, episodes, stage.by_task)
 
     return last._replace(
         name="supervised",
