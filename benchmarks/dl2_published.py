@@ -101,7 +101,9 @@ def recipe_of(options: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
         recipe,
         {
             "train": traces.get(used.train, seed=0, num_traces=used.num_train),
-            "validation": traces.get(used.validation, seed=2, num_traces=used.num_validation),
+            "validation": traces.get(
+                used.validation or used.train, seed=2, num_traces=used.num_validation
+            ),
             "five": traces.get(used.test),
             "fresh": traces.get(used.train, seed=FRESH_SEED, num_traces=options.fresh),
         },
@@ -194,6 +196,9 @@ def read_policies(folder: Path, update: int, tree: Any) -> tuple[Any, list[int]]
 
 def judged(options: argparse.Namespace) -> dict[str, Any]:
     """What the trained policies come to, with the facts of their training."""
+    from jaxsched.runtime import prepare_cpu
+
+    prepare_cpu(KERNEL_BYTES)  # before JAX looks for devices
     import jax
     import jax.numpy as jnp
 
@@ -207,13 +212,19 @@ def judged(options: argparse.Namespace) -> dict[str, Any]:
     points: dict[str, list[Any]] = {"five": [], "validation": []}
     for update in range(0, run["updates"] + 1, options.every):
         weights, steps = read_policies(options.runs, update, tree)
-        found = five(weights, update)[COARSE]
-        points["five"].append({"update": update, "steps": steps, COARSE: found.tolist()})
-        print(update, "five", found.mean(1).round(2).tolist(), file=sys.stderr, flush=True)
-        if update % options.validate == 0:
-            found = validation(weights, update)[FINE]
-            points["validation"].append({"update": update, "steps": steps, FINE: found.tolist()})
-            print(update, "validation", found.mean(1).round(2).tolist(), file=sys.stderr)
+        for kind, play, every, metric in (
+            ("five", five, options.every, COARSE),
+            ("validation", validation, options.validate, FINE),
+        ):
+            if update % every:
+                continue
+            file = options.runs / f"{kind}_{update}.json"
+            if not file.exists():  # what is played once is kept
+                write_json(file, play(weights, update)[metric].tolist())
+            found = read_json(file)
+            points[kind].append({"update": update, "steps": steps, metric: found})
+            means = np.mean(found, 1)
+            print(kind, update, f"{means.mean():.2f}", means.round(2), file=sys.stderr, flush=True)
     scores = np.array([np.mean(point[FINE], 1) for point in points["validation"]])
     chosen = [points["validation"][best]["update"] for best in scores.argmin(0)]
     each = [

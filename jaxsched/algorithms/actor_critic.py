@@ -225,7 +225,8 @@ def _update(
     learning = Learning(state.params, state.optimiser, None, state.gradient_steps)
     draw_key, order_key = jax.random.split(key)
 
-    replay, held = None, state.held
+    replay: Any = None
+    held = state.held
     if config.capacity:
         replay, held = _stored(parts, state, rollout, groups)
         learning = learning._replace(priorities=replay._replace(items=()))

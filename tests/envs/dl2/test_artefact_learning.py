@@ -178,7 +178,7 @@ def test_forced_actions_by_hand():
         ((2, 0), (2, 1), (2, 1)): {2},  # lacks servers: a bundle, always
         ((1, 1), (2, 1), (2, 1)): {0, 9},
         ((5, 1), (4, 3), (4, 3)): {1, 2, 9},  # five times as many workers
-        ((3, 2), (4, 3), (20, 10)): {0, 2, 9},  # 30 tasks for 5: the poorest
+        ((3, 2), (4, 3), (20, 10)): {0, 2},  # six times as many tasks as the poorest: always
     }
     for rows, forced in cases.items():
         raw = jnp.zeros((400, 3, 6)).at[:, :, -2:].set(jnp.array(rows, float))
