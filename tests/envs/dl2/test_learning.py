@@ -178,7 +178,7 @@ def test_a_slot_can_be_paid_by_its_epochs(params):
         env = replace(ENV, reward=reward)
         state, timestep = env.reset(jax.random.key(0), params, jnp.int32(1))
         step, rewards, epochs = jax.jit(env.step), [], []
-        for _ in range(12):
+        for _ in range(40):
             bundle = jnp.argmax(timestep.action_mask).astype(jnp.int32)
             state, timestep = step(jax.random.key(0), state, bundle, params)
             rewards.append(float(timestep.reward))
