@@ -44,6 +44,8 @@ def scores_of(steps: list, weights: dict, observation: list) -> np.ndarray:
                 y = x.mean(axis=0)
             case "add":
                 y = values[step["inputs"][0]] + values[step["inputs"][1]]
+            case "affine":
+                y = x * weights[step["scale"]] + weights[step["offset"]]
             case "dense":
                 y = x @ weights[step["kernel"]] + weights[step["bias"]]
                 y = np.maximum(y, 0) if step["activation"] == "relu" else y

@@ -12,6 +12,9 @@ Decisions taken at one instant form a group and share its reward
         value: one Adam step on weight * (target - value(observation)) ** 2
         new priorities min(|advantage| + floor, 1) ** alpha
 
+A group that the rollout cuts is stored up to the cut and bootstraps there, or is held over until
+it ends (``held``); gradient steps can be taken for each group that ended (``step_per``).
+
 With ``num_clusters`` above 1 (synchronous A3C: Mnih et al., 2016) the environments are split into
 equal clusters with a replay each; each contributes the gradient of an equal part of the batch and
 the average is applied once.
@@ -57,12 +60,20 @@ class Decision(NamedTuple):
     weight: Array  # float32, 0 for decisions whose target is unknown
 
 
+class Held(NamedTuple):
+    """The last decisions of earlier rollouts, of which some wait for their group's end."""
+
+    rollout: Rollout  # leaves [H, B, ...], without extras and branches
+    waits: Array  # bool [H, B]
+
+
 class ActorCriticState(NamedTuple):
     """Everything that the learner remembers."""
 
     params: Networks
     optimiser: Networks
     replay: Any  # Replay with leaves [C, ...], or None
+    held: Any  # Held, or None where nothing is held over
     average: returns.MovingAverage  # of group rewards
     hyper: Any  # the traced floats of the settings
     updates: Array  # int32, calls of ``update``
@@ -101,7 +112,12 @@ def _needs(config: ActorCriticConfig) -> Needs:
     equal = Size("num_envs", "a multiple of", clusters, f"{clusters} num_clusters")
     if not config.capacity:
         return Needs(sizes=(equal,))
+    if config.held:
+        equal = Size("num_envs", "equal to", config.held_envs, f"held_envs {config.held_envs}")
     because = f"{clusters} num_clusters x capacity {config.capacity}"
+    if config.held:
+        held -= config.held * config.held_envs
+        because += f" less {config.held} held x held_envs {config.held_envs}"
     return Needs(sizes=(equal, Size("decisions", "at most", held, because)))
 
 
@@ -116,6 +132,7 @@ def _init(
         params=networks,
         optimiser=Networks(*map(parts.optimiser.init, networks)),
         replay=_empty_replay(parts.config, specs) if parts.config.capacity else None,
+        held=_nothing_held(parts.config, specs) if parts.config.held else None,
         average=returns.MovingAverage.empty(),
         hyper=traced_values(parts.config),
         updates=jnp.int32(0),
@@ -150,6 +167,33 @@ def _empty_replay(config: ActorCriticConfig, specs: Specs) -> Replay:
     return jax.tree.map(lambda x: jnp.broadcast_to(x, (config.num_clusters, *x.shape)), one)
 
 
+def _nothing_held(config: ActorCriticConfig, specs: Specs) -> Held:
+    size = config.held, config.held_envs
+
+    def rows(shape: tuple[int, ...], dtype: Any) -> Array:
+        return jnp.zeros((*size, *shape), dtype)
+
+    def observation() -> PyTree:
+        return jax.tree.map(lambda spec: rows(spec.shape, spec.dtype), specs.observation)
+
+    def mask() -> Array:
+        return rows((specs.action.num_actions,), bool)
+
+    empty = Rollout(
+        observation=observation(),
+        mask=mask(),
+        action=rows((), jnp.int32),
+        reward=rows((), jnp.float32),
+        terminated=rows((), bool),
+        truncated=rows((), bool),
+        elapsed=rows((), jnp.float32),
+        next_observation=observation(),
+        next_mask=mask(),
+        extras=(),
+    )
+    return Held(empty, rows((), bool))
+
+
 def _act(
     parts: Parts,
     state: ActorCriticState,
@@ -182,25 +226,30 @@ def _update(
     draw_key, order_key = jax.random.split(key)
 
     replay: Any = None
+    held = state.held
     if config.capacity:
-        new = by_cluster(_decisions_of(parts, rollout, groups), config.num_clusters)
-        replay = jax.vmap(memory.add)(state.replay, new)
+        replay, held = _stored(parts, state, rollout, groups)
         learning = learning._replace(priorities=replay._replace(items=()))
         step = partial(_replay_step, parts, state, replay.items, baseline)
-        steps: Any = jax.random.split(draw_key, config.gradient_steps)
+        count = _number_of_steps(config, rollout, replay)
+        if count is None:
+            steps: Any = jax.random.split(draw_key, config.gradient_steps)
+            learning, metrics = jax.lax.scan(step, learning, steps)
+        else:
+            learning, metrics = _repeated(step, learning, draw_key, count)
     else:
         known = _batch_of(parts, rollout, groups, discount, state)
         known = _rows_by_cluster(config, known)
         step = partial(_rollout_step, parts, state, known, baseline)
         steps = _rows_of(config, order_key, known.target.shape[1])
-
-    learning, metrics = jax.lax.scan(step, learning, steps)
+        learning, metrics = jax.lax.scan(step, learning, steps)
     if config.capacity:
         replay = learning.priorities._replace(items=replay.items)
     state = ActorCriticState(
         params=learning.params,
         optimiser=learning.optimiser,
         replay=replay,
+        held=held,
         average=average,
         hyper=hyper,
         updates=state.updates + 1,
@@ -210,6 +259,59 @@ def _update(
     if config.capacity:
         metrics["replay_size"] = jnp.sum(replay.size, dtype=jnp.float32)
     return state, metrics
+
+
+def _stored(
+    parts: Parts, state: ActorCriticState, rollout: Rollout, groups: returns.Groups
+) -> tuple[Any, Any]:
+    """The replay with what the rollout made known, and what waits for the next one."""
+    config = parts.config
+    if not config.held:
+        new = by_cluster(_decisions_of(parts, rollout, groups), config.num_clusters)
+        return jax.vmap(memory.add)(state.replay, new), None
+    own = rollout._replace(extras=(), branches=())
+    joined = jax.tree.map(
+        lambda before, now: jnp.concatenate([before, now.astype(before.dtype)]),
+        state.held.rollout,
+        own,
+    )
+    unknown = jnp.concatenate([state.held.waits, jnp.ones_like(rollout.terminated)])
+    horizon_s = None if config.horizon_s is None else state.hyper.horizon_s
+    discount = returns.step_discounts(joined, state.hyper.gamma, horizon_s)
+    groups = returns.group_transitions(joined, discount)
+    new = by_cluster(_decisions_of(parts, joined, groups), config.num_clusters)
+    ended = by_cluster(unknown & groups.complete, config.num_clusters)
+    replay = jax.vmap(memory.add)(state.replay, new, ended)
+    last, waits = jax.tree.map(lambda x: x[-config.held :], (joined, unknown & ~groups.complete))
+    return replay, Held(last, waits)
+
+
+def _number_of_steps(config: ActorCriticConfig, rollout: Rollout, replay: Replay) -> Array | None:
+    """Gradient steps of this update, int32; None where it is always ``gradient_steps``."""
+    if config.step_per == "update" and not config.fill_first:
+        return None
+    count = jnp.int32(config.gradient_steps)
+    if config.step_per == "group":
+        count *= jnp.sum(returns.group_ends(rollout), dtype=jnp.int32)
+    full = jnp.all(replay.size == config.capacity)
+    return jnp.where(full, count, 0) if config.fill_first else count
+
+
+def _repeated(
+    step: Any, learning: Learning, key: PRNGKey, count: Array
+) -> tuple[Learning, Metrics]:
+    """So many steps, and the means of their metrics, 0 of none."""
+    shapes = jax.eval_shape(step, learning, key)[1]
+    sums = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+
+    def again(index: Array, carry: tuple[Learning, Metrics]) -> tuple[Learning, Metrics]:
+        learning, sums = carry
+        learning, metrics = step(learning, jax.random.fold_in(key, index))
+        return learning, jax.tree.map(jnp.add, sums, metrics)
+
+    learning, sums = jax.lax.fori_loop(0, count, again, (learning, sums))
+    taken = jnp.maximum(count, 1).astype(jnp.float32)
+    return learning, jax.tree.map(lambda x: x / taken, sums) | {"steps": count.astype(jnp.float32)}
 
 
 def _decisions_of(parts: Parts, rollout: Rollout, groups: returns.Groups) -> Decision:

@@ -128,7 +128,8 @@ def _gradients(
     def policy_loss_of(policy_params: PyTree) -> tuple[Array, Array]:
         scores = log_probabilities(parts.logits(policy_params, batch.observation), batch.mask)
         spread = entropy(scores)
-        gain = taken(scores, batch.action) * scaled + entropy_weight * spread
+        share = spread / scores.shape[-1] if parts.config.entropy_per_action else spread
+        gain = taken(scores, batch.action) * scaled + entropy_weight * share
         return average_of(-gain), weighted_mean(spread, known)
 
     (policy_loss, spread), policy_gradient = jax.value_and_grad(policy_loss_of, has_aux=True)(

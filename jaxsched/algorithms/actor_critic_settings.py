@@ -7,6 +7,7 @@ from jaxsched.algorithms.settings import check_positive, traced
 from jaxsched.errors import JaxschedError
 
 BASELINES = ("value", "ema")
+STEP_PER = ("update", "group")
 
 
 def _final_value_rate(config: "ActorCriticConfig") -> str:
@@ -21,10 +22,18 @@ class ActorCriticConfig:
 
     Attributes:
       total_updates: calls of ``update`` over which learning rates and entropy weight move.
-      gradient_steps: gradient steps per call of ``update``.
+      gradient_steps: gradient steps per call of ``update``, or per group (``step_per``).
+      step_per: ``"update"``; or ``"group"`` (with replay only): as many for each group that ended
+        in the rollout, none where none did.
       batch_size: decisions per gradient step, all clusters together; ``None`` (without replay
         only) for the whole rollout.
       capacity: decisions held in the replay of each cluster; 0 learns from the rollout alone.
+      fill_first: no gradient step before the replay of every cluster is full.
+      held: with replay, so many decisions of each environment's open group are held over to the
+        next rollout, so that a decision is stored when its group has ended, with what the group
+        earned. A longer group loses those before them. 0: what a rollout cuts is stored at once
+        and bootstraps from the value where it was cut.
+      held_envs: environments of the loop, which ``held`` makes room for.
       num_clusters: equal parts of the environments, see the module's heading.
       baseline: ``"value"``, the value network; or ``"ema"``, a moving average of group rewards,
         with the group's reward alone as the target (ablation without a critic).
@@ -40,6 +49,8 @@ class ActorCriticConfig:
       lambda_: weight of later groups in the target (TD(lambda)); without replay only.
       entropy_start: weight of the entropy, at the start.
       entropy_end: at the end; linear in between.
+      entropy_per_action: the entropy is divided by the number of actions, legal or not, as a mean
+        over batch and actions of ``-p log p`` is.
       alpha: exponent of the priorities.
       beta_start: exponent of the importance weights, at the start.
       beta_growth: added to it by each draw of a batch, up to 1.
@@ -49,8 +60,12 @@ class ActorCriticConfig:
 
     total_updates: int
     gradient_steps: int = 1
+    step_per: str = "update"
     batch_size: int | None = 256
     capacity: int = 8192
+    fill_first: bool = False
+    held: int = 0
+    held_envs: int = 1
     num_clusters: int = 1
     baseline: str = "value"
     normalise_advantages: bool = False
@@ -64,6 +79,7 @@ class ActorCriticConfig:
     lambda_: float = traced(0.0)
     entropy_start: float = traced(0.1)
     entropy_end: float = traced(0.1)
+    entropy_per_action: bool = False
     alpha: float = traced(0.9)
     beta_start: float = traced(0.1)
     beta_growth: float = traced(1e-4)
@@ -72,15 +88,27 @@ class ActorCriticConfig:
 
     def __post_init__(self) -> None:
         """Check that the settings are possible and fit together."""
-        check_positive(self, "total_updates", "gradient_steps", "num_clusters")
+        check_positive(self, "total_updates", "gradient_steps", "num_clusters", "held_envs")
         if self.capacity < 0:
             raise JaxschedError(
                 f"ActorCriticConfig.capacity is {self.capacity}; it must be 0 (no replay) or more"
             )
-        if self.baseline not in BASELINES:
+        for name, words in (("baseline", BASELINES), ("step_per", STEP_PER)):
+            if getattr(self, name) not in words:
+                raise JaxschedError(
+                    f"ActorCriticConfig.{name} is {getattr(self, name)!r}; it must be one of "
+                    f"{', '.join(words)}"
+                )
+        if self.held < 0 or (self.held and not self.capacity):
             raise JaxschedError(
-                f"ActorCriticConfig.baseline is {self.baseline!r}; it must be one of "
-                f"{', '.join(BASELINES)}"
+                f"ActorCriticConfig.held is {self.held}; it must be 0, or more with replay "
+                "(capacity above 0)"
+            )
+        if not self.capacity and (self.fill_first or self.step_per != "update"):
+            name = "fill_first" if self.fill_first else "step_per"
+            raise JaxschedError(
+                f"ActorCriticConfig.{name} is {getattr(self, name)!r}; it needs replay "
+                "(capacity above 0)"
             )
         if self.batch_size is None:
             if self.capacity:

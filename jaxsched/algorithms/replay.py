@@ -122,16 +122,30 @@ def layout(replay: Replay) -> Replay:
     return on_each._replace(items=split_layout(replay.items, 0))
 
 
-def add(replay: Replay, items: PyTree) -> Replay:
-    """Insert items (leaves ``[N, ...]``, ``N <= capacity``) at the maximum priority."""
+def add(replay: Replay, items: PyTree, valid: Array | None = None) -> Replay:
+    """Insert items at the maximum priority.
+
+    Args:
+      replay: a memory.
+      items: leaves ``[N, ...]``, ``N <= capacity``.
+      valid: bool ``[N]``, which of them are inserted, in their order; all by default.
+    """
     capacity = _capacity(replay)
     num_items = jax.tree.leaves(items)[0].shape[0]
     if num_items > capacity:
         raise ValueError(f"{num_items} items do not fit in a replay memory of {capacity}")
-    index = (replay.position + jnp.arange(num_items)) % capacity
+    count: Any = num_items
+    if valid is None:
+        index = (replay.position + jnp.arange(num_items)) % capacity
+        bounds: Any = "promise_in_bounds"
+    else:
+        index = (replay.position + jnp.cumsum(valid, dtype=jnp.int32) - 1) % capacity
+        # Past the end, each at another place: what is left out is dropped.
+        index = jnp.where(valid, index, replay.tree[0].size + jnp.arange(num_items))
+        bounds, count = "drop", jnp.sum(valid, dtype=jnp.int32)
     stored = jax.tree.map(
         lambda store, new: store.at[index].set(
-            new.astype(store.dtype), unique_indices=True, mode="promise_in_bounds"
+            new.astype(store.dtype), unique_indices=True, mode=bounds
         ),
         replay.items,
         items,
@@ -143,8 +157,8 @@ def add(replay: Replay, items: PyTree) -> Replay:
     return replay._replace(
         items=stored,
         tree=_sum_rows((leaves, *replay.tree[1:]), rows),
-        position=(replay.position + num_items) % capacity,
-        size=jnp.minimum(replay.size + num_items, capacity),
+        position=(replay.position + count) % capacity,
+        size=jnp.minimum(replay.size + count, capacity),
     )
 
 

@@ -199,11 +199,13 @@ def _computation(
     """Scores of a batch of observations and, if one action is chosen, the best legal one."""
 
     def function(weights: Mapping[str, Array], inputs: Mapping[str, Array]) -> dict[str, Array]:
-        def dense(step: nd.Step, x: Array) -> Array:
+        def layer(step: nd.Step, x: Array) -> Array:
+            if step["op"] == "affine":
+                return x * weights[step["scale"]] + weights[step["offset"]]
             y = x @ weights[step["kernel"]] + weights[step["bias"]]
             return jnp.maximum(y, 0) if step["activation"] == "relu" else y
 
-        scores = nd.follow(network, inputs[nd.OBSERVATION], dense, jnp)
+        scores = nd.follow(network, inputs[nd.OBSERVATION], layer, jnp)
         if not chooses:
             return {nd.SCORES: scores}
         legal = jnp.where(inputs["mask"], scores, -jnp.inf)

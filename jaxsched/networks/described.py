@@ -53,8 +53,10 @@ class Described(nn.Module, kw_only=True):
     def __call__(self, observation: Array, train: bool = False) -> Array:
         """Observation float32 ``[..., D]`` to scores float32 ``[..., A]``; ``[...]`` if single."""
 
-        def dense(step: nd.Step, x: Any) -> Any:
+        def apply(step: nd.Step, x: Any) -> Any:
             layer = nd.layer_of(step)
+            if step["op"] == "affine":
+                return Affine(name=layer)(x)
             multiply = None if self.precision == "float32" else _in_bfloat16
             y = nn.Dense(
                 step["size"],
@@ -66,8 +68,21 @@ class Described(nn.Module, kw_only=True):
             return self.regularise(layer, y, train)
 
         self.check(observation)
-        scores = nd.follow(self.describe(), observation, dense, jnp, observation.ndim - 1)
+        scores = nd.follow(self.describe(), observation, apply, jnp, observation.ndim - 1)
         return scores[..., 0] if self.single else scores
+
+
+class Affine(nn.Module):
+    """A factor and a summand for each entry, 1 and 0 at first."""
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        """``x * scale + offset``, float32 ``[..., D]``."""
+        size = x.shape[-1:]
+        scale = self.param("scale", nn.initializers.ones, size)
+        offset = self.param("offset", nn.initializers.zeros, size)
+        y: Array = x * scale + offset
+        return y
 
 
 def _in_bfloat16(inputs: Array, kernel: Array, axes: Any, **_: Any) -> Array:

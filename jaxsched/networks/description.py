@@ -2,7 +2,8 @@
 
 Each step is a plain dictionary: ``op``, what it reads (``input`` or ``inputs``), the name of its
 ``output``, and the op's own settings. Steps run in order; the last one's output is ``scores``.
-Weights are named ``layer.kernel`` and ``layer.bias``. ``OPERATIONS`` is the whole vocabulary; it
+Weights are named ``layer.kernel`` and ``layer.bias``, those of an affine step ``layer.scale`` and
+``layer.offset``. ``OPERATIONS`` is the whole vocabulary; it
 travels in every exported manifest.
 
 Golden rows are states of the system with what the policy makes of them; following the description
@@ -32,6 +33,7 @@ OPERATIONS = {
     "reshape": "output = input in the given shape, row-major (the last axis varies fastest)",
     "dense": "output = activation(input @ kernel + bias) over the last axis, kernel [in, size], "
     "the same weights for every leading index; activation relu is max(0, y), linear is y",
+    "affine": "output = input * scale + offset, elementwise over the last axis",
     "concat": "output = inputs one after the other along the last axis",
     "repeat": "output = count copies of input along a new first axis",
     "mean": "output = mean of input over its first axis",
@@ -89,14 +91,33 @@ def dense(
     }
 
 
+def affine(source: str, layer: str) -> Step:
+    """``x * scale + offset``, entry by entry; called as the layer."""
+    weights = {part: f"{layer}.{part}" for part in _WEIGHTS["affine"]}
+    return {"op": "affine", "input": source, "output": layer, **weights}
+
+
 def layer_of(step: Step) -> str:
-    """The layer whose weights a dense step reads."""
-    layer: str = step["kernel"].removesuffix(".kernel")
+    """The layer whose weights a dense or affine step reads."""
+    first = _WEIGHTS[step["op"]][0]
+    layer: str = step[first].removesuffix(f".{first}")
     return layer
 
 
-def dense_stack(source: str, name: str, sizes: Sequence[int]) -> list[Step]:
-    """Dense layers ``name_0``, ``name_1``, ... with ReLU, one after the other."""
+def dense_stack(
+    source: str, name: str, sizes: Sequence[int], *, affines: bool = False
+) -> list[Step]:
+    """Dense layers ``name_0``, ``name_1``, ... with ReLU, one after the other.
+
+    With ``affines`` each is followed by an affine step, ``name_0_affine``, ...
+    """
+    if affines:
+        last, steps = source, []
+        for i, size in enumerate(sizes):
+            layer, after = f"{name}_{i}", f"{name}_{i}_affine"
+            steps += [dense(last, layer, size), affine(layer, after)]
+            last = after
+        return steps
     names = [source, *(f"{name}_{i}" for i in range(len(sizes)))]
     return [
         dense(before, layer, size)
@@ -104,9 +125,10 @@ def dense_stack(source: str, name: str, sizes: Sequence[int]) -> list[Step]:
     ]
 
 
-def last_of(source: str, name: str, sizes: Sequence[int]) -> str:
+def last_of(source: str, name: str, sizes: Sequence[int], *, affines: bool = False) -> str:
     """The output of ``dense_stack``."""
-    return f"{name}_{len(sizes) - 1}" if sizes else source
+    suffix = "_affine" if affines else ""
+    return f"{name}_{len(sizes) - 1}{suffix}" if sizes else source
 
 
 def concat(sources: Sequence[str], output: str) -> Step:
@@ -131,7 +153,7 @@ def add(sources: Sequence[str], output: str) -> Step:
 
 def weight_names(steps: Sequence[Step]) -> tuple[str, ...]:
     """Names of the weights that the steps read."""
-    return tuple(step[part] for step in steps if step["op"] == "dense" for part in _WEIGHTS)
+    return tuple(step[part] for step in steps for part in _WEIGHTS.get(step["op"], ()))
 
 
 def evaluate(
@@ -151,20 +173,22 @@ def evaluate(
       JaxschedError: a step that is unknown, or that does not fit the weights or its input.
     """
 
-    def dense(step: Step, x: Floats) -> Floats:
+    def layer(step: Step, x: Floats) -> Floats:
+        if step["op"] == "affine":
+            return x * weights[step["scale"]] + weights[step["offset"]]
         # Some builds of BLAS read beyond small arrays and raise the flag for what they find there.
         with np.errstate(invalid="ignore"):
             y = x @ weights[step["kernel"]] + weights[step["bias"]]
         return np.maximum(y, 0) if step["activation"] == "relu" else y
 
-    scores: Floats = follow(steps, np.asarray(observation, np.float32), dense, np)
+    scores: Floats = follow(steps, np.asarray(observation, np.float32), layer, np)
     return scores
 
 
 def follow(
     steps: Sequence[Step],
     observation: Any,
-    dense: Callable[[Step, Any], Any],
+    layer: Callable[[Step, Any], Any],
     arrays: Any,
     lead: int = 0,
 ) -> Any:
@@ -173,7 +197,7 @@ def follow(
     Args:
       steps: the description.
       observation: float32 ``[..., D]``.
-      dense: ``(step, input) -> output``, a dense step.
+      layer: ``(step, input) -> output``, a step with weights: dense or affine.
       arrays: the module whose functions compute: NumPy's or JAX's.
       lead: number of axes before D, which no step knows of.
 
@@ -186,7 +210,7 @@ def follow(
     values = {OBSERVATION: observation}
     for number, step in enumerate(steps):
         try:
-            values[step["output"]] = _apply(step, values, dense, arrays, lead)
+            values[step["output"]] = _apply(step, values, layer, arrays, lead)
         except KeyError as error:
             raise JaxschedError(f"network step {number} needs {error}, which is absent") from error
         except ValueError as error:
@@ -230,13 +254,13 @@ def check_parity(
     return tolerance
 
 
-_WEIGHTS = ("kernel", "bias")
+_WEIGHTS = {"dense": ("kernel", "bias"), "affine": ("scale", "offset")}
 
 
 def _apply(
     step: Step,
     values: Mapping[str, Any],
-    dense: Callable[[Step, Any], Any],
+    layer: Callable[[Step, Any], Any],
     arrays: Any,
     lead: int,
 ) -> Any:
@@ -260,4 +284,4 @@ def _apply(
         return x[..., step["start"] : step["stop"]]
     if op == "reshape":
         return x.reshape(*batch, *step["shape"])
-    return dense(step, x)
+    return layer(step, x)

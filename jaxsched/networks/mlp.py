@@ -39,19 +39,30 @@ class MLP(Described):
       hidden: widths of the hidden layers, each with ReLU.
       dropout: share of the first hidden layer's outputs dropped where ``train`` is true (needs a
         ``dropout`` key).
+      affines: a factor and a summand, learnt, for each output of a hidden layer after its ReLU.
+      initial_std: weights are drawn from a normal distribution of this deviation, cut at twice
+        that; by LeCun's rule if absent.
     """
 
     num_outputs: int
     hidden: tuple[int, ...]
     dropout: float = 0.0
+    affines: bool = False
+    initial_std: float | None = None
 
     def describe(self) -> list[nd.Step]:
         """The hidden layers, and one without ReLU."""
-        last = nd.last_of(nd.OBSERVATION, "hidden", self.hidden)
+        last = nd.last_of(nd.OBSERVATION, "hidden", self.hidden, affines=self.affines)
         return [
-            *nd.dense_stack(nd.OBSERVATION, "hidden", self.hidden),
+            *nd.dense_stack(nd.OBSERVATION, "hidden", self.hidden, affines=self.affines),
             nd.dense(last, "head", self.num_outputs, activation="linear", output=nd.SCORES),
         ]
+
+    def initialiser(self, layer: str) -> nn.initializers.Initializer:
+        """LeCun's, or a narrow normal distribution."""
+        if self.initial_std is None:
+            return super().initialiser(layer)
+        return nn.initializers.truncated_normal(self.initial_std)
 
     def regularise(self, layer: str, outputs: Array, train: bool) -> Array:
         """Drop outputs of the first hidden layer."""
@@ -65,11 +76,23 @@ class ValueMLP(Described):
 
     Attributes:
       hidden: widths of the hidden layers, each with ReLU.
+      affines: as in :class:`MLP`.
+      initial_std: as in :class:`MLP`.
     """
 
     single = True
     hidden: tuple[int, ...]
+    affines: bool = False
+    initial_std: float | None = None
 
     def describe(self) -> list[nd.Step]:
         """As :class:`MLP` of one output."""
-        return MLP(1, self.hidden).describe()
+        return self._network().describe()
+
+    def initialiser(self, layer: str) -> nn.initializers.Initializer:
+        """As :class:`MLP` draws."""
+        return self._network().initialiser(layer)
+
+    @nn.nowrap
+    def _network(self) -> MLP:
+        return MLP(1, self.hidden, affines=self.affines, initial_std=self.initial_std, parent=None)

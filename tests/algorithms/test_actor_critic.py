@@ -206,8 +206,10 @@ def test_the_gradient_of_clusters_is_the_average_of_theirs():
     assert np.abs(whole.policy["params"]["kernel"] - found.policy["params"]["kernel"]).max() > 1e-4
 
 
-def test_losses_by_hand():
-    learner = learner_of(**ON_POLICY | {"gradient_steps": 1})
+@pytest.mark.parametrize("per_action", [False, True])
+def test_losses_by_hand(per_action):
+    """Of three actions, one illegal, the mean of the entropy is a third of its sum."""
+    learner = learner_of(**ON_POLICY | {"gradient_steps": 1, "entropy_per_action": per_action})
     rollout, state = rollout_of(1), begin(learner, gamma=0.5, entropy_start=0.3)
     _, metrics = learner.update(state, rollout, jax.random.key(1))
     value = lambda x: np.asarray(Value().apply(state.params.value, x))  # noqa: E731
@@ -220,7 +222,7 @@ def test_losses_by_hand():
     chosen = np.take_along_axis(scores, np.asarray(rollout.action)[..., None], -1)[..., 0]
     spread = -np.sum(np.exp(scores) * scores, -1)
     expected = {
-        "policy_loss": np.mean(-chosen * advantage - 0.3 * spread),
+        "policy_loss": np.mean(-chosen * advantage - 0.3 * spread / (3 if per_action else 1)),
         "value_loss": np.mean(advantage**2),
         "entropy": np.mean(spread),
         "target_mean": np.mean(target),
@@ -255,6 +257,46 @@ def test_replay_holds_what_each_cluster_saw():
         np.testing.assert_array_equal(
             held.observation, rollout.observation[:, columns].reshape(6, 3)
         )
+
+
+def test_a_group_that_the_rollout_cuts_is_held_until_it_ends():
+    """Rewards 1, 2, ...; slots end after decisions 1, 5 and 6, rollouts after 2 and 4."""
+    settings = {"gradient_steps": 1, "batch_size": 4, "capacity": 16, "held": 3, "gamma": 0.5}
+    learner = learner_of(**settings, step_per="group")
+    state, whole = begin(learner), rollout_of(7, steps=6, batch=1)
+    ends = np.array([0, 1, 0, 0, 0, 1, 1])[1:, None]
+    whole = whole._replace(
+        reward=jnp.arange(1.0, 7.0)[:, None], elapsed=jnp.asarray(1200.0 * ends, jnp.float32)
+    )
+    sizes, steps = [], []
+    for first in (0, 2, 4):
+        part = jax.tree.map(lambda x, f=first: x[f : f + 2], whole)
+        state, metrics = learner.update(state, part, jax.random.key(first))
+        sizes.append(int(state.replay.size[0]))
+        steps.append(int(state.gradient_steps))
+    assert sizes == [1, 1, 6]
+    assert steps == [1, 1, 3]  # one for each slot that ended
+    items = jax.tree.map(lambda x: np.asarray(x[0, :6]), state.replay.items)
+    np.testing.assert_allclose(items.reward, [1, 14, 12, 9, 5, 6])  # 2 + 3 + 4 + 5, 3 + 4 + 5, ...
+    np.testing.assert_allclose(items.discount, 0.5)
+    np.testing.assert_array_equal(items.observation, whole.observation[:, 0])
+    last = np.asarray(whole.next_observation[:, 0])[[0, 4, 4, 4, 4, 5]]
+    np.testing.assert_array_equal(items.next_observation, last)
+    assert not state.held.waits.any()
+    with pytest.raises(JaxschedError, match="num_envs is 8; .* equal to 1 .held_envs 1"):
+        training.init(Grouped(), learner, LOOP, jax.random.key(0), probes.grouped_pay())
+
+
+def test_no_step_before_the_memory_is_full():
+    learner = learner_of(gradient_steps=2, batch_size=4, capacity=24, fill_first=True)
+    state, rollout = begin(learner), rollout_of(8)
+    for taken in (0, 2, 4):
+        before = state.params
+        state, metrics = learner.update(state, rollout, jax.random.key(taken))
+        assert int(state.gradient_steps) == taken
+        assert all(np.isfinite(value) for value in metrics.values())
+        if not taken:
+            jax.tree.map(np.testing.assert_array_equal, before, state.params)
 
 
 FROZEN = dict.fromkeys(
@@ -397,6 +439,12 @@ def test_injected_exploration_is_executed_and_stored():
         {"lambda_": 0.9, "capacity": 0, "baseline": "ema"},
         {"priority_floor": 0.0},
         {"num_clusters": 0},
+        {"step_per": "slot"},
+        {"step_per": "group", "capacity": 0},
+        {"fill_first": True, "capacity": 0},
+        {"held": -1},
+        {"held": 4, "capacity": 0},
+        {"held_envs": 0},
     ],
 )
 def test_impossible_settings_are_refused(changes):

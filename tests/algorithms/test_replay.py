@@ -81,6 +81,17 @@ def test_ring_overwrites_the_oldest_and_new_items_get_the_maximum_priority():
         assert int(replay.size) == min(capacity, (turn + 1) * run)
 
 
+def test_items_that_are_not_valid_leave_no_trace():
+    replay = filled(np.ones(5), capacity=8)
+    valid = jnp.array([False, True, True, False, True, True])
+    replay = add(replay, jnp.arange(10.0, 16.0, dtype=jnp.float32), valid)
+    np.testing.assert_array_equal(replay.items, [15, 1, 2, 3, 4, 11, 12, 14])
+    assert (int(replay.position), int(replay.size)) == (1, 8)
+    check_sums(replay)
+    none = add(replay, jnp.zeros(6, jnp.float32), jnp.zeros(6, bool))
+    jax.tree.map(np.testing.assert_array_equal, none, replay)
+
+
 def test_more_items_than_capacity_are_refused():
     with pytest.raises(ValueError, match="do not fit"):
         memory.add(memory.init(jnp.int32(0), 4), jnp.arange(5))

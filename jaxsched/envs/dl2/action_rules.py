@@ -92,6 +92,20 @@ def _drf(window: int, rows: Rows) -> Array:
     return _action(window, row, BUNDLE, (rows.fitting[row] >> BUNDLE) & 1 > 0)
 
 
+def _drf_tasks(window: int, rows: Rows) -> Array:
+    """The same bundle as a worker and then a parameter server.
+
+    A row with more workers than parameter servers has its worker; a bundle begins only where it
+    fits.
+    """
+    begun = rows.workers > rows.ps
+    live = ((rows.allowed >> BUNDLE) & 1 > 0) & ~begun
+    row = jnp.where(jnp.any(begun), jnp.argmax(begun), first_least(rows.share, live))
+    kind = jnp.where(begun[row], PS, WORKER)
+    fits = jnp.where(begun[row], rows.fitting[row] >> PS, rows.fitting[row] >> BUNDLE)
+    return _action(window, row.astype(jnp.int32), kind, fits & 1 > 0)
+
+
 def _optimus(window: int, rows: Rows) -> Array:
     """The task of the largest marginal gain, of the artefact's Optimus."""
     limits = rows.rules.max_workers, rows.rules.max_ps
@@ -132,6 +146,7 @@ def _probe(window: int, rows: Rows) -> Array:
 RULES: dict[str, Callable[[int, Rows], Array]] = {
     "void": _void,
     "drf": _drf,
+    "drf_tasks": _drf_tasks,
     "optimus": _optimus,
     "probe": _probe,
 }

@@ -22,7 +22,7 @@ from jaxsched.envs.dl2.dynamics import (
 )
 from jaxsched.envs.dl2.observation import ObservationKind
 from jaxsched.envs.dl2.parameters import SLOT_SECONDS, Params, SpeedMode, build_params
-from jaxsched.envs.dl2.reward import NOTHING, RewardKind, backlog, presence, progress
+from jaxsched.envs.dl2.reward import NOTHING, RewardKind, backlog, epochs, presence, progress
 from jaxsched.envs.dl2.start_bundles import first_with_bundles, open_with_bundles
 from jaxsched.envs.dl2.tables import NEVER, redrawn
 from jaxsched.envs.dl2.turns import next_turn, rows_of
@@ -94,9 +94,9 @@ class DL2(Environment):
       comm: parameter servers or all-reduce.
       assign_bundle: each slot starts with a bundle for every job (slow).
       bundle_action: one action may place a worker and a PS.
-      reward: ``progress`` (the paper's); or minus the time that jobs spent in a slot, ``backlog``,
-        or ``presence`` in whole slots (``reward.py``; ``backlog`` not with ``assign_bundle`` of
-        bundles on any servers).
+      reward: ``progress`` (the paper's); or ``epochs``, those trained over 60, whatever the job's
+        length; or minus the time that jobs spent in a slot, ``backlog``, or ``presence`` in whole
+        slots (``reward.py``; ``backlog`` not with ``assign_bundle`` of bundles on any servers).
       demand_table: needs of the job types: the ``paper`` track's, or the ``artefact``'s, DL2's
         published simulator. All options from here on are its ways; each works alone.
       speed_mode: of ``params``, unless it is told another one.
@@ -372,6 +372,8 @@ class DL2(Environment):
             return backlog(report)
         if self.reward == "presence":
             return presence(report)
+        if self.reward == "epochs":
+            return epochs(report)
         return jnp.sum(job_reward)
 
     def _timestep(

@@ -1,4 +1,4 @@
-"""Rewards whose sum is the mean completion time, beside the paper's (``DL2.reward``)."""
+"""What a slot pays, the paper's reward and others (``DL2.reward``)."""
 
 from typing import Literal
 
@@ -8,14 +8,28 @@ from jaxsched.envs.dl2.dynamics import SlotReport
 from jaxsched.envs.dl2.tables import JobTables, whole
 from jaxsched.types import Array
 
-RewardKind = Literal["progress", "backlog", "presence"]
-NOTHING: dict[RewardKind, float] = {"progress": 0.0, "backlog": 0.0, "presence": -0.0}
+RewardKind = Literal["progress", "epochs", "backlog", "presence"]
+NOTHING: dict[RewardKind, float] = {
+    "progress": 0.0,
+    "epochs": 0.0,
+    "backlog": 0.0,
+    "presence": -0.0,
+}
 """Where no slot ended."""
+MEDIAN_EPOCHS = 60.0  # of a job of the paper's workload
 
 
 def progress(report: SlotReport, jobs: JobTables, episode: Array) -> Array:
     """Share of its estimated epochs that each job trained, float ``[N]``; the sum is paid."""
     return report.trained / whole(jobs.expected, episode)
+
+
+def epochs(report: SlotReport) -> Array:
+    """Epochs trained, over those of the median job, whosever they are; not Eq. 1, ours.
+
+    Unlike shares it does not depend on a job's length, which the agent does not see.
+    """
+    return jnp.sum(report.trained) / MEDIAN_EPOCHS
 
 
 def backlog(report: SlotReport) -> Array:

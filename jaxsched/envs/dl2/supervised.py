@@ -54,17 +54,17 @@ class Sample(NamedTuple):
     valid: Array  # bool: a decision was taken
 
 
-def queue_of(env: DL2, plan: Plan, cluster: ClusterState) -> Queue:
+def queue_of(env: DL2, plan: Plan, cluster: ClusterState, by_task: bool = False) -> Queue:
     """A plan's increments as the agent's actions, in their order.
 
-    Where bundles are off, a bundle is a worker and then a parameter server.
+    Where bundles are off, or ``by_task``, a bundle is a worker and then a parameter server.
     """
     place = (jnp.cumsum(is_active(cluster)) - 1)[plan.job]
     batch, row = place // env.window, place % env.window
     index = jnp.arange(plan.job.shape[0])
     planned = index < plan.count
     kind = plan.kind.astype(jnp.int32)
-    split = (kind == BUNDLE) & (not env.bundle_action)
+    split = (kind == BUNDLE) & (by_task or not env.bundle_action)
     first = KINDS * row + jnp.where(split, WORKER, kind)
     second = KINDS * row + PS
     return Queue(
@@ -96,7 +96,11 @@ class Lesson(NamedTuple):
 
 
 def record(
-    env: DL2, teacher: str, params: Params, episodes: Sequence[int] | np.ndarray
+    env: DL2,
+    teacher: str,
+    params: Params,
+    episodes: Sequence[int] | np.ndarray,
+    by_task: bool = False,
 ) -> RecordedParams:
     """Let a teacher schedule episodes and note every decision.
 
@@ -105,15 +109,16 @@ def record(
       teacher: a rule-based policy, by name.
       params: environment parameters.
       episodes: which ones, played side by side.
+      by_task: a bundle is labelled as a worker and then a parameter server.
 
     Returns:
       Observations float32 ``[N, D]``, masks bool ``[N, A]``, labels int32 ``[N]``; slot by slot.
     """
     slots = DL2Slots(**asdict(env))
-    memory, lessons = _begin(slots, teacher, params, jnp.asarray(episodes, jnp.int32))
+    memory, lessons = _begin(slots, teacher, by_task, params, jnp.asarray(episodes, jnp.int32))
     parts: list[Sample] = []
     while not bool(jnp.all(lessons.done)):
-        lessons, memory = _plan(slots, teacher, memory, lessons, params)
+        lessons, memory = _plan(slots, teacher, by_task, memory, lessons, params)
         while not bool(jnp.all(lessons.ended)):
             lessons, samples = _play(env, lessons, params)
             valid = np.asarray(samples.valid)
@@ -126,31 +131,33 @@ def record(
     )
 
 
-@partial(jax.jit, static_argnames=("slots", "teacher"))
-def _begin(slots: DL2Slots, teacher: str, params: Params, episodes: Array) -> tuple[PyTree, Lesson]:
+@partial(jax.jit, static_argnames=("slots", "teacher", "by_task"))
+def _begin(
+    slots: DL2Slots, teacher: str, by_task: bool, params: Params, episodes: Array
+) -> tuple[PyTree, Lesson]:
     rule = plan_rule(teacher, slots, log=True)
 
     def one(episode: Array) -> tuple[PyTree, Lesson]:
         state, _ = slots.reset(jax.random.key(0), params, episode)
         memory = rule.init(params)
         plan, _ = rule.plan(memory, state, params)
-        queue = queue_of(slots, plan, state.cluster)
+        queue = queue_of(slots, plan, state.cluster, by_task)
         over = jnp.bool_(False)
         return memory, Lesson(state.cluster, queue, state.last, over, over)
 
     return jax.vmap(one)(episodes)
 
 
-@partial(jax.jit, static_argnames=("slots", "teacher"))
+@partial(jax.jit, static_argnames=("slots", "teacher", "by_task"))
 def _plan(
-    slots: DL2Slots, teacher: str, memory: PyTree, lessons: Lesson, params: Params
+    slots: DL2Slots, teacher: str, by_task: bool, memory: PyTree, lessons: Lesson, params: Params
 ) -> tuple[Lesson, PyTree]:
     """The teacher's plans of the slots that begin."""
     rule = plan_rule(teacher, slots, log=True)
 
     def one(memory: PyTree, lesson: Lesson) -> tuple[Lesson, PyTree]:
         plan, memory = rule.plan(memory, SlotsState(lesson.cluster, lesson.last), params)
-        queue = queue_of(slots, plan, lesson.cluster)
+        queue = queue_of(slots, plan, lesson.cluster, by_task)
         return lesson._replace(queue=queue, ended=lesson.done), memory
 
     return jax.vmap(one)(memory, lessons)

@@ -57,7 +57,6 @@ from jaxsched.wrappers.teacher import TaughtEnvironment
 
 MEAN_GAP_S = 1400.0  # of the simulated cluster's workload
 SUPERVISED_ENVS = 256
-TAUGHT_STEPS = 256  # of each environment in an update, where a teacher is asked as they play
 PUBLISHED_RULES = {
     "drf": ("dominant resource fairness", "requests, shares held"),
     "optimus": ("largest gain in time", "epochs left, true speeds"),
@@ -71,7 +70,7 @@ IN_ARTEFACT = (
     "optimus_actions",
     "probe_actions",
 )
-ASKED_FOR = ("drf_actions", "void_actions")
+ASKED_FOR = ("drf_actions", "drf_tasks_actions", "void_actions")
 """Heuristics of the published simulator: those compared there, and those only by name."""
 
 
@@ -161,6 +160,11 @@ class DL2System(System[DL2, Params, Recipe]):
         ),
         "drf_actions": PolicyInfo(
             "reference", "its DRF, through the agent's actions", knows="requests, shares held"
+        ),
+        "drf_tasks_actions": PolicyInfo(
+            "reference",
+            "the same, each bundle as a worker and then a parameter server",
+            knows="requests, shares held",
         ),
         "void_actions": PolicyInfo("reference", "only what slots start with", knows="nothing"),
     }
@@ -305,7 +309,7 @@ def _supervised(
     @cache
     def recorded() -> Any:
         episodes = np.arange(min(stage.num_tables, len(tables)))
-        return record(recipe.env, stage.teacher, params, episodes)
+        return record(recipe.env, stage.teacher, params, episodes, stage.by_task)
 
     return last._replace(
         name="supervised",
@@ -322,12 +326,12 @@ def _supervised(
 def _taught(recipe: Recipe, params: Params, last: TrainingSetup) -> TrainingSetup:
     """Imitation of a teacher who is asked at every decision, through the same loop."""
     stage = recipe.supervised
-    teacher = action_rule(stage.teacher, recipe.env)
+    env = replace(recipe.env, assign_bundle=False) if stage.empty_slots else recipe.env
     return last._replace(
         name="supervised",
-        env=TaughtEnvironment(recipe.env, teacher),
+        env=TaughtEnvironment(env, action_rule(stage.teacher, env)),
         learner=imitator_of(recipe),
-        loop=LoopConfig(SUPERVISED_ENVS, TAUGHT_STEPS, stage.num_updates),
+        loop=replace(stage.loop, num_updates=stage.num_updates),
         params_at=always(params),
         gradient_steps=stage.learner.gradient_steps,
         evaluate_every=stage.evaluate_every,

@@ -9,11 +9,25 @@ import pytest
 
 from jaxsched import traces
 from jaxsched.core import training
+from jaxsched.core.policies import View
 from jaxsched.envs.dl2.action_rules import action_rule
-from jaxsched.envs.dl2.exploration import job_aware, shuffle_rows
+from jaxsched.envs.dl2.cluster import KINDS, PS, WORKER
+from jaxsched.envs.dl2.exploration import (
+    forced_actions,
+    job_aware,
+    shuffle_rows,
+    unlabelled_end,
+)
 from jaxsched.envs.dl2.networks import join_rows, split_rows
 from jaxsched.envs.dl2.published import FIVE, TEN, published_claims, published_table
-from jaxsched.envs.dl2.recipe import ARTEFACT, check, variants
+from jaxsched.envs.dl2.recipe import (
+    ARTEFACT,
+    NOT_AS_PUBLISHED,
+    check,
+    policy_network,
+    value_network,
+    variants,
+)
 from jaxsched.envs.dl2.traces import published_tables
 from jaxsched.envs.dl2.workload import (
     ARTEFACT_ARRIVALS,
@@ -23,6 +37,7 @@ from jaxsched.envs.dl2.workload import (
     SLOT_S,
 )
 from jaxsched.errors import JaxschedError
+from jaxsched.networks import description as nd
 from jaxsched.runs.overrides import override
 from jaxsched.systems import registry
 from jaxsched.systems.claims import NOT_REPRODUCED
@@ -127,7 +142,81 @@ def test_the_published_recipe_trains(drawn, stage):
     assert any((np.asarray(new) != old).any() for new, old in zip(after, before, strict=True))
     assert setup.play == "sampled"
     assert {"networks of mlp-8", "sees 3 jobs in place of 20"} <= set(setup.variants)
-    assert variants(SYSTEM.preset("artefact")) == ()
+    assert variants(SYSTEM.preset("artefact")) == NOT_AS_PUBLISHED
+    text = set(variants(SYSTEM.preset("artefact-text"))) - set(NOT_AS_PUBLISHED)
+    assert {"teacher: drf_actions", "actor-critic entropy_per_action False"} <= text
+
+
+def test_the_teacher_labels_a_worker_then_its_server_and_never_the_end(drawn):
+    """A slot that starts with nothing: rows get worker, PS in turn, first each job one of both."""
+    env = replace(ARTEFACT, num_servers=4, window=3, assign_bundle=False)
+    rule, params = action_rule("drf_tasks_actions", env), env.params(drawn[:1])
+    step = jax.jit(env.step)
+    state, _ = jax.jit(env.reset)(jax.random.key(0), params, jnp.int32(0))
+    labels, ended = [], False
+    while not ended:
+        label, _ = rule.act((), (), View(None, None, state, params), jax.random.key(0))
+        labels.append(int(label))
+        state, timestep = step(jax.random.key(0), state, label, params)
+        ended = bool(timestep.metrics.slot_ended)
+    jobs = int((drawn[0]["submit_time"] < SLOT_S).sum())
+    first = [KINDS * row + kind for row in range(min(jobs, 3)) for kind in (WORKER, PS)]
+    assert labels[: len(first)] == first
+    assert labels[-1] == 9  # void, or what did not fit
+    assert [label % KINDS for label in labels[:-1]] == [WORKER, PS] * (len(labels) // 2)
+    mask = jnp.array([True, True, True, False, False, False, True, False, False, True])
+    mask_of = unlabelled_end(3)
+    assert mask_of(mask, jnp.int32(4)).all()  # the published loss is over all actions
+    assert np.flatnonzero(mask_of(mask, jnp.int32(9))).tolist() == [9]  # no choice, no weight
+
+
+def test_forced_actions_by_hand():
+    """Workers and servers of three rows -> what can be forced, beside the void that was drawn."""
+    explore = jax.jit(forced_actions(3, 32, 32, "artefact"))
+    mask, void, draws = jnp.ones((400, 10), bool), jnp.full(400, 9, jnp.int32), {}
+    cases = {
+        ((2, 0), (2, 1), (2, 1)): {2},  # lacks servers: a bundle, always
+        ((1, 1), (2, 1), (2, 1)): {0, 9},
+        ((5, 1), (4, 3), (4, 3)): {1, 2, 9},  # five times as many workers
+        ((3, 2), (4, 3), (20, 10)): {0, 2},  # six times as many tasks as the poorest: always
+    }
+    for rows, forced in cases.items():
+        raw = jnp.zeros((400, 3, 6)).at[:, :, -2:].set(jnp.array(rows, float))
+        acted = explore(jax.random.key(1), join_rows(raw, "artefact"), mask, void, jnp.int32(0))
+        draws[rows] = np.bincount(acted, minlength=10) / 400
+        assert set(np.flatnonzero(draws[rows])) == forced, rows
+    halves = draws[((1, 1), (2, 1), (2, 1))]
+    assert halves[0] == pytest.approx(0.5, abs=0.1)
+    many = draws[((5, 1), (4, 3), (4, 3))]
+    assert many[2] / (many[1] + many[2]) == pytest.approx(0.33, abs=0.1)
+    full = mask.at[:, 0].set(False)
+    raw = jnp.zeros((400, 3, 6)).at[:, 0, -2:].set(jnp.array([1.0, 1.0]))
+    full = full.at[:, 3:9].set(False)
+    acted = explore(jax.random.key(1), join_rows(raw, "artefact"), full, void, jnp.int32(0))
+    assert (acted == 9).all()  # nothing illegal, nothing for empty rows
+
+
+def test_the_published_network():
+    """Narrow normal weights; ReLU, then a factor and a summand; described as it computes."""
+    policy, value = (make(ARTEFACT, "published") for make in (policy_network, value_network))
+    seen = jnp.linspace(0, 3, 120)[None]
+    weights = policy.init(jax.random.key(0), seen)
+    own = weights["params"]
+    assert own["hidden_0"]["kernel"].shape == (120, 120)
+    assert float(jnp.abs(own["hidden_0"]["kernel"]).max()) <= 0.04
+    assert float(own["hidden_0"]["kernel"].std()) == pytest.approx(0.0176, abs=5e-4)
+    own["hidden_0_affine"]["scale"] *= 2.0
+    own["hidden_0_affine"]["offset"] += 0.5
+    hidden = 2 * np.maximum(seen @ own["hidden_0"]["kernel"], 0) + 0.5
+    expected = np.asarray(hidden @ own["head"]["kernel"])[0]
+    np.testing.assert_allclose(policy.apply(weights, seen)[0], expected, atol=1e-5)
+    named = {f"{layer}.{part}": np.asarray(x) for layer, rest in own.items()
+             for part, x in rest.items()}  # fmt: skip
+    assert set(nd.weight_names(policy.describe())) == set(named)
+    found = nd.evaluate(policy.describe(), named, np.asarray(seen[0]))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    drawn = value.init(jax.random.key(0), seen)["params"]["hidden_0"]["kernel"]
+    assert float(jnp.abs(drawn).max()) <= 0.04
 
 
 def test_recipes_never_learn_from_the_published_sequences():
@@ -142,6 +231,7 @@ def test_recipes_never_learn_from_the_published_sequences():
     [
         ({"network": "rows"}, "accepted: with the observation 'paper'"),
         ({"supervised": "drf"}, "accepted with rows 'window': drf_actions"),
+        ({"explores": "all"}, "explores is 'all'; accepted: paper, published"),
     ],
 )
 def test_recipes_that_do_not_fit_are_refused(changes, message):

@@ -162,11 +162,30 @@ def replay(env, params, data):
     return SYSTEM.measured(env, params, np.arange(3), stacked)["avg_jct"]
 
 
-def test_with_bundles_off_a_bundle_is_recorded_as_worker_and_server(params):
-    env = DL2(num_servers=3, window=ROWS, max_slots=60, bundle_action=False)
-    data = record(env, "drf", env.params(TABLES), [0])
+@pytest.mark.parametrize("by_task", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_bundle_is_recorded_as_worker_and_server(by_task, params):
+    """Where bundles are off, or where it is asked for; the slot's end stays a label."""
+    env = DL2(num_servers=3, window=ROWS, max_slots=60, bundle_action=by_task)
+    data = record(env, "drf", env.params(TABLES), [0], by_task)
     kinds = np.asarray(data.label)[np.asarray(data.label) < 3 * ROWS] % 3
     assert set(kinds) == {0, 1} and abs((kinds == 0).sum() - (kinds == 1).sum()) <= 30
+
+
+def test_a_slot_can_be_paid_by_its_epochs(params):
+    """The same play pays Eq. 1 in one environment and epochs over 60 in the other."""
+    paid = {}
+    for reward in ("progress", "epochs"):
+        env = replace(ENV, reward=reward)
+        state, timestep = env.reset(jax.random.key(0), params, jnp.int32(1))
+        step, rewards, epochs = jax.jit(env.step), [], []
+        for _ in range(40):
+            bundle = jnp.argmax(timestep.action_mask).astype(jnp.int32)
+            state, timestep = step(jax.random.key(0), state, bundle, params)
+            rewards.append(float(timestep.reward))
+            epochs.append(float(timestep.metrics.report.trained.sum()))
+        paid[reward] = rewards
+    np.testing.assert_allclose(paid["epochs"], np.array(epochs) / 60, rtol=1e-5)
+    assert np.count_nonzero(paid["epochs"]) and paid["epochs"] != paid["progress"]
 
 
 @pytest.mark.parametrize(("unit", "urgency"), [("shares", 0.0), ("epochs", 0.0), ("epochs", 0.6)])
