@@ -142,7 +142,7 @@ def test_malformed_cases_are_refused_in_one_line(text, says, tmp_path, capsys):
         (["train", "das", "--set", "traces.num_train=some"], "is not a whole number"),
         (["train", "das", "--set", "traces.num_train=-1"], "num"),
         (["train", "sched2", "--set", "env.reward=high"], "one of literal, dense"),
-        (["train", "sched2", "--set", "network=deep"], "one of paper, positions"),
+        (["train", "sched2", "--set", "network=deep"], "known are paper, positions"),
         (["train", "sched2", "--trace", "no/such.csv"], "neither a file nor a known trace"),
         (["evaluate", "sched2", "--policy", "nope"], "unknown policy"),
         (["evaluate", "sched2", "--policy", "/"], "holds no trained policy"),

@@ -205,7 +205,7 @@ def test_a_table_of_ones_own_with_names_and_a_zone(tmp_path, capsys):
     chosen = registry.get("sched2")
     sets = sets_of(chosen, chosen.preset("quick"), str(path), "sched2-test-68", options)
     assert sets.train.digest == trace.digest() and sets.test.source == "sched2-test-68"
-    with pytest.raises(JaxschedError, match="das-mixed: is a name; accepted: --columns with"):
+    with pytest.raises(JaxschedError, match="das-mixed: is a name; accepted: columns with"):
         resolve("das-mixed", chosen, options)
 
 

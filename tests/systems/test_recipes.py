@@ -51,7 +51,7 @@ def test_settings_that_no_stage_has_are_refused(word, says):
 @pytest.mark.parametrize(
     ("system", "preset", "word", "present"),
     [
-        ("chic", "quick", "hidden=[8]", "hidden: is no more; accepted: network, as mlp-64-64"),
+        ("chic", "quick", "hidden=[8]", r"hidden.*: is no more; accepted: network, as mlp-64-64"),
         ("chic", "quick", "punish_empty=0", r"accepted: params\.p1"),
         ("chic", "search", "imitation_loop.num_envs=8", r"accepted: imitation\.loop\.num_envs"),
         ("chic", "search", "imitation.batch_size=8", r"accepted: imitation\.learner\.batch_size"),

@@ -10,7 +10,7 @@ from jaxsched.traces.readers.sacct import values
 
 NAN = float("nan")
 HEADER = "JobID|User|Partition|State|Submit|Start|End|ElapsedRaw|AllocTRES|ReqTRES"
-LOCAL = "dates say no zone and are those of a local clock (--timezone names it)"
+LOCAL = "dates say no zone and are those of a local clock (timezone names it)"
 DAY = 1709251200  # 2024-03-01 in seconds from 1970
 FOUR = "billing=4,cpu=8,gres/gpu=4,mem=64G,node=1"
 
