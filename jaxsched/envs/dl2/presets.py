@@ -181,7 +181,7 @@ NOTES = {
         "9 min on 2 CPU cores, three seeds together",
     ),
     "paper-mended": PresetInfo(
-        "the paper's learner paid by epochs and without its discount: below its teacher DRF"
+        "the paper's learner paid by epochs and without its discount; not judged yet"
     ),
     "paper-mended-testbed": PresetInfo("the same on 13 servers, labels by task"),
     "testbed": PresetInfo(
