@@ -54,6 +54,9 @@ TINY = (
     "loop.num_updates=2",
     "actor_critic.capacity=64",
     "actor_critic.batch_size=16",
+    "actor_critic.held=16",
+    "actor_critic.held_envs=2",
+    "actor_critic.fill_first=false",
 )
 
 
@@ -131,7 +134,7 @@ def test_rules_through_the_actions_come_to_the_known_times():
 def test_the_published_recipe_trains(drawn, stage):
     recipe = override(SYSTEM.preset("artefact"), TINY)
     setup = SYSTEM.stages(recipe, drawn[:2])[stage]
-    loop = replace(setup.loop, num_envs=2, rollout_length=16, num_updates=2)
+    loop = replace(setup.loop, num_envs=2, rollout_length=16, num_updates=2, head_start=None)
     params = setup.params_at(0.0)
     carry = training.init(setup.env, setup.learner, loop, jax.random.key(0), params)
     before = jax.tree.leaves(setup.learner.policy_params(carry.learner_state))
