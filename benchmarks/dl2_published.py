@@ -292,9 +292,9 @@ def judge_of(
         if not outcome.finished.all():
             raise JaxschedError("a sequence did not end within the environment's step bound")
         rows = [jax.tree.map(lambda x, s=seed: x[s], outcome.records) for seed in range(num)]
-        found = [system.played(env, params, np.asarray(episodes), row, ()) for row in rows]
+        found = [system.measured(env, params, np.asarray(episodes), row) for row in rows]
         return {
-            metric: np.array([each.metrics[metric] for each in found], np.float64)
+            metric: np.array([each[metric] for each in found], np.float64)
             for metric in (COARSE, FINE)
         }
 

@@ -1,7 +1,6 @@
 """Training from Python: ``jaxsched.train`` and ``jaxsched.training``."""
 
 import signal
-import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -56,7 +55,7 @@ class Training:
         self.path = self._folder.path if self._folder else Path(str(out))
         self._plan, self._finished, self._stops = planned, False, False
         self._latest: Progress | None = None
-        self._deadline = limit.deadline
+        self._limit = limit
         self._directory = RunDirectory.create(
             self.path, planned.config, resume=resume, overwrite=overwrite
         )
@@ -154,10 +153,7 @@ class Training:
 
     def _asked(self, ahead_s: float) -> int:
         """The status of what asks to stop before a chunk that takes so long; 0: nothing."""
-        if self._stops:
-            return STOPPED
-        late = self._deadline is not None and time.monotonic() + ahead_s >= self._deadline
-        return interrupts.TIME_IS_UP if late else 0
+        return STOPPED if self._stops else self._limit.status_before(ahead_s)
 
     def _stopped(self, stopped: trainer.Interrupted) -> None:
         assert stopped.result is not None

@@ -56,6 +56,11 @@ class Limits(NamedTuple):
     deadline: float | None = None
     signals: tuple[int, ...] = ()
 
+    def status_before(self, ahead_s: float) -> int:
+        """``TIME_IS_UP`` where work of so many seconds would end after the deadline, else 0."""
+        late = self.deadline is not None and time.monotonic() + ahead_s >= self.deadline
+        return TIME_IS_UP if late else 0
+
 
 UNLIMITED = Limits()
 
@@ -135,8 +140,7 @@ def requests(limit: Limits = UNLIMITED) -> Iterator[Callable[[float], int]]:
     def asked(ahead_s: float = 0.0) -> int:
         if heard:
             return 128 + heard[0]
-        late = limit.deadline is not None and time.monotonic() + ahead_s >= limit.deadline
-        return TIME_IS_UP if late else 0
+        return limit.status_before(ahead_s)
 
     with _handled((*ENDING, *limit.signals), handler):
         _saves += 1

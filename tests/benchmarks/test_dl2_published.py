@@ -1,0 +1,29 @@
+"""Judging the published learner's seeds: ``python -m benchmarks.dl2_published``."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.dl2_published import COARSE, DRF, FINE, judge_of, rule
+from jaxsched import traces
+from jaxsched.runs.overrides import override
+from jaxsched.systems import registry
+
+SEEDS, SEQUENCES = 2, 2
+SETTINGS = ("actor_critic.held=16", "loop.rollout_length=16", "actor_critic.capacity=64")
+
+
+def test_each_seed_is_judged_on_each_sequence():
+    system = registry.get("dl2")
+    recipe = override(system.preset("artefact"), SETTINGS)
+    tables = traces.get("dl2-artefact", num_traces=SEQUENCES, num_jobs=3)
+    setup = system.stages(recipe, tables)[-1]
+    params = system.params(setup.play_env, tables)
+    spec = system.weights_spec(setup.play_env, setup.network, params)
+    weights = jax.tree.map(lambda leaf: jnp.zeros((SEEDS, *leaf.shape), leaf.dtype), spec)
+    judged = judge_of(system, setup, tables)(weights, 0)
+    assert set(judged) == {COARSE, FINE}
+    known = rule(system, setup.play_env, DRF, tables)
+    for metric, values in judged.items():
+        assert values.shape == (SEEDS, SEQUENCES) and (values > 0).all()
+        assert np.shape(known[metric]) == (SEQUENCES,)
