@@ -23,7 +23,7 @@ TINY_CHIC = (
     "loop.rollout_length=128",
     "learner.num_trajectories=3",
     "learner.inner_steps=1",
-    "hidden=[8]",
+    "network=mlp-8",
     "evaluate_every=2",
     "checkpoint_every=2",
 )
