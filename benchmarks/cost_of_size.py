@@ -189,6 +189,7 @@ def row_of(
     from jaxsched import traces
     from jaxsched.bench import timing
     from jaxsched.bench.loops import at_random, environment_loop, start_many
+    from jaxsched.ops import target
     from jaxsched.systems import registry
 
     system = registry.get(system_name)
@@ -199,7 +200,8 @@ def row_of(
     loop = environment_loop(env, params, chooser, batch=batch, num_steps=num_steps)
     current = jax.tree.map(jnp.copy, start_many(env, params, batch))
     state = jax.tree.map(lambda leaf: leaf[0], current.state)
-    timed = timing.measure(loop, current, repeats, least_s=least_s)
+    options = target.compiler_options()
+    timed = timing.measure(loop, current, repeats, least_s=least_s, compiler_options=options)
     steps = batch * num_steps * timed.calls
     return {
         "size": size,

@@ -1,21 +1,32 @@
 r"""Kernels of one step and the bytes that they read and write, from the compiled program.
 
     python -m benchmarks.kernels [--systems sched2,mlfs] [--top 10] [--json FILE]
+    python -m benchmarks.kernels --target h100 [--programs environment,policy,training] [--json FILE]
+    python -m benchmarks.kernels --target h100 --check benchmarks/results/kernels_h100.json
 
 Compiles the loop that ``jaxsched bench throughput`` times, uniform legal actions, and lists what a
 step starts: fusions, copies and the like, those in inner loops counted once. Bytes are those of
 whole operands and results, per environment: a kernel that looks up single rows of an operand moves
 less. Whole copies inside an inner loop are worth a look: each round makes them.
+
+``--target h100`` compiles for an H100 that need not be there (``benchmarks/absent_gpu.py``), also the
+same loop with the paper's network (``policy``) and an update of the recipe ``gpu-ppo``
+(``training``). A loop whose bound only the device knows (``open_loops``) asks the host in each round.
+``estimate`` is what the kernels would take at 2 us each, their bytes at the full speed of the
+memory, every open loop taking one round: no measurement. ``--check`` fails where kernels, open
+loops or seconds of compiling have grown by more than a tenth over a file's.
 """
 
 import argparse
 import json
 import re
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks import absent_gpu
 from benchmarks.scripts import exit_status
 from jaxsched.errors import JaxschedError
 
@@ -23,8 +34,20 @@ BATCHES = {"sched2": 4096, "dl2": 2048, "chic": 16_384, "das": 1024, "mlfs": 256
 """Environments side by side with which each is fastest on two cores, or about."""
 OPTIONS: dict[str, dict[str, Any]] = {"das": {"events_per_step": 2}, "mlfs": {"slot_every": 32}}
 STEPS = 4
+H100_BATCHES = {"sched2": 65_536, "dl2": 65_536, "chic": 65_536, "das": 8192, "mlfs": 8192}
+H100_OPTIONS: dict[str, dict[str, Any]] = {"das": {"events_per_step": 1}}
+H100_STEPS = 8
+LAUNCH_S = 2e-6
+"""Of a kernel, about."""
+ENVIRONMENT, POLICY, TRAINING = "environment", "policy", "training"
+PROGRAMS = (ENVIRONMENT, POLICY, TRAINING)
+PRESET = "gpu-ppo"
+TENTH = 1.1
 
-NOT_RUN = {"parameter", "tuple", "get-tuple-element", "constant", "bitcast"}
+NOT_RUN = {
+    *("parameter", "tuple", "get-tuple-element", "constant", "bitcast"),
+    *("after-all", "partition-id"),
+}
 SIZES = {"pred": 1, "bf16": 2, "f16": 2} | {
     f"{kind}{8 * n}": n for kind in "suf" for n in (1, 2, 4, 8)
 }
@@ -43,6 +66,7 @@ class Kernel(NamedTuple):
       shape: of its result.
       depth: inner loops around it.
       moved: bytes of operands and result, of all environments.
+      rounds: of the inner loops around it together; those of an unknown bound count once.
     """
 
     op: str
@@ -50,53 +74,224 @@ class Kernel(NamedTuple):
     shape: str
     depth: int
     moved: int
+    rounds: int = 1
+
+
+class InnerLoop(NamedTuple):
+    """A loop within a step.
+
+    Attributes:
+      name: in the program.
+      depth: loops around it.
+      rounds: None where only the device knows.
+    """
+
+    name: str
+    depth: int
+    rounds: int | None
+
+
+class Step(NamedTuple):
+    """What a round of a program's outer loop starts.
+
+    Attributes:
+      kernels: in order.
+      loops: the inner ones.
+      rounds: of the outer loop; None where it is not known.
+    """
+
+    kernels: list[Kernel]
+    loops: list[InnerLoop]
+    rounds: int | None
 
 
 def main() -> None:
-    """Print a line for each system and its largest kernels; see the module."""
+    """Print a line for each program and its largest kernels; see the module."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--systems", default=",".join(BATCHES))
+    parser.add_argument("--target", choices=("cpu", "h100"), default="cpu")
+    parser.add_argument("--programs", help="for the H100; all of them if absent")
     parser.add_argument("--top", type=int, default=0, help="largest kernels to list; none")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--check", type=Path, metavar="FILE", help="that nothing must exceed")
     options = parser.parse_args()
+    systems = chosen(options.systems, BATCHES, "--systems")
     rows = []
-    for system in options.systems.split(","):
-        if system not in BATCHES:
-            raise JaxschedError(f"--systems: {system!r}; accepted: {', '.join(BATCHES)}")
-        found = kernels_of(compiled(system))
-        rows.append(row_of(system, found))
-        print(", ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
-        for kernel in sorted(found, key=lambda each: -each.moved)[: options.top]:
-            where = "  " * kernel.depth
-            each = kernel.moved / BATCHES[system]
-            print(f"  {each:10,.0f} B {where}{kernel.op} {kernel.name} {kernel.shape}")
+    for system in systems:
+        if options.target == "cpu":
+            step = step_of(compiled(system))
+            rows.append(row_of(system, step.kernels))
+            show(rows[-1], step, options.top, BATCHES[system])
+            continue
+        for program in chosen(options.programs or ",".join(PROGRAMS), PROGRAMS, "--programs"):
+            found = for_h100(system, program)
+            if found is not None:
+                row, step = found
+                rows.append(row)
+                show(row, step, options.top, row["batch"])
     if options.json is not None:
-        options.json.write_text(json.dumps({"kind": "kernels", "rows": rows}, indent=1) + "\n")
+        document = {"kind": "kernels", **facts(options.target), "rows": rows}
+        options.json.write_text(json.dumps(document, indent=1) + "\n")
+    if options.check is not None:
+        grown = growth(json.loads(options.check.read_text())["rows"], rows)
+        if grown:
+            raise JaxschedError("; ".join(grown))
+        print(f"nothing has grown by more than a tenth over {options.check}")
+
+
+def chosen(words: str, known: Sequence[str] | dict[str, int], option: str) -> list[str]:
+    """The words of an option.
+
+    Raises:
+      JaxschedError: one is unknown.
+    """
+    found = words.split(",")
+    for word in found:
+        if word not in known:
+            raise JaxschedError(f"{option}: {word!r}; accepted: {', '.join(known)}")
+    return found
+
+
+def show(row: dict[str, Any], step: Step, top: int, batch: int) -> None:
+    """Print a row and the kernels that move most."""
+    print(", ".join(f"{name} {value}" for name, value in row.items()), flush=True)
+    for kernel in sorted(step.kernels, key=lambda each: -each.moved)[:top]:
+        where = "  " * kernel.depth
+        print(f"  {kernel.moved / batch:10,.0f} B {where}{kernel.op} {kernel.name} {kernel.shape}")
+
+
+def facts(target: str) -> dict[str, Any]:
+    """Of a file."""
+    import jax
+    import jaxlib
+
+    import jaxsched
+    from jaxsched.provenance import facts as surroundings
+
+    return {
+        "target": "this machine's CPU" if target == "cpu" else f"{absent_gpu.NAME}, not there",
+        "date": surroundings()["date"],
+        "versions": {
+            **{"jaxsched": jaxsched.__version__, "jax": jax.__version__},
+            "jaxlib": jaxlib.__version__,
+        },
+    }
+
+
+def growth(before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]) -> list[str]:
+    """What has grown by more than a tenth, a sentence each; rows without a former one are left out.
+
+    Of seconds it takes five more as well: machines differ.
+    """
+    known = {(row["system"], row.get("program")): row for row in before}
+    found = []
+    for row in now:
+        former = known.get((row["system"], row.get("program")))
+        for name in ("kernels", "copies", "open_loops", "compile_s") if former else ():
+            old, new = former[name], row[name]
+            if new > TENTH * old + (5 if name == "compile_s" else 0):
+                found.append(f"{row['system']}, {row['program']}: {name} {new}, was {old}")
+    return found
+
+
+def loop_of(system: str, batch: int, steps: int, options: dict[str, Any], policy: bool) -> Any:
+    """The timed loop of a system, and what it carries as ``jax.ShapeDtypeStruct``."""
+    import jax
+
+    from jaxsched import traces
+    from jaxsched.bench.loops import at_random, by_policy, environment_loop, start_many
+    from jaxsched.systems import registry
+
+    chosen = registry.get(system)
+    env = chosen.environment(**options)
+    params = chosen.params(env, chosen.adapt(traces.get(chosen.traces.train)))
+    chooser = at_random(env.action_spec(params))
+    if policy:
+        weights = chosen.init_weights(env, "paper", params)
+        acting = chosen.network_policy(env, "paper", "policy", "greedy")
+        chooser = by_policy(acting, weights, params)
+    loop = environment_loop(env, params, chooser, batch=batch, num_steps=steps)
+    current = jax.eval_shape(lambda: start_many(env, params, batch))
+    return jax.jit(loop, donate_argnums=1), current
 
 
 def compiled(system: str) -> str:
-    """The optimised program of a system's timed loop, as text."""
+    """The optimised program of a system's timed loop on this machine's CPU, as text."""
     from jaxsched.runtime import prepare_cpu
 
     prepare_cpu()
     import jax
 
-    from jaxsched import traces
-    from jaxsched.bench.loops import at_random, environment_loop, start_many
-    from jaxsched.systems import registry
-
-    chosen, batch = registry.get(system), BATCHES[system]
-    env = chosen.environment(**OPTIONS.get(system, {}))
-    params = chosen.params(env, chosen.adapt(traces.get(chosen.traces.train)))
-    actions = at_random(env.action_spec(params))
-    loop = environment_loop(env, params, actions, batch=batch, num_steps=STEPS)
-    current = jax.eval_shape(lambda: start_many(env, params, batch))
-    jitted = jax.jit(loop, donate_argnums=1)
+    jitted, current = loop_of(system, BATCHES[system], STEPS, OPTIONS.get(system, {}), False)
     program = jitted.lower(jax.random.key(0), current).compile().as_text()
     assert program is not None  # as every compiler here tells
-    return program
+    return str(program)
+
+
+def for_h100(system: str, program: str) -> tuple[dict[str, Any], Step] | None:
+    """The row of a program compiled for an H100, and its step; None: there is no such program."""
+    import jax
+
+    from jaxsched.ops import target
+
+    with target.tracing_for("gpu"):
+        if program == TRAINING:
+            begun, batch, steps = _update(system), 0, 1
+            if begun is None:
+                return None
+            jitted, given, named, batch = begun
+        else:
+            batch, steps = H100_BATCHES[system], H100_STEPS
+            options = H100_OPTIONS.get(system, {})
+            jitted, current = loop_of(system, batch, steps, options, program == POLICY)
+            given, named = (jax.eval_shape(lambda: jax.random.key(0)), current), {}
+        began = time.monotonic()
+        built = absent_gpu.compiled(jitted, *given, **named)
+        compile_s = time.monotonic() - began
+    text = built.as_text()
+    step = step_of(text) if program != TRAINING else whole(text)
+    per = steps / (step.rounds or 1) if program != TRAINING else 1
+    kernels = sum(kernel.rounds for kernel in step.kernels if kernel.op != "copy") / per
+    copies = sum(kernel.rounds for kernel in step.kernels if kernel.op == "copy") / per
+    moved = sum(kernel.rounds * kernel.moved for kernel in step.kernels) / per
+    estimate_s = LAUNCH_S * (kernels + copies) + moved / absent_gpu.BANDWIDTH
+    memory = built.memory_analysis()
+    peak = memory.temp_size_in_bytes + memory.argument_size_in_bytes
+    peak += memory.output_size_in_bytes - memory.alias_size_in_bytes
+    row = {
+        "system": system,
+        "program": program,
+        "batch": batch,
+        "kernels": round(kernels, 1),
+        "copies": round(copies, 1),
+        "open_loops": sum(loop.rounds is None for loop in step.loops) / per,
+        "fixed_loops": [loop.rounds for loop in step.loops if loop.rounds is not None],
+        "megabytes": round(moved / 1e6, 1),
+        "estimate_us": round(estimate_s * 1e6, 1),
+        "compile_s": round(compile_s, 1),
+        "peak_megabytes": round(peak / 1e6, 1),
+    }
+    return row, step
+
+
+def _update(system: str) -> tuple[Any, tuple, dict[str, Any], int] | None:
+    """An update of the recipe for a GPU: program, arguments and environments; None without one."""
+    import jax
+
+    from jaxsched.bench.training import setup_of
+    from jaxsched.core import training
+    from jaxsched.systems import registry
+
+    if PRESET not in registry.get(system).all_presets:
+        return None
+    setup = setup_of(system, PRESET, ())
+    params = setup.params_at(0.0)
+    carry = training.abstract(setup.env, setup.learner, setup.loop, jax.random.key(0), params)
+    described = jax.eval_shape(lambda: params)
+    given = (setup.env, setup.learner, setup.loop, carry, described)
+    return training.chunk, given, {"num_updates": 1}, setup.loop.num_envs
 
 
 def row_of(system: str, found: list[Kernel]) -> dict[str, Any]:
@@ -116,31 +311,63 @@ def row_of(system: str, found: list[Kernel]) -> dict[str, Any]:
     }
 
 
-def kernels_of(program: str) -> list[Kernel]:
+def step_of(program: str) -> Step:
     """What one round of the outer loop of an optimised program starts.
 
     Raises:
       JaxschedError: the program has no loop.
     """
     parts = _computations(program)
-    shapes = {line["name"]: line["shape"] for lines in parts.values() for line in lines}
-    bodies = re.findall(r"body=%?([\w.\-]+)", program)
+    bodies = {
+        line["body"]: line["rounds"]
+        for lines in parts.values()
+        for line in map(_loop, lines)
+        if line is not None
+    }
     if not bodies:
         raise JaxschedError("kernels: the program has no loop")
+    steps = [_started(parts, body)._replace(rounds=rounds) for body, rounds in bodies.items()]
+    return max(steps, key=lambda step: len(step.kernels))
 
-    def walk(name: str, depth: int) -> Iterator[Kernel]:
+
+def whole(program: str) -> Step:
+    """What a program starts from its entry on."""
+    parts = _computations(program)
+    found = re.search(r"^ENTRY %?([\w.\-]+)", program, re.MULTILINE)
+    assert found is not None
+    return _started(parts, found[1])
+
+
+def _started(parts: dict[str, list[dict[str, str]]], first: str) -> Step:
+    shapes = {line["name"]: line["shape"] for lines in parts.values() for line in lines}
+    loops: list[InnerLoop] = []
+
+    def walk(name: str, depth: int, times: int) -> Iterator[Kernel]:
         for line in parts[name]:
             op, rest = line["op"], line["rest"]
-            inner = re.search(r"(?:body|to_apply)=%?([\w.\-]+)", rest)
-            if op in ("while", "call") and inner:
-                yield from walk(inner[1], depth + (op == "while"))
-            elif op not in NOT_RUN:
+            inner = re.search(r"(?:body|to_apply|calls)=%?([\w.\-]+)", rest)
+            if op == "while" and (loop := _loop(line)):
+                loops.append(InnerLoop(line["name"], depth, loop["rounds"]))
+                yield from walk(loop["body"], depth + 1, times * (loop["rounds"] or 1))
+            elif op in ("call", "async-start") and inner:
+                yield from walk(inner[1], depth, times)
+            elif op not in NOT_RUN and not op.endswith("-done"):
                 read = re.findall(r"%([\w.\-]+)", rest.split("), ")[0])
                 moved = sum(bytes_of(shapes.get(operand, "")) for operand in read)
                 moved += bytes_of(line["shape"])
-                yield Kernel(op, line["name"], line["shape"], depth, moved)
+                yield Kernel(op, line["name"], line["shape"], depth, moved, times)
 
-    return max((list(walk(body, 0)) for body in bodies), key=len)
+    kernels = list(walk(first, 0, 1))
+    return Step(kernels, loops, None)
+
+
+def _loop(line: dict[str, str]) -> dict[str, Any] | None:
+    """Body and rounds (None: not known) of a line that is a loop."""
+    body = re.search(r"body=%?([\w.\-]+)", line["rest"]) if line["op"] == "while" else None
+    if body is None:
+        return None
+    rounds = re.search(r'known_trip_count":\{"n":"(\d+)"', line["rest"])
+    return {"body": body[1], "rounds": int(rounds[1]) if rounds else None}
 
 
 def bytes_of(shape: str) -> int:

@@ -12,8 +12,12 @@ import jax.numpy as jnp
 from jaxsched.bench.timing import Loop, consume, hashed_uniform, pick_uniform
 from jaxsched.core.environment import Current, Environment, start, step_and_reset
 from jaxsched.core.policies import Policy, View
+from jaxsched.ops import target
 from jaxsched.ops.batching import select
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, PyTree
+
+
+Sums = tuple[Array, ...]
 
 
 class Chooser(NamedTuple):
@@ -71,15 +75,16 @@ def environment_loop(
     if this one ends (high half); the environments get keys of their own, if they use any.
 
     Returns:
-      The loop; beside the carry it returns, for each step, a number that depends on all that was
-      seen, and the share of the environments that took a decision (float32 ``[num_steps]``).
+      The loop; beside the carry it returns a number that depends on all that was seen, and the
+      share of the steps that took a decision (float32).
     """
-    episodes = env.num_episodes(params)
+    episodes, per_step = env.num_episodes(params), target.on_cpu()
+    always = type(env).decides is Environment.decides
 
     def step(
-        carry: tuple[Current, PyTree], at: tuple[PRNGKey, Array]
-    ) -> tuple[tuple[Current, PyTree], tuple[Array, Array]]:
-        current, memory = carry
+        carry: tuple[Current, PyTree, Sums], at: tuple[PRNGKey, Array]
+    ) -> tuple[tuple[Current, PyTree, Sums], Sums]:
+        current, memory, so_far = carry
         key, draw = at
         observation, mask = jax.vmap(lambda state: env.observe(state, params))(current.state)
         seen = jax.vmap(consume)(observation)
@@ -92,10 +97,16 @@ def environment_loop(
             return step_and_reset(env, own_key, current, action, params, episode=episode)
 
         following, timestep = jax.vmap(one)(jnp.arange(batch), current, action, episode)
-        used = jnp.sum(seen) + jnp.sum(timestep.reward)
-        decided = jnp.mean(jax.vmap(env.decides)(current.state), dtype=jnp.float32)
+        decides = jax.vmap(env.decides)(current.state)
         memory = jax.vmap(select, (0, None, 0))(timestep.done, chooser.memory, memory)
-        return (following, memory), (used, decided)
+        if per_step:
+            used = jnp.sum(seen) + jnp.sum(timestep.reward)
+            sums = used, jnp.mean(decides, dtype=jnp.float32)
+            return (following, memory, so_far), sums
+        # On a GPU a sum over environments is a kernel; on a CPU more to carry is slower.
+        used, decided = so_far
+        used += seen + timestep.reward
+        return (following, memory, (used, decided if always else decided + decides)), ()
 
     def loop(key: PRNGKey, current: Current) -> tuple[Current, tuple[Array, Array]]:
         draw_key, step_key = jax.random.split(key)
@@ -103,7 +114,10 @@ def environment_loop(
         keys = jax.random.split(step_key, num_steps)
         # In here, so that the program does not hold a constant for every environment.
         fresh = jax.tree.map(lambda x: jnp.broadcast_to(x, (batch, *jnp.shape(x))), chooser.memory)
-        (current, _), seen = jax.lax.scan(step, (current, fresh), (keys, draws))
-        return current, seen
+        counted = jnp.int32(num_steps) if always else jnp.zeros(batch, jnp.int32)
+        nothing = () if per_step else (jnp.zeros(batch), counted)
+        carry, sums = jax.lax.scan(step, (current, fresh, nothing), (keys, draws))
+        used, decided = sums if per_step else (carry[2][0], carry[2][1] / num_steps)
+        return carry[0], (jnp.sum(used), jnp.mean(decided))
 
     return loop

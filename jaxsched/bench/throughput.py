@@ -18,6 +18,7 @@ from jaxsched.bench.peers import MissingPeer, Peer, known_peers
 from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.ops import target
 from jaxsched.provenance import surroundings
 from jaxsched.runs.overrides import change_environment
 from jaxsched.systems import registry
@@ -327,7 +328,11 @@ def _row(
         state = jax.tree.map(lambda leaf: leaf[0], current.state)
         observation, _ = jax.eval_shape(env.observe, state, params)
         timed = timing.measure(
-            timing.over_devices(loop, devices), current, repeats, least_s=least_s
+            timing.over_devices(loop, devices),
+            current,
+            repeats,
+            least_s=least_s,
+            compiler_options=target.compiler_options(),
         )
     except jax.errors.JaxRuntimeError as error:  # out of memory
         return {"batch": batch, "error": str(error).splitlines()[0]}

@@ -119,7 +119,15 @@ def fresh_compilations() -> Iterator[None]:
         jax.config.update(name, before)
 
 
-def measure(loop: Loop, carry: Any, repeats: int, *, least_s: float = 0.0, seed: int = 0) -> Timing:
+def measure(
+    loop: Loop,
+    carry: Any,
+    repeats: int,
+    *,
+    least_s: float = 0.0,
+    seed: int = 0,
+    compiler_options: dict[str, bool] | None = None,
+) -> Timing:
     """Time ``loop(key, carry) -> (carry, anything)``; the carry is consumed and passed on.
 
     Args:
@@ -128,11 +136,13 @@ def measure(loop: Loop, carry: Any, repeats: int, *, least_s: float = 0.0, seed:
       repeats: timed, each with keys of its own.
       least_s: call the program as often in each repeat as takes so many seconds; once if 0.
       seed: of the keys.
+      compiler_options: of XLA.
     """
     keys = list(jax.random.split(jax.random.key(seed), WARM_UPS + repeats))
     stopwatch = Stopwatch()
     with fresh_compilations():
-        compiled = jax.jit(loop, donate_argnums=1).lower(keys[0], carry).compile()
+        lowered = jax.jit(loop, donate_argnums=1).lower(keys[0], carry)
+        compiled = lowered.compile(compiler_options)
     compile_s = stopwatch.lap().wall_s
     for key in keys[:WARM_UPS]:
         stopwatch = Stopwatch()

@@ -16,6 +16,7 @@ from jaxsched.core.learner import Learner
 from jaxsched.core.training import LoopConfig
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.plans import plan
+from jaxsched.ops import target
 from jaxsched.provenance import surroundings
 from jaxsched.systems import registry
 from jaxsched.systems.parts import TrainingSetup
@@ -123,9 +124,10 @@ def time_chunks(
         carry = training.init(env, learner, loop, jax.random.key(0), params)
         with timing.fresh_compilations():
             stopwatch = timing.Stopwatch()
-            compiled = training.chunk.lower(
+            lowered = training.chunk.lower(
                 env, learner, loop, carry=carry, params=params, num_updates=updates
-            ).compile()
+            )
+            compiled = lowered.compile(target.compiler_options())
             compile_s = stopwatch.lap().wall_s
         on_compiled(compiled)
         for number in range(warm_ups + repeats):

@@ -268,7 +268,7 @@ def step_and_reset(
         def reset(_: PyTree, given: tuple) -> PyTree:
             return env.reset(*given)[0]
 
-        state = apply_if(timestep.done, reset, state, (reset_key, params, episode))
+        state = apply_if(timestep.done, reset, state, (reset_key, params, episode), heavy=True)
     else:
         fresh_state, _ = env.reset(reset_key, params, episode)
         state = select(timestep.done, fresh_state, state)

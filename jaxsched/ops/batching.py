@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxsched.ops import target
 from jaxsched.types import Array, PyTree
 
 
@@ -33,19 +34,29 @@ def of_one(function: Callable[..., PyTree], *trees: PyTree) -> PyTree:
 
 
 def apply_if(
-    condition: Array, function: Callable[[PyTree, Any], PyTree], tree: PyTree, given: Any
+    condition: Array,
+    function: Callable[[PyTree, Any], PyTree],
+    tree: PyTree,
+    given: Any,
+    *,
+    heavy: bool = False,
 ) -> PyTree:
     """``function(tree, given)`` where ``condition`` holds, ``tree`` elsewhere.
 
     The results are those of ``jax.lax.cond`` however often it is vectorised. The function is not
-    run at all while the condition holds for no copy.
+    run at all while the condition holds for no copy, unless that is dearer than to run it: where
+    a program is not for a processor, only what is heavy is asked for first, which is a trip to the
+    host.
 
     Args:
       condition: bool scalar.
       function: gives a tree of the structure, shapes and dtypes of ``tree``.
       tree: what is changed.
       given: what the function reads besides.
+      heavy: whether the function takes longer than such a trip.
     """
+    if not (heavy or target.on_cpu()):
+        return select(condition, function(tree, given), tree)
 
     def where(condition: Array, tree: PyTree, given: Any) -> PyTree:
         return select(condition, function(tree, given), tree)
@@ -58,8 +69,10 @@ def once(number: Array) -> Array:
 
     XLA's CPU compiler repeats what leads to a number in everything that reads it, up to the last
     reduction; so this is one. It pays where many arrays are chosen by the outcome of much; for a
-    number that leads to few it costs more than it saves.
+    number that leads to few it costs more than it saves. On other devices it would be a kernel.
     """
+    if not target.on_cpu():
+        return number
     floats = jnp.issubdtype(number.dtype, jnp.floating)
     least = -jnp.inf if floats else -(2**31) + 1
     return jnp.max(jnp.stack([number, jnp.asarray(least, number.dtype)]))
@@ -67,6 +80,8 @@ def once(number: Array) -> Array:
 
 def flags_once(*flags: Array) -> tuple[Array, ...]:
     """Bool scalars themselves, computed once together, see :func:`once`."""
+    if not target.on_cpu():
+        return flags
     word = once(sum((flag.astype(jnp.int32) << k for k, flag in enumerate(flags)), jnp.int32(0)))
     return tuple((word >> k) & 1 > 0 for k in range(len(flags)))
 
@@ -77,6 +92,8 @@ def flags_by_quotient(*flags: Array) -> tuple[Array, ...]:
     XLA does not repeat quotients either, and unlike a reduction of two numbers it computes them,
     and what leads to them, for whole vectors of copies.
     """
+    if not target.on_cpu():
+        return flags
 
     def kept(flag: Array) -> Array:
         number = flag.astype(jnp.float32)

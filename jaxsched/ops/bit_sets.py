@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
+from jaxsched.ops import target
 from jaxsched.ops.reductions import over_rows
 from jaxsched.types import Array
 
@@ -59,6 +60,8 @@ def append(flags: Array, last: Array) -> Array:
     What is summed is computed once; put side by side, flags are found anew for each written one.
     Of a single word that is done flag by flag, for whole vectors of copies.
     """
+    if not target.on_cpu():
+        return jnp.concatenate([flags, last[None]])
     size, parts = flags.shape[0], []
     for first in range(0, size, WORD - 1):
         some = flags[first : first + WORD - 1]

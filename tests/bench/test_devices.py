@@ -61,7 +61,7 @@ def test_each_device_plays_its_own_environments():
     found = json.loads(done.stdout)
     assert found["devices"] == 2 and found["on"] == [2], "no more devices than cores"
     assert found["equal"] and found["sums"] < 1e-3
-    assert found["decided"] == [2, 40] and found["laps"] == 1
+    assert found["decided"] == [2] and found["laps"] == 1
 
 
 def test_devices_that_can_share_a_batch():

@@ -39,7 +39,9 @@ ENTRY %main (start: (s32[], s32[4,2], pred[4])) -> (s32[], s32[4,2], pred[4]) {
 
 
 def test_what_a_round_of_the_outer_loop_starts():
-    copied, called = kernels.kernels_of(PROGRAM)
+    step = kernels.step_of(PROGRAM)
+    copied, called = step.kernels
+    assert step.rounds is None and [loop.rounds for loop in step.loops] == [None]
     assert (copied.op, copied.name, copied.depth, copied.moved) == ("copy", "again", 1, 2 * 32)
     assert (called.op, called.name, called.depth, called.moved) == ("fusion", "sum", 0, 4 + 16)
     row = kernels.row_of("mlfs", [copied, called])
@@ -53,7 +55,7 @@ def test_bytes_of_arrays_and_tuples():
 
 def test_what_cannot_be_counted_is_refused(monkeypatch, capsys):
     with pytest.raises(JaxschedError, match="has no loop"):
-        kernels.kernels_of("ENTRY %main () -> s32[] {\n  ROOT %x = s32[] constant(1)\n}\n")
+        kernels.step_of("ENTRY %main () -> s32[] {\n  ROOT %x = s32[] constant(1)\n}\n")
     monkeypatch.setattr("sys.argv", ["kernels", "--systems", "nope"])
     assert exit_status(kernels.main) == 2
     assert "accepted: sched2, dl2" in capsys.readouterr().err

@@ -352,7 +352,7 @@ class DL2(Environment):
             return after, self.reward_of(report, progress(report, params.jobs, before.episode))
 
         nothing = jnp.asarray(NOTHING[self.reward], state.progress.dtype)
-        after, reward = apply_if(ends, end, (state, nothing), params)
+        after, reward = apply_if(ends, end, (state, nothing), params, heavy=True)
         _, report = dynamics.train_slot(self.rules, state, params.jobs, params.speed, ends)
         return after, report, reward
 

@@ -296,7 +296,7 @@ class MLFS(Environment):
             pace = jnp.where(over, state.pace, (state.pace + 1) % self.slot_every)
             after = after._replace(pace=pace)
             due = (pace == 0) & ~self.decides(after) & ~over
-            after, since = apply_if(due, self._slot, (after, since), params)
+            after, since = apply_if(due, self._slot, (after, since), params, heavy=True)
         return after, self._told(state, after, since, self.decides(state), params)
 
     def placed(self, state: State, action: Array, params: Params) -> State:

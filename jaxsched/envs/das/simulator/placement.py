@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsched.ops import target
 from jaxsched.ops.batching import apply_if
 from jaxsched.ops.ordered import LARGEST, ordered
 from jaxsched.types import Array
@@ -169,7 +170,8 @@ def place_in_order(free: Free, demand: Demand, affinity: Array, number: Array) -
     """Place jobs one after the other on what the earlier ones leave.
 
     In a batch nearly all decisions place a few jobs and some many: the first ``HEAD`` jobs are
-    placed in all of them at once, the rest only in those in which one of them still fits.
+    placed in all of them at once, the rest only in those in which one of them still fits. Other
+    devices than a processor place all in turn: how many rounds are left only the device knows.
 
     Args:
       free: what the machines have.
@@ -242,7 +244,7 @@ def _place_batch(
     places = affinity.shape[1]
     group = -(-axis_size // TAIL_SHARE)
     known = isinstance(axis_size, int)  # not so in exports, whose batches have any size
-    if places <= HEAD or not known or group == axis_size:
+    if places <= HEAD or not known or group == axis_size or not target.on_cpu():
         return jax.vmap(_place_some)(free, demand, affinity)[1], True
 
     head, tail = (

@@ -30,6 +30,7 @@ from jaxsched.envs.mlfs.simulator.state import (
     wave,
 )
 from jaxsched.envs.mlfs.simulator.tables import scalars_at
+from jaxsched.ops import target
 from jaxsched.types import Array
 
 FARTHEST = 20000  # pm; five squares of it fit in int32
@@ -177,6 +178,11 @@ def _first_share(rules: Rules, among: Array, priority: Array, key: Array) -> Arr
     """Rows of the tasks of lowest priority among some, ``migrant_share`` per cent and one."""
     count = jnp.sum(among, dtype=jnp.int32)
     share = jnp.maximum(1, div(rules.migrant_share * count + 99, 100))
+
+    if not target.on_cpu():  # there a loop of so many rounds is as many trips to the host
+        same, before = priority == priority[:, None], priority < priority[:, None]
+        before |= same & (key < key[:, None])
+        return among & (jnp.sum(among & before, axis=-1, dtype=jnp.int32) < share)
 
     def take(_: Array, taken: Array) -> Array:
         return taken.at[first_least(among & ~taken, priority, key)].set(True)
