@@ -1,7 +1,7 @@
 r"""Kernels of one step and the bytes that they read and write, from the compiled program.
 
     python -m benchmarks.kernels [--systems sched2,mlfs] [--top 10] [--json FILE]
-    python -m benchmarks.kernels --target h100 [--programs environment,policy,training] [--json FILE]
+    python -m benchmarks.kernels --target h100 [--programs environment,policy,training]
     python -m benchmarks.kernels --target h100 --check benchmarks/results/kernels_h100.json
 
 Compiles the loop that ``jaxsched bench throughput`` times, uniform legal actions, and lists what a
@@ -9,12 +9,12 @@ step starts: fusions, copies and the like, those in inner loops counted once. By
 whole operands and results, per environment: a kernel that looks up single rows of an operand moves
 less. Whole copies inside an inner loop are worth a look: each round makes them.
 
-``--target h100`` compiles for an H100 that need not be there (``benchmarks/absent_gpu.py``), also the
-same loop with the paper's network (``policy``) and an update of the recipe ``gpu-ppo``
-(``training``). A loop whose bound only the device knows (``open_loops``) asks the host in each round.
-``estimate`` is what the kernels would take at 2 us each, their bytes at the full speed of the
-memory, every open loop taking one round: no measurement. ``--check`` fails where kernels, open
-loops or seconds of compiling have grown by more than a tenth over a file's.
+``--target h100`` compiles for an H100 that need not be there (``benchmarks/absent_gpu.py``), also
+the same loop with the paper's network (``policy``) and an update of the recipe ``gpu-ppo``
+(``training``). A loop whose bound only the device knows (``open_loops``) asks the host in each
+round. ``estimate_us`` is what the kernels would take at 2 us each, their bytes at the full speed of
+the memory, every open loop taking one round: no measurement. ``--check`` fails where kernels,
+open loops or seconds of compiling have grown by more than a tenth over a file's.
 """
 
 import argparse

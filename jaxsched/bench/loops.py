@@ -16,7 +16,6 @@ from jaxsched.ops import target
 from jaxsched.ops.batching import select
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, PyTree
 
-
 Sums = tuple[Array, ...]
 
 
