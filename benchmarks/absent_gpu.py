@@ -9,6 +9,7 @@ needed. A whole ``jax[cuda12]`` is 5 GB; these 0.8 GB are enough, of jax' own ve
 What comes out is the optimised program: its kernels, loops, bytes and memory. It is never run.
 """
 
+import importlib
 import importlib.util
 from typing import Any
 
@@ -46,7 +47,10 @@ device_description_str: "{NAME}"
 
 def is_possible() -> bool:
     """Whether the plugin is installed."""
-    return importlib.util.find_spec("jax_plugins.xla_cuda12") is not None
+    try:
+        return importlib.util.find_spec("jax_plugins.xla_cuda12") is not None
+    except ModuleNotFoundError:  # not even the package that plugins are in
+        return False
 
 
 def compiled(jitted: Any, *arguments: Any, **named: Any) -> Any:
@@ -82,10 +86,11 @@ def _devices() -> Any:
         raise JaxschedError(
             "--target h100: needs jax-cuda12-plugin and what else benchmarks/absent_gpu.py names"
         )
-    import jax_plugins.xla_cuda12 as plugin
     from jax.experimental import topologies
 
-    plugin._check_cuda_versions = lambda **_: None  # it would ask the driver
+    plugin = importlib.import_module("jax_plugins.xla_cuda12")
+
+    vars(plugin)["_check_cuda_versions"] = lambda **_: None  # it would ask the driver
     try:
         plugin.initialize()
     except Exception as error:  # it is registered already, by an earlier call or by jax

@@ -158,6 +158,7 @@ EXTENDED = (
     "envs/sched2/test_search.py::test_members_play_whole_episodes_and_the_mean_moves",
     "envs/test_contract.py::test_jit_changes_nothing",
     "envs/test_contract.py::test_same_key_same_bits[mlfs-paper]",
+    "envs/test_for_gpu.py",
     "envs/test_futures.py",
     "experiment/test_front_door.py::test_a_network_of_ones_own",
     "experiment/test_front_door.py::test_stopped_and_resumed_is_one_go",

@@ -114,7 +114,7 @@ def environment_loop(
         # In here, so that the program does not hold a constant for every environment.
         fresh = jax.tree.map(lambda x: jnp.broadcast_to(x, (batch, *jnp.shape(x))), chooser.memory)
         counted = jnp.int32(num_steps) if always else jnp.zeros(batch, jnp.int32)
-        nothing = () if per_step else (jnp.zeros(batch), counted)
+        nothing: Sums = () if per_step else (jnp.zeros(batch), counted)
         carry, sums = jax.lax.scan(step, (current, fresh, nothing), (keys, draws))
         used, decided = sums if per_step else (carry[2][0], carry[2][1] / num_steps)
         return carry[0], (jnp.sum(used), jnp.mean(decided))

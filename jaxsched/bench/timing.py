@@ -126,7 +126,7 @@ def measure(
     *,
     least_s: float = 0.0,
     seed: int = 0,
-    compiler_options: dict[str, bool] | None = None,
+    compiler_options: dict[str, str | bool] | None = None,
 ) -> Timing:
     """Time ``loop(key, carry) -> (carry, anything)``; the carry is consumed and passed on.
 

@@ -43,7 +43,7 @@ def tracing_for(name: str) -> Iterator[None]:
         _ASKED.reset(token)
 
 
-def compiler_options() -> dict[str, bool] | None:
+def compiler_options() -> dict[str, str | bool] | None:
     """Of XLA, for ``compile`` of a lowered program with loops; None where the usual ones serve."""
     options = _OPTIONS.get(platform())
-    return dict(options) if options else None
+    return {**options} if options else None

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import jax
 
 from jaxsched.errors import JaxschedError
+from jaxsched.ops import target
 
 Result = TypeVar("Result")
 
@@ -146,8 +147,8 @@ def bounded_programs(
 
     def decorate(function: Callable[..., Result]) -> Callable[..., Result]:
         @lru_cache(maxsize=most)
-        def compiled(static: tuple[Any, ...], layout: Any) -> Callable[..., Any]:
-            del layout
+        def compiled(static: tuple[Any, ...], layout: Any, traced_for: str) -> Callable[..., Any]:
+            del layout, traced_for
             return jax.jit(partial(function, *static))
 
         @wraps(function)
@@ -155,7 +156,7 @@ def bounded_programs(
             static, traced = arguments[:num_static], arguments[num_static:]
             leaves, structure = jax.tree.flatten(traced)
             shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
-            result: Result = compiled(static, (structure, shapes))(*traced)
+            result: Result = compiled(static, (structure, shapes), target.platform())(*traced)
             return result
 
         return call

@@ -1,10 +1,12 @@
 """Kernels are counted where they are, and bytes are those of their arrays."""
 
+import jax
 import pytest
 
-from benchmarks import kernels
+from benchmarks import absent_gpu, kernels
 from benchmarks.scripts import exit_status
 from jaxsched.errors import JaxschedError
+from jaxsched.ops import target
 
 PROGRAM = """
 HloModule jit_loop
@@ -59,3 +61,65 @@ def test_what_cannot_be_counted_is_refused(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["kernels", "--systems", "nope"])
     assert exit_status(kernels.main) == 2
     assert "accepted: sched2, dl2" in capsys.readouterr().err
+
+
+LOOP = """
+ENTRY %main (start: s32[8]) -> s32[8] {
+  %start = s32[8]{0} parameter(0)
+  ROOT %all = s32[8]{0} while(%start), condition=%more, body=%body, TIMES_4
+}
+
+%body (state: s32[8]) -> s32[8] {
+  %state = s32[8]{0} parameter(0)
+  %thrice = s32[8]{0} while(%state), condition=%less, body=%inner, TIMES_3
+  ROOT %next = s32[8]{0} fusion(%thrice), kind=kLoop, calls=%fused
+}
+
+%inner (state: s32[8]) -> s32[8] {
+  %held = s32[8]{0} parameter(0)
+  ROOT %again = s32[8]{0} fusion(%held), kind=kLoop, calls=%fused
+}
+"""
+for rounds in "34":
+    known = f'backend_config={{"known_trip_count":{{"n":"{rounds}"}}}}'
+    LOOP = LOOP.replace(f"TIMES_{rounds}", known)
+
+
+def test_rounds_that_the_program_knows_count():
+    step = kernels.step_of(LOOP)
+    assert step.rounds == 4 and [loop.rounds for loop in step.loops] == [3]
+    assert {kernel.name: kernel.rounds for kernel in step.kernels} == {"again": 3, "next": 1}
+    assert len(kernels.whole(LOOP).loops) == 2
+
+
+def test_growth_by_more_than_a_tenth_is_named():
+    row = {"system": "chic", "program": "environment", "copies": 0, "open_loops": 0}
+    row |= {"kernels": 20, "compile_s": 10}
+    assert kernels.growth([row], [{**row, "kernels": 22, "compile_s": 15.9}]) == []
+    assert kernels.growth([], [row]) == []
+    assert kernels.growth([row], [{**row, "kernels": 23}]) == [
+        "chic, environment: kernels 23, was 20"
+    ]
+    assert len(kernels.growth([row], [{**row, "open_loops": 1, "compile_s": 17}])) == 2
+
+
+@pytest.mark.parametrize("system", kernels.BATCHES)
+def test_programs_can_be_written_for_a_tpu(system):
+    """They are lowered; no TPU has run one."""
+    with target.tracing_for("tpu"):
+        for policy in (False, True):
+            jitted, current = kernels.loop_of(system, 8, 2, {}, policy)
+            traced = jitted.trace(jax.eval_shape(lambda: jax.random.key(0)), current)
+            assert "func.func public @main" in traced.lower(lowering_platforms=("tpu",)).as_text()
+        update = kernels._update(system)
+        if update is not None:
+            chunk, given, named, _ = update
+            lowered = chunk.trace(*given, **named).lower(lowering_platforms=("tpu",))
+            assert "func.func public @main" in lowered.as_text()
+
+
+@pytest.mark.skipif(not absent_gpu.is_possible(), reason="JAX' plugin for CUDA is not installed")
+def test_a_program_for_an_h100():
+    row, step = kernels.for_h100("chic", kernels.ENVIRONMENT)
+    assert row["open_loops"] == row["copies"] == 0 and 0 < row["kernels"] < 20
+    assert step.rounds and row["peak_megabytes"] > 0
