@@ -3,8 +3,9 @@ r"""Whether one result of the benchmarks is slower than another.
     python -m benchmarks.compare_results OLD NEW [--threshold 0.1] [--cpu]
 
 OLD and NEW are files that ``jaxsched bench ... --json`` or ``benchmarks/gpu.sh`` wrote, or two
-folders of such files, of which those with the same name are compared. Prints a line for each row
-that both have. Exit status 1 where a rate has fallen by more than the threshold, 2 for bad input.
+folders of such files, of which those with the same name are compared. OLD may also be what
+``python -m benchmarks.kernels --target h100 --json OLD`` wrote: what is measured then stands beside
+what was estimated, without a verdict. Prints a line for each row that both have. Exit status 1 where a rate has fallen by more than the threshold, 2 for bad input.
 With ``--cpu`` processor times are compared instead of the clock's, for machines with other work.
 """
 
@@ -19,6 +20,7 @@ from jaxsched.errors import JaxschedError
 
 THRESHOLD = 0.1
 SLOWER = 1
+ESTIMATES = "kernels"
 RATES = ("steps_per_s", "env_steps_per_s", "gradient_steps_per_s")
 TIMES = {"time_to_score_s": 1.0}
 PROCESSOR = {"cpu_ns_per_step": 1e9, "cpu_us_per_step": 1e6, "cpu_ms_per_update": 1e3}
@@ -54,12 +56,16 @@ def main() -> None:
     found = list(changes(options.old, options.new, cpu=options.cpu))
     if not found:
         raise JaxschedError(f"{options.old} and {options.new} have no row in common")
-    fallen = [change for change in found if change.ratio < 1 - options.threshold]
+    estimated = not options.old.is_dir() and read(options.old).get("kind") == ESTIMATES
+    fallen = [c for c in found if not estimated and c.ratio < 1 - options.threshold]
     for change in found:
         mark = "  SLOWER" if change in fallen else ""
         print(
             f"{change.label:60} {change.old:14,.4g} {change.new:14,.4g} {change.ratio:7.2f}{mark}"
         )
+    if estimated:
+        print(f"{len(found)} rows: estimated, measured, measured over estimated")
+        return
     print(f"{len(fallen)} of {len(found)} rows are slower by more than {options.threshold:.0%}")
     if fallen:
         raise SystemExit(SLOWER)
@@ -71,10 +77,12 @@ def changes(old: Path, new: Path, *, cpu: bool = False) -> Iterator[Change]:
     Raises:
       JaxschedError: a file that holds no JSON object.
     """
-    if old.is_dir() != new.is_dir():
-        raise JaxschedError(f"{old} and {new}: accepted: two files or two folders")
     pairs = [(old, new)]
-    if old.is_dir():
+    if not old.is_dir() and new.is_dir() and read(old).get("kind") == ESTIMATES:
+        pairs = [(old, path) for path in sorted(new.glob("*.json"))]
+    elif old.is_dir() != new.is_dir():
+        raise JaxschedError(f"{old} and {new}: accepted: two files or two folders")
+    elif old.is_dir():
         names = sorted({p.name for p in old.glob("*.json")} & {p.name for p in new.glob("*.json")})
         pairs = [(old / name, new / name) for name in names]
     for one, other in pairs:
@@ -100,6 +108,8 @@ def rates_of(result: dict[str, Any], cpu: bool) -> dict[str, float]:
 
     By the clock, or by processor time where asked or where a row has no other.
     """
+    if result.get("kind") == ESTIMATES:
+        return dict(_estimates(result["rows"]))
     about = [str(result[key]) for key in ("system", "kind", "preset") if result.get(key)]
     records: list[tuple[list[str], dict[str, Any]]] = [([], result)]
     records += [([], row) for row in result.get("rows", [])]
@@ -113,6 +123,17 @@ def rates_of(result: dict[str, Any], cpu: bool) -> dict[str, float]:
         values = values or _per_second(row, PROCESSOR)
         found |= {f"{label}, {key}": value for key, value in values.items() if value > 0}
     return found
+
+
+def _estimates(rows: Iterable[dict[str, Any]]) -> Iterator[tuple[str, float]]:
+    """Rates that compiled programs imply, by the labels that they are measured under."""
+    for row in rows:
+        rate = row["steps"] / row["estimate_us"] * 1e6
+        if row["program"] == "training":
+            yield f"{row['system']} training {row['preset']}, env_steps_per_s", rate
+        else:
+            words = f"figure {row['program']} batch {row['batch']}"
+            yield f"{row['system']} throughput {words}, steps_per_s", rate
 
 
 def _medians(row: dict[str, Any], keys: Iterable[str]) -> dict[str, float]:

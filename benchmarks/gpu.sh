@@ -5,7 +5,9 @@
 #     benchmarks/gpu.sh [FOLDER]        BUDGET_S=480 PYTHON=python SIZES=full|tiny SYSTEMS="sched2 ..."
 #
 # A row that does not fit into what is left is skipped, or ended when its time is over, and named in
-# FOLDER/summary.txt. Compare two folders with `python -m benchmarks.compare_results OLD NEW`.
+# FOLDER/summary.txt. Compare two folders with `python -m benchmarks.compare_results OLD NEW`, and with
+# the estimates of the compiled programs with
+# `python -m benchmarks.compare_results benchmarks/results/kernels_h100.json FOLDER`.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 budget=${BUDGET_S:-480}
@@ -47,21 +49,31 @@ if [ "$sizes" = tiny ]; then
   large=(--set loop.num_envs=32)
   cost=(--quick --sizes 8)
   least=1
+  checked=5
 else
   throughput=(--batch 4096 --batch 65536 --repeats 3 --budget 25)
   training=(--repeats 3 --updates 5 --warm-up 10)
   large=()
   cost=(--axes cluster --sizes 137,550)
   least=15
+  checked=100
 fi
 
-for system in $systems; do
-  options=()
-  [ "$system" = das ] && options=(--set env.events_per_step=2)
-  [ "$system" = mlfs ] && options=(--set env.slot_every=32)
-  row "${system}_throughput" "$least" 90 jaxsched bench throughput --system "$system" \
-    "${throughput[@]}" "${options[@]}"
-done
+# Environment steps of these systems; those of DAS and MLFS take long to compile.
+throughput() {
+  for system in $systems; do
+    case " $* " in *" $system "*) ;; *) continue ;; esac
+    options=()
+    [ "$system" = das ] && options=(--set env.events_per_step=1)
+    [ "$system" = mlfs ] && options=(--set env.slot_every=32)
+    row "${system}_throughput" "$least" 90 jaxsched bench throughput --system "$system" \
+      "${throughput[@]}" "${options[@]}"
+  done
+}
+
+# First of all: does this device compute what a processor does?
+row device_check "$least" 120 benchmarks.device_check --systems "${systems// /,}" --steps "$checked"
+throughput sched2 dl2 chic
 scaled=
 for system in $systems; do
   case $system in
@@ -85,6 +97,7 @@ if [ "$sizes" = full ] && [[ " $systems " = *" sched2 "* ]]; then
   row sched2_time_to_score "$least" 90 jaxsched bench training --system sched2 \
     --preset search --score strict_sif
 fi
+throughput das mlfs
 for system in $systems; do
   row "${system}_cost" "$least" 60 benchmarks.cost_of_size --systems "$system" "${cost[@]}"
 done

@@ -241,15 +241,18 @@ def for_h100(system: str, program: str) -> tuple[dict[str, Any], Step] | None:
 
     with target.tracing_for("gpu"):
         if program == TRAINING:
-            begun, batch, steps = _update(system), 0, 1
+            begun = _update(system)
             if begun is None:
                 return None
-            jitted, given, named, batch = begun
+            jitted, given, named, loop = begun
+            batch, steps = loop.num_envs, 1
+            taken = batch * loop.rollout_length
         else:
             batch, steps = H100_BATCHES[system], H100_STEPS
             options = H100_OPTIONS.get(system, {})
             jitted, current = loop_of(system, batch, steps, options, program == POLICY)
             given, named = (jax.eval_shape(lambda: jax.random.key(0)), current), {}
+            taken = batch
         began = time.process_time()
         built = absent_gpu.compiled(jitted, *given, **named)
         compile_s = time.process_time() - began
@@ -266,21 +269,24 @@ def for_h100(system: str, program: str) -> tuple[dict[str, Any], Step] | None:
     row = {
         "system": system,
         "program": program,
+        "preset": PRESET if program == TRAINING else None,
         "batch": batch,
+        "steps": taken,
         "kernels": round(kernels, 1),
         "copies": round(copies, 1),
         "open_loops": sum(loop.rounds is None for loop in step.loops) / per,
         "fixed_loops": [loop.rounds for loop in step.loops if loop.rounds is not None],
         "megabytes": round(moved / 1e6, 1),
         "estimate_us": round(estimate_s * 1e6, 1),
+        "million_steps_per_s": round(taken / estimate_s / 1e6, 1),
         "compile_s": round(compile_s, 1),
         "peak_megabytes": round(peak / 1e6, 1),
     }
     return row, step
 
 
-def _update(system: str) -> tuple[Any, tuple, dict[str, Any], int] | None:
-    """An update of the recipe for a GPU: program, arguments and environments; None without one."""
+def _update(system: str) -> tuple[Any, tuple, dict[str, Any], Any] | None:
+    """An update of the recipe for a GPU: program, arguments and loop; None without one."""
     import jax
 
     from jaxsched.bench.training import setup_of
@@ -294,7 +300,7 @@ def _update(system: str) -> tuple[Any, tuple, dict[str, Any], int] | None:
     carry = training.abstract(setup.env, setup.learner, setup.loop, jax.random.key(0), params)
     described = jax.eval_shape(lambda: params)
     given = (setup.env, setup.learner, setup.loop, carry, described)
-    return training.chunk, given, {"num_updates": 1}, setup.loop.num_envs
+    return training.chunk, given, {"num_updates": 1}, setup.loop
 
 
 def row_of(system: str, found: list[Kernel]) -> dict[str, Any]:

@@ -79,13 +79,28 @@ def test_times_to_a_score_are_compared_by_their_medians(tmp_path):
         assert not list(compare_results.changes(*files, cpu=cpu))
 
 
+def test_estimates_stand_beside_what_was_measured(tmp_path, monkeypatch, capsys):
+    row = {"system": "chic", "program": "environment", "batch": 8, "steps": 8, "estimate_us": 2.0}
+    update = {**row, "program": "training", "preset": "gpu-ppo"}
+    estimates = tmp_path / "estimates.json"
+    estimates.write_text(json.dumps({"kind": "kernels", "rows": [row, update]}))
+    folder = tmp_path / "measured"
+    folder.mkdir()
+    rows = [{"figure": "environment", "batch": 8, "steps_per_s": {"median": 1e6}}]
+    measured = {"system": "chic", "kind": "throughput", "rows": rows}
+    (folder / "chic_throughput.json").write_text(json.dumps(measured))
+    assert run(monkeypatch, estimates, folder) == 0
+    words = capsys.readouterr().out
+    assert "4e+06" in words and "0.25" in words and "1 rows: estimated" in words
+
+
 def test_the_gpu_script_names_what_it_skips(tmp_path):
     """No time for anything: each row is named, nothing is measured."""
     settings = {"BUDGET_S": "0", "SYSTEMS": "sched2 mlfs", "PATH": "/usr/bin:/bin"}
     script = ROOT / "benchmarks" / "gpu.sh"
     subprocess.run([script, tmp_path], env=settings, check=True, capture_output=True)
     lines = (tmp_path / "summary.txt").read_text().splitlines()
-    assert sum("skipped" in line for line in lines) == 9 and "mlfs_training: left out" in lines[5]
+    assert sum("skipped" in line for line in lines) == 10 and "mlfs_training: left out" in lines[5]
     assert not list(tmp_path.glob("*.json"))
 
 
@@ -96,7 +111,7 @@ def test_the_gpu_script_measures_every_row(tmp_path, monkeypatch):
     script = ROOT / "benchmarks" / "gpu.sh"
     subprocess.run([script, tmp_path], env=os.environ | settings, check=True, capture_output=True)
     rows = ("throughput", "training", "gpu_training", "gpu_training_float32", "scaling", "cost")
-    rows = [f"chic_{name}" for name in rows]
+    rows = ["device_check", *(f"chic_{name}" for name in rows)]
     lines = (tmp_path / "summary.txt").read_text().splitlines()
     assert [line.split(":")[0] for line in lines] == [*rows, "all"]
     assert not [line for line in lines if "failed" in line or "skipped" in line or "ended" in line]
