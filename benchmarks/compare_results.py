@@ -5,8 +5,9 @@ r"""Whether one result of the benchmarks is slower than another.
 OLD and NEW are files that ``jaxsched bench ... --json`` or ``benchmarks/gpu.sh`` wrote, or two
 folders of such files, of which those with the same name are compared. OLD may also be what
 ``python -m benchmarks.kernels --target h100 --json OLD`` wrote: what is measured then stands beside
-what was estimated, without a verdict. Prints a line for each row that both have. Exit status 1 where a rate has fallen by more than the threshold, 2 for bad input.
-With ``--cpu`` processor times are compared instead of the clock's, for machines with other work.
+what was estimated, without a verdict. Prints a line for each row that both have. Exit status 1
+where a rate has fallen by more than the threshold, 2 for bad input. With ``--cpu`` processor times
+are compared instead of the clock's, for machines with other work.
 """
 
 import argparse
