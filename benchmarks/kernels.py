@@ -3,11 +3,13 @@ r"""Kernels of one step and the bytes that they read and write, from the compile
     python -m benchmarks.kernels [--systems sched2,mlfs] [--top 10] [--json FILE]
     python -m benchmarks.kernels --target h100 [--programs environment,policy,training]
     python -m benchmarks.kernels --target h100 --check benchmarks/results/kernels_h100.json
+    python -m benchmarks.kernels --table benchmarks/results/kernels_h100.json
 
 Compiles the loop that ``jaxsched bench throughput`` times, uniform legal actions, and lists what a
 step starts: fusions, copies and the like, those in inner loops counted once. Bytes are those of
 whole operands and results, per environment: a kernel that looks up single rows of an operand moves
-less. Whole copies inside an inner loop are worth a look: each round makes them.
+less; one that writes a slice in place counts as its other operands, twice. Whole copies inside an
+inner loop are worth a look: each round makes them.
 
 ``--target h100`` compiles for an H100 that need not be there (``benchmarks/absent_gpu.py``), also
 the same loop with the paper's network (``policy``) and an update of the recipe ``gpu-ppo``
@@ -15,7 +17,7 @@ the same loop with the paper's network (``policy``) and an update of the recipe 
 round. ``estimate_us`` is what the kernels would take at 2 us each, their bytes at the full speed of
 the memory, every open loop taking one round: no measurement. ``compile_s`` is processor time. With
 ``--check`` it is an error if kernels, open loops or this time have grown by more than a tenth over
-a file's.
+a file's. ``--table`` prints a file in Markdown, beside what was measured at the same sizes.
 """
 
 import argparse
@@ -28,7 +30,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import absent_gpu
-from benchmarks.scripts import exit_status
+from benchmarks.scripts import exit_status, read_json, table
 from jaxsched.errors import JaxschedError
 
 BATCHES = {"sched2": 4096, "dl2": 2048, "chic": 16_384, "das": 1024, "mlfs": 256}
@@ -42,6 +44,7 @@ LAUNCH_S = 2e-6
 """Of a kernel, about."""
 ENVIRONMENT, POLICY, TRAINING = "environment", "policy", "training"
 PROGRAMS = (ENVIRONMENT, POLICY, TRAINING)
+NAMES = {ENVIRONMENT: "alone", POLICY: "with the paper's network"}
 PRESET = "gpu-ppo"
 TENTH = 1.1
 
@@ -117,7 +120,11 @@ def main() -> None:
     parser.add_argument("--top", type=int, default=0, help="largest kernels to list; none")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--check", type=Path, metavar="FILE", help="that nothing must exceed")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="print it in Markdown")
     options = parser.parse_args()
+    if options.table is not None:
+        print(markdown(read_json(options.table)["rows"], measured(options.table.parent)))
+        return
     systems = chosen(options.systems, BATCHES, "--systems")
     rows = []
     for system in systems:
@@ -136,7 +143,7 @@ def main() -> None:
         document = {"kind": "kernels", **facts(options.target), "rows": rows}
         options.json.write_text(json.dumps(document, indent=1) + "\n")
     if options.check is not None:
-        grown = growth(json.loads(options.check.read_text())["rows"], rows)
+        grown = growth(read_json(options.check)["rows"], rows)
         if grown:
             raise JaxschedError("; ".join(grown))
         print(f"nothing has grown by more than a tenth over {options.check}")
@@ -179,6 +186,48 @@ def facts(target: str) -> dict[str, Any]:
             "jaxlib": jaxlib.__version__,
         },
     }
+
+
+def markdown(rows: Sequence[dict[str, Any]], known: dict[tuple[str, str, int], str]) -> str:
+    """A table of rows for the H100, with what was measured there (``measured``)."""
+    head = [
+        "program",
+        "environments",
+        "kernels + copies",
+        "open loops",
+        "MB",
+        "estimate, M steps/s",
+    ]
+    head += ["measured, M steps/s", "compiling, processor s", "peak, GB"]
+    lines = []
+    for row in rows:
+        word = f"`{row['preset']}`, an update" if row["preset"] else NAMES[row["program"]]
+        lines.append(
+            [
+                f"{row['system']}, {word}",
+                f"{row['batch']:,}",
+                f"{row['kernels']:,.0f} + {row['copies']:,.0f}",
+                f"{row['open_loops']:g}",
+                f"{row['megabytes']:,.0f}",
+                f"{row['million_steps_per_s']:,.0f}",
+                known.get((row["system"], row["program"], row["batch"]), "-"),
+                f"{row['compile_s']:.0f}",
+                f"{row['peak_megabytes'] / 1000:.2f}",
+            ]
+        )
+    return table(head, lines)
+
+
+def measured(folder: Path) -> dict[tuple[str, str, int], str]:
+    """Million steps/s and the date of what was measured, by system, figure and environments."""
+    found = {}
+    for path in sorted(folder.glob("*_throughput_h100.json*")):
+        result = read_json(path)
+        for row in result["rows"]:
+            if "steps_per_s" in row:
+                rate = f"{row['steps_per_s']['median'] / 1e6:.0f} ({result['date']})"
+                found[result["system"], row["figure"], row["batch"]] = rate
+    return found
 
 
 def growth(before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]) -> list[str]:
@@ -367,8 +416,11 @@ def _started(parts: dict[str, list[dict[str, str]]], first: str) -> Step:
                 yield from walk(inner[1], depth, times)
             elif op not in NOT_RUN and not op.endswith("-done"):
                 read = re.findall(r"%([\w.\-]+)", rest.split("), ")[0])
-                moved = sum(bytes_of(shapes.get(operand, "")) for operand in read)
-                moved += bytes_of(line["shape"])
+                arrays = [line["shape"], *(shapes.get(operand, "") for operand in read)]
+                if "dynamic-update-slice" in line["name"].replace("_", "-"):
+                    # In place: what is written is as large as the other operands.
+                    arrays = 2 * [shape for shape in arrays if shape != line["shape"]]
+                moved = sum(map(bytes_of, arrays))
                 yield Kernel(op, line["name"], line["shape"], depth, moved, times)
 
     kernels = list(walk(first, 0, 1))
