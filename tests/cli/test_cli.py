@@ -207,7 +207,7 @@ def test_training_leaves_a_complete_run(run, capsys):
 
 
 def test_what_a_trained_policy_is_compared_with():
-    usual = "fifo sif dsif saf lrf spf strict strict_sif delay".split()
+    usual = ["fifo", "sif", "dsif", "saf", "lrf", "spf", "strict", "strict_sif", "delay"]
     assert registry.get("sched2").usual_policies() == usual
 
 
