@@ -38,7 +38,7 @@ BATCHES = {"sched2": 4096, "dl2": 2048, "chic": 16_384, "das": 1024, "mlfs": 256
 OPTIONS: dict[str, dict[str, Any]] = {"das": {"events_per_step": 2}, "mlfs": {"slot_every": 32}}
 STEPS = 4
 H100_BATCHES = {"sched2": 65_536, "dl2": 65_536, "chic": 65_536, "das": 8192, "mlfs": 8192}
-H100_OPTIONS: dict[str, dict[str, Any]] = {"das": {"events_per_step": 1}}
+H100_OPTIONS = {**OPTIONS, "das": {"events_per_step": 1}}
 H100_STEPS = 8
 LAUNCH_S = 2e-6
 """Of a kernel, about."""
@@ -71,6 +71,7 @@ class Kernel(NamedTuple):
       depth: inner loops around it.
       moved: bytes of operands and result, of all environments.
       rounds: of the inner loops around it together; those of an unknown bound count once.
+      open: whether a loop around it has an unknown bound.
     """
 
     op: str
@@ -79,6 +80,7 @@ class Kernel(NamedTuple):
     depth: int
     moved: int
     rounds: int = 1
+    open: bool = False
 
 
 class InnerLoop(NamedTuple):
@@ -207,7 +209,7 @@ def markdown(rows: Sequence[dict[str, Any]], known: dict[tuple[str, str, int], s
                 f"{row['system']}, {word}",
                 f"{row['batch']:,}",
                 f"{row['kernels']:,.0f} + {row['copies']:,.0f}",
-                f"{row['open_loops']:g}",
+                f"{row['open_loops']:g}, {row['in_open_loops']:,.0f}" if row["open_loops"] else "0",
                 f"{row['megabytes']:,.0f}",
                 f"{row['million_steps_per_s']:,.0f}",
                 known.get((row["system"], row["program"], row["batch"]), "-"),
@@ -308,10 +310,12 @@ def for_h100(system: str, program: str) -> tuple[dict[str, Any], Step] | None:
     text = built.as_text()
     step = step_of(text) if program != TRAINING else whole(text)
     per = steps / (step.rounds or 1) if program != TRAINING else 1
-    kernels = sum(kernel.rounds for kernel in step.kernels if kernel.op != "copy") / per
-    copies = sum(kernel.rounds for kernel in step.kernels if kernel.op == "copy") / per
+    always = [kernel for kernel in step.kernels if not kernel.open]
+    kernels = sum(kernel.rounds for kernel in always if kernel.op != "copy") / per
+    copies = sum(kernel.rounds for kernel in always if kernel.op == "copy") / per
+    asked = sum(kernel.rounds for kernel in step.kernels if kernel.open) / per
     moved = sum(kernel.rounds * kernel.moved for kernel in step.kernels) / per
-    estimate_s = LAUNCH_S * (kernels + copies) + moved / absent_gpu.BANDWIDTH
+    estimate_s = LAUNCH_S * (kernels + copies + asked) + moved / absent_gpu.BANDWIDTH
     memory = built.memory_analysis()
     peak = memory.temp_size_in_bytes + memory.argument_size_in_bytes
     peak += memory.output_size_in_bytes - memory.alias_size_in_bytes
@@ -323,6 +327,7 @@ def for_h100(system: str, program: str) -> tuple[dict[str, Any], Step] | None:
         "steps": taken,
         "kernels": round(kernels, 1),
         "copies": round(copies, 1),
+        "in_open_loops": round(asked, 1),
         "open_loops": sum(loop.rounds is None for loop in step.loops) / per,
         "fixed_loops": [loop.rounds for loop in step.loops if loop.rounds is not None],
         "megabytes": round(moved / 1e6, 1),
@@ -405,15 +410,17 @@ def _started(parts: dict[str, list[dict[str, str]]], first: str) -> Step:
     shapes = {line["name"]: line["shape"] for lines in parts.values() for line in lines}
     loops: list[InnerLoop] = []
 
-    def walk(name: str, depth: int, times: int) -> Iterator[Kernel]:
+    def walk(name: str, depth: int, times: int, unknown: bool) -> Iterator[Kernel]:
         for line in parts[name]:
             op, rest = line["op"], line["rest"]
             inner = re.search(r"(?:body|to_apply|calls)=%?([\w.\-]+)", rest)
             if op == "while" and (loop := _loop(line)):
                 loops.append(InnerLoop(line["name"], depth, loop["rounds"]))
-                yield from walk(loop["body"], depth + 1, times * (loop["rounds"] or 1))
+                rounds = loop["rounds"]
+                within = unknown or rounds is None
+                yield from walk(loop["body"], depth + 1, times * (rounds or 1), within)
             elif op in ("call", "async-start") and inner:
-                yield from walk(inner[1], depth, times)
+                yield from walk(inner[1], depth, times, unknown)
             elif op not in NOT_RUN and not op.endswith("-done"):
                 read = re.findall(r"%([\w.\-]+)", rest.split("), ")[0])
                 arrays = [line["shape"], *(shapes.get(operand, "") for operand in read)]
@@ -421,9 +428,9 @@ def _started(parts: dict[str, list[dict[str, str]]], first: str) -> Step:
                     # In place: what is written is as large as the other operands.
                     arrays = 2 * [shape for shape in arrays if shape != line["shape"]]
                 moved = sum(map(bytes_of, arrays))
-                yield Kernel(op, line["name"], line["shape"], depth, moved, times)
+                yield Kernel(op, line["name"], line["shape"], depth, moved, times, unknown)
 
-    kernels = list(walk(first, 0, 1))
+    kernels = list(walk(first, 0, 1, False))
     return Step(kernels, loops, None)
 
 
