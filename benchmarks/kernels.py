@@ -196,7 +196,7 @@ def markdown(rows: Sequence[dict[str, Any]], known: dict[tuple[str, str, int], s
         "program",
         "environments",
         "kernels + copies",
-        "open loops",
+        "open loops, kernels in them",
         "MB",
         "estimate, M steps/s",
     ]
