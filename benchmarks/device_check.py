@@ -106,9 +106,11 @@ def _played(system: str, steps: int, batch: int) -> Any:
         mask = jax.vmap(lambda state: env.observe(state, params))(current.state)[1]
         action, _ = act(draw, None, mask, ())
         keys = jax.random.split(jax.random.key(0), batch)
-        following, told = jax.vmap(lambda *x: step_and_reset(env, *x, params))(
-            keys, current, action
-        )
+
+        def one(key: Any, current: Any, action: Any) -> Any:
+            return step_and_reset(env, key, current, action, params)
+
+        following, told = jax.vmap(one)(keys, current, action)
         return following, (jax.tree.leaves(following.state), action, told.reward, told.done)
 
     draws = jax.random.bits(jax.random.key(2), (steps, batch), jnp.uint32)
