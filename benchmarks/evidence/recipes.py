@@ -18,7 +18,6 @@ from jaxsched.runs.overrides import override
 from jaxsched.systems import registry
 
 VARIANTS = {
-    "dl2": "jaxsched.envs.dl2.recipe",
     "das": "jaxsched.envs.das.learning.recipe",
     "mlfs": "jaxsched.envs.mlfs.learning.recipe",
 }

@@ -1,18 +1,24 @@
 """The stages of a recipe, as the training driver takes them."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache, partial
 from typing import Any, cast
 
 import jax.numpy as jnp
 
+from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.core.environment import Environment
 from jaxsched.core.training import check_needs
+from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
 from jaxsched.jobs.pieces import pieces
 from jaxsched.systems.learners import Parts, known, with_updates
 from jaxsched.systems.parts import TrainingSetup, always
 from jaxsched.systems.recipe import Recipe, Stage
+from jaxsched.types import Array, ArraySpec
 from jaxsched.wrappers.fixed_length import FixedLength
+from jaxsched.wrappers.recorded import Recorded
 from jaxsched.wrappers.teacher import TaughtEnvironment
 
 
@@ -25,9 +31,16 @@ def stages_of(system: Any, recipe: Recipe, tables: Sequence[JobTable]) -> list[T
       tables: what is learned on.
 
     Raises:
-      JaxschedError: an unknown network, teacher or learner, parameters that are refused, or a loop
-        whose sizes are not what the learner needs.
+      JaxschedError: an unknown network, teacher or learner, parameters that are refused, a loop
+        whose sizes are not what the learner needs, a search for a policy that draws its actions,
+        or all stages left out.
     """
+    chosen = [stage for stage in recipe.stages if not stage.skip]
+    if not chosen:
+        names = ", ".join(stage.name for stage in recipe.stages)
+        raise JaxschedError(f"all stages are left out; accepted: one of {names} that is not")
+    if recipe.play != "greedy" and any(isinstance(x.learner, EvolutionConfig) for x in chosen):
+        raise JaxschedError(f"play is {recipe.play!r}; accepted with a search: greedy")
     env, kind = recipe.env, recipe.network
     policy = system.network_policy(env, kind, recipe.policy, recipe.play)
     common: dict[str, Any] = {
@@ -35,10 +48,9 @@ def stages_of(system: Any, recipe: Recipe, tables: Sequence[JobTable]) -> list[T
         "policy": policy,
         "play": recipe.play,
         "network": kind,
-        "checkpoint_every": recipe.checkpoint_every,
         "variants": system.departures.of(recipe),
     }
-    return [TrainingSetup(**_parts(system, recipe, one, tables), **common) for one in recipe.stages]
+    return [TrainingSetup(**_parts(system, recipe, stage, tables), **common) for stage in chosen]
 
 
 def _parts(system: Any, recipe: Recipe, stage: Stage, tables: Sequence[JobTable]) -> dict[str, Any]:
@@ -47,17 +59,24 @@ def _parts(system: Any, recipe: Recipe, stage: Stage, tables: Sequence[JobTable]
     network = system.network(recipe.env, recipe.network)
     if stage.network_options:
         network = network.clone(**stage.network_options)
-    explore = None if stage.explore is None else stage.explore(recipe.env)
-    learner = known(config).make(Parts(config, network, explore=explore))
-    env: Environment = recipe.env
-    if stage.teacher is not None:
-        env = TaughtEnvironment(
-            env, system.heuristic(stage.teacher, env, system.num_jobs, {}).policy
-        )
+    env: Environment = replace(recipe.env, **stage.env)
+    params_at = _params_at(env, stage, tables)
+    explore = None if stage.explore is None else stage.explore(env)
+    augment = None if stage.augment is None else stage.augment(env)
+    value = partial(system.value_network, recipe.env, stage.value_network or recipe.network)
+    act = _as_it_is if isinstance(recipe.env.action_spec(None), ArraySpec) else None
+    learner = known(config).make(Parts(config, network, value, explore, augment, act))
+    if stage.wrap is not None:
+        env = stage.wrap(env)
+    if stage.data is not None:
+        recorded = cache(stage.data(env, stage.teacher or "", params_at(0.0)))
+        env, params_at = Recorded(), lambda progress: recorded()
+    elif stage.teacher is not None:
+        env = TaughtEnvironment(env, system.teacher(stage.teacher, env))
     if learner.needs.whole_episodes:
-        env = FixedLength(env, stage.loop.rollout_length)
-    params_at = _params_at(recipe.env, stage, tables)
-    check_needs(env, learner, stage.loop, params_at(0.0))
+        env = FixedLength(env, stage.loop.rollout_length, whole=stage.cut)
+    check_needs(env, learner, stage.loop, None if stage.data else params_at(0.0))
+    saved = recipe.checkpoint_every if stage.checkpoint_every is None else stage.checkpoint_every
     return {
         "name": stage.name,
         "env": env,
@@ -66,7 +85,14 @@ def _parts(system: Any, recipe: Recipe, stage: Stage, tables: Sequence[JobTable]
         "params_at": params_at,
         "gradient_steps": getattr(config, "gradient_steps", 0),
         "evaluate_every": stage.evaluate_every or stage.loop.num_updates,
+        "checkpoint_every": saved or stage.loop.num_updates,
     }
+
+
+def _as_it_is(scores: Array, mask: Array) -> Array:
+    """Real numbers as the action."""
+    del mask
+    return scores
 
 
 def _params_at(

@@ -58,6 +58,9 @@ def test_settings_that_no_stage_has_are_refused(word, says):
         ("sched2", "paper", "max_backlog=8", r"accepted: params\.max_backlog"),
         ("sched2", "search", "search.delay_weight=1", r"accepted: params\.delay_weight"),
         ("sched2", "paper", "curriculum.fraction=1", r"accepted: episodes\.until"),
+        ("dl2", "paper", "actor_critic.capacity=0", r"accepted: actor_critic\.learner\.capacity"),
+        ("dl2", "quick", "supervised.num_tables=4", r"accepted: supervised\.data\.tables"),
+        ("dl2", "quick", "simulator.contention=0", r"accepted: params\.contention, and superv"),
     ],
 )
 def test_words_of_before_are_refused_with_those_of_today(system, preset, word, present):
@@ -66,12 +69,12 @@ def test_words_of_before_are_refused_with_those_of_today(system, preset, word, p
         changed(chosen, chosen.preset(preset), [word])
 
 
-@pytest.mark.parametrize("name", ["chic", "sched2"])
+@pytest.mark.parametrize("name", ["chic", "sched2", "dl2"])
 def test_every_word_of_today_is_one(name):
     system = registry.get(name)
     presets = system.presets.values()
     for present in system.former_settings.values():
-        path = present.partition(",")[0]
+        path = present.partition(",")[0].partition(" ")[0]
         assert any(holder_of(recipe, path) for recipe in presets), present
 
 
