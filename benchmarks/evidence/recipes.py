@@ -20,7 +20,6 @@ from jaxsched.systems import registry
 VARIANTS = {
     "dl2": "jaxsched.envs.dl2.recipe",
     "das": "jaxsched.envs.das.learning.recipe",
-    "mlfs": "jaxsched.envs.mlfs.learning.recipe",
 }
 """Where a system says what of a recipe differs from the paper's (``variants``)."""
 

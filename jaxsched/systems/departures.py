@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from jaxsched.systems.paths import value_at
+from jaxsched.systems.paths import full_path, parts_of, value_at
 from jaxsched.systems.recipe import Recipe
 
 Words = str | Mapping[Any, str] | Callable[[Any], tuple[str, ...]]
@@ -35,8 +35,14 @@ class Departures(NamedTuple):
         for path, words in self.words.items() if self.paper is not None else ():
             value = value_at(recipe, path)
             if value is not None and value != value_at(self.paper, path):
-                lines += _said(words, value)
+                lines += () if _left_out(recipe, path) else _said(words, value)
         return tuple(dict.fromkeys(lines))
+
+
+def _left_out(recipe: Recipe, path: str) -> bool:
+    """Whether a field is of a stage that is left out, other than that it is."""
+    stage, *names = full_path(recipe, path.split("."))
+    return names != ["skip"] and getattr(parts_of(recipe).get(stage), "skip", False)
 
 
 def _said(words: Words, value: Any) -> tuple[str, ...]:

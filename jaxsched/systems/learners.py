@@ -14,6 +14,7 @@ from jaxsched.algorithms.evolution import EvolutionConfig, search_of
 from jaxsched.algorithms.imitation import ImitationConfig, imitation
 from jaxsched.algorithms.ppo import ppo
 from jaxsched.algorithms.ppo_settings import PPOConfig
+from jaxsched.algorithms.softmax import best_legal
 from jaxsched.core.learner import Learner
 from jaxsched.errors import JaxschedError
 
@@ -24,14 +25,16 @@ class Parts(NamedTuple):
     Attributes:
       config: its settings.
       network: the policy's.
-      value: the value network, of learners that have one.
+      value: makes the value network, of learners that have one.
       explore: how actions that explore are drawn; None: as the learner does.
+      act: ``(scores, mask) -> action``, where the action is not one choice of several; None: it is.
     """
 
     config: Any
     network: Any
-    value: Any = None
+    value: Callable[[], Any]
     explore: Any = None
+    act: Callable[[Any, Any], Any] | None = None
 
 
 class Known(NamedTuple):
@@ -91,20 +94,26 @@ def _cross_entropy(parts: Parts) -> Learner:
     return cross_entropy(parts.network, replace(parts.config, dropout=dropout))
 
 
+def _branching(parts: Parts) -> Learner:
+    value = parts.value() if parts.config.critic else None
+    return branching(parts.network, parts.config, value)
+
+
 _KNOWN: dict[type, Known] = {
     DQNConfig: Known(
         "dqn",
         lambda parts: dqn(parts.network, parts.config, parts.explore or explore_uniformly),
     ),
-    PPOConfig: Known("ppo", lambda parts: ppo(parts.network, parts.value, parts.config)),
+    PPOConfig: Known("ppo", lambda parts: ppo(parts.network, parts.value(), parts.config)),
     ActorCriticConfig: Known(
         "actor_critic",
-        lambda parts: actor_critic(parts.network, parts.value, parts.config, parts.explore),
+        lambda parts: actor_critic(parts.network, parts.value(), parts.config, parts.explore),
     ),
-    BranchingConfig: Known(
-        "branching", lambda parts: branching(parts.network, parts.config, parts.value)
+    BranchingConfig: Known("branching", _branching),
+    EvolutionConfig: Known(
+        "search",
+        lambda parts: search_of(parts.network, parts.config, parts.act or best_legal),
     ),
-    EvolutionConfig: Known("search", lambda parts: search_of(parts.network, parts.config)),
     CrossEntropyConfig: Known("cross_entropy", _cross_entropy),
     ImitationConfig: Known("imitation", lambda parts: imitation(parts.network, parts.config)),
 }

@@ -7,6 +7,7 @@ are compared by (``benchmarks/learners.py``).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
@@ -272,7 +273,7 @@ def plain_stage(system: Any, recipe: PlainRecipe, tables: Sequence[JobTable]) ->
     config = with_updates(recipe.learner, recipe.loop.num_updates)
     name, make = known(config)
     network = _in_precision(system.network(recipe.env, recipe.network), recipe.precision)
-    learner = make(Parts(config, _policy(network, recipe), _value(recipe)))
+    learner = make(Parts(config, _policy(network, recipe), partial(_value, recipe)))
     learns: dict[str, Any] = {
         "env": recipe.env if recipe.critic == "observation" else WholeState(recipe.env),
         "learner": learner,

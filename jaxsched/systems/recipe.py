@@ -41,10 +41,15 @@ class Stage:
       params: arguments of the environment's ``params`` beside the job tables.
       episodes: what resets draw.
       network_options: attributes of the policy's network while it learns, such as ``dropout``.
-      teacher: name of the heuristic that is imitated; None: nobody is.
+      value_network: kind of the value network, as ``System.value_network`` knows it, of learners
+        that have one; empty: that of the policy's network.
+      teacher: who is imitated, as ``System.teacher`` knows it; None: nobody is.
       explore: ``explore(env)``, how the learner draws actions that explore, a function as
         :mod:`jaxsched.algorithms.dqn` takes it; None: as the learner does.
       evaluate_every: updates between evaluations on the validation tables; 0: at the end alone.
+      cut: of learners of whole episodes: one that goes on after ``loop.rollout_length`` steps is
+        over all the same, and what counts are its rewards until then.
+      skip: leave the stage out.
     """
 
     name: str
@@ -53,9 +58,12 @@ class Stage:
     params: Mapping[str, Any] = field(default_factory=dict)
     episodes: Episodes = Episodes()
     network_options: Mapping[str, Any] = field(default_factory=dict)
+    value_network: str = ""
     teacher: str | None = None
     explore: Any = None
     evaluate_every: int = 250
+    cut: bool = False
+    skip: bool = False
 
     def __post_init__(self) -> None:
         """Presets are shared: their mappings cannot be changed in place."""
@@ -95,5 +103,5 @@ class Recipe:
 
     @property
     def loops(self) -> list[LoopConfig]:
-        """Sizes of the stages' loops."""
-        return [stage.loop for stage in self.stages]
+        """Sizes of the loops of the stages that are not left out."""
+        return [stage.loop for stage in self.stages if not stage.skip]

@@ -1,17 +1,20 @@
 """The stages of a recipe, as the training driver takes them."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import jax.numpy as jnp
 
 from jaxsched.core.environment import Environment
 from jaxsched.core.training import check_needs
+from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
 from jaxsched.jobs.pieces import pieces
 from jaxsched.systems.learners import Parts, known, with_updates
 from jaxsched.systems.parts import TrainingSetup, always
 from jaxsched.systems.recipe import Recipe, Stage
+from jaxsched.types import Array, ArraySpec
 from jaxsched.wrappers.fixed_length import FixedLength
 from jaxsched.wrappers.teacher import TaughtEnvironment
 
@@ -25,9 +28,13 @@ def stages_of(system: Any, recipe: Recipe, tables: Sequence[JobTable]) -> list[T
       tables: what is learned on.
 
     Raises:
-      JaxschedError: an unknown network, teacher or learner, parameters that are refused, or a loop
-        whose sizes are not what the learner needs.
+      JaxschedError: an unknown network, teacher or learner, parameters that are refused, a loop
+        whose sizes are not what the learner needs, or all stages left out.
     """
+    chosen = [stage for stage in recipe.stages if not stage.skip]
+    if not chosen:
+        names = ", ".join(stage.name for stage in recipe.stages)
+        raise JaxschedError(f"all stages are left out; accepted: one of {names} that is not")
     env, kind = recipe.env, recipe.network
     policy = system.network_policy(env, kind, recipe.policy, recipe.play)
     common: dict[str, Any] = {
@@ -38,7 +45,7 @@ def stages_of(system: Any, recipe: Recipe, tables: Sequence[JobTable]) -> list[T
         "checkpoint_every": recipe.checkpoint_every,
         "variants": system.departures.of(recipe),
     }
-    return [TrainingSetup(**_parts(system, recipe, one, tables), **common) for one in recipe.stages]
+    return [TrainingSetup(**_parts(system, recipe, stage, tables), **common) for stage in chosen]
 
 
 def _parts(system: Any, recipe: Recipe, stage: Stage, tables: Sequence[JobTable]) -> dict[str, Any]:
@@ -48,14 +55,14 @@ def _parts(system: Any, recipe: Recipe, stage: Stage, tables: Sequence[JobTable]
     if stage.network_options:
         network = network.clone(**stage.network_options)
     explore = None if stage.explore is None else stage.explore(recipe.env)
-    learner = known(config).make(Parts(config, network, explore=explore))
+    value = partial(system.value_network, recipe.env, stage.value_network or recipe.network)
+    act = _as_it_is if isinstance(recipe.env.action_spec(None), ArraySpec) else None
+    learner = known(config).make(Parts(config, network, value, explore, act))
     env: Environment = recipe.env
     if stage.teacher is not None:
-        env = TaughtEnvironment(
-            env, system.heuristic(stage.teacher, env, system.num_jobs, {}).policy
-        )
+        env = TaughtEnvironment(env, system.teacher(stage.teacher, env))
     if learner.needs.whole_episodes:
-        env = FixedLength(env, stage.loop.rollout_length)
+        env = FixedLength(env, stage.loop.rollout_length, whole=stage.cut)
     params_at = _params_at(recipe.env, stage, tables)
     check_needs(env, learner, stage.loop, params_at(0.0))
     return {
@@ -67,6 +74,12 @@ def _parts(system: Any, recipe: Recipe, stage: Stage, tables: Sequence[JobTable]
         "gradient_steps": getattr(config, "gradient_steps", 0),
         "evaluate_every": stage.evaluate_every or stage.loop.num_updates,
     }
+
+
+def _as_it_is(scores: Array, mask: Array) -> Array:
+    """Real numbers as the action."""
+    del mask
+    return scores
 
 
 def _params_at(
