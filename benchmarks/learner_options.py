@@ -128,7 +128,7 @@ STUDIES = {
     ),
     "mlfs-imitation": Study(
         "mlfs", "quick", _drawn("mlfs-small-x3", 10, 200),
-        {"reinforcement": False, "imitation.loop.num_updates": 100},
+        {"ppo.skip": True, "imitation.loop.num_updates": 100},
         {"the student acts in half": {"imitation.learner.student_share": 0.5}},
     ),
     "mlfs-ppo": Study(
@@ -138,7 +138,7 @@ STUDIES = {
             "evaluate_every": 40, "checkpoint_every": 40,
         },
         {
-            "imitation alone": {"reinforcement": False},
+            "imitation alone": {"ppo.skip": True},
             "begins at all parts of an episode": {"loop.head_start": 30000},
             "rollouts over 60 slots": LONG_ROLLOUTS,
             "both": {"loop.head_start": 30000, **LONG_ROLLOUTS},

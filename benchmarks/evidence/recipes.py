@@ -19,7 +19,6 @@ from jaxsched.systems import registry
 
 VARIANTS = {
     "das": "jaxsched.envs.das.learning.recipe",
-    "mlfs": "jaxsched.envs.mlfs.learning.recipe",
 }
 """Where a system says what of a recipe differs from the paper's (``variants``)."""
 

@@ -8,9 +8,7 @@ from jaxsched.core.training import LoopConfig
 from jaxsched.wrappers.fixed_length import FixedLength
 
 
-def searching(
-    env: Environment, learner: Learner, loop: LoopConfig, *, stretch: bool = False
-) -> dict[str, Any]:
+def searching(env: Environment, learner: Learner, loop: LoopConfig) -> dict[str, Any]:
     """What a ``TrainingSetup`` has of its own where it searches.
 
     Args:
@@ -18,11 +16,10 @@ def searching(
       learner: a search (:mod:`jaxsched.algorithms.evolution`), which says what sizes it needs.
       loop: ``rollout_length`` covers an episode; a member that does not end within it counts as the
         worst.
-      stretch: it need not: members are compared by their rewards within it.
     """
     return {
         "name": "search",
-        "env": FixedLength(env, loop.rollout_length, whole=stretch),
+        "env": FixedLength(env, loop.rollout_length),
         "learner": learner,
         "loop": loop,
         "gradient_steps": 0,

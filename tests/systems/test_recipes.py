@@ -37,7 +37,9 @@ def test_stages_are_reached_by_their_names_and_the_last_one_without():
     ("word", "says"),
     [
         ("learner.rho=0.1", "no field 'rho'; known are members"),
-        ("imitation=null", "is a group; set one of imitation.name"),
+        ("imitation=1", "is a group; set one of imitation.name"),
+        ("imitation=null", r"a stage is left out by imitation\.skip=true"),
+        ("episodes=null", r"is a group; set one of episodes\.jobs"),
         ("stages=1", "no field 'stages'; known are env, traces, network, .*imitation, search"),
         ("params.p3=1", "no field 'p3'; known are p1, p2"),
         ("params.p1=many", "is not a number"),
@@ -61,6 +63,9 @@ def test_settings_that_no_stage_has_are_refused(word, says):
         ("dl2", "paper", "actor_critic.capacity=0", r"accepted: actor_critic\.learner\.capacity"),
         ("dl2", "quick", "supervised.num_tables=4", r"accepted: supervised\.data\.tables"),
         ("dl2", "quick", "simulator.contention=0", r"accepted: params\.contention, and superv"),
+        ("mlfs", "quick", "reinforcement=false", r"accepted: ppo\.skip, true where that was false"),
+        ("mlfs", "search", "search.members=4", r"accepted: search\.learner\.members"),
+        ("mlfs", "search", "search.episodes=4", r"accepted: search\.learner\.episodes"),
     ],
 )
 def test_words_of_before_are_refused_with_those_of_today(system, preset, word, present):
@@ -69,13 +74,28 @@ def test_words_of_before_are_refused_with_those_of_today(system, preset, word, p
         changed(chosen, chosen.preset(preset), [word])
 
 
-@pytest.mark.parametrize("name", ["chic", "sched2", "dl2"])
+@pytest.mark.parametrize("name", ["chic", "sched2", "dl2", "mlfs"])
 def test_every_word_of_today_is_one(name):
     system = registry.get(name)
     presets = system.presets.values()
     for present in system.former_settings.values():
         path = present.partition(",")[0].partition(" ")[0]
         assert any(holder_of(recipe, path) for recipe in presets), present
+
+
+def test_a_word_of_today_that_begins_with_one_of_before_is_taken():
+    mlfs = registry.get("mlfs")
+    recipe = changed(mlfs, mlfs.preset("search"), ["search.episodes.shared=true"])
+    assert recipe.stages[0].episodes.shared
+
+
+def test_stages_are_left_out():
+    tables = traces.get("chic-1.80", num_traces=1, num_jobs=2)
+    recipe = override(SEARCH, ["imitation.skip=true"])
+    (setup,) = CHIC.stages(recipe, tables)
+    assert setup.name == "search" and recipe.loops == [setup.loop]
+    with pytest.raises(JaxschedError, match="accepted: one of imitation, search that is not"):
+        CHIC.stages(override(recipe, ["search.skip=true"]), tables)
 
 
 def test_mappings_of_presets_cannot_be_changed_in_place():
@@ -158,3 +178,11 @@ def test_departures_are_those_that_differ():
     other = override(paper, ["play=greedy", "network=mlp-9", "learner.rho=0.5"])
     assert said.of(other) == ("sure", "of 9", "share 0.5")
     assert Departures().of(other) == ()
+
+
+def test_nothing_is_said_of_a_stage_that_is_left_out():
+    said = Departures(SEARCH, {"search.skip": {True: "no search"}, "learner.averaging": "kept {:g}"})
+    other = override(SEARCH, ["learner.averaging=0.5"])
+    assert said.of(replace(other, departures=None)) == ("kept 0.5",)
+    left = override(other, ["search.skip=true"])
+    assert said.of(replace(left, departures=None)) == ("no search",)
