@@ -44,6 +44,7 @@ from jaxsched.systems.parts import (
     TrainingSetup,
 )
 from jaxsched.systems.plain import PURPOSES, PlainRecipe, plain_recipes, plain_stage
+from jaxsched.systems.policy_model import PolicyModel
 from jaxsched.systems.recipe import Recipe
 from jaxsched.systems.stages import stages_of
 from jaxsched.systems.workload import Workload
@@ -354,6 +355,14 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         """
         del env
         return ValueMLP(sizes_of(kind))
+
+    def policy_model(self, env: E, kind: str, **options: Any) -> PolicyModel | None:
+        """What a policy of that kind is made of while it learns in ``env``; here None.
+
+        None: it is scores of actions, or outputs of ``network``.
+        """
+        del env, kind, options
+        return None
 
     def teacher(self, name: str, env: E) -> Policy:
         """Who is imitated in ``env``; here the heuristic of that name.

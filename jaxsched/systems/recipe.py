@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from jaxsched.core.policies import Play
 from jaxsched.core.training import LoopConfig
@@ -15,15 +15,18 @@ class Episodes:
     """What resets draw of the job tables while learning: pieces of them, each at several loads.
 
     Attributes:
-      jobs: consecutive jobs that make an episode, the rest of a table being left out; 0: whole
-        tables.
+      jobs: consecutive jobs that make an episode, of tables that have more; 0: whole tables.
+      every: jobs from the start of one episode of a table to that of the next; 0: as many as make
+        an episode. What is left at the end of a table is left out.
       scales: factors on the gaps between submissions; one after the other in equal steps.
-      until: share of the training after which the last of them is reached.
+      until: share of the training after which the last of them is reached; 0: all of them at any
+        time.
       shared: all environments of an update play the same table, and updates take the tables in
         turn; else each reset draws one.
     """
 
     jobs: int = 0
+    every: int = 0
     scales: tuple[float, ...] = (1.0,)
     until: float = 0.5
     shared: bool = False
@@ -41,9 +44,13 @@ class Stage:
       env: options of the environment that differ while learning.
       params: arguments of the environment's ``params`` beside the job tables.
       episodes: what resets draw.
-      network_options: attributes of the policy's network while it learns, such as ``dropout``.
+      network_options: attributes of the policy's network while it learns, such as ``dropout``; or
+        arguments of ``System.policy_model``.
       value_network: kind of the value network, as ``System.value_network`` knows it, of learners
         that have one; empty: that of the policy's network.
+      critic: what the value network sees: the ``observation`` alone, or the ``state`` too, which
+        no policy sees (:mod:`jaxsched.wrappers.whole_state`).
+      rivals: heuristics whose actions branching of agents tries beside the policy's own.
       teacher: who is imitated, as ``System.teacher`` knows it; None: nobody is.
       data: ``data(env, teacher, params)``, a function without arguments that records what the
         teacher does, as :class:`~jaxsched.wrappers.recorded.RecordedParams`, which is then imitated
@@ -52,6 +59,8 @@ class Stage:
         :mod:`jaxsched.algorithms.imitation` takes it; None: not at all.
       wrap: ``wrap(env)``, the environment that is learned in, such as one with another reward;
         None: ``env`` itself.
+      adjust: ``adjust(env, params)``, a function without arguments that makes parameters of these
+        when they are asked for first; None: they stay as they are.
       explore: ``explore(env)``, how the learner draws actions that explore, a function as
         :mod:`jaxsched.algorithms.dqn` takes it; None: as the learner does.
       evaluate_every: updates between evaluations on the validation tables; 0: at the end alone.
@@ -69,10 +78,13 @@ class Stage:
     episodes: Episodes = Episodes()
     network_options: Mapping[str, Any] = field(default_factory=dict)
     value_network: str = ""
+    critic: Literal["observation", "state"] = "observation"
+    rivals: tuple[str, ...] = ()
     teacher: str | None = None
     data: Callable[[Any, str, Any], Callable[[], Any]] | None = None
     augment: Callable[[Any], Any] | None = None
     wrap: Callable[[Any], Any] | None = None
+    adjust: Callable[[Any, Any], Callable[[], Any]] | None = None
     explore: Callable[[Any], Any] | None = None
     evaluate_every: int = 250
     checkpoint_every: int | None = None

@@ -7,19 +7,25 @@ from typing import Any, cast
 
 import jax.numpy as jnp
 
+from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.core.environment import Environment
 from jaxsched.core.training import check_needs
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
-from jaxsched.jobs.pieces import pieces
+from jaxsched.jobs.pieces import piece_starts, pieces
 from jaxsched.systems.learners import Parts, known, with_updates
-from jaxsched.systems.parts import TrainingSetup, always
+from jaxsched.systems.parts import TrainingSetup
+from jaxsched.systems.policy_model import PolicyModel, beside_critic
 from jaxsched.systems.recipe import Recipe, Stage
 from jaxsched.types import Array, ArraySpec
 from jaxsched.wrappers.fixed_length import FixedLength
 from jaxsched.wrappers.recorded import Recorded
 from jaxsched.wrappers.teacher import TaughtEnvironment
+from jaxsched.wrappers.whole_state import Reads, WholeState, everything, seen
+
+ParamsAt = Callable[[float], Any]
+"""The environment's parameters by training progress."""
 
 
 def stages_of(system: Any, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
@@ -50,43 +56,93 @@ def stages_of(system: Any, recipe: Recipe, tables: Sequence[JobTable]) -> list[T
         "network": kind,
         "variants": system.departures.of(recipe),
     }
-    return [TrainingSetup(**_parts(system, recipe, stage, tables), **common) for stage in chosen]
+    made: list[tuple[Any, ParamsAt]] = []
+
+    def params_of(env: Environment, stage: Stage) -> ParamsAt:
+        """Made once for all stages that draw the same."""
+        updates = stage.loop.num_updates if stage.episodes.shared else 0
+        wanted = env, dict(stage.params), stage.episodes, stage.adjust, updates
+        for key, params_at in made:
+            if key == wanted:
+                return params_at
+        made.append((wanted, _params_at(env, stage, tables)))
+        return made[-1][1]
+
+    return [TrainingSetup(**_parts(system, recipe, stage, params_of), **common) for stage in chosen]
 
 
-def _parts(system: Any, recipe: Recipe, stage: Stage, tables: Sequence[JobTable]) -> dict[str, Any]:
+def _parts(
+    system: Any, recipe: Recipe, stage: Stage, params_of: Callable[[Environment, Stage], ParamsAt]
+) -> dict[str, Any]:
     """What a stage has of its own."""
-    config = with_updates(stage.learner, stage.loop.num_updates)
-    network = system.network(recipe.env, recipe.network)
-    if stage.network_options:
-        network = network.clone(**stage.network_options)
     env: Environment = replace(recipe.env, **stage.env)
-    params_at = _params_at(env, stage, tables)
-    explore = None if stage.explore is None else stage.explore(env)
-    augment = None if stage.augment is None else stage.augment(env)
-    value = partial(system.value_network, recipe.env, stage.value_network or recipe.network)
-    act = _as_it_is if isinstance(recipe.env.action_spec(None), ArraySpec) else None
-    learner = known(config).make(Parts(config, network, value, explore, augment, act))
-    if stage.wrap is not None:
-        env = stage.wrap(env)
+    params_at, loop = params_of(env, stage), stage.loop
+    config = with_updates(stage.learner, loop.num_updates)
+    model = system.policy_model(env, recipe.network, **stage.network_options)
+    learns_in = env if stage.wrap is None else stage.wrap(env)
+    teacher: Callable[[str], Any] = partial(system.teacher, env=env)
+    if model is None:
+        parts = _of_network(system, recipe, stage, env)
+    else:
+        learns_in, parts = model.learns_in(learns_in), _of_model(model, stage)
+        teacher = parts.model.teacher
+    if stage.critic == "state":
+        learns_in = WholeState(learns_in)
+    learner = known(config).make(parts._replace(config=config))
     if stage.data is not None:
         recorded = cache(stage.data(env, stage.teacher or "", params_at(0.0)))
-        env, params_at = Recorded(), lambda progress: recorded()
+        learns_in, params_at = Recorded(), lambda progress: recorded()
     elif stage.teacher is not None:
-        env = TaughtEnvironment(env, system.teacher(stage.teacher, env))
+        learns_in = TaughtEnvironment(learns_in, teacher(stage.teacher))
     if learner.needs.whole_episodes:
-        env = FixedLength(env, stage.loop.rollout_length, whole=stage.cut)
-    check_needs(env, learner, stage.loop, None if stage.data else params_at(0.0))
+        learns_in = FixedLength(learns_in, loop.rollout_length, whole=stage.cut)
+    check_needs(learns_in, learner, loop, None)  # which a fixed length does without
     saved = recipe.checkpoint_every if stage.checkpoint_every is None else stage.checkpoint_every
     return {
         "name": stage.name,
-        "env": env,
+        "env": learns_in,
         "learner": learner,
-        "loop": stage.loop,
+        "loop": loop,
         "params_at": params_at,
         "gradient_steps": getattr(config, "gradient_steps", 0),
-        "evaluate_every": stage.evaluate_every or stage.loop.num_updates,
-        "checkpoint_every": saved or stage.loop.num_updates,
+        "evaluate_every": stage.evaluate_every or loop.num_updates,
+        "checkpoint_every": saved or loop.num_updates,
     }
+
+
+def _of_network(system: Any, recipe: Recipe, stage: Stage, env: Environment) -> Parts:
+    """Of a policy that is a network's scores or outputs."""
+    if stage.rivals:
+        raise JaxschedError(f"rivals is {stage.rivals}; accepted: none, as there are no agents")
+    network = system.network(recipe.env, recipe.network)
+    if stage.network_options:
+        network = network.clone(**stage.network_options)
+    value = partial(system.value_network, recipe.env, stage.value_network or recipe.network)
+    if stage.critic == "state":
+        network, of_observation = Reads(network, seen), value
+        value = lambda: Reads(of_observation(), everything)  # noqa: E731
+    return Parts(
+        stage.learner,
+        network,
+        value,
+        explore=None if stage.explore is None else stage.explore(env),
+        augment=None if stage.augment is None else stage.augment(env),
+        act=_as_it_is if isinstance(recipe.env.action_spec(None), ArraySpec) else None,
+    )
+
+
+def _of_model(model: PolicyModel, stage: Stage) -> Parts:
+    """Of a policy that is more than that."""
+    if stage.critic == "state":
+        model = beside_critic(model)
+    if stage.rivals and not isinstance(stage.learner, BranchingConfig):
+        raise JaxschedError(f"rivals is {stage.rivals}; accepted: none but for branching")
+    return Parts(
+        stage.learner,
+        model=model,
+        value_kind=stage.value_network,
+        rivals=tuple(model.teacher(name) for name in stage.rivals) if model.teacher else (),
+    )
 
 
 def _as_it_is(scores: Array, mask: Array) -> Array:
@@ -95,32 +151,40 @@ def _as_it_is(scores: Array, mask: Array) -> Array:
     return scores
 
 
-def _params_at(
-    env: Environment, stage: Stage, tables: Sequence[JobTable]
-) -> Callable[[float], Any]:
+def _params_at(env: Environment, stage: Stage, tables: Sequence[JobTable]) -> ParamsAt:
     """The environment's parameters by training progress.
 
     Tables of all scales are in one stack; progress only changes which of them the next resets draw,
     so that episodes under way keep theirs.
     """
     episodes = stage.episodes
-    if episodes.jobs:
-        tables = pieces(tables, episodes.jobs, every=episodes.jobs)
     scaled = [
         table if scale == 1.0 else rescale_arrivals(table, scale)
         for scale in episodes.scales
         for table in tables
     ]
-    params = cast(Any, env).params(scaled, **stage.params)
-    last = len(episodes.scales) - 1
+    length, every = episodes.jobs, episodes.every or episodes.jobs
+    drawn, options = scaled, dict(stage.params)
+    alone = env.cuts_tables and stage.adjust is None and len(scaled) == 1
+    if alone and 0 < length < len(scaled[0]):
+        options["starts"] = piece_starts(len(scaled[0]), length, every)
+        options["episode_jobs"] = length
+    elif length:
+        drawn = pieces(scaled, length, every)
+    params = cast(Any, env).params(drawn, **options)
+    made: Callable[[], Any] = lambda: params  # noqa: E731
+    if stage.adjust is not None:
+        made = cache(stage.adjust(env, params))
+    last = len(episodes.scales) - 1 if episodes.until else 0
     if not last and not episodes.shared:
-        return always(params)
+        return lambda progress: made()
 
     def params_at(progress: float) -> Any:
         at = min(int(progress / episodes.until * last), last) if last else 0
-        first, count = at * len(tables), len(tables)
+        count = len(drawn) // (last + 1)
+        first = at * count
         if episodes.shared:
             first, count = first + round(progress * stage.loop.num_updates) % count, 1
-        return params._replace(draw=jnp.array([first, count], jnp.int32))
+        return made()._replace(draw=jnp.array([first, count], jnp.int32))
 
     return params_at

@@ -63,6 +63,8 @@ def test_settings_that_no_stage_has_are_refused(word, says):
         ("dl2", "paper", "actor_critic.capacity=0", r"accepted: actor_critic\.learner\.capacity"),
         ("dl2", "quick", "supervised.num_tables=4", r"accepted: supervised\.data\.tables"),
         ("dl2", "quick", "simulator.contention=0", r"accepted: params\.contention, and superv"),
+        ("das", "quick", "relative_to=tetris", r"accepted: adjust\.heuristic, and imitation"),
+        ("das", "quick", "critic=whole", r"accepted: value_network .* mappo\.critic"),
         ("mlfs", "quick", "reinforcement=false", r"accepted: ppo\.skip, true where that was false"),
         ("mlfs", "search", "search.members=4", r"accepted: search\.learner\.members"),
         ("mlfs", "search", "search.episodes=4", r"accepted: search\.learner\.episodes"),
@@ -74,7 +76,7 @@ def test_words_of_before_are_refused_with_those_of_today(system, preset, word, p
         changed(chosen, chosen.preset(preset), [word])
 
 
-@pytest.mark.parametrize("name", ["chic", "sched2", "dl2", "mlfs"])
+@pytest.mark.parametrize("name", ["chic", "das", "dl2", "mlfs", "sched2"])
 def test_every_word_of_today_is_one(name):
     system = registry.get(name)
     presets = system.presets.values()
