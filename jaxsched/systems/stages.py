@@ -80,12 +80,13 @@ def _parts(
     config = with_updates(stage.learner, loop.num_updates)
     model = system.policy_model(env, recipe.network, **stage.network_options)
     learns_in = env if stage.wrap is None else stage.wrap(env)
-    teacher: Callable[[str], Any] = partial(system.teacher, env=env)
+    teacher: Callable[[str], Any] | None = partial(system.teacher, env=env)
     if model is None:
         parts = _of_network(system, recipe, stage, env)
     else:
-        learns_in, parts = model.learns_in(learns_in), _of_model(model, stage)
-        teacher = parts.model.teacher
+        model = beside_critic(model) if stage.critic == "state" else model
+        learns_in, teacher = model.learns_in(learns_in), model.teacher
+        parts = _of_model(model, stage)
     if stage.critic == "state":
         learns_in = WholeState(learns_in)
     learner = known(config).make(parts._replace(config=config))
@@ -93,6 +94,8 @@ def _parts(
         recorded = cache(stage.data(env, stage.teacher or "", params_at(0.0)))
         learns_in, params_at = Recorded(), lambda progress: recorded()
     elif stage.teacher is not None:
+        if teacher is None:
+            raise JaxschedError(f"teacher is {stage.teacher!r}; accepted: None with a search")
         learns_in = TaughtEnvironment(learns_in, teacher(stage.teacher))
     if learner.needs.whole_episodes:
         learns_in = FixedLength(learns_in, loop.rollout_length, whole=stage.cut)
@@ -117,10 +120,10 @@ def _of_network(system: Any, recipe: Recipe, stage: Stage, env: Environment) -> 
     network = system.network(recipe.env, recipe.network)
     if stage.network_options:
         network = network.clone(**stage.network_options)
-    value = partial(system.value_network, recipe.env, stage.value_network or recipe.network)
+    kind = stage.value_network or recipe.network
+    value: Callable[[], Any] = partial(system.value_network, recipe.env, kind)
     if stage.critic == "state":
-        network, of_observation = Reads(network, seen), value
-        value = lambda: Reads(of_observation(), everything)  # noqa: E731
+        network, value = Reads(network, seen), partial(_reading_everything, value)
     return Parts(
         stage.learner,
         network,
@@ -133,8 +136,6 @@ def _of_network(system: Any, recipe: Recipe, stage: Stage, env: Environment) -> 
 
 def _of_model(model: PolicyModel, stage: Stage) -> Parts:
     """Of a policy that is more than that."""
-    if stage.critic == "state":
-        model = beside_critic(model)
     if stage.rivals and not isinstance(stage.learner, BranchingConfig):
         raise JaxschedError(f"rivals is {stage.rivals}; accepted: none but for branching")
     return Parts(
@@ -143,6 +144,10 @@ def _of_model(model: PolicyModel, stage: Stage) -> Parts:
         value_kind=stage.value_network,
         rivals=tuple(model.teacher(name) for name in stage.rivals) if model.teacher else (),
     )
+
+
+def _reading_everything(value: Callable[[], Any]) -> Any:
+    return Reads(value(), everything)
 
 
 def _as_it_is(scores: Array, mask: Array) -> Array:
@@ -178,6 +183,11 @@ def _params_at(env: Environment, stage: Stage, tables: Sequence[JobTable]) -> Pa
     last = len(episodes.scales) - 1 if episodes.until else 0
     if not last and not episodes.shared:
         return lambda progress: made()
+    if not hasattr(params, "draw"):
+        raise JaxschedError(
+            f"{env.name} draws among all tables; accepted: episodes.shared=false, and one of "
+            "episodes.scales or episodes.until=0"
+        )
 
     def params_at(progress: float) -> Any:
         at = min(int(progress / episodes.until * last), last) if last else 0

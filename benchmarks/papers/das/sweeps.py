@@ -28,9 +28,9 @@ from benchmarks.papers.das.common import (
     values_of,
 )
 from benchmarks.papers.lab import NONE, Changes, Lab
-from jaxsched.envs.das.learning.kinds import changed_kind, read_kind
 from benchmarks.papers.outcome import Outcome, Table, beside, not_tested, percent, show
 from benchmarks.papers.samples import Sample, mean_of
+from jaxsched.envs.das.learning.kinds import changed_kind, read_kind
 from jaxsched.results.statistics import Interval
 
 HEADS, HISTORY = (1, 2, 4, 8), (4, 6, 8, 10)

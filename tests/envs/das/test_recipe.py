@@ -13,7 +13,6 @@ from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.algorithms.regression import RegressionConfig
 from jaxsched.core import training
 from jaxsched.core.training import LoopConfig
-from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.learning.kinds import changed_kind, kind_of
 from jaxsched.envs.das.learning.models import RelativeTo, imitation_losses
 from jaxsched.envs.das.learning.networks import DASNetwork
@@ -200,7 +199,6 @@ def test_long_tables_are_cut_into_episodes():
     assert params.num_jobs.tolist() == [12] * 5
     pieces = params_of([table, random_table(4, 9)], every=4, scales=(1.0, 0.5), until=0.0)
     assert pieces.num_jobs.tolist() == 2 * [*[12] * 5, 9]
-    assert pieces.draw.tolist() == [0, 12]  # both loads at any time
     submit = np.asarray(pieces.rows)[:, 0][pieces.offset]
     assert not submit.any()
 
@@ -237,6 +235,10 @@ def changed(name, **changes):
         (changed("DA", value_network="x"), "value_network is 'x'; accepted: action, state"),
         (changed("DA", adjust=FIFO), "env.reward is 'paper'; accepted: 'dense'"),
         (changed("DAS", adjust=RelativeTo("x")), "unknown policy 'x'; known are"),
+        (
+            changed("DA", episodes=Episodes(shared=True)),
+            "das draws among all tables; accepted: epis",
+        ),
         (changed("linear", loop=LoopConfig(6, 18, 2)), "num_envs is 6; .* equal to 8"),
     ],
 )

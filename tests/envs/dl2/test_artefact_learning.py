@@ -228,7 +228,7 @@ def test_recipes_never_learn_from_the_published_sequences():
     ("change", "message"),
     [
         ("network=rows", "accepted: with the observation 'paper'"),
-        ("supervised.teacher=drf", "teacher is 'drf'; accepted where it is asked at every .*drf_actions"),
+        ("supervised.teacher=drf", "accepted where it is asked at every .*drf_actions"),
         ("explore.kind=all", "not one of paper, published, none"),
     ],
 )

@@ -6,6 +6,7 @@ not have. Its rivals begin at what they replace: DL2 regresses first-come-first-
 """
 
 from dataclasses import replace
+from typing import Any
 
 from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.algorithms.evolution import EvolutionConfig
@@ -205,7 +206,7 @@ def from_linear(learner: Stage, network: DASNetwork, evaluate_every: int) -> Rec
 
     They imitate the linear rule, then learn what users and groups tell of run times.
     """
-    shared = {
+    shared: dict[str, Any] = {
         "network_options": {"units": "effective"},
         "adjust": RelativeTo("linear"),
         "evaluate_every": evaluate_every,
