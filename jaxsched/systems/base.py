@@ -269,13 +269,7 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         """
         if isinstance(recipe, PlainRecipe):
             return [plain_stage(self, recipe, tables)]
-        if isinstance(recipe, Recipe):
-            return stages_of(self, recipe, tables)
-        return self.training(recipe, tables)
-
-    def training(self, recipe: R, tables: Sequence[JobTable]) -> Sequence[TrainingSetup]:
-        """``stages`` of the system's own recipes; here there are none."""
-        raise NotImplementedError(f"{self.name}: has no recipes of its own")
+        return stages_of(self, cast(Recipe, recipe), tables)
 
     def claims(
         self, env: E, summary: Mapping[str, Mapping[str, float]], learned: str

@@ -46,7 +46,10 @@ class PolicyModel(NamedTuple):
 
 
 def beside_critic(model: PolicyModel) -> PolicyModel:
-    """The same where observations carry the whole state, which a critic alone reads."""
+    """The same where observations carry the whole state, which a critic alone reads.
+
+    ``teacher`` then plays in that environment, as a rival.
+    """
     teacher, agents = model.teacher, model.agents
     return model._replace(
         agents=None if agents is None else reading(agents, seen),

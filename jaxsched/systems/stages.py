@@ -88,6 +88,8 @@ def _parts(
         learns_in, teacher = model.learns_in(learns_in), model.teacher
         parts = _of_model(model, stage)
     if stage.critic == "state":
+        if stage.teacher is not None:
+            raise JaxschedError("critic is 'state'; accepted with a teacher: observation")
         learns_in = WholeState(learns_in)
     learner = known(config).make(parts._replace(config=config))
     if stage.data is not None:
