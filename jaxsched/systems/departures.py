@@ -5,11 +5,22 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from jaxsched.systems.paths import full_path, parts_of, value_at
-from jaxsched.systems.recipe import Recipe
+from jaxsched.systems.recipe import Recipe, Stage
 
 Words = str | Mapping[Any, str] | Callable[[Any], tuple[str, ...]]
 """What is said of a value that differs: a format, a line by value (others say nothing), or the
 lines that a function of it gives."""
+
+
+def of_learner(config: type, words: Callable[[Stage], tuple[str, ...]]) -> Words:
+    """Words of a stage that learns by such settings; of another learner its settings' name."""
+
+    def of(stage: Stage) -> tuple[str, ...]:
+        if isinstance(stage.learner, config):
+            return words(stage)
+        return (f"{stage.name} by {type(stage.learner).__name__}",)
+
+    return of
 
 
 class Departures(NamedTuple):

@@ -5,11 +5,12 @@ from dataclasses import fields, replace
 from typing import Any
 
 from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
+from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.algorithms.imitation import ImitationConfig
 from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.envs.dl2.presets import ARTEFACT, PAPER, PUBLISHED, SPEEDS, SUPERVISED_RATE
 from jaxsched.envs.dl2.shaping import Paid
-from jaxsched.systems.departures import Departures, Words
+from jaxsched.systems.departures import Departures, Words, of_learner
 from jaxsched.systems.recipe import Recipe, Stage
 
 NOT_AS_PUBLISHED = (
@@ -106,7 +107,7 @@ _FIRST: dict[str, Words] = {
 _LAST: dict[str, Words] = {
     "wrap": _of_reward,
     "params": _of_speeds,
-    "search": _of_search,
+    "search": of_learner(EvolutionConfig, _of_search),
     "search.skip": {True: "no search"},
     "env.bundle_action": {False: "no bundle action"},
 }
@@ -123,14 +124,14 @@ OF_PAPER = Departures(
         **_FIRST,
         "supervised.data.by_task": {True: "labels: a worker and then a PS for each bundle"},
         "supervised.learner": _of_rate,
-        "ppo": _of_ppo,
+        "ppo": of_learner(PPOConfig, _of_ppo),
         "ppo.skip": _NO_REINFORCEMENT,
         "actor_critic.skip": _NO_REINFORCEMENT,
         "explore.kind": {
             "none": "no job-aware exploration",
             "published": "exploration: published",
         },
-        "actor_critic": _of_papers_learner,
+        "actor_critic": of_learner(ActorCriticConfig, _of_papers_learner),
         **_LAST,
     },
 )
@@ -140,7 +141,7 @@ OF_PUBLISHED = Departures(
         **_FIRST,
         "actor_critic.skip": _NO_REINFORCEMENT,
         "explore.kind": {"none": "no job-aware exploration", "paper": "exploration: paper"},
-        "actor_critic": _of_published_learner,
+        "actor_critic": of_learner(ActorCriticConfig, _of_published_learner),
         **_LAST,
         "env.observation": "the {}'s observation in place of the simulator's",
         "env.misfit": {"mask": "actions that do not fit are masked; slots end when nothing fits"},

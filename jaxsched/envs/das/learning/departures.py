@@ -2,13 +2,14 @@
 
 from dataclasses import fields, replace
 
+from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.das.learning.kinds import read_kind
 from jaxsched.envs.das.learning.models import RelativeTo
 from jaxsched.envs.das.learning.networks import DASNetwork
 from jaxsched.envs.das.learning.presets import PAPER
-from jaxsched.systems.departures import Departures, Words
+from jaxsched.systems.departures import Departures, Words, of_learner
 from jaxsched.systems.recipe import Stage
 
 (_PAPER,) = PAPER.stages
@@ -95,8 +96,8 @@ DEPARTURES = Departures(
         **_of_stages("network_options.units", _UNITS),
         "mappo.loop": _of_loop,
         "branching.loop": _of_loop,
-        "mappo": _of_mappo,
-        "branching": _of_branching,
+        "mappo": of_learner(PPOConfig, _of_mappo),
+        "branching": of_learner(BranchingConfig, _of_branching),
         "mappo.skip": _NO_REINFORCEMENT,
         "branching.skip": _NO_REINFORCEMENT,
     },
