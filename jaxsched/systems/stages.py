@@ -124,13 +124,15 @@ def _of_network(system: Any, recipe: Recipe, stage: Stage, env: Environment) -> 
         network = network.clone(**stage.network_options)
     kind = stage.value_network or recipe.network
     value: Callable[[], Any] = partial(system.value_network, recipe.env, kind)
+    explore = None if stage.explore is None else stage.explore(env)
     if stage.critic == "state":
         network, value = Reads(network, seen), partial(_reading_everything, value)
+        explore = None if explore is None else _of_seen(explore)
     return Parts(
         stage.learner,
         network,
         value,
-        explore=None if stage.explore is None else stage.explore(env),
+        explore=explore,
         augment=None if stage.augment is None else stage.augment(env),
         act=_as_it_is if isinstance(recipe.env.action_spec(None), ArraySpec) else None,
     )
@@ -146,6 +148,10 @@ def _of_model(model: PolicyModel, stage: Stage) -> Parts:
         value_kind=stage.value_network,
         rivals=tuple(model.teacher(name) for name in stage.rivals) if model.teacher else (),
     )
+
+
+def _of_seen(explore: Callable[..., Array]) -> Callable[..., Array]:
+    return lambda key, observation, *rest: explore(key, seen(observation), *rest)
 
 
 def _reading_everything(value: Callable[[], Any]) -> Any:

@@ -172,6 +172,40 @@ def test_exploration_is_the_learners_own_or_biased(bias):
     assert any("biased to void" in line for line in setup.variants) == (bias > 0)
 
 
+def test_a_critic_may_see_the_state():
+    """Traced, not compiled; exploration and policy see what they always see."""
+    dl2 = registry.get("dl2")
+    small = ["env.num_servers=3", "env.window=3", "network=mlp-8", "loop.num_envs=2"]
+    small += ["learner.held=0", "supervised.skip=true", "actor_critic.critic=state"]
+    recipe = override(dl2.preset("paper"), small)
+    tables = traces.get("dl2-sim", num_traces=1, num_jobs=3)
+    (setup,) = dl2.stages(recipe, tables)
+    params, parts = setup.params_at(0.0), (setup.env, setup.learner, setup.loop)
+
+    def train(key):
+        carry = training.init(*parts, key, params)
+        return training.chunk(*parts, carry, params, num_updates=1)
+
+    carry, _ = jax.eval_shape(train, jax.random.key(0))
+    plain = dl2.weights_spec(recipe.env, recipe.network, params)
+    weights = setup.learner.policy_params(carry.learner_state)
+    assert jax.tree.map(lambda x: x.shape, weights) == jax.tree.map(lambda x: x.shape, plain)
+    with pytest.raises(JaxschedError, match="accepted with a teacher: observation"):
+        taught = override(dl2.preset("artefact"), ["supervised.critic=state"])
+        dl2.stages(taught, tables)
+
+
+def test_checkpoints_are_the_recipes_or_the_stages_own():
+    dl2 = registry.get("dl2")
+    tables = traces.get("dl2-artefact", num_traces=1, num_jobs=3)
+    words = ["supervised.loop.num_updates=7", "checkpoint_every=5"]
+    both = dl2.stages(override(dl2.preset("artefact"), words), tables)
+    assert [setup.checkpoint_every for setup in both] == [7, 5]
+    words = ["search.loop.num_updates=9", "supervised.skip=true"]
+    (last,) = dl2.stages(override(dl2.preset("artefact-search"), words), tables)
+    assert last.checkpoint_every == 9 and last.play_env.reward == "progress"
+
+
 def test_departures_are_those_that_differ():
     paper = CHIC.preset("paper")
     words = {"play": {"greedy": "sure"}, "network": "of {}", "learner.rho": "share {:g}"}
@@ -183,7 +217,9 @@ def test_departures_are_those_that_differ():
 
 
 def test_nothing_is_said_of_a_stage_that_is_left_out():
-    said = Departures(SEARCH, {"search.skip": {True: "no search"}, "learner.averaging": "kept {:g}"})
+    said = Departures(
+        SEARCH, {"search.skip": {True: "no search"}, "learner.averaging": "kept {:g}"}
+    )
     other = override(SEARCH, ["learner.averaging=0.5"])
     assert said.of(replace(other, departures=None)) == ("kept 0.5",)
     left = override(other, ["search.skip=true"])
