@@ -178,7 +178,9 @@ def test_departures_are_those_that_differ():
 
 
 def test_nothing_is_said_of_a_stage_that_is_left_out():
-    said = Departures(SEARCH, {"search.skip": {True: "no search"}, "learner.averaging": "kept {:g}"})
+    said = Departures(
+        SEARCH, {"search.skip": {True: "no search"}, "learner.averaging": "kept {:g}"}
+    )
     other = override(SEARCH, ["learner.averaging=0.5"])
     assert said.of(replace(other, departures=None)) == ("kept 0.5",)
     left = override(other, ["search.skip=true"])

@@ -135,7 +135,6 @@ SEARCH = Recipe(
 PRESETS = {"quick": QUICK, "paper": PAPER, "rl": RL, "search": SEARCH}
 
 
-
 def _of_environment(env: MLFS) -> tuple[str, ...]:
     changed = {
         name: getattr(env, name) for name, usual in WEIGHTS.items() if getattr(env, name) != usual
