@@ -208,24 +208,27 @@ class Lab:
             self.trained[label] |= {"wall_s": self._done[key].wall_s}
             return self._done[key], None
         path = self.store.trained(key)
-        done = policies.is_done(path, key)
-        stages = _stages(system, recipe, tables, later)
-        if not done:
-            self.say(self._announce(label, place, stages, left_s))
+        stages, seeds = _stages(system, recipe, tables, later), self.settings.seeds
+        found = policies.finished(path)
+        if found is not None:
+            self._done[key] = Policies(stages, seeds, found)
+            self.trained[label] |= {"wall_s": found.wall_s}
+            return self._done[key], None
+        self.say(self._announce(label, place, stages, left_s))
         began = time.monotonic()
         config = {
             "key": key,
             "label": label,
             "system": system.name,
             "recipe": recipe,
-            "seeds": list(self.settings.seeds),
-            "num_seeds": len(self.settings.seeds),
+            "seeds": list(seeds),
+            "num_seeds": len(seeds),
             "params": dict(study.params),
         }
-        result = policies.train(system, stages, validation, self.settings.seeds, path, config)
+        result = policies.train(system, stages, validation, seeds, path, config)
         self._done[key] = result
         self.trained[label] |= {"wall_s": result.wall_s}
-        return result, None if done else time.monotonic() - began
+        return result, time.monotonic() - began
 
     def _announce(
         self, label: str, place: str, stages: Sequence[TrainingSetup], left_s: float | None

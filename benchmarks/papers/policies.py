@@ -14,13 +14,14 @@ import jax.numpy as jnp
 import jaxsched
 from benchmarks.papers import store
 from jaxsched.core import training
+from jaxsched.errors import JaxschedError
+from jaxsched.experiment.run import Run
 from jaxsched.jobs import JobTable
 from jaxsched.runs import checkpoints, trainer
 from jaxsched.runs.directory import RunDirectory
 from jaxsched.systems.base import System, TrainingSetup
 from jaxsched.types import PyTree
 
-DONE = "trained.json"
 Curve = list[tuple[int, float]]  # update, score on the validation tables
 
 
@@ -29,20 +30,14 @@ class Policies:
     """What a training left: one policy per seed.
 
     Attributes:
-      system: what it was trained on.
       stages: what was trained.
       seeds: one run each.
-      path: the run directory.
-      weights: per seed, the network parameters of the best evaluation.
-      facts: ``trained.json``: key, label, best evaluations, curves, seconds.
+      trained: the last stage's run.
     """
 
-    system: System
     stages: Sequence[TrainingSetup]
     seeds: Sequence[int]
-    path: Path
-    weights: Sequence[PyTree]
-    facts: dict[str, Any]
+    trained: Run
 
     @property
     def setup(self) -> TrainingSetup:
@@ -50,18 +45,23 @@ class Policies:
         return self.stages[-1]
 
     @property
+    def weights(self) -> Sequence[PyTree]:
+        """Per seed, the network parameters of the best evaluation."""
+        return self.trained.weights
+
+    @property
     def wall_s(self) -> float:
         """Seconds of the last stage, evaluations included."""
-        return float(self.facts["wall_s"])
+        return self.trained.wall_s or 0.0
 
-    def run(self, stage: str | None = None) -> Any:
+    def run(self, stage: str | None = None) -> Run:
         """What ``jaxsched.load`` makes of the last stage or an earlier one."""
-        return jaxsched.load(self.path if stage is None else self.path / "stages" / stage)
+        return self.trained if stage is None else read(self.trained.path / "stages" / stage)
 
     def metrics(self) -> dict[int, dict[str, float]]:
         """What was logged, by update."""
         merged: dict[int, dict[str, float]] = {}
-        for line in RunDirectory.open(self.path).metrics():  # a resumed run may repeat some
+        for line in RunDirectory.open(self.trained.path).metrics():  # a resumed run may repeat some
             merged.setdefault(line["step"], {}).update(line)
         return dict(sorted(merged.items()))
 
@@ -77,7 +77,7 @@ class Policies:
         if len(self.seeds) > 1:
             keys = jax.vmap(jax.random.key)(jnp.array(self.seeds))
         carry = training.init(setup.env, setup.learner, setup.loop, keys, setup.params_at(0.0))
-        carry, _ = checkpoints.restore(self.path / "checkpoints", carry)
+        carry, _ = checkpoints.restore(self.trained.path / "checkpoints", carry)
         weights = setup.learner.policy_params(carry.learner_state)
         if len(self.seeds) == 1:
             return [weights]
@@ -92,7 +92,7 @@ def train(
     path: Path,
     config: dict[str, Any],
 ) -> Policies:
-    """Train, go on with a training that was stopped, or read one that is finished.
+    """Train, or go on with a training that was stopped.
 
     Args:
       system: what to train on.
@@ -105,29 +105,34 @@ def train(
     Raises:
       Interrupted: stopped by Ctrl-C; everything is saved.
     """
-    if not is_done(path, config["key"]):
-        _sweep(path)
-        resume = path.exists()
-        with (
-            RunDirectory.create(path, config, resume=resume) as run,
-            contextlib.redirect_stdout(sys.stderr),
-        ):
-            trained = trainer.train(
-                system, stages, tables=validation, seeds=seeds, run=run, resume=resume
-            )
-        # Every compiled program maps memory, of which a process may have so many pieces only.
-        jax.clear_caches()
-        facts = {**config, "wall_s": trained.wall_s}
-        facts["best"] = [list(point) for point in trained.best]
-        facts["curves"] = [[list(point) for point in curve] for curve in trained.curves]
-        store.write(path / DONE, facts)
-    facts = store.read(path / DONE) or {}
-    return Policies(system, stages, list(seeds), path, jaxsched.load(path).weights, facts)
+    _sweep(path)
+    resume = path.exists()
+    with (
+        RunDirectory.create(path, config, resume=resume) as run,
+        contextlib.redirect_stdout(sys.stderr),
+    ):
+        trainer.train(system, stages, tables=validation, seeds=seeds, run=run, resume=resume)
+    # Every compiled program maps memory, of which a process may have so many pieces only.
+    jax.clear_caches()
+    return Policies(stages, seeds, read(path))
 
 
-def is_done(path: Path, key: str) -> bool:
-    """Whether this training has ended."""
-    return (store.read(path / DONE) or {}).get("key") == key
+def finished(path: Path) -> Run | None:
+    """The run of a training that has come to its end; None if it has not, or not begun."""
+    if store.read(path / "config.json") is None:
+        return None
+    try:
+        run = read(path)
+    except JaxschedError:  # stopped before its first policy
+        return None
+    return run if run.finished else None
+
+
+def read(path: Path) -> Run:
+    """The run of a directory."""
+    run = jaxsched.load(path)
+    assert isinstance(run, Run)
+    return run
 
 
 def _sweep(path: Path) -> None:

@@ -2,7 +2,7 @@
 
 out/
   X1.json, X1.png         a finished row
-  trained/<key>/          a run directory; trained.json in it once training has ended
+  trained/<key>/          a run directory
   summary.json            all checks
 """
 

@@ -62,12 +62,13 @@ def _run(named: Named, config: dict[str, Any]) -> Run:
     path, system = Path(named.place), named.system
     learned, saved = named.trained()
     curves: list[list[Point]] = []
-    finished = False
+    finished, wall_s = False, None
     folder = path / "checkpoints"
     if checkpoints.steps(folder):
         meta = checkpoints.read_meta(folder)
+        wall_s = float(meta["spent_s"])
         curves = [[Point(*point) for point in curve] for curve in meta["curves"]]
         (*_, last) = config["recipe"].get("stages", [config["recipe"]])
         finished = meta["update"] == last.get("loop", {}).get("num_updates")
     scores = saved_policies.scores_of(system, saved)
-    return Run(path, learned, curves, scores, facts_of_run(config), finished, system)
+    return Run(path, learned, curves, scores, facts_of_run(config), finished, system, wall_s)

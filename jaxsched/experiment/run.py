@@ -30,6 +30,7 @@ class Run:
       facts: of the run: system, preset, seeds, devices.
       finished: whether it came to its end.
       owner: the system.
+      wall_s: seconds of training over all sessions, evaluations included; None if not known.
       folder: holds the temporary directory.
     """
 
@@ -40,6 +41,7 @@ class Run:
     facts: dict[str, Any]
     finished: bool
     owner: System
+    wall_s: float | None = None
     folder: TemporaryFolder | None = None
 
     @property

@@ -121,6 +121,7 @@ class Training:
             facts=facts_of_run(self._plan.config),
             finished=self._finished,
             owner=self._plan.system,
+            wall_s=self._trained.wall_s,
             folder=self._folder,
         )
 

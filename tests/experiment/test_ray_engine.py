@@ -165,6 +165,7 @@ def test_a_folder_that_a_worker_does_not_see_is_brought_back(plain, system, tmp_
         "shard": "seeds",
         "deadline": None,
         "sign": "another machine's",
+        "options_typed": False,
         "system": system.name,
         "preset": "plain-search",
         "content": pickle.dumps(content),

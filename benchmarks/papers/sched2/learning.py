@@ -76,11 +76,8 @@ def learning_curve(lab: Lab) -> Outcome:
 
 def curves_of(trained: Policies) -> dict[int, list[Point]]:
     """Evaluations on the validation tables, by seed."""
-    curves = trained.facts["curves"]
-    return {
-        seed: [Point(*point) for point in curve]
-        for seed, curve in zip(trained.seeds, curves, strict=True)
-    }
+    curves = trained.trained.curves
+    return {seed: list(curve) for seed, curve in zip(trained.seeds, curves, strict=True)}
 
 
 def curve_checks(curves: dict[int, list[Point]], tests: list[float]) -> list[Check]:

@@ -30,7 +30,9 @@ from jaxsched.envs.das import paper as published
 from jaxsched.envs.das.jobs import GANG_JOBS
 from jaxsched.envs.das.learning import kinds
 from jaxsched.envs.das.learning.recipe import variants
+from jaxsched.experiment.run import Run
 from jaxsched.jobs import JobTable, digest_tables
+from jaxsched.results.comparison import Learned
 from jaxsched.systems import registry
 from jaxsched.systems.claims import DIRECTION, NOT_REPRODUCED, NOT_TESTED, REPRODUCED
 from tests.benchmarks.papers.verdicts import verdicts as judged
@@ -400,7 +402,8 @@ def fresh_policies(lab, study):
     env, kind = stages[-1].play_env, stages[-1].network
     specs = env.specs(env.params([table]))
     weights = [kinds.init_weights(kind, env, jax.random.key(seed), specs) for seed in (0, 1)]
-    return Policies(SYSTEM, stages, (0, 1), lab.store.path, weights, {})
+    learned = Learned("drawn", env, kind, weights)
+    return Policies(stages, (0, 1), Run(lab.store.path, learned, [], [], {}, True, SYSTEM))
 
 
 @pytest.mark.slow  # the parts have tests of their own

@@ -1,7 +1,7 @@
 """One row of each paper from end to end, with the smallest sizes."""
 
-import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from benchmarks.papers.dl2.common import study as dl2_study
 from benchmarks.papers.lab import Lab
 from benchmarks.papers.settings import Settings
 from benchmarks.papers.store import Store
+from jaxsched.runs import interrupts
 from jaxsched.systems import registry
 
 TINY_CHIC = (
@@ -23,7 +24,7 @@ TINY_CHIC = (
     "loop.rollout_length=128",
     "learner.num_trajectories=3",
     "learner.inner_steps=1",
-    "hidden=[8]",
+    "network=mlp-8",
     "evaluate_every=2",
     "checkpoint_every=2",
 )
@@ -88,28 +89,29 @@ def test_last_and_best_policies(chic_run):
     assert len(last) == len(trained.weights) == 2
     tables = lab.tables(study(lab, "chic", 1.8).workload, "validation", lab.recipe("quick"))
     scores = lab.play(trained, tables, weights=last)["avg_jct"].mean(axis=1)
-    ended = [curve[-1][4] for curve in trained.facts["curves"]]
+    ended = [curve[-1].score for curve in trained.trained.curves]
     np.testing.assert_allclose(scores, ended, rtol=1e-6)
     best = lab.play(trained, tables)["avg_jct"].mean(axis=1)
-    np.testing.assert_allclose(best, [point[4] for point in trained.facts["best"]], rtol=1e-6)
+    np.testing.assert_allclose(best, trained.trained.scores, rtol=1e-6)
 
 
-def test_a_stopped_training_goes_on(chic_run, tmp_path):
-    """A folder without its last file is continued; a half-made one is made anew."""
+def test_a_stopped_training_goes_on(chic_run, tmp_path, monkeypatch):
+    """A training that was stopped is continued; a half-made stage is made anew."""
     settings, _ = chic_run
     settings = replace(settings, out=tmp_path, seeds=(0,))
     lab = Lab(registry.get("chic"), settings, Store(tmp_path), CHIC.quick_changes)
     chosen = study(lab, "chic_pair", 1.8)
-    first = lab.train("pair", chosen)
-    done = first.path / policies.DONE
-    facts = json.loads(done.read_text())
-    done.write_text(done.read_text()[:40])
-    (first.path / "stages" / "broken").mkdir(parents=True)
-    again = Lab(registry.get("chic"), settings, Store(tmp_path), CHIC.quick_changes)
-    second = again.train("pair", chosen)
-    assert json.loads(done.read_text())["curves"] == facts["curves"]
-    assert not (first.path / "stages" / "broken").exists()
-    assert second.curve() == first.curve()
+    at_once = partial(policies.trainer.train, limit=interrupts.limits(1e-3))
+    with monkeypatch.context() as patch, pytest.raises(policies.trainer.Interrupted):
+        patch.setattr(policies.trainer, "train", at_once)
+        lab.train("pair", chosen)
+    (path,) = (tmp_path / "trained").iterdir()
+    assert policies.finished(path) is None
+    (path / "stages" / "broken").mkdir(parents=True)
+    ended = lab.train("pair", chosen)
+    assert not (path / "stages" / "broken").exists()
+    assert [update for update, _ in ended.curve()] == [2, 4]
+    assert policies.finished(path).wall_s == ended.wall_s > 0
 
 
 @pytest.mark.slow  # Chic's row goes the same way, the rows' own functions are tested by themselves
@@ -121,7 +123,7 @@ def test_dl2_row(tmp_path):
     tables = lab.test_tables(chosen.workload, chosen.recipe)
     assert any(4 in table["model"] for table in tables)  # there is a Seq2Seq job
     trained = lab.train("dl2, testbed", chosen)
-    assert trained.facts["key"] == document["trained"]["dl2, testbed"]["key"]
+    assert trained.trained.path.name == document["trained"]["dl2, testbed"]["key"]
     assert [update for update, _ in trained.curve("supervised")] == [2]
     assert [update for update, _ in trained.curve()] == [0, 1, 2]  # it begins at a policy
     assert len(trained.run("supervised").weights) == 1

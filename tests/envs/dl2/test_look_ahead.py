@@ -58,7 +58,8 @@ def test_clairvoyant_look_ahead_on_whole_slots_is_never_worse_than_its_base(para
 def test_backlog_is_of_one_slot():
     with pytest.raises(JaxschedError, match="reward is 'backlog'; accepted with assign_bundle"):
         SYSTEM.environment(assign_bundle=True, reward="backlog")
-    with pytest.raises(JaxschedError, match="reward must be one of progress, backlog"):
+    known = "progress, epochs, backlog, presence"
+    with pytest.raises(JaxschedError, match=f"reward must be one of {known}, not 'fee'"):
         SYSTEM.environment(reward="fee")
     bundles = dl2(assign_bundle=True).env
     assert SYSTEM.planning_environment(bundles) == bundles
