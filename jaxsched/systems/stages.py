@@ -76,7 +76,7 @@ def _parts(
 ) -> dict[str, Any]:
     """What a stage has of its own."""
     env: Environment = replace(recipe.env, **stage.env)
-    params_at, loop = params_of(env, stage), stage.loop
+    loop = stage.loop
     config = with_updates(stage.learner, loop.num_updates)
     model = system.policy_model(env, recipe.network, **stage.network_options)
     learns_in = env if stage.wrap is None else stage.wrap(env)
@@ -92,15 +92,16 @@ def _parts(
             raise JaxschedError("critic is 'state'; accepted with a teacher: observation")
         learns_in = WholeState(learns_in)
     learner = known(config).make(parts._replace(config=config))
-    if stage.data is not None:
-        recorded = cache(stage.data(env, stage.teacher or "", params_at(0.0)))
-        learns_in, params_at = Recorded(), lambda progress: recorded()
-    elif stage.teacher is not None:
+    if stage.data is None and stage.teacher is not None:
         if teacher is None:
             raise JaxschedError(f"teacher is {stage.teacher!r}; accepted: None with a search")
         learns_in = TaughtEnvironment(learns_in, teacher(stage.teacher))
     if learner.needs.whole_episodes:
         learns_in = FixedLength(learns_in, loop.rollout_length, whole=stage.cut)
+    params_at = params_of(env, stage)
+    if stage.data is not None:
+        recorded = cache(stage.data(env, stage.teacher or "", params_at(0.0)))
+        learns_in, params_at = Recorded(), lambda progress: recorded()
     check_needs(learns_in, learner, loop, None)  # which a fixed length does without
     saved = recipe.checkpoint_every if stage.checkpoint_every is None else stage.checkpoint_every
     return {
