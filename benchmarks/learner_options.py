@@ -49,14 +49,21 @@ def _drawn(trace: str, num_traces: int, num_jobs: int) -> dict[str, Any]:
     return {"traces": trace, "test_traces": trace, **drawn}
 
 
+def _of_both(path: str, value: Any) -> dict[str, Any]:
+    """Of the imitation, and of the stage after it."""
+    return {path: value, f"imitation.{path}": value}
+
+
+HISTORY = "das:history=4,walk_length=8,extra_features=True"
+NO_HISTORY = "das:variant=DA+MC,history=4,walk_length=8,extra_features=True"
 DAS_MAPPO = {
-    "env.estimates": True, "relative_to": "linear", "fee_weight": 1,
-    "units": "effective", "episode_jobs": 400,
-    "imitation.loop.num_updates": 40, "imitation.learner.total_updates": 40,
-    "loop.num_envs": 128, "loop.num_updates": 80, "learner.total_updates": 80,
+    "env.estimates": True, **_of_both("adjust.heuristic", "linear"),
+    **_of_both("adjust.fee_weight", 1), **_of_both("network_options.units", "effective"),
+    **_of_both("episodes.jobs", 400),
+    "imitation.loop.num_updates": 40, "loop.num_envs": 128, "loop.num_updates": 80,
     "learner.epochs": 1, "learner.normalise_targets": True,
     "learner.learning_rate": 3e-4, "learner.final_learning_rate": 3e-5,
-    "evaluate_every": 40, "checkpoint_every": 80,
+    **_of_both("evaluate_every", 40), "checkpoint_every": 80,
 }  # fmt: skip
 """Of DAS' own recipe, at a size that trains in minutes."""
 
@@ -128,7 +135,7 @@ STUDIES = {
     ),
     "mlfs-imitation": Study(
         "mlfs", "quick", _drawn("mlfs-small-x3", 10, 200),
-        {"reinforcement": False, "imitation.loop.num_updates": 100},
+        {"ppo.skip": True, "imitation.loop.num_updates": 100},
         {"the student acts in half": {"imitation.learner.student_share": 0.5}},
     ),
     "mlfs-ppo": Study(
@@ -138,7 +145,7 @@ STUDIES = {
             "evaluate_every": 40, "checkpoint_every": 40,
         },
         {
-            "imitation alone": {"reinforcement": False},
+            "imitation alone": {"ppo.skip": True},
             "begins at all parts of an episode": {"loop.head_start": 30000},
             "rollouts over 60 slots": LONG_ROLLOUTS,
             "both": {"loop.head_start": 30000, **LONG_ROLLOUTS},
@@ -153,22 +160,22 @@ STUDIES = {
     ),
     "das-mappo": Study(
         "das", "quick", _drawn("das-contended", 64, 400),
-        {**DAS_MAPPO, "network.variant": "DA+MC"},
+        {**DAS_MAPPO, "network": NO_HISTORY},
         {
-            "imitation alone": {"reinforcement": False},
-            "all units count": {"units": "real"},
+            "imitation alone": {"mappo.skip": True},
+            "all units count": _of_both("network_options.units", "real"),
             "targets as they are": {"learner.normalise_targets": False},
             "critic of actions, targets as they are": {
-                "critic": "action",
+                "value_network": "action",
                 "learner.normalise_targets": False,
             },
-            "a new policy spreads by 0.1": {"network.initial_std": 0.1},
+            "a new policy spreads by 0.1": {"network": f"{NO_HISTORY},initial_std=0.1"},
         },
     ),
     "das-history": Study(
         "das", "quick", _drawn("das-contended", 64, 400),
-        {**DAS_MAPPO, "network.variant": "DAS"},
-        {"history follows the job": {"network.follows": "job", "env.numbers": True}},
+        {**DAS_MAPPO, "network": HISTORY},
+        {"history follows the job": {"network": f"{HISTORY},follows=job", "env.numbers": True}},
     ),
 }  # fmt: skip
 """What is studied."""

@@ -4,9 +4,7 @@ Axes: ``S`` seeds, ``E`` episodes.
 """
 
 import shlex
-from collections.abc import Callable
-from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,13 +14,6 @@ from benchmarks.evidence.sources import plays, read
 from jaxsched.results.statistics import Interval
 from jaxsched.runs.overrides import override
 from jaxsched.systems import registry
-
-VARIANTS = {
-    "dl2": "jaxsched.envs.dl2.recipe",
-    "das": "jaxsched.envs.das.learning.recipe",
-    "mlfs": "jaxsched.envs.mlfs.learning.recipe",
-}
-"""Where a system says what of a recipe differs from the paper's (``variants``)."""
 
 
 class Told(NamedTuple):
@@ -62,11 +53,8 @@ def departures(system: str, recipe: Recipe) -> str:
     if system not in registry.names():
         return "; ".join(recipe.also) or "none"
     chosen = registry.get(system)
-    variants: Callable[[Any], tuple[str, ...]] = chosen.departures.of
-    if system in VARIANTS:
-        variants = import_module(VARIANTS[system]).variants
     changed = override(chosen.preset(recipe.preset), list(recipe.changes))
-    return "; ".join([*variants(changed), *recipe.also]) or "none that a run names"
+    return "; ".join([*chosen.departures.of(changed), *recipe.also]) or "none that a run names"
 
 
 def told(system: str, own: OwnAny) -> Told:

@@ -333,7 +333,7 @@ DAS = Evidence(
     ),
     cost=(
         Cost(
-            "jaxsched train das --preset quick --num-seeds 3 --set reinforcement=false",
+            "jaxsched train das --preset quick --num-seeds 3 --set mappo.skip=true",
             "das_T1_cpu2.json",
             "not stated",
             "DAS, small",

@@ -17,7 +17,7 @@ class BranchingConfig:
       total_updates: calls of ``update`` over which the learning rate moves.
       futures: redrawn futures that a state's candidates are played on; 0: the true one.
       alternatives: candidates of a state, the policy's own action and others drawn; None: all.
-        Of agents the number is that of the rules and draws.
+        In a recipe for agents those of its rivals are among them; None: no others.
       max_steps: of each play; None: the environment's own bound.
       capacity: states kept, at least one of each environment.
       gradient_steps: minibatches per call of ``update``.

@@ -94,6 +94,9 @@ class Environment(ABC):
     that take longer to make or to copy than a step takes."""
     former_options: ClassVar[Mapping[str, str]] = {}
     """Names that options had before, and their present names."""
+    cuts_tables: ClassVar[bool] = False
+    """``params`` takes ``starts`` and ``episode_jobs``: rows of the one table at which episodes
+    begin, and their jobs, so that they need no copies of it."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Have the subclass' own ``step`` look at what its action is made of."""

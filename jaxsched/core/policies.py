@@ -123,3 +123,13 @@ def sampled_scores(name: str, score: Callable[[PyTree, PyTree], PyTree]) -> Poli
         return jax.random.categorical(key, logits).astype(jnp.int32), memory
 
     return Policy(name, no_memory, act)
+
+
+def real_outputs(name: str, score: Callable[[PyTree, PyTree], PyTree]) -> Policy:
+    """Takes ``score(weights, observation)`` as the action, which is real numbers."""
+
+    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
+        del key
+        return score(weights, view.observation), memory
+
+    return Policy(name, no_memory, act)

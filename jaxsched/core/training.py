@@ -137,13 +137,15 @@ def check_needs(env: Environment, learner: Learner, config: LoopConfig, params: 
                 f"LoopConfig: {what} is {sizes[need.of]}; the learner needs it to be {need.rule} "
                 f"{need.number} ({need.because})"
             )
+    if not learner.needs.whole_episodes:
+        return
     bound = env.max_steps(params)
-    if learner.needs.whole_episodes and bound != config.rollout_length:
+    if bound != config.rollout_length:
         raise JaxschedError(
             f"LoopConfig: rollout_length is {config.rollout_length}; the learner needs whole "
             f"episodes, whose length here is {bound} (wrappers.FixedLength sets it)"
         )
-    if learner.needs.whole_episodes and config.head_start is not None:
+    if config.head_start is not None:
         raise JaxschedError(
             f"LoopConfig: head_start is {config.head_start}; the learner needs whole episodes, "
             "which begin at their beginning (None)"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from jaxsched.arguments import LARGEST, argument, change_of_environment, entry_of
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import describe_value
-from jaxsched.systems.paths import full_path, names_of, parts_of, value_of
+from jaxsched.systems.paths import full_path, holder_of, names_of, parts_of, value_of
 
 Recipe = TypeVar("Recipe")
 Env = TypeVar("Env")
@@ -54,7 +54,8 @@ def changed(system: Any, recipe: Recipe, assignments: Sequence[str]) -> Recipe:
     for assignment in assignments:
         path = assignment.partition("=")[0].strip()
         for former, present in system.former_settings.items():
-            if path == former or path.startswith(f"{former}."):
+            inner = path.startswith(f"{former}.") and holder_of(recipe, path) is None
+            if path == former or inner:
                 words = present + path.removeprefix(former)
                 raise JaxschedError(f"{_of_recipe(path)}: is no more; accepted: {words}")
     return override(recipe, assignments)
@@ -116,6 +117,8 @@ def _collect(
         if not rest and text == "null" and _fits(None, _hint(node, name)):
             changes[name] = None
             return
+        if not rest and text == "null" and name in parts_of(node):
+            raise JaxschedError(f"{called}: a stage is left out by {whole}.skip=true")
         if not rest:
             inner = ", ".join(f"{whole}.{inner}" for inner in names_of(value))
             raise JaxschedError(f"{called}: is a group; set one of {inner}")

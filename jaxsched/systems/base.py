@@ -21,11 +21,11 @@ import numpy as np
 
 from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import run_episodes
-from jaxsched.core.policies import Play, Policy, greedy_scores, sampled_scores
+from jaxsched.core.policies import Play, Policy, greedy_scores, real_outputs, sampled_scores
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.metrics import METRICS, STANDARD, Metric, of_log
-from jaxsched.networks.mlp import MLP, sizes_of
+from jaxsched.networks.mlp import MLP, ValueMLP, sizes_of
 from jaxsched.ops.arrays import to_device
 from jaxsched.systems import gpu
 from jaxsched.systems.departures import Departures
@@ -44,11 +44,12 @@ from jaxsched.systems.parts import (
     TrainingSetup,
 )
 from jaxsched.systems.plain import PURPOSES, PlainRecipe, plain_recipes, plain_stage
+from jaxsched.systems.policy_model import PolicyModel
 from jaxsched.systems.recipe import Recipe
 from jaxsched.systems.stages import stages_of
 from jaxsched.systems.workload import Workload
 from jaxsched.traces.mapping import MappingConfig
-from jaxsched.types import DiscreteSpec, PRNGKey, PyTree
+from jaxsched.types import ArraySpec, DiscreteSpec, PRNGKey, PyTree
 
 __all__ = [
     "Heuristic",
@@ -268,13 +269,7 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         """
         if isinstance(recipe, PlainRecipe):
             return [plain_stage(self, recipe, tables)]
-        if isinstance(recipe, Recipe):
-            return stages_of(self, recipe, tables)
-        return self.training(recipe, tables)
-
-    def training(self, recipe: R, tables: Sequence[JobTable]) -> Sequence[TrainingSetup]:
-        """``stages`` of the system's own recipes; here there are none."""
-        raise NotImplementedError(f"{self.name}: has no recipes of its own")
+        return stages_of(self, cast(Recipe, recipe), tables)
 
     def claims(
         self, env: E, summary: Mapping[str, Mapping[str, float]], learned: str
@@ -343,7 +338,33 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
 
         The same object at each call: evaluations are compiled for it.
         """
-        return _scoring(self.network(env, kind), name, play)
+        real = isinstance(env.action_spec(None), ArraySpec)
+        return _scoring(self.network(env, kind), name, "output" if real else play)
+
+    def value_network(self, env: E, kind: str) -> Any:
+        """The value network of that kind; here widths such as ``mlp-64-64``.
+
+        Raises:
+          JaxschedError: no such kind.
+        """
+        del env
+        return ValueMLP(sizes_of(kind))
+
+    def policy_model(self, env: E, kind: str, **options: Any) -> PolicyModel | None:
+        """What a policy of that kind is made of while it learns in ``env``; here None.
+
+        None: it is scores of actions, or outputs of ``network``.
+        """
+        del env, kind, options
+        return None
+
+    def teacher(self, name: str, env: E) -> Policy:
+        """Who is imitated in ``env``; here the heuristic of that name.
+
+        Raises:
+          JaxschedError: nobody has that name.
+        """
+        return self.heuristic(name, env, self.num_jobs, {}).policy
 
     def init_weights(self, env: E, kind: str, params: Any) -> PyTree:
         """Network parameters of the right structure, shapes and dtypes (values arbitrary)."""
@@ -486,7 +507,10 @@ def _made(make: Any, env: Environment) -> Policy:
     return policy
 
 
-def _scoring(network: Any, name: str, play: Play) -> Policy:
+_MAKE = {"greedy": greedy_scores, "sampled": sampled_scores, "output": real_outputs}
+
+
+def _scoring(network: Any, name: str, play: str) -> Policy:
     """The policy of a network's scores, kept where the network can be told from others."""
     try:
         hash(network)
@@ -496,6 +520,5 @@ def _scoring(network: Any, name: str, play: Play) -> Policy:
 
 
 @lru_cache(maxsize=64)
-def _kept_scoring(network: Any, name: str, play: Play) -> Policy:
-    make = greedy_scores if play == "greedy" else sampled_scores
-    return make(name, network.apply)
+def _kept_scoring(network: Any, name: str, play: str) -> Policy:
+    return _MAKE[play](name, network.apply)

@@ -4,12 +4,23 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from jaxsched.systems.paths import value_at
-from jaxsched.systems.recipe import Recipe
+from jaxsched.systems.paths import full_path, parts_of, value_at
+from jaxsched.systems.recipe import Recipe, Stage
 
 Words = str | Mapping[Any, str] | Callable[[Any], tuple[str, ...]]
 """What is said of a value that differs: a format, a line by value (others say nothing), or the
 lines that a function of it gives."""
+
+
+def of_learner(config: type, words: Callable[[Stage], tuple[str, ...]]) -> Words:
+    """Words of a stage that learns by such settings; of another learner its settings' name."""
+
+    def of(stage: Stage) -> tuple[str, ...]:
+        if isinstance(stage.learner, config):
+            return words(stage)
+        return (f"{stage.name} by {type(stage.learner).__name__}",)
+
+    return of
 
 
 class Departures(NamedTuple):
@@ -35,8 +46,14 @@ class Departures(NamedTuple):
         for path, words in self.words.items() if self.paper is not None else ():
             value = value_at(recipe, path)
             if value is not None and value != value_at(self.paper, path):
-                lines += _said(words, value)
+                lines += () if _left_out(recipe, path) else _said(words, value)
         return tuple(dict.fromkeys(lines))
+
+
+def _left_out(recipe: Recipe, path: str) -> bool:
+    """Whether a field is of a stage that is left out, other than that it is."""
+    stage, *names = full_path(recipe, path.split("."))
+    return names != ["skip"] and getattr(parts_of(recipe).get(stage), "skip", False)
 
 
 def _said(words: Words, value: Any) -> tuple[str, ...]:

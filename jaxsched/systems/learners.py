@@ -6,16 +6,21 @@ from typing import Any, NamedTuple
 
 from jaxsched.algorithms.actor_critic import actor_critic
 from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
-from jaxsched.algorithms.branching import branching
+from jaxsched.algorithms.agents import Agents
+from jaxsched.algorithms.branching import branching, branching_of_agents
 from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.algorithms.cross_entropy import CrossEntropyConfig, cross_entropy
 from jaxsched.algorithms.dqn import DQNConfig, dqn, explore_uniformly
-from jaxsched.algorithms.evolution import EvolutionConfig, search_of
+from jaxsched.algorithms.evolution import EvolutionConfig, evolution, search_of
 from jaxsched.algorithms.imitation import ImitationConfig, imitation
-from jaxsched.algorithms.ppo import ppo
+from jaxsched.algorithms.ppo import mappo, ppo
 from jaxsched.algorithms.ppo_settings import PPOConfig
+from jaxsched.algorithms.regression import RegressionConfig, regression
+from jaxsched.algorithms.softmax import best_legal
 from jaxsched.core.learner import Learner
+from jaxsched.core.policies import Policy
 from jaxsched.errors import JaxschedError
+from jaxsched.systems.policy_model import PolicyModel
 
 
 class Parts(NamedTuple):
@@ -23,15 +28,40 @@ class Parts(NamedTuple):
 
     Attributes:
       config: its settings.
-      network: the policy's.
-      value: the value network, of learners that have one.
+      network: the policy's; None where ``model`` says what it is.
+      value: makes the value network, of learners that have one.
       explore: how actions that explore are drawn; None: as the learner does.
+      augment: how decisions are changed before they are imitated; None: not at all.
+      act: ``(scores, mask) -> action``, where the action is not one choice of several; None: it is.
+      model: of a policy that is more than scores of actions; None: it is these.
+      value_kind: kind of the value network that ``model.critic`` makes.
+      rivals: policies whose actions branching of agents tries.
     """
 
     config: Any
-    network: Any
-    value: Any = None
+    network: Any = None
+    value: Callable[[], Any] = lambda: None
     explore: Any = None
+    augment: Any = None
+    act: Callable[[Any, Any], Any] | None = None
+    model: PolicyModel | None = None
+    value_kind: str = ""
+    rivals: tuple[Policy, ...] = ()
+
+    @property
+    def agents(self) -> Agents:
+        """Those of the policy.
+
+        Raises:
+          JaxschedError: it has none.
+        """
+        if self.model is None or self.model.agents is None:
+            what = "scores of actions" if self.model is None else "found by search"
+            raise JaxschedError(
+                f"learner is {type(self.config).__name__}; accepted: for agents, and the policy is "
+                f"{what}"
+            )
+        return self.model.agents
 
 
 class Known(NamedTuple):
@@ -91,20 +121,56 @@ def _cross_entropy(parts: Parts) -> Learner:
     return cross_entropy(parts.network, replace(parts.config, dropout=dropout))
 
 
+def _ppo(parts: Parts) -> Learner:
+    if parts.model is None:
+        return ppo(parts.network, parts.value(), parts.config)
+    agents, critic = parts.agents, parts.model.critic
+    assert critic is not None, "agents have a critic"
+    return mappo(agents, critic(parts.value_kind, agents), parts.config)
+
+
+def _branching(parts: Parts) -> Learner:
+    """Of agents ``alternatives`` counts their own action, the rivals' and others drawn."""
+    config, model = parts.config, parts.model
+    if model is None:
+        return branching(parts.network, config, parts.value() if config.critic else None)
+    own = 1 + len(parts.rivals)
+    return branching_of_agents(
+        parts.agents,
+        config,
+        model.losses,
+        value=model.value,
+        scale=model.scale,
+        rivals=parts.rivals,
+        draws=(config.alternatives or own) - own,
+        plays=model.plays,
+    )
+
+
+def _search(parts: Parts) -> Learner:
+    if parts.model is None:
+        return search_of(parts.network, parts.config, parts.act or best_legal)
+    init, decide = parts.model.init, parts.model.decide
+    if init is None or decide is None:
+        raise JaxschedError("learner is EvolutionConfig; accepted: for a rule, not for agents")
+    return evolution(init, decide, parts.config)
+
+
 _KNOWN: dict[type, Known] = {
     DQNConfig: Known(
         "dqn",
         lambda parts: dqn(parts.network, parts.config, parts.explore or explore_uniformly),
     ),
-    PPOConfig: Known("ppo", lambda parts: ppo(parts.network, parts.value, parts.config)),
+    PPOConfig: Known("ppo", _ppo),
     ActorCriticConfig: Known(
         "actor_critic",
-        lambda parts: actor_critic(parts.network, parts.value, parts.config, parts.explore),
+        lambda parts: actor_critic(parts.network, parts.value(), parts.config, parts.explore),
     ),
-    BranchingConfig: Known(
-        "branching", lambda parts: branching(parts.network, parts.config, parts.value)
-    ),
-    EvolutionConfig: Known("search", lambda parts: search_of(parts.network, parts.config)),
+    BranchingConfig: Known("branching", _branching),
+    EvolutionConfig: Known("search", _search),
+    RegressionConfig: Known("regression", lambda parts: regression(parts.agents, parts.config)),
     CrossEntropyConfig: Known("cross_entropy", _cross_entropy),
-    ImitationConfig: Known("imitation", lambda parts: imitation(parts.network, parts.config)),
+    ImitationConfig: Known(
+        "imitation", lambda parts: imitation(parts.network, parts.config, parts.augment)
+    ),
 }

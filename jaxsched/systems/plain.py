@@ -7,6 +7,7 @@ are compared by (``benchmarks/learners.py``).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
@@ -23,7 +24,7 @@ from jaxsched.networks.described import Described, Precision
 from jaxsched.networks.mlp import ValueMLP, sizes_of
 from jaxsched.systems.learners import Parts, known, with_updates
 from jaxsched.systems.parts import Network, PresetInfo, TrainingSetup, always
-from jaxsched.systems.search import searching
+from jaxsched.wrappers.fixed_length import FixedLength
 from jaxsched.wrappers.whole_state import Reads, WholeState, everything, seen
 
 Config = (
@@ -272,17 +273,16 @@ def plain_stage(system: Any, recipe: PlainRecipe, tables: Sequence[JobTable]) ->
     config = with_updates(recipe.learner, recipe.loop.num_updates)
     name, make = known(config)
     network = _in_precision(system.network(recipe.env, recipe.network), recipe.precision)
-    learner = make(Parts(config, _policy(network, recipe), _value(recipe)))
-    learns: dict[str, Any] = {
-        "env": recipe.env if recipe.critic == "observation" else WholeState(recipe.env),
-        "learner": learner,
-        "loop": recipe.loop,
-    }
+    learner = make(Parts(config, _policy(network, recipe), partial(_value, recipe)))
+    env = recipe.env if recipe.critic == "observation" else WholeState(recipe.env)
     if learner.needs.whole_episodes:
-        learns = searching(recipe.env, learner, recipe.loop)
-    learns["gradient_steps"] = getattr(config, "gradient_steps", 0)
+        env = FixedLength(recipe.env, recipe.loop.rollout_length)
     return TrainingSetup(
-        **(learns | {"name": name}),
+        name=name,
+        env=env,
+        learner=learner,
+        loop=recipe.loop,
+        gradient_steps=getattr(config, "gradient_steps", 0),
         play_env=recipe.env,
         params_at=always(params),
         policy=system.network_policy(recipe.env, recipe.network, name, "greedy"),

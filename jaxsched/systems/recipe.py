@@ -1,9 +1,9 @@
 """What a training depends on besides its seed and job tables: a recipe of named stages, as data."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from jaxsched.core.policies import Play
 from jaxsched.core.training import LoopConfig
@@ -15,15 +15,18 @@ class Episodes:
     """What resets draw of the job tables while learning: pieces of them, each at several loads.
 
     Attributes:
-      jobs: consecutive jobs that make an episode, the rest of a table being left out; 0: whole
-        tables.
+      jobs: consecutive jobs that make an episode, of tables that have more; 0: whole tables.
+      every: jobs from the start of one episode of a table to that of the next; 0: as many as make
+        an episode. What is left at the end of a table is left out.
       scales: factors on the gaps between submissions; one after the other in equal steps.
-      until: share of the training after which the last of them is reached.
+      until: share of the training after which the last of them is reached; 0: all of them at any
+        time.
       shared: all environments of an update play the same table, and updates take the tables in
         turn; else each reset draws one.
     """
 
     jobs: int = 0
+    every: int = 0
     scales: tuple[float, ...] = (1.0,)
     until: float = 0.5
     shared: bool = False
@@ -38,28 +41,59 @@ class Stage:
       learner: settings, whose type says which learner it is (:mod:`jaxsched.systems.learners`); its
         ``total_updates`` follows ``loop.num_updates``.
       loop: sizes of the loop.
+      env: options of the environment that differ while learning.
       params: arguments of the environment's ``params`` beside the job tables.
       episodes: what resets draw.
-      network_options: attributes of the policy's network while it learns, such as ``dropout``.
-      teacher: name of the heuristic that is imitated; None: nobody is.
+      network_options: attributes of the policy's network while it learns, such as ``dropout``; or
+        arguments of ``System.policy_model``.
+      value_network: kind of the value network, as ``System.value_network`` knows it, of learners
+        that have one; empty: that of the policy's network.
+      critic: what the value network sees: the ``observation`` alone, or the ``state`` too, which
+        no policy sees (:mod:`jaxsched.wrappers.whole_state`).
+      rivals: heuristics whose actions branching of agents tries beside the policy's own.
+      teacher: who is imitated, as ``System.teacher`` knows it; None: nobody is.
+      data: ``data(env, teacher, params)``, a function without arguments that records what the
+        teacher does, as :class:`~jaxsched.wrappers.recorded.RecordedParams`, which is then imitated
+        in place of the teacher; None: the teacher is asked at every decision.
+      augment: ``augment(env)``, how decisions are changed before they are imitated, a function as
+        :mod:`jaxsched.algorithms.imitation` takes it; None: not at all.
+      wrap: ``wrap(env)``, the environment that is learned in, such as one with another reward;
+        None: ``env`` itself.
+      adjust: ``adjust(env, params)``, a function without arguments that makes parameters of these
+        when they are asked for first; None: they stay as they are.
       explore: ``explore(env)``, how the learner draws actions that explore, a function as
         :mod:`jaxsched.algorithms.dqn` takes it; None: as the learner does.
       evaluate_every: updates between evaluations on the validation tables; 0: at the end alone.
+      checkpoint_every: updates between checkpoints; 0: at the end alone; None: as the recipe's.
+      cut: of learners of whole episodes: one that goes on after ``loop.rollout_length`` steps is
+        over all the same, and what counts are its rewards until then.
+      skip: leave the stage out.
     """
 
     name: str
     learner: Any
     loop: LoopConfig
+    env: Mapping[str, Any] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
     episodes: Episodes = Episodes()
     network_options: Mapping[str, Any] = field(default_factory=dict)
+    value_network: str = ""
+    critic: Literal["observation", "state"] = "observation"
+    rivals: tuple[str, ...] = ()
     teacher: str | None = None
-    explore: Any = None
+    data: Callable[[Any, str, Any], Callable[[], Any]] | None = None
+    augment: Callable[[Any], Any] | None = None
+    wrap: Callable[[Any], Any] | None = None
+    adjust: Callable[[Any, Any], Callable[[], Any]] | None = None
+    explore: Callable[[Any], Any] | None = None
     evaluate_every: int = 250
+    checkpoint_every: int | None = None
+    cut: bool = False
+    skip: bool = False
 
     def __post_init__(self) -> None:
         """Presets are shared: their mappings cannot be changed in place."""
-        for name in ("params", "network_options"):
+        for name in ("env", "params", "network_options"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
 
@@ -77,7 +111,7 @@ class Recipe:
       network: kind of the policy's network, as ``System.network`` knows it.
       policy: what the learned policy is called.
       play: whether it takes the best action or draws one.
-      checkpoint_every: updates between checkpoints of a whole stage.
+      checkpoint_every: updates between checkpoints of a whole stage; 0: at its end alone.
       departures: what differs from the paper's recipe, one line each, in which ``{PATH}`` is the
         value of a field; None: found by comparing both (:mod:`jaxsched.systems.departures`).
     """
@@ -95,5 +129,5 @@ class Recipe:
 
     @property
     def loops(self) -> list[LoopConfig]:
-        """Sizes of the stages' loops."""
-        return [stage.loop for stage in self.stages]
+        """Sizes of the loops of the stages that are not left out."""
+        return [stage.loop for stage in self.stages if not stage.skip]

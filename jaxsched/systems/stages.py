@@ -1,19 +1,31 @@
 """The stages of a recipe, as the training driver takes them."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache, partial
 from typing import Any, cast
 
 import jax.numpy as jnp
 
+from jaxsched.algorithms.branching_settings import BranchingConfig
+from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.core.environment import Environment
 from jaxsched.core.training import check_needs
+from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
-from jaxsched.jobs.pieces import pieces
+from jaxsched.jobs.pieces import piece_starts, pieces
 from jaxsched.systems.learners import Parts, known, with_updates
-from jaxsched.systems.parts import TrainingSetup, always
+from jaxsched.systems.parts import TrainingSetup
+from jaxsched.systems.policy_model import PolicyModel, beside_critic
 from jaxsched.systems.recipe import Recipe, Stage
+from jaxsched.types import Array, ArraySpec
 from jaxsched.wrappers.fixed_length import FixedLength
+from jaxsched.wrappers.recorded import Recorded
 from jaxsched.wrappers.teacher import TaughtEnvironment
+from jaxsched.wrappers.whole_state import Reads, WholeState, everything, seen
+
+ParamsAt = Callable[[float], Any]
+"""The environment's parameters by training progress."""
 
 
 def stages_of(system: Any, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
@@ -25,9 +37,16 @@ def stages_of(system: Any, recipe: Recipe, tables: Sequence[JobTable]) -> list[T
       tables: what is learned on.
 
     Raises:
-      JaxschedError: an unknown network, teacher or learner, parameters that are refused, or a loop
-        whose sizes are not what the learner needs.
+      JaxschedError: an unknown network, teacher or learner, parameters that are refused, a loop
+        whose sizes are not what the learner needs, a search for a policy that draws its actions,
+        or all stages left out.
     """
+    chosen = [stage for stage in recipe.stages if not stage.skip]
+    if not chosen:
+        names = ", ".join(stage.name for stage in recipe.stages)
+        raise JaxschedError(f"all stages are left out; accepted: one of {names} that is not")
+    if recipe.play != "greedy" and any(isinstance(x.learner, EvolutionConfig) for x in chosen):
+        raise JaxschedError(f"play is {recipe.play!r}; accepted with a search: greedy")
     env, kind = recipe.env, recipe.network
     policy = system.network_policy(env, kind, recipe.policy, recipe.play)
     common: dict[str, Any] = {
@@ -35,66 +54,156 @@ def stages_of(system: Any, recipe: Recipe, tables: Sequence[JobTable]) -> list[T
         "policy": policy,
         "play": recipe.play,
         "network": kind,
-        "checkpoint_every": recipe.checkpoint_every,
         "variants": system.departures.of(recipe),
     }
-    return [TrainingSetup(**_parts(system, recipe, one, tables), **common) for one in recipe.stages]
+    made: list[tuple[Any, ParamsAt]] = []
+
+    def params_of(env: Environment, stage: Stage) -> ParamsAt:
+        """Made once for all stages that draw the same."""
+        updates = stage.loop.num_updates if stage.episodes.shared else 0
+        wanted = env, dict(stage.params), stage.episodes, stage.adjust, updates
+        for key, params_at in made:
+            if key == wanted:
+                return params_at
+        made.append((wanted, _params_at(env, stage, tables)))
+        return made[-1][1]
+
+    return [TrainingSetup(**_parts(system, recipe, stage, params_of), **common) for stage in chosen]
 
 
-def _parts(system: Any, recipe: Recipe, stage: Stage, tables: Sequence[JobTable]) -> dict[str, Any]:
+def _parts(
+    system: Any, recipe: Recipe, stage: Stage, params_of: Callable[[Environment, Stage], ParamsAt]
+) -> dict[str, Any]:
     """What a stage has of its own."""
-    config = with_updates(stage.learner, stage.loop.num_updates)
+    env: Environment = replace(recipe.env, **stage.env)
+    loop = stage.loop
+    config = with_updates(stage.learner, loop.num_updates)
+    model = system.policy_model(env, recipe.network, **stage.network_options)
+    learns_in = env if stage.wrap is None else stage.wrap(env)
+    teacher: Callable[[str], Any] | None = partial(system.teacher, env=env)
+    if model is None:
+        parts = _of_network(system, recipe, stage, env)
+    else:
+        model = beside_critic(model) if stage.critic == "state" else model
+        learns_in, teacher = model.learns_in(learns_in), model.teacher
+        parts = _of_model(model, stage)
+    if stage.critic == "state":
+        if stage.teacher is not None:
+            raise JaxschedError("critic is 'state'; accepted with a teacher: observation")
+        learns_in = WholeState(learns_in)
+    learner = known(config).make(parts._replace(config=config))
+    if stage.data is None and stage.teacher is not None:
+        if teacher is None:
+            raise JaxschedError(f"teacher is {stage.teacher!r}; accepted: None with a search")
+        learns_in = TaughtEnvironment(learns_in, teacher(stage.teacher))
+    if learner.needs.whole_episodes:
+        learns_in = FixedLength(learns_in, loop.rollout_length, whole=stage.cut)
+    params_at = params_of(env, stage)
+    if stage.data is not None:
+        recorded = cache(stage.data(env, stage.teacher or "", params_at(0.0)))
+        learns_in, params_at = Recorded(), lambda progress: recorded()
+    check_needs(learns_in, learner, loop, None)  # which a fixed length does without
+    saved = recipe.checkpoint_every if stage.checkpoint_every is None else stage.checkpoint_every
+    return {
+        "name": stage.name,
+        "env": learns_in,
+        "learner": learner,
+        "loop": loop,
+        "params_at": params_at,
+        "gradient_steps": getattr(config, "gradient_steps", 0),
+        "evaluate_every": stage.evaluate_every or loop.num_updates,
+        "checkpoint_every": saved or loop.num_updates,
+    }
+
+
+def _of_network(system: Any, recipe: Recipe, stage: Stage, env: Environment) -> Parts:
+    """Of a policy that is a network's scores or outputs."""
+    if stage.rivals:
+        raise JaxschedError(f"rivals is {stage.rivals}; accepted: none, as there are no agents")
     network = system.network(recipe.env, recipe.network)
     if stage.network_options:
         network = network.clone(**stage.network_options)
-    explore = None if stage.explore is None else stage.explore(recipe.env)
-    learner = known(config).make(Parts(config, network, explore=explore))
-    env: Environment = recipe.env
-    if stage.teacher is not None:
-        env = TaughtEnvironment(
-            env, system.heuristic(stage.teacher, env, system.num_jobs, {}).policy
-        )
-    if learner.needs.whole_episodes:
-        env = FixedLength(env, stage.loop.rollout_length)
-    params_at = _params_at(recipe.env, stage, tables)
-    check_needs(env, learner, stage.loop, params_at(0.0))
-    return {
-        "name": stage.name,
-        "env": env,
-        "learner": learner,
-        "loop": stage.loop,
-        "params_at": params_at,
-        "gradient_steps": getattr(config, "gradient_steps", 0),
-        "evaluate_every": stage.evaluate_every or stage.loop.num_updates,
-    }
+    kind = stage.value_network or recipe.network
+    value: Callable[[], Any] = partial(system.value_network, recipe.env, kind)
+    explore = None if stage.explore is None else stage.explore(env)
+    if stage.critic == "state":
+        network, value = Reads(network, seen), partial(_reading_everything, value)
+        explore = None if explore is None else _of_seen(explore)
+    return Parts(
+        stage.learner,
+        network,
+        value,
+        explore=explore,
+        augment=None if stage.augment is None else stage.augment(env),
+        act=_as_it_is if isinstance(recipe.env.action_spec(None), ArraySpec) else None,
+    )
 
 
-def _params_at(
-    env: Environment, stage: Stage, tables: Sequence[JobTable]
-) -> Callable[[float], Any]:
+def _of_model(model: PolicyModel, stage: Stage) -> Parts:
+    """Of a policy that is more than that."""
+    if stage.rivals and not isinstance(stage.learner, BranchingConfig):
+        raise JaxschedError(f"rivals is {stage.rivals}; accepted: none but for branching")
+    return Parts(
+        stage.learner,
+        model=model,
+        value_kind=stage.value_network,
+        rivals=tuple(model.teacher(name) for name in stage.rivals) if model.teacher else (),
+    )
+
+
+def _of_seen(explore: Callable[..., Array]) -> Callable[..., Array]:
+    return lambda key, observation, *rest: explore(key, seen(observation), *rest)
+
+
+def _reading_everything(value: Callable[[], Any]) -> Any:
+    return Reads(value(), everything)
+
+
+def _as_it_is(scores: Array, mask: Array) -> Array:
+    """Real numbers as the action."""
+    del mask
+    return scores
+
+
+def _params_at(env: Environment, stage: Stage, tables: Sequence[JobTable]) -> ParamsAt:
     """The environment's parameters by training progress.
 
     Tables of all scales are in one stack; progress only changes which of them the next resets draw,
     so that episodes under way keep theirs.
     """
     episodes = stage.episodes
-    if episodes.jobs:
-        tables = pieces(tables, episodes.jobs, every=episodes.jobs)
     scaled = [
         table if scale == 1.0 else rescale_arrivals(table, scale)
         for scale in episodes.scales
         for table in tables
     ]
-    params = cast(Any, env).params(scaled, **stage.params)
-    last = len(episodes.scales) - 1
+    length, every = episodes.jobs, episodes.every or episodes.jobs
+    drawn, options = scaled, dict(stage.params)
+    alone = env.cuts_tables and stage.adjust is None and len(scaled) == 1
+    if alone and 0 < length < len(scaled[0]):
+        options["starts"] = piece_starts(len(scaled[0]), length, every)
+        options["episode_jobs"] = length
+    elif length:
+        drawn = pieces(scaled, length, every)
+    params = cast(Any, env).params(drawn, **options)
+    made: Callable[[], Any] = lambda: params  # noqa: E731
+    if stage.adjust is not None:
+        made = cache(stage.adjust(env, params))
+    last = len(episodes.scales) - 1 if episodes.until else 0
     if not last and not episodes.shared:
-        return always(params)
+        return lambda progress: made()
+    if not hasattr(params, "draw"):
+        raise JaxschedError(
+            f"{env.name} draws among all tables; accepted: episodes.shared=false, and one of "
+            "episodes.scales or episodes.until=0"
+        )
 
     def params_at(progress: float) -> Any:
         at = min(int(progress / episodes.until * last), last) if last else 0
-        first, count = at * len(tables), len(tables)
+        count = len(drawn) // (last + 1)
+        first = at * count
         if episodes.shared:
             first, count = first + round(progress * stage.loop.num_updates) % count, 1
-        return params._replace(draw=jnp.array([first, count], jnp.int32))
+        return made()._replace(draw=jnp.array([first, count], jnp.int32))
 
     return params_at

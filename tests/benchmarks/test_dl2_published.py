@@ -10,7 +10,7 @@ from jaxsched.runs.overrides import override
 from jaxsched.systems import registry
 
 SEEDS, SEQUENCES = 2, 2
-SETTINGS = ("actor_critic.held=16", "loop.rollout_length=16", "actor_critic.capacity=64")
+SETTINGS = ("learner.held=16", "loop.rollout_length=16", "learner.capacity=64")
 
 
 def test_each_seed_is_judged_on_each_sequence():

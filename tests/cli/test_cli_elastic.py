@@ -13,8 +13,8 @@ DL2 = [
     "--set=env.num_servers=3",
     "--set=env.window=3",
     "--set=env.max_slots=100",
-    "--set=supervised.num_tables=2",
-    "--set=supervised.num_updates=20",
+    "--set=supervised.data.tables=2",
+    "--set=supervised.loop.num_updates=20",
     "--set=supervised.evaluate_every=10",
     "--set=loop.num_envs=4",
     "--set=loop.rollout_length=8",
@@ -108,7 +108,7 @@ def test_real_traces_become_elastic_jobs(capsys):
     ("arguments", "says"),
     [
         (["train", "dl2", "--set", "network=deep"], "unknown network 'deep'"),
-        (["train", "dl2", "--set", "supervised.teacher=nobody"], "one of none, drf"),
+        (["train", "dl2", "--set", "supervised.teacher=nobody"], "unknown policy 'nobody'"),
         (
             ["train", "chic", "--set", "loop.num_envs=9"],
             "num_envs is 9; the learner needs it to be equal to 256",

@@ -37,7 +37,9 @@ def test_stages_are_reached_by_their_names_and_the_last_one_without():
     ("word", "says"),
     [
         ("learner.rho=0.1", "no field 'rho'; known are members"),
-        ("imitation=null", "is a group; set one of imitation.name"),
+        ("imitation=1", "is a group; set one of imitation.name"),
+        ("imitation=null", r"a stage is left out by imitation\.skip=true"),
+        ("episodes=null", r"is a group; set one of episodes\.jobs"),
         ("stages=1", "no field 'stages'; known are env, traces, network, .*imitation, search"),
         ("params.p3=1", "no field 'p3'; known are p1, p2"),
         ("params.p1=many", "is not a number"),
@@ -58,6 +60,14 @@ def test_settings_that_no_stage_has_are_refused(word, says):
         ("sched2", "paper", "max_backlog=8", r"accepted: params\.max_backlog"),
         ("sched2", "search", "search.delay_weight=1", r"accepted: params\.delay_weight"),
         ("sched2", "paper", "curriculum.fraction=1", r"accepted: episodes\.until"),
+        ("dl2", "paper", "actor_critic.capacity=0", r"accepted: actor_critic\.learner\.capacity"),
+        ("dl2", "quick", "supervised.num_tables=4", r"accepted: supervised\.data\.tables"),
+        ("dl2", "quick", "simulator.contention=0", r"accepted: params\.contention, and superv"),
+        ("das", "quick", "relative_to=tetris", r"accepted: adjust\.heuristic, and imitation"),
+        ("das", "quick", "critic=whole", r"accepted: value_network .* mappo\.critic"),
+        ("mlfs", "quick", "reinforcement=false", r"accepted: ppo\.skip, true where that was false"),
+        ("mlfs", "search", "search.members=4", r"accepted: search\.learner\.members"),
+        ("mlfs", "search", "search.episodes=4", r"accepted: search\.learner\.episodes"),
     ],
 )
 def test_words_of_before_are_refused_with_those_of_today(system, preset, word, present):
@@ -66,13 +76,28 @@ def test_words_of_before_are_refused_with_those_of_today(system, preset, word, p
         changed(chosen, chosen.preset(preset), [word])
 
 
-@pytest.mark.parametrize("name", ["chic", "sched2"])
+@pytest.mark.parametrize("name", ["chic", "das", "dl2", "mlfs", "sched2"])
 def test_every_word_of_today_is_one(name):
     system = registry.get(name)
     presets = system.presets.values()
     for present in system.former_settings.values():
-        path = present.partition(",")[0]
+        path = present.partition(",")[0].partition(" ")[0]
         assert any(holder_of(recipe, path) for recipe in presets), present
+
+
+def test_a_word_of_today_that_begins_with_one_of_before_is_taken():
+    mlfs = registry.get("mlfs")
+    recipe = changed(mlfs, mlfs.preset("search"), ["search.episodes.shared=true"])
+    assert recipe.stages[0].episodes.shared
+
+
+def test_stages_are_left_out():
+    tables = traces.get("chic-1.80", num_traces=1, num_jobs=2)
+    recipe = override(SEARCH, ["imitation.skip=true"])
+    (setup,) = CHIC.stages(recipe, tables)
+    assert setup.name == "search" and recipe.loops == [setup.loop]
+    with pytest.raises(JaxschedError, match="accepted: one of imitation, search that is not"):
+        CHIC.stages(override(recipe, ["search.skip=true"]), tables)
 
 
 def test_mappings_of_presets_cannot_be_changed_in_place():
@@ -147,6 +172,40 @@ def test_exploration_is_the_learners_own_or_biased(bias):
     assert any("biased to void" in line for line in setup.variants) == (bias > 0)
 
 
+def test_a_critic_may_see_the_state():
+    """Traced, not compiled; exploration and policy see what they always see."""
+    dl2 = registry.get("dl2")
+    small = ["env.num_servers=3", "env.window=3", "network=mlp-8", "loop.num_envs=2"]
+    small += ["learner.held=0", "supervised.skip=true", "actor_critic.critic=state"]
+    recipe = override(dl2.preset("paper"), small)
+    tables = traces.get("dl2-sim", num_traces=1, num_jobs=3)
+    (setup,) = dl2.stages(recipe, tables)
+    params, parts = setup.params_at(0.0), (setup.env, setup.learner, setup.loop)
+
+    def train(key):
+        carry = training.init(*parts, key, params)
+        return training.chunk(*parts, carry, params, num_updates=1)
+
+    carry, _ = jax.eval_shape(train, jax.random.key(0))
+    plain = dl2.weights_spec(recipe.env, recipe.network, params)
+    weights = setup.learner.policy_params(carry.learner_state)
+    assert jax.tree.map(lambda x: x.shape, weights) == jax.tree.map(lambda x: x.shape, plain)
+    with pytest.raises(JaxschedError, match="accepted with a teacher: observation"):
+        taught = override(dl2.preset("artefact"), ["supervised.critic=state"])
+        dl2.stages(taught, tables)
+
+
+def test_checkpoints_are_the_recipes_or_the_stages_own():
+    dl2 = registry.get("dl2")
+    tables = traces.get("dl2-artefact", num_traces=1, num_jobs=3)
+    words = ["supervised.loop.num_updates=7", "checkpoint_every=5"]
+    both = dl2.stages(override(dl2.preset("artefact"), words), tables)
+    assert [setup.checkpoint_every for setup in both] == [7, 5]
+    words = ["search.loop.num_updates=9", "supervised.skip=true"]
+    (last,) = dl2.stages(override(dl2.preset("artefact-search"), words), tables)
+    assert last.checkpoint_every == 9 and last.play_env.reward == "progress"
+
+
 def test_departures_are_those_that_differ():
     paper = CHIC.preset("paper")
     words = {"play": {"greedy": "sure"}, "network": "of {}", "learner.rho": "share {:g}"}
@@ -155,3 +214,13 @@ def test_departures_are_those_that_differ():
     other = override(paper, ["play=greedy", "network=mlp-9", "learner.rho=0.5"])
     assert said.of(other) == ("sure", "of 9", "share 0.5")
     assert Departures().of(other) == ()
+
+
+def test_nothing_is_said_of_a_stage_that_is_left_out():
+    said = Departures(
+        SEARCH, {"search.skip": {True: "no search"}, "learner.averaging": "kept {:g}"}
+    )
+    other = override(SEARCH, ["learner.averaging=0.5"])
+    assert said.of(replace(other, departures=None)) == ("kept 0.5",)
+    left = override(other, ["search.skip=true"])
+    assert said.of(replace(left, departures=None)) == ("no search",)

@@ -13,23 +13,27 @@ from benchmarks.papers.samples import Sample, plain
 from benchmarks.papers.settings import CutWorkload
 from jaxsched import traces
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.learning.recipe import Recipe, variants
-from jaxsched.envs.das.learning.stages import play_env
+from jaxsched.envs.das.learning.kinds import changed_kind
+from jaxsched.envs.das.learning.presets import QUICK
 from jaxsched.envs.das.paper import BASE as BASE
 from jaxsched.envs.das.paper import HEURISTICS as HEURISTICS
 from jaxsched.envs.das.paper import NUM_SERVERS
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.results.statistics import Interval, paired_difference
+from jaxsched.systems.recipe import Recipe
 
 CLUSTERS = tuple(NUM_SERVERS)
 JCT, FEE = "avg_jct_min", "avg_fee"
-IMITATION_ONLY: Changes = {"reinforcement": False}
+IMITATION_ONLY: Changes = {"mappo.skip": True}
 LEARNED: Mapping[str, tuple[str, Changes]] = {
     "DL2": ("dl2", NONE),
     "RIFLING": ("rifling", NONE),
-    "DA": ("quick", {**IMITATION_ONLY, "network.variant": "DA"}),
-    "DA+MC": ("quick", {**IMITATION_ONLY, "network.variant": "DA+MC"}),
-    "DA+RWGP": ("quick", {**IMITATION_ONLY, "network.variant": "DA+RWGP"}),
+    "DA": ("quick", {**IMITATION_ONLY, "network": changed_kind(QUICK.network, variant="DA")}),
+    "DA+MC": ("quick", {**IMITATION_ONLY, "network": changed_kind(QUICK.network, variant="DA+MC")}),
+    "DA+RWGP": (
+        "quick",
+        {**IMITATION_ONLY, "network": changed_kind(QUICK.network, variant="DA+RWGP")},
+    ),
     "DAS": ("quick", IMITATION_ONLY),
 }
 """Preset and changes of each learned policy.
@@ -99,7 +103,8 @@ def train(
 
 def cluster_env(lab: Lab, cluster: str) -> DAS:
     """The environment in which policies are tested on a cluster."""
-    return play_env(recipe_of(lab, "DAS", cluster))
+    env: DAS = recipe_of(lab, "DAS", cluster).env
+    return env
 
 
 def test_tables(lab: Lab, load: str = "normal", *, shipped: bool = True) -> list[JobTable]:
@@ -199,7 +204,9 @@ def outcome(
 
 def trained_as(lab: Lab, policy: str) -> str:
     """What differs from the paper's recipe, in words; by cluster where clusters differ."""
-    words = {cluster: "; ".join(variants(recipe_of(lab, policy, cluster))) for cluster in CLUSTERS}
+    departures = lab.system.departures.of
+    recipes = {cluster: recipe_of(lab, policy, cluster) for cluster in CLUSTERS}
+    words = {cluster: "; ".join(departures(recipe)) for cluster, recipe in recipes.items()}
     if len(set(words.values())) == 1:
         return f"{policy}: {words[CLUSTERS[0]]}"
     return " | ".join(f"{policy}, {cluster}: {text}" for cluster, text in words.items())

@@ -17,8 +17,6 @@ from benchmarks.papers.throughput import environment_row
 from jaxsched.core.policies import Policy, View
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.heuristics import baseline
-from jaxsched.envs.das.learning.kinds import kind_of
-from jaxsched.envs.das.learning.stages import play_env
 from jaxsched.envs.das.paper import SECONDS_PER_JOB
 from jaxsched.types import Array, PyTree
 
@@ -71,7 +69,7 @@ def decision_time(lab: Lab) -> Outcome:
     found: dict[str, dict[str, DecisionTime]] = {}
     for cluster in clusters:
         recipe = recipe_of(lab, "DAS", cluster)
-        env, kind = play_env(recipe), kind_of(recipe.policy, recipe.network)
+        env, kind = recipe.env, recipe.network
         params = lab.system.params(env, tables)
         states = recorded_states(env, params, batch)
         weights = lab.system.init_weights(env, kind, params)

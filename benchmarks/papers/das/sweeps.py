@@ -30,6 +30,7 @@ from benchmarks.papers.das.common import (
 from benchmarks.papers.lab import NONE, Changes, Lab
 from benchmarks.papers.outcome import Outcome, Table, beside, not_tested, percent, show
 from benchmarks.papers.samples import Sample, mean_of
+from jaxsched.envs.das.learning.kinds import changed_kind, read_kind
 from jaxsched.results.statistics import Interval
 
 HEADS, HISTORY = (1, 2, 4, 8), (4, 6, 8, 10)
@@ -45,7 +46,8 @@ PLAYED = (BASE, *COMPARED)
 def heads_and_history(lab: Lab) -> Outcome:
     """F5, Fig. 5: each alone, the other as in the recipe."""
     clusters = lab.choose(CLUSTERS, QUICK_CLUSTERS)
-    usual = recipe_of(lab, "DAS", clusters[0]).network
+    kind = recipe_of(lab, "DAS", clusters[0]).network
+    _, usual = read_kind(kind)
     plain = f"heads {usual.heads}, history {usual.history}"
     sweeps = {
         name: {v: plain if v == getattr(usual, name) else f"{name} {v}" for v in values}
@@ -56,7 +58,9 @@ def heads_and_history(lab: Lab) -> Outcome:
     }
     changes: dict[str, Changes] = {plain: NONE}
     for name, points in sweeps.items():
-        changes |= {p: {f"network.{name}": v} for v, p in points.items() if p != plain}
+        changes |= {
+            p: {"network": changed_kind(kind, **{name: v})} for v, p in points.items() if p != plain
+        }
     samples = _changed(lab, clusters, changes)
     means = {
         metric: {point: _mean_of_clusters(samples, point, metric) for point in changes}
@@ -97,8 +101,12 @@ def heads_and_history(lab: Lab) -> Outcome:
 def prior_means(lab: Lab) -> Outcome:
     """M, section 10.4: the Gaussian process with a learned and with a zero prior mean."""
     clusters = lab.choose(CLUSTERS, QUICK_CLUSTERS)
-    usual = recipe_of(lab, "DAS", clusters[0]).network.mean
-    changes = {name: {"network.mean": name} if name != usual else NONE for name in MEANS}
+    kind = recipe_of(lab, "DAS", clusters[0]).network
+    changes = {
+        name: NONE if other == kind else {"network": other}
+        for name in MEANS
+        for other in [changed_kind(kind, mean=name)]
+    }
     samples = _changed(lab, clusters, changes)
     tables = test_tables(lab)
     for cluster in clusters:

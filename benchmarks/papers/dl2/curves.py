@@ -40,12 +40,12 @@ def learning_curves(lab: Lab) -> Outcome:
     """E3, Fig. 10."""
     every = {
         "dl2, sim": study(lab, PRESETS["sim"]),
-        "rl alone, sim": study(lab, PRESETS["sim"], {"supervised.teacher": "none"}),
+        "rl alone, sim": study(lab, PRESETS["sim"], {"supervised.skip": True}),
     }
     trained = lab.train_all(every)
     both, alone = trained["dl2, sim"], trained["rl alone, sim"]
     recipe = every["dl2, sim"].recipe
-    teacher = recipe.supervised.teacher
+    teacher = recipe.stages[0].teacher
     tables = lab.tables(SIM, "validation", recipe)
     found = rules(lab, tuple(dict.fromkeys((teacher, "drf"))), recipe.env, tables)
     found["sl"] = lab.play(both, tables, weights=both.run(SUPERVISED).weights)
@@ -102,7 +102,7 @@ def _earlier(both: float | None, alone: float | None) -> Check:
 def unseen_types(lab: Lab) -> Outcome:
     """E8, Fig. 17: job types join while learning."""
     full = study(lab, PRESETS["sim"])
-    updates = full.recipe.loop.num_updates
+    updates = full.recipe.stages[-1].loop.num_updates
     part = max(updates // len(TYPES), 1)
     few, more, all_ = (SIM_OPTIONS.with_options(num_types=n) for n in TYPES)
     ideal = study(lab, PRESETS["sim"], {"loop.num_updates": part * len(TYPES)})
@@ -154,12 +154,12 @@ def federated(lab: Lab) -> Outcome:
     counts = lab.choose(CLUSTERS, QUICK_CLUSTERS)
     every = {}
     for count in counts:
-        updates = lab.recipe(LEARNER).loop.num_updates
+        updates = lab.recipe(LEARNER).stages[-1].loop.num_updates
         every[count] = study(
             lab,
             LEARNER,
             {
-                "actor_critic.num_clusters": count,
+                "learner.num_clusters": count,
                 "loop.num_envs": ENVS_PER_CLUSTER * count,
                 "evaluate_every": max(updates // EVALUATIONS, 1),
             },

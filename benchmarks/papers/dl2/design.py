@@ -27,6 +27,7 @@ from jaxsched.envs.dl2.paper import (
     LOST_WITHOUT,
     REDUCTION_BELOW_TEACHER,
 )
+from jaxsched.envs.dl2.shaping import Paid
 
 TEACHERS = ("drf", "fifo", "srtf")
 WINDOWS, QUICK_WINDOWS = (5, 10, 20, 30), (5, 20)
@@ -37,9 +38,9 @@ LOSSES = ("squared", "absolute")
 FULL = "full"
 WITHOUT: dict[str, Changes] = {
     "no bundle": {"env.bundle_action": False},
-    "no actor-critic": {"actor_critic.baseline": "ema"},
-    "no exploration": {"exploration": False},
-    "no replay": {"actor_critic.capacity": 0},
+    "no actor-critic": {"learner.baseline": "ema"},
+    "no exploration": {"explore.kind": "none"},
+    "no replay": {"learner.capacity": 0},
 }
 """What leaves out the parts of Table 2."""
 
@@ -120,8 +121,8 @@ def ablations(lab: Lab) -> Outcome:
     """E11, Table 2: the paper's learner with one thing left out or changed."""
     changes = WITHOUT | {f"SL loss {loss}": {"supervised.learner.loss": loss} for loss in LOSSES}
     recipe = lab.recipe(LEARNER)
-    kinds = get_args(get_type_hints(type(recipe))["reward"])
-    changes |= {f"reward {kind}": {"reward": kind} for kind in kinds if kind != recipe.reward}
+    kinds = get_args(get_type_hints(Paid)["unit"])
+    changes |= {f"reward {kind}": {"wrap.unit": kind} for kind in kinds if kind != Paid.unit}
     every = {FULL: study(lab, LEARNER)}
     every |= {name: study(lab, LEARNER, change) for name, change in changes.items()}
     trained = lab.train_all({f"paper's learner, {name}": s for name, s in every.items()})

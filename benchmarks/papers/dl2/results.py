@@ -25,7 +25,7 @@ from jaxsched.envs.dl2.paper import (
     UTILIZATION,
 )
 
-OFFLINE = {"supervised.teacher": "none", "simulator.overlap": 0, "simulator.contention": 0}
+OFFLINE = {"supervised.skip": True, "params.overlap": 0, "params.contention": 0}
 ARRIVALS = {"poisson": "dl2-poisson", "uniform": "dl2-uniform", "google": "dl2-google"}
 
 

@@ -13,6 +13,7 @@ from benchmarks.papers.dl2.common import (
     JCT_LABEL,
     PRESETS,
     SIM_OPTIONS,
+    SUPERVISED,
     comparison,
     outcome,
     rules,
@@ -95,7 +96,7 @@ def epoch_error(lab: Lab) -> Outcome:
 def all_reduce(lab: Lab) -> Outcome:
     """E13: jobs without parameter servers, the same network."""
     changes = {"env.comm": "allreduce"}
-    if lab.recipe(PRESETS["sim"]).supervised.teacher == "optimus":
+    if lab.recipe(PRESETS["sim"]).stages[0].teacher == "optimus":
         changes["supervised.teacher"] = "optimus_oracle"
     chosen = study(lab, PRESETS["sim"], changes)
     trained = lab.train("dl2, all-reduce", chosen)
@@ -140,7 +141,8 @@ def _invalid_actions(lab: Lab, trained: Any, tables: Any) -> int:
 
 def measured(lab: Lab) -> Outcome:
     """E14: the published speeds in place of the formula."""
-    changes = {"simulator.speed_mode": "measured", "simulator.contention": 0}
+    speeds = {"params.speed_mode": "measured", "params.contention": 0}
+    changes = speeds | {f"{SUPERVISED}.{name}": value for name, value in speeds.items()}
     base = study(lab, PRESETS["sim"], changes)
     chosen = Study(base.recipe, base.workload, params=MEASURED)
     trained = lab.train("dl2, measured speeds", chosen)

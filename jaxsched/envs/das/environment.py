@@ -109,6 +109,7 @@ class DAS(Environment):
     name = "das"
     behaviour_version = 1
     former_options = {"reward_mode": "reward"}
+    cuts_tables = True
 
     def __post_init__(self) -> None:
         options.check(self)

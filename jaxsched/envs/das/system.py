@@ -16,12 +16,12 @@ from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.heuristics import baseline
 from jaxsched.envs.das.learning import kinds
+from jaxsched.envs.das.learning.departures import DEPARTURES, FORMER_SETTINGS
 from jaxsched.envs.das.learning.handed_over import array_policy
 from jaxsched.envs.das.learning.linear import found_rule, rule_digest, rules_digest
+from jaxsched.envs.das.learning.models import policy_model
 from jaxsched.envs.das.learning.presets import NOTES, PRESETS
-from jaxsched.envs.das.learning.recipe import Recipe
 from jaxsched.envs.das.learning.scored import found_scored
-from jaxsched.envs.das.learning.stages import play_env, stages_of
 from jaxsched.envs.das.mapping import gang_jobs
 from jaxsched.envs.das.paper import paper_rows
 from jaxsched.envs.das.searchers import SEARCHERS, searcher
@@ -37,8 +37,9 @@ from jaxsched.systems.base import (
     Rule,
     System,
     TraceSet,
-    TrainingSetup,
 )
+from jaxsched.systems.policy_model import PolicyModel
+from jaxsched.systems.recipe import Recipe
 from jaxsched.systems.recording import Recording, Staged
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import PyTree
@@ -133,6 +134,8 @@ class DASSystem(System[DAS, Params, Recipe]):
     }
     presets = PRESETS
     preset_notes = NOTES
+    departures = DEPARTURES
+    former_settings = FORMER_SETTINGS
     traces = TraceSet("das-train", "das-test")
     num_jobs = 1000
 
@@ -140,7 +143,7 @@ class DASSystem(System[DAS, Params, Recipe]):
         """Of the linear rule that is the recipe's teacher, if any; of all of them."""
         if recipe is None:
             return rules_digest()
-        if recipe.imitation is None or recipe.imitation.teacher != "linear":
+        if not any(stage.teacher == "linear" for stage in recipe.stages):
             return ""
         return rule_digest(found_rule(recipe.env))
 
@@ -171,6 +174,10 @@ class DASSystem(System[DAS, Params, Recipe]):
     def network_policy(self, env: DAS, kind: str, name: str, play: Play) -> Policy:
         """The policy of the plain environment with that network."""
         return kinds.policy_of(kind, env, name, play)
+
+    def policy_model(self, env: DAS, kind: str, **options: Any) -> PolicyModel:
+        """Agents that learn, or a rule that is searched for."""
+        return policy_model(env, kind, **options)
 
     def array_policy(self, env: DAS, kind: str) -> ArrayPolicy:
         """Both agents with history, walk process and randomness as inputs and outputs."""
@@ -208,12 +215,6 @@ class DASSystem(System[DAS, Params, Recipe]):
         del tables
         jct, fee = (np.log(played.metrics[name]).mean() for name in ("avg_jct_min", "avg_fee"))
         return float(np.exp(jct + FEE_WEIGHT * (fee - np.log(FEE_REFERENCE))))
-
-    def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
-        """The stages of a recipe."""
-        kind = kinds.kind_of(recipe.policy, recipe.network)
-        policy = self.network_policy(play_env(recipe), kind, recipe.policy, recipe.play)
-        return stages_of(recipe, tables, policy)
 
     def claims(
         self, env: DAS, summary: Mapping[str, Mapping[str, float]], learned: str

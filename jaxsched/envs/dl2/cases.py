@@ -17,7 +17,7 @@ from jaxsched.envs.dl2.environment import DL2
 from jaxsched.envs.dl2.heuristics import POLICY_OPTIONS, plan_rule
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.plans import Plan
-from jaxsched.envs.dl2.recipe import ARTEFACT
+from jaxsched.envs.dl2.presets import ARTEFACT
 from jaxsched.envs.dl2.slotwise import Allocation, DL2Slots, SlotsState
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records

@@ -1,11 +1,15 @@
 """What DL2's learner does beside its gradient: it explores, and changes what it imitates."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 
+from jaxsched.algorithms.imitation import Augment
 from jaxsched.envs.dl2.cluster import BUNDLE, PS, WORKER
+from jaxsched.envs.dl2.environment import DL2
 from jaxsched.envs.dl2.networks import KINDS, join_rows, split_rows
 from jaxsched.envs.dl2.observation import ObservationKind
 from jaxsched.types import Array, PRNGKey
@@ -14,6 +18,56 @@ MOST_UNEQUAL = 10  # workers per parameter server, or the reverse, beyond which 
 EPSILON_FLOOR = 0.1
 EPSILON_HEIGHT, EPSILON_STEPS = 1.2, 500.0
 WORKERS_AT, PS_AT = -2, -1  # among the entries of a row
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """How the actor-critic explores; as it draws its actions where there are no parameter servers.
+
+    Attributes:
+      kind: by the ``paper``'s job-aware exploration (:func:`job_aware`), by the actions that the
+        ``published`` learner forces (:func:`forced_actions`), or by ``none`` of both.
+    """
+
+    kind: Literal["paper", "published", "none"] = "paper"
+
+    def __call__(self, env: DL2) -> Callable[..., Array] | None:
+        """How actions that explore are drawn; None: as the learner does."""
+        if self.kind == "none" or env.comm != "ps":
+            return None
+        make = forced_actions if self.kind == "published" else job_aware
+        return make(env.window, env.max_workers, env.max_ps, env.observation)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """How a teacher's decisions are changed before they are learnt from.
+
+    Attributes:
+      shuffle: put the rows of each decision in random order.
+      end: the teacher's void is a label like others, and actions that are illegal have probability
+        0. Otherwise decisions to void teach nothing, and the loss is that of the softmax over all
+        actions, as in the published learner.
+    """
+
+    shuffle: bool = True
+    end: bool = True
+
+    def __call__(self, env: DL2) -> Augment | None:
+        """The change of one decision; None: there is none."""
+        shuffled = shuffle_rows(env.window, env.observation) if self.shuffle else None
+        if self.end:
+            return shuffled
+        mask_of = unlabelled_end(env.window)
+
+        def augment(
+            key: PRNGKey, observation: Array, mask: Array, label: Array
+        ) -> tuple[Array, Array, Array]:
+            if shuffled is not None:
+                observation, mask, label = shuffled(key, observation, mask, label)
+            return observation, mask_of(mask, label), label
+
+        return augment
 
 
 def epsilon(step: Array) -> Array:

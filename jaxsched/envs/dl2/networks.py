@@ -7,13 +7,18 @@ the variant reads every row with the same weights and adds what all rows have in
 import jax.numpy as jnp
 
 from jaxsched.elastic.models import MODELS
-from jaxsched.envs.dl2.observation import ObservationKind
+from jaxsched.envs.dl2.environment import DL2
+from jaxsched.envs.dl2.observation import ObservationKind, observation_names
+from jaxsched.errors import JaxschedError
 from jaxsched.networks import description as nd
 from jaxsched.networks.described import Described
+from jaxsched.networks.mlp import MLP, ValueMLP, sizes_of
 from jaxsched.types import Array
 
 NUM_TYPES = len(MODELS)
 SCALARS = 5  # d, e, r, w, u: entries of a row beside its type
+PAPER_HIDDEN = (256, 256)
+PUBLISHED_STD = 0.02  # of the weights that the published network starts with
 KINDS = 3  # worker, parameter server, bundle
 SQUASH_MULTIPLY, SQUASH_DIVIDE = 10.0, 2.0
 
@@ -113,3 +118,39 @@ class RowValue(Described):
         context = nd.last_of("mean_row", "context", self.context_sizes)
         head = nd.dense(context, "head", 1, activation="linear", output=nd.SCORES)
         return [*_row_steps(self), head]
+
+
+def policy_network(env: DL2, kind: str) -> Described:
+    """The policy network of that kind.
+
+    Args:
+      env: whose observations it reads.
+      kind: ``paper`` (two layers of 256), ``published`` (one as wide as the observation, a learnt
+        factor and summand after its ReLU, weights drawn with deviation 0.02), ``rows`` (a variant
+        that shares weights by row), or layers of other widths as ``mlp-128-128``.
+
+    Raises:
+      JaxschedError: no such kind, or one that does not read such observations.
+    """
+    if kind == "rows":
+        if env.observation != "paper":
+            raise JaxschedError("dl2: network is 'rows'; accepted: with the observation 'paper'")
+        return RowPolicy(env.window)
+    if kind == "published":
+        return MLP(KINDS * env.window + 1, _as_wide(env), affines=True, initial_std=PUBLISHED_STD)
+    return MLP(KINDS * env.window + 1, _hidden(kind))
+
+
+def value_network(env: DL2, kind: str) -> Described:
+    """The value network of the same make."""
+    if kind == "published":
+        return ValueMLP(_as_wide(env), affines=True, initial_std=PUBLISHED_STD)
+    return RowValue(env.window) if kind == "rows" else ValueMLP(_hidden(kind))
+
+
+def _hidden(kind: str) -> tuple[int, ...]:
+    return PAPER_HIDDEN if kind == "paper" else sizes_of(kind)
+
+
+def _as_wide(env: DL2) -> tuple[int]:
+    return (len(observation_names(env.window, env.observation)),)

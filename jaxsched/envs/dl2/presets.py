@@ -11,66 +11,131 @@ near their end for more.
 """
 
 from dataclasses import replace
-from functools import partial
 
 from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
+from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.algorithms.imitation import ImitationConfig
 from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.core.training import LoopConfig
-from jaxsched.envs.dl2.recipe import (
-    ARTEFACT,
-    LARGE,
-    PUBLISHED_RECIPE,
-    SIM,
-    TESTBED,
-    Recipe,
-    Search,
-    Supervised,
+from jaxsched.envs.dl2.environment import DL2
+from jaxsched.envs.dl2.exploration import Exploration, Labels
+from jaxsched.envs.dl2.shaping import Paid
+from jaxsched.envs.dl2.supervised import Schedules
+from jaxsched.systems.parts import PresetInfo, TraceSet
+from jaxsched.systems.recipe import Recipe, Stage
+
+SIM = DL2(num_servers=60, window=20)
+TESTBED = DL2(num_servers=13, window=10)
+LARGE = DL2(num_servers=500, window=40)
+ARTEFACT = DL2(
+    num_servers=48,
+    gpus_per_server=8,
+    cpus_per_server=8,
+    mem_per_server=0,
+    window=20,
+    max_workers=32,
+    max_ps=32,
+    assign_bundle=True,
+    demand_table="artefact",
+    speed_mode="grid",
+    bundle_servers="one",
+    placement="least_used",
+    rows="window",
+    misfit="end_slot",
+    observation="artefact",
 )
-from jaxsched.systems.base import PresetInfo, TraceSet
+"""The simulator that DL2's authors published; resources are slots."""
 
-RECORDED = partial(ImitationConfig, student_share=0.0)
-"""The teacher's schedules are recorded once: there is nobody to act."""
-
+SPEEDS = {"speed_mode": "analytic", "overlap": 1.0, "contention": 1.0}
+PUBLISHED_SPEEDS = {"speed_mode": "grid", "overlap": 1.0, "contention": 0.0}
+"""How jobs progress while learning, here and in the code that DL2's authors published."""
+SUPERVISED_RATE = 0.005  # the paper's
 TESTBED_TRACES = TraceSet("dl2-testbed", "dl2-testbed", "dl2-testbed", 100, 10, 10)
 LARGE_TRACES = TraceSet("dl2-large", "dl2-large", "dl2-large", 20, 4, 4)
 
 # The paper's learner, as the specification lists it, but for two departures that runs name. In the
 # supervised stage the network comes within 10 % of DRF's JCT with a learning rate that falls from
 # 0.002, not with 0.005; and many environments share an update, which in the paper each slot has.
-PAPER = Recipe()
+# The teacher's schedules are recorded once: there is nobody to act (student_share).
+IMITATION = Stage(
+    name="supervised",
+    learner=ImitationConfig(3000, student_share=0.0, learning_rate=2e-3, final_learning_rate=1e-4),
+    loop=LoopConfig(num_envs=256, rollout_length=1, num_updates=3000),
+    params=SPEEDS,
+    teacher="drf",
+    data=Schedules(),
+    augment=Labels(),
+    evaluate_every=500,
+    checkpoint_every=0,
+)
+ACTOR_CRITIC = Stage(
+    name="actor_critic",
+    learner=ActorCriticConfig(2000),
+    loop=LoopConfig(num_envs=16, rollout_length=32, num_updates=2000),
+    params=SPEEDS,
+    wrap=Paid(),
+    explore=Exploration(),
+    evaluate_every=100,
+)
+PAPER = Recipe(
+    env=SIM,
+    traces=TraceSet("dl2-sim", "dl2-sim", "dl2-sim", 100, 10, 10),
+    stages=(IMITATION, ACTOR_CRITIC),
+    network="paper",
+    policy="dl2",
+    checkpoint_every=500,
+)
 
 # What makes the paper's learner improve on its teacher here (docs/systems/dl2.md, section 10). Not
 # the paper's: epochs as the reward of a slot, no look beyond it, no job-aware exploration; and the
 # entropy is the mean over actions. Slots stay whole.
-MENDED = replace(
-    PAPER,
-    loop=LoopConfig(4, 128, 3000),
-    actor_critic=ActorCriticConfig(3000, gamma=0.0, entropy_per_action=True, held=192, held_envs=4),
-    exploration=False,
-    reward="slot_epochs",
+MENDED_ACTOR_CRITIC = replace(
+    ACTOR_CRITIC,
+    learner=ActorCriticConfig(3000, gamma=0.0, entropy_per_action=True, held=192, held_envs=4),
+    loop=LoopConfig(num_envs=4, rollout_length=128, num_updates=3000),
+    wrap=Paid("slot_epochs"),
+    explore=Exploration("none"),
     evaluate_every=250,
 )
+MENDED = replace(PAPER, stages=(IMITATION, MENDED_ACTOR_CRITIC))
+MENDED_TESTBED = replace(
+    MENDED,
+    env=TESTBED,
+    traces=TESTBED_TRACES,
+    stages=(
+        replace(IMITATION, data=Schedules(by_task=True)),
+        replace(MENDED_ACTOR_CRITIC, loop=replace(MENDED_ACTOR_CRITIC.loop, num_updates=6000)),
+    ),
+)
+
+
+def recorded(teacher: str, num_updates: int, tables: int, evaluate_every: int) -> Stage:
+    """Imitation of recorded schedules at the paper's rate."""
+    return replace(
+        IMITATION,
+        learner=ImitationConfig(num_updates, student_share=0.0, learning_rate=SUPERVISED_RATE),
+        loop=replace(IMITATION.loop, num_updates=num_updates),
+        teacher=teacher,
+        data=Schedules(tables),
+        evaluate_every=evaluate_every,
+    )
+
 
 # Many environments, on-policy updates, a reward for every inference; rows share their weights.
-QUICK = Recipe(
-    supervised=Supervised(
-        teacher="optimus", learner=RECORDED(800), num_updates=800, evaluate_every=200
+PPO = Stage(
+    name="ppo",
+    learner=PPOConfig(
+        200, epochs=2, learning_rate=1e-3, gamma=0.0, step_lambda=0.95, entropy_end=5e-4
     ),
     loop=LoopConfig(num_envs=128, rollout_length=128, num_updates=200),
-    algorithm="ppo",
-    ppo=PPOConfig(
-        200,
-        epochs=2,
-        learning_rate=1e-3,
-        gamma=0.0,
-        step_lambda=0.95,
-        entropy_end=5e-4,
-    ),
-    reward="epochs",
-    network="rows",
-    exploration=False,
+    params=SPEEDS,
+    wrap=Paid("epochs"),
     evaluate_every=10,
+)
+QUICK = replace(
+    PAPER,
+    stages=(recorded("optimus", 800, 20, 200), PPO),
+    network="rows",
     checkpoint_every=50,
 )
 
@@ -78,19 +143,31 @@ QUICK = Recipe(
 # both from the jobs' types and the cluster's load, and whole episodes have no horizon. All jobs fit
 # into one batch: in the paper's batches the first takes what a later one needs, which costs 1 %
 # here and 4 % on the large cluster under contention (validation sequences).
-SEARCH = replace(
-    QUICK,
+LARGER = EvolutionConfig(
+    members=32,
+    episodes=8,
+    initial_std=0.03,
+    follow="gradient",
+    learning_rate=0.004,
+    final_learning_rate=0.001,
+    averaging=0.9,
+)
+LARGER_LOOP = LoopConfig(256, 6144, 40, num_random_streams=8)
+SEARCHING = Stage(
+    name="search",
+    learner=replace(LARGER, members=64),
+    loop=LoopConfig(512, 4000, 60, num_random_streams=8),
+    env={"reward": "backlog"},
+    params=SPEEDS,
+    evaluate_every=10,
+)
+SEARCH = Recipe(
     env=replace(TESTBED, window=30),
     traces=TraceSet("dl2-testbed", "dl2-testbed", "dl2-testbed", 200, 50, 100),
-    supervised=Supervised(
-        teacher="probe",
-        num_tables=100,
-        learner=RECORDED(3000),
-        num_updates=3000,
-        evaluate_every=1000,
-    ),
-    algorithm="none",
-    search=Search(loop=replace(Search().loop, num_updates=60)),
+    stages=(recorded("probe", 3000, 100, 1000), SEARCHING),
+    network="rows",
+    policy="dl2",
+    checkpoint_every=0,
 )
 
 # The large cluster under three times the paper's arrivals.
@@ -98,79 +175,128 @@ CONTENDED = replace(
     SEARCH,
     env=replace(SIM, window=60),
     traces=TraceSet("dl2-contended", "dl2-contended", "dl2-contended", 200, 50, 100),
-    search=Search(
-        learner=replace(Search().learner, members=32),
-        loop=replace(Search().loop, num_envs=256, rollout_length=6144, num_updates=40),
+    stages=(SEARCH.stages[0], replace(SEARCHING, learner=LARGER, loop=LARGER_LOOP)),
+)
+
+# DL2's published code, in its own simulator (docs/dl2_artefact.md). Its sequences are for tests
+# only.
+PUBLISHED = Recipe(
+    env=ARTEFACT,
+    traces=TraceSet("dl2-artefact", "dl2-artefact-published", "dl2-artefact", 100, 20),
+    stages=(
+        Stage(
+            name="supervised",
+            learner=ImitationConfig(
+                2, gradient_steps=50, student_share=0.0, learning_rate=SUPERVISED_RATE
+            ),
+            loop=LoopConfig(num_envs=64, rollout_length=128, num_updates=2, head_start=4096),
+            env={"assign_bundle": False},
+            params=PUBLISHED_SPEEDS,
+            teacher="drf_tasks_actions",
+            augment=Labels(end=False),
+            evaluate_every=0,
+            checkpoint_every=0,
+        ),
+        Stage(
+            name="actor_critic",
+            learner=ActorCriticConfig(
+                6000,
+                gamma=0.0,
+                entropy_per_action=True,
+                step_per="group",
+                fill_first=True,
+                held=192,
+            ),
+            loop=LoopConfig(num_envs=1, rollout_length=64, num_updates=6000),
+            params=PUBLISHED_SPEEDS,
+            wrap=Paid(),
+            explore=Exploration("published"),
+            evaluate_every=250,
+        ),
     ),
+    network="published",
+    policy="dl2",
+    play="sampled",
+    checkpoint_every=1000,
 )
 
 # The paper's learner in the published simulator, as far as the text goes: the entropy is summed
 # over the actions, DRF's bundles and the slot's end are labels, rollouts cut slots. Only the target
-# is the published code's: the slot's reward alone (gamma 0). Its sequences are for tests only.
-ARTEFACT_TEXT = replace(
-    PUBLISHED_RECIPE,
-    supervised=Supervised(
-        teacher="drf_actions",
-        learner=ImitationConfig(
-            60,
-            gradient_steps=50,
-            student_share=0.0,
-            learning_rate=2e-3,
-            final_learning_rate=1e-4,
-        ),
-        num_updates=60,
-        evaluate_every=20,
+# is the published code's: the slot's reward alone (gamma 0).
+_LABELLED, _REINFORCED = PUBLISHED.stages
+_LABELLED = replace(
+    _LABELLED,
+    learner=ImitationConfig(
+        60, gradient_steps=50, student_share=0.0, learning_rate=2e-3, final_learning_rate=1e-4
     ),
-    loop=LoopConfig(num_envs=16, rollout_length=32, num_updates=6000),
-    actor_critic=ActorCriticConfig(6000, gamma=0.0),
-    explores="paper",
+    loop=LoopConfig(num_envs=256, rollout_length=256, num_updates=60),
+    env={"assign_bundle": True},
+    teacher="drf_actions",
+    augment=Labels(),
+    evaluate_every=20,
+)
+ARTEFACT_TEXT = replace(
+    PUBLISHED,
+    stages=(
+        _LABELLED,
+        replace(
+            _REINFORCED,
+            learner=ActorCriticConfig(6000, gamma=0.0),
+            loop=LoopConfig(num_envs=16, rollout_length=32, num_updates=6000),
+            explore=Exploration(),
+        ),
+    ),
     network="paper",
 )
 
 # The best known here: imitate the probe, then search by whole episodes for the completion time in
 # whole slots, as the published numbers count. What does not fit is masked, which changes what the
 # agent knows and not what it can reach: a slot that nothing more fits is over either way.
-ARTEFACT_SEARCH = replace(
-    ARTEFACT_TEXT,
+ARTEFACT_SEARCH = Recipe(
     env=replace(ARTEFACT, misfit="mask", observation="paper"),
     traces=TraceSet("dl2-artefact", "dl2-artefact-published", "dl2-artefact", 400, 100),
-    supervised=Supervised(
-        teacher="probe_actions",
-        learner=ImitationConfig(
-            150, gradient_steps=64, learning_rate=2e-3, final_learning_rate=1e-4
+    stages=(
+        replace(
+            _LABELLED,
+            learner=ImitationConfig(
+                150, gradient_steps=64, learning_rate=2e-3, final_learning_rate=1e-4
+            ),
+            loop=replace(_LABELLED.loop, num_updates=150),
+            teacher="probe_actions",
+            evaluate_every=30,
         ),
-        num_updates=150,
-        evaluate_every=30,
+        replace(
+            SEARCHING,
+            learner=LARGER,
+            loop=LARGER_LOOP,
+            env={"reward": "presence"},
+            params=PUBLISHED_SPEEDS,
+        ),
     ),
-    algorithm="none",
     network="rows",
-    search=Search(
-        learner=replace(Search().learner, members=32),
-        loop=replace(Search().loop, num_envs=256, rollout_length=6144, num_updates=40),
-        reward="presence",
-    ),
-    play="greedy",
+    policy="dl2",
+    checkpoint_every=0,
 )
 
 PRESETS = {
     "quick": QUICK,
     "paper": PAPER,
     "paper-mended": MENDED,
-    "paper-mended-testbed": replace(
-        MENDED,
+    "paper-mended-testbed": MENDED_TESTBED,
+    "testbed": replace(
+        QUICK,
         env=TESTBED,
         traces=TESTBED_TRACES,
-        supervised=Supervised(by_task=True),
-        loop=replace(MENDED.loop, num_updates=6000),
+        stages=(QUICK.stages[0], replace(PPO, wrap=Paid("epochs", urgency=0.6))),
     ),
-    "testbed": replace(QUICK, env=TESTBED, traces=TESTBED_TRACES, urgency=0.6),
     "search": SEARCH,
     "contended": CONTENDED,
-    "artefact": PUBLISHED_RECIPE,
+    "artefact": PUBLISHED,
     "artefact-text": ARTEFACT_TEXT,
     "artefact-search": ARTEFACT_SEARCH,
     "large": replace(QUICK, env=LARGE, traces=LARGE_TRACES),
 }
+
 
 NOTES = {
     "quick": PresetInfo(

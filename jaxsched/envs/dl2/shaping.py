@@ -14,11 +14,12 @@ further than the slot starves the long ones. In epochs all are worth the same: a
 they will take later, which is what the mean JCT counts.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args
 
 import jax.numpy as jnp
 
+from jaxsched.core.environment import Environment
 from jaxsched.envs.dl2 import dynamics
 from jaxsched.envs.dl2.dynamics import ClusterState
 from jaxsched.envs.dl2.environment import DL2
@@ -31,6 +32,29 @@ from jaxsched.wrappers.wrapper import Wrapper
 Unit = Literal["shares", "epochs"]
 USUAL_EPOCHS = 100.0
 EPOCH_SLOTS = 0.05  # share of a slot that an epoch takes with four workers and four servers
+
+
+@dataclass(frozen=True)
+class Paid:
+    """What is paid while learning, and when.
+
+    Attributes:
+      unit: at the end of each ``slot`` as in the paper; or there, but by the epochs trained, not by
+        shares of each job's (``slot_epochs``); or in parts with each inference, as ``shares`` of
+        the epochs expected (the same sum) or as ``epochs``.
+      urgency: with ``epochs``, the exponent by which those of jobs near their end count for more.
+    """
+
+    unit: Literal["slot", "slot_epochs", "shares", "epochs"] = "slot"
+    urgency: float = 0.0
+
+    def __call__(self, env: DL2) -> Environment:
+        """The environment that is learned in."""
+        if self.unit == "slot":
+            return env
+        if self.unit == "slot_epochs":
+            return replace(env, reward="epochs")
+        return Shaped(env, self.unit, self.urgency)
 
 
 class ShapedState(NamedTuple):

@@ -8,8 +8,8 @@ are dropped.
 Axes: ``E`` episodes, ``L`` increments of a plan, ``N`` recorded decisions.
 """
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -30,11 +30,41 @@ from jaxsched.envs.dl2.heuristics import plan_rule
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.plans import Plan
 from jaxsched.envs.dl2.slotwise import DL2Slots, LastSlot, SlotsState
+from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import select
 from jaxsched.types import Array, PyTree
 from jaxsched.wrappers.recorded import RecordedParams
 
 INFERENCES = 64  # played between two looks at whether all slots have ended
+
+
+@dataclass(frozen=True)
+class Schedules:
+    """A teacher that plans whole slots schedules training tables once; its decisions are the data.
+
+    Attributes:
+      tables: how many, the first ones.
+      by_task: a bundle is labelled as a worker and then a parameter server, though one action
+        could place both.
+    """
+
+    tables: int = 20
+    by_task: bool = False
+
+    def __call__(self, env: DL2, teacher: str, params: Params) -> Callable[[], RecordedParams]:
+        """What records them, see :func:`record`.
+
+        Raises:
+          JaxschedError: no such teacher, or rows that move up within a slot.
+        """
+        plan_rule(teacher, DL2Slots(**asdict(env)))
+        if env.rows != "batches":
+            raise JaxschedError(
+                f"dl2: schedules of {teacher} are recorded and env.rows is {env.rows!r}; accepted: "
+                "'batches'"
+            )
+        episodes = np.arange(min(self.tables, env.num_episodes(params)))
+        return partial(record, env, teacher, params, episodes, self.by_task)
 
 
 class Queue(NamedTuple):

@@ -7,37 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from jaxsched.algorithms.evolution import search_of
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Policy
-from jaxsched.core.training import LoopConfig
 from jaxsched.elastic.mapping import TYPE_SHARES, dl2_jobs
 from jaxsched.envs.dl2 import cases, recording
 from jaxsched.envs.dl2 import records as rec
 from jaxsched.envs.dl2.action_rules import ACTION_RULES, action_rule
 from jaxsched.envs.dl2.cluster_arrays import cluster_arrays
 from jaxsched.envs.dl2.cluster_reader import DL2Reader
+from jaxsched.envs.dl2.departures import FORMER_SETTINGS, ByCluster
 from jaxsched.envs.dl2.environment import DL2
 from jaxsched.envs.dl2.heuristics import baseline
+from jaxsched.envs.dl2.networks import policy_network, value_network
 from jaxsched.envs.dl2.paper import paper_rows
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.presets import NOTES, PRESETS
 from jaxsched.envs.dl2.published import published_claims, published_table
-from jaxsched.envs.dl2.recipe import (
-    Recipe,
-    Search,
-    check,
-    gradient_steps,
-    imitator_of,
-    learner_of,
-    learning_env,
-    params_of,
-    policy_network,
-    variants,
-)
 from jaxsched.envs.dl2.slotwise import DL2Slots
-from jaxsched.envs.dl2.supervised import record
 from jaxsched.envs.dl2.traces import WORKLOAD
+from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, JobTable
 from jaxsched.systems.base import (
     Heuristic,
@@ -45,18 +33,13 @@ from jaxsched.systems.base import (
     PolicyInfo,
     System,
     TraceSet,
-    TrainingSetup,
 )
 from jaxsched.systems.cluster_arrays import ClusterArrays
-from jaxsched.systems.parts import always
+from jaxsched.systems.recipe import Recipe
 from jaxsched.systems.recording import Recording, Staged
-from jaxsched.systems.search import searching
 from jaxsched.traces.mapping import MappingConfig
-from jaxsched.wrappers.recorded import Recorded
-from jaxsched.wrappers.teacher import TaughtEnvironment
 
 MEAN_GAP_S = 1400.0  # of the simulated cluster's workload
-SUPERVISED_ENVS = 256
 PUBLISHED_RULES = {
     "drf": ("dominant resource fairness", "requests, shares held"),
     "optimus": ("largest gain in time", "epochs left, true speeds"),
@@ -170,6 +153,8 @@ class DL2System(System[DL2, Params, Recipe]):
     }
     presets = PRESETS
     preset_notes = NOTES
+    departures = ByCluster()
+    former_settings = FORMER_SETTINGS
     traces = TraceSet("dl2-testbed", "dl2-testbed", num_test=10)
     num_jobs = 60
     model_shares = TYPE_SHARES
@@ -201,6 +186,23 @@ class DL2System(System[DL2, Params, Recipe]):
         """The paper's network, the variant that shares weights by row, or other widths."""
         return policy_network(env, kind)
 
+    def value_network(self, env: DL2, kind: str) -> Network:
+        """The value network of the same make."""
+        return value_network(env, kind)
+
+    def teacher(self, name: str, env: DL2) -> Policy:
+        """A rule that acts through the agent's actions, asked at every decision.
+
+        Raises:
+          JaxschedError: no such rule; others plan whole slots, which are recorded.
+        """
+        if name not in ACTION_RULES:
+            raise JaxschedError(
+                f"dl2: teacher is {name!r}; accepted where it is asked at every decision: "
+                f"{', '.join(ACTION_RULES)}"
+            )
+        return _acting(name, env)
+
     def plain_environment(self) -> DL2:
         """With the paper's reward: the backlog falls too late for who begins at nothing."""
         return self.environment()
@@ -218,32 +220,6 @@ class DL2System(System[DL2, Params, Recipe]):
     ) -> dict[str, np.ndarray]:
         """Metrics per episode."""
         return rec.summarise(env, params, episodes, records)
-
-    def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
-        """The supervised stage, unless there is no teacher, reinforcement learning, search."""
-        recipe = check(recipe)
-        params = params_of(recipe, tables)
-        last = TrainingSetup(
-            name=recipe.algorithm,
-            env=learning_env(recipe),
-            play_env=recipe.env,
-            learner=learner_of(recipe),
-            loop=recipe.loop,
-            params_at=always(params),
-            policy=self.network_policy(recipe.env, recipe.network, "dl2", recipe.play),
-            play=recipe.play,
-            network=recipe.network,
-            gradient_steps=gradient_steps(recipe),
-            evaluate_every=recipe.evaluate_every,
-            checkpoint_every=recipe.checkpoint_every,
-            variants=variants(recipe),
-        )
-        stages = [last] if recipe.algorithm != "none" else []
-        if recipe.supervised.teacher != "none":
-            stages.insert(0, _supervised(recipe, params, tables, last))
-        if recipe.search is not None:
-            stages.append(_searching(recipe, recipe.search, last))
-        return stages
 
     def claims(
         self, env: DL2, summary: Mapping[str, Mapping[str, float]], learned: str
@@ -294,61 +270,6 @@ def _acting(name: str, env: DL2) -> Policy:
 @cache
 def _baseline(name: str, env: DL2Slots) -> Policy:
     return baseline(name, env)
-
-
-def _supervised(
-    recipe: Recipe, params: Params, tables: Sequence[JobTable], last: TrainingSetup
-) -> TrainingSetup:
-    """Imitation of a teacher's recorded decisions, through the same loop."""
-    stage = recipe.supervised
-    if stage.teacher in ACTION_RULES:
-        return _taught(recipe, params, last)
-    batch = stage.learner.batch_size * stage.learner.gradient_steps
-    envs = min(batch, SUPERVISED_ENVS)
-
-    @cache
-    def recorded() -> Any:
-        episodes = np.arange(min(stage.num_tables, len(tables)))
-        return record(recipe.env, stage.teacher, params, episodes, stage.by_task)
-
-    return last._replace(
-        name="supervised",
-        env=Recorded(),
-        learner=imitator_of(recipe),
-        loop=LoopConfig(envs, max(batch // envs, 1), stage.num_updates),
-        params_at=lambda progress: recorded(),
-        gradient_steps=stage.learner.gradient_steps,
-        evaluate_every=stage.evaluate_every,
-        checkpoint_every=stage.num_updates,
-    )
-
-
-def _taught(recipe: Recipe, params: Params, last: TrainingSetup) -> TrainingSetup:
-    """Imitation of a teacher who is asked at every decision, through the same loop."""
-    stage = recipe.supervised
-    env = replace(recipe.env, assign_bundle=False) if stage.empty_slots else recipe.env
-    return last._replace(
-        name="supervised",
-        env=TaughtEnvironment(env, action_rule(stage.teacher, env)),
-        learner=imitator_of(recipe),
-        loop=replace(stage.loop, num_updates=stage.num_updates),
-        params_at=always(params),
-        gradient_steps=stage.learner.gradient_steps,
-        evaluate_every=stage.evaluate_every,
-        checkpoint_every=stage.num_updates,
-    )
-
-
-def _searching(recipe: Recipe, stage: Search, last: TrainingSetup) -> TrainingSetup:
-    """Search for a lower completion time from the learned policy on."""
-    env = replace(recipe.env, reward=stage.reward)
-    network = policy_network(recipe.env, recipe.network)
-    config = replace(stage.learner, total_updates=stage.loop.num_updates)
-    return last._replace(
-        **searching(env, search_of(network, config), stage.loop),
-        evaluate_every=stage.evaluate_every,
-        checkpoint_every=stage.loop.num_updates,
-    )
 
 
 SYSTEM = DL2System()

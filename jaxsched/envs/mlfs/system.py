@@ -8,20 +8,14 @@ from typing import Any
 import numpy as np
 
 from jaxsched.core.evaluation import Recorder
-from jaxsched.core.policies import Play, Policy, uniform_legal
+from jaxsched.core.policies import Policy, uniform_legal
 from jaxsched.envs.mlfs import cases, recording
 from jaxsched.envs.mlfs import records as rec
 from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.heuristics import heuristic
 from jaxsched.envs.mlfs.learning.linear import linear_host
-from jaxsched.envs.mlfs.learning.presets import NOTES, PRESETS, TUNED
-from jaxsched.envs.mlfs.learning.recipe import (
-    PAIRS,
-    Recipe,
-    policy_network,
-    stages_of,
-    weights_policy,
-)
+from jaxsched.envs.mlfs.learning.networks import PAIRS, ServerValue, policy_network, value_network
+from jaxsched.envs.mlfs.learning.presets import DEPARTURES, FORMER_SETTINGS, NOTES, PRESETS, TUNED
 from jaxsched.envs.mlfs.mapping import task_jobs
 from jaxsched.envs.mlfs.paper import paper_rows
 from jaxsched.envs.mlfs.recording import PLAY_PACE
@@ -39,8 +33,8 @@ from jaxsched.systems.base import (
     PolicyInfo,
     System,
     TraceSet,
-    TrainingSetup,
 )
+from jaxsched.systems.recipe import Recipe
 from jaxsched.systems.recording import Recording, Staged
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import PRNGKey, PyTree
@@ -51,6 +45,7 @@ SHORTEST_S = 300
 DEFAULT_KIND, PLAIN = "paper", "servers"  # of networks: what benchmarks ask for, and what they get
 PAPER, OWN = "paper", "own"
 LINEAR_TUNED = "linear_tuned"
+TEACHERS = {"heuristic": heuristic, "linear": linear_host}
 PLANNING_PACE = 4  # steps from the end of a slot to that of the next, see ``MLFS.slot_every``
 
 
@@ -142,6 +137,8 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
     }
     presets = PRESETS
     preset_notes = NOTES
+    departures = DEPARTURES
+    former_settings = FORMER_SETTINGS
     traces = TraceSet("mlfs-small-mixed", f"mlfs-small-x{HIGHEST_LOAD}", num_test=10)
     num_jobs = HIGHEST_LOAD * SMALL_JOBS
     unfinished_score = float(SLOT_S * MLFS.max_slots)  # s, the length of an episode that is cut
@@ -196,11 +193,27 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
         plain = PAIRS if env.by_slot else PLAIN
         return policy_network(env, plain if kind == DEFAULT_KIND else kind)
 
-    def network_policy(self, env: MLFS, kind: str, name: str, play: Play) -> Policy:
-        """Scores of servers, or where a step is a slot the weights themselves."""
+    def value_network(self, env: MLFS, kind: str) -> ServerValue:
+        """That of the same make, with the same inputs.
+
+        Raises:
+          JaxschedError: no such kind.
+        """
+        return value_network(env, PLAIN if kind == DEFAULT_KIND else kind)
+
+    def teacher(self, name: str, env: MLFS) -> Policy:
+        """The rule of the environment's order (``heuristic``), or ``linear``.
+
+        Both answer what the environment offers, in its own order with its own weights.
+
+        Raises:
+          JaxschedError: another name, or the action is the weights of a slot.
+        """
         if env.by_slot:
-            return weights_policy(name, policy_network(env, kind))
-        return super().network_policy(env, kind, name, play)
+            raise JaxschedError("mlfs: weights of slots are learned by search, nothing else is")
+        if name not in TEACHERS:
+            raise JaxschedError(f"mlfs: teacher is {name!r}; accepted: {', '.join(TEACHERS)}")
+        return TEACHERS[name](env)
 
     def recorder(self, env: MLFS) -> Recorder:
         """Per-job records and counts."""
@@ -236,14 +249,6 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
     ) -> dict[str, np.ndarray]:
         """Metrics per episode."""
         return rec.summarise(env, params, episodes, records)
-
-    def training(self, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
-        """The stages of a recipe; what they learn is RL, MLF-RL, or with MLF-C MLFS."""
-        name = "mlfs" if recipe.env.use_mlfc else "mlf_rl"
-        if recipe.network == "rl":
-            name = "rl"
-        policy = self.network_policy(recipe.env, recipe.network, name, recipe.play)
-        return stages_of(recipe, tables, policy)
 
     def claims(
         self, env: MLFS, summary: Mapping[str, Mapping[str, float]], learned: str

@@ -29,7 +29,6 @@ from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.envs.das import paper as published
 from jaxsched.envs.das.jobs import GANG_JOBS
 from jaxsched.envs.das.learning import kinds
-from jaxsched.envs.das.learning.recipe import variants
 from jaxsched.experiment.run import Run
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.results.comparison import Learned
@@ -39,12 +38,22 @@ from tests.benchmarks.papers.verdicts import verdicts as judged
 
 TINY = (
     "env.window=4",
-    "network.width=8",
-    "network.history=2",
-    "network.walk_length=4",
-    "episode_jobs=20",
+    "episodes.jobs=20",
+    "imitation.episodes.jobs=20",
 )
 SYSTEM = registry.get("das")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_networks():
+    """Those of DAS, in all recipes of the rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, (preset, changes) in list(common.LEARNED.items()):
+            kind = changes.get("network", SYSTEM.preset(preset).network)
+            if name.startswith("DA"):
+                kind = kinds.changed_kind(kind, width=8, history=2, walk_length=4)
+                patch.setitem(common.LEARNED, name, (preset, {**changes, "network": kind}))
+        yield
 
 
 def made_up(jct, fee, *, episodes=3, seeds=1):
@@ -265,19 +274,17 @@ def test_recipes(policy, tmp_path):
     for cluster, size in published.NUM_SERVERS.items():
         recipe = common.recipe_of(lab, policy, cluster)
         assert recipe.env.num_servers == size and recipe.env.window == 4
-        assert recipe.loop.num_updates == 2 and recipe.learner.num_minibatches == 2
+        imitation, mappo = recipe.stages
+        assert mappo.loop.num_updates == 2 and mappo.learner.num_minibatches == 2
         if policy.startswith("DA"):
-            assert recipe.network.variant == policy
-        if recipe.imitation is not None:
-            assert recipe.imitation.learner.total_updates == 4
-    recipe = replace(common.recipe_of(lab, policy, "small"), relative_to=None)
-    stages = SYSTEM.training(recipe, shipped(20)[:1])
-    parts = {"imitation": recipe.imitation is not None, "mappo": recipe.reinforcement}
-    assert [stage.name for stage in stages] == [name for name, there in parts.items() if there]
+            assert kinds.read_kind(recipe.network)[1].variant == policy
+        assert imitation.loop.num_updates == 4
+    stages = SYSTEM.stages(as_it_is(recipe), shipped(20)[:1])
+    assert [stage.name for stage in stages] == ["imitation", "mappo"][: 1 + (not mappo.skip)]
     for stage in stages:
         assert stage.loop.num_envs * stage.loop.rollout_length == 128
     usual = common.recipe_of(Lab(SYSTEM, Settings(tmp_path), None), policy, "medium")
-    assert variants(usual) and usual.env.window == 32
+    assert SYSTEM.departures.of(usual) and usual.env.window == 32
 
 
 def test_trainings_are_found_again_under_the_rule_that_they_learn_from():
@@ -292,8 +299,14 @@ def test_changes_of_absent_stages():
     change = "imitation.loop.num_updates=4"
     others = SYSTEM.presets.values()
     assert not lab_module._about_others(recipe, others, change)
-    assert lab_module._about_others(replace(recipe, imitation=None), others, change)
+    assert lab_module._about_others(replace(recipe, stages=recipe.stages[1:]), others, change)
     assert not lab_module._about_others(recipe, others, "no_such.field=4")  # refused later
+
+
+def as_it_is(recipe):
+    """Without a heuristic that its reward is relative to."""
+    stages = tuple(replace(stage, adjust=None) for stage in recipe.stages)
+    return replace(recipe, stages=stages)
 
 
 def shipped(num_jobs):
@@ -398,7 +411,7 @@ def untrained_lab(tmp_path_factory):
 
 def fresh_policies(lab, study):
     (table,) = shipped(20)[:1]
-    stages = SYSTEM.training(replace(study.recipe, relative_to=None), [table])
+    stages = SYSTEM.stages(as_it_is(study.recipe), [table])
     env, kind = stages[-1].play_env, stages[-1].network
     specs = env.specs(env.params([table]))
     weights = [kinds.init_weights(kind, env, jax.random.key(seed), specs) for seed in (0, 1)]

@@ -406,8 +406,8 @@ def test_runs(tmp_path, monkeypatch):
 @pytest.mark.parametrize("preset", players.PRESETS.values())
 def test_quick_changes_fit_the_recipes(preset):
     recipe = config.override(SYSTEM.preset(preset), assignments(PAPER.quick_changes))
-    assert recipe.loop.num_updates == recipe.imitation.loop.num_updates == 2
-    assert recipe.loop.num_envs * recipe.loop.rollout_length == 64
+    assert [loop.num_updates for loop in recipe.loops] == [2, 2]
+    assert [loop.steps_per_update for loop in recipe.loops] == [64, 64]
 
 
 def test_training_where_no_run_is_given(tmp_path, monkeypatch):
@@ -421,7 +421,7 @@ def test_training_where_no_run_is_given(tmp_path, monkeypatch):
     monkeypatch.setattr(lab, "train_all", train_all)
     found = players.trained_policies(lab)
     assert list(found) == [MLF_RL, RL] and found[RL].env == ENV
-    assert seen[RL].recipe.network == "rl" and seen[MLF_RL].recipe.loop.num_updates == 2
+    assert seen[RL].recipe.network == "rl" and seen[MLF_RL].recipe.loops[-1].num_updates == 2
     assert seen[MLF_RL].workload.trace == "mlfs-small-mixed"
     assert players.learned_players(lab, ENV, needed=False) == []
 

@@ -13,23 +13,19 @@ from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.algorithms.regression import RegressionConfig
 from jaxsched.core import training
 from jaxsched.core.training import LoopConfig
-from jaxsched.envs.das.environment import DAS
+from jaxsched.envs.das.learning.kinds import changed_kind, kind_of
+from jaxsched.envs.das.learning.models import RelativeTo, imitation_losses
 from jaxsched.envs.das.learning.networks import DASNetwork
 from jaxsched.envs.das.learning.presets import PRESETS
-from jaxsched.envs.das.learning.recipe import (
-    Imitation,
-    Recipe,
-    Search,
-    imitation_losses,
-    variants,
-)
-from jaxsched.envs.das.learning.stages import params_of, play_env, stretched
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import registry
+from jaxsched.systems.parts import TraceSet
+from jaxsched.systems.recipe import Episodes, Recipe, Stage
 from tests.envs.das.tables import ENV, random_table
 
 SYSTEM = registry.get("das")
-SMALL = DASNetwork(width=8, heads=2, history=2, walk_length=4)
+DEPARTURES = SYSTEM.departures.of
+SMALL = kind_of("das", DASNetwork(width=8, heads=2, history=2, walk_length=4))
 LOOP = LoopConfig(num_envs=2, rollout_length=8, num_updates=2)
 PPO = PPOConfig(
     total_updates=2,
@@ -40,71 +36,64 @@ PPO = PPOConfig(
     gamma=0.98,
     learning_rate=1e-2,
 )
+EPISODES = Episodes(jobs=12, every=1)
+FIFO = RelativeTo("fifo_loadbalance")
+MAPPO = Stage("mappo", PPO, LOOP, episodes=EPISODES, value_network="state", adjust=FIFO)
 
 
-def imitation(policy, teacher):
+def imitation(policy):
     learner = RegressionConfig(
-        total_updates=30,
+        total_updates=2,
         losses=imitation_losses(policy),
         gradient_steps=4,
         batch_size=4,
         sequence_length=4,
         learning_rate=2e-2,
     )
-    return Imitation(teacher, LOOP, learner)
+    return Stage(
+        "imitation", learner, LOOP, episodes=EPISODES, teacher="fifo_loadbalance", adjust=FIFO
+    )
 
 
-TINY = Recipe(
-    env=ENV,
-    network=SMALL,
-    episode_jobs=12,
-    loop=LOOP,
-    learner=PPO,
-    relative_to="fifo_loadbalance",
+def recipe(policy, *stages, network="", env=ENV):
+    return Recipe(env, TraceSet("das-train", "das-test"), stages, network or policy, policy)
+
+
+BRANCHING = replace(
+    MAPPO,
+    name="branching",
+    learner=BranchingConfig(
+        total_updates=2, alternatives=3, max_steps=4, capacity=8, batch_size=4, critic=True
+    ),
     critic="state",
+    rivals=("tetris",),
+)
+SEARCH = Stage(
+    "search",
+    EvolutionConfig(members=4, episodes=2, elite_share=0.5),
+    LoopConfig(num_envs=8, rollout_length=18, num_updates=2, num_random_streams=2),
+    env={"events_per_step": 2},
+    episodes=EPISODES,
+    adjust=FIFO,
 )
 RECIPES = {
-    "DAS": replace(TINY, imitation=imitation("das", "fifo_loadbalance")),
-    "DA": replace(
-        TINY,
-        network=replace(SMALL, variant="DA"),
-        env=replace(ENV, sampling="random", reward="paper"),
-        relative_to=None,
-        critic="action",
+    "DAS": recipe("das", imitation("das"), MAPPO, network=SMALL),
+    "DA": recipe(
+        "das",
+        replace(MAPPO, env={"sampling": "random"}, value_network="action", adjust=None),
+        network=changed_kind(SMALL, variant="DA"),
+        env=replace(ENV, reward="paper"),
     ),
-    "dl2": replace(
-        TINY, policy="dl2", critic="whole", imitation=imitation("dl2", "fifo_loadbalance")
-    ),
-    "rifling": replace(
-        TINY,
-        policy="rifling",
-        critic="action",
-        imitation=imitation("rifling", "fifo_loadbalance"),
-    ),
-    "branching": replace(
-        TINY,
-        network=replace(SMALL, variant="DA+MC"),
-        critic="whole",
-        learner=BranchingConfig(
-            total_updates=2, max_steps=4, capacity=8, batch_size=4, critic=True
-        ),
-        rivals=("tetris",),
-        draws=1,
-    ),
-    "linear": replace(
-        TINY,
-        policy="linear",
-        search=Search(
-            loop=LoopConfig(num_envs=8, rollout_length=18, num_updates=2, num_random_streams=2),
-            learner=EvolutionConfig(members=4, episodes=2, elite_share=0.5),
-        ),
-    ),
+    "dl2": recipe("dl2", imitation("dl2"), replace(MAPPO, critic="state")),
+    "rifling": recipe("rifling", imitation("rifling"), replace(MAPPO, value_network="action")),
+    "branching": recipe("das", BRANCHING, network=changed_kind(SMALL, variant="DA+MC")),
+    "linear": recipe("linear", SEARCH),
 }
 
 
 @cache
 def stages_of(name):
-    return {stage.name: stage for stage in SYSTEM.training(RECIPES[name], [random_table(0, 14)])}
+    return {stage.name: stage for stage in SYSTEM.stages(RECIPES[name], [random_table(0, 14)])}
 
 
 def first_policy(stage, key, params):
@@ -170,12 +159,12 @@ def test_the_stages_of_a_recipe(name, stages):
     assert list(found) == stages
     recipe = RECIPES[name]
     for stage in found.values():
-        assert stage.play_env == DAS(num_servers=3, window=4, reward=recipe.env.reward)
-        assert stage.network == ("das:" + stage.network[4:] if recipe.policy == "das" else name)
-        assert stage.variants == variants(recipe)
+        assert stage.play_env == recipe.env and recipe.env.sampling == "first"
+        assert stage.network == recipe.network and stage.variants == DEPARTURES(recipe)
     # Later stages go on from the parameters of earlier ones, and the policy plays them.
     params = stage.params_at(0.0)
-    expected = jax.eval_shape(lambda: SYSTEM.init_weights(play_env(recipe), stage.network, params))
+    assert all(stage.params_at(0.5) is params for stage in found.values())
+    expected = jax.eval_shape(lambda: SYSTEM.init_weights(recipe.env, stage.network, params))
     for stage in found.values():
         assert jax.eval_shape(partial(first_policy, stage), jax.random.key(0), params) == expected
 
@@ -196,13 +185,19 @@ def test_a_search_needs_whole_episodes():
 # Where episodes come from
 
 
+def params_of(tables, adjust=None, **episodes):
+    """Parameters that a stage draws from."""
+    stage = replace(MAPPO, episodes=Episodes(jobs=12, **episodes), adjust=adjust)
+    (setup,) = SYSTEM.stages(recipe("rifling", stage), tables)
+    return setup.params_at(0.5)
+
+
 def test_long_tables_are_cut_into_episodes():
     table = random_table(3, 30)
-    recipe = replace(TINY, relative_to=None, starts_every=4)
-    params = params_of(recipe, [table])(0.5)
+    params = params_of([table], every=4)
     assert params.offset.tolist() == list(range(0, 19, 4))
     assert params.num_jobs.tolist() == [12] * 5
-    pieces = params_of(replace(recipe, scale_rates=(1.0, 2.0)), [table, random_table(4, 9)])(0.0)
+    pieces = params_of([table, random_table(4, 9)], every=4, scales=(1.0, 0.5), until=0.0)
     assert pieces.num_jobs.tolist() == 2 * [*[12] * 5, 9]
     submit = np.asarray(pieces.rows)[:, 0][pieces.offset]
     assert not submit.any()
@@ -210,8 +205,7 @@ def test_long_tables_are_cut_into_episodes():
 
 def test_cut_and_relative_episodes_are_the_same_jobs():
     table = random_table(5, 14)
-    recipe = replace(TINY, relative_to=None)
-    cut, relative = params_of(recipe, [table])(0.0), params_of(TINY, [table])(0.0)
+    cut, relative = params_of([table], every=1), params_of([table], FIFO, every=1)
     count = len(cut.num_jobs)
     assert count == 3 == len(relative.num_jobs)
     for index in range(count):
@@ -222,59 +216,56 @@ def test_cut_and_relative_episodes_are_the_same_jobs():
     assert relative.jct_ref_min.shape == relative.fee_ref.shape == (count,)
 
 
-@pytest.mark.parametrize("rate", [0.5, 2.0, 3.0])
-def test_stretched_tables_arrive_so_much_faster(rate):
-    table = random_table(6)
-    other = stretched(table, rate)
-    np.testing.assert_allclose(other["submit_time"], table["submit_time"] / rate, atol=0.5)
-    for name in ("duration", "num_instances"):
-        np.testing.assert_array_equal(other[name], table[name])
-    assert stretched(table, 1.0) is table
-
-
 # Settings
 
 
+def changed(name, **changes):
+    *before, last = RECIPES[name].stages
+    return replace(RECIPES[name], stages=(*before, replace(last, **changes)))
+
+
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("recipe", "says"),
     [
-        ({"policy": "linear"}, "only that, is found by a search"),
-        ({"search": RECIPES["linear"].search}, "only that, is found by a search"),
-        ({"rivals": ("tetris",)}, "one or more for branching, none for another learner"),
-        ({"learner": RECIPES["branching"].learner}, "one or more for branching"),
-        ({"learner": RECIPES["branching"].learner, "rivals": ("x",)}, "rivals is 'x'; known are"),
+        (changed("linear", learner=PPO), "PPOConfig; accepted: for agents, .* found by search"),
+        (changed("DA", learner=SEARCH.learner), "EvolutionConfig; accepted: for a rule"),
+        (changed("DA", rivals=("tetris",)), "rivals is .*'tetris'.*accepted: none but for branch"),
+        (changed("branching", learner=BranchingConfig(2), rivals=()), "0 draws and 0 rivals"),
+        (changed("branching", rivals=("x",)), "unknown policy 'x'; known are"),
+        (changed("DA", value_network="x"), "value_network is 'x'; accepted: action, state"),
+        (changed("DA", adjust=FIFO), "env.reward is 'paper'; accepted: 'dense'"),
+        (changed("DAS", adjust=RelativeTo("x")), "unknown policy 'x'; known are"),
+        (
+            changed("DA", episodes=Episodes(shared=True)),
+            "das draws among all tables; accepted: epis",
+        ),
+        (changed("linear", loop=LoopConfig(6, 18, 2)), "num_envs is 6; .* equal to 8"),
     ],
 )
-def test_settings_that_do_not_go_together_are_refused(changes, says):
+def test_settings_that_do_not_go_together_are_refused(recipe, says):
     with pytest.raises(JaxschedError, match=says):
-        replace(TINY, **changes)
+        SYSTEM.stages(recipe, [random_table(0, 14)])
 
 
-def test_a_search_plays_members_times_episodes():
-    search = replace(RECIPES["linear"].search, loop=LoopConfig(6, 18, 2))
-    with pytest.raises(JaxschedError, match="num_envs is 6; accepted: 8"):
-        replace(RECIPES["linear"], search=search)
-
-
-def test_the_papers_recipe_has_no_variants():
-    assert variants(Recipe()) == ()
-    assert variants(PRESETS["paper"]) == ()
+def test_the_papers_recipe_has_no_departures():
+    assert DEPARTURES(PRESETS["paper"]) == ()
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_say_what_is_not_the_papers(name):
     recipe = PRESETS[name]
-    lines = variants(recipe)
+    lines = DEPARTURES(recipe)
     assert recipe.env.num_servers in (8, 16, 32)
     assert (not lines) == name.startswith("paper")
-    text = "; ".join(lines)
-    if recipe.search is not None:
+    text, last = "; ".join(lines), recipe.stages[-1]
+    if last.name == "search":
         assert "search" in text
         return
     assert ("dense reward" in text) == (recipe.env.reward == "dense")
-    assert ("warm start from" in text) == (recipe.imitation is not None)
-    assert ("relative to" in text) == (recipe.relative_to is not None)
-    branches = isinstance(recipe.learner, BranchingConfig)
-    assert ("critic of states" in text) == (recipe.critic == "state" and not branches)
-    assert ("branching over" in text) == branches
-    assert ("network: " in text) == (recipe.network != DASNetwork())
+    assert ("warm start from" in text) == (len(recipe.stages) == 2)
+    assert ("relative to" in text) == (last.adjust is not None)
+    branches, state = last.name == "branching", last.value_network == "state"
+    assert ("critic of states" in text) == (state and last.critic != "state" and not branches)
+    assert ("branching over shortest, drf_loadbalance, 2 draws" in text) == branches
+    assert ("network: " in text) == recipe.network.startswith("das:")
+    assert ("arrival rates 1, 1.3" in text) == (last.episodes.scales != (1.0,))

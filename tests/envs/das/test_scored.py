@@ -14,7 +14,6 @@ from jaxsched.envs.das.jobs import GROUP, USER
 from jaxsched.envs.das.learning import scored
 from jaxsched.envs.das.learning.linear import decide_linear, found_rule, linear_policy
 from jaxsched.envs.das.learning.presets import CLUSTERS, PRESETS
-from jaxsched.envs.das.learning.stages import stages_of
 from jaxsched.envs.das.workload import gang_tables
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import registry
@@ -89,16 +88,18 @@ def test_knowing_groups_and_users_pays(tables):
 @pytest.mark.parametrize("name", ["contended", "contended-medium"])
 def test_the_search_begins_there(name):
     recipe = PRESETS[name]
-    small = replace(recipe.search.learner, members=4, episodes=2)
-    loop = replace(recipe.search.loop, num_envs=8, num_random_streams=2, rollout_length=80)
-    search = replace(recipe.search, learner=small, loop=loop)
-    recipe = replace(recipe, search=search, relative_to=None, episode_jobs=20)
+    (search,) = recipe.stages
+    small = replace(search.learner, members=4, episodes=2)
+    loop = replace(search.loop, num_envs=8, num_random_streams=2, rollout_length=80)
+    search = replace(search, learner=small, loop=loop, adjust=None)
+    recipe = replace(recipe, stages=(search,))
     drawn = traces.get(recipe.traces.train, num_traces=2, num_jobs=20)
-    (stage,) = stages_of(recipe, drawn, None)
+    (stage,) = registry.get("das").stages(recipe, drawn)
     carry = init(stage.env, stage.learner, stage.loop, jax.random.key(0), stage.params_at(0.0))
-    begun = scored.beginning(recipe.env, search.begins)
+    begins = search.network_options["begins"]
+    begun = scored.beginning(recipe.env, begins)
     jax.tree.map(np.testing.assert_array_equal, carry.learner_state.averaged, begun)
-    assert stage.variants == (f"a rule found by search over whole episodes from {search.begins}",)
+    assert stage.variants == (f"a rule found by search over whole episodes from {begins}",)
 
 
 def test_users_and_groups_tell_run_times():

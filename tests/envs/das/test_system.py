@@ -16,8 +16,8 @@ from jaxsched.envs.das.learning import kinds
 from jaxsched.envs.das.learning.agents import is_decision, with_history
 from jaxsched.envs.das.learning.critic import ActionValue, StateValue, critic_features
 from jaxsched.envs.das.learning.kinds import fits_now, kind_of, read_kind, squeezed, teacher_of
+from jaxsched.envs.das.learning.models import RelativeTo
 from jaxsched.envs.das.learning.networks import DASNetwork
-from jaxsched.envs.das.learning.stages import relative_params
 from jaxsched.envs.das.observation import Observation
 from jaxsched.envs.das.paper import HEURISTICS, paper_rows
 from jaxsched.envs.das.simulator.placement import MOST_COMPARED, inverse_of, rank_of
@@ -299,7 +299,7 @@ def test_agents_wait_for_decisions():
 def test_the_reference_rule_returns_minus_the_weights(fee_weight):
     """On each episode, whatever its length and load."""
     tables = [random_table(seed, jobs) for seed, jobs in enumerate((16, 5, 16, 9))]
-    params = relative_params(ENV, tables, "fifo_loadbalance", fee_weight)
+    params = RelativeTo("fifo_loadbalance", fee_weight)(ENV, ENV.params(tables))()
     assert np.ptp(params.jct_ref_min) > 0.1
     play = partial(run_episodes, ENV)
     recorder, episodes = rec.recorder(ENV), jnp.arange(TABLES)

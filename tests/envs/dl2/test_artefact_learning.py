@@ -12,22 +12,16 @@ from jaxsched.core import training
 from jaxsched.core.policies import View
 from jaxsched.envs.dl2.action_rules import action_rule
 from jaxsched.envs.dl2.cluster import KINDS, PS, WORKER
+from jaxsched.envs.dl2.departures import NOT_AS_PUBLISHED
 from jaxsched.envs.dl2.exploration import (
     forced_actions,
     job_aware,
     shuffle_rows,
     unlabelled_end,
 )
-from jaxsched.envs.dl2.networks import join_rows, split_rows
+from jaxsched.envs.dl2.networks import join_rows, policy_network, split_rows, value_network
+from jaxsched.envs.dl2.presets import ARTEFACT
 from jaxsched.envs.dl2.published import FIVE, TEN, published_claims, published_table
-from jaxsched.envs.dl2.recipe import (
-    ARTEFACT,
-    NOT_AS_PUBLISHED,
-    check,
-    policy_network,
-    value_network,
-    variants,
-)
 from jaxsched.envs.dl2.traces import published_tables
 from jaxsched.envs.dl2.workload import (
     ARTEFACT_ARRIVALS,
@@ -52,11 +46,11 @@ TINY = (
     "loop.num_envs=2",
     "loop.rollout_length=8",
     "loop.num_updates=2",
-    "actor_critic.capacity=64",
-    "actor_critic.batch_size=16",
-    "actor_critic.held=16",
-    "actor_critic.held_envs=2",
-    "actor_critic.fill_first=false",
+    "learner.capacity=64",
+    "learner.batch_size=16",
+    "learner.held=16",
+    "learner.held_envs=2",
+    "learner.fill_first=false",
 )
 
 
@@ -145,6 +139,7 @@ def test_the_published_recipe_trains(drawn, stage):
     assert any((np.asarray(new) != old).any() for new, old in zip(after, before, strict=True))
     assert setup.play == "sampled"
     assert {"networks of mlp-8", "sees 3 jobs in place of 20"} <= set(setup.variants)
+    variants = SYSTEM.departures.of
     assert variants(SYSTEM.preset("artefact")) == NOT_AS_PUBLISHED
     text = set(variants(SYSTEM.preset("artefact-text"))) - set(NOT_AS_PUBLISHED)
     assert {"teacher: drf_actions", "actor-critic entropy_per_action False"} <= text
@@ -230,19 +225,16 @@ def test_recipes_never_learn_from_the_published_sequences():
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("change", "message"),
     [
-        ({"network": "rows"}, "accepted: with the observation 'paper'"),
-        ({"supervised": "drf"}, "accepted with rows 'window': drf_actions"),
-        ({"explores": "all"}, "explores is 'all'; accepted: paper, published"),
+        ("network=rows", "accepted: with the observation 'paper'"),
+        ("supervised.teacher=drf", "accepted where it is asked at every .*drf_actions"),
+        ("explore.kind=all", "not one of paper, published, none"),
     ],
 )
-def test_recipes_that_do_not_fit_are_refused(changes, message):
-    recipe = SYSTEM.preset("artefact")
-    if "supervised" in changes:
-        changes = {"supervised": replace(recipe.supervised, teacher=changes["supervised"])}
+def test_recipes_that_do_not_fit_are_refused(change, message, drawn):
     with pytest.raises(JaxschedError, match=message):
-        check(replace(recipe, **changes))
+        SYSTEM.stages(override(SYSTEM.preset("artefact"), [change]), drawn[:1])
     with pytest.raises(JaxschedError, match="accepted: comm 'ps'"):
         action_rule("probe_actions", SYSTEM.environment(comm="allreduce"))
 

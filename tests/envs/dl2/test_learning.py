@@ -10,10 +10,9 @@ import pytest
 from jaxsched.core import training
 from jaxsched.envs.dl2.environment import DL2
 from jaxsched.envs.dl2.exploration import epsilon, job_aware, mending_action, shuffle_rows
-from jaxsched.envs.dl2.networks import RowPolicy, RowValue, join_rows, split_rows
-from jaxsched.envs.dl2.recipe import policy_network, variants
-from jaxsched.envs.dl2.shaping import EPOCH_SLOTS, Shaped
-from jaxsched.envs.dl2.supervised import record
+from jaxsched.envs.dl2.networks import RowPolicy, RowValue, join_rows, policy_network, split_rows
+from jaxsched.envs.dl2.shaping import EPOCH_SLOTS, Paid, Shaped
+from jaxsched.envs.dl2.supervised import Schedules, record
 from jaxsched.envs.dl2.workload import dl2_tables
 from jaxsched.errors import JaxschedError
 from jaxsched.networks import description as nd
@@ -231,7 +230,7 @@ SEARCHED = (
 
 def test_a_search_may_follow():
     recipe = override(replace(SYSTEM.preset("search"), env=ENV), SEARCHED)
-    stages = SYSTEM.training(recipe, TABLES[:2])
+    stages = SYSTEM.stages(recipe, TABLES[:2])
     assert [stage.name for stage in stages] == ["supervised", "search"]
     setup = stages[-1]
     params = setup.params_at(0.0)
@@ -248,19 +247,38 @@ def test_a_search_may_follow():
     assert "score_0, tasks" in " ".join(setup.variants)
 
 
-def test_a_search_is_for_greedy_play():
-    recipe = replace(SYSTEM.preset("search"), play="sampled")
-    with pytest.raises(JaxschedError, match="accepted with a search: 'greedy'"):
-        SYSTEM.training(recipe, TABLES)
-    alone = replace(SYSTEM.preset("search"), search=None)
-    with pytest.raises(JaxschedError, match="algorithm is 'none'"):
-        SYSTEM.training(alone, TABLES)
-    both = replace(SYSTEM.preset("search"), env=ENV, algorithm="ppo")
-    stages = SYSTEM.training(both, TABLES)
+def test_stages_are_what_a_recipe_names_and_does_not_leave_out():
+    search = SYSTEM.preset("search")
+    recipe = replace(search, play="sampled")
+    with pytest.raises(JaxschedError, match="play is 'sampled'; accepted with a search: greedy"):
+        SYSTEM.stages(recipe, TABLES)
+    first, last = search.stages
+    three = (first, SYSTEM.preset("quick").stages[1], last)
+    stages = SYSTEM.stages(replace(search, env=ENV, stages=three), TABLES)
     assert [stage.name for stage in stages] == ["supervised", "ppo", "search"]
+    alone = override(SYSTEM.preset("quick"), ["supervised.skip=true"])
+    (stage,) = SYSTEM.stages(alone, TABLES)
+    assert stage.name == "ppo" and "no imitation" in stage.variants
+    assert not any("teacher" in line for line in stage.variants)
+
+
+def test_what_is_paid_while_learning():
+    assert Paid()(ENV) == ENV
+    assert Paid("slot_epochs")(ENV) == replace(ENV, reward="epochs")
+    assert Paid("epochs", 0.6)(ENV) == Shaped(ENV, "epochs", 0.6)
+
+
+def test_schedules_are_recorded_when_they_are_asked_for(params):
+    asked = Schedules(tables=2)(ENV, "fifo", params)
+    assert len(asked.args[-2]) == 2 and asked.args[1] == "fifo"
+    with pytest.raises(JaxschedError, match="unknown policy 'drf_actions'"):
+        Schedules()(ENV, "drf_actions", params)
+    with pytest.raises(JaxschedError, match="env.rows is 'window'; accepted: 'batches'"):
+        Schedules()(replace(ENV, rows="window"), "drf", params)
 
 
 def test_recipes_say_what_differs_from_the_paper():
+    variants = SYSTEM.departures.of
     assert variants(SYSTEM.preset("paper")) == (
         "supervised rate 0.002 to 0.0001 (the paper: 0.005)",
         "an update every 512 decisions (the paper: every slot)",
@@ -268,7 +286,7 @@ def test_recipes_say_what_differs_from_the_paper():
     words = " ".join(variants(SYSTEM.preset("quick")))
     for word in ("optimus", "PPO", "discount 0", "epochs trained", "share weights"):
         assert word in words
-    changed = override(SYSTEM.preset("paper"), ["actor_critic.capacity=0", "exploration=false"])
+    changed = override(SYSTEM.preset("paper"), ["learner.capacity=0", "explore.kind=none"])
     assert len(variants(changed)) == 4
 
 

@@ -11,7 +11,6 @@ import pytest
 from jaxsched import traces
 from jaxsched.core import training
 from jaxsched.core.policies import Policy, no_memory
-from jaxsched.core.training import LoopConfig
 from jaxsched.envs.mlfs import MLFS
 from jaxsched.envs.mlfs.learning.presets import QUICK as QUICK_RECIPE
 from jaxsched.envs.mlfs.learning.presets import SEARCH, TUNED
@@ -23,6 +22,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.exports.golden import golden_rows
 from jaxsched.networks import description as nd
 from jaxsched.runs import saved_policies
+from jaxsched.runs.overrides import override
 from jaxsched.systems import registry
 from jaxsched.types import action_names
 from tests.envs.mlfs.test_env_oracle import SETTINGS, TIGHT, random_tables, to_params
@@ -185,23 +185,26 @@ def test_options_and_networks_go_together():
         MLFS(decide="slot", order="fifo")
     with pytest.raises(JaxschedError, match="known are pairs"):
         SYSTEM.network(ENV, "servers")
-    with pytest.raises(JaxschedError, match="learned by search"):
-        replace(QUICK_RECIPE, env=ENV, network="pairs")
+    by_network = replace(QUICK_RECIPE, env=ENV, network="pairs")
+    for recipe in (by_network, override(by_network, ["imitation.skip=true"])):
+        with pytest.raises(JaxschedError, match="learned by search"):
+            SYSTEM.stages(recipe, random_tables("service", ENV, count=1))
     spec = ENV.action_spec()
     assert spec.names == action_names(spec) == pairs.WEIGHTS
 
 
-SMALL = replace(
-    SEARCH,
-    env=replace(ENV, reward="service"),
-    loop=LoopConfig(num_envs=8, rollout_length=LENGTH, num_updates=2, num_random_streams=2),
-    search=replace(SEARCH.search, members=4, episodes=2),
+SMALL = override(
+    replace(SEARCH, env=replace(ENV, reward="service")),
+    [
+        *(f"loop.rollout_length={LENGTH}", "loop.num_envs=8", "loop.num_random_streams=2"),
+        *("loop.num_updates=2", "learner.members=4", "learner.episodes=2"),
+    ],
 )
 
 
 def test_search_plays_stretches_and_moves_the_weights():
     tables = traces.get("mlfs-small-x3", seed=2, num_traces=2, num_jobs=12)
-    (setup,) = SYSTEM.training(SMALL, tables)
+    (setup,) = SYSTEM.stages(SMALL, tables)
     params = setup.params_at(0.0)
     carry = training.init(setup.env, setup.learner, setup.loop, jax.random.key(0), params)
     start = setup.learner.policy_params(carry.learner_state)["params"]["weights"]["bias"]

@@ -9,15 +9,17 @@ import pytest
 from jaxsched import traces
 from jaxsched.envs.mlfs import MLFS, TASK_JOBS
 from jaxsched.envs.mlfs.cluster_presets import CLUSTERS
+from jaxsched.envs.mlfs.heuristics import heuristic
+from jaxsched.envs.mlfs.learning.linear import linear_host
 from jaxsched.envs.mlfs.learning.networks import HIDDEN_FROM_RL
-from jaxsched.envs.mlfs.learning.presets import TUNED
-from jaxsched.envs.mlfs.learning.recipe import Recipe
+from jaxsched.envs.mlfs.learning.presets import PAPER, RL, TUNED
 from jaxsched.envs.mlfs.paper import RIVALS, paper_rows
 from jaxsched.envs.mlfs.simulator.rules import ORDERS
 from jaxsched.envs.mlfs.system import PLAY_PACE
 from jaxsched.errors import JaxschedError
 from jaxsched.exports.layout import feature_groups
 from jaxsched.jobs import digest_tables
+from jaxsched.runs.overrides import override
 from jaxsched.systems import registry
 from jaxsched.systems.base import Played, System
 from jaxsched.systems.claims import DIRECTION, NOT_REPRODUCED, REPRODUCED
@@ -168,20 +170,39 @@ def test_networks_score_servers_and_queue(kind, hidden):
 
 
 @pytest.mark.parametrize(
-    ("recipe", "name"),
-    [
-        (Recipe(env=ENV), "mlf_rl"),
-        (Recipe(env=replace(ENV, use_mlfc=True)), "mlfs"),
-        (Recipe(env=ENV, network="rl"), "rl"),
-    ],
-    ids=["mlf_rl", "mlfs", "rl"],
+    ("recipe", "network", "name"), [(PAPER, "servers", "mlf_rl"), (RL, "rl", "rl")]
 )
-def test_recipes_learn_policies_of_the_papers_names(recipe, name):
-    stages = SYSTEM.training(recipe, mlfs_tables(0))
+def test_recipes_learn_policies_of_the_papers_names(recipe, network, name):
+    assert recipe.network == network
+    recipe = replace(recipe, env=replace(ENV, order=recipe.env.order))
+    stages = SYSTEM.stages(recipe, mlfs_tables(0))
     assert [stage.name for stage in stages] == ["imitation", "ppo"]
     assert {stage.policy.name for stage in stages} == {name}
     steps = [stage.loop.num_updates * stage.loop.steps_per_update for stage in stages]
     assert SYSTEM.budget(recipe) == sum(steps) > 0
+    alone = override(recipe, ["ppo.skip=true"])
+    (imitation,) = SYSTEM.stages(alone, mlfs_tables(0))
+    assert SYSTEM.budget(alone) == steps[0]
+    assert "imitation only" in imitation.variants
+    assert not any("discounted" in line for line in imitation.variants)
+    with pytest.raises(JaxschedError, match="left out; accepted: one of imitation, ppo that is"):
+        SYSTEM.stages(override(alone, ["imitation.skip=true"]), mlfs_tables(0))
+
+
+@pytest.mark.parametrize("order", ["mlf", "fifo"])
+def test_teachers_keep_the_environments_order(order):
+    env = replace(ENV, order=order, use_mlfc=True)
+    assert SYSTEM.teacher("heuristic", env) is heuristic(env)
+    assert SYSTEM.teacher("linear", env) is linear_host(env)
+    with pytest.raises(JaxschedError, match="teacher is 'fair'; accepted: heuristic, linear"):
+        SYSTEM.teacher("fair", env)
+
+
+@pytest.mark.parametrize("kind", ["servers", "rl"])
+def test_values_see_what_the_policy_sees(kind):
+    value = SYSTEM.value_network(ENV, kind)
+    assert value.hidden_inputs == SYSTEM.network(ENV, kind).hidden_inputs
+    assert value == SYSTEM.value_network(ENV, "paper" if kind == "servers" else kind)
 
 
 def test_names_go_with_what_they_name():

@@ -5,7 +5,7 @@ paper's follow, as in ``das:variant=DA+MC,heads=8``.
 """
 
 import contextlib
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -58,6 +58,12 @@ def kind_of(policy: str, network: DASNetwork) -> str:
         if getattr(network, field.name) != field.default
     ]
     return policy if policy != "das" or not changed else f"das:{','.join(changed)}"
+
+
+def changed_kind(kind: str, **options: Any) -> str:
+    """The kind of the same policy with other options of its network."""
+    policy, network = read_kind(kind)
+    return kind_of(policy, replace(network, **options))
 
 
 def read_kind(kind: str) -> tuple[str, DASNetwork]:

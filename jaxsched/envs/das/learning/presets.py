@@ -1,6 +1,12 @@
-"""Named recipes of DAS, its learned rivals and the linear rule, on the three clusters."""
+"""Named recipes of DAS, its learned rivals and the linear rule, on the three clusters.
+
+A recipe may begin with supervised learning from a heuristic (``imitation``), which the paper does
+not have. Its rivals begin at what they replace: DL2 regresses first-come-first-served priorities
+(section 9), RIFLING may learn to rank machines by load balance.
+"""
 
 from dataclasses import replace
+from typing import Any
 
 from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.algorithms.evolution import EvolutionConfig
@@ -8,162 +14,218 @@ from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.algorithms.regression import RegressionConfig
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.das.environment import DAS
+from jaxsched.envs.das.learning.kinds import kind_of
+from jaxsched.envs.das.learning.models import RANKING_SCALE, RelativeTo, imitation_losses
 from jaxsched.envs.das.learning.networks import DASNetwork
-from jaxsched.envs.das.learning.recipe import (
-    RANKING_SCALE,
-    Imitation,
-    PolicyName,
-    Recipe,
-    Search,
-    imitation_losses,
-)
 from jaxsched.envs.das.traces import CLUSTERS
-from jaxsched.systems.base import PresetInfo, TraceSet
+from jaxsched.systems.parts import PresetInfo, TraceSet
+from jaxsched.systems.recipe import Episodes, Recipe, Stage
 
 TRACES = TraceSet("das-mixed", "das-test", validation="das-mixed", num_train=160, num_validation=60)
 """Completion times of episodes differ by a factor of ten, so learning and choosing take many."""
 
-PAPER = Recipe()
+FIRST = {"sampling": "first", "events_per_step": 0}
+"""Of the environment that is learned in, as it is tested."""
+EPISODES = Episodes(jobs=1000, every=1)
 
-QUICK_MAPPO = PPOConfig(
-    total_updates=40,
-    epochs=2,
-    num_minibatches=4,
-    sequence_length=32,
-    gamma_per="decision",
-    gamma=0.98,
-    learning_rate=1e-4,
-    final_learning_rate=1e-5,
-    entropy_start=0.0,
-    entropy_end=0.0,
-)
-
-QUICK = Recipe(
-    env=DAS(reward="dense"),
-    relative_to="fifo_loadbalance",
-    fee_weight=3.0,
-    network=DASNetwork(history=4, walk_length=8, extra_features=True),
-    traces=TRACES,
-    imitation=Imitation(
-        teacher="linear",
-        loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=120),
-        learner=RegressionConfig(
-            total_updates=120,
-            losses=imitation_losses("das"),
-            gradient_steps=8,
-            batch_size=16,
-            sequence_length=16,
-            learning_rate=2e-3,
-            final_learning_rate=1e-4,
-            max_gradient_norm=1.0,
-            ranking_scale=RANKING_SCALE,
-            student_share=0.0,
+PAPER = Recipe(
+    env=DAS(),
+    traces=TraceSet("das-train", "das-test", "das-normal", num_validation=12),
+    stages=(
+        Stage(
+            name="mappo",
+            learner=PPOConfig(
+                total_updates=400,
+                epochs=4,
+                num_minibatches=4,
+                sequence_length=64,
+                gamma_per="decision",
+                gamma=0.98,
+                learning_rate=1e-4,
+                final_learning_rate=1e-4,
+                entropy_start=0.03,
+                entropy_end=0.03,
+            ),
+            loop=LoopConfig(num_envs=64, rollout_length=64, num_updates=400),
+            env={"sampling": "random", "events_per_step": 0},
+            episodes=EPISODES,
+            network_options={"units": "real"},
+            value_network="action",
+            evaluate_every=20,
         ),
     ),
-    loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=40),
-    learner=QUICK_MAPPO,
-    critic="state",
+    network="das",
+    policy="das",
+    checkpoint_every=100,
+)
+
+IMITATION = Stage(
+    name="imitation",
+    learner=RegressionConfig(
+        total_updates=120,
+        losses=imitation_losses("das"),
+        gradient_steps=8,
+        batch_size=16,
+        sequence_length=16,
+        learning_rate=2e-3,
+        final_learning_rate=1e-4,
+        max_gradient_norm=1.0,
+        ranking_scale=RANKING_SCALE,
+        student_share=0.0,
+    ),
+    loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=120),
+    env=FIRST,
+    episodes=EPISODES,
+    network_options={"units": "real"},
+    teacher="linear",
+    adjust=RelativeTo("fifo_loadbalance", fee_weight=3.0),
     evaluate_every=40,
+)
+MAPPO = Stage(
+    name="mappo",
+    learner=PPOConfig(
+        total_updates=40,
+        epochs=2,
+        num_minibatches=4,
+        sequence_length=32,
+        gamma_per="decision",
+        gamma=0.98,
+        learning_rate=1e-4,
+        final_learning_rate=1e-5,
+        entropy_start=0.0,
+        entropy_end=0.0,
+    ),
+    loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=40),
+    env=FIRST,
+    episodes=EPISODES,
+    network_options={"units": "real"},
+    value_network="state",
+    adjust=RelativeTo("fifo_loadbalance", fee_weight=3.0),
+    evaluate_every=40,
+)
+NETWORK = DASNetwork(history=4, walk_length=8, extra_features=True)
+QUICK = Recipe(
+    env=DAS(reward="dense"),
+    traces=TRACES,
+    stages=(IMITATION, MAPPO),
+    network=kind_of("das", NETWORK),
+    policy="das",
     checkpoint_every=40,
 )
-
-
-def shorter(recipe: Recipe, num_updates: int) -> Recipe:
-    """The same with fewer updates of imitation."""
-    imitation = recipe.imitation
-    assert imitation is not None
-    loop = replace(imitation.loop, num_updates=num_updates)
-    learner = replace(imitation.learner, total_updates=num_updates)
-    return replace(recipe, imitation=replace(imitation, loop=loop, learner=learner))
-
-
-QUICK_LARGE = shorter(QUICK, 40)
+QUICK_LARGE = replace(
+    QUICK,
+    stages=(replace(IMITATION, loop=replace(IMITATION.loop, num_updates=40)), MAPPO),
+)
 """On 32 machines more updates do not change the score on validation episodes."""
 
-BUSIER = (1.0, 1.3)
-"""Arrival rates on 16 machines of the paper's workload, where long queues are rare, and matter: a
+BUSIER = (1.0, 1 / 1.3)
+"""Gaps on 16 machines, relative to the paper's workload, where long queues are rare, and matter: a
 student that had seen few of them let large jobs wait for hours in one test episode."""
 
-RIVAL = replace(
-    QUICK, network=DASNetwork(), learner=replace(QUICK_MAPPO, entropy_start=0.03, entropy_end=0.0)
-)
-"""What the recipes of both rivals share: all but the warm start."""
 
-
-def warm_start(policy: PolicyName, num_updates: int, ranking_scale: float = 1.0) -> Imitation:
-    """Of a rival, from what it replaces: first come first served, load balance."""
-    return Imitation(
-        teacher="fifo_loadbalance",
-        loop=LoopConfig(num_envs=64, rollout_length=32, num_updates=num_updates),
-        learner=RegressionConfig(
-            total_updates=num_updates,
-            losses=imitation_losses(policy),
-            gradient_steps=8,
-            batch_size=256,
-            learning_rate=1e-3,
-            ranking_scale=ranking_scale,
-            student_share=0.0,
-        ),
+def rival(policy: str, num_updates: int, ranking_scale: float = 1.0) -> Recipe:
+    """Of a rival, warm from what it replaces: first come first served, load balance."""
+    learner = RegressionConfig(
+        total_updates=num_updates,
+        losses=imitation_losses(policy),
+        gradient_steps=8,
+        batch_size=256,
+        learning_rate=1e-3,
+        ranking_scale=ranking_scale,
+        student_share=0.0,
     )
+    warm = replace(
+        IMITATION,
+        learner=learner,
+        loop=replace(IMITATION.loop, num_updates=num_updates),
+        teacher="fifo_loadbalance",
+    )
+    mappo = replace(MAPPO, learner=replace(MAPPO.learner, entropy_start=0.03, entropy_end=0.0))
+    return replace(QUICK, stages=(warm, mappo), network=policy, policy=policy)
 
 
-RIFLING = replace(RIVAL, policy="rifling", imitation=warm_start("rifling", 40, RANKING_SCALE))
-DL2 = replace(RIVAL, policy="dl2", imitation=warm_start("dl2", 125))
+RIFLING = rival("rifling", 40, RANKING_SCALE)
+DL2 = rival("dl2", 125)
 
 SEARCH = Recipe(
     env=DAS(reward="dense"),
-    relative_to="fifo_loadbalance",
-    fee_weight=3.0,
-    policy="linear",
     traces=TRACES,
-    search=Search(
-        loop=LoopConfig(num_envs=1024, rollout_length=1400, num_updates=40, num_random_streams=16),
-        learner=EvolutionConfig(members=64, episodes=16, initial_std=0.3),
+    stages=(
+        Stage(
+            name="search",
+            learner=EvolutionConfig(members=64, episodes=16, initial_std=0.3),
+            loop=LoopConfig(1024, 1400, 40, num_random_streams=16),
+            env={"sampling": "first", "events_per_step": 2},
+            episodes=EPISODES,
+            network_options={"order": "fifo"},
+            adjust=RelativeTo("fifo_loadbalance", fee_weight=3.0),
+            evaluate_every=4,
+        ),
     ),
-    evaluate_every=4,
+    network="linear",
+    policy="linear",
     checkpoint_every=8,
+    departures=("a linear rule found by search in parameter space from {network_options.order}",),
 )
 
+(_SEARCH,) = SEARCH.stages
 CONTENDED = replace(
     SEARCH,
     env=replace(SEARCH.env, estimates=True),
-    relative_to="shortest",
-    fee_weight=1.0,
-    policy="scored",
     traces=TraceSet("das-contended", "das-contended", "das-contended", 512, 128, 128),
-    search=Search(
-        begins="shortest",
-        loop=LoopConfig(num_envs=576, rollout_length=1520, num_updates=50, num_random_streams=12),
-        learner=EvolutionConfig(
-            members=48,
-            episodes=12,
-            initial_std=0.3,
-            follow="gradient",
-            learning_rate=0.15,
-            final_learning_rate=0.03,
-            averaging=0.8,
-            relative=1.0,
+    stages=(
+        replace(
+            _SEARCH,
+            learner=EvolutionConfig(
+                members=48,
+                episodes=12,
+                initial_std=0.3,
+                follow="gradient",
+                learning_rate=0.15,
+                final_learning_rate=0.03,
+                averaging=0.8,
+                relative=1.0,
+            ),
+            loop=LoopConfig(576, 1520, 50, num_random_streams=12),
+            network_options={"begins": "shortest"},
+            adjust=RelativeTo("shortest"),
+            evaluate_every=10,
         ),
     ),
-    evaluate_every=10,
+    network="scored",
+    policy="scored",
     checkpoint_every=10,
+    departures=("a rule found by search over whole episodes from {network_options.begins}",),
 )
 """From the rule ``shortest`` on, order and placement by whole episodes, where users and groups tell
 run times."""
 
 
-CONTENDED_MAPPO = replace(
-    QUICK,
-    env=CONTENDED.env,
-    relative_to="linear",
-    fee_weight=1.0,
-    network=replace(QUICK.network, variant="DA+MC"),
-    traces=CONTENDED.traces._replace(num_train=128, num_validation=60),
-    units="effective",
-    loop=LoopConfig(num_envs=128, rollout_length=32, num_updates=1600),
+def from_linear(learner: Stage, network: DASNetwork, evaluate_every: int) -> Recipe:
+    """Networks without the walk process, which takes four times as long.
+
+    They imitate the linear rule, then learn what users and groups tell of run times.
+    """
+    shared: dict[str, Any] = {
+        "network_options": {"units": "effective"},
+        "adjust": RelativeTo("linear"),
+        "evaluate_every": evaluate_every,
+    }
+    return replace(
+        QUICK,
+        env=CONTENDED.env,
+        traces=CONTENDED.traces._replace(num_train=128, num_validation=60),
+        stages=(replace(IMITATION, **shared), replace(learner, **shared)),
+        network=kind_of("das", network),
+        checkpoint_every=evaluate_every,
+    )
+
+
+_SIMPLER = replace(NETWORK, variant="DA+MC")
+_LONGER = replace(
+    MAPPO,
     learner=replace(
-        QUICK_MAPPO,
-        total_updates=1600,
+        MAPPO.learner,
         epochs=1,
         gamma=0.99,
         lambda_=0.9,
@@ -171,53 +233,52 @@ CONTENDED_MAPPO = replace(
         final_learning_rate=3e-5,
         normalise_targets=True,
     ),
-    evaluate_every=160,
-    checkpoint_every=160,
+    loop=LoopConfig(num_envs=128, rollout_length=32, num_updates=1600),
 )
-"""The networks without the walk process, which takes four times as long: they imitate the linear
-rule, then learn by MAPPO what users and groups tell of run times."""
+CONTENDED_MAPPO = from_linear(_LONGER, _SIMPLER, 160)
 
+_SEES_ALL = replace(_LONGER, loop=replace(_LONGER.loop, num_updates=1000), critic="state")
 CONTENDED_MAPPO_SMALL = replace(
-    CONTENDED_MAPPO,
+    from_linear(_SEES_ALL, _SIMPLER, 100),
     traces=CONTENDED_MAPPO.traces._replace(num_train=1024, num_validation=128),
-    critic="whole",
-    loop=replace(CONTENDED_MAPPO.loop, num_updates=1000),
-    learner=replace(CONTENDED_MAPPO.learner, total_updates=1000),
-    evaluate_every=100,
     checkpoint_every=500,
 )
 """On 8 machines: more episodes and a critic that sees all work, for fewer updates."""
 
-CONTENDED_MAPPO_MEDIUM = replace(
-    CONTENDED_MAPPO,
-    network=replace(CONTENDED_MAPPO.network, initial_std=0.25),
-    loop=replace(CONTENDED_MAPPO.loop, num_updates=2560),
-    learner=replace(CONTENDED_MAPPO.learner, total_updates=2560),
+CONTENDED_MAPPO_MEDIUM = from_linear(
+    replace(_LONGER, loop=replace(_LONGER.loop, num_updates=2560)),
+    replace(_SIMPLER, initial_std=0.25),
+    160,
 )
 """With 16 machines less is to be gained: learnt for longer, with less of a spread."""
 
-
 CONTENDED_BRANCHING = replace(
-    CONTENDED_MAPPO,
-    rivals=("shortest", "drf_loadbalance"),
-    draws=2,
-    loop=LoopConfig(num_envs=32, rollout_length=16, num_updates=900),
-    learner=BranchingConfig(
-        total_updates=900,
-        futures=2,
-        max_steps=64,
-        gradient_steps=4,
-        batch_size=128,
-        learning_rate=3e-4,
-        final_learning_rate=3e-5,
-        exploration=0.1,
-        relative=1.0,
-        clip=0.5,
+    from_linear(
+        replace(
+            MAPPO,
+            name="branching",
+            learner=BranchingConfig(
+                total_updates=900,
+                futures=2,
+                alternatives=5,
+                max_steps=64,
+                gradient_steps=4,
+                batch_size=128,
+                learning_rate=3e-4,
+                final_learning_rate=3e-5,
+                exploration=0.1,
+                relative=1.0,
+                clip=0.5,
+            ),
+            loop=LoopConfig(num_envs=32, rollout_length=16, num_updates=900),
+            rivals=("shortest", "drf_loadbalance"),
+        ),
+        _SIMPLER,
+        100,
     ),
-    evaluate_every=100,
     checkpoint_every=450,
 )
-"""The same networks by policy iteration: what rules would do and draws are tried on copies."""
+"""The same networks by policy iteration: what rules would do and two draws are tried on copies."""
 
 
 def on_trace(recipe: Recipe, name: str) -> Recipe:
@@ -236,7 +297,9 @@ def contended(*recipes: Recipe) -> tuple[Recipe, ...]:
 
 def imitating(recipe: Recipe, large: Recipe | None = None) -> tuple[Recipe, ...]:
     """A recipe of 8 machines, on 16 with more arrivals, too, and that of 32."""
-    return recipe, replace(recipe, scale_rates=BUSIER), large or recipe
+    episodes = replace(EPISODES, scales=BUSIER, until=0.0)
+    busier = tuple(replace(stage, episodes=episodes) for stage in recipe.stages)
+    return recipe, replace(recipe, stages=busier), large or recipe
 
 
 PRESETS = {

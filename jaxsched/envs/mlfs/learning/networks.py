@@ -12,6 +12,7 @@ Axes: ``...`` any leading axes, ``S`` servers, ``I`` entries of cluster and task
 import flax.linen as nn
 import numpy as np
 
+from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.observation import NUM_GLOBAL, NUM_SERVER, NUM_TASK, TASK_NAMES
 from jaxsched.envs.mlfs.simulator.pairs import WEIGHTS
 from jaxsched.errors import JaxschedError
@@ -21,6 +22,10 @@ from jaxsched.types import Array
 
 HIDDEN_FROM_RL = ("urgency", "loss_share", "size", "time_left", "priority")
 """Entries of the task that the baseline ``rl`` does not see (specification, section 9)."""
+
+HIDDEN: dict[str, tuple[str, ...]] = {"servers": (), "rl": HIDDEN_FROM_RL}
+"""Entries of the task that each kind of network of servers does not see."""
+PAIRS = "pairs"  # the weights of slots
 
 NUM_COMMON = NUM_GLOBAL + NUM_TASK
 HEADS = ("server_logit", "queue_logit", "value")
@@ -159,3 +164,32 @@ class PairWeights(Described):
         """There is nothing to draw."""
         del layer
         return nn.initializers.zeros_init()
+
+
+def policy_network(env: MLFS, kind: str) -> Described:
+    """The policy network of that kind.
+
+    Raises:
+      JaxschedError: no such kind, or one that does not answer what the environment asks.
+    """
+    _check_kind(kind, [PAIRS] if env.by_slot else list(HIDDEN))
+    if kind == PAIRS:
+        return PairWeights()
+    return ServerPolicy(env.num_servers, hidden_inputs=HIDDEN[kind])
+
+
+def value_network(env: MLFS, kind: str) -> ServerValue:
+    """The value network that goes with a policy network of servers.
+
+    Raises:
+      JaxschedError: no such kind, or weights of slots, which are learned by search alone.
+    """
+    if env.by_slot:
+        raise JaxschedError("mlfs: weights of slots are learned by search, nothing else is")
+    _check_kind(kind, list(HIDDEN))
+    return ServerValue(env.num_servers, hidden_inputs=HIDDEN[kind])
+
+
+def _check_kind(kind: str, known: list[str]) -> None:
+    if kind not in known:
+        raise JaxschedError(f"mlfs: unknown network {kind!r}; known are {', '.join(known)}")
