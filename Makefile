@@ -82,11 +82,12 @@ $(VENV)/.stamp-venv:
 	done; \
 	echo "error: $$why" >&2; exit 1
 
+# Python compiles what is imported, which is a small part of what is installed (half of the time).
 # Python 3.11 has pins of its own: jax 0.10 is the last release for it.
 define install
 	@pins=constraints/$$($(BIN)/python -c 'import sys; print("py311" if sys.version_info < (3, 12) else "py312")').txt; \
 	echo "Installing jaxsched$(1) into $(VENV) with $$pins (some minutes the first time)"; \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $$pins -e '.$(1)'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c $$pins -e '.$(1)'
 	@touch $@
 endef
 
