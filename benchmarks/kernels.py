@@ -174,19 +174,12 @@ def show(row: dict[str, Any], step: Step, top: int, batch: int) -> None:
 
 def facts(target: str) -> dict[str, Any]:
     """Of a file."""
-    import jax
-    import jaxlib
+    from jaxsched import provenance
 
-    import jaxsched
-    from jaxsched.provenance import facts as surroundings
-
+    found = provenance.facts()
     return {
         "target": "this machine's CPU" if target == "cpu" else f"{absent_gpu.NAME}, not there",
-        "date": surroundings()["date"],
-        "versions": {
-            **{"jaxsched": jaxsched.__version__, "jax": jax.__version__},
-            "jaxlib": jaxlib.__version__,
-        },
+        **{name: found[name] for name in ("date", "code", "versions")},
     }
 
 

@@ -9,7 +9,7 @@ from jaxsched.experiment.own import with_network
 from jaxsched.experiment.plans import facts_of_run
 from jaxsched.experiment.run import Run
 from jaxsched.experiment.trained import TrainedPolicy
-from jaxsched.runs import checkpoints, saved_policies
+from jaxsched.runs import checkpoints, saved_policies, trainer
 from jaxsched.runs.directory import RunDirectory
 from jaxsched.runs.policies import Named, find
 from jaxsched.runs.trained import Point
@@ -69,6 +69,6 @@ def _run(named: Named, config: dict[str, Any]) -> Run:
         wall_s = float(meta["spent_s"])
         curves = [[Point(*point) for point in curve] for curve in meta["curves"]]
         (*_, last) = config["recipe"].get("stages", [config["recipe"]])
-        finished = meta["update"] == last.get("loop", {}).get("num_updates")
+        finished = trainer.ended(meta, last.get("loop", {}).get("num_updates"))
     scores = saved_policies.scores_of(system, saved)
     return Run(path, learned, curves, scores, facts_of_run(config), finished, system, wall_s)

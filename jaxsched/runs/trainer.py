@@ -204,15 +204,23 @@ def reaches(system: System, score: float, goal: float) -> bool:
     return system.score_sign * score >= system.score_sign * goal
 
 
+def ended(meta: Mapping[str, Any], num_updates: int | None) -> bool:
+    """Whether a stage has come to its end, its last evaluation included.
+
+    Args:
+      meta: of its newest checkpoint.
+      num_updates: of the stage; None if that is not known.
+    """
+    evaluated = all(curve and curve[-1][0] == num_updates for curve in meta["curves"])
+    return meta["update"] == num_updates and evaluated
+
+
 def _finished(host: "_Host") -> list[PyTree] | None:
     """The policies of a stage that came to its end in an earlier session."""
     if not checkpoints.steps(host.run.checkpoints):
         return None
-    meta, end = checkpoints.read_meta(host.run.checkpoints), host.setup.loop.num_updates
-    evaluated = all(curve and curve[-1][0] == end for curve in meta["curves"])
-    if meta.get("update") != end or not evaluated:
-        return None
-    return host.best_weights()
+    meta = checkpoints.read_meta(host.run.checkpoints)
+    return host.best_weights() if ended(meta, host.setup.loop.num_updates) else None
 
 
 def _stage(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxsched.runs import trained
+from jaxsched.runs import trained, trainer
 from jaxsched.runs.trained import COMPILING, LEARNING, PARTS, SCORING, Phases, in_words
 
 
@@ -36,3 +36,16 @@ def test_small_parts_are_not_said():
         "compiling 12 s, learning 1 s"
     )
     assert in_words({"saving": 0.1}) == "less than a second"
+
+
+@pytest.mark.parametrize(
+    ("update", "curves", "has_ended"),
+    [
+        (4, [[(2, 0.5), (4, 0.6)], [(2, 0.5), (4, 0.4)]], True),
+        (4, [[(2, 0.5), (4, 0.6)], [(2, 0.5)]], False),  # stopped before its last evaluation
+        (4, [[], []], False),
+        (2, [[(2, 0.5)], [(2, 0.5)]], False),
+    ],
+)
+def test_a_stage_ends_with_its_last_evaluation(update, curves, has_ended):
+    assert trainer.ended({"update": update, "curves": curves}, 4) is has_ended
