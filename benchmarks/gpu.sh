@@ -84,6 +84,10 @@ training() {
 row device_check "$least" 120 benchmarks.device_check --systems "${systems// /,}" --steps "$checked"
 throughput
 training gpu_training gpu-ppo "${large[@]}"
+if [ "$sizes" = full ] && [[ " $systems " = *" das "* ]]; then
+  row das_gpu_training "$least" 60 jaxsched bench training --system das --preset contended-mappo \
+    --set mappo.loop.num_envs=2048 --set mappo.env.events_per_step=1 "${training[@]}"
+fi
 if [ "$sizes" = full ] && [[ " $systems " = *" sched2 "* ]]; then
   for preset in search gpu-ppo; do
     row "sched2_time_to_score_$preset" "$least" 90 jaxsched bench training --system sched2 \

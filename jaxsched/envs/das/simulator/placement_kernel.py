@@ -66,12 +66,13 @@ def place_with_kernel(
         affinities, counts = refs[-2:]
 
         def job(k: Array, left: Any) -> Any:
-            wanted = of_demand.unflatten([ref[:, k] for ref in demand_refs])
+            wanted = jax.tree.unflatten(of_demand, [ref[:, k] for ref in demand_refs])
             found, left = many(left, wanted, affinities[:, k, :])
             counts[:, k, :] = found.astype(jnp.int8)
             return left
 
-        jax.lax.fori_loop(0, places, job, of_free.unflatten([ref[...] for ref in free_refs]))
+        start = jax.tree.unflatten(of_free, [ref[...] for ref in free_refs])
+        jax.lax.fori_loop(0, places, job, start)
 
     def part(*sizes: int) -> Any:
         return pl.BlockSpec((block, *sizes), lambda i: (i, *[0] * len(sizes)))
