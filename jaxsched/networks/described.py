@@ -60,11 +60,11 @@ class Described(nn.Module, kw_only=True):
             if step["op"] == "affine":
                 return Affine(name=layer)(x)
             rectified = step["activation"] == "relu"
-            of_layer = {"kernel_init": self.initialiser(layer), "name": layer}
+            start = self.initialiser(layer)
             if self.precision == "bfloat16":
-                y = RoundedDense(step["size"], rectified, **of_layer)(x)
+                y = RoundedDense(step["size"], rectified, start, name=layer)(x)
             else:
-                y = nn.Dense(step["size"], **of_layer)(x)
+                y = nn.Dense(step["size"], kernel_init=start, name=layer)(x)
                 y = nn.relu(y) if rectified else y
             return self.regularise(layer, y, train)
 
