@@ -51,7 +51,7 @@ if [ "$sizes" = tiny ]; then
   least=1
   checked=5
 else
-  throughput=(--batch 4096 --batch 65536 --repeats 3 --budget 25)
+  throughput=(--repeats 3 --budget 25)
   training=(--repeats 3 --updates 5 --warm-up 10)
   large=()
   cost=(--axes cluster --sizes 137,550)
@@ -62,8 +62,14 @@ fi
 throughput() {
   for system in $systems; do
     options=()
-    [ "$system" = das ] && options=(--set env.events_per_step=1)
-    [ "$system" = mlfs ] && options=(--set env.slot_every=32)
+    if [ "$sizes" = full ]; then
+      case $system in
+        das | mlfs) options=(--batch 8192 --batch 32768) ;;
+        *) options=(--batch 65536 --batch 262144) ;;
+      esac
+    fi
+    [ "$system" = das ] && options+=(--set env.events_per_step=1)
+    [ "$system" = mlfs ] && options+=(--set env.slot_every=32)
     row "${system}_throughput" "$least" 90 jaxsched bench throughput --system "$system" \
       "${throughput[@]}" "${options[@]}"
   done
