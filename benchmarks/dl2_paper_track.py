@@ -99,7 +99,8 @@ def train(options: argparse.Namespace, case: str, seconds: float) -> None:
         "settings": "; ".join(options.settings) or "none",
         "seeds": ", ".join(map(str, run.facts["seeds"])),
         "trained on": run.facts["trained on"],
-        "updates": f"{points[0].update:,}" + ("" if run.finished else ", stopped by its time limit"),
+        "updates": f"{points[0].update:,}"
+        + ("" if run.finished else ", stopped by its time limit"),
         "environment steps": f"{points[0].env_steps:,} per seed",
         "training time": readable_time(run.wall_s or 0.0),
         "differences from the paper's recipe": run.learned.note or "none",

@@ -73,7 +73,7 @@ IMITATION = Stage(
 HELD = 192  # more decisions than a slot has
 ACTOR_CRITIC = Stage(
     name="actor_critic",
-    learner=ActorCriticConfig(2000, entropy_per_action=True, held=HELD, held_envs=16),
+    learner=ActorCriticConfig(2000, entropy_per_action=True, held=HELD),
     loop=LoopConfig(num_envs=16, rollout_length=32, num_updates=2000),
     params=SPEEDS,
     wrap=Paid(),
