@@ -135,7 +135,8 @@ def judged(options: argparse.Namespace, case: str) -> dict[str, Any]:
     used = system.recipe_traces(recipe)
     names = options.rules.split(",")
     fresh = traces.get(used.test, seed=FRESH_SEED, num_traces=options.fresh)
-    choosing = traces.get(used.validation, seed=2, num_traces=used.num_validation)
+    kept = used.validation or used.train
+    choosing = traces.get(kept, seed=2, num_traces=used.num_validation)
     source = f"{used.test}, seed {FRESH_SEED}"
     chosen, _ = saved_policies.load(options.runs / case, system, LEARNED)
     start = options.runs / case / "stages" / recipe.stages[0].name
@@ -154,7 +155,7 @@ def judged(options: argparse.Namespace, case: str) -> dict[str, Any]:
     learned += [replace(before, note="after the supervised stage")]
     learned += [replace(drawn, note="drawn weights, drawn actions")]
     result = comparison.compare(contest, names, learned, environment=recipe.env)
-    same = comparison.Contest(system, choosing, used.validation)
+    same = comparison.Contest(system, choosing, kept)
     label = result["metrics"][system.primary_metric]["label"]
     result["chosen"] = track["chosen"]
     result["learning_curve"] = {

@@ -67,7 +67,7 @@ IMITATION = Stage(
     teacher="drf",
     data=Schedules(),
     augment=Labels(),
-    evaluate_every=500,
+    evaluate_every=0,
     checkpoint_every=0,
 )
 HELD = 192  # more decisions than a slot has
@@ -78,7 +78,7 @@ ACTOR_CRITIC = Stage(
     params=SPEEDS,
     wrap=Paid(),
     explore=Exploration(),
-    evaluate_every=100,
+    evaluate_every=200,
 )
 PAPER = Recipe(
     env=SIM,
@@ -98,7 +98,7 @@ MENDED_ACTOR_CRITIC = replace(
     loop=replace(ACTOR_CRITIC.loop, num_updates=8000),
     wrap=Paid("slot_epochs"),
     explore=Exploration("none"),
-    evaluate_every=500,
+    evaluate_every=1000,
 )
 MENDED = replace(PAPER, stages=(IMITATION, MENDED_ACTOR_CRITIC))
 MENDED_TESTBED = replace(
