@@ -78,6 +78,7 @@ def main() -> None:
 def train(options: argparse.Namespace, case: str, seconds: float) -> None:
     """Train the seeds of a case side by side; write what was run beside their policies."""
     import jaxsched
+    from jaxsched.provenance import facts_in_words
 
     training = jaxsched.training(
         "dl2",
@@ -104,6 +105,7 @@ def train(options: argparse.Namespace, case: str, seconds: float) -> None:
         "environment steps": f"{points[0].env_steps:,} per seed",
         "training time": readable_time(run.wall_s or 0.0),
         "differences from the paper's recipe": run.learned.note or "none",
+        **facts_in_words(),
     }
     chosen = [min(curve, key=lambda point: point.score).update for curve in run.curves]
     series = [
@@ -135,7 +137,8 @@ def judged(options: argparse.Namespace, case: str) -> dict[str, Any]:
     used = system.recipe_traces(recipe)
     names = options.rules.split(",")
     fresh = traces.get(used.test, seed=FRESH_SEED, num_traces=options.fresh)
-    choosing = traces.get(used.validation, seed=2, num_traces=used.num_validation)
+    kept = used.validation or used.train
+    choosing = traces.get(kept, seed=2, num_traces=used.num_validation)
     source = f"{used.test}, seed {FRESH_SEED}"
     chosen, _ = saved_policies.load(options.runs / case, system, LEARNED)
     start = options.runs / case / "stages" / recipe.stages[0].name
@@ -143,18 +146,20 @@ def judged(options: argparse.Namespace, case: str) -> dict[str, Any]:
     weights = untrained(system, recipe, fresh, len(chosen.weights))
     drawn = replace(before, name=UNTRAINED, weights=weights, play="sampled")
     episodes = Episodes(fresh, source, "")
+    here = facts_of(system, recipe.env, episodes, {})
+    judged_on = {"judged on": f"{here['device']}; {here['versions']}"}
     contest = comparison.Contest(
         system,
         fresh,
         source,
-        facts=facts_of(system, recipe.env, episodes, {}) | track["facts"],
+        facts=here | track["facts"] | judged_on,
         command=command_of(options, case),
     )
     learned = [replace(chosen, note=track["facts"]["differences from the paper's recipe"])]
     learned += [replace(before, note="after the supervised stage")]
     learned += [replace(drawn, note="drawn weights, drawn actions")]
     result = comparison.compare(contest, names, learned, environment=recipe.env)
-    same = comparison.Contest(system, choosing, used.validation)
+    same = comparison.Contest(system, choosing, kept)
     label = result["metrics"][system.primary_metric]["label"]
     result["chosen"] = track["chosen"]
     result["learning_curve"] = {

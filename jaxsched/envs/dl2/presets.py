@@ -67,18 +67,18 @@ IMITATION = Stage(
     teacher="drf",
     data=Schedules(),
     augment=Labels(),
-    evaluate_every=500,
+    evaluate_every=0,
     checkpoint_every=0,
 )
 HELD = 192  # more decisions than a slot has
 ACTOR_CRITIC = Stage(
     name="actor_critic",
-    learner=ActorCriticConfig(2000, entropy_per_action=True, held=HELD, held_envs=16),
+    learner=ActorCriticConfig(2000, entropy_per_action=True, held=HELD),
     loop=LoopConfig(num_envs=16, rollout_length=32, num_updates=2000),
     params=SPEEDS,
     wrap=Paid(),
     explore=Exploration(),
-    evaluate_every=100,
+    evaluate_every=200,
 )
 PAPER = Recipe(
     env=SIM,
@@ -98,7 +98,7 @@ MENDED_ACTOR_CRITIC = replace(
     loop=replace(ACTOR_CRITIC.loop, num_updates=8000),
     wrap=Paid("slot_epochs"),
     explore=Exploration("none"),
-    evaluate_every=500,
+    evaluate_every=1000,
 )
 MENDED = replace(PAPER, stages=(IMITATION, MENDED_ACTOR_CRITIC))
 MENDED_TESTBED = replace(
