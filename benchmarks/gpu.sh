@@ -51,7 +51,7 @@ if [ "$sizes" = tiny ]; then
   least=1
   checked=5
 else
-  throughput=(--repeats 3 --budget 25)
+  throughput=(--repeats 3 --budget 60)
   training=(--repeats 3 --updates 5 --warm-up 10)
   large=()
   cost=(--axes cluster --sizes 137,550)
@@ -64,13 +64,13 @@ throughput() {
     options=()
     if [ "$sizes" = full ]; then
       case $system in
-        das | mlfs) options=(--batch 8192 --batch 32768) ;;
+        das | mlfs) options=(--batch 8192 --figure environment) ;;
         *) options=(--batch 65536 --batch 262144) ;;
       esac
     fi
     [ "$system" = das ] && options+=(--set env.events_per_step=1)
     [ "$system" = mlfs ] && options+=(--set env.slot_every=32)
-    row "${system}_throughput" "$least" 90 jaxsched bench throughput --system "$system" \
+    row "${system}_throughput" "$least" 150 jaxsched bench throughput --system "$system" \
       "${throughput[@]}" "${options[@]}"
   done
 }

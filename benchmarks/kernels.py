@@ -222,6 +222,10 @@ def measured(folder: Path) -> dict[tuple[str, str, int], str]:
             if "steps_per_s" in row:
                 rate = f"{row['steps_per_s']['median'] / 1e6:.0f} ({result['date']})"
                 found[result["system"], row["figure"], row["batch"]] = rate
+    for path in sorted(folder.glob("*_gpu_training_h100.json*")):
+        result = read_json(path)
+        rate = f"{result['env_steps_per_s']['median'] / 1e6:.0f} ({result['date']})"
+        found[result["system"], TRAINING, result["num_envs"]] = rate
     return found
 
 
