@@ -20,6 +20,14 @@ CHIC_CLUSTER = "10 GPUs, 120 CPU cores, 600 GB"
 CHIC_VALIDATION = "30 validation sequences of chic-1.80"
 DL2_PAPER_COST = "half an hour of supervised training, then reinforcement learning for hours"
 
+DL2_BEFORE = (
+    "learner.entropy_per_action=false",
+    "learner.held=0",
+    "evaluate_every=100",
+    "supervised.evaluate_every=500",
+)
+"""The preset until it had the mean entropy and held slots whole."""
+
 SCHED2 = Evidence(
     system="sched2",
     title="SCHED2",
@@ -126,12 +134,21 @@ DL2 = Evidence(
         ),
     ),
     own=(
-        Own(Recipe("paper"), Player("dl2_paper_cpu2.json", "dl2"), "drf", ("avg_jct", "makespan")),
-        Own(
-            Recipe("paper"),
-            Player("dl2_paper_cpu2.json", "dl2"),
-            "optimus",
-            ("avg_jct", "makespan"),
+        *(
+            Own(
+                Recipe(preset, changes, trained=trained),
+                Player(file, "dl2"),
+                rule,
+                ("avg_jct", "makespan"),
+            )
+            for preset, changes, trained, file in (
+                ("paper-mended", (), "", "dl2_paper_mended_h100.json"),
+                ("paper-mended-testbed", (), "", "dl2_paper_mended_testbed_h100.json"),
+                ("paper", (), "stopped after 1,000 of 2,000 updates", "dl2_paper_h100.json"),
+                ("paper-testbed", (), "", "dl2_paper_testbed_h100.json"),
+                ("paper", DL2_BEFORE, "", "dl2_paper_cpu2.json"),
+            )
+            for rule in ("drf", "optimus")
         ),
     ),
     headroom=("dl2_headroom_cpu2.json",),
@@ -148,9 +165,23 @@ DL2 = Evidence(
             DL2_PAPER_COST,
         ),
         Cost(
-            "jaxsched train dl2 --preset paper --num-seeds 3",
+            " ".join(
+                [
+                    "jaxsched train dl2 --preset paper",
+                    *(f"--set {change}" for change in DL2_BEFORE),
+                    "--num-seeds 3",
+                ]
+            ),
             "dl2_paper_cpu2.json",
             DL2_PAPER_COST,
+        ),
+        *(
+            Cost(
+                f"python -m benchmarks.dl2_paper_track --cases {case} --seeds 5",
+                f"dl2_{case.replace('-', '_')}_h100.json",
+                DL2_PAPER_COST,
+            )
+            for case in ("paper-mended", "paper-mended-testbed", "paper", "paper-testbed")
         ),
     ),
     words=(
