@@ -104,7 +104,6 @@ def train(options: argparse.Namespace, case: str, seconds: float) -> None:
         + ("" if run.finished else ", stopped by its time limit"),
         "environment steps": f"{points[0].env_steps:,} per seed",
         "training time": readable_time(run.wall_s or 0.0),
-        "differences from the paper's recipe": run.learned.note or "none",
         **facts_in_words(),
     }
     chosen = [min(curve, key=lambda point: point.score).update for curve in run.curves]
@@ -147,15 +146,19 @@ def judged(options: argparse.Namespace, case: str) -> dict[str, Any]:
     drawn = replace(before, name=UNTRAINED, weights=weights, play="sampled")
     episodes = Episodes(fresh, source, "")
     here = facts_of(system, recipe.env, episodes, {})
-    judged_on = {"judged on": f"{here['device']}; {here['versions']}"}
+    told = "; ".join(system.departures.of(recipe)) or "none"
+    further = {
+        "differences from the paper's recipe": told,
+        "judged on": f"{here['device']}; {here['versions']}",
+    }
     contest = comparison.Contest(
         system,
         fresh,
         source,
-        facts=here | track["facts"] | judged_on,
+        facts=here | track["facts"] | further,
         command=command_of(options, case),
     )
-    learned = [replace(chosen, note=track["facts"]["differences from the paper's recipe"])]
+    learned = [replace(chosen, note=told)]
     learned += [replace(before, note="after the supervised stage")]
     learned += [replace(drawn, note="drawn weights, drawn actions")]
     result = comparison.compare(contest, names, learned, environment=recipe.env)

@@ -4,7 +4,10 @@ from benchmarks.papers.verdicts import Claim, Missing, falls, numbers_in
 
 TESTBED_ONLY = "the paper's Figure 9 is of its testbed, this of 60 servers"
 CORES = "jobs here are fastest with few workers, and CPU cores run out before GPUs do"
-UNLEARNS = "the paper's own learner unlearns here, so what is changed about it cannot be told apart"
+UNLEARNS = (
+    "the row sums the entropy over the actions, by which the paper's learner unlearns: what is "
+    "changed about it cannot be told apart"
+)
 SAME_TEACHER = (
     "FIFO and SRTF are the same policy here: both give four bundles to each job, and their times "
     "are equal on every test sequence"

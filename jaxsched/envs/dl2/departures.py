@@ -60,6 +60,8 @@ _IN_WORDS: dict[str, Words] = {
         False: "the entropy is summed over the actions, not their mean",
         True: "the entropy is the mean over the actions, not their sum",
     },
+    "batch_size": "batches of {} decisions",
+    "final_learning_rate": "the learning rate falls to {:g}",
     "held": {0: "a slot that a rollout cuts is bootstrapped at the cut, not held until it ends"},
     "held_envs": {},
     "total_updates": {},

@@ -36,6 +36,10 @@ def comparison():
             "kind": "learned",
             "metrics": {"avg_jct": [(0.9 * jct).tolist(), (0.8 * jct).tolist()]},
         },
+        *(
+            {"name": name, "kind": "learned", "metrics": {"avg_jct": [(share * jct).tolist()] * 2}}
+            for name, share in (("best, supervised", 1.1), ("best, untrained", 3.0))
+        ),
     ]
     return {
         "system": "small",
@@ -161,6 +165,9 @@ def test_a_page_tells_every_number(small):
         "| 10 | 2 | 1,657.5 | 1,950.0 |",  # episodes 19 and 20
         "| JCT (s) | 135.0 | 150.0 | -15.0 [",
         "20 episodes of drawn, 2 servers:",
+        "| `best` | 945.0, 840.0 | -15.00 % [-20.00, -10.00] |",
+        "| `best, supervised` | 1,155.0, 1,155.0 | +10.00 % |",
+        "| `best, untrained` | 3,150.0, 3,150.0 | +200.00 % |",
         "| `clairvoyant` | state, future | 1,000.0 (-50.0 [-60.0, -40.0]) |",
         "| `best baseline` | state | `rule`: 1,050.0 |",
         "| X1 | faster | 18 % | 20 % | 13.5 to 22.5 % | reproduced | by ours |",
@@ -180,6 +187,7 @@ def test_a_page_tells_every_number(small):
     counts, own, halved, trials, best = [line for line in lines if "(small.md)" in line]
     assert counts == "| [Small](small.md) | 1 | 0 | 0 | 1 |"
     assert "| 2 servers | 20 of drawn | 2 | `rule` | -15.00 % [" in own
+    assert own.endswith("| +200.00 % | `c.json` |")
     assert "| half of it | 8 machines | 64: drawn | 1 | `first` | -10.00 % [" in halved
     assert "`--preset paper --set env.mask=false`" in trials and "| +80.00 % | `t.json` |" in trials
     assert best.startswith("| [Small](small.md) | 892.5 s | 1,050.0 (`rule`) | -15.00 % [")

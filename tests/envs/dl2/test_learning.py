@@ -314,7 +314,13 @@ MENDED = (
         (
             "paper-mended-testbed",
             (),
-            ("labels: a worker and then a PS for each bundle", *MENDED),
+            (
+                "labels: a worker and then a PS for each bundle",
+                *MENDED[:3],
+                "batches of 1024 decisions",
+                "the learning rate falls to 1e-05",
+                *MENDED[3:],
+            ),
         ),
     ],
 )
