@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import turns
-from tests.extended import is_extended, is_wholly_extended
+from tests.extended import is_extended, is_repeated, is_wholly_extended
 
 _TESTS = Path(__file__).resolve().parent
 _CACHE = _TESTS.parent / ".cache" / "jax"
@@ -119,12 +119,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the extended tests; skip those of the browser where there is none."""
+    """Mark extended tests and those that repeat others; skip those of the browser without one."""
     skip = pytest.mark.skip(reason="no Chromium found (Debian: apt-get install chromium)")
     browser = find_chromium() is not None
     for item in items:
         if is_extended(item.nodeid):
             item.add_marker("extended")
+        if is_repeated(item.nodeid):
+            item.add_marker("slow")
         if item.get_closest_marker("browser") and not browser:
             item.add_marker(skip)
     if config.getoption("--turn"):

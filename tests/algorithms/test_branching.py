@@ -16,6 +16,7 @@ from jaxsched.core.look_ahead import Branches
 from jaxsched.errors import JaxschedError
 from jaxsched.networks.mlp import MLP, ValueMLP
 from jaxsched.types import Rollout
+from tests import probes
 from tests.probes import Always, Wager, wager
 
 ENV = Wager()
@@ -38,10 +39,7 @@ def learner(value=None, **changes):
 def trained(params, updates=30, **changes):
     """State after some updates, and the metrics of each."""
     carry = training.init(ENV, learner(**changes), LOOP, jax.random.key(0), params)
-    carry, metrics = training.chunk(
-        ENV, learner(**changes), LOOP, carry, params, num_updates=updates
-    )
-    return carry.learner_state, metrics
+    return probes.updated(ENV, learner(**changes), LOOP, carry, params, updates)
 
 
 def kernel_of(params):
