@@ -357,11 +357,26 @@ REPEATED: tuple[str, ...] = (
     "cli/test_cli_replay.py::test_damaged_cases_are_one_line_or_a_page",
     "core/test_training.py::test_chunks_give_the_same_bits_as_one_go",
     "envs/chic/test_golden.py::test_single_precision",
+    "envs/chic/test_oracle.py::test_optimus[(4, 26, 130)-77.7-stop]",
+    "envs/chic/test_oracle.py::test_rules[optimus_event-2]",
+    "envs/chic/test_oracle.py::test_rules[optimus_event-5]",
+    "envs/chic/test_oracle.py::test_rules[round_robin-1]",
+    "envs/chic/test_oracle.py::test_rules[round_robin-3]",
     "envs/chic/test_reference_table.py",
+    "envs/chic/test_rules.py::test_rules_finish_everything",
     "envs/cluster/test_against_replay.py::test_schedules_are_the_engines",
     "envs/cluster/test_environment.py::test_random_play_ends_and_absorbs[0.7]",
     "envs/cluster/test_futures.py::test_futures_play_to_their_end_and_cost_what_their_jobs_take[suspends]",
     "envs/cluster/test_networks.py::test_a_search_moves_the_weights_of_a_scorer_that_suspends",
+    "envs/cluster/test_suspending_orders.py::test_schedules_are_the_engines[las-any-shape4-0]",
+    "envs/cluster/test_suspending_orders.py::test_schedules_are_the_engines[las-any-shape4-3]",
+    "envs/cluster/test_suspending_orders.py::test_schedules_are_those_of_a_plain_event_loop[fifo-skip-case1]",
+    "envs/cluster/test_suspending_orders.py::test_schedules_are_those_of_a_plain_event_loop[las-block-case1]",
+    "envs/cluster/test_suspending_orders.py::test_schedules_are_those_of_a_plain_event_loop[las-case1]",
+    "envs/cluster/test_suspending_orders.py::test_schedules_are_those_of_a_plain_event_loop[qssf-case1]",
+    "envs/cluster/test_suspending_orders.py::test_schedules_are_those_of_a_plain_event_loop[spot-case1]",
+    "envs/cluster/test_suspending_orders.py::test_schedules_are_those_of_a_plain_event_loop[srsf-case1]",
+    "envs/cluster/test_suspending_orders.py::test_schedules_are_those_of_a_plain_event_loop[srtf-case1]",
     "envs/das/test_effective.py::test_units_without_effect_change_no_schedule[block-ordering-priority]",
     "envs/das/test_effective.py::test_units_without_effect_change_no_schedule[block-placement-affinity]",
     "envs/das/test_futures.py::test_futures_play_to_their_end[random]",
@@ -410,6 +425,7 @@ REPEATED: tuple[str, ...] = (
     "trace_replay/test_spot.py::test_victims_that_waste_least[cost0-any]",
     "trace_replay/test_spot.py::test_victims_that_waste_least[cost1-any]",
     "trace_replay/test_spot.py::test_victims_that_waste_least[cost2-any]",
+    "trace_replay/test_tiresias.py::test_promotion",
 )
 """Extended tests and cases of which another extended or default one has the same rule."""
 
@@ -433,6 +449,7 @@ ONCE: tuple[str, ...] = (
     "envs/test_for_gpu.py::test_random_play[chic]",
     "envs/test_futures.py::test_futures_play_to_their_end[sched2]",
     "trace_replay/test_oracle.py::test_jobs_of_philly[las]",
+    "trace_replay/test_tiresias.py::test_promotion[strict]",
 )
 """Cases that stay extended all the same: the ones that the others repeat."""
 

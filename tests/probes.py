@@ -8,6 +8,7 @@ Axes: ``S`` = 4 states (the last is the end), ``F`` = 4 features, ``A`` = 3 acti
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import flax.linen as nn
@@ -424,3 +425,13 @@ def updated(env, learner, loop, carry, params, updates):
         parts.append(metrics)
     parts = jax.device_get(parts)
     return carry.learner_state, jax.tree.map(lambda *x: np.concatenate(x), *parts)
+
+
+@cache
+def _update_of(learner):
+    return jax.jit(learner.update)
+
+
+def update(learner, state, rollout, key):
+    """A learner's update as one program, kept; operation by operation all of them compile."""
+    return _update_of(learner)(state, rollout, key)

@@ -127,7 +127,7 @@ def test_one_gradient_step_by_hand():
         value=jnp.tile(jnp.array([[1.0, 0.0, 4.0]]), (16, 1)),
     )
     rollout = Rollout(*[()] * 10, branches=found)
-    after, metrics = one.update(state, rollout, jax.random.key(0))
+    after, metrics = probes.update(one, state, rollout, jax.random.key(0))
     # p = 1/3 each, advantages 0, -1, 3 of actions 0, 2, 1: their mean is 2/3.
     assert float(metrics["gained"]) == pytest.approx(2 / 3)
     bias = np.asarray(after.params.policy["params"]["head"]["bias"])
