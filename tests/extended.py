@@ -324,6 +324,7 @@ KEPT: tuple[str, ...] = (
 
 
 REPEATED: tuple[str, ...] = (
+    "adapters/test_checkers.py::test_gymnasium",
     "algorithms/test_actor_critic.py::test_replay_memory_is_not_copied_by_an_update[1]",
     "algorithms/test_actor_critic.py::test_seeds_under_vmap[changes0]",
     "algorithms/test_actor_critic.py::test_the_better_action_of_each_decision_of_a_group_is_learnt",
@@ -346,6 +347,7 @@ REPEATED: tuple[str, ...] = (
     "benchmarks/test_kernels.py::test_programs_can_be_written_for_a_tpu",
     "cli/test_cli_das.py::test_a_finished_run_is_not_trained_again",
     "cli/test_cli_das.py::test_its_policy_is_handed_over",
+    "cli/test_cli_das.py::test_rules_play_the_shipped_test_traces",
     "cli/test_cli_das.py::test_trained_policies_are_evaluated_again",
     "cli/test_cli_das.py::test_training_ends_with_a_comparison",
     "cli/test_cli_das.py::test_what_is_handed_over_plays_the_same",
@@ -355,6 +357,7 @@ REPEATED: tuple[str, ...] = (
     "cli/test_cli_elastic.py::test_training_ends_with_a_comparison",
     "cli/test_cli_hostile.py::test_figures_have_the_format_of_their_ending",
     "cli/test_cli_replay.py::test_damaged_cases_are_one_line_or_a_page",
+    "cli/test_simulate_elastic.py::test_results_have_the_layout_of_expect[dl2]",
     "core/test_training.py::test_chunks_give_the_same_bits_as_one_go",
     "envs/chic/test_golden.py::test_single_precision",
     "envs/chic/test_oracle.py::test_optimus[(4, 26, 130)-77.7-stop]",
@@ -406,12 +409,15 @@ REPEATED: tuple[str, ...] = (
     "envs/mlfs/test_oracle.py::test_golden_case[11_policies_60]",
     "envs/mlfs/test_oracle.py::test_golden_case[12_ablations_60]",
     "envs/mlfs/test_pairs.py::test_search_plays_stretches_and_moves_the_weights",
+    "envs/mlfs/test_pairs.py::test_the_description_gives_the_weights",
     "envs/mlfs/test_pairs.py::test_the_pretrained_policy_plays_on_any_cluster",
     "envs/sched2/test_baseline_table.py",
     "envs/test_contract.py::test_jit_changes_nothing",
     "envs/test_contract.py::test_same_key_same_bits",
     "envs/test_for_gpu.py::test_random_play",
     "envs/test_futures.py::test_futures_play_to_their_end",
+    "experiment/test_front_door.py::test_stopped_and_resumed_is_one_go",
+    "systems/test_plain.py::test_the_loop_takes_every_pair",
     "trace_replay/test_further_rules.py::test_group_fairness[False]",
     "trace_replay/test_further_rules.py::test_headroom[10]",
     "trace_replay/test_instants.py::test_busy_gpus_are_exact",
@@ -426,10 +432,13 @@ REPEATED: tuple[str, ...] = (
     "trace_replay/test_spot.py::test_victims_that_waste_least[cost1-any]",
     "trace_replay/test_spot.py::test_victims_that_waste_least[cost2-any]",
     "trace_replay/test_tiresias.py::test_promotion",
+    "wrappers/test_whole_state.py::test_systems_tell_their_state",
 )
 """Extended tests and cases of which another extended or default one has the same rule."""
 
 ONCE: tuple[str, ...] = (
+    "adapters/test_checkers.py::test_gymnasium[das]",
+    "adapters/test_checkers.py::test_gymnasium[sched2]",
     "algorithms/test_actor_critic.py::test_the_better_action_of_each_decision_of_a_group_is_learnt[clusters]",
     "algorithms/test_actor_critic.py::test_the_better_action_of_each_decision_of_a_group_is_learnt[rollout ema]",  # noqa: E501
     "algorithms/test_mappo.py::test_values[termination]",
@@ -441,15 +450,17 @@ ONCE: tuple[str, ...] = (
     "envs/das/test_networks.py::test_machines_may_come_in_any_order[rifling]",
     "envs/das/test_networks.py::test_sequences_are_evaluated_as_they_were_sampled[dl2]",
     "envs/das/test_widths.py::test_every_decision_gets_its_own_result[17]",
-    "envs/dl2/test_long_tables.py::test_both_forms_play_the_same_episodes[bundles]",
     "envs/dl2/test_long_tables.py::test_both_forms_play_the_same_episodes[window]",
     "envs/dl2/test_oracle.py::test_random_play[all-reduce bundles]",
     "envs/dl2/test_oracle.py::test_random_play[full of bundles]",
     "envs/dl2/test_oracle.py::test_random_play_of_more_words[started bundles]",
     "envs/test_for_gpu.py::test_random_play[chic]",
     "envs/test_futures.py::test_futures_play_to_their_end[sched2]",
+    "systems/test_plain.py::test_the_loop_takes_every_pair[dl2-plain-branching]",
+    "systems/test_plain.py::test_the_loop_takes_every_pair[mlfs-plain-ppo]",
     "trace_replay/test_oracle.py::test_jobs_of_philly[las]",
     "trace_replay/test_tiresias.py::test_promotion[strict]",
+    "wrappers/test_whole_state.py::test_systems_tell_their_state[sched2]",
 )
 """Cases that stay extended all the same: the ones that the others repeat."""
 

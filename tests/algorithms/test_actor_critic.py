@@ -126,8 +126,8 @@ def test_the_better_action_of_each_decision_of_a_group_is_learnt(changes):
 
 def test_chunks_give_the_same_bits():
     learner = learner_of(**REPLAY, num_clusters=2)
-    whole = train(learner, probes.grouped_pay(), 2, env=Grouped())
-    parts = train(learner, probes.grouped_pay(), 1, 1, env=Grouped())
+    whole = train(learner, probes.grouped_pay(), 4, env=Grouped())
+    parts = train(learner, probes.grouped_pay(), 2, 2, env=Grouped())
     jax.tree.map(np.testing.assert_array_equal, whole, parts)
 
 

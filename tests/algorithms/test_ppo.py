@@ -114,8 +114,8 @@ def test_the_better_action_of_each_decision_of_a_group_is_learnt(changes):
 
 
 def test_chunks_give_the_same_bits():
-    whole = train(learner_of(), probes.grouped_pay(), 2, env=Grouped())
-    parts = train(learner_of(), probes.grouped_pay(), 1, 1, env=Grouped())
+    whole = train(learner_of(), probes.grouped_pay(), 4, env=Grouped())
+    parts = train(learner_of(), probes.grouped_pay(), 2, 2, env=Grouped())
     jax.tree.map(np.testing.assert_array_equal, whole, parts)
 
 
