@@ -22,7 +22,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.networks.described import Described, Precision
 from jaxsched.networks.mlp import ValueMLP, sizes_of
-from jaxsched.systems.learners import Parts, known, with_updates
+from jaxsched.systems.learners import Parts, known, with_loop
 from jaxsched.systems.parts import Network, PresetInfo, TrainingSetup, always
 from jaxsched.wrappers.fixed_length import FixedLength
 from jaxsched.wrappers.whole_state import Reads, WholeState, everything, seen
@@ -270,7 +270,7 @@ def plain_stage(system: Any, recipe: PlainRecipe, tables: Sequence[JobTable]) ->
       tables: what is learnt on.
     """
     params = system.params(recipe.env, tables)
-    config = with_updates(recipe.learner, recipe.loop.num_updates)
+    config = with_loop(recipe.learner, recipe.loop)
     name, make = known(config)
     network = _in_precision(system.network(recipe.env, recipe.network), recipe.precision)
     learner = make(Parts(config, _policy(network, recipe), partial(_value, recipe)))

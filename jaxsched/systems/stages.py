@@ -14,7 +14,7 @@ from jaxsched.core.training import check_needs
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
 from jaxsched.jobs.pieces import piece_starts, pieces
-from jaxsched.systems.learners import Parts, known, with_updates
+from jaxsched.systems.learners import Parts, known, with_loop
 from jaxsched.systems.parts import TrainingSetup
 from jaxsched.systems.policy_model import PolicyModel, beside_critic
 from jaxsched.systems.recipe import Recipe, Stage
@@ -77,7 +77,7 @@ def _parts(
     """What a stage has of its own."""
     env: Environment = replace(recipe.env, **stage.env)
     loop = stage.loop
-    config = with_updates(stage.learner, loop.num_updates)
+    config = with_loop(stage.learner, loop)
     model = system.policy_model(env, recipe.network, **stage.network_options)
     learns_in = env if stage.wrap is None else stage.wrap(env)
     teacher: Callable[[str], Any] | None = partial(system.teacher, env=env)
