@@ -1,7 +1,8 @@
 # make demo    train SCHED2 for a minute and write runs/demo/report.html
 # make test    the default test suite        make lint    ruff: rules and formatting
 # make test-extended  the tests that tests/extended.py names
-# make test-turn  what CI runs after the default suite: extended and slow tests whose turn it is
+# make test-turn  extended and slow tests whose turn it is
+# make test-ci  what CI runs: the default suite and these
 # make test-properties  properties with fresh examples; SEED=N repeats a run
 # make test-all  all of them and the slow ones, everything compiled with all optimisations
 # make types   mypy                          make docs    the documentation, docs/_build/html
@@ -20,7 +21,9 @@ SEED := $(or $(SEED),$(shell date +%s))
 PROPERTIES = $(shell grep -rl "^from hypothesis import" --include="test_*.py" tests)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-extended test-turn test-properties test-all lint types docs venv dev clean
+# Without what Python has compiled every start of a process takes eight seconds longer.
+unexport PYTHONDONTWRITEBYTECODE
+.PHONY: help demo test test-extended test-turn test-ci test-properties test-all lint types docs venv dev clean
 # A failed recipe must not leave its stamp behind.
 .DELETE_ON_ERROR:
 
@@ -38,6 +41,9 @@ test-extended: $(VENV)/.stamp-dev
 
 test-turn: $(VENV)/.stamp-dev
 	$(BIN)/python -m pytest -m "slow or extended" --turn -n 2 --dist loadfile $(PYTEST_ARGS)
+
+test-ci: $(VENV)/.stamp-dev
+	$(BIN)/python -m pytest --turn -n 2 --dist loadfile $(PYTEST_ARGS)
 
 test-properties: $(VENV)/.stamp-dev
 	$(BIN)/python -m pytest -m "hypothesis and not slow" -n 2 --dist loadfile $(PROPERTIES) \

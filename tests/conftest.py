@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import turns
-from tests.extended import is_extended, is_wholly_extended
+from tests.extended import is_extended, is_repeated, is_wholly_extended
 
 _TESTS = Path(__file__).resolve().parent
 _CACHE = _TESTS.parent / ".cache" / "jax"
@@ -101,7 +101,7 @@ def chromium() -> str:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the choice of what CI runs beside the default suite."""
-    text = "of extended and slow tests those whose turn it is today (tests/turns.py)"
+    text = "with extended and slow tests whose turn it is today (tests/turns.py), and no others"
     parser.addoption("--turn", action="store_true", help=text)
 
 
@@ -110,21 +110,24 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if not (collection_path.name.startswith("test_") and collection_path.is_relative_to(_TESTS)):
         return None
     name = collection_path.relative_to(_TESTS.parent).as_posix()
+    default = "slow or extended" not in config.option.markexpr and not is_wholly_extended(name)
     if config.getoption("--turn"):
-        left_out = not any(name in modules for modules in turns.today())
+        left_out = not default and not any(name in modules for modules in turns.today())
     else:
-        left_out = "not extended" in config.option.markexpr and is_wholly_extended(name)
+        left_out = "not extended" in config.option.markexpr and not default
     return True if left_out else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the extended tests; skip those of the browser where there is none."""
+    """Mark extended tests and those that repeat others; skip those of the browser without one."""
     skip = pytest.mark.skip(reason="no Chromium found (Debian: apt-get install chromium)")
     browser = find_chromium() is not None
     for item in items:
         if is_extended(item.nodeid):
             item.add_marker("extended")
+        if is_repeated(item.nodeid):
+            item.add_marker("slow")
         if item.get_closest_marker("browser") and not browser:
             item.add_marker(skip)
     if config.getoption("--turn"):
@@ -135,8 +138,10 @@ def _keep_turn(config: pytest.Config, items: list[pytest.Item]) -> None:
     turn, others = turns.today(), []
     for item in list(items):
         module = item.path.relative_to(turns.ROOT).as_posix()
-        of = turn.slow if item.get_closest_marker("slow") else turn.extended
-        if module not in of:
+        slow, extended = map(item.get_closest_marker, ("slow", "extended"))
+        if (slow and module not in turn.slow) or (
+            extended and not slow and module not in turn.extended
+        ):
             items.remove(item)
             others.append(item)
     config.hook.pytest_deselected(items=others)

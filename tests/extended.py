@@ -1,7 +1,9 @@
-"""Which tests are extended: CI runs them in turns, `make test` does not.
+"""Which tests are extended and which repeat others: CI runs them in turns, `make test` does not.
 
 Names below ``tests``: folders, modules, tests of a module, and single cases of a test. Of every
-rule at least one test stays in the default suite; the table in ``README.md`` says which.
+rule at least one test stays in the default suite; the table in ``README.md`` says which. Extended
+tests run when what they are about has changed. Those that repeat the rule of another extended or
+default test, with other numbers or in other combinations, are slow: they run on their day.
 """
 
 from pathlib import PurePosixPath
@@ -321,7 +323,153 @@ KEPT: tuple[str, ...] = (
 """Tests and cases of the default suite all the same."""
 
 
+REPEATED: tuple[str, ...] = (
+    "adapters/test_checkers.py::test_gymnasium",
+    "algorithms/test_actor_critic.py::test_replay_memory_is_not_copied_by_an_update[1]",
+    "algorithms/test_actor_critic.py::test_seeds_under_vmap[changes0]",
+    "algorithms/test_actor_critic.py::test_the_better_action_of_each_decision_of_a_group_is_learnt",
+    "algorithms/test_actor_critic.py::test_values",
+    "algorithms/test_branching_of_agents.py::test_it_turns_the_dials_as_the_best_candidates_do[draws]",
+    "algorithms/test_cross_entropy.py::test_gradient_is_that_of_the_elites_alone",
+    "algorithms/test_dqn.py::test_discount_by_time",
+    "algorithms/test_dqn.py::test_discount_per_step[changes0]",
+    "algorithms/test_imitation.py::test_a_table_is_learnt",
+    "algorithms/test_mappo.py::test_agents_learn_to_cooperate[units]",
+    "algorithms/test_mappo.py::test_chunks_give_the_same_bits[action]",
+    "algorithms/test_mappo.py::test_sequences_and_rows_give_the_same_gradients[action]",
+    "algorithms/test_mappo.py::test_values",
+    "algorithms/test_ppo.py::test_the_better_action_of_each_decision_of_a_group_is_learnt",
+    "algorithms/test_ppo.py::test_values",
+    "algorithms/test_ranking.py::test_values_and_gradients_of_units",
+    "algorithms/test_regression.py::test_a_table_is_learnt[squared-changes0]",
+    "algorithms/test_replay.py::test_n_step_transitions_equal_a_plain_loop",
+    "benchmarks/papers/test_das.py::test_lazy_row",
+    "benchmarks/test_kernels.py::test_programs_can_be_written_for_a_tpu",
+    "cli/test_cli_das.py::test_a_finished_run_is_not_trained_again",
+    "cli/test_cli_das.py::test_its_policy_is_handed_over",
+    "cli/test_cli_das.py::test_rules_play_the_shipped_test_traces",
+    "cli/test_cli_das.py::test_trained_policies_are_evaluated_again",
+    "cli/test_cli_das.py::test_training_ends_with_a_comparison",
+    "cli/test_cli_das.py::test_what_is_handed_over_plays_the_same",
+    "cli/test_cli_elastic.py::test_a_finished_stage_is_not_run_again",
+    "cli/test_cli_elastic.py::test_the_supervised_stage_is_a_run_of_its_own",
+    "cli/test_cli_elastic.py::test_trained_policies_are_compared_and_handed_over",
+    "cli/test_cli_elastic.py::test_training_ends_with_a_comparison",
+    "cli/test_cli_hostile.py::test_figures_have_the_format_of_their_ending",
+    "cli/test_cli_replay.py::test_damaged_cases_are_one_line_or_a_page",
+    "cli/test_simulate_elastic.py::test_results_have_the_layout_of_expect[dl2]",
+    "core/test_training.py::test_chunks_give_the_same_bits_as_one_go",
+    "envs/chic/test_golden.py::test_single_precision",
+    "envs/chic/test_oracle.py::test_optimus[(4, 26, 130)-77.7-stop]",
+    "envs/chic/test_oracle.py::test_rules[optimus_event-2]",
+    "envs/chic/test_oracle.py::test_rules[optimus_event-5]",
+    "envs/chic/test_oracle.py::test_rules[round_robin-1]",
+    "envs/chic/test_oracle.py::test_rules[round_robin-3]",
+    "envs/chic/test_reference_table.py",
+    "envs/chic/test_rules.py::test_rules_finish_everything",
+    "envs/cluster/test_against_replay.py::test_schedules_are_the_engines",
+    "envs/cluster/test_environment.py::test_random_play_ends_and_absorbs[0.7]",
+    "envs/cluster/test_futures.py::test_futures_play_to_their_end_and_cost_what_their_jobs_take[suspends]",
+    "envs/cluster/test_networks.py::test_a_search_moves_the_weights_of_a_scorer_that_suspends",
+    "envs/cluster/test_suspending_orders.py::test_schedules_are_the_engines[las-any-shape4-0]",
+    "envs/cluster/test_suspending_orders.py::test_schedules_are_the_engines[las-any-shape4-3]",
+    "envs/cluster/test_suspending_orders.py::test_schedules_are_those_of_a_plain_event_loop[fifo-skip-case1]",
+    "envs/cluster/test_suspending_orders.py::test_schedules_are_those_of_a_plain_event_loop[las-block-case1]",
+    "envs/cluster/test_suspending_orders.py::test_schedules_are_those_of_a_plain_event_loop[las-case1]",
+    "envs/cluster/test_suspending_orders.py::test_schedules_are_those_of_a_plain_event_loop[qssf-case1]",
+    "envs/cluster/test_suspending_orders.py::test_schedules_are_those_of_a_plain_event_loop[spot-case1]",
+    "envs/cluster/test_suspending_orders.py::test_schedules_are_those_of_a_plain_event_loop[srsf-case1]",
+    "envs/cluster/test_suspending_orders.py::test_schedules_are_those_of_a_plain_event_loop[srtf-case1]",
+    "envs/das/test_effective.py::test_units_without_effect_change_no_schedule[block-ordering-priority]",
+    "envs/das/test_effective.py::test_units_without_effect_change_no_schedule[block-placement-affinity]",
+    "envs/das/test_futures.py::test_futures_play_to_their_end[random]",
+    "envs/das/test_long_tables.py::test_both_forms_play_the_same_episodes[random]",
+    "envs/das/test_networks.py::test_dummy_positions_reach_nothing",
+    "envs/das/test_networks.py::test_machines_may_come_in_any_order",
+    "envs/das/test_networks.py::test_sequences_are_evaluated_as_they_were_sampled",
+    "envs/das/test_outlook.py::test_choices_alone_and_side_by_side[DA+MC-alone]",
+    "envs/das/test_random_window.py::test_episodes_end_and_windows_hold_pending_jobs[1]",
+    "envs/das/test_recipe.py::test_a_stage_updates_its_policy[dl2-mappo]",
+    "envs/das/test_recipe.py::test_imitation_learns",
+    "envs/das/test_scored.py::test_knowing_groups_and_users_pays",
+    "envs/das/test_system.py::test_critics_are_blind_to_dummies",
+    "envs/das/test_system.py::test_labels_are_what_the_rule_does[tetris-True]",
+    "envs/das/test_whole_state.py::test_all_work_is_told[random]",
+    "envs/das/test_widths.py::test_every_decision_gets_its_own_result",
+    "envs/das/test_widths.py::test_nested_batches[17]",
+    "envs/dl2/test_artefact.py::test_case[actions_random_trace_1]",
+    "envs/dl2/test_artefact.py::test_random_play[0-all of it]",
+    "envs/dl2/test_artefact.py::test_random_play[1-all of it]",
+    "envs/dl2/test_golden.py::test_single_precision_agrees",
+    "envs/dl2/test_long_tables.py::test_both_forms_play_the_same_episodes",
+    "envs/dl2/test_oracle.py::test_random_play",
+    "envs/dl2/test_oracle.py::test_random_play_of_more_words",
+    "envs/dl2/test_reference_table.py",
+    "envs/mlfs/test_numbers.py::test_priorities",
+    "envs/mlfs/test_oracle.py::test_golden_case[11_policies_60]",
+    "envs/mlfs/test_oracle.py::test_golden_case[12_ablations_60]",
+    "envs/mlfs/test_pairs.py::test_search_plays_stretches_and_moves_the_weights",
+    "envs/mlfs/test_pairs.py::test_the_description_gives_the_weights",
+    "envs/mlfs/test_pairs.py::test_the_pretrained_policy_plays_on_any_cluster",
+    "envs/sched2/test_baseline_table.py",
+    "envs/test_contract.py::test_jit_changes_nothing",
+    "envs/test_contract.py::test_same_key_same_bits",
+    "envs/test_for_gpu.py::test_random_play",
+    "envs/test_futures.py::test_futures_play_to_their_end",
+    "experiment/test_front_door.py::test_stopped_and_resumed_is_one_go",
+    "exports/test_programs.py::test_every_kind_of_policy_is_handed_over",
+    "systems/test_plain.py::test_the_loop_takes_every_pair",
+    "trace_replay/test_further_rules.py::test_group_fairness[False]",
+    "trace_replay/test_further_rules.py::test_headroom[10]",
+    "trace_replay/test_instants.py::test_busy_gpus_are_exact",
+    "trace_replay/test_instants.py::test_every_run_is_on_record",
+    "trace_replay/test_learned.py::test_random_instances",
+    "trace_replay/test_oracle.py::test_jobs_of_philly",
+    "trace_replay/test_oracle.py::test_other_clusters",
+    "trace_replay/test_oracle.py::test_random_instances",
+    "trace_replay/test_replay.py::test_batch_equals_single_replays",
+    "trace_replay/test_replay.py::test_invariants",
+    "trace_replay/test_spot.py::test_victims_that_waste_least[cost0-any]",
+    "trace_replay/test_spot.py::test_victims_that_waste_least[cost1-any]",
+    "trace_replay/test_spot.py::test_victims_that_waste_least[cost2-any]",
+    "trace_replay/test_tiresias.py::test_promotion",
+    "wrappers/test_whole_state.py::test_systems_tell_their_state",
+)
+"""Extended tests and cases of which another extended or default one has the same rule."""
+
+ONCE: tuple[str, ...] = (
+    "adapters/test_checkers.py::test_gymnasium[das]",
+    "adapters/test_checkers.py::test_gymnasium[sched2]",
+    "algorithms/test_actor_critic.py::test_the_better_action_of_each_decision_of_a_group_is_learnt[clusters]",
+    "algorithms/test_actor_critic.py::test_the_better_action_of_each_decision_of_a_group_is_learnt[rollout ema]",  # noqa: E501
+    "algorithms/test_mappo.py::test_values[termination]",
+    "algorithms/test_ranking.py::test_values_and_gradients_of_units[0.2-64]",
+    "benchmarks/test_kernels.py::test_programs_can_be_written_for_a_tpu[chic]",
+    "envs/cluster/test_against_replay.py::test_schedules_are_the_engines[fifo-any-pack]",
+    "envs/cluster/test_against_replay.py::test_schedules_are_the_engines[fifo-strict-pack]",
+    "envs/das/test_networks.py::test_dummy_positions_reach_nothing[nan-dl2]",
+    "envs/das/test_networks.py::test_machines_may_come_in_any_order[rifling]",
+    "envs/das/test_networks.py::test_sequences_are_evaluated_as_they_were_sampled[dl2]",
+    "envs/das/test_widths.py::test_every_decision_gets_its_own_result[17]",
+    "envs/dl2/test_long_tables.py::test_both_forms_play_the_same_episodes[window]",
+    "envs/dl2/test_oracle.py::test_random_play[all-reduce bundles]",
+    "envs/dl2/test_oracle.py::test_random_play[full of bundles]",
+    "envs/dl2/test_oracle.py::test_random_play_of_more_words[started bundles]",
+    "envs/test_for_gpu.py::test_random_play[chic]",
+    "envs/test_futures.py::test_futures_play_to_their_end[sched2]",
+    "exports/test_programs.py::test_every_kind_of_policy_is_handed_over[das:width=8,heads=2,history=2,product=kronecker,kernel=graph,basis=walk,follows=job]",
+    "exports/test_programs.py::test_every_kind_of_policy_is_handed_over[linear]",
+    "systems/test_plain.py::test_the_loop_takes_every_pair[dl2-plain-branching]",
+    "systems/test_plain.py::test_the_loop_takes_every_pair[mlfs-plain-ppo]",
+    "trace_replay/test_oracle.py::test_jobs_of_philly[las]",
+    "trace_replay/test_tiresias.py::test_promotion[strict]",
+    "wrappers/test_whole_state.py::test_systems_tell_their_state[sched2]",
+)
+"""Cases that stay extended all the same: the ones that the others repeat."""
+
+
 _EXTENDED, _KEPT = frozenset(EXTENDED), frozenset(KEPT)
+_REPEATED, _ONCE = frozenset(REPEATED), frozenset(ONCE)
 
 
 def is_extended(name: str) -> bool:
@@ -332,6 +480,16 @@ def is_extended(name: str) -> bool:
     """
     entries = _entries_of(name)
     return not _EXTENDED.isdisjoint(entries) and _KEPT.isdisjoint(entries)
+
+
+def is_repeated(name: str) -> bool:
+    """Whether a test is extended and repeats the rule of another one.
+
+    Args:
+      name: as for ``is_extended``.
+    """
+    entries = _entries_of(name)
+    return is_extended(name) and not _REPEATED.isdisjoint(entries) and _ONCE.isdisjoint(entries)
 
 
 def is_wholly_extended(path: str) -> bool:

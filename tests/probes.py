@@ -8,6 +8,7 @@ Axes: ``S`` = 4 states (the last is the end), ``F`` = 4 features, ``A`` = 3 acti
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import flax.linen as nn
@@ -16,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.algorithms.agents import Normal
+from jaxsched.core import training
 from jaxsched.core.environment import Environment
 from jaxsched.types import ArraySpec, DiscreteSpec, TimeStep
 
@@ -413,3 +415,23 @@ class Hands(nn.Module):
 def hands(observation, mask):
     """Units of both agents that have an effect."""
     return {"left": mask, "right": mask}
+
+
+def updated(env, learner, loop, carry, params, updates):
+    """The learner's state and the metrics after so many updates, by one program for any number."""
+    parts = []
+    for _ in range(updates):
+        carry, metrics = training.chunk(env, learner, loop, carry, params, num_updates=1)
+        parts.append(metrics)
+    parts = jax.device_get(parts)
+    return carry.learner_state, jax.tree.map(lambda *x: np.concatenate(x), *parts)
+
+
+@cache
+def _update_of(learner):
+    return jax.jit(learner.update)
+
+
+def update(learner, state, rollout, key):
+    """A learner's update as one program, kept; operation by operation all of them compile."""
+    return _update_of(learner)(state, rollout, key)

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 import jaxsched
-from tests.extended import EXTENDED, KEPT, is_extended
+from tests.extended import EXTENDED, KEPT, ONCE, REPEATED, is_extended, is_repeated
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "jaxsched"
@@ -44,7 +44,7 @@ def test_versions_agree():
 
 def test_extended_tests_are_there():
     """A name that no longer fits would bring its tests into the default suite."""
-    for names in (EXTENDED, KEPT):
+    for names in (EXTENDED, KEPT, REPEATED, ONCE):
         assert list(names) == sorted(names)
         for name in names:
             path, _, test = name.partition("::")
@@ -57,6 +57,18 @@ def test_names_of_extended_tests():
     assert is_extended("tests/serve/test_any.py::test_it[case]")
     assert not is_extended("tests/server/test_any.py::test_it")
     assert not is_extended("tests/test_packaging.py::test_names_of_extended_tests")
+
+
+def test_what_repeats_others_leaves_them():
+    """A repeated case is extended, and another case of the test, or another test, is not slow."""
+    replays = "tests/trace_replay/test_oracle.py::test_jobs_of_philly"
+    assert is_repeated(f"{replays}[fifo]") and not is_repeated(f"{replays}[las]")
+    default = "tests/envs/dl2/test_golden.py::test_single_precision_agrees[gap_between_jobs]"
+    assert not is_extended(default) and not is_repeated(default)
+    for name in (*REPEATED, *ONCE):
+        assert any(name.startswith(entry) or entry.startswith(name) for entry in EXTENDED), name
+    for name in ONCE:
+        assert name.partition("[")[0] in REPEATED, name
 
 
 @pytest.mark.parametrize("name", ["envs", "algorithms", "traces"])

@@ -128,7 +128,6 @@ def sweep(
         raise EndedAlone(f"{error}; start all of them again with --resume") from error
     display.print(found.table())
     if is_first():
-        picture, values = folder / PICTURE, found.record
-        say(f"best policy: {found.best_policy}; all values: {values}; picture: {picture}")
-        found.save(picture)
+        found.save(picture := folder / PICTURE)
+        say(f"best policy: {found.best_policy}; all values: {found.record}; picture: {picture}")
     return 0

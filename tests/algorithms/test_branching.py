@@ -16,6 +16,7 @@ from jaxsched.core.look_ahead import Branches
 from jaxsched.errors import JaxschedError
 from jaxsched.networks.mlp import MLP, ValueMLP
 from jaxsched.types import Rollout
+from tests import probes
 from tests.probes import Always, Wager, wager
 
 ENV = Wager()
@@ -38,10 +39,7 @@ def learner(value=None, **changes):
 def trained(params, updates=30, **changes):
     """State after some updates, and the metrics of each."""
     carry = training.init(ENV, learner(**changes), LOOP, jax.random.key(0), params)
-    carry, metrics = training.chunk(
-        ENV, learner(**changes), LOOP, carry, params, num_updates=updates
-    )
-    return carry.learner_state, metrics
+    return probes.updated(ENV, learner(**changes), LOOP, carry, params, updates)
 
 
 def kernel_of(params):
@@ -129,7 +127,7 @@ def test_one_gradient_step_by_hand():
         value=jnp.tile(jnp.array([[1.0, 0.0, 4.0]]), (16, 1)),
     )
     rollout = Rollout(*[()] * 10, branches=found)
-    after, metrics = one.update(state, rollout, jax.random.key(0))
+    after, metrics = probes.update(one, state, rollout, jax.random.key(0))
     # p = 1/3 each, advantages 0, -1, 3 of actions 0, 2, 1: their mean is 2/3.
     assert float(metrics["gained"]) == pytest.approx(2 / 3)
     bias = np.asarray(after.params.policy["params"]["head"]["bias"])

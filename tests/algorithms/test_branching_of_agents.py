@@ -15,6 +15,7 @@ from jaxsched.algorithms.regression import AgentLoss
 from jaxsched.core import training
 from jaxsched.core.policies import Policy, no_memory
 from jaxsched.errors import JaxschedError
+from tests import probes
 from tests.probes import Always, Dial, Hands, dials
 
 ENV = Dial()
@@ -56,8 +57,7 @@ def trained(learner, updates=UPDATES, **changes):
     params = dials(goal=tuple(GOAL), length=4)
     loop = replace(LOOP, **changes)
     carry = training.init(ENV, learner, loop, jax.random.key(0), params)
-    carry, metrics = training.chunk(ENV, learner, loop, carry, params, num_updates=updates)
-    return carry.learner_state, metrics
+    return probes.updated(ENV, learner, loop, carry, params, updates)
 
 
 def missed(learner, state):

@@ -136,7 +136,7 @@ def test_smoothing_goes_part_of_the_way():
     for alpha in (1.0, 0.25, 0.0):
         state = begin(learner_of(inner_steps=3))
         state = state._replace(hyper=state.hyper._replace(alpha=jnp.float32(alpha)))
-        after, _ = learner_of(inner_steps=3).update(state, rollout, jax.random.key(0))
+        after, _ = probes.update(learner_of(inner_steps=3), state, rollout, jax.random.key(0))
         kernels.append(np.asarray(after.params["params"]["kernel"]))
     whole, part, none = kernels
     np.testing.assert_array_equal(none, state.params["params"]["kernel"])
@@ -147,9 +147,11 @@ def test_smoothing_goes_part_of_the_way():
 def test_without_elites_nothing_changes():
     learner = learner_of()
     rollout = rollout_of(RETURNS)
-    state, _ = learner.update(begin(learner), rollout, jax.random.key(0))  # so Adam has momentum
+    state, _ = probes.update(
+        learner, begin(learner), rollout, jax.random.key(0)
+    )  # so Adam has momentum
     cut = rollout._replace(terminated=jnp.zeros_like(rollout.terminated))
-    after, metrics = learner.update(state, cut, jax.random.key(0))
+    after, metrics = probes.update(learner, state, cut, jax.random.key(0))
     jax.tree.map(np.testing.assert_array_equal, after[:2], state[:2])
     assert all(np.isfinite(value) for value in metrics.values())
     assert float(metrics["incomplete"]) == 1
@@ -159,14 +161,16 @@ def test_without_elites_nothing_changes():
 def test_dropout_acts_in_updates_only():
     learner = learner_of(Dropping(), dropout=True)
     rollout, state = rollout_of(RETURNS), begin(learner)
-    one, other = (learner.update(state, rollout, jax.random.key(k))[1]["loss"] for k in (0, 1))
+    one, other = (
+        probes.update(learner, state, rollout, jax.random.key(k))[1]["loss"] for k in (0, 1)
+    )
     assert abs(float(one) - float(other)) > 1e-4
     observation = jax.random.normal(jax.random.key(2), (36, 3))
     mask = jnp.ones((36, 3), bool)
     greedy = [learner.act(state, observation, mask, jax.random.key(k), True)[0] for k in (0, 1)]
     np.testing.assert_array_equal(*greedy)
     plain = learner_of(Dropping())
-    losses = [plain.update(state, rollout, jax.random.key(k))[1]["loss"] for k in (0, 1)]
+    losses = [probes.update(plain, state, rollout, jax.random.key(k))[1]["loss"] for k in (0, 1)]
     assert float(losses[0]) == float(losses[1])
 
 
@@ -210,16 +214,16 @@ def test_the_better_action_is_learnt():
 
 
 def test_chunks_give_the_same_bits():
-    jax.tree.map(np.testing.assert_array_equal, train(5), train(3, 2))
+    jax.tree.map(np.testing.assert_array_equal, train(4), train(2, 2))
 
 
 def test_seeds_under_vmap():
     learner = learner_of(learning_rate=0.1)
     keys = jnp.stack([jax.random.key(0), jax.random.key(1)])
     carry = training.init(ENV, learner, LOOP, keys, PAY)
-    carry, metrics = training.chunk(ENV, learner, LOOP, carry, PAY, num_updates=5)
+    carry, metrics = training.chunk(ENV, learner, LOOP, carry, PAY, num_updates=4)
     for seed in range(2):
-        alone, expected = train(5, seed=seed)
+        alone, expected = train(4, seed=seed)
         kernel = carry.learner_state.params["params"]["kernel"][seed]
         np.testing.assert_allclose(kernel, alone.params["params"]["kernel"], rtol=1e-3, atol=1e-4)
         np.testing.assert_allclose(metrics["loss"][seed], expected["loss"], rtol=1e-3)

@@ -68,8 +68,8 @@ def test_follows_the_elites_only():
     best = np.array([3, 8, 9, 14])
     returns = np.full((16, 2), -10.0)
     returns[best] = -1.0
-    after, metrics = learner().update(
-        state, rollout_of(returns.reshape(-1), [True] * 32), jax.random.key(1)
+    after, metrics = probes.update(
+        learner(), state, rollout_of(returns.reshape(-1), [True] * 32), jax.random.key(1)
     )
     moved = np.asarray(after.mean["weights"]).reshape(-1)
     elites = np.asarray(state.members)[best]
@@ -83,7 +83,9 @@ def test_the_noise_has_a_floor():
     floored = evolution(zeros, decide, replace(SIZES, min_std=0.45))
     state = floored.init(jax.random.key(0), ENV.specs(PAY))
     state = state._replace(members=jnp.zeros_like(state.members))  # no spread among the elites
-    after, _ = floored.update(state, rollout_of(np.zeros(32), [True] * 32), jax.random.key(1))
+    after, _ = probes.update(
+        floored, state, rollout_of(np.zeros(32), [True] * 32), jax.random.key(1)
+    )
     np.testing.assert_allclose(after.std, 0.45)  # half of 0.5 would be less
 
 
@@ -94,9 +96,9 @@ def test_members_that_did_not_finish_are_never_elite():
     complete = np.ones((16, 2), bool)
     complete[5, 0] = False
     rollout = rollout_of(returns.reshape(-1), complete.reshape(-1))
-    after, metrics = learner().update(state, rollout, jax.random.key(1))
+    after, metrics = probes.update(learner(), state, rollout, jax.random.key(1))
     best = rollout_of(returns.reshape(-1), [True] * 32)
-    followed, _ = learner().update(state, best, jax.random.key(1))
+    followed, _ = probes.update(learner(), state, best, jax.random.key(1))
     assert float(metrics["incomplete"]) == 1 / 16
     assert not np.allclose(after.mean["weights"], followed.mean["weights"])
 
@@ -123,7 +125,7 @@ def test_the_gradient_is_what_ranks_tell():
     complete = np.ones((16, 2), bool)
     complete[3, 1] = False
     rollout = rollout_of(returns.reshape(-1), complete.reshape(-1))
-    after, metrics = ascending.update(state, rollout, jax.random.key(1))
+    after, metrics = probes.update(ascending, state, rollout, jax.random.key(1))
     rank = np.array([1, 2, 3, 0, *range(4, 16)])
     gradient = (rank / 15 - 0.5) @ np.asarray(state.members) / 0.2 / 16
     # The first step of Adam is the sign of the gradient.
@@ -133,7 +135,7 @@ def test_the_gradient_is_what_ranks_tell():
     falling = replace(GRADIENT, final_learning_rate=0.02, total_updates=4)
     ascending = evolution(zeros, decide, falling)
     state = ascending.init(jax.random.key(0), ENV.specs(PAY))._replace(updates=jnp.int32(3))
-    after, _ = ascending.update(state, rollout, jax.random.key(1))
+    after, _ = probes.update(ascending, state, rollout, jax.random.key(1))
     moved = np.asarray(after.mean["weights"]).reshape(-1)
     np.testing.assert_allclose(moved, 0.04 * np.sign(gradient), rtol=1e-3)
     assert float(metrics["incomplete"]) == 1 / 16
@@ -153,8 +155,8 @@ def test_what_plays_may_be_an_average():
     averaging = evolution(zeros, decide, replace(GRADIENT, averaging=0.75))
     state = averaging.init(jax.random.key(0), ENV.specs(PAY))
     rollout = rollout_of(np.arange(32.0), [True] * 32)
-    first, _ = averaging.update(state, rollout, jax.random.key(1))
-    second, _ = averaging.update(first, rollout, jax.random.key(2))
+    first, _ = probes.update(averaging, state, rollout, jax.random.key(1))
+    second, _ = probes.update(averaging, first, rollout, jax.random.key(2))
     mean = [np.asarray(s.mean["weights"]) for s in (first, second)]
     expected = 0.75 * (0.25 * mean[0]) + 0.25 * mean[1]
     np.testing.assert_allclose(averaging.policy_params(second)["weights"], expected, rtol=1e-5)
@@ -166,7 +168,7 @@ def test_layers_that_are_not_searched_stay(follow):
     searching = search_of(MLP(3, (4,)), sizes)
     state = searching.init(jax.random.key(0), ENV.specs(PAY))
     rollout = rollout_of(np.arange(32.0), [True] * 32)
-    after, _ = searching.update(state, rollout, jax.random.key(1))
+    after, _ = probes.update(searching, state, rollout, jax.random.key(1))
     before, mean = state.mean["params"], after.mean["params"]
     assert set(before) == {"hidden_0", "head"}
     for name in before:

@@ -239,7 +239,7 @@ def test_losses_of_an_action_value_by_hand():
     state = state._replace(copies=other)
     rollout = rollout_of(learner, state, params)
     assert rollout.extras.value == ()
-    _, metrics = learner.update(state, rollout, jax.random.key(1))
+    _, metrics = probes.update(learner, state, rollout, jax.random.key(1))
 
     def q(weights, observation, action):
         action = jax.tree.map(lambda x: np.clip(x, -3, 3), action)
@@ -290,7 +290,7 @@ def test_ratios_of_units_and_agents_by_hand(joint, active, ratios, outside):
     value = rollout.extras.value
     rollout = rollout._replace(mask=mask, extras=Extras(old, value))
     rollout = rollout._replace(terminated=jnp.ones((4, 3), bool))
-    _, metrics = learner.update(state, rollout, jax.random.key(1))
+    _, metrics = probes.update(learner, state, rollout, jax.random.key(1))
     advantage = float(rollout.reward[0, 0] - value[0, 0])
     gains = [
         np.mean([min(r * advantage, np.clip(r, 0.8, 1.2) * advantage) for r in agent])

@@ -173,7 +173,7 @@ def test_means_over_sequences_see_what_was_executed():
     learner = regression(AGENTS._replace(means=sums), config)
     state = learner.init(jax.random.key(0), ENV.specs(dials()))
     rollout = one_rollout(jnp.eye(4)[:2, None], jnp.ones((2, 1, 2), bool), label, executed)
-    _, metrics = learner.update(state, rollout, jax.random.key(0))
+    _, metrics = probes.update(learner, state, rollout, jax.random.key(0))
     # Executed 1, then 2: the sums are 1 and 3.
     np.testing.assert_allclose(metrics["left_loss"], np.mean([(1 - 1) ** 2, (3 - 1) ** 2]))
 
@@ -188,7 +188,7 @@ def test_the_likelihood_of_a_discrete_choice_is_its_cross_entropy():
     label = jnp.array([[1], [0]])
     mask = jnp.array([[[True, True, True]], [[True, True, False]]])
     rollout = one_rollout(jnp.eye(2)[:, None], mask, label, label)
-    _, metrics = learner.update(state, rollout, jax.random.key(0))
+    _, metrics = probes.update(learner, state, rollout, jax.random.key(0))
     np.testing.assert_allclose(metrics["loss"], -(np.log(0.25) + np.log(8 / 9)) / 2, rtol=1e-5)
 
 

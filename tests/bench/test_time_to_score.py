@@ -17,6 +17,7 @@ from tests.bench.test_bench import printed
 from tests.command_line import refused
 
 TINY = (
+    "env.max_decisions=8",  # an untrained policy takes all that there are, in every phase
     "loop.num_envs=4",
     "loop.rollout_length=4",
     "loop.num_updates=400",

@@ -97,6 +97,7 @@ def test_the_training_is_that_of_the_command(tmp_path):
     """To the bit, but for times and where it was written."""
     small = {"learner.members": 4, "learner.episodes": 2, "loop.num_envs": 8, "network": "mlp-4"}
     small |= {"loop.num_random_streams": 2, "loop.rollout_length": 16, "loop.num_updates": 2}
+    small |= {"env.num_servers": 3, "env.max_slots": 40}  # untrained policies play to the end
     sizes = {"preset": "plain-search", "num_traces": 2, "num_jobs": 10, "set": small}
     with policies_only("dl2", "drf"):
         trained.outcome_of(tmp_path / "run", "dl2", **sizes)

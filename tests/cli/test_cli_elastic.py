@@ -24,6 +24,7 @@ DL2 = [
 ]
 CHIC = [
     "--preset=quick-pair",
+    "--set=env.max_decisions=8",  # an untrained policy takes all that there are, in every phase
     "--set=loop.num_envs=8",
     "--set=loop.rollout_length=128",
     "--set=loop.num_updates=4",

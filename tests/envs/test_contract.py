@@ -29,24 +29,19 @@ JUNK_REALS = (float("nan"), float("inf"), float("-inf"), 1e38)
 NO_LIMIT, SHORT = 2**30, 3  # of time, steps; no episode is as short as the latter
 SPARE = 64  # steps beyond the longest episode's bound: every lane is reset at least twice
 EAGER = ("sched2-paper", "chic-paper")  # the others compile an operation at a time for long
-# Options whose own rules are compared with those of the oracles.
-SLOW = ("mlfs-paced", "dl2-bundles", "dl2-allreduce", "dl2-published", "das-random", "das-events")
+# Options whose own rules are compared with those of the oracles, or that show more of the same.
+SLOW = (
+    *("mlfs-paced", "dl2-bundles", "dl2-allreduce", "dl2-published", "das-random", "das-events"),
+    *("sched2-learner", "das-shown", "chic-pair"),
+)
 
 
 NAMES = [f"{name}-{kind}" for name in registry.names() for kind in INSTANCES.get(name, {})]
 
 
-FURTHER = ("sched2-learner", "das-shown", "chic-pair")
-"""Of the extended suite: other options of what the default suite has."""
-
-
 def by_name(names, slow):
-    """Parameters of a test, those in ``slow`` and in ``FURTHER`` marked."""
-    return [pytest.param(name, marks=_marks(name, slow)) for name in names]
-
-
-def _marks(name, slow):
-    return [pytest.mark.slow] * (name in slow) + [pytest.mark.extended] * (name in FURTHER)
+    """Parameters of a test, those in ``slow`` marked."""
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name in slow)) for name in names]
 
 
 @cache

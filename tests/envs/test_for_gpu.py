@@ -12,7 +12,7 @@ from tests.golden_check import GOLDEN, differences, load
 from tests.instances import INSTANCES
 
 CASES = {
-    "sched2": ("04_simultaneous", "08_random_obs", "12_dsif_150"),
+    "sched2": ("08_random_obs", "12_dsif_150"),
     "chic": ("random_pair", "optimus_crowded"),
     "dl2": ("invalid_actions", "noise_and_epoch_error"),
     "das": ("hash_actions_small", "random100_tetris"),

@@ -19,6 +19,7 @@ from jaxsched.runs import interrupts
 from jaxsched.systems import registry
 
 TINY_CHIC = (
+    "env.max_decisions=8",  # an untrained policy takes all that there are, in every phase
     "loop.num_updates=4",
     "loop.num_envs=4",
     "loop.rollout_length=128",

@@ -59,9 +59,9 @@ SETTINGS = (
     ),
 )
 FURTHER = (0, 2, 4, 7, 8)
-"""Settings of the extended suite: the rules of the others with other numbers."""
+"""Slow settings: the rules of the others with other numbers."""
 PLAYED = [
-    pytest.param(setting, marks=[pytest.mark.extended] * (index in FURTHER))
+    pytest.param(setting, marks=[pytest.mark.slow] * (index in FURTHER))
     for index, setting in enumerate(SETTINGS)
 ]
 RULES = (
@@ -229,13 +229,13 @@ def test_the_play_reaches_everything(setting):
 def test_ties_are_played():
     """Some finishes and arrivals coincide, others miss each other by little."""
     close = 0
-    for setting in SETTINGS:
-        _, sims, *_ = both(setting)
+    for index in set(range(len(SETTINGS))).difference(FURTHER):
+        _, sims, *_ = both(SETTINGS[index])
         for sim in sims:
             finishes = [job.finish for job in sim.jobs if job.finish is not None]
             gaps = [abs(f - job.submit) for f in finishes for job in sim.jobs]
             close += any(0 < gap < 0.03 for gap in gaps)
-    assert close >= 5
+    assert close >= 3
 
 
 # Invariants
@@ -248,7 +248,7 @@ def test_capacity_is_kept(setting):
     assert (rows["free"] <= np.array(Chic(**setting.static).capacity)).all()
 
 
-@pytest.mark.parametrize("setting", SETTINGS[:3], ids=str)
+@pytest.mark.parametrize("setting", PLAYED[:3], ids=str)
 def test_time_in_the_system_is_the_reward(setting):
     """Without decision time, minus the time unit times the sum of r1 is W times the ACT."""
     _, sims, rows, _, metrics, _ = both(setting)

@@ -274,9 +274,9 @@ def test_critics_are_blind_to_dummies(junk):
 def test_the_state_critic_does_not_know_machines_apart():
     seen = observations(6)
     network = StateValue(ENV)
-    weights = network.init(KEY, seen)
-    value = network.apply(weights, seen)
-    other = network.apply(weights, seen._replace(machines=seen.machines[:, ::-1]))
+    weights, apply = jax.jit(network.init)(KEY, seen), jax.jit(network.apply)
+    value = apply(weights, seen)
+    other = apply(weights, seen._replace(machines=seen.machines[:, ::-1]))
     assert value.shape == (6,) and np.ptp(value) > 1e-4
     np.testing.assert_allclose(value, other, atol=1e-5)
 

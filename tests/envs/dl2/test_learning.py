@@ -1,6 +1,7 @@
 """What DL2's learner is given: networks, exploration, recorded teachers, the shaped reward."""
 
 from dataclasses import asdict, replace
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -144,12 +145,17 @@ def test_recorded_decisions_are_legal_and_reach_the_teacher(params):
         np.testing.assert_allclose(replayed, played.metrics["avg_jct"], rtol=1e-5)
 
 
+@cache
+def programs(env):
+    """What a replay calls."""
+    recorder = SYSTEM.recorder(env)
+    return recorder, jax.jit(env.reset), jax.jit(env.step), jax.jit(recorder.update)
+
+
 def replay(env, params, data):
     """Average JCT of the first three episodes under the recorded labels, looked up by state."""
     known, labels = np.asarray(data.observation), np.asarray(data.label)
-    step, reset = jax.jit(env.step), jax.jit(env.reset)
-    recorder = SYSTEM.recorder(env)
-    update = jax.jit(recorder.update)
+    recorder, reset, step, update = programs(env)
     all_records = []
     for episode in range(3):
         state, timestep = reset(jax.random.key(0), params, jnp.int32(episode))

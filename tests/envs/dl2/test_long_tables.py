@@ -65,19 +65,27 @@ def test_both_forms_play_the_same_episodes(name):
 def test_sets_of_many_words(most, share):
     flags = np.random.default_rng(0).random(32 * 17) < share
     members = np.flatnonzero(flags)
+    asked = np.arange(-3, len(flags) + 3)
+
+    @jax.jit
+    def looked_up(flags):
+        words = bits.to_words(flags)
+        return (
+            bits.nth(words, jnp.asarray(asked).reshape(1, -1), -7),
+            bits.members(words, jnp.asarray(asked)),
+            jax.vmap(lambda index: bits.rank(words, index))(jnp.asarray(asked)),
+            jax.vmap(lambda index: bits.first_from(words, index, -7))(jnp.asarray(asked)),
+        )
+
     with few_words(most):
-        words = bits.to_words(jnp.asarray(flags))
-        which = jnp.arange(-2, len(members) + 3).reshape(1, -1)
-        expected = [-7, -7, *members, -7, -7, -7]
-        assert bits.nth(words, which, -7).tolist() == [expected]
-        asked = jnp.arange(-3, len(flags) + 3)
-        inside = np.pad(flags, 3)
-        assert bits.members(words, asked).tolist() == inside.tolist()
-        rank = jax.vmap(lambda index: bits.rank(words, index))(asked)
-        assert rank.tolist() == np.searchsorted(members, asked).tolist()
-        first = jax.vmap(lambda index: bits.first_from(words, index, -7))(asked)
-        later = np.append(members, -7)[np.searchsorted(members, asked)]
-        assert first.tolist() == later.tolist()
+        nth, inside, rank, first = looked_up(jnp.asarray(flags))
+    expected = np.full(len(asked), -7)
+    expected[3 : 3 + len(members)] = members
+    assert nth.tolist() == [expected.tolist()]
+    assert inside.tolist() == np.pad(flags, 3).tolist()
+    assert rank.tolist() == np.searchsorted(members, asked).tolist()
+    later = np.append(members, -7)[np.searchsorted(members, asked)]
+    assert first.tolist() == later.tolist()
 
 
 def test_a_hundred_thousand_jobs():

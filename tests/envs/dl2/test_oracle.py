@@ -96,7 +96,13 @@ def play_by_chance(name, count=6):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("name", ["small", "all-reduce", "few tasks", "other servers"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("small", "all-reduce"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("few tasks", "other servers")),
+    ],
+)
 def test_policies(policy, name):
     config = CONFIGS[name]
     if policy == "optimus" and config.get("comm") == "allreduce":

@@ -295,11 +295,11 @@ def check_records(env, params, records, simulators):
 
 
 FURTHER = ("window", "no_terms", "no_moves")
-"""Settings of the extended suite: the rules of the others with other numbers."""
+"""Slow settings: the rules of the others with other numbers."""
 
 
 def setting_of(name, *others):
-    return pytest.param(name, *others, marks=[pytest.mark.extended] * (name in FURTHER))
+    return pytest.param(name, *others, marks=[pytest.mark.slow] * (name in FURTHER))
 
 
 every_setting = pytest.mark.parametrize(

@@ -111,10 +111,15 @@ def tables_of(name, env):
 
 
 @cache
-def play(name):
+def setting(name):
     env = MLFS(**SETTINGS[name], slot_every=1)
     tables = tables_of(name, env)
-    params = to_params(env, tables)
+    return env, tables, to_params(env, tables)
+
+
+@cache
+def play(name):
+    env, tables, params = setting(name)
     carry, parts, rng = starts_of(env, params), [], np.random.default_rng(len(name))
     while not parts or not (parts[-1].terminated | parts[-1].truncated)[:, -9].all():
         ranks = jnp.asarray(rng.integers(0, 2**20, (NUM_TABLES, CHUNK)), jnp.int32)
@@ -456,7 +461,7 @@ def test_the_window_overflows():
 
 def test_places_are_numbered_in_order():
     """The order of places is that of the tasks, for every shape of a job."""
-    env, tables, params, _, _ = play("mlf")
+    env, tables, params = setting("mlf")
     for job in (job for graphs in graphs_of(env, tables) for job in graphs):
         assert job.places == sorted(job.places) and len(set(job.places)) == len(job.tasks)
     rows = unpack(np.asarray(params.rows))
