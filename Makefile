@@ -1,8 +1,8 @@
 # make demo    train SCHED2 for a minute and write runs/demo/report.html
 # make test    the default test suite        make lint    ruff: rules and formatting
+# make test TURN=today  the default suite and those whose turn it is in one go, as CI does
 # make test-extended  the tests that tests/extended.py names
 # make test-turn  extended and slow tests whose turn it is
-# make test-ci  what CI runs: the default suite and these
 # make test-properties  properties with fresh examples; SEED=N repeats a run
 # make test-all  all of them and the slow ones, everything compiled with all optimisations
 # make types   mypy                          make docs    the documentation, docs/_build/html
@@ -23,7 +23,7 @@ PROPERTIES = $(shell grep -rl "^from hypothesis import" --include="test_*.py" te
 .DEFAULT_GOAL := help
 # Without what Python has compiled every start of a process takes eight seconds longer.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help demo test test-extended test-turn test-ci test-properties test-all lint types docs venv dev clean
+.PHONY: help demo test test-extended test-turn test-properties test-all lint types docs venv dev clean
 # A failed recipe must not leave its stamp behind.
 .DELETE_ON_ERROR:
 
@@ -34,16 +34,14 @@ demo: $(VENV)/.stamp-run
 	$(BIN)/jaxsched demo --out $(DEMO_OUT)
 
 test: $(VENV)/.stamp-dev
-	$(BIN)/python -m pytest -m "not slow and not extended" -n 2 --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(if $(TURN),--turn,-m "not slow and not extended") \
+		-n 2 --dist loadfile $(PYTEST_ARGS)
 
 test-extended: $(VENV)/.stamp-dev
 	$(BIN)/python -m pytest -m "not slow and extended" -n 2 --dist loadfile $(PYTEST_ARGS)
 
 test-turn: $(VENV)/.stamp-dev
 	$(BIN)/python -m pytest -m "slow or extended" --turn -n 2 --dist loadfile $(PYTEST_ARGS)
-
-test-ci: $(VENV)/.stamp-dev
-	$(BIN)/python -m pytest --turn -n 2 --dist loadfile $(PYTEST_ARGS)
 
 test-properties: $(VENV)/.stamp-dev
 	$(BIN)/python -m pytest -m "hypothesis and not slow" -n 2 --dist loadfile $(PROPERTIES) \
