@@ -105,9 +105,10 @@ def presets_of(system: str, only: str | None = None) -> list[str]:
 def arguments_of(system: str, preset: str, steps: int, seeds: int) -> dict[str, Any]:
     """What ``jaxsched.train`` takes."""
     from jaxsched.systems import registry
+    from jaxsched.systems.stages import steps_per_update
 
     arena, recipe = ARENAS[system], registry.get(system).preset(preset)
-    updates = -(-steps // recipe.steps_per_update)
+    updates = -(-steps // steps_per_update(recipe.stages[-1]))
     lengths = {
         "loop.num_updates": updates,
         "evaluate_every": -(-updates // 4),

@@ -21,9 +21,11 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.runs.overrides import changed
 from jaxsched.systems.base import System, TrainingSetup
+from jaxsched.systems.gpu import gpu_presets
 from jaxsched.systems.learners import is_known
 from jaxsched.systems.parts import Network, always
-from jaxsched.systems.plain import PlainRecipe
+from jaxsched.systems.plain import with_learner
+from jaxsched.systems.recipe import Recipe
 from jaxsched.types import PRNGKey, PyTree
 
 MakeLearner = Callable[..., Learner]
@@ -52,7 +54,7 @@ class Own(NamedTuple):
         if self.network is None and self.learner is None:
             return system, changed(system, system.preset(preset), overrides)
         recipe: Any = system.preset(preset)
-        if not isinstance(recipe, PlainRecipe):
+        if preset not in {**system.plain_presets, **gpu_presets(system.plain_presets)}:
             if self.learner is None:
                 raise JaxschedError(
                     f"preset is {preset!r}; accepted with a network of one's own: "
@@ -60,7 +62,7 @@ class Own(NamedTuple):
                 )
             recipe = system.preset(FOR_LEARNERS)
         if is_known(self.learner):
-            recipe = replace(recipe, learner=self.learner)
+            recipe = with_learner(recipe, self.learner)
         recipe = changed(system, recipe, overrides)
         if self.network is not None:
             system = with_network(system, self.network)
@@ -140,7 +142,7 @@ def _with_kind(
 
 
 def _with_learner(
-    system: System, recipe: PlainRecipe, given: Any, tables: Sequence[JobTable]
+    system: System, recipe: Recipe, given: Any, tables: Sequence[JobTable]
 ) -> tuple[System, Sequence[TrainingSetup]]:
     """The one stage of an own learner; its policy is ``act`` with the learner's whole state."""
     params = system.params(recipe.env, tables)
@@ -160,18 +162,19 @@ def _with_learner(
         lambda env, name, play: policy,
         lambda env, params: learner.init(jax.random.key(0), env.specs(params)),
     )
+    (stage,) = recipe.stages
     setup = TrainingSetup(
         name=kind,
         env=recipe.env,
         play_env=recipe.env,
         learner=learner._replace(policy_params=_everything),
-        loop=recipe.loop,
+        loop=stage.loop,
         params_at=always(params),
         policy=policy,
         play="greedy",
         network=kind,
         gradient_steps=1,
-        evaluate_every=recipe.evaluate_every,
+        evaluate_every=stage.evaluate_every,
         checkpoint_every=recipe.checkpoint_every,
         variants=(f"a learner of one's own: {kind}",),
     )

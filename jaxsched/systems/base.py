@@ -43,10 +43,10 @@ from jaxsched.systems.parts import (
     TraceSet,
     TrainingSetup,
 )
-from jaxsched.systems.plain import PURPOSES, PlainRecipe, plain_recipes, plain_stage
+from jaxsched.systems.plain import PURPOSES, plain_recipes
 from jaxsched.systems.policy_model import PolicyModel
 from jaxsched.systems.recipe import Recipe
-from jaxsched.systems.stages import stages_of
+from jaxsched.systems.stages import budget, stages_of
 from jaxsched.systems.workload import Workload
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import ArraySpec, DiscreteSpec, PRNGKey, PyTree
@@ -144,7 +144,7 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         return {"quick": cast(R, plain["plain-dqn"])} if plain else {}
 
     @property
-    def plain_presets(self) -> Mapping[str, PlainRecipe]:
+    def plain_presets(self) -> Mapping[str, Recipe]:
         """A recipe for every learner (:mod:`jaxsched.systems.plain`); none if there is no network.
 
         A system without a network of its own has them if its action is one choice of several.
@@ -157,10 +157,11 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
             network=self.plain_network,
             horizon_s=self.learning_horizon_s,
             episode_steps=self.episode_steps,
+            traces=self.traces if self.workload.traces else None,
         )
 
     @property
-    def all_presets(self) -> Mapping[str, R | PlainRecipe]:
+    def all_presets(self) -> Mapping[str, R | Recipe]:
         """The system's own recipes, the plain ones, and what :mod:`jaxsched.systems.gpu` adds."""
         plain = self.plain_presets
         return {**self.presets, **plain, **gpu.gpu_presets(plain)}
@@ -260,15 +261,11 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
         del records
         return {}
 
-    def stages(
-        self, recipe: R | PlainRecipe, tables: Sequence[JobTable]
-    ) -> Sequence[TrainingSetup]:
+    def stages(self, recipe: R | Recipe, tables: Sequence[JobTable]) -> Sequence[TrainingSetup]:
         """Environment, learner and loop of a recipe's stages.
 
         Each stage starts from the policy that the one before it chose.
         """
-        if isinstance(recipe, PlainRecipe):
-            return [plain_stage(self, recipe, tables)]
         return stages_of(self, cast(Recipe, recipe), tables)
 
     def claims(
@@ -324,14 +321,11 @@ class System(HandsOver[E], ABC, Generic[E, P, R]):
 
     def recipe_traces(self, recipe: Any) -> TraceSet:
         """The tables that a recipe uses; those of the system unless it names its own."""
-        return getattr(recipe, "traces", self.traces)
+        return recipe.traces or self.traces
 
     def budget(self, recipe: Any) -> int:
         """Environment steps of all loops of a recipe, of one seed."""
-        if isinstance(recipe, PlainRecipe):
-            return recipe.loop.num_updates * recipe.steps_per_update
-        loops = getattr(recipe, "loops", None) or [recipe.loop]
-        return sum(loop.num_updates * loop.steps_per_update for loop in loops)
+        return budget(recipe)
 
     def network_policy(self, env: E, kind: str, name: str, play: Play) -> Policy:
         """The policy whose weights are the parameters of that network.

@@ -12,7 +12,7 @@ from jaxsched.algorithms.ppo_settings import PPOConfig
 from jaxsched.core.training import LoopConfig
 from jaxsched.networks.described import Precision
 from jaxsched.systems.parts import PresetInfo
-from jaxsched.systems.plain import PlainRecipe
+from jaxsched.systems.recipe import Recipe
 
 SOURCE = "plain-ppo"
 """What is kept of it: environment, networks, discount, targets."""
@@ -30,25 +30,27 @@ EVALUATIONS = 8
 CHECKPOINTS = 2
 
 
-def gpu_presets(plain: Mapping[str, PlainRecipe]) -> dict[str, PlainRecipe]:
+def gpu_presets(plain: Mapping[str, Recipe]) -> dict[str, Recipe]:
     """``gpu-ppo``, of a system that has plain recipes; none without."""
     if SOURCE not in plain:
         return {}
     source = plain[SOURCE]
-    assert isinstance(source.learner, PPOConfig)
+    (stage,) = source.stages
+    assert isinstance(stage.learner, PPOConfig)
     learner = replace(
-        source.learner,
+        stage.learner,
         total_updates=NUM_UPDATES,
         epochs=EPOCHS,
         num_minibatches=NUM_MINIBATCHES,
         learning_rate=LEARNING_RATE,
     )
-    recipe = replace(
-        source,
+    stage = replace(
+        stage,
         loop=LoopConfig(NUM_ENVS, ROLLOUT_LENGTH, NUM_UPDATES),
         learner=learner,
         precision=PRECISION,
         evaluate_every=NUM_UPDATES // EVALUATIONS,
-        checkpoint_every=NUM_UPDATES // CHECKPOINTS,
     )
-    return {"gpu-ppo": recipe}
+    return {
+        "gpu-ppo": replace(source, stages=(stage,), checkpoint_every=NUM_UPDATES // CHECKPOINTS)
+    }

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from jaxsched.core.policies import Play
 from jaxsched.core.training import LoopConfig
+from jaxsched.networks.described import Precision
 from jaxsched.systems.parts import TraceSet
 
 
@@ -50,6 +51,9 @@ class Stage:
         that have one; empty: that of the policy's network.
       critic: what the value network sees: the ``observation`` alone, or the ``state`` too, which
         no policy sees (:mod:`jaxsched.wrappers.whole_state`).
+      precision: what both networks multiply in while learning
+        (:class:`jaxsched.networks.described.Described`); the policy plays and is handed over in
+        float32.
       rivals: heuristics whose actions branching of agents tries beside the policy's own.
       teacher: who is imitated, as ``System.teacher`` knows it; None: nobody is.
       data: ``data(env, teacher, params)``, a function without arguments that records what the
@@ -79,6 +83,7 @@ class Stage:
     network_options: Mapping[str, Any] = field(default_factory=dict)
     value_network: str = ""
     critic: Literal["observation", "state"] = "observation"
+    precision: Precision = "float32"
     rivals: tuple[str, ...] = ()
     teacher: str | None = None
     data: Callable[[Any, str, Any], Callable[[], Any]] | None = None
@@ -106,7 +111,7 @@ class Recipe:
 
     Attributes:
       env: the environment that the policy is scored, tested and handed over with.
-      traces: what is learned on, chosen on and tested on.
+      traces: what is learned on, chosen on and tested on; None: the system's.
       stages: one after the other.
       network: kind of the policy's network, as ``System.network`` knows it.
       policy: what the learned policy is called.
@@ -119,7 +124,7 @@ class Recipe:
     named_parts: ClassVar[str] = "stages"
 
     env: Any
-    traces: TraceSet
+    traces: TraceSet | None
     stages: tuple[Stage, ...]
     network: str
     policy: str

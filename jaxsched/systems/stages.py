@@ -10,10 +10,12 @@ import jax.numpy as jnp
 from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.core.environment import Environment
+from jaxsched.core.learner import Learner
 from jaxsched.core.training import check_needs
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
 from jaxsched.jobs.pieces import piece_starts, pieces
+from jaxsched.networks.described import Described
 from jaxsched.systems.learners import Parts, known, with_updates
 from jaxsched.systems.parts import TrainingSetup
 from jaxsched.systems.policy_model import PolicyModel, beside_critic
@@ -71,6 +73,28 @@ def stages_of(system: Any, recipe: Recipe, tables: Sequence[JobTable]) -> list[T
     return [TrainingSetup(**_parts(system, recipe, stage, params_of), **common) for stage in chosen]
 
 
+def steps_per_update(stage: Stage) -> int:
+    """Environment steps of one update, those that try alternatives at most included.
+
+    Raises:
+      JaxschedError: the stage leaves it to the environment how many they are.
+    """
+    tried = 0
+    if isinstance(stage.learner, BranchingConfig):
+        tried = stage.loop.num_envs * stage.learner.look_ahead.most_steps()
+    return stage.loop.steps_per_update + tried
+
+
+def budget(recipe: Recipe) -> int:
+    """Environment steps of all stages of a recipe that are not left out, of one seed.
+
+    Raises:
+      JaxschedError: as ``steps_per_update``.
+    """
+    chosen = (stage for stage in recipe.stages if not stage.skip)
+    return sum(stage.loop.num_updates * steps_per_update(stage) for stage in chosen)
+
+
 def _parts(
     system: Any, recipe: Recipe, stage: Stage, params_of: Callable[[Environment, Stage], ParamsAt]
 ) -> dict[str, Any]:
@@ -91,7 +115,7 @@ def _parts(
         if stage.teacher is not None:
             raise JaxschedError("critic is 'state'; accepted with a teacher: observation")
         learns_in = WholeState(learns_in)
-    learner = known(config).make(parts._replace(config=config))
+    learner = _made(parts._replace(config=config), stage.critic)
     if stage.data is None and stage.teacher is not None:
         if teacher is None:
             raise JaxschedError(f"teacher is {stage.teacher!r}; accepted: None with a search")
@@ -116,6 +140,37 @@ def _parts(
     }
 
 
+def _made(parts: Parts, critic: str) -> Learner:
+    """The learner; that it has a value network is known by its asking for one."""
+    asked = []
+
+    def value() -> Any:
+        asked.append(True)
+        return parts.value()
+
+    learner = known(parts.config).make(parts._replace(value=value))
+    if critic == "state" and parts.model is None and not asked:
+        raise JaxschedError(
+            "critic is 'state'; accepted: observation, for a learner without a value network"
+        )
+    return learner
+
+
+def _in_precision(network: Any, precision: str) -> Any:
+    """The same network with other products.
+
+    Raises:
+      JaxschedError: they cannot be chosen, as it is made of other layers.
+    """
+    if precision == "float32":
+        return network
+    if not isinstance(network, Described):
+        raise JaxschedError(
+            f"precision is {precision!r}; accepted: float32, for a network that is no Described one"
+        )
+    return network.clone(precision=precision)
+
+
 def _of_network(system: Any, recipe: Recipe, stage: Stage, env: Environment) -> Parts:
     """Of a policy that is a network's scores or outputs."""
     if stage.rivals:
@@ -123,12 +178,18 @@ def _of_network(system: Any, recipe: Recipe, stage: Stage, env: Environment) -> 
     network = system.network(recipe.env, recipe.network)
     if stage.network_options:
         network = network.clone(**stage.network_options)
-    kind = stage.value_network or recipe.network
-    value: Callable[[], Any] = partial(system.value_network, recipe.env, kind)
+    network = _in_precision(network, stage.precision)
     explore = None if stage.explore is None else stage.explore(env)
-    if stage.critic == "state":
-        network, value = Reads(network, seen), partial(_reading_everything, value)
+    whole = stage.critic == "state"
+    if whole:
+        network = Reads(network, seen)
         explore = None if explore is None else _of_seen(explore)
+
+    def value() -> Any:
+        kind = stage.value_network or recipe.network
+        made = _in_precision(system.value_network(recipe.env, kind), stage.precision)
+        return Reads(made, everything) if whole else made
+
     return Parts(
         stage.learner,
         network,
@@ -141,6 +202,11 @@ def _of_network(system: Any, recipe: Recipe, stage: Stage, env: Environment) -> 
 
 def _of_model(model: PolicyModel, stage: Stage) -> Parts:
     """Of a policy that is more than that."""
+    if stage.precision != "float32":
+        raise JaxschedError(
+            f"precision is {stage.precision!r}; accepted: float32, as the policy is no network of "
+            "scores"
+        )
     if stage.rivals and not isinstance(stage.learner, BranchingConfig):
         raise JaxschedError(f"rivals is {stage.rivals}; accepted: none but for branching")
     return Parts(
@@ -153,10 +219,6 @@ def _of_model(model: PolicyModel, stage: Stage) -> Parts:
 
 def _of_seen(explore: Callable[..., Array]) -> Callable[..., Array]:
     return lambda key, observation, *rest: explore(key, seen(observation), *rest)
-
-
-def _reading_everything(value: Callable[[], Any]) -> Any:
-    return Reads(value(), everything)
 
 
 def _as_it_is(scores: Array, mask: Array) -> Array:

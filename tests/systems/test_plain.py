@@ -11,7 +11,8 @@ from jaxsched.errors import JaxschedError
 from jaxsched.runs.overrides import override
 from jaxsched.systems import registry
 from jaxsched.systems.base import System
-from jaxsched.systems.plain import STEPS
+from jaxsched.systems.plain import STEPS, with_learner
+from jaxsched.systems.stages import steps_per_update
 from jaxsched.traces import registry as traces
 
 STEPWISE = ["plain-dqn", "plain-ppo", "plain-actor-critic", "plain-branching"]
@@ -37,7 +38,7 @@ def test_every_learner_has_a_recipe_of_one_budget(name):
     system = registry.get(name)
     assert [(name, p) for p in system.plain_presets] == [pair for pair in PAIRS if pair[0] == name]
     for recipe in system.plain_presets.values():
-        assert STEPS <= system.budget(recipe) < STEPS + recipe.steps_per_update
+        assert STEPS <= system.budget(recipe) < STEPS + steps_per_update(recipe.stages[-1])
 
 
 @pytest.mark.parametrize(("name", "preset"), PAIRS)
@@ -111,7 +112,7 @@ class Bare(System):
 
 def test_the_type_of_the_settings_chooses_the_learner():
     system = registry.get("chic")
-    ppo = system.preset("plain-ppo")
-    other = replace(system.preset("plain-dqn"), learner=ppo.learner, loop=ppo.loop)
+    (ppo,) = system.preset("plain-ppo").stages
+    other = with_learner(system.preset("plain-dqn"), replace(ppo.learner, num_minibatches=8))
     tables = traces.get("chic-1.80", num_traces=1, num_jobs=3)
     assert system.stages(other, tables)[0].name == "ppo"

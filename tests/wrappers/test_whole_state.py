@@ -20,6 +20,7 @@ from jaxsched.wrappers.whole_state import Reads, WholeState, everything, playing
 from tests import probes
 from tests.algorithms.test_common_sequences import Lottery
 from tests.algorithms.test_ppo import POLICY
+from tests.instances import sched2_tables
 
 UPDATES = 80
 LUCK = 50.0
@@ -118,7 +119,8 @@ def test_what_does_not_fit_is_refused():
     from jaxsched.runs.overrides import override
 
     system = registry.get("sched2")
-    with pytest.raises(JaxschedError, match="critic is 'state'; it must be 'observation'"):
-        override(system.preset("plain-dqn"), ["critic=state"])
+    blind = override(system.preset("plain-dqn"), ["critic=state"])
+    with pytest.raises(JaxschedError, match="critic is 'state'; accepted: observation, for a le"):
+        system.stages(blind, sched2_tables(0))
     with pytest.raises(JaxschedError, match="critic"):
         override(system.preset("plain-ppo"), ["critic=everything"])

@@ -14,7 +14,7 @@ from jaxsched.envs.mlfs import records as rec
 from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.heuristics import heuristic
 from jaxsched.envs.mlfs.learning.linear import linear_host
-from jaxsched.envs.mlfs.learning.networks import PAIRS, ServerValue, policy_network, value_network
+from jaxsched.envs.mlfs.learning.networks import PAIRS, policy_network, value_network
 from jaxsched.envs.mlfs.learning.presets import DEPARTURES, FORMER_SETTINGS, NOTES, PRESETS, TUNED
 from jaxsched.envs.mlfs.mapping import task_jobs
 from jaxsched.envs.mlfs.paper import paper_rows
@@ -193,7 +193,7 @@ class MLFSSystem(System[MLFS, Params, Recipe]):
         plain = PAIRS if env.by_slot else PLAIN
         return policy_network(env, plain if kind == DEFAULT_KIND else kind)
 
-    def value_network(self, env: MLFS, kind: str) -> ServerValue:
+    def value_network(self, env: MLFS, kind: str) -> Network:
         """That of the same make, with the same inputs.
 
         Raises:
