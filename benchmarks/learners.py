@@ -20,6 +20,7 @@ from benchmarks.scripts import exit_status
 from benchmarks.trained import Outcome, Settings, outcome_of
 from jaxsched.errors import JaxschedError
 from jaxsched.results.finishing import NEARLY_ALL
+from jaxsched.systems import presets
 
 STEPS = 512_000
 SEEDS = 3
@@ -91,11 +92,11 @@ def presets_of(system: str, only: str | None = None) -> list[str]:
     """
     from jaxsched.systems import registry
 
-    names = list(registry.get(system).plain_presets)
+    names = list(presets.default_recipes(registry.get(system)))
     if only is None:
         return names
     asked = only.split(",")
-    known = {name for each in ARENAS for name in registry.get(each).plain_presets}
+    known = {name for each in ARENAS for name in presets.default_recipes(registry.get(each))}
     for name in asked:
         if name not in known:
             raise JaxschedError(f"--presets: {name!r}; accepted: {', '.join(sorted(known))}")
@@ -107,7 +108,7 @@ def arguments_of(system: str, preset: str, steps: int, seeds: int) -> dict[str, 
     from jaxsched.systems import registry
     from jaxsched.systems.stages import steps_per_update
 
-    arena, recipe = ARENAS[system], registry.get(system).preset(preset)
+    arena, recipe = ARENAS[system], presets.preset(registry.get(system), preset)
     updates = -(-steps // steps_per_update(recipe.stages[-1]))
     lengths = {
         "loop.num_updates": updates,

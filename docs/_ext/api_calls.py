@@ -47,7 +47,7 @@ CALLS = (
             "function jaxsched.systems.registry.get",
             "function jaxsched.systems.registry.names",
             "function jaxsched.systems.registry.register",
-            "record jaxsched.systems.base.System",
+            "record jaxsched.systems.system.System",
         ),
     ),
     Calls(

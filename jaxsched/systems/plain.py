@@ -45,7 +45,7 @@ def plain_recipes(
     network: str,
     horizon_s: float,
     episode_steps: int,
-    traces: TraceSet | None = None,
+    traces: TraceSet,
 ) -> dict[str, Recipe]:
     """One recipe for each learner, of about ``STEPS`` environment steps each.
 
@@ -54,7 +54,7 @@ def plain_recipes(
       network: the policy's.
       horizon_s: of the discount by time.
       episode_steps: room for an episode, of learners that play whole ones; 0 leaves them out.
-      traces: what is learned and tested on; None: what the system says.
+      traces: what is learned and tested on.
     """
     found = _stepwise(horizon_s) | _by_branching(env, horizon_s)
     if episode_steps:

@@ -16,10 +16,12 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
 from jaxsched.jobs.pieces import piece_starts, pieces
 from jaxsched.networks.described import Described
+from jaxsched.systems import functions
 from jaxsched.systems.learners import Parts, known, with_updates
 from jaxsched.systems.parts import TrainingSetup
 from jaxsched.systems.policy_model import PolicyModel, beside_critic
 from jaxsched.systems.recipe import Recipe, Stage
+from jaxsched.systems.system import System
 from jaxsched.types import Array, ArraySpec
 from jaxsched.wrappers.fixed_length import FixedLength
 from jaxsched.wrappers.recorded import Recorded
@@ -30,11 +32,11 @@ ParamsAt = Callable[[float], Any]
 """The environment's parameters by training progress."""
 
 
-def stages_of(system: Any, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
+def stages_of(system: System, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
     """Environment, learner and loop of each stage.
 
     Args:
-      system: the ``System``.
+      system: the system.
       recipe: the recipe.
       tables: what is learned on.
 
@@ -50,13 +52,13 @@ def stages_of(system: Any, recipe: Recipe, tables: Sequence[JobTable]) -> list[T
     if recipe.play != "greedy" and any(isinstance(x.learner, EvolutionConfig) for x in chosen):
         raise JaxschedError(f"play is {recipe.play!r}; accepted with a search: greedy")
     env, kind = recipe.env, recipe.network
-    policy = system.network_policy(env, kind, recipe.policy, recipe.play)
+    policy = functions.network_policy(system, env, kind, recipe.policy, recipe.play)
     common: dict[str, Any] = {
         "play_env": env,
         "policy": policy,
         "play": recipe.play,
         "network": kind,
-        "variants": system.departures.of(recipe),
+        "variants": system.recipes.departures.of(recipe),
     }
     made: list[tuple[Any, ParamsAt]] = []
 
@@ -96,15 +98,18 @@ def budget(recipe: Recipe) -> int:
 
 
 def _parts(
-    system: Any, recipe: Recipe, stage: Stage, params_of: Callable[[Environment, Stage], ParamsAt]
+    system: System,
+    recipe: Recipe,
+    stage: Stage,
+    params_of: Callable[[Environment, Stage], ParamsAt],
 ) -> dict[str, Any]:
     """What a stage has of its own."""
     env: Environment = replace(recipe.env, **stage.env)
     loop = stage.loop
     config = with_updates(stage.learner, loop.num_updates)
-    model = system.policy_model(env, recipe.network, **stage.network_options)
+    model = system.networks.model(env, recipe.network, **stage.network_options)
     learns_in = env if stage.wrap is None else stage.wrap(env)
-    teacher: Callable[[str], Any] | None = partial(system.teacher, env=env)
+    teacher: Callable[[str], Any] | None = partial(functions.teacher, system, env=env)
     if model is None:
         parts = _of_network(system, recipe, stage, env)
     else:
@@ -171,11 +176,11 @@ def _in_precision(network: Any, precision: str) -> Any:
     return network.clone(precision=precision)
 
 
-def _of_network(system: Any, recipe: Recipe, stage: Stage, env: Environment) -> Parts:
+def _of_network(system: System, recipe: Recipe, stage: Stage, env: Environment) -> Parts:
     """Of a policy that is a network's scores or outputs."""
     if stage.rivals:
         raise JaxschedError(f"rivals is {stage.rivals}; accepted: none, as there are no agents")
-    network = system.network(recipe.env, recipe.network)
+    network: Any = functions.network(system, recipe.env, recipe.network)
     if stage.network_options:
         network = network.clone(**stage.network_options)
     network = _in_precision(network, stage.precision)
@@ -187,7 +192,7 @@ def _of_network(system: Any, recipe: Recipe, stage: Stage, env: Environment) -> 
 
     def value() -> Any:
         kind = stage.value_network or recipe.network
-        made = _in_precision(system.value_network(recipe.env, kind), stage.precision)
+        made = _in_precision(system.networks.value(recipe.env, kind), stage.precision)
         return Reads(made, everything) if whole else made
 
     return Parts(

@@ -11,13 +11,13 @@ from jaxsched.cli import main
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.names import assignments
 from jaxsched.runs.overrides import override
-from jaxsched.systems import registry
+from jaxsched.systems import presets, registry
 from jaxsched.systems.stages import budget, steps_per_update
 from tests.command_line import policies_only
 
 
 def recipe_of(arguments):
-    recipe = registry.get(arguments["system"]).preset(arguments["preset"])
+    recipe = presets.preset(registry.get(arguments["system"]), arguments["preset"])
     return override(recipe, assignments(arguments["set"]))
 
 

@@ -11,12 +11,13 @@ from jaxsched.cli import main
 from jaxsched.core.training import LoopConfig
 from jaxsched.errors import JaxschedError
 from jaxsched.runs.sweep import Axis, groups_of, is_traced, read_axes, summary
+from jaxsched.systems.parts import TraceSet
 from jaxsched.systems.recipe import Recipe, Stage
 from tests.command_line import refused
 from tests.example_system import registered
 
 STAGE = Stage("search", EvolutionConfig(8, 2), LoopConfig(16, 8, 4))
-RECIPE = Recipe(None, None, (STAGE,), "mlp-4", "search")
+RECIPE = Recipe(None, TraceSet("", ""), (STAGE,), "mlp-4", "search")
 TINY = (
     *("sweep", "weighted", "--preset", "plain-search", "--num-traces", "2", "--num-jobs", "14"),
     *("--set", "learner.members=4", "--set", "learner.episodes=2", "--set", "loop.num_envs=8"),

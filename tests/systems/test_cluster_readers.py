@@ -13,7 +13,7 @@ from jaxsched.envs.dl2.cluster_reader import ESTIMATES as DL2
 from jaxsched.envs.sched2.cluster_reader import ESTIMATES as SCHED2
 from jaxsched.envs.sched2.slowdown import MODELS
 from jaxsched.errors import JaxschedError
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 
 LENGTH = 32
 UNIX = 1764193600  # a day in November 2025
@@ -30,8 +30,8 @@ def sched2():
 
 
 def read(system, cluster):
-    reader = system.cluster_reader()
-    env = reader.environment(system.environment())
+    reader = functions.cluster_reader(system)
+    env = reader.environment(functions.environment(system))
     return jax.device_get(reader.read(env, [cluster], LENGTH))
 
 
@@ -60,18 +60,18 @@ def moved(cluster, origin):
 @pytest.mark.parametrize("name", ["sched2", "dl2"])
 def test_only_differences_of_times_count(name, origin):
     system = registry.get(name)
-    cluster = dict(system.cluster_reader().example)
+    cluster = dict(functions.cluster_reader(system).example)
     if name == "dl2":
         slot = cluster.pop("slot")
-        cluster["time"] = slot * system.environment().slot_seconds
-        assert same(read(system, cluster), read(system, system.cluster_reader().example))
+        cluster["time"] = slot * functions.environment(system).slot_seconds
+        assert same(read(system, cluster), read(system, functions.cluster_reader(system).example))
     assert same(read(system, moved(cluster, origin)), read(system, cluster))
 
 
 def test_slots_of_unix_time_are_slots(sched2):
     system = registry.get("dl2")
-    seconds = system.environment().slot_seconds
-    example = system.cluster_reader().example
+    seconds = functions.environment(system).slot_seconds
+    example = functions.cluster_reader(system).example
     later = moved(example, (UNIX // seconds) * seconds) | {"slot": 12 + UNIX // seconds}
     assert same(read(system, later), read(system, example))
 
@@ -115,7 +115,7 @@ def test_estimates_are_those_of_the_training_traces(sched2):
 
 def test_unknown_fields_are_filled_and_told(system):
     """Left out, null, or a model that nobody measured: as if the estimate had been sent."""
-    reader = system.cluster_reader()
+    reader = functions.cluster_reader(system)
     estimates = {name: estimate.default for name, estimate in reader.estimates.items()}
     known = copy.deepcopy(dict(reader.example))
     for job in known[reader.jobs]:
@@ -149,7 +149,7 @@ def test_the_request_may_say_what_to_assume(sched2):
 
 def test_a_job_that_outlived_the_estimate_trains_as_long_again():
     job = {"id": "a", "submit_time": 0, "progress": 80}
-    assert registry.get("dl2").cluster_reader().estimated({"slot": 9, "jobs": [job]}) == [
+    assert functions.cluster_reader(registry.get("dl2")).estimated({"slot": 9, "jobs": [job]}) == [
         {"job": "a", "model": "ResNet50", "epochs": 160}
     ]
 
@@ -196,7 +196,7 @@ def test_a_job_that_outlived_the_estimate_trains_as_long_again():
 def test_what_is_wrong_is_told_with_its_place(name, change, words):
     system = registry.get(name)
     with pytest.raises(JaxschedError) as error:
-        read(system, dict(system.cluster_reader().example) | change)
+        read(system, dict(functions.cluster_reader(system).example) | change)
     assert words in str(error.value)
 
 

@@ -18,7 +18,8 @@ from jaxsched.errors import JaxschedError
 from jaxsched.networks import description as nd
 from jaxsched.networks.mlp import MLP
 from jaxsched.runs.overrides import override
-from jaxsched.systems import registry
+from jaxsched.systems import functions, presets, registry
+from jaxsched.systems.stages import stages_of
 
 ROWS = 4
 ENV = DL2(num_servers=3, window=ROWS, max_slots=60)
@@ -131,8 +132,8 @@ def test_recorded_decisions_are_legal_and_reach_the_teacher(params):
         data = record(env, teacher, wide, [0, 1, 2])
         rows = np.arange(len(data.label))
         assert np.asarray(data.mask)[rows, np.asarray(data.label)].all()
-        heuristic = SYSTEM.heuristic(teacher, env, 7, {})
-        played = SYSTEM.play(heuristic.env, heuristic.policy, wide)
+        heuristic = functions.heuristic(SYSTEM, teacher, env, 7, {})
+        played = functions.play(SYSTEM, heuristic.env, heuristic.policy, wide)
         slots = played.metrics["slots"].sum()
         # A slot's record ends with a void unless nothing fits any more.
         assert 0 < (np.asarray(data.label) == 24).sum() <= slots
@@ -144,7 +145,7 @@ def replay(env, params, data):
     """Average JCT of the first three episodes under the recorded labels, looked up by state."""
     known, labels = np.asarray(data.observation), np.asarray(data.label)
     step, reset = jax.jit(env.step), jax.jit(env.reset)
-    recorder = SYSTEM.recorder(env)
+    recorder = SYSTEM.log.recorder(env)
     update = jax.jit(recorder.update)
     all_records = []
     for episode in range(3):
@@ -158,7 +159,7 @@ def replay(env, params, data):
             records = update(records, timestep, True)
         all_records.append(records)
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *all_records)
-    return SYSTEM.measured(env, params, np.arange(3), stacked)["avg_jct"]
+    return SYSTEM.log.metrics(env, params, np.arange(3), stacked)["avg_jct"]
 
 
 @pytest.mark.parametrize("by_task", [False, pytest.param(True, marks=pytest.mark.slow)])
@@ -229,8 +230,8 @@ SEARCHED = (
 
 
 def test_a_search_may_follow():
-    recipe = override(replace(SYSTEM.preset("search"), env=ENV), SEARCHED)
-    stages = SYSTEM.stages(recipe, TABLES[:2])
+    recipe = override(replace(presets.preset(SYSTEM, "search"), env=ENV), SEARCHED)
+    stages = stages_of(SYSTEM, recipe, TABLES[:2])
     assert [stage.name for stage in stages] == ["supervised", "search"]
     setup = stages[-1]
     params = setup.params_at(0.0)
@@ -248,16 +249,16 @@ def test_a_search_may_follow():
 
 
 def test_stages_are_what_a_recipe_names_and_does_not_leave_out():
-    search = SYSTEM.preset("search")
+    search = presets.preset(SYSTEM, "search")
     recipe = replace(search, play="sampled")
     with pytest.raises(JaxschedError, match="play is 'sampled'; accepted with a search: greedy"):
-        SYSTEM.stages(recipe, TABLES)
+        stages_of(SYSTEM, recipe, TABLES)
     first, last = search.stages
-    three = (first, SYSTEM.preset("quick").stages[1], last)
-    stages = SYSTEM.stages(replace(search, env=ENV, stages=three), TABLES)
+    three = (first, presets.preset(SYSTEM, "quick").stages[1], last)
+    stages = stages_of(SYSTEM, replace(search, env=ENV, stages=three), TABLES)
     assert [stage.name for stage in stages] == ["supervised", "ppo", "search"]
-    alone = override(SYSTEM.preset("quick"), ["supervised.skip=true"])
-    (stage,) = SYSTEM.stages(alone, TABLES)
+    alone = override(presets.preset(SYSTEM, "quick"), ["supervised.skip=true"])
+    (stage,) = stages_of(SYSTEM, alone, TABLES)
     assert stage.name == "ppo" and "no imitation" in stage.variants
     assert not any("teacher" in line for line in stage.variants)
 
@@ -278,15 +279,15 @@ def test_schedules_are_recorded_when_they_are_asked_for(params):
 
 
 def test_recipes_say_what_differs_from_the_paper():
-    variants = SYSTEM.departures.of
-    assert variants(SYSTEM.preset("paper")) == (
+    variants = SYSTEM.recipes.departures.of
+    assert variants(presets.preset(SYSTEM, "paper")) == (
         "supervised rate 0.002 to 0.0001 (the paper: 0.005)",
         "an update every 512 decisions (the paper: every slot)",
     )
-    words = " ".join(variants(SYSTEM.preset("quick")))
+    words = " ".join(variants(presets.preset(SYSTEM, "quick")))
     for word in ("optimus", "PPO", "discount 0", "epochs trained", "share weights"):
         assert word in words
-    changed = override(SYSTEM.preset("paper"), ["learner.capacity=0", "explore.kind=none"])
+    changed = override(presets.preset(SYSTEM, "paper"), ["learner.capacity=0", "explore.kind=none"])
     assert len(variants(changed)) == 4
 
 
