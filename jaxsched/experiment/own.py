@@ -29,7 +29,6 @@ from jaxsched.systems.stages import stages_of
 from jaxsched.systems.system import System
 from jaxsched.types import PRNGKey, PyTree, Specs
 
-MakeLearner = Callable[..., Learner]
 FOR_LEARNERS = "plain-ppo"
 """The recipe whose environment and loop an own learner uses unless another plain one is named."""
 

@@ -54,22 +54,6 @@ def _at_intervals(name: str, interval: float) -> Rule:
     return Rule("baseline", words, make, plays_in, knows="iterations left, speeds")
 
 
-def _void_ends(env: Chic, num_jobs: int) -> Chic:
-    """Void comes once the allocation is complete."""
-    del num_jobs
-    return replace(env, void_outside="ends")
-
-
-def _apart(env: Chic, num_jobs: int) -> Chic:
-    """Tasks one by one: the rule has no form in Chic-Pair."""
-    return replace(_void_ends(env, num_jobs), pair=False)
-
-
-def _reference(name: str, words: str, knows: str, **more: Any) -> Rule:
-    given = {"plays_in": _void_ends, **more}
-    return Rule("reference", words, partial(baseline, name), knows=knows, **given)
-
-
 def _network(env: Chic, kind: str) -> Network:
     """The network of the paper's recipe, also as ``paper``, or one of other widths."""
     return fully_connected(env, PAPER.network if kind == "paper" else kind)
@@ -79,6 +63,26 @@ def _claims(env: Chic, summary: Summary, learned: str) -> list[dict[str, Any]]:
     """Figures 4 and 5 at one arrival rate."""
     del env
     return paper_rows(summary, learned)
+
+
+REFERENCES = {
+    "random": ("uniform over units that fit", "what fits"),
+    "round_robin": ("next unit to the workload with the fewest", "units held"),
+    "optimus_event": ("Optimus' rule at every arrival and finish", "iterations left, speeds"),
+    "search": ("best static allocation of the window by search", "iterations left, speeds"),
+}
+"""What each rule does, and what it knows."""
+
+
+def _reference(name: str, words: str, knows: str) -> Rule:
+    def plays_in(env: Chic, num_jobs: int) -> Chic:
+        """Void comes once the allocation is complete; Optimus' rule has no form in Chic-Pair."""
+        del num_jobs
+        pair = env.pair and name != "optimus_event"
+        return replace(env, void_outside="ends", pair=pair)
+
+    make = partial(baseline, name)
+    return Rule("reference", words, make, plays_in, knows=knows, best=name == "search")
 
 
 SYSTEM = System(
@@ -106,22 +110,7 @@ SYSTEM = System(
     policies={
         "optimus": _at_intervals("optimus", 600.0),
         "optimus_300": _at_intervals("optimus_300", 300.0),
-        "random": _reference("random", "uniform over units that fit", "what fits"),
-        "round_robin": _reference(
-            "round_robin", "next unit to the workload with the fewest", "units held"
-        ),
-        "optimus_event": _reference(
-            "optimus_event",
-            "Optimus' rule at every arrival and finish",
-            "iterations left, speeds",
-            plays_in=_apart,
-        ),
-        "search": _reference(
-            "search",
-            "best static allocation of the window by search",
-            "iterations left, speeds",
-            best=True,
-        ),
+        **{name: _reference(name, *words) for name, words in REFERENCES.items()},
     },
     jobs=Jobs(
         WORKLOAD,
@@ -136,6 +125,6 @@ SYSTEM = System(
     recipes=Recipes(PRESETS, NOTES, DEPARTURES, FORMER_SETTINGS),
     training=Training(planning_horizon_s=HORIZON_S, horizon_s=HORIZON_S),
     paper=Paper("Chic: experience-driven scheduling in machine learning clusters", _claims),
-    cases=Cases(cases.simulate, recording.staged, double=True),
+    cases=Cases(cases.simulate, cases.staged, double=True),
     front_end=FrontEnd(ChicReader, cluster_arrays),
 )

@@ -1,6 +1,6 @@
 """DAS as the rest of the library sees it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ from jaxsched.envs.das.learning.presets import NOTES, PRESETS
 from jaxsched.envs.das.learning.scored import found_scored
 from jaxsched.envs.das.mapping import gang_jobs
 from jaxsched.envs.das.paper import paper_rows
-from jaxsched.envs.das.searchers import searcher
+from jaxsched.envs.das.searchers import SEARCHERS, searcher
 from jaxsched.envs.das.traces import WORKLOAD
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import RIGID_JOBS, JobTable
@@ -45,33 +45,53 @@ FEE_REFERENCE = 50.0  # dollars, about the fee without contention: keeps scores 
 FEE_WEIGHT = 3.0  # one per cent of fee counts as much as three of completion time
 
 
-def _with_estimates(env: DAS, num_jobs: int) -> DAS:
-    del num_jobs
-    return replace(env, estimates=True)
+BASELINES = {
+    "fifo_firstfit": ("first come first served, first fit", "order of arrival"),
+    "fifo_loadbalance": ("first come first served, most free GPUs", "order of arrival"),
+    "drf_firstfit": ("least dominant share first, first fit", "requests, shares held"),
+    "drf_loadbalance": ("least dominant share first, most free GPUs", "requests, shares held"),
+    "tetris": ("best alignment of requests and free resources", "requests, free resources"),
+    "mosa": ("simulated annealing of each decision", "requests, GPUs in use, slow-down"),
+    "malo": ("ant lion search of each decision", "requests, GPUs in use, slow-down"),
+}
+REFERENCES = {
+    "lazy": ("one job at a time in an idle cluster", "order of arrival"),
+    "linear": ("linear rule found by search on training traces", "requests, waits, free resources"),
+    "shortest": (
+        "least GPU time first as estimated from group and user, placed as linear",
+        "requests, run times estimated from group and user",
+    ),
+    "scored": (
+        "rule found by search on contended traces; listens to the same estimates",
+        "requests, waits, run times estimated from group and user",
+    ),
+    "oracle": ("least GPU time first, durations being known", "true run times"),
+    "random": ("uniformly random priorities and affinities", "nothing"),
+}
+"""What each rule does, and what it knows."""
+OPTIONS: dict[str, dict[str, Any]] = {"lazy": {"lazy": True}} | dict.fromkeys(
+    ("shortest", "scored"), {"estimates": True}
+)
+"""Options of the environment of some."""
 
 
-def _lazy(env: DAS, num_jobs: int) -> DAS:
-    del num_jobs
-    return replace(env, lazy=True)
+def _baseline(name: str, words: str, knows: str) -> Rule:
+    make = partial(searcher if name in SEARCHERS else baseline, name)
+    return Rule("baseline", words, make, knows=knows, slow=name in SEARCHERS)
 
 
-def _random(env: DAS) -> Policy:
-    return uniform_reals("random", env.action_spec())
+def _reference(name: str, words: str, knows: str) -> Rule:
+    def plays_in(env: DAS, num_jobs: int) -> DAS:
+        del num_jobs
+        return replace(env, **OPTIONS.get(name, {}))
 
+    def make(env: DAS) -> Policy:
+        if name == "random":
+            return uniform_reals(name, env.action_spec())
+        return kinds.policy_named(name, env)
 
-def _baseline(
-    name: str,
-    words: str,
-    knows: str,
-    make: Callable[[str, DAS], Policy] = baseline,
-    *,
-    slow: bool = False,
-) -> Rule:
-    return Rule("baseline", words, partial(make, name), knows=knows, slow=slow)
-
-
-def _reference(name: str, words: str, knows: str, **more: Any) -> Rule:
-    return Rule("reference", words, partial(kinds.policy_named, name), knows=knows, **more)
+    clairvoyant, best = name == "oracle", name == "shortest"
+    return Rule("reference", words, make, plays_in, knows=knows, clairvoyant=clairvoyant, best=best)
 
 
 def _no_scores(env: DAS, kind: str) -> Network:
@@ -157,69 +177,8 @@ SYSTEM = System(
         own=rec.OWN_METRICS,
         score=_score,
     ),
-    policies={
-        "fifo_firstfit": _baseline(
-            "fifo_firstfit", "first come first served, first fit", "order of arrival"
-        ),
-        "fifo_loadbalance": _baseline(
-            "fifo_loadbalance", "first come first served, most free GPUs", "order of arrival"
-        ),
-        "drf_firstfit": _baseline(
-            "drf_firstfit", "least dominant share first, first fit", "requests, shares held"
-        ),
-        "drf_loadbalance": _baseline(
-            "drf_loadbalance", "least dominant share first, most free GPUs", "requests, shares held"
-        ),
-        "tetris": _baseline(
-            "tetris",
-            "best alignment of requests and free resources",
-            "requests, free resources",
-        ),
-        "mosa": _baseline(
-            "mosa",
-            "simulated annealing of each decision",
-            "requests, GPUs in use, slow-down",
-            searcher,
-            slow=True,
-        ),
-        "malo": _baseline(
-            "malo",
-            "ant lion search of each decision",
-            "requests, GPUs in use, slow-down",
-            searcher,
-            slow=True,
-        ),
-        "lazy": _reference(
-            "lazy", "one job at a time in an idle cluster", "order of arrival", plays_in=_lazy
-        ),
-        "linear": _reference(
-            "linear",
-            "linear rule found by search on training traces",
-            "requests, waits, free resources",
-        ),
-        "shortest": _reference(
-            "shortest",
-            "least GPU time first as estimated from group and user, placed as linear",
-            "requests, run times estimated from group and user",
-            plays_in=_with_estimates,
-            best=True,
-        ),
-        "scored": _reference(
-            "scored",
-            "rule found by search on contended traces; listens to the same estimates",
-            "requests, waits, run times estimated from group and user",
-            plays_in=_with_estimates,
-        ),
-        "oracle": _reference(
-            "oracle",
-            "least GPU time first, durations being known",
-            "true run times",
-            clairvoyant=True,
-        ),
-        "random": Rule(
-            "reference", "uniformly random priorities and affinities", _random, knows="nothing"
-        ),
-    },
+    policies={name: _baseline(name, *words) for name, words in BASELINES.items()}
+    | {name: _reference(name, *words) for name, words in REFERENCES.items()},
     jobs=Jobs(
         WORKLOAD,
         TraceSet("das-train", "das-test"),

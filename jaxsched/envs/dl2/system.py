@@ -40,14 +40,52 @@ from jaxsched.systems.system import (
     same,
 )
 
-PUBLISHED_RULES = {
+BASELINES = {
     "drf": ("dominant resource fairness", "requests, shares held"),
-    "optimus": ("largest gain in time", "epochs left, true speeds"),
-    "srtf": ("smallest share of epochs left first", "share of epochs left"),
-    "fifo": ("first in, first out", "order of arrival"),
-    "tetris": ("packing and long jobs", "requests, share of epochs left"),
+    "fifo": ("first in, first out, four bundles each", "order of arrival"),
+    "srtf": ("shortest remaining time first, four bundles each", "epochs left, usual speeds"),
+    "tetris": (
+        "packing and short jobs, four bundles each",
+        "requests, epochs left, usual speeds",
+    ),
+    "optimus": (
+        "largest gain per share, speeds fitted online",
+        "epochs left, speeds measured so far",
+    ),
+}
+REFERENCES = {
+    "optimus_oracle": ("Optimus that knows the noise-free speeds", "epochs left, true speeds"),
+    "optimus_fill": (
+        "the same, going on where a task does not fit",
+        "epochs left, speeds measured so far",
+    ),
+    "probe": ("greedy, knows speeds and contention", "epochs left, true speeds and contention"),
+}
+PUBLISHED = {
+    f"{name}_artefact": (f"{words}, as DL2's published simulator has it", knows)
+    for name, words, knows in (
+        ("drf", "dominant resource fairness", "requests, shares held"),
+        ("optimus", "largest gain in time", "epochs left, true speeds"),
+        ("srtf", "smallest share of epochs left first", "share of epochs left"),
+        ("fifo", "first in, first out", "order of arrival"),
+        ("tetris", "packing and long jobs", "requests, share of epochs left"),
+    )
+}
+BY_ACTIONS = {
+    "optimus_actions": ("its Optimus, through the agent's actions", "epochs left, true speeds"),
+    "probe_actions": ("greedy by true speeds, through the actions", "epochs left, true speeds"),
+    "drf_actions": ("its DRF, through the agent's actions", "requests, shares held"),
+    "drf_tasks_actions": (
+        "the same, each bundle as a worker and then a parameter server",
+        "requests, shares held",
+    ),
+    "void_actions": ("only what slots start with", "nothing"),
 }
 """What each rule does, and what it knows."""
+CLAIRVOYANT = ("optimus_oracle", "probe", "probe_actions")
+COMPARED = ("optimus_actions", "probe_actions")
+"""Rules through actions that play in the published simulator unless others are asked for; the
+other ones play only where they are asked for."""
 
 
 def _slot_by_slot(env: DL2, num_jobs: int) -> DL2Slots:
@@ -61,19 +99,17 @@ def _published(env: DL2 | None) -> bool:
     return env is not None and env.demand_table == "artefact"
 
 
-def _elsewhere(env: DL2 | None) -> bool:
-    return not _published(env)
-
-
-def _nowhere(env: DL2 | None) -> bool:
-    """Asked for by name only."""
-    del env
-    return False
-
-
-def _rule(kind: Kind, name: str, words: str, knows: str, **more: Any) -> Rule:
-    given = {"usual": _elsewhere, **more}
-    return Rule(kind, words, partial(baseline, name), _slot_by_slot, knows=knows, **given)
+def _rule(kind: Kind, name: str, words: str, knows: str) -> Rule:
+    return Rule(
+        kind,
+        words,
+        partial(baseline, name),
+        _slot_by_slot,
+        knows=knows,
+        clairvoyant=name in CLAIRVOYANT,
+        best=name == "probe",
+        usual=lambda env: _published(env) == (name in PUBLISHED),
+    )
 
 
 @cache
@@ -81,8 +117,15 @@ def _acting(name: str, env: DL2) -> Policy:
     return action_rule(name, env)
 
 
-def _by_actions(name: str, words: str, knows: str, **more: Any) -> Rule:
-    return Rule("reference", words, partial(_acting, name), knows=knows, **more)
+def _by_actions(name: str, words: str, knows: str) -> Rule:
+    return Rule(
+        "reference",
+        words,
+        partial(_acting, name),
+        knows=knows,
+        clairvoyant=name in CLAIRVOYANT,
+        usual=lambda env: name in COMPARED and _published(env),
+    )
 
 
 def _teacher(env: DL2, name: str) -> Policy:
@@ -149,87 +192,10 @@ SYSTEM = System(
         unfinished=1000.0,  # slots, the length of an episode that is cut
     ),
     policies={
-        "drf": _rule("baseline", "drf", "dominant resource fairness", "requests, shares held"),
-        "fifo": _rule(
-            "baseline", "fifo", "first in, first out, four bundles each", "order of arrival"
-        ),
-        "srtf": _rule(
-            "baseline",
-            "srtf",
-            "shortest remaining time first, four bundles each",
-            "epochs left, usual speeds",
-        ),
-        "tetris": _rule(
-            "baseline",
-            "tetris",
-            "packing and short jobs, four bundles each",
-            "requests, epochs left, usual speeds",
-        ),
-        "optimus": _rule(
-            "baseline",
-            "optimus",
-            "largest gain per share, speeds fitted online",
-            "epochs left, speeds measured so far",
-        ),
-        "optimus_oracle": _rule(
-            "reference",
-            "optimus_oracle",
-            "Optimus that knows the noise-free speeds",
-            "epochs left, true speeds",
-            clairvoyant=True,
-        ),
-        "optimus_fill": _rule(
-            "reference",
-            "optimus_fill",
-            "the same, going on where a task does not fit",
-            "epochs left, speeds measured so far",
-        ),
-        "probe": _rule(
-            "reference",
-            "probe",
-            "greedy, knows speeds and contention",
-            "epochs left, true speeds and contention",
-            clairvoyant=True,
-            best=True,
-        ),
-        **{
-            f"{name}_artefact": _rule(
-                "baseline",
-                f"{name}_artefact",
-                f"{words}, as DL2's published simulator has it",
-                knows,
-                usual=_published,
-            )
-            for name, (words, knows) in PUBLISHED_RULES.items()
-        },
-        "optimus_actions": _by_actions(
-            "optimus_actions",
-            "its Optimus, through the agent's actions",
-            "epochs left, true speeds",
-            usual=_published,
-        ),
-        "probe_actions": _by_actions(
-            "probe_actions",
-            "greedy by true speeds, through the actions",
-            "epochs left, true speeds",
-            clairvoyant=True,
-            usual=_published,
-        ),
-        "drf_actions": _by_actions(
-            "drf_actions",
-            "its DRF, through the agent's actions",
-            "requests, shares held",
-            usual=_nowhere,
-        ),
-        "drf_tasks_actions": _by_actions(
-            "drf_tasks_actions",
-            "the same, each bundle as a worker and then a parameter server",
-            "requests, shares held",
-            usual=_nowhere,
-        ),
-        "void_actions": _by_actions(
-            "void_actions", "only what slots start with", "nothing", usual=_nowhere
-        ),
+        **{name: _rule("baseline", name, *words) for name, words in BASELINES.items()},
+        **{name: _rule("reference", name, *words) for name, words in REFERENCES.items()},
+        **{name: _rule("baseline", name, *words) for name, words in PUBLISHED.items()},
+        **{name: _by_actions(name, *words) for name, words in BY_ACTIONS.items()},
     },
     jobs=Jobs(
         WORKLOAD,

@@ -1,6 +1,6 @@
 """MLFS as the rest of the library sees it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -46,14 +46,28 @@ PLANNING_PACE = 4  # steps from the end of a slot to that of the next, see ``MLF
 PREDICTED = "predicted run times, deadlines, loss curves"
 
 
-def _rule(
-    kind: Kind,
-    name: str,
-    words: str,
-    knows: str,
-    make: Callable[[MLFS, str], Policy] = heuristic,
-    **more: Any,
-) -> Rule:
+RULES = {
+    "fair": ("least running GPU demand first (TensorFlow)", "GPUs in use"),
+    "slaq": ("most loss reduction per minute first", "loss curves"),
+    "tiresias": ("least attained service, two queues", "service attained"),
+    "gandiva": ("first in, first out; moves tasks off hot GPUs", "order of arrival, GPU load"),
+    "graphene": ("short, large and under-served jobs first", "predicted run times, requests"),
+    "hypersched": (
+        "most accuracy gained until the deadline first",
+        "accuracy curves, deadlines",
+    ),
+    "fifo": ("first in, first out", "order of arrival"),
+    "mlf_h": ("MLF-H: priorities, host choice, migration", PREDICTED),
+    "mlf_hc": ("MLF-H with MLF-C: jobs end early under load", PREDICTED),
+    "linear": ("MLF-H's order, linear choice of servers", PREDICTED),
+    LINEAR_TUNED: ("linear, in an order of tasks by weights found by search", PREDICTED),
+    "random": ("MLF-H's order, uniformly random servers or queue", PREDICTED),
+}
+"""What each rule does, and what it knows."""
+REFERENCES = ("mlf_hc", "linear", LINEAR_TUNED, "random")
+
+
+def _rule(name: str, words: str, knows: str) -> Rule:
     """A baseline in its own order of tasks, MLF-H, or a reference policy.
 
     Only ``mlf_hc`` plays with MLF-C, unless the option ``mlfc`` has all of them do so. MLF's
@@ -69,16 +83,15 @@ def _rule(
         changes |= {"order": order, "use_mlfc": mlfc or name == "mlf_hc", "decide": "offer"}
         return replace(env, **changes)
 
-    def made(env: MLFS, **options: Any) -> Policy:
+    def make(env: MLFS, **options: Any) -> Policy:
         del options
-        return make(env, name)
+        if name == "random":
+            return uniform_legal(name)
+        return (linear_host if name in ("linear", LINEAR_TUNED) else heuristic)(env, name)
 
-    return Rule(kind, words, made, plays_in, knows=knows, **more)
-
-
-def _random(env: MLFS, name: str) -> Policy:
-    del env
-    return uniform_legal(name)
+    kind: Kind = "reference" if name in REFERENCES else "baseline"
+    apart, best = name == "mlf_hc", name == LINEAR_TUNED
+    return Rule(kind, words, make, plays_in, knows=knows, apart=apart, best=best)
 
 
 def _in_words(env: MLFS, chosen: Mapping[str, Any]) -> dict[str, str]:
@@ -174,64 +187,7 @@ SYSTEM = System(
         own=rec.OWN_METRICS,
         unfinished=float(SLOT_S * MLFS.max_slots),  # s, the length of an episode that is cut
     ),
-    policies={
-        "fair": _rule(
-            "baseline", "fair", "least running GPU demand first (TensorFlow)", "GPUs in use"
-        ),
-        "slaq": _rule("baseline", "slaq", "most loss reduction per minute first", "loss curves"),
-        "tiresias": _rule(
-            "baseline", "tiresias", "least attained service, two queues", "service attained"
-        ),
-        "gandiva": _rule(
-            "baseline",
-            "gandiva",
-            "first in, first out; moves tasks off hot GPUs",
-            "order of arrival, GPU load",
-        ),
-        "graphene": _rule(
-            "baseline",
-            "graphene",
-            "short, large and under-served jobs first",
-            "predicted run times, requests",
-        ),
-        "hypersched": _rule(
-            "baseline",
-            "hypersched",
-            "most accuracy gained until the deadline first",
-            "accuracy curves, deadlines",
-        ),
-        "fifo": _rule("baseline", "fifo", "first in, first out", "order of arrival"),
-        "mlf_h": _rule("baseline", "mlf_h", "MLF-H: priorities, host choice, migration", PREDICTED),
-        "mlf_hc": _rule(
-            "reference",
-            "mlf_hc",
-            "MLF-H with MLF-C: jobs end early under load",
-            PREDICTED,
-            apart=True,
-        ),
-        "linear": _rule(
-            "reference",
-            "linear",
-            "MLF-H's order, linear choice of servers",
-            PREDICTED,
-            linear_host,
-        ),
-        LINEAR_TUNED: _rule(
-            "reference",
-            LINEAR_TUNED,
-            "linear, in an order of tasks by weights found by search",
-            PREDICTED,
-            linear_host,
-            best=True,
-        ),
-        "random": _rule(
-            "reference",
-            "random",
-            "MLF-H's order, uniformly random servers or queue",
-            PREDICTED,
-            _random,
-        ),
-    },
+    policies={name: _rule(name, *words) for name, words in RULES.items()},
     jobs=Jobs(
         WORKLOAD,
         TraceSet("mlfs-small-mixed", f"mlfs-small-x{HIGHEST_LOAD}", num_test=10),

@@ -11,7 +11,7 @@ from jaxsched.envs.sched2.cluster_arrays import cluster_arrays
 from jaxsched.envs.sched2.cluster_reader import Sched2Reader
 from jaxsched.envs.sched2.environment import Sched2
 from jaxsched.envs.sched2.figures import FIGURES
-from jaxsched.envs.sched2.heuristics import MODES, baseline
+from jaxsched.envs.sched2.heuristics import BASELINES, DELAY, MODES, baseline
 from jaxsched.envs.sched2.networks import PositionQNetwork, QNetwork
 from jaxsched.envs.sched2.paper import paper_rows
 from jaxsched.envs.sched2.presets import DEPARTURES, FORMER_SETTINGS, NOTES, PRESETS
@@ -45,12 +45,13 @@ def _in_window(env: Sched2, num_jobs: int, *, window: int | None, mode: Any) -> 
     return env if window is None else replace(env, window=window or num_jobs)
 
 
-def _rule(kind: Kind, name: str, words: str, knows: str, *, best: bool = False) -> Rule:
+def _rule(name: str, words: str, knows: str) -> Rule:
     def make(env: Sched2, *, window: int | None, mode: Any) -> Policy:
         del env, window
         return baseline(name, mode)
 
-    return Rule(kind, words, make, _in_window, knows=knows, best=best)
+    kind: Kind = "baseline" if name in BASELINES else "reference"
+    return Rule(kind, words, make, _in_window, knows=knows, best=name == DELAY)
 
 
 def _in_words(env: Sched2, chosen: Mapping[str, Any]) -> dict[str, str]:
@@ -89,53 +90,31 @@ def _planning(env: Sched2) -> Sched2:
 def _claims(env: Sched2, summary: Summary, learned: str) -> list[dict[str, Any]]:
     """Figures 7, 9 and 10, Table III and reuse."""
     del env
-    played = [name for name in POLICIES if POLICIES[name].kind == "baseline" and name in summary]
-    baselines = {name: summary[name] for name in played}
+    baselines = {name: summary[name] for name in BASELINES if name in summary}
     return paper_rows(baselines, summary[learned])
 
 
-POLICIES = {
-    "fifo": _rule("baseline", "fifo", "first in, first out", "order of arrival"),
-    "sif": _rule("baseline", "sif", "shortest ideal time first", "ideal run times"),
-    "dsif": _rule(
-        "baseline",
-        "dsif",
-        "shortest ideal time first, split jobs delayed up to 3x",
-        "ideal run times",
-    ),
-    "saf": _rule(
-        "baseline",
-        "saf",
+RULES = {
+    "fifo": ("first in, first out", "order of arrival"),
+    "sif": ("shortest ideal time first", "ideal run times"),
+    "dsif": ("shortest ideal time first, split jobs delayed up to 3x", "ideal run times"),
+    "saf": (
         "shortest actual time first (oracle of the run time)",
         "run times where packing would place them now",
     ),
-    "lrf": _rule("baseline", "lrf", "least required GPUs first", "GPUs asked for"),
-    "spf": _rule(
-        "baseline",
-        "spf",
-        "smallest product of GPUs and time first",
-        "GPUs asked for, ideal run times",
-    ),
-    "strict": _rule(
-        "reference",
-        "strict",
-        "oldest job that gets its best locality, else none",
-        "order of arrival, free GPUs",
-    ),
-    "strict_sif": _rule(
-        "reference",
-        "strict_sif",
+    "lrf": ("least required GPUs first", "GPUs asked for"),
+    "spf": ("smallest product of GPUs and time first", "GPUs asked for, ideal run times"),
+    "strict": ("oldest job that gets its best locality, else none", "order of arrival, free GPUs"),
+    "strict_sif": (
         "shortest job that gets its best locality, if any",
         "ideal run times, free GPUs",
     ),
-    "delay": _rule(
-        "reference",
-        "delay",
+    DELAY: (
         "delay scheduling of 17 numbers, found by search",
         "ideal run times, free GPUs, waits",
-        best=True,
     ),
 }
+"""What each rule does, and what it knows."""
 
 SYSTEM = System(
     name="sched2",
@@ -163,7 +142,7 @@ SYSTEM = System(
         own=rec.OWN_METRICS,
         figures=FIGURES,
     ),
-    policies=POLICIES,
+    policies={name: _rule(name, *words) for name, words in RULES.items()},
     jobs=Jobs(
         WORKLOAD,
         TraceSet("sched2-train-68", "sched2-test-68"),
@@ -181,6 +160,6 @@ SYSTEM = System(
         episode_steps=4000,  # of 1,000 jobs
     ),
     paper=Paper("Luan et al., SCHED2: Scheduling Deep Learning Training via Deep RL", _claims),
-    cases=Cases(cases.simulate, recording.staged),
+    cases=Cases(cases.simulate, cases.staged),
     front_end=FrontEnd(Sched2Reader, cluster_arrays),
 )
