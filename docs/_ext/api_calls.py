@@ -48,6 +48,12 @@ CALLS = (
             "function jaxsched.systems.registry.names",
             "function jaxsched.systems.registry.register",
             "record jaxsched.systems.system.System",
+            "function jaxsched.systems.functions.environment",
+            "function jaxsched.systems.functions.heuristic",
+            "function jaxsched.systems.functions.network_policy",
+            "function jaxsched.systems.functions.play",
+            "function jaxsched.systems.presets.preset",
+            "function jaxsched.systems.stages.stages_of",
         ),
     ),
     Calls(

@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -440,6 +440,15 @@ class System:
             object.__setattr__(self, "metrics", Metrics(shown[0], shown, metrics))
         policies = {name: as_rule(rule) for name, rule in self.policies.items()}
         object.__setattr__(self, "policies", MappingProxyType(policies))
+
+    if not TYPE_CHECKING:  # which knows the fields
+
+        def __getattr__(self, name: str) -> Any:
+            """Say where methods of before are."""
+            raise AttributeError(
+                f"a System is a record and has no {name!r}; accepted: its parts, and functions of "
+                f"jaxsched.systems.functions, presets and stages, as functions.{name}(system, ...)"
+            )
 
 
 def as_rule(given: Any) -> Rule:

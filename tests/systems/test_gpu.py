@@ -140,7 +140,7 @@ def test_what_learnt_in_bfloat16_plays_and_is_described_in_float32():
 
 
 def test_what_cannot_be_is_refused():
-    recipe = chic()[0].preset("gpu-ppo")
+    recipe = presets.preset(chic()[0], "gpu-ppo")
     with pytest.raises(JaxschedError, match="'half' is not one of float32, bfloat16"):
         override(recipe, ["precision=half"])
     with pytest.raises(JaxschedError, match="accepted: float32, for a network that is no D"):
