@@ -195,7 +195,7 @@ def row_of(
 
     system = registry.get(system_name)
     env = functions.environment(system, **axis.options(size))
-    table = system.jobs.from_rigid(traces.get(functions.traces(system).test, num_traces=1))[0]
+    table = system.jobs.adapted(traces.get(functions.traces(system).test, num_traces=1))[0]
     params = env.params([crowded(table, jobs)])
     chooser = at_random(env.action_spec(params))
     loop = environment_loop(env, params, chooser, batch=batch, num_steps=num_steps)

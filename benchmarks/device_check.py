@@ -101,7 +101,7 @@ def _played(system: str, steps: int, batch: int) -> Any:
     described = registry.get(system)
     env = functions.environment(described)
     params = env.params(
-        described.jobs.from_rigid(traces.get(functions.traces(described).train, num_jobs=20))
+        described.jobs.adapted(traces.get(functions.traces(described).train, num_jobs=20))
     )
     act = at_random(env.action_spec(params)).act
 

@@ -254,7 +254,7 @@ def loop_of(system: str, batch: int, steps: int, options: dict[str, Any], policy
 
     chosen = registry.get(system)
     env = functions.environment(chosen, **options)
-    params = env.params(chosen.jobs.from_rigid(traces.get(functions.traces(chosen).train)))
+    params = env.params(chosen.jobs.adapted(traces.get(functions.traces(chosen).train)))
     chooser = at_random(env.action_spec(params))
     if policy:
         weights = functions.init_weights(chosen, env, "paper", params)

@@ -90,17 +90,22 @@ def presets_of(system: str, only: str | None = None) -> list[str]:
     Raises:
       JaxschedError: a name that no system has.
     """
-    from jaxsched.systems import registry
-
-    names = list(presets.default_recipes(registry.get(system)))
+    names = _plain(system)
     if only is None:
         return names
     asked = only.split(",")
-    known = {name for each in ARENAS for name in presets.default_recipes(registry.get(each))}
+    known = {name for each in ARENAS for name in _plain(each)}
     for name in asked:
         if name not in known:
             raise JaxschedError(f"--presets: {name!r}; accepted: {', '.join(sorted(known))}")
     return [name for name in names if name in asked]
+
+
+def _plain(system: str) -> list[str]:
+    from jaxsched.systems import registry
+
+    recipes = presets.default_recipes(registry.get(system))
+    return [name for name in recipes if name.startswith("plain-")]
 
 
 def arguments_of(system: str, preset: str, steps: int, seeds: int) -> dict[str, Any]:

@@ -193,7 +193,7 @@ def test_its_traces_are_known_everywhere(example, tmp_path):
     assert describe_tables(read)["demand"] == {"1": 18}
     columns = {"submit_time": [0, 5], "num_gpus": [8, 1], "duration": [60, 9], "model": [0, 0]}
     rigid = JobTable(columns)
-    (weighted,) = example.SYSTEM.jobs.from_rigid([rigid])
+    (weighted,) = example.SYSTEM.jobs.adapted([rigid])
     assert rigid.schema == RIGID_JOBS
     assert weighted["weight"].tolist() == [8, 1]
 

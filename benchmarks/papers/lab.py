@@ -97,7 +97,7 @@ class Lab:
         names = presets.recipe_traces(self.system, recipe)
         count = getattr(self.settings, f"num_{role}") or getattr(names, f"num_{role}")
         tables = workload.tables(role, count, self.settings.num_jobs)
-        tables = self.system.jobs.from_rigid(tables)
+        tables = self.system.jobs.adapted(tables)
         words = [workload.trace, *(f"{k} {v}" for k, v in workload.options)]
         words += [role, f"{len(tables)} of {len(tables[0])} jobs"]
         self.digests[", ".join(words)] = digest_tables(tables)

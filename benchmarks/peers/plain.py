@@ -111,7 +111,7 @@ def episodes(name: str, jobs: int = JOBS) -> Iterator[None]:
     """Steps of a system's episodes, one after the other, for ever."""
     system, draw = registry.get(name), random.Random(0)
     env = functions.environment(system)
-    tables = system.jobs.from_rigid(
+    tables = system.jobs.adapted(
         traces.get(functions.traces(system).test, num_traces=3, num_jobs=jobs)
     )
     while True:

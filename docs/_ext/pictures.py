@@ -116,7 +116,7 @@ def schedule_of(name: str) -> Schedule:
     played, system = PLAYED[name], registry.get(name)
     env = functions.environment(system, **played.options)
     tables = traces.resolve(played.trace, seed=SEED, num_traces=1, num_jobs=played.num_jobs)
-    (table,) = system.jobs.from_rigid(tables)
+    (table,) = system.jobs.adapted(tables)
     table = table.take(slice(0, played.num_jobs))
     (player,) = recorded.players(system, [played.policy], [], env, len(table), {})
     return recorded.record(system, player, table, decisions=False)

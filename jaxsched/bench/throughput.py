@@ -196,7 +196,7 @@ def _subject(
         env, names = replace(recipe.env, **(options or {})), presets.recipe_traces(system, recipe)
     env = change_environment(env, overrides)
     tables = tables or traces.get(names.test, num_traces=names.num_test)
-    params = env.params(system.jobs.from_rigid(tables))
+    params = env.params(system.jobs.adapted(tables))
     choosers: dict[str, Chooser] = {"environment": at_random(env.action_spec(params))}
     if "policy" in figures:
         weights = functions.init_weights(system, env, network, params)

@@ -20,7 +20,6 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.runs.overrides import changed
 from jaxsched.systems import functions, presets
-from jaxsched.systems.gpu import gpu_presets
 from jaxsched.systems.learners import is_known
 from jaxsched.systems.parts import Network, TrainingSetup, always
 from jaxsched.systems.plain import with_learner
@@ -54,14 +53,12 @@ class Own(NamedTuple):
         if self.network is None and self.learner is None:
             return system, changed(system, presets.preset(system, preset), overrides)
         recipe: Any = presets.preset(system, preset)
-        if preset not in {
-            **presets.default_recipes(system),
-            **gpu_presets(presets.default_recipes(system)),
-        }:
+        known = presets.default_recipes(system)
+        if preset not in known:
             if self.learner is None:
                 raise JaxschedError(
                     f"preset is {preset!r}; accepted with a network of one's own: "
-                    f"{', '.join(presets.default_recipes(system))}"
+                    f"{', '.join(known)}"
                 )
             recipe = presets.preset(system, FOR_LEARNERS)
         if is_known(self.learner):

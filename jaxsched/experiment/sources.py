@@ -140,7 +140,7 @@ def resolve(
     if isinstance(source, Trace):
         return _episodes(source, source.name, system, options, env)
     if not isinstance(source, str | PathLike):
-        tables = system.jobs.from_rigid(list(source))
+        tables = system.jobs.adapted(list(source))
         return Episodes(tables, f"{len(tables)} job tables", "", fixed=True)
     name_or_path = fspath(source)
     named = name_or_path in registry.names() or name_or_path in clusters.names()
@@ -157,7 +157,7 @@ def resolve(
             num_jobs=options.num_jobs,
         )
         entry = next(entry for entry in registry.entries() if entry.name == name_or_path)
-        return Episodes(system.jobs.from_rigid(tables), name_or_path, "", fixed=not entry.seeded)
+        return Episodes(system.jobs.adapted(tables), name_or_path, "", fixed=not entry.seeded)
     if name_or_path in clusters.names():
         wanted = (options.num_traces or NUM_TRACES) * (options.num_jobs or system.jobs.num_jobs)
         trace = usable_jobs(name_or_path, options.seed, wanted)
@@ -169,7 +169,7 @@ def resolve(
         )
     loaded = read(name_or_path, **options.reading())
     if not isinstance(loaded, Trace):
-        return Episodes(system.jobs.from_rigid(loaded), Path(name_or_path).name, "", fixed=True)
+        return Episodes(system.jobs.adapted(loaded), Path(name_or_path).name, "", fixed=True)
     return _episodes(loaded, name_or_path, system, options, env)
 
 
@@ -231,7 +231,7 @@ def _episodes(
     how = "consecutive pieces" if options.cut else f"resampled, seed {options.seed}"
     if not imported.tables:
         raise JaxschedError(f"{name_or_path}: has fewer than {num_jobs} usable jobs")
-    tables = system.jobs.from_rigid(imported.tables)
+    tables = system.jobs.adapted(imported.tables)
     if anew:
         tables = rescale_tables(tables, config, name_or_path).tables
     return Episodes(

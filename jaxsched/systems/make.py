@@ -57,7 +57,7 @@ def make(
         tables = _tables(
             functions.traces(system).train if given is None else given, seed, num_traces, num_jobs
         )
-    return env, env.params(system.jobs.from_rigid(tables))
+    return env, env.params(system.jobs.adapted(tables))
 
 
 def _of_log(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from jaxsched.errors import JaxschedError
-from jaxsched.systems import functions, gpu
+from jaxsched.systems import functions
 from jaxsched.systems.parts import PresetInfo, TraceSet
 from jaxsched.systems.plain import PURPOSES, plain_recipes
 from jaxsched.systems.recipe import Recipe
@@ -31,13 +31,13 @@ def default_recipes(system: System) -> Mapping[str, Recipe]:
 
 
 def all_recipes(system: System) -> Mapping[str, Recipe]:
-    """The system's own recipes, the library's, and what :mod:`jaxsched.systems.gpu` adds.
+    """The system's own recipes and the library's.
 
     The own ones are a small Q-network, ``quick``, unless it has any, or no choices.
     """
     plain = default_recipes(system)
     own = system.recipes.presets or ({"quick": plain["plain-dqn"]} if plain else {})
-    return {**own, **plain, **gpu.gpu_presets(plain)}
+    return {**own, **plain}
 
 
 def preset(system: System, name: str) -> Recipe:
@@ -62,7 +62,7 @@ def preset_info(system: System, name: str) -> PresetInfo:
       JaxschedError: no such preset.
     """
     preset(system, name)
-    notes = {"quick": PURPOSES["plain-dqn"], **PURPOSES, **gpu.PURPOSES, **system.recipes.notes}
+    notes = {"quick": PURPOSES["plain-dqn"], **PURPOSES, **system.recipes.notes}
     return notes.get(name, PresetInfo(""))
 
 

@@ -50,11 +50,6 @@ def same(env: Any) -> Any:
     return env
 
 
-def as_they_are(tables: Sequence[JobTable]) -> list[JobTable]:
-    """The tables."""
-    return list(tables)
-
-
 def nothing_more(table: JobTable) -> Mapping[str, Any]:
     """No further columns."""
     del table
@@ -145,7 +140,8 @@ class Jobs(NamedTuple):
       traces: of evaluations without a recipe; None: the first named trace, with other seeds for the
         test.
       num_jobs: of each table made of a real trace.
-      from_rigid: tables of rigid jobs (or already this system's) as this system's jobs.
+      from_rigid: ``from_rigid(table, index)``, a table of rigid jobs as this system's jobs;
+        ``index`` is its place among others. None: they are these.
       mapping: of real traces, arguments of :class:`~jaxsched.traces.mapping.MappingConfig` that are
         not its defaults.
       mean_gap_s: of real traces, unless a gap or a load is asked for.
@@ -155,7 +151,7 @@ class Jobs(NamedTuple):
     workload: Workload = Workload()
     traces: TraceSet | None = None
     num_jobs: int = 100
-    from_rigid: Callable[[Sequence[JobTable]], list[JobTable]] = as_they_are
+    from_rigid: Callable[[JobTable, int], JobTable] | None = None
     mapping: Mapping[str, Any] = MappingProxyType({})
     mean_gap_s: float | None = None
     busy_gpus: float | None = None
@@ -193,15 +189,20 @@ class Jobs(NamedTuple):
             columns = {column: table[column] for column in ("submit_time", "duration")}
             return JobTable({**columns, **whole}, table.name)
 
-        def own(table: JobTable) -> JobTable:
+        def own(table: JobTable, index: int) -> JobTable:
+            del index
             same = {c.name: table[c.name] for c in schema if c.name in table.columns}
             return JobTable({**same, **from_rigid(table)}, table.name, schema=schema)
 
-        def adapted(tables: Sequence[JobTable]) -> list[JobTable]:
-            return [own(table) if table.schema == RIGID_JOBS else table for table in tables]
-
         trace = NamedTrace(name, description, True, drawn, num_jobs)
-        return cls(Workload((JobKind(schema, as_rigid),), (trace,)), from_rigid=adapted)
+        return cls(Workload((JobKind(schema, as_rigid),), (trace,)), from_rigid=own)
+
+    def adapted(self, tables: Sequence[JobTable]) -> list[JobTable]:
+        """Tables of rigid jobs, or already of this system's, as this system's jobs."""
+        own = self.from_rigid
+        if own is None:
+            return list(tables)
+        return [own(t, i) if t.schema == RIGID_JOBS else t for i, t in enumerate(tables)]
 
     @property
     def schema(self) -> Schema:

@@ -27,7 +27,7 @@ from jaxsched.systems import functions, registry
 
 system = registry.get("chic")
 env = functions.environment(system)
-params = env.params(system.jobs.from_rigid(traces.get("chic-1.80", num_traces=2, num_jobs=6)))
+params = env.params(system.jobs.adapted(traces.get("chic-1.80", num_traces=2, num_jobs=6)))
 loop = environment_loop(env, params, at_random(env.action_spec(params)), batch=2, num_steps=40)
 key, start = jax.random.key(3), start_many(env, params, 4)
 

@@ -31,7 +31,7 @@ def test_n_log_n_is_not_faster_than_itself():
 @pytest.mark.parametrize("name", AXES)
 def test_crowded_tables_are_accepted(name):
     system = registry.get(name)
-    table = system.jobs.from_rigid(
+    table = system.jobs.adapted(
         traces.get(functions.traces(system).test, num_traces=1, num_jobs=50)
     )[0]
     found = crowded(table, 1200)

@@ -96,7 +96,7 @@ def test_a_base_without_alternatives_is_refused(capsys):
 
 def test_whoever_knows_the_future_is_no_base_unless_asked_for(monkeypatch):
     system = registry.get("das")
-    tables = system.jobs.from_rigid(traces.get("das-contended", num_traces=1, num_jobs=6))
+    tables = system.jobs.adapted(traces.get("das-contended", num_traces=1, num_jobs=6))
     monkeypatch.setattr(headroom, "_look_aheads", lambda *given: iter(()))
 
     def base_of(base, *names):

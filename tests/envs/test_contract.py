@@ -377,7 +377,7 @@ def test_state_is_small_at_the_papers_size(name):
     system = registry.get(name)
     env = functions.environment(system)
     params = env.params(
-        system.jobs.from_rigid(traces.get(functions.traces(system).train, num_traces=1))[:1]
+        system.jobs.adapted(traces.get(functions.traces(system).train, num_traces=1))[:1]
     )
     state, _ = jax.eval_shape(env.reset, jax.random.key(0), params)
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))

@@ -60,7 +60,7 @@ def test_entries_of_shipped_policies_keep_their_names(system):
     stored = manifest["observation"]["names"]
     assert f"row0.{identifier('ResNet50')}" in stored
     env = functions.saved_environment(known, manifest["environment"])
-    params = env.params(known.jobs.from_rigid([from_records([JOB])]))
+    params = env.params(known.jobs.adapted([from_records([JOB])]))
     assert stored == list(env.observation_spec(params).names)
 
 

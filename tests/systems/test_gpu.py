@@ -19,7 +19,7 @@ from jaxsched.networks import description as nd
 from jaxsched.networks.mlp import MLP, ValueMLP
 from jaxsched.runs import checkpoints
 from jaxsched.runs.overrides import override
-from jaxsched.systems import functions, gpu, presets, registry
+from jaxsched.systems import functions, presets, registry
 from jaxsched.systems.stages import budget, stages_of
 from jaxsched.traces import registry as traces
 from tests import probes
@@ -32,7 +32,7 @@ SMALL = ("loop.num_envs=16", "loop.rollout_length=8", "loop.num_updates=4", "val
 @cache
 def chic():
     system = registry.get("chic")
-    return system, system.jobs.from_rigid(traces.get("chic-1.80", num_traces=2, num_jobs=4))
+    return system, system.jobs.adapted(traces.get("chic-1.80", num_traces=2, num_jobs=4))
 
 
 def stage_of(*changes, **networks):
@@ -54,8 +54,8 @@ def test_one_definition_serves_every_system(name):
     (stage,), (plain,) = recipe.stages, source.stages
     assert stage.precision == "bfloat16" and plain.precision == "float32"
     assert (recipe.env, recipe.network) == (source.env, source.network)
-    assert stage.loop.steps_per_update % (gpu.EPOCHS * gpu.NUM_MINIBATCHES) == 0
-    assert budget(recipe) == gpu.NUM_ENVS * gpu.ROLLOUT_LENGTH * gpu.NUM_UPDATES
+    assert stage.loop.steps_per_update % (stage.learner.epochs * stage.learner.num_minibatches) == 0
+    assert budget(recipe) == 32_768 * 16 * 400
 
 
 def test_systems_without_plain_recipes_have_none():

@@ -122,7 +122,7 @@ def test_a_small_system_has_defaults():
     assert functions.mapping(SMALL, env, mean_gap_s=5.0, load=None) == MappingConfig(mean_gap_s=5.0)
     with pytest.raises(JaxschedError, match="no cluster is told"):
         functions.mapping(SMALL, env, mean_gap_s=None, load=0.5)
-    assert SMALL.jobs.from_rigid([table := JobTable({"submit_time": [0]})]) == [table]
+    assert SMALL.jobs.adapted([table := JobTable({"submit_time": [0]})]) == [table]
     assert action_names(env.action_spec(None)) == ("action0", "action1")
     assert env.features() == {}
     assert presets.preset(SMALL, "quick").env == env

@@ -1,9 +1,7 @@
 """Chic and Chic-Pair as the rest of the library sees them."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from jaxsched.core.policies import Policy
 from jaxsched.elastic.mapping import TYPE_SHARES, chic_jobs
@@ -14,10 +12,9 @@ from jaxsched.envs.chic.cluster_reader import ChicReader
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.heuristics import baseline
 from jaxsched.envs.chic.intervals import OptimusIntervals, optimus
-from jaxsched.envs.chic.paper import paper_rows
+from jaxsched.envs.chic.paper import claims
 from jaxsched.envs.chic.presets import DEPARTURES, FORMER_SETTINGS, NOTES, PAPER, PRESETS
 from jaxsched.envs.chic.traces import WORKLOAD
-from jaxsched.jobs import RIGID_JOBS, JobTable
 from jaxsched.systems.parts import Network, Rule, TraceSet
 from jaxsched.systems.system import (
     Cases,
@@ -28,18 +25,12 @@ from jaxsched.systems.system import (
     Networks,
     Paper,
     Recipes,
-    Summary,
     System,
     Training,
     fully_connected,
 )
 
 HORIZON_S = 10_000.0  # some workloads' times in the system
-
-
-def _workloads(tables: Sequence[JobTable]) -> list[JobTable]:
-    """Rigid jobs become workloads by the rank of their run times (section 11)."""
-    return [chic_jobs(table) if table.schema == RIGID_JOBS else table for table in tables]
 
 
 def _at_intervals(name: str, interval: float) -> Rule:
@@ -57,12 +48,6 @@ def _at_intervals(name: str, interval: float) -> Rule:
 def _network(env: Chic, kind: str) -> Network:
     """The network of the paper's recipe, also as ``paper``, or one of other widths."""
     return fully_connected(env, PAPER.network if kind == "paper" else kind)
-
-
-def _claims(env: Chic, summary: Summary, learned: str) -> list[dict[str, Any]]:
-    """Figures 4 and 5 at one arrival rate."""
-    del env
-    return paper_rows(summary, learned)
 
 
 REFERENCES = {
@@ -116,7 +101,7 @@ SYSTEM = System(
         WORKLOAD,
         TraceSet("chic-1.80", "chic-1.80", num_test=30),
         num_jobs=30,
-        from_rigid=_workloads,
+        from_rigid=lambda table, _: chic_jobs(table),  # by the rank of their run times (section 11)
         mapping={"model_shares": TYPE_SHARES},
         mean_gap_s=2000.0,  # 1.8 per hour
     ),
@@ -124,7 +109,7 @@ SYSTEM = System(
     networks=Networks(_network),
     recipes=Recipes(PRESETS, NOTES, DEPARTURES, FORMER_SETTINGS),
     training=Training(planning_horizon_s=HORIZON_S, horizon_s=HORIZON_S),
-    paper=Paper("Chic: experience-driven scheduling in machine learning clusters", _claims),
+    paper=Paper("Chic: experience-driven scheduling in machine learning clusters", claims),
     cases=Cases(cases.simulate, cases.staged, double=True),
     front_end=FrontEnd(ChicReader, cluster_arrays),
 )

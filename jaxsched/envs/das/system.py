@@ -1,6 +1,5 @@
 """DAS as the rest of the library sees it."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,7 +23,6 @@ from jaxsched.envs.das.paper import paper_rows
 from jaxsched.envs.das.searchers import SEARCHERS, searcher
 from jaxsched.envs.das.traces import WORKLOAD
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs import RIGID_JOBS, JobTable
 from jaxsched.systems.parts import Network, Played, Rule, Shipped, TraceSet
 from jaxsched.systems.recipe import Recipe
 from jaxsched.systems.system import (
@@ -134,11 +132,6 @@ def _digest(recipe: Recipe | None) -> str:
     return rule_digest(found_rule(recipe.env))
 
 
-def _gangs(tables: Sequence[JobTable]) -> list[JobTable]:
-    """Rigid jobs become gangs of instances (section 11)."""
-    return [gang_jobs(table) if table.schema == RIGID_JOBS else table for table in tables]
-
-
 def _planning(env: DAS) -> DAS:
     """With the dense reward, which charges time in the system and GPUs as they pass."""
     return replace(env, reward="dense")
@@ -183,7 +176,7 @@ SYSTEM = System(
         WORKLOAD,
         TraceSet("das-train", "das-test"),
         num_jobs=1000,
-        from_rigid=_gangs,
+        from_rigid=lambda table, _: gang_jobs(table),  # gangs of instances (section 11)
         mapping={"max_duration_s": 3 * 86400},
         busy_gpus=45.0,  # of the paper's workload, on every cluster
     ),

@@ -22,7 +22,7 @@ from jaxsched.envs.dl2.published import published_claims, published_table
 from jaxsched.envs.dl2.slotwise import DL2Slots
 from jaxsched.envs.dl2.traces import WORKLOAD
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs import RIGID_JOBS, JobTable
+from jaxsched.jobs import JobTable
 from jaxsched.systems.cluster_arrays import ClusterArrays
 from jaxsched.systems.parts import Kind, Rule, TraceSet
 from jaxsched.systems.system import (
@@ -142,11 +142,6 @@ def _teacher(env: DL2, name: str) -> Policy:
     return _acting(name, env)
 
 
-def _elastic(tables: Sequence[JobTable]) -> list[JobTable]:
-    """Rigid jobs become elastic ones by their run times (section 11)."""
-    return [dl2_jobs(table) if table.schema == RIGID_JOBS else table for table in tables]
-
-
 def _planning(env: DL2) -> DL2:
     """With the backlog as the reward, where a step ends one slot at the most."""
     return env if env.assign_bundle else replace(env, reward="backlog")
@@ -201,7 +196,7 @@ SYSTEM = System(
         WORKLOAD,
         TraceSet("dl2-testbed", "dl2-testbed", num_test=10),
         num_jobs=60,
-        from_rigid=_elastic,
+        from_rigid=lambda table, _: dl2_jobs(table),  # by their run times (section 11)
         mapping={"model_shares": TYPE_SHARES},
         mean_gap_s=1400.0,  # of the simulated cluster's workload
     ),

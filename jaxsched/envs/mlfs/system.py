@@ -1,6 +1,6 @@
 """MLFS as the rest of the library sees it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,6 @@ from jaxsched.envs.mlfs.simulator.tables import SLOT_S, WEIGHTS
 from jaxsched.envs.mlfs.traces import WORKLOAD
 from jaxsched.envs.mlfs.workload import SMALL_JOBS, SPAN_S
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs import RIGID_JOBS, JobTable
 from jaxsched.systems.parts import Kind, Network, Rule, TraceSet
 from jaxsched.systems.system import (
     Cases,
@@ -127,14 +126,6 @@ def _teacher(env: MLFS, name: str) -> Policy:
     return TEACHERS[name](env)
 
 
-def _of_tasks(tables: Sequence[JobTable]) -> list[JobTable]:
-    """Rigid jobs become jobs of tasks (section 11), each table with draws of its own."""
-    return [
-        task_jobs(table, seed=index) if table.schema == RIGID_JOBS else table
-        for index, table in enumerate(tables)
-    ]
-
-
 def _planning(env: MLFS) -> MLFS:
     """With the backlog reward: its sum is the mean completion time, in slots. At a common pace.
 
@@ -192,7 +183,7 @@ SYSTEM = System(
         WORKLOAD,
         TraceSet("mlfs-small-mixed", f"mlfs-small-x{HIGHEST_LOAD}", num_test=10),
         num_jobs=NUM_JOBS,
-        from_rigid=_of_tasks,
+        from_rigid=lambda table, index: task_jobs(table, seed=index),  # section 11
         mapping={
             "min_duration_s": 300,
             "max_duration_s": 86400,  # of a job on an idle cluster (section 11)

@@ -258,12 +258,12 @@ def test_clusters_have_the_papers_gpus():
 
 def test_rigid_jobs_become_tasks_with_draws_of_their_own():
     rigid = sched2_tables(0)[:1] * 2
-    adapted = SYSTEM.jobs.from_rigid([*rigid, *mlfs_tables(0)])
+    adapted = SYSTEM.jobs.adapted([*rigid, *mlfs_tables(0)])
     assert all(table.schema == TASK_JOBS for table in adapted)
     for table, before in zip(adapted, rigid, strict=False):
         np.testing.assert_array_equal(table["submit_time"], before["submit_time"])
     assert not np.array_equal(adapted[0]["work"], adapted[1]["work"])
-    assert digest_tables(adapted[:1]) == digest_tables(SYSTEM.jobs.from_rigid(rigid[:1]))
+    assert digest_tables(adapted[:1]) == digest_tables(SYSTEM.jobs.adapted(rigid[:1]))
     assert digest_tables(adapted[2:]) == digest_tables(mlfs_tables(0))
     SMALL.params(adapted[:2])
 
