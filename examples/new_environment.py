@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 import weighted_jobs as game
 
-from jaxsched import Environment, JobTable, TimeStep
+from jaxsched import Environment, TimeStep
 from jaxsched.core.policies import uniform_legal
 from jaxsched.core.recorder import JobEvents
 from jaxsched.jobs import NO_SUBMISSION, Column
@@ -44,7 +44,7 @@ class WeightedJobs(Environment):
     name = "weighted"
     behaviour_version = 1
 
-    def params(self, tables: Sequence[JobTable]) -> game.Jobs:
+    def params(self, tables: Sequence[Any]) -> game.Jobs:
         """Parameters: one episode per job table."""
         return game.Jobs(*JOBS.stacked(tables).values())
 

@@ -1,5 +1,6 @@
 """The example of a new environment: its rules, and the ordinary commands on it from outside."""
 
+import ast
 import itertools
 import json
 import os
@@ -118,6 +119,13 @@ def test_smiths_rule_is_optimal_on_one_gpu(example):
 
 
 # The commands
+
+
+def test_an_environment_of_ones_own_names_few_concepts():
+    tree = ast.parse((EXAMPLES / "new_environment.py").read_text(encoding="utf-8"))
+    ours = [node for node in ast.walk(tree) if getattr(node, "module", "") and node.level == 0]
+    names = {a.name for node in ours if node.module.startswith("jaxsched") for a in node.names}
+    assert len([name for name in names if name[0].isupper() and not name.isupper()]) <= 9
 
 
 def test_it_trains_and_reports(run):

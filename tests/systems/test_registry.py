@@ -1,12 +1,14 @@
 """Systems by name, from outside the package too, and the defaults of a small one."""
 
 import sys
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, fields, replace
 from importlib.metadata import EntryPoint
 from types import ModuleType
 
+import jax.numpy as jnp
 import pytest
 
+from jaxsched.core.policies import uniform_legal
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.systems import functions, presets, registry
@@ -64,6 +66,36 @@ def test_a_name_belongs_to_one_system(registered):
     for found, words in (("sched2", "str"), (System, "the class System")):
         with pytest.raises(JaxschedError, match=f"found {words}; accepted: a System record"):
             registry.register(found)
+
+
+def test_a_system_is_a_record_of_few_parts():
+    assert len(fields(System)) == 15
+    assert [
+        name for name in vars(System) if callable(getattr(System, name)) and name[0] != "_"
+    ] == []
+    with pytest.raises(FrozenInstanceError):
+        SMALL.name = "large"
+    with pytest.raises(AttributeError, match=r"no 'play'; accepted: .* functions\.play\(system"):
+        _ = SMALL.play
+    with pytest.raises(TypeError):
+        SMALL.policies["fifo"] = None
+
+
+def test_rules_are_functions_and_policies_too():
+    def fifo(env):
+        """Oldest job first.
+
+        Whatever it asks for.
+        """
+        return lambda seen: -jnp.arange(2)
+
+    system = replace(SMALL, policies={"fifo": fifo, "random": uniform_legal()})
+    rules = [(rule.kind, rule.description) for rule in system.policies.values()]
+    assert rules == [("baseline", "oldest job first"), ("reference", "random")]
+    env = functions.environment(system)
+    first, again = (functions.heuristic(system, "fifo", env, 1, {}) for _ in range(2))
+    assert first.policy is again.policy and first.policy.name == "fifo"
+    assert functions.heuristic(system, "random", env, 1, {}).policy.name == "random"
 
 
 def test_packages_offer_systems(monkeypatch):

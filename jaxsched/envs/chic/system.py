@@ -15,20 +15,8 @@ from jaxsched.envs.chic.intervals import OptimusIntervals, optimus
 from jaxsched.envs.chic.paper import claims
 from jaxsched.envs.chic.presets import DEPARTURES, FORMER_SETTINGS, NOTES, PAPER, PRESETS
 from jaxsched.envs.chic.traces import WORKLOAD
+from jaxsched.systems import system
 from jaxsched.systems.parts import Network, Rule, TraceSet
-from jaxsched.systems.system import (
-    Cases,
-    EpisodeLog,
-    FrontEnd,
-    Jobs,
-    Metrics,
-    Networks,
-    Paper,
-    Recipes,
-    System,
-    Training,
-    fully_connected,
-)
 
 HORIZON_S = 10_000.0  # some workloads' times in the system
 
@@ -47,7 +35,7 @@ def _at_intervals(name: str, interval: float) -> Rule:
 
 def _network(env: Chic, kind: str) -> Network:
     """The network of the paper's recipe, also as ``paper``, or one of other widths."""
-    return fully_connected(env, PAPER.network if kind == "paper" else kind)
+    return system.fully_connected(env, PAPER.network if kind == "paper" else kind)
 
 
 REFERENCES = {
@@ -70,12 +58,12 @@ def _reference(name: str, words: str, knows: str) -> Rule:
     return Rule("reference", words, make, plays_in, knows=knows, best=name == "search")
 
 
-SYSTEM = System(
+SYSTEM = system.System(
     name="chic",
     title="Chic, Chic-Pair: experience-driven elastic scheduling",
     decides="workers and parameter servers of the first workloads, at every arrival and finish",
     environment=Chic,
-    metrics=Metrics(
+    metrics=system.Metrics(
         "avg_jct",
         shown=(
             "avg_jct",
@@ -97,7 +85,7 @@ SYSTEM = System(
         "optimus_300": _at_intervals("optimus_300", 300.0),
         **{name: _reference(name, *words) for name, words in REFERENCES.items()},
     },
-    jobs=Jobs(
+    jobs=system.Jobs(
         WORKLOAD,
         TraceSet("chic-1.80", "chic-1.80", num_test=30),
         num_jobs=30,
@@ -105,11 +93,11 @@ SYSTEM = System(
         mapping={"model_shares": TYPE_SHARES},
         mean_gap_s=2000.0,  # 1.8 per hour
     ),
-    log=EpisodeLog(rec.recorder, rec.summarise, recording=recording.recording),
-    networks=Networks(_network),
-    recipes=Recipes(PRESETS, NOTES, DEPARTURES, FORMER_SETTINGS),
-    training=Training(planning_horizon_s=HORIZON_S, horizon_s=HORIZON_S),
-    paper=Paper("Chic: experience-driven scheduling in machine learning clusters", claims),
-    cases=Cases(cases.simulate, cases.staged, double=True),
-    front_end=FrontEnd(ChicReader, cluster_arrays),
+    log=system.EpisodeLog(rec.recorder, rec.summarise, recording=recording.recording),
+    networks=system.Networks(_network),
+    recipes=system.Recipes(PRESETS, NOTES, DEPARTURES, FORMER_SETTINGS),
+    training=system.Training(planning_horizon_s=HORIZON_S, horizon_s=HORIZON_S),
+    paper=system.Paper("Chic: experience-driven scheduling in machine learning clusters", claims),
+    cases=system.Cases(cases.simulate, cases.staged, double=True),
+    front_end=system.FrontEnd(ChicReader, cluster_arrays),
 )

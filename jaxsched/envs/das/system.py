@@ -23,20 +23,9 @@ from jaxsched.envs.das.paper import paper_rows
 from jaxsched.envs.das.searchers import SEARCHERS, searcher
 from jaxsched.envs.das.traces import WORKLOAD
 from jaxsched.errors import JaxschedError
+from jaxsched.systems import system
 from jaxsched.systems.parts import Network, Played, Rule, Shipped, TraceSet
 from jaxsched.systems.recipe import Recipe
-from jaxsched.systems.system import (
-    Cases,
-    EpisodeLog,
-    Jobs,
-    Metrics,
-    Networks,
-    Paper,
-    Recipes,
-    Summary,
-    System,
-    Training,
-)
 from jaxsched.types import PRNGKey, PyTree, Specs
 
 FEE_REFERENCE = 50.0  # dollars, about the fee without contention: keeps scores near minutes
@@ -143,17 +132,17 @@ def _score(played: Played) -> float:
     return float(np.exp(jct + FEE_WEIGHT * (fee - np.log(FEE_REFERENCE))))
 
 
-def _claims(env: DAS, summary: Summary, learned: str) -> list[dict[str, Any]]:
+def _claims(env: DAS, summary: system.Summary, learned: str) -> list[dict[str, Any]]:
     """Table 1 on one cluster."""
     return paper_rows(summary, learned, env.num_servers)
 
 
-SYSTEM = System(
+SYSTEM = system.System(
     name="das",
     title="DAS: dual-agent scheduler",
     decides="order and machines of gang jobs that slow each other down",
     environment=DAS,
-    metrics=Metrics(
+    metrics=system.Metrics(
         "avg_jct_min",
         shown=(
             "avg_jct_min",
@@ -172,7 +161,7 @@ SYSTEM = System(
     ),
     policies={name: _baseline(name, *words) for name, words in BASELINES.items()}
     | {name: _reference(name, *words) for name, words in REFERENCES.items()},
-    jobs=Jobs(
+    jobs=system.Jobs(
         WORKLOAD,
         TraceSet("das-train", "das-test"),
         num_jobs=1000,
@@ -180,8 +169,8 @@ SYSTEM = System(
         mapping={"max_duration_s": 3 * 86400},
         busy_gpus=45.0,  # of the paper's workload, on every cluster
     ),
-    log=EpisodeLog(rec.recorder, rec.summarise, recording=recording.recording),
-    networks=Networks(
+    log=system.EpisodeLog(rec.recorder, rec.summarise, recording=recording.recording),
+    networks=system.Networks(
         _no_scores,
         model=policy_model,
         plays=_plays,
@@ -189,14 +178,14 @@ SYSTEM = System(
         arrays=lambda env, kind: array_policy(kind, env),
         shipped=_shipped,
     ),
-    recipes=Recipes(PRESETS, NOTES, DEPARTURES, FORMER_SETTINGS),
-    training=Training(
+    recipes=system.Recipes(PRESETS, NOTES, DEPARTURES, FORMER_SETTINGS),
+    training=system.Training(
         planning=_planning,
         planning_horizon_s=20_000.0,  # twice a job's usual time in the system
         shipped_digest=_digest,
     ),
-    paper=Paper(
+    paper=system.Paper(
         "DAS: A Dual-Agent Scheduler for Distributed Deep Learning Jobs, KDD 2023", _claims
     ),
-    cases=Cases(cases.simulate, recording.staged),
+    cases=system.Cases(cases.simulate, recording.staged),
 )

@@ -23,22 +23,9 @@ from jaxsched.envs.dl2.slotwise import DL2Slots
 from jaxsched.envs.dl2.traces import WORKLOAD
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
+from jaxsched.systems import system
 from jaxsched.systems.cluster_arrays import ClusterArrays
 from jaxsched.systems.parts import Kind, Rule, TraceSet
-from jaxsched.systems.system import (
-    Cases,
-    EpisodeLog,
-    FrontEnd,
-    Jobs,
-    Metrics,
-    Networks,
-    Paper,
-    Recipes,
-    Summary,
-    System,
-    Training,
-    same,
-)
 
 BASELINES = {
     "drf": ("dominant resource fairness", "requests, shares held"),
@@ -147,12 +134,14 @@ def _planning(env: DL2) -> DL2:
     return env if env.assign_bundle else replace(env, reward="backlog")
 
 
-def _claims(env: DL2, summary: Summary, learned: str) -> list[dict[str, Any]]:
+def _claims(env: DL2, summary: system.Summary, learned: str) -> list[dict[str, Any]]:
     """Figure 9; in the published simulator the targets of its own saved numbers."""
     return (published_claims if _published(env) else paper_rows)(summary, learned)
 
 
-def _figures(env: DL2, tables: Sequence[JobTable], summary: Summary) -> dict[str, Any] | None:
+def _figures(
+    env: DL2, tables: Sequence[JobTable], summary: system.Summary
+) -> dict[str, Any] | None:
     """The figures of the published simulator."""
     return published_table(tables, summary) if _published(env) else None
 
@@ -162,12 +151,12 @@ def _arrays(env: DL2) -> ClusterArrays | None:
     return cluster_arrays(env) if env.observation == "paper" else None
 
 
-SYSTEM = System(
+SYSTEM = system.System(
     name="dl2",
     title="DL2: elastic workers and parameter servers, slot by slot",
     decides="workers and parameter servers of every job, slot by slot",
     environment=DL2,
-    metrics=Metrics(
+    metrics=system.Metrics(
         "avg_jct_slots",
         shown=(
             "avg_jct_slots",
@@ -192,7 +181,7 @@ SYSTEM = System(
         **{name: _rule("baseline", name, *words) for name, words in PUBLISHED.items()},
         **{name: _by_actions(name, *words) for name, words in BY_ACTIONS.items()},
     },
-    jobs=Jobs(
+    jobs=system.Jobs(
         WORKLOAD,
         TraceSet("dl2-testbed", "dl2-testbed", num_test=10),
         num_jobs=60,
@@ -200,21 +189,21 @@ SYSTEM = System(
         mapping={"model_shares": TYPE_SHARES},
         mean_gap_s=1400.0,  # of the simulated cluster's workload
     ),
-    log=EpisodeLog(rec.recorder, rec.summarise, recording=recording.recording),
-    networks=Networks(policy_network, value_network, default="rows"),
-    recipes=Recipes(PRESETS, NOTES, ByCluster(), FORMER_SETTINGS),
-    training=Training(
+    log=system.EpisodeLog(rec.recorder, rec.summarise, recording=recording.recording),
+    networks=system.Networks(policy_network, value_network, default="rows"),
+    recipes=system.Recipes(PRESETS, NOTES, ByCluster(), FORMER_SETTINGS),
+    training=system.Training(
         planning=_planning,
-        learns_in=same,  # the paper's reward: the backlog falls too late for who begins at nothing
+        learns_in=system.same,  # by the paper's reward: the backlog falls too late for a beginner
         horizon_s=12_000.0,  # ten slots
         episode_steps=6144,  # of 60 jobs on 60 servers
         teacher=_teacher,
     ),
-    paper=Paper(
+    paper=system.Paper(
         "Peng et al., DL2: A Deep Learning-Driven Scheduler for Deep Learning Clusters",
         _claims,
         _figures,
     ),
-    cases=Cases(cases.simulate, recording.staged, double=True),
-    front_end=FrontEnd(DL2Reader, _arrays),
+    cases=system.Cases(cases.simulate, recording.staged, double=True),
+    front_end=system.FrontEnd(DL2Reader, _arrays),
 )

@@ -20,20 +20,8 @@ from jaxsched.envs.mlfs.simulator.tables import SLOT_S, WEIGHTS
 from jaxsched.envs.mlfs.traces import WORKLOAD
 from jaxsched.envs.mlfs.workload import SMALL_JOBS, SPAN_S
 from jaxsched.errors import JaxschedError
+from jaxsched.systems import system
 from jaxsched.systems.parts import Kind, Network, Rule, TraceSet
-from jaxsched.systems.system import (
-    Cases,
-    EpisodeLog,
-    Jobs,
-    Metrics,
-    Networks,
-    Options,
-    Paper,
-    Recipes,
-    Summary,
-    System,
-    Training,
-)
 
 HIGHEST_LOAD = 3  # times the jobs of load 1
 NUM_JOBS = HIGHEST_LOAD * SMALL_JOBS
@@ -143,17 +131,17 @@ def _at_pace(env: MLFS) -> MLFS:
     return replace(env, slot_every=PLAY_PACE)
 
 
-def _claims(env: MLFS, summary: Summary, learned: str) -> list[dict[str, Any]]:
+def _claims(env: MLFS, summary: system.Summary, learned: str) -> list[dict[str, Any]]:
     """Figure 4 at the highest load; with MLF-C the learned policy is MLFS, else MLF-RL."""
     return paper_rows(summary, learned, controls=env.use_mlfc)
 
 
-SYSTEM = System(
+SYSTEM = system.System(
     name="mlfs",
     title="MLFS: tasks with deadlines, migration and load control",
     decides="where each task of iterative jobs runs, which tasks migrate, when jobs end",
     environment=MLFS,
-    metrics=Metrics(
+    metrics=system.Metrics(
         "avg_jct",
         shown=(
             "avg_jct",
@@ -179,7 +167,7 @@ SYSTEM = System(
         unfinished=float(SLOT_S * MLFS.max_slots),  # s, the length of an episode that is cut
     ),
     policies={name: _rule(name, *words) for name, words in RULES.items()},
-    jobs=Jobs(
+    jobs=system.Jobs(
         WORKLOAD,
         TraceSet("mlfs-small-mixed", f"mlfs-small-x{HIGHEST_LOAD}", num_test=10),
         num_jobs=NUM_JOBS,
@@ -190,23 +178,25 @@ SYSTEM = System(
         },
         mean_gap_s=SPAN_S / NUM_JOBS,  # of the highest load on 20 GPUs
     ),
-    log=EpisodeLog(rec.recorder, rec.summarise, recording=recording.recording, evaluation=_at_pace),
-    options=Options(
+    log=system.EpisodeLog(
+        rec.recorder, rec.summarise, recording=recording.recording, evaluation=_at_pace
+    ),
+    options=system.Options(
         {"mlfc": False, "weights": PAPER},
         {"mlfc": (True, False), "weights": (PAPER, OWN)},
         _in_words,
     ),
-    networks=Networks(_network, _value, default=PLAIN),
-    recipes=Recipes(PRESETS, NOTES, DEPARTURES, FORMER_SETTINGS),
-    training=Training(
+    networks=system.Networks(_network, _value, default=PLAIN),
+    recipes=system.Recipes(PRESETS, NOTES, DEPARTURES, FORMER_SETTINGS),
+    training=system.Training(
         planning=_planning,
         planning_horizon_s=3_600.0,  # an hour of slots
         episode_steps=0,  # a hundred thousand and more
         teacher=_teacher,
     ),
-    paper=Paper(
+    paper=system.Paper(
         "Wang, Liu, Shen: Job Scheduling for Large-Scale Machine Learning Clusters, CoNEXT '20",
         _claims,
     ),
-    cases=Cases(cases.simulate, recording.staged),
+    cases=system.Cases(cases.simulate, recording.staged),
 )

@@ -20,21 +20,8 @@ from jaxsched.envs.sched2.traces import WORKLOAD
 from jaxsched.envs.sched2.workload import MODEL_SHARES
 from jaxsched.errors import JaxschedError
 from jaxsched.networks.described import Described
+from jaxsched.systems import system
 from jaxsched.systems.parts import Kind, Rule, TraceSet
-from jaxsched.systems.system import (
-    Cases,
-    EpisodeLog,
-    FrontEnd,
-    Jobs,
-    Metrics,
-    Networks,
-    Options,
-    Paper,
-    Recipes,
-    Summary,
-    System,
-    Training,
-)
 
 NETWORKS = ("paper", "positions", "scoring", "linear")
 
@@ -87,7 +74,7 @@ def _planning(env: Sched2) -> Sched2:
     return replace(env, auto_advance=True, reward="dense")
 
 
-def _claims(env: Sched2, summary: Summary, learned: str) -> list[dict[str, Any]]:
+def _claims(env: Sched2, summary: system.Summary, learned: str) -> list[dict[str, Any]]:
     """Figures 7, 9 and 10, Table III and reuse."""
     del env
     baselines = {name: summary[name] for name in BASELINES if name in summary}
@@ -116,12 +103,12 @@ RULES = {
 }
 """What each rule does, and what it knows."""
 
-SYSTEM = System(
+SYSTEM = system.System(
     name="sched2",
     title="SCHED2: which job next, locality-aware packing",
     decides="which waiting job starts next; GPUs are packed by locality",
     environment=Sched2,
-    metrics=Metrics(
+    metrics=system.Metrics(
         "avg_effectiveness",
         shown=(
             "avg_effectiveness",
@@ -143,23 +130,25 @@ SYSTEM = System(
         figures=FIGURES,
     ),
     policies={name: _rule(name, *words) for name, words in RULES.items()},
-    jobs=Jobs(
+    jobs=system.Jobs(
         WORKLOAD,
         TraceSet("sched2-train-68", "sched2-test-68"),
         num_jobs=1000,
         mapping={"model_shares": MODEL_SHARES},
     ),
-    log=EpisodeLog(rec.recorder, rec.summarise, rec.mean_curves, recording.recording),
-    options=Options({"window": None, "mode": "skip"}, {"mode": MODES}, _in_words),
-    networks=Networks(_network, default="positions", aliases={"slots": "positions"}),
-    recipes=Recipes(PRESETS, NOTES, DEPARTURES, FORMER_SETTINGS),
-    training=Training(
+    log=system.EpisodeLog(rec.recorder, rec.summarise, rec.mean_curves, recording.recording),
+    options=system.Options({"window": None, "mode": "skip"}, {"mode": MODES}, _in_words),
+    networks=system.Networks(_network, default="positions", aliases={"slots": "positions"}),
+    recipes=system.Recipes(PRESETS, NOTES, DEPARTURES, FORMER_SETTINGS),
+    training=system.Training(
         planning=_planning,
         planning_horizon_s=40_000.0,  # as long as the longest jobs, and two hundred arrivals
         horizon_s=7200.0,  # specification, section 10
         episode_steps=4000,  # of 1,000 jobs
     ),
-    paper=Paper("Luan et al., SCHED2: Scheduling Deep Learning Training via Deep RL", _claims),
-    cases=Cases(cases.simulate, cases.staged),
-    front_end=FrontEnd(Sched2Reader, cluster_arrays),
+    paper=system.Paper(
+        "Luan et al., SCHED2: Scheduling Deep Learning Training via Deep RL", _claims
+    ),
+    cases=system.Cases(cases.simulate, cases.staged),
+    front_end=system.FrontEnd(Sched2Reader, cluster_arrays),
 )
