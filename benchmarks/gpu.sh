@@ -51,7 +51,7 @@ if [ "$sizes" = tiny ]; then
   least=1
   checked=5
 else
-  throughput=(--batch 4096 --batch 65536 --repeats 3 --budget 25)
+  throughput=(--repeats 3 --budget 25)
   training=(--repeats 3 --updates 5 --warm-up 10)
   large=()
   cost=(--axes cluster --sizes 137,550)
@@ -59,45 +59,58 @@ else
   checked=100
 fi
 
-# Environment steps of these systems; those of DAS and MLFS take long to compile.
 throughput() {
   for system in $systems; do
-    case " $* " in *" $system "*) ;; *) continue ;; esac
     options=()
-    [ "$system" = das ] && options=(--set env.events_per_step=1)
-    [ "$system" = mlfs ] && options=(--set env.slot_every=32)
+    if [ "$sizes" = full ]; then
+      case $system in
+        das | mlfs) options=(--batch 8192 --batch 32768) ;;
+        *) options=(--batch 65536 --batch 262144) ;;
+      esac
+    fi
+    [ "$system" = das ] && options+=(--set env.events_per_step=1)
+    [ "$system" = mlfs ] && options+=(--set env.slot_every=32)
     row "${system}_throughput" "$least" 90 jaxsched bench throughput --system "$system" \
       "${throughput[@]}" "${options[@]}"
   done
 }
 
-# First of all: does this device compute what a processor does?
+# Rows of training of a preset; DAS, whose actions are no single choice, has neither.
+training() {
+  local suffix=$1 preset=$2
+  shift 2
+  for system in $systems; do
+    [ "$system" = das ] && continue
+    row "${system}_$suffix" "$least" 60 jaxsched bench training --system "$system" \
+      --preset "$preset" "${training[@]}" "$@"
+  done
+}
+
+# First of all: does this device compute what a processor does? What was measured last comes last.
 row device_check "$least" 120 benchmarks.device_check --systems "${systems// /,}" --steps "$checked"
-throughput sched2 dl2 chic
-scaled=
+throughput
+training gpu_training gpu-ppo "${large[@]}"
+if [ "$sizes" = full ] && [[ " $systems " = *" das "* ]]; then
+  row das_gpu_training "$least" 60 jaxsched bench training --system das --preset contended-mappo \
+    --set mappo.loop.num_envs=2048 --set mappo.env.events_per_step=1 "${training[@]}"
+fi
+if [ "$sizes" = full ] && [[ " $systems " = *" sched2 "* ]]; then
+  for preset in search gpu-ppo; do
+    row "sched2_time_to_score_$preset" "$least" 90 jaxsched bench training --system sched2 \
+      --preset "$preset" --score strict_sif
+  done
+fi
+training training plain-ppo
+training gpu_training_float32 gpu-ppo --set precision=float32 "${large[@]}"
 for system in $systems; do
   case $system in
     sched2 | dl2 | chic)
-      scaled=${scaled:-$system}
-      row "${system}_training" "$least" 60 jaxsched bench training --system "$system" \
-        --preset plain-ppo "${training[@]}"
-      row "${system}_gpu_training" "$least" 60 jaxsched bench training --system "$system" \
-        --preset gpu-ppo "${training[@]}" "${large[@]}"
-      row "${system}_gpu_training_float32" "$least" 60 jaxsched bench training --system "$system" \
-        --preset gpu-ppo --set precision=float32 "${training[@]}" "${large[@]}"
+      row "${system}_scaling" "$least" 60 jaxsched bench scaling --system "$system" --batch 1024 \
+        --repeats 2 --updates 2
+      break
       ;;
-    *) say "${system}_training: left out, none of its recipes is plain PPO" ;;
   esac
 done
-if [ -n "$scaled" ]; then
-  row "${scaled}_scaling" "$least" 60 jaxsched bench scaling --system "$scaled" --batch 1024 \
-    --repeats 2 --updates 2
-fi
-if [ "$sizes" = full ] && [[ " $systems " = *" sched2 "* ]]; then
-  row sched2_time_to_score "$least" 90 jaxsched bench training --system sched2 \
-    --preset search --score strict_sif
-fi
-throughput das mlfs
 for system in $systems; do
   row "${system}_cost" "$least" 60 benchmarks.cost_of_size --systems "$system" "${cost[@]}"
 done

@@ -244,8 +244,15 @@ def growth(before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]) -> l
     return found
 
 
-def loop_of(system: str, batch: int, steps: int, options: dict[str, Any], policy: bool) -> Any:
-    """The timed loop of a system, and what it carries as ``jax.ShapeDtypeStruct``."""
+def loop_of(
+    system: str,
+    batch: int,
+    steps: int,
+    options: dict[str, Any],
+    policy: bool,
+    abstract: bool = True,
+) -> Any:
+    """The timed loop of a system, and what it carries, as ``jax.ShapeDtypeStruct`` if abstract."""
     import jax
 
     from jaxsched import traces
@@ -261,7 +268,10 @@ def loop_of(system: str, batch: int, steps: int, options: dict[str, Any], policy
         acting = functions.network_policy(chosen, env, "paper", "policy", "greedy")
         chooser = by_policy(acting, weights, params)
     loop = environment_loop(env, params, chooser, batch=batch, num_steps=steps)
-    current = jax.eval_shape(lambda: start_many(env, params, batch))
+    if abstract:
+        current = jax.eval_shape(lambda: start_many(env, params, batch))
+    else:
+        current = start_many(env, params, batch)
     return jax.jit(loop, donate_argnums=1), current
 
 
@@ -286,10 +296,11 @@ def for_h100(system: str, program: str) -> tuple[dict[str, Any], Step] | None:
 
     with target.tracing_for("gpu"):
         if program == TRAINING:
-            begun = _update(system)
+            begun = update_of(system)
             if begun is None:
                 return None
-            jitted, given, named, loop = begun
+            jitted, given, named, _ = begun
+            loop = given[2]
             batch, steps = loop.num_envs, 1
             taken = batch * loop.rollout_length
         else:
@@ -338,8 +349,11 @@ def _processor_s() -> float:
     return sum(os.times()[:4])
 
 
-def _update(system: str) -> tuple[Any, tuple, dict[str, Any], Any] | None:
-    """An update of the recipe for a GPU: program, arguments and loop; None without one."""
+def update_of(system: str) -> tuple[Any, tuple, dict[str, Any], Any] | None:
+    """An update of the recipe for a GPU: program, abstract arguments, named ones and parameters.
+
+    None: the system has no such recipe.
+    """
     import jax
 
     from jaxsched.bench.training import setup_of
@@ -353,7 +367,7 @@ def _update(system: str) -> tuple[Any, tuple, dict[str, Any], Any] | None:
     carry = training.abstract(setup.env, setup.learner, setup.loop, jax.random.key(0), params)
     described = jax.eval_shape(lambda: params)
     given = (setup.env, setup.learner, setup.loop, carry, described)
-    return training.chunk, given, {"num_updates": 1}, setup.loop
+    return training.chunk, given, {"num_updates": 1}, params
 
 
 def row_of(system: str, found: list[Kernel]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from benchmarks.evidence.parts import (
     OwnRatios,
     OwnTrials,
 )
-from benchmarks.evidence.recipes import Told, as_command, told
+from benchmarks.evidence.recipes import SUPERVISED, UNTRAINED, Told, as_command, told
 from benchmarks.evidence.sources import Plays, picture_of, plays, read
 from benchmarks.papers.verdicts import Judged, judged
 from benchmarks.scripts import table
@@ -279,6 +279,26 @@ def _own(system: str, own: Own | OwnRatios | OwnTrials) -> Iterator[str]:
     verdicts = [verdict(played, own.player.policy, own.against, metric) for metric in own.metrics]
     head = ["", own.player.policy, own.against, "difference", "change"]
     yield table(head, [_row(played, v) for v in verdicts])
+    yield from _seeds(played, own)
+
+
+def _seeds(played: Plays, own: Own) -> Iterator[str]:
+    """Each seed of a policy and of what it came from, where the file has the latter."""
+    metric = own.metrics[0]
+    digits = played.metrics[metric]["digits"]
+    names = [f"{own.player.policy}{stage}" for stage in ("", SUPERVISED, UNTRAINED)]
+    rows = [
+        [
+            f"`{name}`",
+            ", ".join(f"{seed.mean():,.{digits}f}" for seed in played.of(name, metric)),
+            per_cent(verdict(played, name, own.against, metric).change),
+        ]
+        for name in names
+        if name in played.values
+    ]
+    if len(rows) > 1:
+        unit = _unit(played, metric)
+        yield table(["", f"each seed ({unit})", f"against `{own.against}`"], rows)
 
 
 def _plain_per_cent(change: Interval | None) -> str:

@@ -15,6 +15,9 @@ from jaxsched.results.statistics import Interval
 from jaxsched.runs.overrides import override
 from jaxsched.systems import presets, registry
 
+UNTRAINED, SUPERVISED = ", untrained", ", supervised"
+"""After a policy's name: the network before it learnt, and before it was reinforced."""
+
 
 class Told(NamedTuple):
     """What a file says of a recipe of the paper's.
@@ -71,8 +74,12 @@ def _of_comparison(own: Own, words: str) -> Told:
     played = plays(own.player.file, own.player.part)
     found = verdict(played, own.player.policy, own.against, own.metrics[0])
     seeds = len(played.of(own.player.policy, own.metrics[0]))
-    cluster, file = played.facts.get("cluster", "-"), own.player.file
-    return Told(words, cluster, played.episodes, seeds, found.change, None, 0, played.command, file)
+    before = f"{own.player.policy}{UNTRAINED}"
+    untrained = None
+    if before in played.values:
+        untrained = verdict(played, before, own.against, own.metrics[0]).change
+    cluster, file, command = played.facts.get("cluster", "-"), own.player.file, played.command
+    return Told(words, cluster, played.episodes, seeds, found.change, untrained, 0, command, file)
 
 
 def _of_ratios(own: OwnRatios, words: str) -> Told:

@@ -33,7 +33,8 @@ class ActorCriticConfig:
         next rollout, so that a decision is stored when its group has ended, with what the group
         earned. A longer group loses those before them. 0: what a rollout cuts is stored at once
         and bootstraps from the value where it was cut.
-      held_envs: environments of the loop, which ``held`` makes room for.
+      held_envs: environments of the loop, which ``held`` makes room for; in recipes always
+        ``loop.num_envs``.
       num_clusters: equal parts of the environments, see the module's heading.
       baseline: ``"value"``, the value network; or ``"ema"``, a moving average of group rewards,
         with the group's reward alone as the target (ablation without a critic).

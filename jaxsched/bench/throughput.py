@@ -27,6 +27,8 @@ from jaxsched.systems.system import System
 BATCHES = tuple(2**power for power in range(6, 18))
 STEPS_PER_REPEAT = {"environment": 2**19, "policy": 2**15, "peer": 2**15}
 FEWEST_STEPS, MOST_STEPS = 4, 2**11
+FEWEST_ON_A_GPU = 64
+"""Timed steps of each environment: the start of a program takes as long as one or two."""
 """Of each environment in a repeat: few environments would else take minutes."""
 
 ROW_S = 120.0
@@ -314,7 +316,8 @@ def _check(batches: Sequence[int], repeats: int, figures: Sequence[str], devices
 
 
 def _num_steps(steps: int, batch: int) -> int:
-    return min(max(FEWEST_STEPS, steps // batch), MOST_STEPS)
+    fewest = FEWEST_STEPS if target.on_cpu() else FEWEST_ON_A_GPU
+    return min(max(fewest, steps // batch), MOST_STEPS)
 
 
 def _row(

@@ -3,6 +3,7 @@
 Axes: ``D`` entries of an observation, ``A`` actions.
 """
 
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import flax.linen as nn
@@ -22,8 +23,9 @@ class Described(nn.Module, kw_only=True):
 
     Attributes:
       precision: what dense layers multiply in. With ``"bfloat16"`` their inputs and weights are
-        rounded to it, products are added up in float32, and so are bias and activation; weights are
-        kept, and all other steps and the scores are computed, in float32.
+        rounded to it, products and bias are added up in float32, and what a layer with an
+        activation gives is rounded again, as are gradients between layers; weights and their
+        gradients are kept, and other steps and the scores are computed, in float32.
     """
 
     single: ClassVar[bool] = False
@@ -57,14 +59,13 @@ class Described(nn.Module, kw_only=True):
             layer = nd.layer_of(step)
             if step["op"] == "affine":
                 return Affine(name=layer)(x)
-            multiply = None if self.precision == "float32" else _in_bfloat16
-            y = nn.Dense(
-                step["size"],
-                kernel_init=self.initialiser(layer),
-                dot_general=multiply,
-                name=layer,
-            )(x)
-            y = nn.relu(y) if step["activation"] == "relu" else y
+            rectified = step["activation"] == "relu"
+            start = self.initialiser(layer)
+            if self.precision == "bfloat16":
+                y = RoundedDense(step["size"], rectified, start, name=layer)(x)
+            else:
+                y = nn.Dense(step["size"], kernel_init=start, name=layer)(x)
+                y = nn.relu(y) if rectified else y
             return self.regularise(layer, y, train)
 
         self.check(observation)
@@ -85,7 +86,59 @@ class Affine(nn.Module):
         return y
 
 
-def _in_bfloat16(inputs: Array, kernel: Array, axes: Any, **_: Any) -> Array:
-    """A product of rounded numbers, added up in float32."""
-    rounded = inputs.astype(jnp.bfloat16), kernel.astype(jnp.bfloat16)
-    return jax.lax.dot_general(*rounded, axes, preferred_element_type=jnp.float32)
+class RoundedDense(nn.Module):
+    """``nn.Dense``, with ReLU if ``rectified``, that reads and writes bfloat16.
+
+    A layer's numbers are read from memory and written there several times in a gradient step, which
+    takes a GPU longer than the products: half the bytes are nearly half the time.
+
+    Attributes:
+      size: of the output.
+      rectified: ReLU follows, and the output is bfloat16; else it is float32.
+      kernel_init: what the kernel is drawn with.
+    """
+
+    size: int
+    rectified: bool
+    kernel_init: nn.initializers.Initializer
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        """``[..., D]`` to ``[..., size]``."""
+        kernel = self.param("kernel", self.kernel_init, (x.shape[-1], self.size))
+        bias = self.param("bias", nn.initializers.zeros, (self.size,))
+        y: Array = _rounded(self.rectified, x, kernel, bias)
+        return y
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _rounded(rectified: bool, x: Array, kernel: Array, bias: Array) -> Array:
+    """``x @ kernel + bias``, or ReLU of it in bfloat16."""
+    y = _product(x, kernel) + bias
+    return nn.relu(y).astype(jnp.bfloat16) if rectified else y
+
+
+def _product(x: Array, y: Array) -> Array:
+    """``x @ y`` of rounded numbers, added up in float32."""
+    rounded = x.astype(jnp.bfloat16), y.astype(jnp.bfloat16)
+    return jnp.matmul(*rounded, preferred_element_type=jnp.float32)
+
+
+def _rounded_forward(rectified: bool, x: Array, kernel: Array, bias: Array) -> tuple[Array, Any]:
+    y = _rounded(rectified, x, kernel, bias)
+    # An array without entries tells the input's type; it is kept rounded.
+    kind = jnp.zeros(0, x.dtype)
+    return y, (x.astype(jnp.bfloat16), kernel, kind, y if rectified else None)
+
+
+def _rounded_backward(rectified: bool, kept: Any, slope: Array) -> tuple[Array, Array, Array]:
+    x, kernel, kind, y = kept
+    if rectified:
+        slope = jnp.where(y > 0, slope, 0)
+    slope = slope.astype(jnp.bfloat16)
+    rows, slopes = x.reshape(-1, x.shape[-1]), slope.reshape(-1, slope.shape[-1])
+    of_bias = jnp.sum(slopes, axis=0, dtype=jnp.float32)
+    return _product(slope, kernel.T).astype(kind.dtype), _product(rows.T, slopes), of_bias
+
+
+_rounded.defvjp(_rounded_forward, _rounded_backward)

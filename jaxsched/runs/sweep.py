@@ -165,7 +165,7 @@ def prepare(
     if len(group.members) == 1:
         return Prepared(stages, None)
     known = {
-        tuple(member.values.items()): [_hyper(stage) for stage in stages_for(member)]
+        tuple(member.values.items()): [hyper_of(stage) for stage in stages_for(member)]
         for member in {tuple(m.values.items()): m for m in group.members}.values()
     }
     by_member = [known[tuple(member.values.items())] for member in group.members]
@@ -292,10 +292,11 @@ def _split(text: str) -> list[str]:
     return parts
 
 
-def _hyper(stage: TrainingSetup) -> Any:
+def hyper_of(stage: TrainingSetup) -> Any:
     """The traced numbers that a stage's learner starts with."""
+    specs = stage.env.specs(stage.params_at(0.0))  # made here: what a teacher does is recorded
 
     def of(key: Any) -> Any:
-        return stage.learner.init(key, stage.env.specs(stage.params_at(0.0))).hyper
+        return stage.learner.init(key, specs).hyper
 
     return jax.device_get(jax.jit(of)(jax.random.key(0)))

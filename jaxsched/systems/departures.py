@@ -46,7 +46,7 @@ class Departures(NamedTuple):
         for path, words in self.words.items() if self.paper is not None else ():
             value = value_at(recipe, path)
             if value is not None and value != value_at(self.paper, path):
-                lines += () if _left_out(recipe, path) else _said(words, value)
+                lines += () if _left_out(recipe, path) else said(words, value)
         return tuple(dict.fromkeys(lines))
 
 
@@ -56,7 +56,8 @@ def _left_out(recipe: Recipe, path: str) -> bool:
     return names != ["skip"] and getattr(parts_of(recipe).get(stage), "skip", False)
 
 
-def _said(words: Words, value: Any) -> tuple[str, ...]:
+def said(words: Words, value: Any) -> tuple[str, ...]:
+    """The lines that words have for a value."""
     if isinstance(words, str):
         return (words.format(_shown(value)),)
     if isinstance(words, Mapping):

@@ -19,6 +19,7 @@ from jaxsched.algorithms.regression import RegressionConfig, regression
 from jaxsched.algorithms.softmax import best_legal
 from jaxsched.core.learner import Learner
 from jaxsched.core.policies import Policy
+from jaxsched.core.training import LoopConfig
 from jaxsched.errors import JaxschedError
 from jaxsched.systems.policy_model import PolicyModel
 
@@ -109,11 +110,11 @@ def known(config: Any) -> Known:
     return _KNOWN[type(config)]
 
 
-def with_updates(config: Any, num_updates: int) -> Any:
-    """The settings for so many updates, where they depend on it."""
-    return (
-        replace(config, total_updates=num_updates) if hasattr(config, "total_updates") else config
-    )
+def with_loop(config: Any, loop: LoopConfig) -> Any:
+    """The settings for a loop of such sizes, where they depend on them."""
+    sizes = {"total_updates": loop.num_updates, "held_envs": loop.num_envs}
+    own = {name: size for name, size in sizes.items() if hasattr(config, name)}
+    return replace(config, **own) if own else config
 
 
 def _cross_entropy(parts: Parts) -> Learner:

@@ -16,7 +16,7 @@ from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.algorithms.ppo_settings import PPOConfig
 from jaxsched.core.environment import Environment
 from jaxsched.core.training import LoopConfig
-from jaxsched.systems.learners import known, with_updates
+from jaxsched.systems.learners import known, with_loop
 from jaxsched.systems.parts import PresetInfo, TraceSet
 from jaxsched.systems.recipe import Recipe, Stage
 from jaxsched.systems.stages import steps_per_update
@@ -109,7 +109,7 @@ def with_learner(recipe: Recipe, config: Any) -> Recipe:
       JaxschedError: no learner has such settings.
     """
     name, (stage,) = known(config).name, recipe.stages
-    config = with_updates(config, stage.loop.num_updates)
+    config = with_loop(config, stage.loop)
     return replace(
         recipe,
         stages=(replace(stage, name=name, learner=config),),

@@ -40,7 +40,7 @@ class Stage:
     Attributes:
       name: a word; ``--set NAME.FIELD=VALUE`` changes a field of this stage.
       learner: settings, whose type says which learner it is (:mod:`jaxsched.systems.learners`); its
-        ``total_updates`` follows ``loop.num_updates``.
+        ``total_updates`` follows ``loop.num_updates``, its ``held_envs`` ``loop.num_envs``.
       loop: sizes of the loop.
       env: options of the environment that differ while learning.
       params: arguments of the environment's ``params`` beside the job tables.

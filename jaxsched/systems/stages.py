@@ -17,7 +17,7 @@ from jaxsched.jobs import JobTable, rescale_arrivals
 from jaxsched.jobs.pieces import piece_starts, pieces
 from jaxsched.networks.described import Described
 from jaxsched.systems import functions
-from jaxsched.systems.learners import Parts, known, with_updates
+from jaxsched.systems.learners import Parts, known, with_loop
 from jaxsched.systems.parts import TrainingSetup
 from jaxsched.systems.policy_model import PolicyModel, beside_critic
 from jaxsched.systems.recipe import Recipe, Stage
@@ -106,7 +106,7 @@ def _parts(
     """What a stage has of its own."""
     env: Environment = replace(recipe.env, **stage.env)
     loop = stage.loop
-    config = with_updates(stage.learner, loop.num_updates)
+    config = with_loop(stage.learner, loop)
     model = system.networks.model(env, recipe.network, **stage.network_options)
     learns_in = env if stage.wrap is None else stage.wrap(env)
     teacher: Callable[[str], Any] | None = partial(functions.teacher, system, env=env)

@@ -111,7 +111,7 @@ def test_programs_can_be_written_for_a_tpu(system):
             jitted, current = kernels.loop_of(system, 8, 2, {}, policy)
             traced = jitted.trace(jax.eval_shape(lambda: jax.random.key(0)), current)
             assert "func.func public @main" in traced.lower(lowering_platforms=("tpu",)).as_text()
-        update = kernels._update(system)
+        update = kernels.update_of(system)
         if update is not None:
             chunk, given, named, _ = update
             lowered = chunk.trace(*given, **named).lower(lowering_platforms=("tpu",))

@@ -3,16 +3,22 @@
 import json
 import shutil
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxsched import traces
 from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.cli import main
 from jaxsched.core.training import LoopConfig
 from jaxsched.errors import JaxschedError
-from jaxsched.runs.sweep import Axis, groups_of, is_traced, read_axes, summary
+from jaxsched.runs.overrides import override
+from jaxsched.runs.sweep import Axis, groups_of, hyper_of, is_traced, read_axes, summary
+from jaxsched.systems import presets, registry
 from jaxsched.systems.parts import TraceSet
 from jaxsched.systems.recipe import Recipe, Stage
+from jaxsched.systems.stages import stages_of
+from jaxsched.wrappers.recorded import RecordedParams
 from tests.command_line import refused
 from tests.example_system import registered
 
@@ -182,6 +188,22 @@ def test_traced_settings_share_a_group():
         groups_of(RECIPE, read_axes(["learner.rate=1"]), [0])
     with pytest.raises(JaxschedError, match="is not a number"):
         groups_of(RECIPE, read_axes(["learner.learning_rate=0.1,fast"]), [0])
+
+
+def test_a_stage_may_learn_from_what_is_recorded():
+    """Which is played, not traced, when it is asked for first."""
+    system = registry.get("dl2")
+    recipe = override(presets.preset(system, "paper"), ["network=mlp-4", "learner.capacity=4096"])
+    (stage, _) = stages_of(system, recipe, traces.get("dl2-sim", num_traces=1, num_jobs=2))
+
+    def recorded(progress):
+        del progress
+        assert bool(jnp.all(jnp.ones(2)))  # not while something is traced
+        one = jnp.zeros(1)
+        return RecordedParams(one[:, None], one[:, None] > 0, one.astype(jnp.int32))
+
+    numbers = hyper_of(stage._replace(params_at=recorded))
+    assert float(numbers.learning_rate) == pytest.approx(2e-3)
 
 
 def test_the_best_mean_comes_first():

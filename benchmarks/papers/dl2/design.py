@@ -40,7 +40,7 @@ WITHOUT: dict[str, Changes] = {
     "no bundle": {"env.bundle_action": False},
     "no actor-critic": {"learner.baseline": "ema"},
     "no exploration": {"explore.kind": "none"},
-    "no replay": {"learner.capacity": 0},
+    "no replay": {"learner.capacity": 0, "learner.held": 0},
 }
 """What leaves out the parts of Table 2."""
 

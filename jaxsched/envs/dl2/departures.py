@@ -10,7 +10,7 @@ from jaxsched.algorithms.imitation import ImitationConfig
 from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.envs.dl2.presets import ARTEFACT, PAPER, PUBLISHED, SPEEDS, SUPERVISED_RATE
 from jaxsched.envs.dl2.shaping import Paid
-from jaxsched.systems.departures import Departures, Words, of_learner
+from jaxsched.systems.departures import Departures, Words, of_learner, said
 from jaxsched.systems.recipe import Recipe, Stage
 
 NOT_AS_PUBLISHED = (
@@ -21,6 +21,7 @@ NOT_AS_PUBLISHED = (
     "no kind of task is forced when it is rare (published: below 2 % of a sequence's actions)",
 )
 """Differences of the learner to DL2's published one that no setting removes."""
+THOUSAND = 1000
 GAMMA = PAPER.stages[-1].learner.gamma
 
 
@@ -30,13 +31,17 @@ def _of_network(kind: str) -> tuple[str, ...]:
     )
 
 
-def _of_rate(config: ImitationConfig) -> tuple[str, ...]:
-    """How the supervised stage's rate differs from the paper's."""
+def _of_supervised(stage: Stage) -> tuple[str, ...]:
+    """How the supervised stage's rate and length differ from the paper's."""
+    config, updates = stage.learner, stage.loop.num_updates
     first = config.learning_rate
     last = config.final_learning_rate or first
-    if first == last == SUPERVISED_RATE:
-        return ()
-    return (f"supervised rate {first:g} to {last:g} (the paper: {SUPERVISED_RATE:g})",)
+    lines: tuple[str, ...] = ()
+    if not first == last == SUPERVISED_RATE:
+        lines += (f"supervised rate {first:g} to {last:g} (the paper: {SUPERVISED_RATE:g})",)
+    if updates >= THOUSAND:
+        lines += (f"{updates:,} supervised updates (the paper: hundreds)",)
+    return lines
 
 
 def _of_ppo(stage: Stage) -> tuple[str, ...]:
@@ -49,12 +54,27 @@ def _of_ppo(stage: Stage) -> tuple[str, ...]:
     return (line, *((f"discount {chosen.gamma:g} per slot",) if chosen.gamma != GAMMA else ()))
 
 
+_IN_WORDS: dict[str, Words] = {
+    "gamma": "discount {:g} per slot",
+    "entropy_per_action": {
+        False: "the entropy is summed over the actions, not their mean",
+        True: "the entropy is the mean over the actions, not their sum",
+    },
+    "held": {0: "a slot that a rollout cuts is bootstrapped at the cut, not held until it ends"},
+    "held_envs": {},
+    "total_updates": {},
+}
+"""What is said of a setting of the actor-critic; of others its name and value."""
+
+
 def _of_actor_critic(stage: Stage, paper: ActorCriticConfig) -> tuple[str, ...]:
     """Settings that are others than those."""
-    names = [each.name for each in fields(paper) if each.name != "total_updates"]
-    values = [(name, getattr(stage.learner, name)) for name in names]
+    values = {each.name: getattr(stage.learner, each.name) for each in fields(paper)}
+    differ = [(name, x) for name, x in values.items() if x != getattr(paper, name)]
     return tuple(
-        f"actor-critic {name} {value}" for name, value in values if value != getattr(paper, name)
+        line
+        for name, value in differ
+        for line in said(_IN_WORDS.get(name, f"actor-critic {name} {{}}"), value)
     )
 
 
@@ -123,7 +143,7 @@ OF_PAPER = Departures(
     words={
         **_FIRST,
         "supervised.data.by_task": {True: "labels: a worker and then a PS for each bundle"},
-        "supervised.learner": _of_rate,
+        "supervised": of_learner(ImitationConfig, _of_supervised),
         "ppo": of_learner(PPOConfig, _of_ppo),
         "ppo.skip": _NO_REINFORCEMENT,
         "actor_critic.skip": _NO_REINFORCEMENT,

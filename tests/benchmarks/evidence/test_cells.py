@@ -60,14 +60,15 @@ def options(command):
     """The preset and the changes of a command or of a part of one."""
     words = shlex.split(command)
     changes = {words[i + 1] for i, word in enumerate(words) if word == "--set"}
-    preset = words[words.index("--preset") + 1] if "--preset" in words else None
+    named = [word for word in ("--preset", "--cases") if word in words]
+    preset = words[words.index(named[0]) + 1] if named else None
     return preset, {re.sub(r"\s", "", change) for change in changes}
 
 
 def trained_by(system, file):
     """The command that trained the policies of a file: its own, or that of the notes."""
     command = document(file)["command"]
-    if "jaxsched train" in command:
+    if "jaxsched train" in command or "--cases" in command:
         return command
     run = re.search(r"--checkpoint (\S+)", command)[1]
     notes = re.sub(r"\s+", " ", (PAGES / f"{system}_notes.md").read_text(encoding="utf-8"))
@@ -95,6 +96,10 @@ def check_comparison(row, system, file):
     rule = values(found, row["against"].strip("`"), own.metrics[0])
     assert learned.shape == (int(row["seeds"]), count), "seeds"
     assert abs(100 * (learned.mean() / rule.mean() - 1) - estimate(row["change"])) < 0.006, "change"
+    if row["untrained network"] != "-":
+        before = values(found, f"{own.player.policy}, untrained", own.metrics[0])
+        change = 100 * (before.mean() / rule.mean() - 1)
+        assert abs(change - estimate(row["untrained network"])) < 0.006, "untrained network"
 
 
 def told_in(own, row):

@@ -1,6 +1,6 @@
 """What DL2's learner is given: networks, exploration, recorded teachers, the shaped reward."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import jax
 import jax.numpy as jnp
@@ -8,17 +8,21 @@ import numpy as np
 import pytest
 
 from jaxsched.core import training
+from jaxsched.envs.dl2.cluster import BUNDLE, PS, WORKER
 from jaxsched.envs.dl2.environment import DL2
 from jaxsched.envs.dl2.exploration import epsilon, job_aware, mending_action, shuffle_rows
 from jaxsched.envs.dl2.networks import RowPolicy, RowValue, join_rows, policy_network, split_rows
+from jaxsched.envs.dl2.plans import Plan
 from jaxsched.envs.dl2.shaping import EPOCH_SLOTS, Paid, Shaped
-from jaxsched.envs.dl2.supervised import Schedules, record
+from jaxsched.envs.dl2.slotwise import DL2Slots
+from jaxsched.envs.dl2.supervised import Schedules, queue_of, record
 from jaxsched.envs.dl2.workload import dl2_tables
 from jaxsched.errors import JaxschedError
 from jaxsched.networks import description as nd
 from jaxsched.networks.mlp import MLP
 from jaxsched.runs.overrides import override
 from jaxsched.systems import functions, presets, registry
+from jaxsched.systems.learners import with_loop
 from jaxsched.systems.stages import stages_of
 
 ROWS = 4
@@ -278,17 +282,77 @@ def test_schedules_are_recorded_when_they_are_asked_for(params):
         Schedules()(replace(ENV, rows="window"), "drf", params)
 
 
+RATE = (
+    "supervised rate 0.002 to 0.0001 (the paper: 0.005)",
+    "3,000 supervised updates (the paper: hundreds)",
+)
+OFTEN = "an update every 512 decisions (the paper: every slot)"
+MENDED = (
+    *RATE,
+    "no job-aware exploration",
+    "discount 0 per slot",
+    OFTEN,
+    "reward: epochs trained in a slot, not shares of each job's (Eq. 1)",
+)
+
+
+@pytest.mark.parametrize(
+    ("preset", "changes", "said"),
+    [
+        ("paper", (), (*RATE, OFTEN)),
+        ("paper-testbed", (), (*RATE, OFTEN)),
+        (
+            "paper",
+            ("learner.entropy_per_action=false", "learner.held=0"),
+            (
+                *RATE,
+                "a slot that a rollout cuts is bootstrapped at the cut, not held until it ends",
+                "the entropy is summed over the actions, not their mean",
+                OFTEN,
+            ),
+        ),
+        ("paper-mended", (), MENDED),
+        (
+            "paper-mended-testbed",
+            (),
+            ("labels: a worker and then a PS for each bundle", *MENDED),
+        ),
+    ],
+)
+def test_recipes_of_the_papers_learner_say_what_differs(preset, changes, said):
+    assert SYSTEM.recipes.departures.of(override(presets.preset(SYSTEM, preset), changes)) == said
+
+
 def test_recipes_say_what_differs_from_the_paper():
     variants = SYSTEM.recipes.departures.of
-    assert variants(presets.preset(SYSTEM, "paper")) == (
-        "supervised rate 0.002 to 0.0001 (the paper: 0.005)",
-        "an update every 512 decisions (the paper: every slot)",
-    )
     words = " ".join(variants(presets.preset(SYSTEM, "quick")))
     for word in ("optimus", "PPO", "discount 0", "epochs trained", "share weights"):
         assert word in words
-    changed = override(presets.preset(SYSTEM, "paper"), ["learner.capacity=0", "explore.kind=none"])
-    assert len(variants(changed)) == 4
+    left_out = ["learner.capacity=0", "learner.held=0", "explore.kind=none"]
+    changed = override(presets.preset(SYSTEM, "paper"), left_out)
+    assert len(variants(changed)) == len(variants(presets.preset(SYSTEM, "paper"))) + 3
+
+
+@pytest.mark.parametrize("preset", ["paper", "paper-testbed", "paper-mended"])
+def test_slots_are_held_whole(preset):
+    """Whatever the number of environments; and a window of jobs fits into what is held."""
+    recipe = override(presets.preset(SYSTEM, preset), ["loop.num_envs=4"])
+    stage = recipe.stages[-1]
+    config = with_loop(stage.learner, stage.loop)
+    assert config.held_envs == 4 and config.total_updates == stage.loop.num_updates
+    tasks = recipe.env.num_servers * recipe.env.gpus_per_server
+    assert config.held > tasks + recipe.env.window
+
+
+def test_labels_by_task_are_a_worker_and_then_a_server(params):
+    """Of a bundle, though one action could place both; other increments stay as they are."""
+    slots = DL2Slots(**asdict(ENV))
+    state, _ = slots.reset(jax.random.key(0), params, jnp.int32(0))
+    job, kind = jnp.zeros(3, jnp.int32), jnp.array([BUNDLE, WORKER, BUNDLE])
+    plan = Plan(job, job, job, kind, servers=None, count=jnp.int32(2))
+    for by_task, first in ((False, [BUNDLE]), (True, [WORKER, PS])):
+        queue = queue_of(slots, plan, state.cluster, by_task)
+        assert queue.action[queue.waiting].tolist() == [*first, WORKER]
 
 
 def test_unknown_networks_are_refused():

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsched.envs.das.simulator.placement_kernel import MOST_MACHINES, on_a_gpu
 from jaxsched.ops import target
 from jaxsched.ops.batching import apply_if
 from jaxsched.ops.ordered import LARGEST, ordered
@@ -187,15 +188,25 @@ def place_in_order(free: Free, demand: Demand, affinity: Array, number: Array) -
     return _place_all(free, demand, affinity, number)
 
 
+def _place_one(free: Free, demand: Demand, affinity: Array) -> tuple[Array, Free]:
+    """Instances of a job, float32 ``[M]``, and what is left."""
+    counts = place(free, demand, affinity)
+    return counts, take(free, demand, counts)
+
+
 def _place_some(free: Free, demand: Demand, affinity: Array) -> tuple[Free, Array]:
     """What is left, and instances int8 ``[P, M]``."""
 
     def body(free: Free, job: tuple[Demand, Array]) -> tuple[Free, Array]:
-        demand, affinity = job
-        counts = place(free, demand, affinity)
-        return take(free, demand, counts), counts.astype(jnp.int8)
+        counts, free = _place_one(free, *job)
+        return free, counts.astype(jnp.int8)
 
     return jax.lax.scan(body, free, (demand, affinity))
+
+
+def _place_each(free: Free, demand: Demand, affinity: Array) -> Array:
+    """Instances int8 ``[B, P, M]`` of many decisions, leaves ``[B, ...]``."""
+    return jax.vmap(_place_some)(free, demand, affinity)[1]
 
 
 def _place_chunk(
@@ -244,8 +255,10 @@ def _place_batch(
     places = affinity.shape[1]
     group = -(-axis_size // TAIL_SHARE)
     known = isinstance(axis_size, int)  # not so in exports, whose batches have any size
+    if known and target.platform() == "gpu" and affinity.shape[-1] <= MOST_MACHINES:
+        return on_a_gpu(_place_one, _place_each, free, demand, affinity), True
     if places <= HEAD or not known or group == axis_size or not target.on_cpu():
-        return jax.vmap(_place_some)(free, demand, affinity)[1], True
+        return _place_each(free, demand, affinity), True
 
     head, tail = (
         jax.tree.map(lambda x, part=part: x[:, part], (demand, affinity))

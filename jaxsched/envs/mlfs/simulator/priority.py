@@ -14,6 +14,7 @@ from jaxsched.envs.mlfs.simulator.cluster import FULL, div
 from jaxsched.envs.mlfs.simulator.job import Job
 from jaxsched.envs.mlfs.simulator.state import WAITING, Active, Tasks, num_layers
 from jaxsched.envs.mlfs.simulator.tables import CAP, Params, as_columns
+from jaxsched.ops.target import on_cpu
 from jaxsched.types import Array
 
 NO_PROGRESS_KNOWN = 2  # iterations without a share of their own: the ratio is 1
@@ -130,8 +131,14 @@ def over_children(own: Array, jobs: Job, share: Array) -> Array:
         found = jnp.minimum(total, CAP)
         return (jnp.where(begins, 0, layer) + found, children), found
 
+    none = jnp.zeros(own.shape[:-1], jnp.int32)
+    if not on_cpu():  # a loop over partitions would have all tasks transposed, back and forth
+        carry, found = (none, none), own
+        for p in reversed(range(MAX_PARTITIONS)):
+            carry, alone = one(carry, (last_of_layer[:, p, None], inner[:, p, None], own[..., p]))
+            found = jnp.where(place == p, alone[..., None], found)
+        return found
     # Partitions first, jobs last: slices vectorise. What is read is another array than what is
     # written: one that is both would be copied in every round.
-    none = jnp.zeros(own.shape[-2::-1], jnp.int32)
     each = last_of_layer.T, inner.T, own.T
-    return jax.lax.scan(one, (none, none), each, reverse=True)[1].T
+    return jax.lax.scan(one, (none.T, none.T), each, reverse=True)[1].T
