@@ -126,7 +126,7 @@ def nothing_published(
     return None
 
 
-def none_shipped(recipe: Recipe | None) -> str:
+def none_shipped(recipe: Recipe | None = None) -> str:
     """There are none."""
     del recipe
     return ""
@@ -331,7 +331,7 @@ class Training(NamedTuple):
       horizon_s: of their discount.
       episode_steps: room for an episode; 0: no learner of whole ones.
       teacher: ``teacher(env, name)``, who is imitated; None: the heuristic of that name.
-      shipped_digest: of the shipped parameters that a recipe learns from; of all of them for None;
+      shipped_digest: ``shipped_digest(recipe)``, of the shipped parameters that a recipe learns from; of all of them for None;
         empty if there are none.
     """
 
@@ -341,7 +341,7 @@ class Training(NamedTuple):
     horizon_s: float = 3600.0
     episode_steps: int = 1024
     teacher: Callable[[Any, str], Policy] | None = None
-    shipped_digest: Callable[[Recipe | None], str] = none_shipped
+    shipped_digest: Callable[..., str] = none_shipped
 
 
 class Paper(NamedTuple):

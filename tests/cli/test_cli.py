@@ -150,7 +150,7 @@ def test_malformed_cases_are_refused_in_one_line(text, says, tmp_path, capsys):
         (["evaluate", "sched2", "--policy", "/"], "holds no trained policy"),
         (
             ["evaluate", "sched2", "--policy", "fifo", "--option", "mode=jump"],
-            "unknown baseline mode",
+            "mode is 'jump'; accepted: skip, block",
         ),
         (["evaluate", "sched2", "--policy", "fifo", "--json", "/proc/x/y.json"], "cannot be"),
         (["compare", "sched2", "--policies", "fifo,best"], "unknown policy"),

@@ -112,7 +112,7 @@ def _shipped(env: DAS, name: str) -> Shipped | None:
     return None
 
 
-def _digest(recipe: Recipe | None) -> str:
+def _digest(recipe: Recipe | None = None) -> str:
     """Of the linear rule that is the recipe's teacher, if any; of all of them."""
     if recipe is None:
         return rules_digest()
