@@ -331,8 +331,8 @@ class Training(NamedTuple):
       horizon_s: of their discount.
       episode_steps: room for an episode; 0: no learner of whole ones.
       teacher: ``teacher(env, name)``, who is imitated; None: the heuristic of that name.
-      shipped_digest: ``shipped_digest(recipe)``, of the shipped parameters that a recipe learns from; of all of them for None;
-        empty if there are none.
+      shipped_digest: ``shipped_digest(recipe)``, of the shipped parameters that a recipe learns
+        from; of all of them for None; empty if there are none.
     """
 
     planning: Callable[[Any], Any] = same
