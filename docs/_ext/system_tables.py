@@ -21,6 +21,7 @@ from sphinx.util.docutils import SphinxDirective
 import jaxsched
 from jaxsched.exports.layout import feature_groups
 from jaxsched.systems import functions, registry
+from jaxsched.systems import presets as recipes
 from jaxsched.systems.stages import budget
 from jaxsched.types import ArraySpec, DiscreteSpec, action_names
 
@@ -180,9 +181,9 @@ def presets(name: str) -> str:
     """Its recipes: what each is for, how long it took, budget of one seed, traces."""
     system = registry.get(name)
     rows = []
-    for key, recipe in presets.all_recipes(system).items():
-        sets = presets.recipe_traces(system, recipe)
-        info, steps = presets.preset_info(system, key), f"{budget(recipe):,}"
+    for key, recipe in recipes.all_recipes(system).items():
+        sets = recipes.recipe_traces(system, recipe)
+        info, steps = recipes.preset_info(system, key), f"{budget(recipe):,}"
         words = (info.purpose, info.takes or "not timed")
         rows.append((f"`{key}`", *words, steps, f"`{sets.train}`", f"`{sets.test}`"))
     heads = ("preset", "what it is for", "one training took", "environment steps")

@@ -80,10 +80,10 @@ def test_words_of_before_are_refused_with_those_of_today(system, preset, word, p
 @pytest.mark.parametrize("name", ["chic", "das", "dl2", "mlfs", "sched2"])
 def test_every_word_of_today_is_one(name):
     system = registry.get(name)
-    presets = system.recipes.presets.values()
+    recipes = system.recipes.presets.values()
     for present in system.recipes.former_settings.values():
         path = present.partition(",")[0].partition(" ")[0]
-        assert any(holder_of(recipe, path) for recipe in presets), present
+        assert any(holder_of(recipe, path) for recipe in recipes), present
 
 
 def test_a_word_of_today_that_begins_with_one_of_before_is_taken():

@@ -52,7 +52,7 @@ def test_rules_play_in_their_own_environment(name):
     assert heuristic.env == replace(ENV, order=order, use_mlfc=name == "mlf_hc", **tuned)
     assert heuristic.policy.name == name
     assert heuristic.policy.privileged == (name not in ("linear", "linear_tuned", "random"))
-    assert functions.heuristic(SYSTEM, name, replace(ENV), 9, {"mlfc": False}) is heuristic
+    assert functions.heuristic(SYSTEM, name, replace(ENV), 9, {"mlfc": False}) == heuristic
     controlled = functions.heuristic(SYSTEM, name, ENV, 5, {"mlfc": True})
     assert controlled.env == replace(heuristic.env, use_mlfc=True)
     learners = replace(ENV, use_mlfc=True, use_bandwidth=False, remaining_weight=100)
