@@ -24,6 +24,8 @@ import numpy as np
 
 from benchmarks.scripts import exit_status
 from jaxsched.errors import JaxschedError
+from jaxsched.systems import functions, presets
+from jaxsched.systems.stages import stages_of
 
 INERT = ("env.void_outside=inert", "loop.rollout_length=6144")
 TEN, COMMON = ("learner.inner_steps=10",), ("episodes.shared=true",)
@@ -91,13 +93,13 @@ def variant(changes: Sequence[str], updates: int, seeds: int) -> dict[str, Any]:
     from jaxsched.systems import registry
 
     system = registry.get("chic")
-    recipe = override(system.preset("paper"), [f"loop.num_updates={updates}", *changes])
+    recipe = override(presets.preset(system, "paper"), [f"loop.num_updates={updates}", *changes])
     tables = traces.get("chic-1.80", num_traces=1000)
     validation = traces.get("chic-1.80", seed=1, num_traces=NUM_VALIDATION)
-    (setup,) = system.stages(recipe, tables)
+    (setup,) = stages_of(system, recipe, tables)
     params = recipe.env.params(validation, **recipe.stages[-1].params)
-    rule = system.heuristic("optimus", setup.play_env, len(validation[0]), {})
-    optimus = system.play(rule.env, rule.policy, system.params(rule.env, validation)).metrics
+    rule = functions.heuristic(system, "optimus", setup.play_env, len(validation[0]), {})
+    optimus = functions.play(system, rule.env, rule.policy, rule.env.params(validation)).metrics
     keys = jax.random.split(jax.random.key(0), seeds)
     carry = training.init(setup.env, setup.learner, setup.loop, keys, setup.params_at(0.0))
     curves: dict[str, list[list[float]]] = {}
@@ -119,7 +121,7 @@ def variant(changes: Sequence[str], updates: int, seeds: int) -> dict[str, Any]:
 
 def terms(system: Any, setup: Any, params: Any, weights: Any) -> dict[str, float]:
     """Completion time, and the mean return of an episode term by term."""
-    played = system.play(setup.play_env, setup.policy, params, weights).metrics
+    played = functions.play(system, setup.play_env, setup.policy, params, weights).metrics
     num_jobs = float(np.mean(played["finished"]))
     time = -num_jobs * float(np.mean(played["avg_jct"])) / float(params.time_unit)
     empty = -float(params.p1) * float(np.mean(played["missed"]))

@@ -23,6 +23,7 @@ import numpy as np
 
 from benchmarks.scripts import exit_status
 from jaxsched.errors import JaxschedError
+from jaxsched.systems import functions
 
 SERVERS = (8, 34, 137, 550)
 WINDOWS = (16, 63, 250, 1000)
@@ -193,9 +194,9 @@ def row_of(
     from jaxsched.systems import registry
 
     system = registry.get(system_name)
-    env = system.environment(**axis.options(size))
-    table = system.adapt(traces.get(system.traces.test, num_traces=1))[0]
-    params = system.params(env, [crowded(table, jobs)])
+    env = functions.environment(system, **axis.options(size))
+    table = system.jobs.adapted(traces.get(functions.traces(system).test, num_traces=1))[0]
+    params = env.params([crowded(table, jobs)])
     chooser = at_random(env.action_spec(params))
     loop = environment_loop(env, params, chooser, batch=batch, num_steps=num_steps)
     current = jax.tree.map(jnp.copy, start_many(env, params, batch))

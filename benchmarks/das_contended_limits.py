@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.scripts import exit_status
+from jaxsched.systems import functions
 
 OFF: dict[str, dict[str, int]] = {
     "contention as it is": {},
@@ -65,10 +66,10 @@ def played(tables: Any) -> dict[str, dict[str, float]]:
     rows = {}
     for name, changes in OFF.items():
         print(name, file=sys.stderr, flush=True)
-        env = system.environment(estimates=True, **changes)
-        rule = system.heuristic("shortest", env, len(tables[0]), {})
-        params = system.params(rule.env, tables)
-        found = system.play(rule.env, rule.policy, params, rule.weights)
+        env = functions.environment(system, estimates=True, **changes)
+        rule = functions.heuristic(system, "shortest", env, len(tables[0]), {})
+        params = rule.env.params(tables)
+        found = functions.play(system, rule.env, rule.policy, params, rule.weights)
         rows[name] = {
             metric: float(np.mean(found.metrics[metric]))
             for metric in ("avg_jct_min", "avg_inflation")

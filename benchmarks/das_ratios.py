@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.scripts import exit_status
+from jaxsched.systems import functions
 
 REFERENCES = ("linear", "random")
 METRICS = {"JCT (min)": "avg_jct_min", "fee ($)": "avg_fee"}
@@ -56,14 +57,18 @@ def compare(run: Path, more: int) -> dict[str, Any]:
     tables = traces.get("das-test")
     tables += traces.get("das-normal", seed=ROLE_SEEDS["test"], num_traces=NUM_FRESH)
     tables += more_tables(more) if more else []
-    params = system.params(env, tables)
-    policy = system.network_policy(env, learned.network, "learned", learned.play)
-    samples = {"learned": sample_of([system.play(env, policy, params, w) for w in learned.weights])}
-    untrained = system.init_weights(env, learned.network, params)
-    samples["untrained"] = sample_of([system.play(env, policy, params, untrained)])
+    params = env.params(tables)
+    policy = functions.network_policy(system, env, learned.network, "learned", learned.play)
+    samples = {
+        "learned": sample_of(
+            [functions.play(system, env, policy, params, w) for w in learned.weights]
+        )
+    }
+    untrained = functions.init_weights(system, env, learned.network, params)
+    samples["untrained"] = sample_of([functions.play(system, env, policy, params, untrained)])
     for name in (*HEURISTICS, *REFERENCES):
-        heuristic = system.heuristic(name, env, len(tables[0]), {})
-        samples[name] = sample_of([system.play(heuristic.env, heuristic.policy, params)])
+        heuristic = functions.heuristic(system, name, env, len(tables[0]), {})
+        samples[name] = sample_of([functions.play(system, heuristic.env, heuristic.policy, params)])
     best = min(HEURISTICS, key=lambda name: samples[name]["avg_jct_min"].mean())
     print(f"\n{run}: {env.num_servers} machines, {len(saved)} seeds, {len(tables)} episodes")
     print(

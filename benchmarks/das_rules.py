@@ -77,7 +77,7 @@ def compare(runs: list[Path], num_servers: int, num_episodes: int) -> list[dict[
     orders = {name: rule.order for name, rule in (plain | rules).items()}
     places = {"most free GPUs": plain["fifo"].place} | {n: rule.place for n, rule in rules.items()}
     tables = traces.get(TRACE, seed=SEED, num_traces=num_episodes)
-    params, policy = system.params(env, tables), linear_policy(env)
+    params, policy = env.params(tables), linear_policy(env)
     episodes, recorder = np.arange(len(tables)), rec.recorder(env)
     found: dict[tuple[str, str], Any] = {}
     finish: dict[tuple[str, str], Any] = {}

@@ -17,6 +17,7 @@ from typing import Any
 from benchmarks.kernels import BATCHES, chosen
 from benchmarks.scripts import exit_status
 from jaxsched.errors import JaxschedError
+from jaxsched.systems import functions
 
 BATCH = 64
 
@@ -98,8 +99,10 @@ def _played(system: str, steps: int, batch: int) -> Any:
     from jaxsched.systems import registry
 
     described = registry.get(system)
-    env = described.environment()
-    params = described.params(env, described.adapt(traces.get(described.traces.train, num_jobs=20)))
+    env = functions.environment(described)
+    params = env.params(
+        described.jobs.adapted(traces.get(functions.traces(described).train, num_jobs=20))
+    )
     act = at_random(env.action_spec(params)).act
 
     def step(current: Any, draw: Any) -> tuple[Any, Any]:

@@ -25,6 +25,7 @@ from benchmarks.scripts import exit_status, read_json
 from benchmarks.trained import outcome_of
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_json, write_whole
+from jaxsched.systems import functions, presets
 
 PRESETS = ("artefact-text", "artefact-search")
 FRESH_SEED = 20_221  # training, test and validation have 0, 1 and 2
@@ -101,7 +102,7 @@ def judged(folders: dict[str, Path], fresh: int) -> dict[str, dict[str, Any]]:
     from jaxsched.systems import registry
 
     system = registry.get("dl2")
-    env = system.preset(PRESETS[0]).env
+    env = presets.preset(system, PRESETS[0]).env
     learned = [saved_policies.load(path, system, name)[0] for name, path in folders.items()]
     drawn = traces.get("dl2-artefact", seed=FRESH_SEED, num_traces=fresh)
     sets = {
@@ -116,7 +117,7 @@ def judged(folders: dict[str, Path], fresh: int) -> dict[str, dict[str, Any]]:
             tables,
             words,
             facts={
-                **system.facts(env, {}),
+                **functions.facts(system, env, {}),
                 "test traces": words,
                 "their digest": digest_tables(tables)[:12],
                 "versions": f"jaxsched {here['code']['jaxsched']}, jax {here['versions']['jax']}",
@@ -124,7 +125,7 @@ def judged(folders: dict[str, Path], fresh: int) -> dict[str, dict[str, Any]]:
             },
             command="python -m benchmarks.dl2_artefact",
         )
-        names = system.usual_policies(env)
+        names = functions.usual_policies(system, env)
         found[name] = comparison.compare(contest, names, learned, environment=env)
     return found
 

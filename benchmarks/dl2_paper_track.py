@@ -31,6 +31,7 @@ from benchmarks.scripts import exit_status, read_json, table
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_json
 from jaxsched.results.statistics import ratio_interval
+from jaxsched.systems import functions, presets
 from jaxsched.units import readable_time
 
 CASES = ("paper-mended", "paper-mended-testbed", "paper", "paper-testbed")
@@ -131,9 +132,9 @@ def judged(options: argparse.Namespace, case: str) -> dict[str, Any]:
     from jaxsched.systems import registry
 
     system = registry.get("dl2")
-    recipe = override(system.preset(case), options.settings)
+    recipe = override(presets.preset(system, case), options.settings)
     track = read_json(options.runs / case / TRACK)
-    used = system.recipe_traces(recipe)
+    used = presets.recipe_traces(system, recipe)
     names = options.rules.split(",")
     fresh = traces.get(used.test, seed=FRESH_SEED, num_traces=options.fresh)
     kept = used.validation or used.train
@@ -163,13 +164,13 @@ def judged(options: argparse.Namespace, case: str) -> dict[str, Any]:
     learned += [replace(drawn, note="drawn weights, drawn actions")]
     result = comparison.compare(contest, names, learned, environment=recipe.env)
     same = comparison.Contest(system, choosing, kept)
-    label = result["metrics"][system.primary_metric]["label"]
+    label = result["metrics"][system.metrics.primary]["label"]
     result["chosen"] = track["chosen"]
     result["learning_curve"] = {
         "levels": comparison.heuristic_scores(same, names, recipe.env),
         "x_label": "updates",
         "y_label": f"{label} ({len(choosing)} validation traces, {recipe.play})",
-        "metric": system.primary_metric,
+        "metric": system.metrics.primary,
         "series": track["series"],
     }
     return result
@@ -182,8 +183,8 @@ def untrained(system: Any, recipe: Any, tables: Sequence[Any], count: int) -> li
     from jaxsched.algorithms.softmax import init_params
 
     env = recipe.env
-    network = system.network(env, recipe.network)
-    spec = env.observation_spec(system.params(env, tables))
+    network: Any = functions.network(system, env, recipe.network)
+    spec = env.observation_spec(env.params(tables))
     return [init_params(network, jax.random.key(seed), spec) for seed in range(count)]
 
 

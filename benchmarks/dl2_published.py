@@ -32,6 +32,8 @@ from benchmarks.pack import pack
 from benchmarks.scripts import exit_status, read_json, table
 from jaxsched.errors import JaxschedError
 from jaxsched.files import write_json, write_whole
+from jaxsched.systems import functions, presets
+from jaxsched.systems.stages import stages_of
 
 BEGIN, END = "<!-- published learner: begin -->", "<!-- published learner: end -->"
 CHUNK = 50  # updates of one call
@@ -94,8 +96,8 @@ def recipe_of(options: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
     from jaxsched.systems import registry
 
     system = registry.get("dl2")
-    recipe = override(system.preset(options.preset), options.settings)
-    used = system.recipe_traces(recipe)
+    recipe = override(presets.preset(system, options.preset), options.settings)
+    used = presets.recipe_traces(system, recipe)
     return (
         system,
         recipe,
@@ -123,7 +125,7 @@ def train(options: argparse.Namespace) -> None:
 
     began = time.monotonic()
     system, recipe, tables = recipe_of(options)
-    stages = system.stages(recipe, tables["train"])
+    stages = stages_of(system, recipe, tables["train"])
     last = stages[-1]
     seeds, weights = jax.vmap(jax.random.key)(jnp.arange(options.seeds)), None
     if policy_file(options.runs, 0).exists():  # the stages before have been trained
@@ -181,7 +183,7 @@ def structure_of(system: Any, setup: Any, tables: dict[str, Any]) -> Any:
     import jax
 
     env = setup.play_env
-    shapes = system.weights_spec(env, setup.network, system.params(env, tables["five"]))
+    shapes = functions.weights_spec(system, env, setup.network, env.params(tables["five"]))
     return jax.tree.structure(shapes)
 
 
@@ -204,7 +206,7 @@ def judged(options: argparse.Namespace) -> dict[str, Any]:
 
     system, recipe, tables = recipe_of(options)
     run = read_json(options.runs / FACTS)
-    last = system.stages(recipe, tables["train"])[-1]
+    last = stages_of(system, recipe, tables["train"])[-1]
     env, seeds = last.play_env, run["seeds"]
     tree = structure_of(system, last, tables)
     five = judge_of(system, last, tables["five"])
@@ -236,7 +238,7 @@ def judged(options: argparse.Namespace) -> dict[str, Any]:
     draw = run["updates"] + 1
     tested = {"five": five(best, draw)}
     tested["fresh"] = judge_of(system, last, tables["fresh"])(best, draw)
-    names = [name for name in system.usual_policies(env) if name.endswith("_artefact")]
+    names = [name for name in functions.usual_policies(system, env) if name.endswith("_artefact")]
     known = {
         kind: {name: rule(system, env, name, tables[kind]) for name in names} for kind in tested
     }
@@ -257,8 +259,8 @@ def judged(options: argparse.Namespace) -> dict[str, Any]:
 
 def rule(system: Any, env: Any, name: str, tables: Sequence[Any]) -> dict[str, list[float]]:
     """What a rule comes to on each sequence."""
-    found = system.heuristic(name, env, 60, {})
-    metrics = system.play(found.env, found.policy, system.params(env, tables)).metrics
+    found = functions.heuristic(system, name, env, 60, {})
+    metrics = functions.play(system, found.env, found.policy, env.params(tables)).metrics
     return {metric: np.asarray(metrics[metric]).tolist() for metric in (COARSE, FINE)}
 
 
@@ -272,7 +274,7 @@ def judge_of(
     from jaxsched.core.evaluation import run_episodes
 
     env = setup.play_env
-    params, recorder = system.params(env, tables), system.recorder(env)
+    params, recorder = env.params(tables), system.log.recorder(env)
     episodes, bound = jnp.arange(len(tables), dtype=jnp.int32), env.max_steps(params)
 
     @jax.jit
@@ -292,7 +294,7 @@ def judge_of(
         if not outcome.finished.all():
             raise JaxschedError("a sequence did not end within the environment's step bound")
         rows = [jax.tree.map(lambda x, s=seed: x[s], outcome.records) for seed in range(num)]
-        found = [system.measured(env, params, np.asarray(episodes), row) for row in rows]
+        found = [system.log.metrics(env, params, np.asarray(episodes), row) for row in rows]
         return {
             metric: np.array([each[metric] for each in found], np.float64)
             for metric in (COARSE, FINE)

@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 from benchmarks import absent_gpu
 from benchmarks.scripts import exit_status, read_json, table
 from jaxsched.errors import JaxschedError
+from jaxsched.systems import functions, presets
 
 BATCHES = {"sched2": 4096, "dl2": 2048, "chic": 16_384, "das": 1024, "mlfs": 256}
 """Environments side by side with which each is fastest on two cores, or about."""
@@ -263,12 +264,12 @@ def loop_of(
     from jaxsched.systems import registry
 
     chosen = registry.get(system)
-    env = chosen.environment(**options)
-    params = chosen.params(env, chosen.adapt(traces.get(chosen.traces.train)))
+    env = functions.environment(chosen, **options)
+    params = env.params(chosen.jobs.adapted(traces.get(functions.traces(chosen).train)))
     chooser = at_random(env.action_spec(params))
     if policy:
-        weights = chosen.init_weights(env, "paper", params)
-        acting = chosen.network_policy(env, "paper", "policy", "greedy")
+        weights = functions.init_weights(chosen, env, "paper", params)
+        acting = functions.network_policy(chosen, env, "paper", "policy", "greedy")
         chooser = by_policy(acting, weights, params)
     loop = environment_loop(env, params, chooser, batch=batch, num_steps=steps)
     if abstract:
@@ -363,7 +364,7 @@ def update_of(system: str) -> tuple[Any, tuple, dict[str, Any], Any] | None:
     from jaxsched.core import training
     from jaxsched.systems import registry
 
-    if PRESET not in registry.get(system).all_presets:
+    if PRESET not in presets.all_recipes(registry.get(system)):
         return None
     setup = setup_of(system, PRESET, ())
     params = setup.params_at(0.0)

@@ -20,6 +20,7 @@ from benchmarks.scripts import exit_status
 from benchmarks.trained import Outcome, Settings, outcome_of
 from jaxsched.errors import JaxschedError
 from jaxsched.results.finishing import NEARLY_ALL
+from jaxsched.systems import presets
 
 STEPS = 512_000
 SEEDS = 3
@@ -89,25 +90,31 @@ def presets_of(system: str, only: str | None = None) -> list[str]:
     Raises:
       JaxschedError: a name that no system has.
     """
-    from jaxsched.systems import registry
-
-    names = list(registry.get(system).plain_presets)
+    names = _plain(system)
     if only is None:
         return names
     asked = only.split(",")
-    known = {name for each in ARENAS for name in registry.get(each).plain_presets}
+    known = {name for each in ARENAS for name in _plain(each)}
     for name in asked:
         if name not in known:
             raise JaxschedError(f"--presets: {name!r}; accepted: {', '.join(sorted(known))}")
     return [name for name in names if name in asked]
 
 
+def _plain(system: str) -> list[str]:
+    from jaxsched.systems import registry
+
+    recipes = presets.default_recipes(registry.get(system))
+    return [name for name in recipes if name.startswith("plain-")]
+
+
 def arguments_of(system: str, preset: str, steps: int, seeds: int) -> dict[str, Any]:
     """What ``jaxsched.train`` takes."""
     from jaxsched.systems import registry
+    from jaxsched.systems.stages import steps_per_update
 
-    arena, recipe = ARENAS[system], registry.get(system).preset(preset)
-    updates = -(-steps // recipe.steps_per_update)
+    arena, recipe = ARENAS[system], presets.preset(registry.get(system), preset)
+    updates = -(-steps // steps_per_update(recipe.stages[-1]))
     lengths = {
         "loop.num_updates": updates,
         "evaluate_every": -(-updates // 4),

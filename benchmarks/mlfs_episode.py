@@ -20,6 +20,7 @@ from typing import Any
 
 from benchmarks.scripts import exit_status
 from jaxsched.runtime import prepare_cpu
+from jaxsched.systems import functions
 
 KERNEL_BYTES = 2**22
 """A loop of which a round touches fewer bytes than this becomes one function with ``--by slot``."""
@@ -45,7 +46,7 @@ def main() -> None:
     from jaxsched.systems import registry
 
     system = registry.get("mlfs")
-    env: Any = system.environment(**CLUSTERS[options.cluster], slot_every=1)
+    env: Any = functions.environment(system, **CLUSTERS[options.cluster], slot_every=1)
     tables = traces.get(options.trace, seed=options.seed, num_traces=1, num_jobs=options.jobs)
     jobs = len(tables[0])
     print(f"{options.trace}, seed {options.seed}: {jobs} jobs on {sum(env.gpus)} GPUs", flush=True)
@@ -76,11 +77,11 @@ def play(system: Any, env: Any, name: str, tables: Any, *, by_slot: bool = False
     from jaxsched.envs.mlfs.heuristics import heuristic as rule_of
     from jaxsched.systems.parts import Heuristic
 
-    heuristic = system.heuristic(name, env, len(tables[0]), {})
+    heuristic: Any = functions.heuristic(system, name, env, len(tables[0]), {})
     if by_slot:
         slots = replace(heuristic.env, decide="rule")
         heuristic = Heuristic(slots, rule_of(slots, name))
-    params = system.params(heuristic.env, tables)
+    params = heuristic.env.params(tables)
     episodes, key = jnp.arange(1), jax.random.key(0)
     recorder = rec.recorder(heuristic.env)
     began = time.perf_counter()

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.scripts import exit_status
+from jaxsched.systems import functions
 
 SEED = 8100
 RULES = ("linear", "mlf_h")
@@ -83,11 +84,11 @@ def played(options: Any, load: str, seed: int) -> dict[str, dict[str, Any]]:
     learned = as_seeds([saved_policies.load(path, system)[0] for path in options.policy])
     weights = {name: getattr(learned.env, name) for name in WEIGHTS}
     size: dict[str, Any] = CLUSTERS[options.cluster]
-    env = system.environment(**size, **weights, decide="slot")
-    policy = system.network_policy(env, learned.network, "searched", learned.play)
+    env = functions.environment(system, **size, **weights, decide="slot")
+    policy = functions.network_policy(system, env, learned.network, "searched", learned.play)
     players = {"searched": (env, policy, list(learned.weights))}
     for name in RULES:
-        rule = system.heuristic(name, env, len(tables[0]), {"weights": "own"})
+        rule = functions.heuristic(system, name, env, len(tables[0]), {"weights": "own"})
         players[name] = (rule.env, rule.policy, [()])
     groups = [[table] for table in tables] if options.one_by_one else [tables]
     longest = max(len(table) for table in tables)
@@ -99,7 +100,10 @@ def played(options: Any, load: str, seed: int) -> dict[str, dict[str, Any]]:
         }
         for number, given in enumerate(seeds):
             print(f"x={load}: {len(tables)} tables, {name} {number}", file=sys.stderr, flush=True)
-            parts = [system.play(where, chooses, where.params(group), given) for group in groups]
+            parts = [
+                functions.play(system, where, chooses, where.params(group), given)
+                for group in groups
+            ]
             for metric, values in seen.items():
                 values.append(np.concatenate([part.metrics[metric] for part in parts]).tolist())
         found[name] = seen

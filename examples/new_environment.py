@@ -12,7 +12,7 @@ A package would offer ``SYSTEM`` as an entry point of the group ``jaxsched.syste
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,18 +21,14 @@ import jax.numpy as jnp
 import numpy as np
 import weighted_jobs as game
 
-from jaxsched.core.environment import Environment
-from jaxsched.core.policies import Policy, greedy_scores, uniform_legal
+from jaxsched import Environment, TimeStep
+from jaxsched.core.policies import uniform_legal
 from jaxsched.core.recorder import JobEvents
-from jaxsched.jobs import NO_SUBMISSION, RIGID_JOBS, Column, JobTable, stack_tables
-from jaxsched.jobs.draws import generator
-from jaxsched.jobs.kinds import JobKind
-from jaxsched.jobs.metrics import STANDARD, Metric
+from jaxsched.jobs import NO_SUBMISSION, Column
+from jaxsched.jobs.metrics import Metric
 from jaxsched.systems import registry
-from jaxsched.systems.base import PolicyInfo, System
-from jaxsched.systems.workload import Workload
-from jaxsched.traces.named import NamedTrace
-from jaxsched.types import ArraySpec, DiscreteSpec, TimeStep
+from jaxsched.systems.system import Jobs, System
+from jaxsched.types import ArraySpec, DiscreteSpec
 
 SCALE_S = 600.0  # of times in observations
 COST_SCALE = 30_000.0  # weighted seconds
@@ -48,10 +44,9 @@ class WeightedJobs(Environment):
     name = "weighted"
     behaviour_version = 1
 
-    def params(self, tables: Sequence[JobTable]) -> game.Jobs:
+    def params(self, tables: Sequence[Any]) -> game.Jobs:
         """Parameters: one episode per job table."""
-        columns = stack_tables(tables, schema=JOBS).columns
-        return game.Jobs(*(jnp.asarray(columns[column.name]) for column in JOBS))
+        return game.Jobs(*JOBS.stacked(tables).values())
 
     def reset(self, key: Any, params: game.Jobs, episode: Any = None) -> tuple[Any, TimeStep]:
         """Start an episode: the one asked for, or any."""
@@ -118,82 +113,54 @@ class WeightedJobs(Environment):
         return DiscreteSpec(self.window)
 
 
-JOBS = (
-    Column("submit_time", 0, NO_SUBMISSION - 1, "s", "submission"),
-    Column("duration", 1, 2**20, "s", "run time"),
-    Column("weight", 1, 2**10, "", "what a second of waiting costs"),
+def drawn(draw: np.random.Generator, num_jobs: int) -> dict[str, Any]:
+    """Poisson arrivals at nine tenths of what two GPUs can serve, log-normal run times."""
+    duration = np.clip(np.rint(SCALE_S * np.exp(draw.standard_normal(num_jobs))), 30, 7200)
+    gaps = draw.exponential(duration.mean() / 2 / 0.9, num_jobs)
+    return {
+        "submit_time": np.rint(np.cumsum(gaps) - gaps[0]),
+        "duration": duration,
+        "weight": draw.integers(1, 11, num_jobs),
+    }
+
+
+JOBS = Jobs.of(
+    "weighted",
+    "weighted jobs, load 0.9 of two GPUs",
+    (
+        Column("submit_time", 0, NO_SUBMISSION - 1, "s", "submission"),
+        Column("duration", 1, 2**20, "s", "run time"),
+        Column("weight", 1, 2**10, "", "what a second of waiting costs"),
+    ),
+    drawn,
+    num_jobs=60,
+    from_rigid=lambda rigid: {"weight": rigid["num_gpus"]},  # which run on one GPU here
 )
 
 
-def drawn(seed: int, num_tables: int, num_jobs: int) -> list[JobTable]:
-    """Poisson arrivals at nine tenths of what two GPUs can serve, log-normal run times."""
-    tables = []
-    for index in range(num_tables):
-        draw = generator(seed, index)
-        duration = np.clip(np.rint(SCALE_S * np.exp(draw.standard_normal(num_jobs))), 30, 7200)
-        gaps = draw.exponential(duration.mean() / 2 / 0.9, num_jobs)
-        columns = {
-            "submit_time": np.rint(np.cumsum(gaps) - gaps[0]),
-            "duration": duration,
-            "weight": draw.integers(1, 11, num_jobs),
-        }
-        tables.append(JobTable(columns, f"weighted-{seed}-{index}", schema=JOBS))
-    return tables
+def fifo(env: WeightedJobs) -> Callable[[Any], Any]:
+    """Oldest job first, which is in the first position."""
+    return lambda seen: -jnp.arange(env.window)
 
 
-def as_rigid(table: JobTable) -> JobTable:
-    """Jobs on one GPU each, as statistics of traces want them."""
-    whole = {"num_gpus": np.ones(len(table), int), "model": np.zeros(len(table), int)}
-    columns = {name: table[name] for name in ("submit_time", "duration")}
-    return JobTable({**columns, **whole}, table.name)
+def smith(env: WeightedJobs) -> Callable[[Any], Any]:
+    """Largest weight per second of run time (Smith, 1956)."""
 
-
-def fifo(env: WeightedJobs) -> Policy:
-    """The oldest job, which is in the first position."""
-    return greedy_scores("fifo", lambda weights, seen: -jnp.arange(env.window))
-
-
-def smith(env: WeightedJobs) -> Policy:
-    """The largest weight per second of run time (Smith, 1956)."""
-
-    def score(weights: Any, seen: Any) -> Any:
+    def scores(seen: Any) -> Any:
         positions = seen[: env.window * len(FEATURES)].reshape(env.window, len(FEATURES))
         return positions[:, 2] / jnp.maximum(positions[:, 1], 1e-6)
 
-    return greedy_scores("smith", score)
+    return scores
 
 
-class WeightedSystem(System[WeightedJobs, game.Jobs, Any]):
-    """What the commands need to know."""
-
-    name = "weighted"
-    title = "Weighted jobs on identical GPUs"
-    environment_type = WeightedJobs
-    primary_metric = "weighted_jct"
-    metrics = ("weighted_jct", *STANDARD)
-    own_metrics = {
-        "weighted_jct": Metric("weighted JCT", "s", "lower", 1, "sum of w JCT / sum of w"),
-    }
-    policies = {
-        "fifo": PolicyInfo("baseline", "oldest job first", make=fifo),
-        "smith": PolicyInfo("baseline", "largest weight per second of run time", make=smith),
-        "random": PolicyInfo("reference", "any job", make=lambda env: uniform_legal()),
-    }
-    workload = Workload(
-        jobs=(JobKind(JOBS, as_rigid),),
-        traces=(NamedTrace("weighted", "weighted jobs, load 0.9 of two GPUs", True, drawn, 60),),
-    )
-
-    def adapt(self, tables: Sequence[JobTable]) -> list[JobTable]:
-        """A rigid job runs on one GPU here, its number of GPUs is its weight."""
-        return [self._weighted(t) if t.schema == RIGID_JOBS else t for t in tables]
-
-    def _weighted(self, table: JobTable) -> JobTable:
-        columns = {name: table[name] for name in ("submit_time", "duration")}
-        return JobTable({**columns, "weight": table["num_gpus"]}, table.name, schema=JOBS)
-
-
-SYSTEM = WeightedSystem()
+SYSTEM = System(
+    "weighted",
+    WeightedJobs,
+    {"weighted_jct": Metric("weighted JCT", "s", "lower", 1, "sum of w JCT / sum of w")},
+    title="Weighted jobs on identical GPUs",
+    policies={"fifo": fifo, "smith": smith, "random": uniform_legal()},
+    jobs=JOBS,
+)
 
 if __name__ == "__main__":
     from jaxsched.cli.main import main

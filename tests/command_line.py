@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from jaxsched.cli import main
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 
 
 def refused(capsys, *arguments):
@@ -28,8 +28,12 @@ def policies_only(name: str, *policies: str) -> Iterator[None]:
       name: of the system.
       *policies: those that play; all baselines but no reference policy by default.
     """
-    system = registry.get(name)
-    few = list(policies or system.policy_names("baseline"))
+    system, usual = registry.get(name), functions.usual_policies
+    few = list(policies or functions.policy_names(system, "baseline"))
+
+    def usual_of(of, env=None):
+        return few if of is system else usual(of, env)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(system), "usual_policies", lambda _, env=None: few)
+        patch.setattr(functions, "usual_policies", usual_of)
         yield

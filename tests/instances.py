@@ -13,8 +13,8 @@ from jaxsched.envs.das.jobs import GANG_JOBS
 from jaxsched.envs.dl2.presets import ARTEFACT
 from jaxsched.envs.mlfs.jobs import TASK_JOBS, graph_shape
 from jaxsched.jobs import JobTable
-from jaxsched.systems import registry
-from jaxsched.systems.base import System
+from jaxsched.systems import functions, registry
+from jaxsched.systems.system import System
 
 
 class Instance(NamedTuple):
@@ -45,7 +45,7 @@ def sched2_tables(seed: int) -> list[JobTable]:
 
 def sched2(**options: Any) -> Instance:
     system = registry.get("sched2")
-    env = system.environment(num_servers=2, gpus_per_server=4, window=3, **options)
+    env = functions.environment(system, num_servers=2, gpus_per_server=4, window=3, **options)
     params = env.params(sched2_tables(0), invalid_penalty=0.5)
     other = env.params(sched2_tables(1), time_scale=60.0)
     return Instance(system, env, params, other, replace(env, window=4))
@@ -70,7 +70,7 @@ def dl2_tables(seed: int, unit: float = 1.0) -> list[JobTable]:
 
 def dl2(**options: Any) -> Instance:
     system = registry.get("dl2")
-    env = system.environment(num_servers=2, window=3, max_slots=60, **options)
+    env = functions.environment(system, num_servers=2, window=3, max_slots=60, **options)
     params = env.params(dl2_tables(0))
     other = env.params(dl2_tables(1), contention=0.5, overlap=0.0, e_scale=50.0)
     return Instance(system, env, params, other, replace(env, window=4))
@@ -101,7 +101,7 @@ def chic_tables(seed: int) -> list[JobTable]:
 def chic(**options: Any) -> Instance:
     system = registry.get("chic")
     options = {"capacity": (3, 20, 120), "window": 2, "max_decisions": 4, **options}
-    env = system.environment(max_stalls=80, **options)
+    env = functions.environment(system, max_stalls=80, **options)
     times = {"max_time": 4e4, "stall_seconds": 500.0}
     params = env.params(chic_tables(0), **times)
     other = env.params(chic_tables(1), **times, p1=1.0, decision_seconds=2.0)
@@ -129,7 +129,7 @@ def das_tables(seed: int) -> list[JobTable]:
 def das(**options: Any) -> Instance:
     system = registry.get("das")
     machines = {"num_servers": 2, "gpus_per_server": 4, "cpus_per_server": 16, "mem_per_server": 64}
-    env = system.environment(**machines, window=4, **options)
+    env = functions.environment(system, **machines, window=4, **options)
     params = env.params(das_tables(0))
     other = env.params(das_tables(1), alpha=0.5, price=1.0)
     return Instance(system, env, params, other, replace(env, window=3))
@@ -176,7 +176,7 @@ def _of_task(model: np.ndarray, gpus: np.ndarray) -> np.ndarray:
 def mlfs(**options: Any) -> Instance:
     system = registry.get("mlfs")
     cluster = {"gpus": (2, 1), "cpus_per_server": 8, "mem_per_server": 64, "max_active": 3}
-    env = system.environment(**cluster, max_offers=4, max_slots=90, **options)
+    env = functions.environment(system, **cluster, max_offers=4, max_slots=90, **options)
     params = env.params(mlfs_tables(0))
     other = env.params(mlfs_tables(1), deadline_weight=300, importance_share=50, traffic_cost=0.5)
     return Instance(system, env, params, other, replace(env, max_active=4))

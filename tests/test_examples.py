@@ -1,5 +1,6 @@
 """The example of a new environment: its rules, and the ordinary commands on it from outside."""
 
+import ast
 import itertools
 import json
 import os
@@ -13,6 +14,7 @@ import pytest
 
 from jaxsched.cli import main
 from jaxsched.jobs import RIGID_JOBS, JobTable, from_records
+from jaxsched.systems import functions
 from jaxsched.traces import describe_tables, load_tables, write_tables
 from tests.example_system import EXAMPLES, registered
 
@@ -22,6 +24,10 @@ TINY = (
     *("--set", "network=mlp-16", "--set", "evaluate_every=2", "--set", "checkpoint_every=2"),
     *("--num-traces", "3", "--num-jobs", "12"),
 )
+
+
+def drawn(example, *sizes):
+    return example.JOBS.workload.traces[0].make(*sizes)
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +68,9 @@ def played_by_hand(jobs, num_gpus, num_positions, actions):
 def test_dynamics_follow_a_plain_loop(example, num_gpus, seed):
     rng = np.random.default_rng(seed)
     env = example.WeightedJobs(num_gpus=num_gpus, window=3)
-    (table,) = example.drawn(seed, 1, 15)
+    (table,) = drawn(example, seed, 1, 15)
     params = env.params([table, table.take(slice(0, 4))])
-    jobs = list(zip(*(table[column.name].tolist() for column in example.JOBS), strict=True))
+    jobs = list(zip(*(table[column.name].tolist() for column in example.JOBS.schema), strict=True))
     actions = rng.integers(0, 3, len(jobs)).tolist()
     finish, widths = played_by_hand(jobs, num_gpus, 3, actions)
     state, timestep = env.reset(jax.random.key(0), params, jnp.int32(0))
@@ -94,23 +100,32 @@ def test_dynamics_follow_a_plain_loop(example, num_gpus, seed):
 
 def test_smiths_rule_is_optimal_on_one_gpu(example):
     jobs = [(0, 40, 3), (0, 10, 1), (0, 25, 9), (0, 60, 2), (0, 5, 1)]
-    names = [column.name for column in example.JOBS]
-    table = from_records([dict(zip(names, job, strict=True)) for job in jobs], schema=example.JOBS)
+    names = [column.name for column in example.JOBS.schema]
+    table = from_records(
+        [dict(zip(names, job, strict=True)) for job in jobs], schema=example.JOBS.schema
+    )
     env, system = example.WeightedJobs(num_gpus=1, window=5), example.SYSTEM
     total = sum(weight for _, _, weight in jobs)
     best = min(
         sum(jobs[job][2] * sum(jobs[j][1] for j in order[: i + 1]) for i, job in enumerate(order))
         for order in itertools.permutations(range(len(jobs)))
     )
-    params = system.params(env, [table])
-    heuristic = system.heuristic("smith", env, 5, {})
-    found = system.play(env, heuristic.policy, params).metrics
+    params = env.params([table])
+    heuristic = functions.heuristic(system, "smith", env, 5, {})
+    found = functions.play(system, env, heuristic.policy, params).metrics
     assert found["weighted_jct"] == pytest.approx(best / total)
     assert found["makespan"] == 140
     assert found["avg_wait"] == pytest.approx(np.mean([0, 25, 30, 40, 80]))
 
 
 # The commands
+
+
+def test_an_environment_of_ones_own_names_few_concepts():
+    tree = ast.parse((EXAMPLES / "new_environment.py").read_text(encoding="utf-8"))
+    ours = [node for node in ast.walk(tree) if getattr(node, "module", "") and node.level == 0]
+    names = {a.name for node in ours if node.module.startswith("jaxsched") for a in node.names}
+    assert len([name for name in names if name[0].isupper() and not name.isupper()]) <= 9
 
 
 def test_it_trains_and_reports(run):
@@ -177,16 +192,16 @@ def test_its_export_is_read_without_jax(run, tmp_path, capsys):
 
 
 def test_its_traces_are_known_everywhere(example, tmp_path):
-    tables = example.drawn(3, 2, 9)
+    tables = drawn(example, 3, 2, 9)
     path = tmp_path / "jobs.csv"
     write_tables(path, tables)
     read = load_tables(path)  # recognised by its header
-    assert read[0].schema == example.JOBS
+    assert read[0].schema == example.JOBS.schema
     assert [table.digest() for table in read] == [table.digest() for table in tables]
     assert describe_tables(read)["demand"] == {"1": 18}
     columns = {"submit_time": [0, 5], "num_gpus": [8, 1], "duration": [60, 9], "model": [0, 0]}
     rigid = JobTable(columns)
-    (weighted,) = example.SYSTEM.adapt([rigid])
+    (weighted,) = example.SYSTEM.jobs.adapted([rigid])
     assert rigid.schema == RIGID_JOBS
     assert weighted["weight"].tolist() == [8, 1]
 

@@ -13,7 +13,7 @@ from benchmarks.evidence.parts import Own, OwnAny, OwnRatios, OwnTrials, Recipe
 from benchmarks.evidence.sources import plays, read
 from jaxsched.results.statistics import Interval
 from jaxsched.runs.overrides import override
-from jaxsched.systems import registry
+from jaxsched.systems import presets, registry
 
 UNTRAINED, SUPERVISED = ", untrained", ", supervised"
 """After a policy's name: the network before it learnt, and before it was reinforced."""
@@ -56,8 +56,10 @@ def departures(system: str, recipe: Recipe) -> str:
     if system not in registry.names():
         return "; ".join(recipe.also) or "none"
     chosen = registry.get(system)
-    changed = override(chosen.preset(recipe.preset), list(recipe.changes))
-    return "; ".join([*chosen.departures.of(changed), *recipe.also]) or "none that a run names"
+    changed = override(presets.preset(chosen, recipe.preset), list(recipe.changes))
+    return (
+        "; ".join([*chosen.recipes.departures.of(changed), *recipe.also]) or "none that a run names"
+    )
 
 
 def told(system: str, own: OwnAny) -> Told:

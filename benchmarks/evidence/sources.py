@@ -103,7 +103,7 @@ def _plays(path: Path, part: str) -> Plays:
         policy: {metric: two(v) for metric, v in entry.items() if v}
         for policy, entry in chosen.items()
     }
-    own = registry.get(document["system"]).own_metrics
+    own = registry.get(document["system"]).metrics.own
     metrics = {
         name: {part: getattr(metric, part) for part in ("label", "unit", "better", "digits")}
         for name in next(iter(values.values()))

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.scripts import exit_status
+from jaxsched.systems import functions
 
 LOADS = (1, 2, 3)
 SEED = 300
@@ -133,7 +134,10 @@ def player(env: Any, num_tables: int) -> Callable[[Any, dict[str, Any], Any], Fo
 
     def play(policy: Any, changes: dict[str, Any], weights: Any) -> Found:
         rows = [
-            [system.play(env, policy, p._replace(**changes), weights).metrics for p in part]
+            [
+                functions.play(system, env, policy, p._replace(**changes), weights).metrics
+                for p in part
+            ]
             for part in params
         ]
         return {

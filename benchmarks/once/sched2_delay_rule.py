@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.scripts import exit_status
+from jaxsched.systems import functions
 
 MEMBERS, EPISODES = 64, 8
 STD = 0.7
@@ -102,10 +103,10 @@ def validate(rule: Any) -> dict[str, Any]:
 
     system = registry.get("sched2")
     tables = traces.get("sched2-mixed", seed=VALIDATION_SEED, num_traces=NUM_VALIDATION)
-    strict = system.heuristic("strict_sif", system.environment(), 1000, {})
-    params = system.params(strict.env, tables)
+    strict = functions.heuristic(system, "strict_sif", functions.environment(system), 1000, {})
+    params = strict.env.params(tables)
     found = {
-        name: system.play(strict.env, policy, params, weights).metrics
+        name: functions.play(system, strict.env, policy, params, weights).metrics
         for name, policy, weights in (
             ("delay", delayed_by(), rule),
             ("strict_sif", strict.policy, ()),

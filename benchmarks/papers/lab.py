@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
@@ -17,9 +17,11 @@ from jaxsched.core.environment import Environment
 from jaxsched.experiment.names import assignments
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.runs.overrides import override
-from jaxsched.systems.base import Played, System, TrainingSetup
-from jaxsched.systems.parts import compiled_together
+from jaxsched.systems import functions, presets
+from jaxsched.systems.parts import Played, TrainingSetup, compiled_together
 from jaxsched.systems.paths import holder_of
+from jaxsched.systems.stages import stages_of
+from jaxsched.systems.system import System
 from jaxsched.types import PyTree
 
 Changes = Mapping[str, Any]
@@ -85,17 +87,17 @@ class Lab:
         Changes by the settings, which are meant for all recipes, are left out where they are about
         a stage or a setting that this one does not have, but another of the system's has.
         """
-        recipe = self.system.preset(preset)
-        others = self.system.presets.values()
+        recipe = presets.preset(self.system, preset)
+        others = self.system.recipes.presets.values()
         usual = [change for change in self._changes if not _about_others(recipe, others, change)]
         return override(recipe, [*usual, *assignments(changes)])
 
     def tables(self, workload: Workload, role: str, recipe: Any) -> list[JobTable]:
         """Job tables of a role: ``train``, ``validation`` or ``test``."""
-        names = self.system.recipe_traces(recipe)
+        names = presets.recipe_traces(self.system, recipe)
         count = getattr(self.settings, f"num_{role}") or getattr(names, f"num_{role}")
         tables = workload.tables(role, count, self.settings.num_jobs)
-        tables = self.system.adapt(tables)
+        tables = self.system.jobs.adapted(tables)
         words = [workload.trace, *(f"{k} {v}" for k, v in workload.options)]
         words += [role, f"{len(tables)} of {len(tables[0])} jobs"]
         self.digests[", ".join(words)] = digest_tables(tables)
@@ -139,10 +141,12 @@ class Lab:
           weights: others than the chosen ones.
           params: options of the environment's parameters.
         """
-        setup, system = trained.setup, self.variant(params)
-        given = system.params(setup.play_env, tables)
+        setup, system = trained.setup, self.system
+        given = setup.play_env.params(tables, **dict(params))
         chosen = trained.weights if weights is None else weights
-        return sample_of([system.play(setup.play_env, setup.policy, given, w) for w in chosen])
+        return sample_of(
+            [functions.play(system, setup.play_env, setup.policy, given, w) for w in chosen]
+        )
 
     def heuristics(
         self,
@@ -169,33 +173,32 @@ class Lab:
           chosen: label -> name and cluster.
           tables: what they play.
           params: options of the environment's parameters.
-          options: of all these heuristics (``System.heuristic_options``).
+          options: of all these heuristics (``Options``).
         """
-        system, most = self.variant(params), max(len(table) for table in tables)
+        system, most = self.system, max(len(table) for table in tables)
         players = [
-            system.heuristic(name, env, most, options or {}) for name, env in chosen.values()
+            functions.heuristic(system, name, env, most, options or {})
+            for name, env in chosen.values()
         ]
         plays = {}
         for label, (env, policy, weights) in zip(chosen, compiled_together(players), strict=True):
             self.say(f"playing {label}")
-            plays[label] = system.play(env, policy, system.params(env, tables), weights)
+            plays[label] = functions.play(
+                system, env, policy, env.params(tables, **dict(params)), weights
+            )
         return plays
-
-    def variant(self, params: tuple[tuple[str, Any], ...]) -> System:
-        """The system, with some options of its environments' parameters changed."""
-        return with_params(self.system, params) if params else self.system
 
     def _train(
         self, label: str, study: Study, place: str, left_s: float | None
     ) -> tuple[Policies, float | None]:
         """The policies, and the seconds that they took now (None: they were there)."""
-        recipe, system = study.recipe, self.variant(study.params)
+        recipe, system = study.recipe, self.system
         tables = self.tables(study.workload, "train", recipe)
         validation = self.tables(study.validation or study.workload, "validation", recipe)
         later = [self.tables(workload, "train", recipe) for workload in study.later]
         key = key_of(
             system=system.name,
-            behaviour_version=system.behaviour_version,
+            behaviour_version=system.environment.behaviour_version,
             **shipped_by(system, recipe),
             version=jaxsched.__version__,
             recipe=recipe,
@@ -209,6 +212,11 @@ class Lab:
             return self._done[key], None
         path = self.store.trained(key)
         stages, seeds = _stages(system, recipe, tables, later), self.settings.seeds
+        if study.params:
+            stages = [
+                stage._replace(play_env=with_params(stage.play_env, study.params))
+                for stage in stages
+            ]
         found = policies.finished(path)
         if found is not None:
             self._done[key] = Policies(stages, seeds, found)
@@ -248,21 +256,20 @@ def shipped_by(system: System, recipe: Any | None = None) -> dict[str, str]:
 
     Nothing where there is nothing.
     """
-    digest = system.shipped_digest(recipe)
+    digest = system.training.shipped_digest(recipe)
     return {"shipped": digest} if digest else {}
 
 
 @cache
-def with_params(system: System, options: tuple[tuple[str, Any], ...]) -> System:
-    """A system whose environments' parameters have these options."""
+def with_params(env: Any, options: tuple[tuple[str, Any], ...]) -> Any:
+    """The same environment, whose parameters have these options."""
 
-    def params(self: System, env: Any, tables: Sequence[JobTable]) -> Any:
-        del self
-        return env.params(list(tables), **dict(options))
+    def params(self: Any, tables: Sequence[JobTable], **others: Any) -> Any:
+        return kind.params(self, tables, **dict(options), **others)
 
-    kind: Any = type(f"{type(system).__name__}With", (type(system),), {"params": params})
-    changed: System = kind()
-    return changed
+    kind = type(env)
+    changed: Any = type(f"{kind.__name__}With", (kind,), {"params": params})
+    return changed(**{option.name: getattr(env, option.name) for option in fields(env)})
 
 
 def _about_others(recipe: Any, others: Iterable[Any], assignment: str) -> bool:
@@ -275,8 +282,8 @@ def _stages(
     system: System, recipe: Any, tables: Sequence[JobTable], later: Sequence[Sequence[JobTable]]
 ) -> list[TrainingSetup]:
     """The recipe's stages; then its last one again on each of the later tables."""
-    stages = list(system.stages(recipe, tables))
+    stages = list(stages_of(system, recipe, tables))
     for number, part in enumerate(later, 2):
-        again = system.stages(recipe, part)[-1]
+        again = stages_of(system, recipe, part)[-1]
         stages.append(again._replace(name=f"{again.name}{number}"))
     return stages

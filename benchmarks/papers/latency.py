@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from jaxsched.core.policies import View
-from jaxsched.systems.base import TrainingSetup
+from jaxsched.systems.parts import TrainingSetup
 from jaxsched.types import PyTree
 
 CALLS = 300

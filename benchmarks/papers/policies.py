@@ -19,7 +19,8 @@ from jaxsched.experiment.run import Run
 from jaxsched.jobs import JobTable
 from jaxsched.runs import checkpoints, trainer
 from jaxsched.runs.directory import RunDirectory
-from jaxsched.systems.base import System, TrainingSetup
+from jaxsched.systems.parts import TrainingSetup
+from jaxsched.systems.system import System
 from jaxsched.types import PyTree
 
 Curve = list[tuple[int, float]]  # update, score on the validation tables

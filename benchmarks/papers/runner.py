@@ -120,10 +120,10 @@ def row_key(paper: Paper, settings: Settings, row: Row) -> str:
     return key_of(
         row=row.name,
         system=system.name,
-        behaviour_version=system.behaviour_version,
+        behaviour_version=system.environment.behaviour_version,
         **shipped_by(system),
         version=jaxsched.__version__,
-        presets=dict(system.presets),
+        presets=dict(system.recipes.presets),
         settings=settings.deciding(),
         quick=assignments(paper.quick_changes) if settings.quick else [],
     )

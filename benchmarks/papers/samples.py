@@ -15,7 +15,7 @@ from jaxsched.results.statistics import (
     ratio_interval,
     seeds_episodes_interval,
 )
-from jaxsched.systems.base import Played
+from jaxsched.systems.parts import Played
 
 Sample = dict[str, Floats]  # metric -> float64 [S, E]
 

@@ -19,7 +19,7 @@ from jaxsched import traces
 from jaxsched.bench.peer_workers.protocol import serve, time_alone
 from jaxsched.envs.das.jobs import GANG_JOBS
 from jaxsched.jobs import JobTable
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 
 JOBS = 30  # of an episode
 Draw = random.Random
@@ -110,8 +110,10 @@ PLAYS: dict[str, Play] = {
 def episodes(name: str, jobs: int = JOBS) -> Iterator[None]:
     """Steps of a system's episodes, one after the other, for ever."""
     system, draw = registry.get(name), random.Random(0)
-    env = system.environment()
-    tables = system.adapt(traces.get(system.traces.test, num_traces=3, num_jobs=jobs))
+    env = functions.environment(system)
+    tables = system.jobs.adapted(
+        traces.get(functions.traces(system).test, num_traces=3, num_jobs=jobs)
+    )
     while True:
         for table in tables:
             first = table.take(np.arange(min(jobs, len(table))))

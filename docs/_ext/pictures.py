@@ -20,7 +20,7 @@ from jaxsched.jobs.schedule import Schedule
 from jaxsched.report.style import replay_colours
 from jaxsched.report.svg import Canvas, Scale, tick_labels, ticks
 from jaxsched.results import recorded
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 from jaxsched.traces import registry as traces
 
 FOLDER = Path(__file__).parents[1] / "systems" / "pictures"
@@ -114,9 +114,9 @@ def caption(name: str) -> str:
 def schedule_of(name: str) -> Schedule:
     """Play the system's episode."""
     played, system = PLAYED[name], registry.get(name)
-    env = system.environment(**played.options)
+    env = functions.environment(system, **played.options)
     tables = traces.resolve(played.trace, seed=SEED, num_traces=1, num_jobs=played.num_jobs)
-    (table,) = system.adapt(tables)
+    (table,) = system.jobs.adapted(tables)
     table = table.take(slice(0, played.num_jobs))
     (player,) = recorded.players(system, [played.policy], [], env, len(table), {})
     return recorded.record(system, player, table, decisions=False)

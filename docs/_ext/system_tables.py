@@ -20,7 +20,9 @@ from sphinx.util.docutils import SphinxDirective
 
 import jaxsched
 from jaxsched.exports.layout import feature_groups
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
+from jaxsched.systems import presets as recipes
+from jaxsched.systems.stages import budget
 from jaxsched.types import ArraySpec, DiscreteSpec, action_names
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -134,7 +136,7 @@ def _numbers(numbers: list[int]) -> str:
 
 def options(name: str) -> str:
     """Static options of the environment: defaults, and what the docstring says of each."""
-    env_type = registry.get(name).environment_type
+    env_type = registry.get(name).environment
     meaning = attributes_of(env_type)
     rows = [
         (f"`{field.name}`", f"`{field.default!r}`", meaning[field.name])
@@ -162,15 +164,15 @@ def metrics(name: str) -> str:
     system = registry.get(name)
     rows = [
         (f"`{key}`", metric.definition, metric.unit, metric.better)
-        for key, metric in ((key, system.metric(key)) for key in system.metrics)
+        for key, metric in ((key, functions.metric(system, key)) for key in system.metrics.shown)
     ]
-    words = f"Policies are chosen and judged by `{system.primary_metric}`.\n\n"
+    words = f"Policies are chosen and judged by `{system.metrics.primary}`.\n\n"
     return words + table(("metric", "definition", "unit", "better"), rows)
 
 
 def traces(name: str) -> str:
     """Its named job tables."""
-    named = registry.get(name).workload.traces
+    named = registry.get(name).jobs.workload.traces
     rows = [(f"`{t.name}`", t.description, "drawn" if t.seeded else "shipped") for t in named]
     return table(("trace", "what it holds", ""), rows)
 
@@ -179,9 +181,9 @@ def presets(name: str) -> str:
     """Its recipes: what each is for, how long it took, budget of one seed, traces."""
     system = registry.get(name)
     rows = []
-    for key, recipe in system.all_presets.items():
-        sets = system.recipe_traces(recipe)
-        info, steps = system.preset_info(key), f"{system.budget(recipe):,}"
+    for key, recipe in recipes.all_recipes(system).items():
+        sets = recipes.recipe_traces(system, recipe)
+        info, steps = recipes.preset_info(system, key), f"{budget(recipe):,}"
         words = (info.purpose, info.takes or "not timed")
         rows.append((f"`{key}`", *words, steps, f"`{sets.train}`", f"`{sets.test}`"))
     heads = ("preset", "what it is for", "one training took", "environment steps")

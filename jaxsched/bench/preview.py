@@ -12,9 +12,11 @@ from jaxsched.bench.training import time_chunks
 from jaxsched.jobs import JobTable
 from jaxsched.runs import memory
 from jaxsched.runs.overrides import override
-from jaxsched.systems.base import System
+from jaxsched.systems import functions
 from jaxsched.systems.parts import TrainingSetup
 from jaxsched.systems.paths import holder_of
+from jaxsched.systems.stages import stages_of
+from jaxsched.systems.system import System
 
 REPEATS = 3
 
@@ -68,7 +70,7 @@ def preview(
     """
     if holder_of(recipe, "learner.learning_starts") is not None:
         recipe = override(recipe, ["learner.learning_starts=1"])
-    return [_stage(system, setup, validation) for setup in system.stages(recipe, tables)]
+    return [_stage(system, setup, validation) for setup in stages_of(system, recipe, tables)]
 
 
 def _stage(system: System, setup: TrainingSetup, tables: Sequence[JobTable]) -> Stage:
@@ -85,12 +87,12 @@ def _stage(system: System, setup: TrainingSetup, tables: Sequence[JobTable]) -> 
         on_compiled=programs.append,
     )
     needed = memory.needed_by(programs[0])
-    scored = system.params(setup.play_env, tables)
-    weights = system.init_weights(setup.play_env, setup.network, scored)
+    scored = setup.play_env.params(tables)
+    weights = functions.init_weights(system, setup.play_env, setup.network, scored)
     seconds = []
     for _ in range(2):
         start = time.perf_counter()
-        jax.block_until_ready(system.play(setup.play_env, setup.policy, scored, weights))
+        jax.block_until_ready(functions.play(system, setup.play_env, setup.policy, scored, weights))
         seconds.append(time.perf_counter() - start)
     return Stage(
         setup.name,

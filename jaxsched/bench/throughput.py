@@ -21,8 +21,8 @@ from jaxsched.jobs import JobTable
 from jaxsched.ops import target
 from jaxsched.provenance import surroundings
 from jaxsched.runs.overrides import change_environment
-from jaxsched.systems import registry
-from jaxsched.systems.base import System
+from jaxsched.systems import functions, presets, registry
+from jaxsched.systems.system import System
 
 BATCHES = tuple(2**power for power in range(6, 18))
 STEPS_PER_REPEAT = {"environment": 2**19, "policy": 2**15, "peer": 2**15}
@@ -121,8 +121,8 @@ def throughput(
         "kind": "throughput",
         "system": name,
         "preset": preset,
-        "behaviour_version": subject.system.behaviour_version,
-        "environment": subject.system.environment_options(subject.env),
+        "behaviour_version": subject.system.environment.behaviour_version,
+        "environment": functions.environment_options(subject.system, subject.env),
         "network": network,
         "episodes": subject.env.num_episodes(subject.params),
         **surroundings(),
@@ -192,17 +192,17 @@ def _subject(
     overrides: Sequence[str],
 ) -> Subject:
     system = registry.get(name)
-    env, names = system.environment(**(options or {})), system.traces
+    env, names = functions.environment(system, **(options or {})), functions.traces(system)
     if preset is not None:
-        recipe = system.preset(preset)
-        env, names = replace(recipe.env, **(options or {})), system.recipe_traces(recipe)
+        recipe = presets.preset(system, preset)
+        env, names = replace(recipe.env, **(options or {})), presets.recipe_traces(system, recipe)
     env = change_environment(env, overrides)
     tables = tables or traces.get(names.test, num_traces=names.num_test)
-    params = system.params(env, system.adapt(tables))
+    params = env.params(system.jobs.adapted(tables))
     choosers: dict[str, Chooser] = {"environment": at_random(env.action_spec(params))}
     if "policy" in figures:
-        weights = system.init_weights(env, network, params)
-        policy = system.network_policy(env, network, "policy", "greedy")
+        weights = functions.init_weights(system, env, network, params)
+        policy = functions.network_policy(system, env, network, "policy", "greedy")
         choosers["policy"] = by_policy(policy, weights, params)
     return Subject(system, env, params, choosers, devices)
 

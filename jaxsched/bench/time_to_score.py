@@ -19,9 +19,9 @@ from jaxsched.results.comparison import Contest, heuristic_scores
 from jaxsched.runs import trainer
 from jaxsched.runs.directory import RunDirectory
 from jaxsched.runs.trained import in_words
-from jaxsched.systems import registry
-from jaxsched.systems.base import System
+from jaxsched.systems import functions, registry
 from jaxsched.systems.parts import TrainingSetup
+from jaxsched.systems.system import System
 
 
 def time_to_score(
@@ -57,7 +57,7 @@ def time_to_score(
     planned = plan(system, preset=preset, overrides=overrides)
     stages, (validation, source, *_) = planned.stages, planned.sets.validation
     goal = _goal(system, score, stages[-1], validation)
-    metric = system.metric(system.primary_metric)
+    metric = functions.metric(system, system.metrics.primary)
     progress(f"{name}, preset {preset!r}: until {metric.label} is {goal:.6g} on {source}")
     rows = []
     for seed in range(num_seeds):
@@ -69,7 +69,7 @@ def time_to_score(
         "preset": preset,
         "overrides": list(overrides),
         **surroundings(),
-        "metric": system.primary_metric,
+        "metric": system.metrics.primary,
         "label": metric.label,
         "better": metric.better,
         "score": goal,
@@ -92,7 +92,7 @@ def _goal(system: System, score: str, stage: TrainingSetup, tables: Sequence[Job
     if _is_number(score):
         return float(score)
     score = score.removeprefix(f"{system.name}/")
-    names = system.usual_policies(stage.play_env)
+    names = functions.usual_policies(system, stage.play_env)
     if score not in names:
         known = ", ".join(names)
         raise JaxschedError(f"--score {score}: neither a number nor a policy; policies are {known}")

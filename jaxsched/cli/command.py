@@ -74,7 +74,7 @@ def _refuse_of_heuristics(unknown: str) -> None:
     from jaxsched.systems import registry
 
     name = unknown.removeprefix("--")
-    if name and any(name in registry.get(one).heuristic_options for one in registry.names()):
+    if name and any(name in registry.get(one).options.defaults for one in registry.names()):
         raise JaxschedError(f"{unknown}: accepted: --option {name}=VALUE")
 
 

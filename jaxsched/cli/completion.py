@@ -35,8 +35,10 @@ def _systems(ctx: typer.Context) -> Iterable[str]:
 
 
 def _presets(ctx: typer.Context) -> Iterable[str]:
+    from jaxsched.systems import presets
+
     system = _system(ctx)
-    return tuple(system.all_presets)
+    return tuple(presets.all_recipes(system))
 
 
 def _policies(ctx: typer.Context) -> Iterable[str]:

@@ -38,6 +38,8 @@ def doctor(
 
     Exit status 1 where something is wrong.
     """
+    from jaxsched.systems import presets
+
     if json_file is not None:
         check_writable(json_file)
     if system is None and (settings or servers):
@@ -56,7 +58,7 @@ def doctor(
 
         chosen = registry.get(system)
         overrides = environment_changes(chosen, settings, servers)
-        recipe = changed(chosen, chosen.preset(preset), overrides)
+        recipe = changed(chosen, presets.preset(chosen, preset), overrides)
         sets = sets_of(chosen, recipe, None, None, TraceOptions())
         with out.status(f"compiling and timing a few updates of {system}, preset {preset!r}"):
             stages = preview(chosen, recipe, sets.train.tables, sets.validation.tables)

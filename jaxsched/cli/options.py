@@ -240,11 +240,11 @@ def environment_changes(
     from jaxsched.jobs.servers import read_servers
     from jaxsched.runs.overrides import environment_settings
 
-    former = system.environment_type.former_options
-    present = present_settings(settings, former, system.renamed_networks)
+    former = system.environment.former_options
+    present = present_settings(settings, former, system.networks.aliases)
     if servers is None:
         return present
-    sizes = environment_settings(system.server_options(read_servers(servers)))
+    sizes = environment_settings(system.environment.of_servers(*read_servers(servers)))
     paths = {size.partition("=")[0] for size in sizes}
     twice = next((one for one in present if one.partition("=")[0].strip() in paths), None)
     if twice is not None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from jaxsched.experiment.replaying import Replay
     from jaxsched.runs.heartbeat import Heartbeat
     from jaxsched.runs.policies import Named
-    from jaxsched.systems.base import System
+    from jaxsched.systems.system import System
 
 MOST_PANELS = 4
 
@@ -220,7 +220,7 @@ def _of_trace(subject: str, wanted: Wanted) -> "Replay":
 
 
 def _played(
-    system: "System[Any, Any, Any]", subjects: list["Named"], wanted: Wanted, trace: str | None
+    system: "System", subjects: list["Named"], wanted: Wanted, trace: str | None
 ) -> "Replay":
     """Policies of one system on one episode."""
     from jaxsched.experiment.replaying import show

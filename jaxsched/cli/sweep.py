@@ -98,12 +98,12 @@ def sweep(
     from jaxsched.systems import registry
 
     chosen = registry.get(system)
-    former = chosen.environment_type.former_options
+    former = chosen.environment.former_options
     folder = out or Path("runs") / f"{system}-{preset}-sweep"
     planned = plan_sweep(
         chosen,
         folder,
-        axes=read_axes(present_settings(over, former, chosen.renamed_networks)),
+        axes=read_axes(present_settings(over, former, chosen.networks.aliases)),
         preset=preset,
         overrides=environment_changes(chosen, settings, servers),
         seed=seed,

@@ -18,6 +18,8 @@ from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import apply_if, select
 from jaxsched.types import Array, DiscreteSpec, Feature, PRNGKey, PyTree, Specs, TimeStep
 
+_SERVERS = {"num_servers", "gpus_per_server"}
+
 
 def check_action(name: str, spec: PyTree, action: PyTree) -> None:
     """Refuse an action of the wrong kind of numbers; values are not looked at.
@@ -89,6 +91,8 @@ class Environment(ABC):
 
     name: str
     behaviour_version: int
+    params: Callable[..., PyTree]
+    """Parameters with an episode for each job table that it is given."""
     reset_on_demand: ClassVar[bool] = False
     """Automatic resets are left out of the steps at which no copy needs one, which pays for states
     that take longer to make or to copy than a step takes."""
@@ -200,6 +204,32 @@ class Environment(ABC):
     def features(self) -> dict[str, Feature]:
         """What entries of the observation mean, by name with ``*`` for every number; here none."""
         return {}
+
+    def server_gpus(self) -> tuple[int, ...]:
+        """GPUs of each server of the cluster; of one pool, a single number.
+
+        Here from the options ``num_servers`` and ``gpus_per_server``; empty without them.
+        """
+        options: Any = self
+        if not {option.name for option in fields(options)} >= _SERVERS:
+            return ()
+        return (options.gpus_per_server,) * options.num_servers
+
+    @classmethod
+    def of_servers(cls, num_servers: int, gpus_per_server: int) -> dict[str, Any]:
+        """The options of a cluster of so many servers.
+
+        Raises:
+          JaxschedError: the options cannot say so.
+        """
+        options: Any = cls
+        known = [option.name for option in fields(options)]
+        if not set(known) >= _SERVERS:
+            raise JaxschedError(
+                f"{cls.name}: its environment has no numbers of servers and of their GPUs; "
+                f"accepted: its options, which are {', '.join(known)}"
+            )
+        return {"num_servers": num_servers, "gpus_per_server": gpus_per_server}
 
     def specs(self, params: PyTree) -> Specs:
         """Observation and action specs together."""

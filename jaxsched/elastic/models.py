@@ -5,7 +5,7 @@ the first three types are those published with Chic (and Optimus); the others re
 statement (workers take at most 2 GPUs and 1-4 cores, parameter servers 1-4 cores).
 """
 
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +49,6 @@ ARTEFACT_SAMPLES = np.array([115, 115, 390, 120, 780, 193, 349, 165])
 """Samples of an epoch there, a virtual unit."""
 
 DemandTable = Literal["paper", "artefact"]
-DEMAND_TABLES = get_args(DemandTable)
 
 
 class Demands(NamedTuple):

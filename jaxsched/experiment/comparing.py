@@ -106,7 +106,7 @@ def setting_of(prepared: Prepared, load: float | None) -> dict[str, Any]:
       prepared: the comparison.
       load: that was asked for.
     """
-    servers = prepared.contest.system.cluster_gpus(prepared.environment)
+    servers = prepared.environment.server_gpus()
     found: dict[str, Any] = {}
     if load is not None:
         found["load"] = load

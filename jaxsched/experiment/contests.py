@@ -13,7 +13,9 @@ from jaxsched.results import comparison
 from jaxsched.results.comparison import Contest, Learned
 from jaxsched.runs.overrides import change_environment
 from jaxsched.runs.policies import on_cluster
-from jaxsched.systems.base import System, TraceSet
+from jaxsched.systems import functions, presets
+from jaxsched.systems.parts import TraceSet
+from jaxsched.systems.system import System
 from jaxsched.traces.describe import load_in_words
 
 
@@ -52,20 +54,22 @@ def prepare(system: System, players: Players, asked: Asked, command: str = "") -
     environment, traces = cluster_of(system, asked)
     names = players.heuristics
     if names is None:
-        names = system.usual_policies(environment)
+        names = functions.usual_policies(system, environment)
     for name in names:
-        system.heuristic(name, environment, 1, asked.chosen)  # refuse bad names before any work
+        functions.heuristic(
+            system, name, environment, 1, asked.chosen
+        )  # refuse bad names before any work
     learned = []
     for found in (*players.loaded, *(policy.trained()[0] for policy in players.trained)):
         learned.append(on_cluster(found, system, change_environment(found.env, asked.changes)))
     if players.as_seeds:
         learned = [comparison.as_seeds(learned)]
-    clusters = {system.facts(policy.env, asked.chosen)["cluster"] for policy in learned}
+    clusters = {functions.facts(system, policy.env, asked.chosen)["cluster"] for policy in learned}
     if len(clusters) > 1:
         raise JaxschedError("the trained policies are for clusters of different sizes")
     environment = learned[0].env if learned else environment
     if players.heuristics is None:
-        names = system.usual_policies(environment)
+        names = functions.usual_policies(system, environment)
     usual = asked.options
     if asked.trace is None and usual.num_traces is None:
         usual = usual._replace(num_traces=traces.num_test)
@@ -90,10 +94,10 @@ def cluster_of(system: System, asked: Asked) -> tuple[Any, TraceSet]:
     Raises:
       JaxschedError: a name or an option is refused.
     """
-    environment, traces = system.environment(), system.traces
+    environment, traces = functions.environment(system), functions.traces(system)
     if asked.preset is not None:
-        recipe = system.preset(asked.preset)
-        environment, traces = recipe.env, system.recipe_traces(recipe)
+        recipe = presets.preset(system, asked.preset)
+        environment, traces = recipe.env, presets.recipe_traces(system, recipe)
     return change_environment(environment, asked.changes), traces
 
 
@@ -101,8 +105,8 @@ def facts_of(
     system: System, environment: Any, episodes: Episodes, chosen: dict[str, Any]
 ) -> dict[str, Any]:
     """What the table and the report say about the set-up."""
-    own = system.facts(environment, chosen)
-    load = load_in_words(episodes.tables, sum(system.cluster_gpus(environment)))
+    own = functions.facts(system, environment, chosen)
+    load = load_in_words(episodes.tables, sum(environment.server_gpus()))
     return {
         "cluster": own.pop("cluster"),
         **({LOAD: load} if load else {}),

@@ -17,7 +17,8 @@ from jaxsched.files import PathLike as AnyPath
 from jaxsched.runs.handing_over import export_found
 from jaxsched.runs.overrides import change_environment
 from jaxsched.runs.policies import Named, find, names_policy
-from jaxsched.systems.base import System
+from jaxsched.systems import functions
+from jaxsched.systems.system import System
 
 FORMATS = ("safetensors",)
 """What a policy is written as, unless asked otherwise."""
@@ -160,11 +161,11 @@ def export_tables(
     Raises:
       JaxschedError: an option or a trace is refused, or the folder cannot be written.
     """
-    env = system.environment() if policy is None else policy.trained()[0].env
+    env = functions.environment(system) if policy is None else policy.trained()[0].env
     env = change_environment(env, changes)
     options = options or TraceOptions()
     if trace is None and options.num_traces is None:
-        options = options._replace(num_traces=system.traces.num_test or DEFAULT_TABLES)
-    episodes = resolve(trace or system.traces.test, system, options, env)
+        options = options._replace(num_traces=functions.traces(system).num_test or DEFAULT_TABLES)
+    episodes = resolve(trace or functions.traces(system).test, system, options, env)
     episodes = episodes.made_with(options, system, env)
-    return export_environment(system, env, system.params(env, episodes.tables), folder, overwrite)
+    return export_environment(system, env, env.params(episodes.tables), folder, overwrite)

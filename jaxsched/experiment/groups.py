@@ -14,7 +14,7 @@ from jaxsched.runs.directory import RunDirectory
 from jaxsched.runs.sweep import Group, as_settings, prepare
 from jaxsched.runs.trainer import Progress
 from jaxsched.runtime import shows
-from jaxsched.systems.base import System
+from jaxsched.systems.system import System
 
 Rows = list[dict[str, Any]]
 Say = Callable[[str], None]

@@ -13,7 +13,7 @@ from jaxsched.runs import checkpoints, saved_policies, trainer
 from jaxsched.runs.directory import RunDirectory
 from jaxsched.runs.policies import Named, find
 from jaxsched.runs.trained import Point
-from jaxsched.systems.base import System
+from jaxsched.systems.system import System
 
 
 def load(word: str | PathLike[str], *, network: Any = None) -> Run | TrainedPolicy:

@@ -15,7 +15,7 @@ from jaxsched.experiment.sources import Source
 from jaxsched.report.summary import number
 from jaxsched.results.comparison import Learned
 from jaxsched.results.headroom import Settings, measure
-from jaxsched.systems.base import System
+from jaxsched.systems.system import System
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from jaxsched.experiment.options import TraceOptions
 from jaxsched.jobs.servers import read_servers
 from jaxsched.runs.overrides import environment_settings
 from jaxsched.systems import registry
-from jaxsched.systems.base import System
+from jaxsched.systems.system import System
 
 
 def system_of(system: Any) -> System:
@@ -46,7 +46,7 @@ def changes_of(
     Raises:
       JaxschedError: no size, the system cannot have it, or an option says it, too.
     """
-    sizes = {} if servers is None else system.server_options(read_servers(servers))
+    sizes = {} if servers is None else system.environment.of_servers(*read_servers(servers))
     paths = {path.removeprefix("env.") for path in settings or {} if path.startswith("env.")}
     twice = sizes.keys() & (options.keys() | paths)
     if twice:

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
 
-from jaxsched.core.environment import Environment
 from jaxsched.core.learner import Learner
 from jaxsched.core.policies import (
     Play,
@@ -20,13 +19,15 @@ from jaxsched.core.policies import (
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.runs.overrides import changed
-from jaxsched.systems.base import System, TrainingSetup
+from jaxsched.systems import functions, presets
 from jaxsched.systems.learners import is_known
-from jaxsched.systems.parts import Network, always
-from jaxsched.systems.plain import PlainRecipe
-from jaxsched.types import PRNGKey, PyTree
+from jaxsched.systems.parts import Network, TrainingSetup, always
+from jaxsched.systems.plain import with_learner
+from jaxsched.systems.recipe import Recipe
+from jaxsched.systems.stages import stages_of
+from jaxsched.systems.system import System
+from jaxsched.types import PRNGKey, PyTree, Specs
 
-MakeLearner = Callable[..., Learner]
 FOR_LEARNERS = "plain-ppo"
 """The recipe whose environment and loop an own learner uses unless another plain one is named."""
 
@@ -50,17 +51,18 @@ class Own(NamedTuple):
           JaxschedError: the preset is no plain one, or a change is refused.
         """
         if self.network is None and self.learner is None:
-            return system, changed(system, system.preset(preset), overrides)
-        recipe: Any = system.preset(preset)
-        if not isinstance(recipe, PlainRecipe):
+            return system, changed(system, presets.preset(system, preset), overrides)
+        recipe: Any = presets.preset(system, preset)
+        known = presets.default_recipes(system)
+        if preset not in known:
             if self.learner is None:
                 raise JaxschedError(
                     f"preset is {preset!r}; accepted with a network of one's own: "
-                    f"{', '.join(system.plain_presets)}"
+                    f"{', '.join(known)}"
                 )
-            recipe = system.preset(FOR_LEARNERS)
+            recipe = presets.preset(system, FOR_LEARNERS)
         if is_known(self.learner):
-            recipe = replace(recipe, learner=self.learner)
+            recipe = with_learner(recipe, self.learner)
         recipe = changed(system, recipe, overrides)
         if self.network is not None:
             system = with_network(system, self.network)
@@ -76,7 +78,7 @@ class Own(NamedTuple):
           The system, which knows the own learner's policy, and the stages.
         """
         if self.learner is None or is_known(self.learner):
-            return system, system.stages(recipe, tables)
+            return system, stages_of(system, recipe, tables)
         return _with_learner(system, recipe, self.learner, tables)
 
     def config(self) -> dict[str, Any]:
@@ -95,13 +97,12 @@ def with_network(system: System, network: Network) -> System:
     """The system with one more kind of network, whose name is that of the module's class."""
     kind = name_of(network)
 
-    def policy(env: Environment, name: str, play: Play) -> Policy:
+    def policy(name: str, play: Play) -> Policy:
         make = greedy_scores if play == "greedy" else sampled_scores
         return make(name, network.apply)
 
-    def weights(env: Environment, params: Any) -> PyTree:
-        observation = env.observation_spec(params).zeros()
-        return network.init(jax.random.key(0), observation[None])
+    def weights(key: PRNGKey, specs: Specs) -> PyTree:
+        return network.init(key, specs.observation.zeros()[None])
 
     return _with_kind(system, kind, network, policy, weights)
 
@@ -110,40 +111,32 @@ def _with_kind(
     system: System,
     kind: str,
     network: Any,
-    policy: Callable[[Environment, str, Play], Policy],
-    weights: Callable[[Environment, Any], PyTree],
+    policy: Callable[[str, Play], Policy],
+    weights: Callable[[PRNGKey, Specs], PyTree],
 ) -> System:
     """A system that knows one more kind of network; all else is as it was."""
-    base = type(system)
-    made: dict[Any, Policy] = {}
+    made = cache(policy)  # policies are static: the same object at each call
 
-    def network_of(self: System, env: Environment, name: str) -> Any:
-        return network if name == kind else base.network(self, env, name)
+    def network_of(env: Any, of: str) -> Any:
+        return network if of == kind else functions.network(system, env, of)
 
-    def policy_of(self: System, env: Environment, of: str, name: str, play: Play) -> Policy:
-        if of != kind:
-            return base.network_policy(self, env, of, name, play)
-        if (env, name, play) not in made:  # policies are static: the same object at each call
-            made[env, name, play] = policy(env, name, play)
-        return made[env, name, play]
+    def plays(env: Any, of: str, name: str, play: Play) -> Policy:
+        if of == kind:
+            return made(name, play)
+        return functions.network_policy(system, env, of, name, play)
 
-    def weights_of(self: System, env: Environment, of: str, params: Any) -> PyTree:
-        return weights(env, params) if of == kind else base.init_weights(self, env, of, params)
+    def init(env: Any, of: str, key: PRNGKey, specs: Specs) -> PyTree:
+        return weights(key, specs) if of == kind else functions.initial(system, env, of, key, specs)
 
-    members = {
-        "network": network_of,
-        "network_policy": policy_of,
-        "init_weights": weights_of,
-        "__module__": base.__module__,
-    }
-    return type(base.__name__, (base,), members)()
+    networks = system.networks._replace(policy=network_of, plays=plays, init=init)
+    return replace(system, networks=networks)
 
 
 def _with_learner(
-    system: System, recipe: PlainRecipe, given: Any, tables: Sequence[JobTable]
+    system: System, recipe: Recipe, given: Any, tables: Sequence[JobTable]
 ) -> tuple[System, Sequence[TrainingSetup]]:
     """The one stage of an own learner; its policy is ``act`` with the learner's whole state."""
-    params = system.params(recipe.env, tables)
+    params = recipe.env.params(tables)
     specs = recipe.env.specs(params)
     learner: Learner = given if isinstance(given, Learner) else given(specs)
     if not isinstance(learner, Learner):
@@ -157,21 +150,22 @@ def _with_learner(
         system,
         kind,
         None,
-        lambda env, name, play: policy,
-        lambda env, params: learner.init(jax.random.key(0), env.specs(params)),
+        lambda name, play: policy,
+        learner.init,
     )
+    (stage,) = recipe.stages
     setup = TrainingSetup(
         name=kind,
         env=recipe.env,
         play_env=recipe.env,
         learner=learner._replace(policy_params=_everything),
-        loop=recipe.loop,
+        loop=stage.loop,
         params_at=always(params),
         policy=policy,
         play="greedy",
         network=kind,
         gradient_steps=1,
-        evaluate_every=recipe.evaluate_every,
+        evaluate_every=stage.evaluate_every,
         checkpoint_every=recipe.checkpoint_every,
         variants=(f"a learner of one's own: {kind}",),
     )

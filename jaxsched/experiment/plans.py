@@ -19,7 +19,9 @@ from jaxsched.results import comparison
 from jaxsched.results.comparison import Contest, Learned
 from jaxsched.runs.directory import RunDirectory
 from jaxsched.runs.trained import Trained, in_words
-from jaxsched.systems.base import System, TrainingSetup
+from jaxsched.systems import functions
+from jaxsched.systems.parts import TrainingSetup
+from jaxsched.systems.system import System
 from jaxsched.traces.describe import load_in_words
 from jaxsched.types import PyTree
 from jaxsched.units import readable_time
@@ -103,7 +105,7 @@ def plan(
         "test_trace": sets.test.source,
         "trace_digests": digests,
         "notes": {name: part.notes for name, part in parts.items()},
-        "behaviour_version": system.behaviour_version,
+        "behaviour_version": system.environment.behaviour_version,
         "devices": 1 if mesh is None else mesh.size,
         **own.config(),
     }
@@ -187,8 +189,8 @@ def introduced(planned: Plan, place: str) -> list[str]:
         environments = counted(stage.loop.num_envs, "environment")
         budgets.append(f"{stage.name}, {stage.env_steps:,} steps in {environments}")
     env = planned.learned.play_env
-    load = load_in_words(sets.train.tables, sum(system.cluster_gpus(env)))
-    cluster = system.facts(env, {})["cluster"]
+    load = load_in_words(sets.train.tables, sum(env.server_gpus()))
+    cluster = functions.facts(system, env, {})["cluster"]
     lines.append(f"cluster: {cluster}" + (f"; load of the training traces {load}" if load else ""))
     lines.append(
         f"training {system.name} with preset {planned.config['preset']!r} on "
@@ -212,7 +214,7 @@ def tested(planned: Plan, trained: Trained, command: str) -> dict[str, Any]:
     """
     system, setup, sets = planned.system, planned.learned, planned.sets
     env, episodes = setup.play_env, sets.test
-    usual = system.usual_policies(env)
+    usual = functions.usual_policies(system, env)
     facts = facts_of(system, env, episodes, {}) | _facts_of_training(planned, trained)
     contest = Contest(
         system,
@@ -228,9 +230,9 @@ def tested(planned: Plan, trained: Trained, command: str) -> dict[str, Any]:
     result["learning_curve"] = {
         "levels": comparison.heuristic_scores(same, usual, env),
         "x_label": "training episodes",
-        "y_label": f"{result['metrics'][system.primary_metric]['label']} "
+        "y_label": f"{result['metrics'][system.metrics.primary]['label']} "
         f"({chosen_on} traces, {setup.play})",
-        "metric": system.primary_metric,
+        "metric": system.metrics.primary,
         "series": series_of(planned.seeds, trained),
     }
     return result

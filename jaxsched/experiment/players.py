@@ -11,7 +11,7 @@ from jaxsched.experiment.run import Run
 from jaxsched.experiment.trained import TrainedPolicy
 from jaxsched.results.comparison import Learned
 from jaxsched.runs.policies import find, find_trained
-from jaxsched.systems.base import System
+from jaxsched.systems.system import System
 
 ALL = "all"
 
@@ -60,7 +60,7 @@ def owner_of(policies: Any, system: System) -> System:
     """The system as a given run knows it, with a network of one's own; else the system."""
     given = policies if isinstance(policies, list | tuple) else [policies]
     for policy in given:
-        if isinstance(policy, Run | TrainedPolicy) and type(policy.owner) is not type(system):
+        if isinstance(policy, Run | TrainedPolicy) and policy.owner is not system:
             return policy.owner
     return system
 

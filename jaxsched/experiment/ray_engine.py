@@ -28,7 +28,7 @@ from jaxsched.runs import interrupts, trainer
 from jaxsched.runs.directory import RunDirectory
 from jaxsched.runs.sweep import Group
 from jaxsched.systems import registry
-from jaxsched.systems.base import System
+from jaxsched.systems.system import System
 
 POLL_S = 0.3
 """Between looks at signals, the board and what has ended."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import jaxsched
+from jaxsched.systems import presets
 
 SIGN = ".ray-session"
 """File in the sweep's folder with a word of the session."""
@@ -133,7 +134,7 @@ def _train(
     shares = _shares(content.folder, shared["sign"])
     with _place(content.folder, shares) as folder:
         content = content._replace(
-            system=system, recipe=system.preset(shared["preset"]), folder=folder
+            system=system, recipe=presets.preset(system, shared["preset"]), folder=folder
         )
         path = folder / group.name
         for left in path.glob(".*.partial"):  # by a worker that was lost

@@ -21,9 +21,9 @@ from jaxsched.results import recorded
 from jaxsched.results.comparison import Learned
 from jaxsched.runs.overrides import change_environment
 from jaxsched.runs.policies import on_cluster
-from jaxsched.systems import registry
-from jaxsched.systems.base import System
+from jaxsched.systems import functions, registry
 from jaxsched.systems.cases import under_policy, with_table
+from jaxsched.systems.system import System
 
 CHANGED = "changed in the traces"
 """Name of the fact that lists what was dropped, raised, capped or drawn."""
@@ -174,11 +174,13 @@ def show(
     if learned:
         cluster = learned[0].env
     if names is None:
-        names = system.usual_policies(cluster)
+        names = functions.usual_policies(system, cluster)
     elif not names and not learned:
-        names = [system.usual_policies()[0]]
+        names = [functions.usual_policies(system)[0]]
     for name in names:
-        system.heuristic(name, cluster, 1, asked.chosen)  # refuse bad names before any work
+        functions.heuristic(
+            system, name, cluster, 1, asked.chosen
+        )  # refuse bad names before any work
     options = asked.options
     if options.num_traces is None:
         options = options._replace(num_traces=episode + 1)

@@ -14,7 +14,8 @@ from jaxsched.files import PathLike
 from jaxsched.results.comparison import Learned
 from jaxsched.runs.directory import RunDirectory
 from jaxsched.runs.trained import Point
-from jaxsched.systems.base import System
+from jaxsched.systems import functions
+from jaxsched.systems.system import System
 from jaxsched.types import PyTree
 
 
@@ -62,7 +63,7 @@ class Run:
     @property
     def best_seed(self) -> int:
         """Place of the seed whose policy scored best; 0 where scores are not known."""
-        return self.owner.best_of(self.scores)
+        return functions.best_of(self.owner, self.scores)
 
     @property
     def best(self) -> Point:
@@ -74,7 +75,7 @@ class Run:
         if not any(self.curves):
             raise JaxschedError(f"{self.path}: does not hold the run's evaluations")
         curve = self.curves[self.best_seed]
-        return curve[self.owner.best_of([point.score for point in curve])]
+        return curve[functions.best_of(self.owner, [point.score for point in curve])]
 
     @cached_property
     def policy(self) -> TrainedPolicy:
@@ -107,7 +108,7 @@ class Run:
         check_picture(path)
         if not any(self.curves):
             raise JaxschedError(f"{self.path}: does not hold the run's evaluations")
-        metric = self.owner.metric(self.owner.primary_metric)
+        metric = functions.metric(self.owner, self.owner.metrics.primary)
 
         @styled
         def draw() -> None:

@@ -14,8 +14,9 @@ from jaxsched.errors import JaxschedError
 from jaxsched.experiment.options import TraceOptions
 from jaxsched.jobs import JobTable, first_of
 from jaxsched.jobs.notes import notes_of
+from jaxsched.systems import functions
 from jaxsched.systems import registry as systems
-from jaxsched.systems.base import System
+from jaxsched.systems.system import System
 from jaxsched.traces import ImportSummary, Trace, clusters, import_trace, registry
 from jaxsched.traces.formats import Loaded, load
 from jaxsched.traces.rescaling import rescale_tables
@@ -86,7 +87,7 @@ class Episodes(NamedTuple):
         asked = {"mean_gap_s": options.mean_gap_s, "load": options.load}
         if self.digest or not any(value is not None for value in asked.values()):
             return self
-        mapping = system.mapping(env or system.environment(), **asked)
+        mapping = functions.mapping(system, env or functions.environment(system), **asked)
         tables, scale = rescale_tables(self.tables, mapping, self.source)
         return self._replace(tables=tables, source=f"{self.source} (times x {scale:.6g})")
 
@@ -139,7 +140,7 @@ def resolve(
     if isinstance(source, Trace):
         return _episodes(source, source.name, system, options, env)
     if not isinstance(source, str | PathLike):
-        tables = system.adapt(list(source))
+        tables = system.jobs.adapted(list(source))
         return Episodes(tables, f"{len(tables)} job tables", "", fixed=True)
     name_or_path = fspath(source)
     named = name_or_path in registry.names() or name_or_path in clusters.names()
@@ -156,9 +157,9 @@ def resolve(
             num_jobs=options.num_jobs,
         )
         entry = next(entry for entry in registry.entries() if entry.name == name_or_path)
-        return Episodes(system.adapt(tables), name_or_path, "", fixed=not entry.seeded)
+        return Episodes(system.jobs.adapted(tables), name_or_path, "", fixed=not entry.seeded)
     if name_or_path in clusters.names():
-        wanted = (options.num_traces or NUM_TRACES) * (options.num_jobs or system.num_jobs)
+        wanted = (options.num_traces or NUM_TRACES) * (options.num_jobs or system.jobs.num_jobs)
         trace = usable_jobs(name_or_path, options.seed, wanted)
         return _episodes(trace, name_or_path, system, options._replace(cut=True), env)
     if not Path(name_or_path).exists():
@@ -168,7 +169,7 @@ def resolve(
         )
     loaded = read(name_or_path, **options.reading())
     if not isinstance(loaded, Trace):
-        return Episodes(system.adapt(loaded), Path(name_or_path).name, "", fixed=True)
+        return Episodes(system.jobs.adapted(loaded), Path(name_or_path).name, "", fixed=True)
     return _episodes(loaded, name_or_path, system, options, env)
 
 
@@ -212,12 +213,12 @@ def _episodes(
     options: TraceOptions,
     env: Environment | None,
 ) -> Episodes:
-    num_jobs = options.num_jobs or system.num_jobs
+    num_jobs = options.num_jobs or system.jobs.num_jobs
     digest = trace.digest()
     trace = _part(trace, options.part)
     asked = {"mean_gap_s": options.mean_gap_s, "load": options.load}
-    config = system.mapping(env or system.environment(), **asked)
-    share_gpus = any(kind.busy_gpu_seconds is not None for kind in system.workload.jobs)
+    config = functions.mapping(system, env or functions.environment(system), **asked)
+    share_gpus = any(kind.busy_gpu_seconds is not None for kind in system.jobs.workload.jobs)
     anew = options.load is not None and share_gpus  # the load is that of the system's own jobs
     imported = import_trace(
         trace,
@@ -230,7 +231,7 @@ def _episodes(
     how = "consecutive pieces" if options.cut else f"resampled, seed {options.seed}"
     if not imported.tables:
         raise JaxschedError(f"{name_or_path}: has fewer than {num_jobs} usable jobs")
-    tables = system.adapt(imported.tables)
+    tables = system.jobs.adapted(imported.tables)
     if anew:
         tables = rescale_tables(tables, config, name_or_path).tables
     return Episodes(

@@ -18,7 +18,7 @@ RENAMED: dict[str, dict[str, str]] = {
 """Old spellings on the command line and the present ones: names of policies, of options before the
 ``=`` of ``--option``, dotted paths before that of ``--set``, and kinds of networks. Old names of
 environment options and networks are ``Environment.former_options`` and
-``System.renamed_networks``."""
+``Networks.aliases``."""
 
 
 def present_name(

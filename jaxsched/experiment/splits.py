@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 from jaxsched.experiment.options import TraceOptions
 from jaxsched.experiment.sources import Episodes, Source, is_file, resolve
-from jaxsched.systems.base import System
+from jaxsched.systems import presets
+from jaxsched.systems.system import System
 from jaxsched.traces.formats import load
 
 TEST_SHARE, VALIDATION_SHARE = 0.2, 0.1
@@ -41,7 +42,7 @@ def sets_of(
     Raises:
       JaxschedError: a trace is refused.
     """
-    names = system.recipe_traces(recipe)
+    names = presets.recipe_traces(system, recipe)
     training = names.train if trace is None else trace
     read = cache(load)  # the same file three times
 

@@ -16,7 +16,8 @@ from jaxsched.experiment.splits import Sets, sets_of
 from jaxsched.jobs import digest_tables
 from jaxsched.runs.overrides import changed
 from jaxsched.runs.sweep import Axis, Group, check_place, groups_of
-from jaxsched.systems.base import System
+from jaxsched.systems import presets
+from jaxsched.systems.system import System
 
 
 class SweepPlan(NamedTuple):
@@ -93,7 +94,7 @@ def plan_sweep(
     check_counts(optional=True, side_by_side=side_by_side)
     if seed + num_seeds - 1 > LARGEST_SEED:
         raise JaxschedError(f"the last of {num_seeds} seeds is beyond {LARGEST_SEED}")
-    recipe = system.preset(preset)
+    recipe = presets.preset(system, preset)
     first = [f"{axis.path}={axis.values[0]}" for axis in axes]
     changed(system, recipe, [*overrides, *first])
     learned = changed(system, recipe, overrides)
@@ -106,6 +107,6 @@ def plan_sweep(
         **asked,
         "trace": sets.train.source,
         "trace_digests": {n: digest_tables(part.tables) for n, part in sets._asdict().items()},
-        "behaviour_version": system.behaviour_version,
+        "behaviour_version": system.environment.behaviour_version,
     }
     return SweepPlan(system, recipe, list(overrides), axes, groups, sets, config, folder, mesh)

@@ -20,6 +20,7 @@ from jaxsched.experiment.temporary import TemporaryFolder
 from jaxsched.files import PathLike, write_json
 from jaxsched.runs.sweep import Axis, Book, checked
 from jaxsched.runtime import is_first
+from jaxsched.systems import functions
 
 
 def run_sweep(planned: SweepPlan, session: Session, engine: Engine = in_this_process) -> Sweep:
@@ -46,7 +47,7 @@ def run_sweep(planned: SweepPlan, session: Session, engine: Engine = in_this_pro
         book.groups = {one.name: found[one.name] for one in planned.groups if one.name in found}
         _write(book)
     over = {axis.path: {value: value for value in axis.values} for axis in planned.axes}
-    metric = planned.system.metric(planned.system.primary_metric)
+    metric = functions.metric(planned.system, planned.system.metrics.primary)
     return Sweep(book.rows, over, metric, planned.folder)
 
 

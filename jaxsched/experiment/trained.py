@@ -9,7 +9,8 @@ import numpy as np
 
 from jaxsched.core.policies import View
 from jaxsched.results.comparison import Learned
-from jaxsched.systems.base import System
+from jaxsched.systems import functions
+from jaxsched.systems.system import System
 from jaxsched.types import PyTree
 
 
@@ -70,7 +71,9 @@ class TrainedPolicy:
     @cached_property
     def _decide(self) -> Any:
         learned = self.learned
-        policy = self.owner.network_policy(learned.env, learned.network, learned.name, learned.play)
+        policy = functions.network_policy(
+            self.owner, learned.env, learned.network, learned.name, learned.play
+        )
 
         def decide(weights: PyTree, observation: PyTree, mask: PyTree, key: Any) -> PyTree:
             view = View(observation, mask, None, None)

@@ -28,7 +28,8 @@ from jaxsched.exports.forms import PLATFORMS, check_rows
 from jaxsched.exports.manifest import provenance, to_json
 from jaxsched.exports.schema import check_document, read_json
 from jaxsched.exports.weights import from_bytes, to_bytes
-from jaxsched.systems.base import System
+from jaxsched.systems.functions import environment_options
+from jaxsched.systems.system import System
 from jaxsched.types import Array, DiscreteSpec, PyTree
 
 FORMAT, FORMAT_VERSION = "jaxsched-environment", 1
@@ -142,8 +143,8 @@ def export_environment(
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "system": system.name,
-        "behaviour_version": system.behaviour_version,
-        "environment": system.environment_options(env),
+        "behaviour_version": system.environment.behaviour_version,
+        "environment": environment_options(system, env),
         "provenance": provenance(),
         "jax": jax.__version__,
         "platforms": PLATFORMS,

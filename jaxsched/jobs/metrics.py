@@ -1,6 +1,6 @@
 """Metrics that any system may have, defined once, over per-job records (host side, float64).
 
-Systems add their own beside their records (``System.own_metrics``).
+Systems add their own beside their records (``Metrics.own``).
 
 Axes: ``...`` episodes, ``n`` jobs. A job counts once it has been started.
 """

@@ -15,9 +15,10 @@ from jaxsched.jobs import JobTable
 from jaxsched.jobs.metrics import Metric
 from jaxsched.jobs.notes import notes_of
 from jaxsched.results.finishing import FINISHED, unfinished
-from jaxsched.systems.base import Played, System
+from jaxsched.systems import functions
 from jaxsched.systems.figures import Figures
-from jaxsched.systems.parts import compiled_together
+from jaxsched.systems.parts import Played, compiled_together
+from jaxsched.systems.system import System
 from jaxsched.types import PyTree
 
 OWN = "a rule of one's own"
@@ -44,7 +45,7 @@ class Contest:
       system: the system.
       tables: test episodes, the same for all.
       source: what the episodes are, for captions.
-      options: of the heuristics (``System.heuristic_options``).
+      options: of the heuristics (``Options``).
       facts: label -> value, shown with the results.
       command: how to get the same results.
       gantt_episode: episode drawn as a Gantt picture.
@@ -123,7 +124,7 @@ def compare(
     """
     system = contest.system
     learned = distinct(learned, names)
-    base = environment if environment is not None else system.environment()
+    base = environment if environment is not None else functions.environment(system)
     entries, panels = [], {}
     drawn = [contest.gantt_episode] if on_played is None else list(range(len(contest.tables)))
 
@@ -154,14 +155,14 @@ def compare(
         "command": contest.command,
         "episodes": {"count": len(contest.tables), "source": contest.source},
         "notes": contest.notes,
-        "metrics": {name: _shown(system.metric(name)) for name in system.metrics},
+        "metrics": {name: _shown(functions.metric(system, name)) for name in system.metrics.shown},
         "policies": entries,
-        "primary": system.primary_metric,
+        "primary": system.metrics.primary,
     }
-    if system.best_rule:
-        result["best_rule"] = system.best_rule
-    if system.figures != Figures():
-        result["figures"] = words_of(system.figures)
+    if functions.best_rule(system):
+        result["best_rule"] = functions.best_rule(system)
+    if system.metrics.figures != Figures():
+        result["figures"] = words_of(system.metrics.figures)
     pair = _gantt_pair(system, base, names, learned)
     if pair and all(panels[name] for name in pair):
         episode = contest.tables[contest.gantt_episode].name
@@ -170,9 +171,9 @@ def compare(
             for name in pair
         ]
         result["schedules"] = [schedule.to_json() for schedule in shown]
-    baselines = system.policy_names("baseline", env=base)
+    baselines = functions.policy_names(system, "baseline", env=base)
     means = {entry["name"]: _means(entry) for entry in entries}
-    published = system.published(base, contest.tables, means)
+    published = system.paper.published(base, contest.tables, means)
     if published is not None:
         result["published"] = published
     if learned and set(baselines) <= set(names):
@@ -187,13 +188,13 @@ def claimed(
 ) -> list[dict[str, Any]]:
     """Rows of the paper's claims; none of a learned policy that leaves jobs unfinished."""
     left = unfinished({name: figures[FINISHED] for name, figures in means.items()})
-    return [] if learned in left else system.claims(base, means, learned)
+    return [] if learned in left else system.paper.claims(base, means, learned)
 
 
 def heuristic_scores(
     contest: Contest, names: Sequence[str], environment: Environment
 ) -> dict[str, float]:
-    """What heuristics reach by ``System.score``.
+    """What heuristics reach by ``functions.score``.
 
     Args:
       contest: the episodes.
@@ -201,7 +202,7 @@ def heuristic_scores(
       environment: their cluster.
     """
     return {
-        name: contest.system.score(play(), contest.tables)
+        name: functions.score(contest.system, play(), contest.tables)
         for name, play in _heuristics(contest, environment, names, [contest.gantt_episode])
     }
 
@@ -211,28 +212,32 @@ def _heuristics(
 ) -> Iterator[tuple[str, Callable[[], Played]]]:
     """Each heuristic with what plays it; those of one environment are compiled as one."""
     system, most = contest.system, max(len(table) for table in contest.tables)
-    heuristics = [system.heuristic(name, base, most, contest.options) for name in names]
+    heuristics = [functions.heuristic(system, name, base, most, contest.options) for name in names]
     for name, heuristic in zip(names, compiled_together(heuristics), strict=True):
         yield name, partial(_play, contest, drawn, *heuristic)
 
 
 def _play_learned(contest: Contest, learned: Learned, drawn: Sequence[int]) -> list[Played]:
-    policy = contest.system.network_policy(learned.env, learned.network, learned.name, learned.play)
+    policy = functions.network_policy(
+        contest.system, learned.env, learned.network, learned.name, learned.play
+    )
     return [_play(contest, drawn, learned.env, policy, weights) for weights in learned.weights]
 
 
 def _play(
     contest: Contest, drawn: Sequence[int], env: Environment, policy: Policy, weights: PyTree
 ) -> Played:
-    params = contest.system.params(env, contest.tables)
-    return contest.system.play(env, policy, params, weights, schedule=drawn)
+    params = env.params(contest.tables)
+    return functions.play(contest.system, env, policy, params, weights, schedule=drawn)
 
 
 def policy_entry(
     system: System, name: str, kind: str, note: str, runs: list[Played]
 ) -> dict[str, Any]:
     """A policy's values; one list per seed where there are several."""
-    values = {metric: [run.metrics[metric].tolist() for run in runs] for metric in system.metrics}
+    values = {
+        metric: [run.metrics[metric].tolist() for run in runs] for metric in system.metrics.shown
+    }
     if len(runs) == 1:
         values = {metric: sample[0] for metric, sample in values.items()}
     curves = {}
@@ -267,7 +272,11 @@ def _gantt_pair(
     system: System, env: Environment, names: Sequence[str], learned: Sequence[Learned]
 ) -> list[str]:
     """A plain baseline beside the learned policy, or beside the reference policy."""
-    baselines = [name for name in system.policy_names("baseline", env=env) if name in names]
+    baselines = [
+        name for name in functions.policy_names(system, "baseline", env=env) if name in names
+    ]
     others = [policy.name for policy in learned]
-    others += [name for name in system.policy_names("reference", env=env) if name in names]
+    others += [
+        name for name in functions.policy_names(system, "reference", env=env) if name in names
+    ]
     return [*baselines[:1], *others[:1]] if baselines and others else (baselines + others)[:2]

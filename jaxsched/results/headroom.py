@@ -21,8 +21,9 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.results.comparison import Contest, Learned, compare, distinct, policy_entry
 from jaxsched.results.statistics import Interval, paired_difference
-from jaxsched.systems.base import Played, System
-from jaxsched.systems.parts import Heuristic
+from jaxsched.systems import functions
+from jaxsched.systems.parts import Heuristic, Played
+from jaxsched.systems.system import System
 from jaxsched.types import DiscreteSpec, PyTree
 
 REDRAWN, CLAIRVOYANT = "look_ahead", "clairvoyant"
@@ -56,7 +57,7 @@ class Settings:
 
     def knobs(self, system: System) -> Knobs:
         """What is not."""
-        horizon = system.planning_horizon_s if self.horizon_s is None else self.horizon_s
+        horizon = system.training.planning_horizon_s if self.horizon_s is None else self.horizon_s
         return knobs(horizon_s=horizon, margin=self.margin, discount_s=self.discount_s)
 
 
@@ -92,16 +93,14 @@ def find_base(
     system, most = contest.system, max(len(table) for table in contest.tables)
 
     def heuristic(name: str) -> Heuristic:
-        return system.heuristic(name, environment, most, contest.options)
+        return functions.heuristic(system, name, environment, most, contest.options)
 
     if isinstance(base, Learned):
-        policy = system.network_policy(base.env, base.network, base.name, base.play)
+        policy = functions.network_policy(system, base.env, base.network, base.name, base.play)
         name, player = base.name, Heuristic(base.env, policy, base.weights[0])
     else:
         name, player = base, heuristic(base)
-    if isinstance(
-        player.env.action_spec(system.params(player.env, contest.tables[:1])), DiscreteSpec
-    ):
+    if isinstance(player.env.action_spec(player.env.params(contest.tables[:1])), DiscreteSpec):
         return Base(name, player, {})
     others = {other: heuristic(other) for other in names if other != name}
     rivals = {
@@ -168,7 +167,7 @@ def measure(
     )
     if base is None:
         told = [name for name, info in system.policies.items() if info.clairvoyant]
-        base = _best(result, system.primary_metric, "baseline", "reference", without=told)
+        base = _best(result, system.metrics.primary, "baseline", "reference", without=told)
     found = find_base(contest, base, environment, names)
     rows, seconds = {}, {}
     for label, policy, env, note in _look_aheads(system, settings, found):
@@ -193,7 +192,7 @@ def _look_aheads(
     system: System, settings: Settings, base: Base
 ) -> Iterator[tuple[str, Policy, Environment, str]]:
     """Name, policy, environment and one line of each look-ahead."""
-    env = system.planning_environment(base.player.env)
+    env = system.training.planning(base.player.env)
     rivals = tuple(base.rivals.values())
     # What a clairvoyant would do tells of the true future, however the others are drawn.
     fair = tuple(
@@ -223,10 +222,12 @@ def _play(
         on_progress(policy.name, chunk * size, len(tables))
         chosen = [tables[place % len(tables)] for place in range(chunk * size, (chunk + 1) * size)]
         key = jax.random.key(chunk)
-        parts.append(system.play(env, policy, system.params(env, chosen), weights, key=key).metrics)
+        parts.append(
+            functions.play(system, env, policy, env.params(chosen), weights, key=key).metrics
+        )
     metrics = {
         metric: np.concatenate([part[metric] for part in parts])[: len(tables)]
-        for metric in system.metrics
+        for metric in system.metrics.shown
     }
     return Played(metrics, {}, [])
 

@@ -9,7 +9,7 @@ from jaxsched.jobs import JobTable
 from jaxsched.jobs.schedule import Schedule
 from jaxsched.results.comparison import Contest
 from jaxsched.results.job_times import times_of
-from jaxsched.systems.base import Played
+from jaxsched.systems.parts import Played
 from jaxsched.traces.describe import has_load
 from jaxsched.traces.job_kinds import kind_of
 

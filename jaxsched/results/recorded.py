@@ -15,9 +15,10 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.schedule import Decisions, Schedule, check_pieces
 from jaxsched.results.comparison import Learned
-from jaxsched.systems.base import System
+from jaxsched.systems import functions
 from jaxsched.systems.parts import compiled_together
 from jaxsched.systems.recording import Recording
+from jaxsched.systems.system import System
 from jaxsched.types import ArraySpec, DiscreteSpec, PyTree, action_names
 
 MOST_NUMBERS = 400_000  # of all decisions that a recorded schedule keeps
@@ -60,13 +61,13 @@ def players(
       num_jobs: of the longest table to be played.
       options: of the heuristics.
     """
-    heuristics = [system.heuristic(name, env, num_jobs, options) for name in names]
+    heuristics = [functions.heuristic(system, name, env, num_jobs, options) for name in names]
     found = [
         Player(name, *heuristic)
         for name, heuristic in zip(names, compiled_together(heuristics), strict=True)
     ]
     for entry in learned:
-        policy = system.network_policy(entry.env, entry.network, entry.name, entry.play)
+        policy = functions.network_policy(system, entry.env, entry.network, entry.name, entry.play)
         found.append(Player(entry.name, entry.env, policy, entry.weights[0], entry.network))
     return found
 
@@ -91,7 +92,7 @@ def record(
     Raises:
       JaxschedError: the system draws no schedules, or the episode does not end.
     """
-    params = system.params(player.env, [table])
+    params = player.env.params([table])
     return _recorded(system, player, params, table.name, decisions=decisions, on_steps=on_steps)
 
 
@@ -106,9 +107,9 @@ def record_case(system: System, case: Mapping[str, Any], name: str) -> Schedule:
     Raises:
       JaxschedError: the case is malformed, is no episode, or its table must be refused.
     """
-    double = jax.enable_x64(True) if system.cases_in_double else nullcontext()
+    double = jax.enable_x64(True) if system.cases.double else nullcontext()
     with double:
-        staged = system.staged(case)
+        staged = functions.staged(system, case)
         player = Player(staged.policy.name, staged.env, staged.policy, staged.weights)
         return _recorded(
             system,
@@ -131,7 +132,7 @@ def _recorded(
     decisions: bool = False,
     on_steps: Callable[[int], None] = lambda steps: None,
 ) -> Schedule:
-    recording = system.recording(player.env)
+    recording = system.log.recording(player.env)
     env = recording.env
     score, most_seen = None, 0
     if player.network is not None and decisions:
@@ -169,7 +170,7 @@ def _recorded(
 
 def _score(system: System, env: Environment, kind: str, params: Any) -> Score:
     if isinstance(env.action_spec(params), DiscreteSpec):
-        apply: Score = system.network(env, kind).apply
+        apply: Score = functions.network(system, env, kind).apply
         return apply
     return _nothing  # the action itself is what the network says
 

@@ -5,8 +5,9 @@ from typing import Any
 
 from jaxsched.exports.manifest import read_manifest
 from jaxsched.runs import saved_policies
-from jaxsched.systems import registry
-from jaxsched.systems.base import System
+from jaxsched.systems import functions, presets, registry
+from jaxsched.systems.stages import budget
+from jaxsched.systems.system import System
 
 LEARNERS = {
     "dqn": "deep Q-network: target network, double, n-step, prioritised replay",
@@ -45,7 +46,7 @@ def catalogue(systems: Sequence[str] = ()) -> dict[str, Any]:
     return found
 
 
-def of_system(system: System[Any, Any, Any]) -> dict[str, Any]:
+def of_system(system: System) -> dict[str, Any]:
     """What a system has by name.
 
     Returns:
@@ -58,8 +59,8 @@ def of_system(system: System[Any, Any, Any]) -> dict[str, Any]:
         "name": system.name,
         "title": system.title,
         "decides": system.decides,
-        "source": system.source,
-        "metric": system.primary_metric,
+        "source": system.paper.source,
+        "metric": system.metrics.primary,
         "policies": _policies(system),
         "presets": _presets(system),
         "traces": [
@@ -68,13 +69,13 @@ def of_system(system: System[Any, Any, Any]) -> dict[str, Any]:
                 "description": trace.description,
                 "origin": "drawn" if trace.seeded else "shipped",
             }
-            for trace in system.workload.traces
+            for trace in system.jobs.workload.traces
         ],
         "pretrained": [_pretrained(system, name) for name in saved_policies.shipped(system)],
     }
 
 
-def _policies(system: System[Any, Any, Any]) -> list[dict[str, Any]]:
+def _policies(system: System) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
@@ -88,16 +89,16 @@ def _policies(system: System[Any, Any, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _presets(system: System[Any, Any, Any]) -> list[dict[str, Any]]:
+def _presets(system: System) -> list[dict[str, Any]]:
     rows = []
-    for name, recipe in system.all_presets.items():
-        info, traces = system.preset_info(name), system.recipe_traces(recipe)
+    for name, recipe in presets.all_recipes(system).items():
+        info, traces = presets.preset_info(system, name), presets.recipe_traces(system, recipe)
         rows.append(
             {
                 "name": name,
                 "purpose": info.purpose,
                 "takes": info.takes or None,
-                "env_steps": system.budget(recipe),
+                "env_steps": budget(recipe),
                 "trained_on": traces.train,
                 "tested_on": traces.test,
             }
@@ -105,13 +106,13 @@ def _presets(system: System[Any, Any, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def _pretrained(system: System[Any, Any, Any], name: str) -> dict[str, Any]:
+def _pretrained(system: System, name: str) -> dict[str, Any]:
     """What the manifest of a shipped policy says of it."""
     manifest = read_manifest(saved_policies.pretrained_folder(system, name))
-    environment = system.saved_environment(manifest["environment"])
+    environment = functions.saved_environment(system, manifest["environment"])
     return {
         "name": name,
         "preset": manifest.get("preset"),
-        "cluster": system.facts(environment, {})["cluster"],
+        "cluster": functions.facts(system, environment, {})["cluster"],
         "description": list(manifest.get("variants", ())),
     }

@@ -18,8 +18,8 @@ from jaxsched.exports.programs import export_program, golden_decisions
 from jaxsched.runs import checkpoints, saved_policies
 from jaxsched.runs.overrides import change_environment
 from jaxsched.runs.policies import Named
-from jaxsched.systems import registry
-from jaxsched.systems.base import System
+from jaxsched.systems import functions, registry
+from jaxsched.systems.system import System
 from jaxsched.traces import registry as traces
 from jaxsched.types import ArraySpec, Feature, PyTree, action_names
 
@@ -77,7 +77,7 @@ def export_found(
     if found.rule:
         if seed is not None:
             raise JaxschedError(f"{found.word}: has no seeds; accepted: a seed of a run's policies")
-        env = change_environment(found.system.environment(), changes)
+        env = change_environment(functions.environment(found.system), changes)
         return _export_rule(found.system, found.rule, env, directory, **files)
     if changes:
         raise JaxschedError(f"{found.word}: is for an environment of its own; without options")
@@ -121,7 +121,7 @@ def export_saved(
         seeds = ", ".join(str(entry.meta["seed"]) for entry in saved)
         raise JaxschedError(f"{path}: has no policy of seed {seed}; seeds there are {seeds}")
     chosen = wanted[saved_policies.best_seed(system, wanted)]
-    score = {f"{system.primary_metric} (training traces)": chosen.meta[system.primary_metric]}
+    score = {f"{system.metrics.primary} (training traces)": chosen.meta[system.metrics.primary]}
     origin = {name: chosen.meta[name] for name in _ORIGIN if name in chosen.meta}
     source = Source(
         system,
@@ -137,7 +137,7 @@ def export_saved(
 def _export_rule(
     system: System, name: str, env: Environment, directory: str | Path, **files: Any
 ) -> Path:
-    rule = system.rule(name, env)
+    rule = functions.shipped_rule(system, name, env)
     if rule is None:
         raise JaxschedError(
             f"{system.name}: {name} is a rule without weights; there is nothing to hand over"
@@ -175,19 +175,19 @@ def export_source(
       overwrite: replace an export that is there.
     """
     system, env, kind, weights = source.system, source.env, source.kind, source.weights
-    tables = traces.get(system.traces.train, num_traces=GOLDEN_TABLES)[:GOLDEN_TABLES]
-    params = system.params(env, tables)
+    tables = traces.get(functions.traces(system).train, num_traces=GOLDEN_TABLES)[:GOLDEN_TABLES]
+    params = env.params(tables)
     facts = ExportFacts(
         system=system.name,
-        behaviour_version=system.behaviour_version,
-        environment=system.environment_options(env),
+        behaviour_version=system.environment.behaviour_version,
+        environment=functions.environment_options(system, env),
         network_kind=kind,
         play=source.play,
         action="all" if isinstance(env.action_spec(params), ArraySpec) else "one",
         **source.origin,
     )
     key, files = jax.random.key(0), {"format": format, "overwrite": overwrite}
-    policy = system.array_policy(env, kind)
+    policy = functions.array_policy(system, env, kind)
     if policy is not None:
         golden = golden_decisions(env, params, policy, weights, key)
         return export_program(
@@ -200,7 +200,7 @@ def export_source(
             golden=golden,
             **files,  # type: ignore[arg-type]
         )
-    network = system.network(env, kind)
+    network = functions.network(system, env, kind)
     spec = _named(env.observation_spec(params))
     return export_policy(
         directory,
@@ -211,7 +211,7 @@ def export_source(
         network=network.describe(),
         params=weights,
         golden=golden_rows(env, params, network.apply, weights, key, GOLDEN_ROWS),
-        cluster=system.cluster_arrays(env),
+        cluster=functions.cluster_arrays(system, env),
         **files,  # type: ignore[arg-type]
     )
 

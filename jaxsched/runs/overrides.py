@@ -53,7 +53,7 @@ def changed(system: Any, recipe: Recipe, assignments: Sequence[str]) -> Recipe:
     """
     for assignment in assignments:
         path = assignment.partition("=")[0].strip()
-        for former, present in system.former_settings.items():
+        for former, present in system.recipes.former_settings.items():
             inner = path.startswith(f"{former}.") and holder_of(recipe, path) is None
             if path == former or inner:
                 words = present + path.removeprefix(former)

@@ -16,8 +16,8 @@ import jax
 from jaxsched.errors import JaxschedError
 from jaxsched.results.comparison import Learned
 from jaxsched.runs import saved_policies
-from jaxsched.systems import registry
-from jaxsched.systems.base import System
+from jaxsched.systems import functions, registry
+from jaxsched.systems.system import System
 
 
 class Named(NamedTuple):
@@ -150,10 +150,10 @@ def on_cluster(learned: Learned, system: System, env: Any) -> Learned:
     if env == learned.env:
         return learned
     params = saved_policies.smallest_params(system, env)
-    wanted = system.weights_spec(env, learned.network, params)
+    wanted = functions.weights_spec(system, env, learned.network, params)
     if _shapes(wanted) != _shapes(learned.weights[0]):
-        changed = system.environment_options(env)
-        before = system.environment_options(learned.env)
+        changed = functions.environment_options(system, env)
+        before = functions.environment_options(system, learned.env)
         told = ", ".join(
             f"{name} {before[name]}, not {value}"
             for name, value in changed.items()

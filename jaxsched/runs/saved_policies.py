@@ -15,7 +15,8 @@ from jaxsched.exports.weights import named_weights, unnamed
 from jaxsched.jobs import from_records
 from jaxsched.results.comparison import Learned
 from jaxsched.runs import checkpoints
-from jaxsched.systems.base import System
+from jaxsched.systems import functions
+from jaxsched.systems.system import System
 from jaxsched.types import PyTree
 
 PRETRAINED = "pretrained"
@@ -45,7 +46,7 @@ def load(path: str | Path, system: System, name: str | None = None) -> tuple[Lea
     if is_pretrained(path) or (path / "manifest.json").is_file():
         return load_handed_over(path, system, name)
     folders = policy_folders(path, system.name)
-    expected = {"system": system.name, "behaviour_version": system.behaviour_version}
+    expected = {"system": system.name, "behaviour_version": system.environment.behaviour_version}
     saved, env, network, play = [], None, "", "greedy"
     for folder in folders:
         meta = checkpoints.read_meta(folder)
@@ -55,9 +56,12 @@ def load(path: str | Path, system: System, name: str | None = None) -> tuple[Lea
             )
         if missing := {"environment", "network", "seed"} - meta.keys():
             raise JaxschedError(f"{folder}: is no trained policy: lacks {min(missing)!r}")
-        env = system.saved_environment(meta["environment"])
-        network, play = system.saved_network(str(meta["network"])), str(meta.get("play", "greedy"))
-        target = system.weights_spec(env, network, smallest_params(system, env))
+        env = functions.saved_environment(system, meta["environment"])
+        network, play = (
+            functions.saved_network(system, str(meta["network"])),
+            str(meta.get("play", "greedy")),
+        )
+        target = functions.weights_spec(system, env, network, smallest_params(system, env))
         weights, meta = checkpoints.restore(folder, target, expected=expected)
         saved.append(Saved(weights, meta))
     assert env is not None
@@ -127,12 +131,12 @@ def system_of(path: str | Path) -> str:
 
 def best_seed(system: System, saved: Sequence[Saved]) -> int:
     """Index of the policy that scored best on the traces it was chosen by; the first if unknown."""
-    return system.best_of(scores_of(system, saved))
+    return functions.best_of(system, scores_of(system, saved))
 
 
 def scores_of(system: System, saved: Sequence[Saved]) -> list[float | None]:
     """Scores of policies on the traces that they were chosen by; None where it is not known."""
-    return [entry.meta.get(system.primary_metric) for entry in saved]
+    return [entry.meta.get(system.metrics.primary) for entry in saved]
 
 
 def is_pretrained(path: str | Path) -> bool:
@@ -166,7 +170,7 @@ def shipped(system: System) -> tuple[str, ...]:
 
 
 def _package_of(system: System) -> Path:
-    return Path(inspect.getfile(type(system))).parent
+    return Path(inspect.getfile(system.environment)).parent
 
 
 def load_handed_over(
@@ -184,7 +188,7 @@ def load_handed_over(
     """
     path = Path(path)
     path = pretrained_folder(system, str(path)) if is_pretrained(path) else path
-    expected = {"system": system.name, "behaviour_version": system.behaviour_version}
+    expected = {"system": system.name, "behaviour_version": system.environment.behaviour_version}
     manifest, weights = load_export(path, expected=expected)
     kind, play = manifest.get("network_kind"), manifest.get("play")
     if kind is None or play not in get_args(Play):
@@ -194,9 +198,9 @@ def load_handed_over(
     options = manifest.get("environment")
     if not isinstance(options, dict):
         raise JaxschedError(f"{path}: is damaged: its environment is no list of options")
-    env = system.saved_environment(options)
-    network = system.saved_network(str(kind))
-    target = system.weights_spec(env, network, smallest_params(system, env))
+    env = functions.saved_environment(system, options)
+    network = functions.saved_network(system, str(kind))
+    target = functions.weights_spec(system, env, network, smallest_params(system, env))
     try:
         weights = unnamed(target, named_weights(weights))
     except JaxschedError as error:
@@ -213,4 +217,4 @@ def _label(path: Path) -> str:
 def smallest_params(system: System, env: Any) -> Any:
     """Parameters of an environment with the smallest job that any system takes."""
     job = {"submit_time": 0, "num_gpus": 1, "duration": 60, "model": 0}
-    return system.params(env, system.adapt([from_records([job])]))
+    return env.params(system.jobs.adapted([from_records([job])]))

@@ -20,8 +20,10 @@ from jaxsched.files import check_folder
 from jaxsched.jobs import JobTable
 from jaxsched.json_values import to_plain
 from jaxsched.runs.overrides import override
-from jaxsched.systems.base import System, TrainingSetup
+from jaxsched.systems.parts import TrainingSetup
 from jaxsched.systems.paths import holder_of
+from jaxsched.systems.stages import stages_of
+from jaxsched.systems.system import System
 
 FORMAT = "jaxsched-sweep/1"
 FILE = "sweep.json"
@@ -156,14 +158,14 @@ def prepare(
     """
     common = [*sets, *as_settings(group.common)]
 
-    def stages_of(member: Member) -> Sequence[TrainingSetup]:
-        return system.stages(override(recipe, [*common, *as_settings(member.values)]), tables)
+    def stages_for(member: Member) -> Sequence[TrainingSetup]:
+        return stages_of(system, override(recipe, [*common, *as_settings(member.values)]), tables)
 
-    stages = stages_of(group.members[0])
+    stages = stages_for(group.members[0])
     if len(group.members) == 1:
         return Prepared(stages, None)
     known = {
-        tuple(member.values.items()): [hyper_of(stage) for stage in stages_of(member)]
+        tuple(member.values.items()): [hyper_of(stage) for stage in stages_for(member)]
         for member in {tuple(m.values.items()): m for m in group.members}.values()
     }
     by_member = [known[tuple(member.values.items())] for member in group.members]

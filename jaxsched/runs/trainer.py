@@ -35,7 +35,9 @@ from jaxsched.runs.trained import (
     Trained,
 )
 from jaxsched.runtime import shows
-from jaxsched.systems.base import System, TrainingSetup
+from jaxsched.systems import functions
+from jaxsched.systems.parts import TrainingSetup
+from jaxsched.systems.system import System
 from jaxsched.types import PyTree
 
 MAX_CHUNK = 50  # updates per jitted call at most: about a second, the grain of progress and Ctrl-C
@@ -85,8 +87,8 @@ def meta_of(system: System, setup: TrainingSetup) -> dict[str, Any]:
     """Facts that a checkpoint of this run must agree with."""
     return {
         "system": system.name,
-        "behaviour_version": system.behaviour_version,
-        "environment": system.environment_options(setup.play_env),
+        "behaviour_version": system.environment.behaviour_version,
+        "environment": functions.environment_options(system, setup.play_env),
         "network": setup.network,
         "play": setup.play,
     }
@@ -201,7 +203,7 @@ def training_of(
 
 def reaches(system: System, score: float, goal: float) -> bool:
     """Whether a score is as good as another."""
-    return system.score_sign * score >= system.score_sign * goal
+    return functions.score_sign(system) * score >= functions.score_sign(system) * goal
 
 
 def ended(meta: Mapping[str, Any], num_updates: int | None) -> bool:
@@ -336,9 +338,9 @@ class _Host:
         self.meta = meta_of(system, setup)
         self.origin = {key: run.config.get(key) for key in ("preset", "trace_digests")}
         self.origin["variants"] = list(setup.variants)
-        self.sign = system.score_sign
+        self.sign = functions.score_sign(system)
         self.tables = tables
-        self.scored_params = system.params(setup.play_env, tables)
+        self.scored_params = setup.play_env.params(tables)
         self.steps_per_update = setup.steps_per_update
         self.update = 0
         self.finished_episodes = 0.0
@@ -468,7 +470,7 @@ class _Host:
 
     def evaluate(self, carry: training.Carry) -> None:
         """Score the policy of each seed on the validation traces; keep the best weights."""
-        metric, sign = self.system.primary_metric, self.sign
+        metric, sign = self.system.metrics.primary, self.sign
         with sharding.on(self.mesh):
             weights = self.setup.learner.policy_params(carry.learner_state)
             each = [weights]
@@ -479,8 +481,10 @@ class _Host:
             mine = each[index]
             setup = self.setup
             with self.phases(SCORING), sharding.on(self.mesh):
-                played = self.system.play(setup.play_env, setup.policy, self.scored_params, mine)
-            score = self.system.score(played, self.tables)
+                played = functions.play(
+                    self.system, setup.play_env, setup.policy, self.scored_params, mine
+                )
+            score = functions.score(self.system, played, self.tables)
             best = max((sign * point.score for point in self.curves[index]), default=-math.inf)
             point = Point(
                 self.update, self.env_steps, self.finished_episodes, round(self.wall_s, 3), score
@@ -582,7 +586,9 @@ class _Host:
     def best_weights(self) -> list[PyTree]:
         """The best policy of each seed, from where it was saved."""
         setup = self.setup
-        target = self.system.weights_spec(setup.play_env, setup.network, self.scored_params)
+        target = functions.weights_spec(
+            self.system, setup.play_env, setup.network, self.scored_params
+        )
         processes.wait_for_all("policies are written")
         found = [
             checkpoints.restore(self.policy_path(index), target)[0]

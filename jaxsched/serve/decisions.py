@@ -20,8 +20,9 @@ from jaxsched.jobs.servers import Servers
 from jaxsched.runs import saved_policies
 from jaxsched.runs.overrides import change_environment, environment_settings
 from jaxsched.runs.policies import Named, find, on_cluster
-from jaxsched.systems.base import System
+from jaxsched.systems import functions
 from jaxsched.systems.cluster_reader import Cluster, ClusterReader
+from jaxsched.systems.system import System
 from jaxsched.types import Array, PRNGKey, PyTree, action_names
 
 LEAST_JOBS = 32
@@ -54,12 +55,12 @@ class Decider:
     @cached_property
     def reader(self) -> ClusterReader:
         """How clusters of the system are read."""
-        return self.system.cluster_reader()
+        return functions.cluster_reader(self.system)
 
     @cached_property
     def facts(self) -> dict[str, Any]:
         """What a client may want to know of it."""
-        options = self.system.environment_options(self.env)
+        options = functions.environment_options(self.system, self.env)
         kind = f"network {self.network}" if self.network else "rule"
         return {
             "system": self.system.name,
@@ -118,7 +119,7 @@ class Decider:
         observation, mask = env.observe(state, params)
         scores: Any = ()
         if self.network:
-            scores = self.system.network(env, self.network).apply(weights, observation)
+            scores = functions.network(self.system, env, self.network).apply(weights, observation)
 
         def step(carry: tuple) -> tuple:
             state, memory, decision, _, count, key = carry
@@ -164,7 +165,7 @@ class Wanted(NamedTuple):
 
     def changed(self, system: System, env: Any) -> Any:
         """An environment of the system as it is wanted."""
-        sizes = {} if self.servers is None else system.server_options(self.servers)
+        sizes = {} if self.servers is None else system.environment.of_servers(*self.servers)
         return change_environment(env, [*self.settings, *environment_settings(sizes)])
 
 
@@ -196,9 +197,9 @@ def _load(wanted: Wanted) -> Decider:
     system = found.system
     if not found.rule:
         return _learned(name, found, wanted)
-    env = wanted.changed(system, system.environment())
-    env = system.cluster_reader().environment(env)
-    rule = system.heuristic(found.rule, env, LEAST_JOBS, wanted.options)
+    env = wanted.changed(system, functions.environment(system))
+    env = functions.cluster_reader(system).environment(env)
+    rule = functions.heuristic(system, found.rule, env, LEAST_JOBS, wanted.options)
     if type(rule.env) is not type(env):
         raise JaxschedError(
             f"{source}: does not act step by step in the cluster; accepted: another rule, or a "
@@ -212,10 +213,10 @@ def _learned(name: str, found: Named, wanted: Wanted) -> Decider:
     if not name:
         shipped = saved_policies.is_pretrained(found.place)
         name = system.name if shipped else Path(found.place).resolve().name
-    reader = system.cluster_reader()
+    reader = functions.cluster_reader(system)
     learned = found.best_trained()
     learned = on_cluster(learned, system, wanted.changed(system, learned.env))
     env: Any = reader.environment(learned.env)
-    policy = system.network_policy(env, learned.network, learned.name, learned.play)
+    policy = functions.network_policy(system, env, learned.network, learned.name, learned.play)
     weights = learned.weights[0]
     return Decider(name, found.word, system, env, policy, weights, learned.network)

@@ -8,8 +8,8 @@ from jaxsched.core.environment import Environment
 from jaxsched.errors import check_counts
 from jaxsched.jobs import JobTable, first_of
 from jaxsched.runtime import check_not_forked
-from jaxsched.systems import registry
-from jaxsched.systems.base import System
+from jaxsched.systems import functions, registry
+from jaxsched.systems.system import System
 from jaxsched.traces import Trace, import_trace
 from jaxsched.traces import registry as registered
 
@@ -49,15 +49,15 @@ def make(
     """
     check_not_forked()
     system = registry.get(name)
-    env = system.environment(**options)
+    env = functions.environment(system, **options)
     given = trace if traces is None else traces
     if isinstance(given, Trace):
         tables = _of_log(system, env, given, seed, num_traces, num_jobs)
     else:
         tables = _tables(
-            system.traces.train if given is None else given, seed, num_traces, num_jobs
+            functions.traces(system).train if given is None else given, seed, num_traces, num_jobs
         )
-    return env, system.params(env, system.adapt(tables))
+    return env, env.params(system.jobs.adapted(tables))
 
 
 def _of_log(
@@ -75,8 +75,8 @@ def _of_log(
         mode="sample",
         seed=seed,
         num_traces=num_traces or registered.NUM_TRACES,
-        num_jobs=num_jobs or system.num_jobs,
-        config=system.mapping(env, mean_gap_s=None, load=None),
+        num_jobs=num_jobs or system.jobs.num_jobs,
+        config=functions.mapping(system, env, mean_gap_s=None, load=None),
     )
     return list(imported.tables)
 

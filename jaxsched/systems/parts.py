@@ -15,26 +15,47 @@ from jaxsched.types import DiscreteSpec, PyTree
 Kind = Literal["baseline", "reference"]
 
 
-class PolicyInfo(NamedTuple):
-    """A heuristic of a system.
+def _as_it_is(env: Any, num_jobs: int, **options: Any) -> Any:
+    del num_jobs, options
+    return env
+
+
+def _everywhere(env: Any) -> bool:
+    del env
+    return True
+
+
+class Rule(NamedTuple):
+    """A policy without training: a heuristic of a system.
 
     Attributes:
       kind: a baseline of the paper, or a reference policy of ours.
       description: one line.
+      make: ``make(env, **options)``, the policy in an environment that ``plays_in`` made, or a
+        function from observations to scores, of which the best legal one counts; options are those
+        of the system's heuristics, if it has any.
+      plays_in: ``plays_in(env, num_jobs, **options)``, the environment that it plays in on the
+        cluster of ``env``; ``num_jobs`` of the longest table to be played.
       slow: takes minutes, and so plays only where it is asked for by name.
       clairvoyant: knows what no scheduler can, such as hidden run times.
       knows: what of the jobs its decisions read, in a few words.
-      make: the policy in an environment, for systems that leave ``System.heuristic`` as it is.
       apart: plays on other terms, such as ending jobs early, so that it is no rival of the others.
+      best: the best one known, which comparisons name first.
+      usual: ``usual(env)``, whether it plays in that cluster (None: the usual one) unless others
+        are asked for.
+      takes_options: whether ``make`` takes the options.
     """
 
     kind: Kind
     description: str
+    make: Callable[..., Any]
+    plays_in: Callable[..., Any] = _as_it_is
     slow: bool = False
     clairvoyant: bool = False
     knows: str = ""
-    make: Callable[[Any], Policy] | None = None
     apart: bool = False
+    best: bool = False
+    usual: Callable[[Any], bool] = _everywhere
 
 
 class PresetInfo(NamedTuple):
@@ -77,12 +98,12 @@ class Heuristic(NamedTuple):
     weights: PyTree = ()
 
 
-class Rule(NamedTuple):
+class Shipped(NamedTuple):
     """A heuristic that is made of weights, as a trained policy is.
 
     Attributes:
       env: the environment that it plays in.
-      kind: of its network, as ``System.network_policy`` knows it.
+      kind: of its network, as ``Networks.plays`` knows it.
       weights: those that come with the system.
     """
 
@@ -115,7 +136,7 @@ class TrainingSetup(NamedTuple):
       params_at: environment parameters at a training progress in [0, 1] (curricula).
       policy: the policy of the learner's network parameters.
       play: whether that policy takes the best action or draws one.
-      network: kind of the network, as ``System.network`` knows it.
+      network: kind of the network, as ``Networks.policy`` knows it.
       gradient_steps: gradient steps of each update, for the display.
       evaluate_every: updates between evaluations on the validation tables.
       checkpoint_every: updates between checkpoints of the whole stage.

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from jaxsched.core.policies import Play
 from jaxsched.core.training import LoopConfig
+from jaxsched.networks.described import Precision
 from jaxsched.systems.parts import TraceSet
 
 
@@ -45,13 +46,16 @@ class Stage:
       params: arguments of the environment's ``params`` beside the job tables.
       episodes: what resets draw.
       network_options: attributes of the policy's network while it learns, such as ``dropout``; or
-        arguments of ``System.policy_model``.
-      value_network: kind of the value network, as ``System.value_network`` knows it, of learners
+        arguments of ``Networks.model``.
+      value_network: kind of the value network, as ``Networks.value`` knows it, of learners
         that have one; empty: that of the policy's network.
       critic: what the value network sees: the ``observation`` alone, or the ``state`` too, which
         no policy sees (:mod:`jaxsched.wrappers.whole_state`).
+      precision: what both networks multiply in while learning
+        (:class:`jaxsched.networks.described.Described`); the policy plays and is handed over in
+        float32.
       rivals: heuristics whose actions branching of agents tries beside the policy's own.
-      teacher: who is imitated, as ``System.teacher`` knows it; None: nobody is.
+      teacher: who is imitated, as ``Training.teacher`` knows it; None: nobody is.
       data: ``data(env, teacher, params)``, a function without arguments that records what the
         teacher does, as :class:`~jaxsched.wrappers.recorded.RecordedParams`, which is then imitated
         in place of the teacher; None: the teacher is asked at every decision.
@@ -79,6 +83,7 @@ class Stage:
     network_options: Mapping[str, Any] = field(default_factory=dict)
     value_network: str = ""
     critic: Literal["observation", "state"] = "observation"
+    precision: Precision = "float32"
     rivals: tuple[str, ...] = ()
     teacher: str | None = None
     data: Callable[[Any, str, Any], Callable[[], Any]] | None = None
@@ -106,9 +111,9 @@ class Recipe:
 
     Attributes:
       env: the environment that the policy is scored, tested and handed over with.
-      traces: what is learned on, chosen on and tested on.
+      traces: what is learned on, chosen on and tested on; without names what the system says.
       stages: one after the other.
-      network: kind of the policy's network, as ``System.network`` knows it.
+      network: kind of the policy's network, as ``Networks.policy`` knows it.
       policy: what the learned policy is called.
       play: whether it takes the best action or draws one.
       checkpoint_every: updates between checkpoints of a whole stage; 0: at its end alone.

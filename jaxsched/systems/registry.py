@@ -11,27 +11,18 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jaxsched.errors import JaxschedError
 from jaxsched.systems.workload import Workload
 
 if TYPE_CHECKING:
-    from jaxsched.systems.base import System
+    from jaxsched.systems.system import System
 
 ENTRY_POINTS = "jaxsched.systems"
 
 _OWN = ("sched2", "dl2", "chic", "das", "mlfs")  # live in jaxsched.envs.NAME
 _registered: dict[str, "System"] = {}
-_MOVED = {
-    "features": "Environment.features()",
-    "action_names": "the names of the action spec",
-    "renamed_options": "Environment.former_options",
-    "played": "measured and curves",
-    "drawn": "the schedule of its recording",
-    "drawing_recorder": "the recorder of its recording",
-}
-"""What a system had before, and what has its place."""
 
 
 def names() -> tuple[str, ...]:
@@ -66,11 +57,10 @@ def register(system: "System") -> None:
     Raises:
       JaxschedError: not a ``System``, or another one has that name.
     """
-    from jaxsched.systems.base import System
+    from jaxsched.systems.system import System
 
     if not isinstance(system, System):
-        raise JaxschedError(f"register: found {type(system).__name__}; accepted: a System")
-    _refuse_moved(system)
+        raise JaxschedError(f"register: found {_words(system)}; accepted: a System record")
     if system.name in _OWN or _registered.get(system.name, system) is not system:
         raise JaxschedError(f"register: there is a system {system.name!r} already")
     _registered[system.name] = system
@@ -88,7 +78,7 @@ def workloads() -> Iterator[Workload]:
             workload: Workload = import_module(f"jaxsched.envs.{name}.traces").WORKLOAD
             yield workload
         else:
-            yield get(name).workload
+            yield get(name).jobs.workload
 
 
 @cache
@@ -99,7 +89,7 @@ def _offered() -> dict[str, EntryPoint]:
 @cache
 def _load(name: str) -> "System":
     """The system that an installed package offers under a name."""
-    from jaxsched.systems.base import System
+    from jaxsched.systems.system import System
 
     entry = _offered()[name]
     try:
@@ -109,15 +99,12 @@ def _load(name: str) -> "System":
             f"system {name!r} ({entry.value}): cannot be loaded: {error}"
         ) from error
     if not isinstance(system, System) or system.name != name:
+        found = f"the system {system.name!r}" if isinstance(system, System) else _words(system)
         raise JaxschedError(
-            f"system {name!r}: {entry.value} is {type(system).__name__}; accepted: a System "
-            "of that name"
+            f"system {name!r}: {entry.value} is {found}; accepted: a System record of that name"
         )
-    _refuse_moved(system)
     return system
 
 
-def _refuse_moved(system: "System") -> None:
-    for word, present in _MOVED.items():
-        if hasattr(system, word):
-            raise JaxschedError(f"system {system.name!r}: has {word!r}; accepted: {present}")
+def _words(found: Any) -> str:
+    return f"the class {found.__name__}" if isinstance(found, type) else type(found).__name__

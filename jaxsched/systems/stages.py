@@ -10,14 +10,18 @@ import jax.numpy as jnp
 from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.algorithms.evolution import EvolutionConfig
 from jaxsched.core.environment import Environment
+from jaxsched.core.learner import Learner
 from jaxsched.core.training import check_needs
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
 from jaxsched.jobs.pieces import piece_starts, pieces
+from jaxsched.networks.described import Described
+from jaxsched.systems import functions
 from jaxsched.systems.learners import Parts, known, with_loop
 from jaxsched.systems.parts import TrainingSetup
 from jaxsched.systems.policy_model import PolicyModel, beside_critic
 from jaxsched.systems.recipe import Recipe, Stage
+from jaxsched.systems.system import System
 from jaxsched.types import Array, ArraySpec
 from jaxsched.wrappers.fixed_length import FixedLength
 from jaxsched.wrappers.recorded import Recorded
@@ -28,11 +32,11 @@ ParamsAt = Callable[[float], Any]
 """The environment's parameters by training progress."""
 
 
-def stages_of(system: Any, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
+def stages_of(system: System, recipe: Recipe, tables: Sequence[JobTable]) -> list[TrainingSetup]:
     """Environment, learner and loop of each stage.
 
     Args:
-      system: the ``System``.
+      system: the system.
       recipe: the recipe.
       tables: what is learned on.
 
@@ -48,13 +52,13 @@ def stages_of(system: Any, recipe: Recipe, tables: Sequence[JobTable]) -> list[T
     if recipe.play != "greedy" and any(isinstance(x.learner, EvolutionConfig) for x in chosen):
         raise JaxschedError(f"play is {recipe.play!r}; accepted with a search: greedy")
     env, kind = recipe.env, recipe.network
-    policy = system.network_policy(env, kind, recipe.policy, recipe.play)
+    policy = functions.network_policy(system, env, kind, recipe.policy, recipe.play)
     common: dict[str, Any] = {
         "play_env": env,
         "policy": policy,
         "play": recipe.play,
         "network": kind,
-        "variants": system.departures.of(recipe),
+        "variants": system.recipes.departures.of(recipe),
     }
     made: list[tuple[Any, ParamsAt]] = []
 
@@ -71,16 +75,41 @@ def stages_of(system: Any, recipe: Recipe, tables: Sequence[JobTable]) -> list[T
     return [TrainingSetup(**_parts(system, recipe, stage, params_of), **common) for stage in chosen]
 
 
+def steps_per_update(stage: Stage) -> int:
+    """Environment steps of one update, those that try alternatives at most included.
+
+    Raises:
+      JaxschedError: the stage leaves it to the environment how many they are.
+    """
+    tried = 0
+    if isinstance(stage.learner, BranchingConfig):
+        tried = stage.loop.num_envs * stage.learner.look_ahead.most_steps()
+    return stage.loop.steps_per_update + tried
+
+
+def budget(recipe: Recipe) -> int:
+    """Environment steps of all stages of a recipe that are not left out, of one seed.
+
+    Raises:
+      JaxschedError: as ``steps_per_update``.
+    """
+    chosen = (stage for stage in recipe.stages if not stage.skip)
+    return sum(stage.loop.num_updates * steps_per_update(stage) for stage in chosen)
+
+
 def _parts(
-    system: Any, recipe: Recipe, stage: Stage, params_of: Callable[[Environment, Stage], ParamsAt]
+    system: System,
+    recipe: Recipe,
+    stage: Stage,
+    params_of: Callable[[Environment, Stage], ParamsAt],
 ) -> dict[str, Any]:
     """What a stage has of its own."""
     env: Environment = replace(recipe.env, **stage.env)
     loop = stage.loop
     config = with_loop(stage.learner, loop)
-    model = system.policy_model(env, recipe.network, **stage.network_options)
+    model = system.networks.model(env, recipe.network, **stage.network_options)
     learns_in = env if stage.wrap is None else stage.wrap(env)
-    teacher: Callable[[str], Any] | None = partial(system.teacher, env=env)
+    teacher: Callable[[str], Any] | None = partial(functions.teacher, system, env=env)
     if model is None:
         parts = _of_network(system, recipe, stage, env)
     else:
@@ -91,7 +120,7 @@ def _parts(
         if stage.teacher is not None:
             raise JaxschedError("critic is 'state'; accepted with a teacher: observation")
         learns_in = WholeState(learns_in)
-    learner = known(config).make(parts._replace(config=config))
+    learner = _made(parts._replace(config=config), stage.critic)
     if stage.data is None and stage.teacher is not None:
         if teacher is None:
             raise JaxschedError(f"teacher is {stage.teacher!r}; accepted: None with a search")
@@ -116,19 +145,56 @@ def _parts(
     }
 
 
-def _of_network(system: Any, recipe: Recipe, stage: Stage, env: Environment) -> Parts:
+def _made(parts: Parts, critic: str) -> Learner:
+    """The learner; that it has a value network is known by its asking for one."""
+    asked = []
+
+    def value() -> Any:
+        asked.append(True)
+        return parts.value()
+
+    learner = known(parts.config).make(parts._replace(value=value))
+    if critic == "state" and parts.model is None and not asked:
+        raise JaxschedError(
+            "critic is 'state'; accepted: observation, for a learner without a value network"
+        )
+    return learner
+
+
+def _in_precision(network: Any, precision: str) -> Any:
+    """The same network with other products.
+
+    Raises:
+      JaxschedError: they cannot be chosen, as it is made of other layers.
+    """
+    if precision == "float32":
+        return network
+    if not isinstance(network, Described):
+        raise JaxschedError(
+            f"precision is {precision!r}; accepted: float32, for a network that is no Described one"
+        )
+    return network.clone(precision=precision)
+
+
+def _of_network(system: System, recipe: Recipe, stage: Stage, env: Environment) -> Parts:
     """Of a policy that is a network's scores or outputs."""
     if stage.rivals:
         raise JaxschedError(f"rivals is {stage.rivals}; accepted: none, as there are no agents")
-    network = system.network(recipe.env, recipe.network)
+    network: Any = functions.network(system, recipe.env, recipe.network)
     if stage.network_options:
         network = network.clone(**stage.network_options)
-    kind = stage.value_network or recipe.network
-    value: Callable[[], Any] = partial(system.value_network, recipe.env, kind)
+    network = _in_precision(network, stage.precision)
     explore = None if stage.explore is None else stage.explore(env)
-    if stage.critic == "state":
-        network, value = Reads(network, seen), partial(_reading_everything, value)
+    whole = stage.critic == "state"
+    if whole:
+        network = Reads(network, seen)
         explore = None if explore is None else _of_seen(explore)
+
+    def value() -> Any:
+        kind = stage.value_network or recipe.network
+        made = _in_precision(system.networks.value(recipe.env, kind), stage.precision)
+        return Reads(made, everything) if whole else made
+
     return Parts(
         stage.learner,
         network,
@@ -141,6 +207,11 @@ def _of_network(system: Any, recipe: Recipe, stage: Stage, env: Environment) -> 
 
 def _of_model(model: PolicyModel, stage: Stage) -> Parts:
     """Of a policy that is more than that."""
+    if stage.precision != "float32":
+        raise JaxschedError(
+            f"precision is {stage.precision!r}; accepted: float32, as the policy is no network of "
+            "scores"
+        )
     if stage.rivals and not isinstance(stage.learner, BranchingConfig):
         raise JaxschedError(f"rivals is {stage.rivals}; accepted: none but for branching")
     return Parts(
@@ -153,10 +224,6 @@ def _of_model(model: PolicyModel, stage: Stage) -> Parts:
 
 def _of_seen(explore: Callable[..., Array]) -> Callable[..., Array]:
     return lambda key, observation, *rest: explore(key, seen(observation), *rest)
-
-
-def _reading_everything(value: Callable[[], Any]) -> Any:
-    return Reads(value(), everything)
 
 
 def _as_it_is(scores: Array, mask: Array) -> Array:

@@ -158,7 +158,7 @@ def test_ids_make_single_and_vector_environments():
 
 def test_the_version_of_ids_is_that_of_the_behaviour():
     """Raise ``VERSION`` with the first system whose results change."""
-    versions = {name: registry.get(name).behaviour_version for name in registry.names()}
+    versions = {name: registry.get(name).environment.behaviour_version for name in registry.names()}
     assert max(versions.values()) == ours.VERSION + 1, versions
 
 

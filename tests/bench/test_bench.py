@@ -23,7 +23,7 @@ from jaxsched.bench.throughput import MOST_STEPS, throughput
 from jaxsched.bench.training import training_speed
 from jaxsched.cli import main
 from jaxsched.errors import JaxschedError
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 from tests.command_line import refused
 
 SMALL = {"num_servers": 4, "gpus_per_server": 4, "window": 3}
@@ -116,8 +116,8 @@ def test_throughput_refuses(wrong, message):
 
 def test_loop_steps_resets_and_uses_what_it_sees():
     system = registry.get("sched2")
-    env = system.environment(**SMALL)
-    params = system.params(env, traces.get("sched2-68", **TABLES))
+    env = functions.environment(system, **SMALL)
+    params = env.params(traces.get("sched2-68", **TABLES))
     chooser = at_random(env.action_spec(params))
     loop = environment_loop(env, params, chooser, batch=6, num_steps=400)
     current = start_many(env, params, 6)
@@ -264,10 +264,10 @@ def test_peer_is_timed(index):
 def test_loop_holds_no_constant_per_environment():
     """Memory of a policy (history of observations) is laid out inside the program."""
     system = registry.get("das")
-    env = system.environment(window=2)
-    params = system.params(env, traces.get("das-test", num_traces=1))
-    weights = system.init_weights(env, "paper", params)
-    policy = system.network_policy(env, "paper", "policy", "greedy")
+    env = functions.environment(system, window=2)
+    params = env.params(traces.get("das-test", num_traces=1))
+    weights = functions.init_weights(system, env, "paper", params)
+    policy = functions.network_policy(system, env, "paper", "policy", "greedy")
     chooser, batch = by_policy(policy, weights, params), 64
     per_env = timing.bytes_of(chooser.memory)
     assert per_env > 0

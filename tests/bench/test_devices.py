@@ -23,11 +23,11 @@ import numpy as np
 from jaxsched import traces
 from jaxsched.bench import timing
 from jaxsched.bench.loops import at_random, environment_loop, start_many
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 
 system = registry.get("chic")
-env = system.environment()
-params = system.params(env, system.adapt(traces.get("chic-1.80", num_traces=2, num_jobs=6)))
+env = functions.environment(system)
+params = env.params(system.jobs.adapted(traces.get("chic-1.80", num_traces=2, num_jobs=6)))
 loop = environment_loop(env, params, at_random(env.action_spec(params)), batch=2, num_steps=40)
 key, start = jax.random.key(3), start_many(env, params, 4)
 

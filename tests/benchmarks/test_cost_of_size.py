@@ -10,7 +10,7 @@ from benchmarks import cost_of_size
 from benchmarks.cost_of_size import AXES, crowded, growth, known_axis, read_sizes
 from jaxsched import traces
 from jaxsched.errors import JaxschedError
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 
 SIZES = [8, 34, 137, 550]
 
@@ -31,12 +31,14 @@ def test_n_log_n_is_not_faster_than_itself():
 @pytest.mark.parametrize("name", AXES)
 def test_crowded_tables_are_accepted(name):
     system = registry.get(name)
-    table = system.adapt(traces.get(system.traces.test, num_traces=1, num_jobs=50))[0]
+    table = system.jobs.adapted(
+        traces.get(functions.traces(system).test, num_traces=1, num_jobs=50)
+    )[0]
     found = crowded(table, 1200)
     assert len(found) == 1200 and found["submit_time"][-1] < cost_of_size.SUBMITTED_S
     column = "duration" if name == "das" else "model"
     np.testing.assert_array_equal(found[column][: len(table)], table[column])
-    assert system.params(system.environment(), [found]) is not None
+    assert functions.environment(system).params([found]) is not None
 
 
 def test_bad_input_is_refused():

@@ -7,7 +7,8 @@ import numpy as np
 from benchmarks.dl2_published import COARSE, DRF, FINE, judge_of, rule
 from jaxsched import traces
 from jaxsched.runs.overrides import override
-from jaxsched.systems import registry
+from jaxsched.systems import functions, presets, registry
+from jaxsched.systems.stages import stages_of
 
 SEEDS, SEQUENCES = 2, 2
 SETTINGS = ("learner.held=16", "loop.rollout_length=16", "learner.capacity=64")
@@ -15,11 +16,11 @@ SETTINGS = ("learner.held=16", "loop.rollout_length=16", "learner.capacity=64")
 
 def test_each_seed_is_judged_on_each_sequence():
     system = registry.get("dl2")
-    recipe = override(system.preset("artefact"), SETTINGS)
+    recipe = override(presets.preset(system, "artefact"), SETTINGS)
     tables = traces.get("dl2-artefact", num_traces=SEQUENCES, num_jobs=3)
-    setup = system.stages(recipe, tables)[-1]
-    params = system.params(setup.play_env, tables)
-    spec = system.weights_spec(setup.play_env, setup.network, params)
+    setup = stages_of(system, recipe, tables)[-1]
+    params = setup.play_env.params(tables)
+    spec = functions.weights_spec(system, setup.play_env, setup.network, params)
     weights = jax.tree.map(lambda leaf: jnp.zeros((SEEDS, *leaf.shape), leaf.dtype), spec)
     judged = judge_of(system, setup, tables)(weights, 0)
     assert set(judged) == {COARSE, FINE}

@@ -16,7 +16,7 @@ import pytest
 from jaxsched.cli import main
 from jaxsched.runs import checkpoints
 from jaxsched.runs.directory import RunDirectory
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 from tests.command_line import policies_only, refused
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sched2"
@@ -150,7 +150,7 @@ def test_malformed_cases_are_refused_in_one_line(text, says, tmp_path, capsys):
         (["evaluate", "sched2", "--policy", "/"], "holds no trained policy"),
         (
             ["evaluate", "sched2", "--policy", "fifo", "--option", "mode=jump"],
-            "unknown baseline mode",
+            "mode is 'jump'; accepted: skip, block",
         ),
         (["evaluate", "sched2", "--policy", "fifo", "--json", "/proc/x/y.json"], "cannot be"),
         (["compare", "sched2", "--policies", "fifo,best"], "unknown policy"),
@@ -208,7 +208,7 @@ def test_training_leaves_a_complete_run(run, capsys):
 
 def test_what_a_trained_policy_is_compared_with():
     usual = ["fifo", "sif", "dsif", "saf", "lrf", "spf", "strict", "strict_sif", "delay"]
-    assert registry.get("sched2").usual_policies() == usual
+    assert functions.usual_policies(registry.get("sched2")) == usual
 
 
 def test_an_existing_run_is_not_overwritten_by_accident(run, trace, capsys):

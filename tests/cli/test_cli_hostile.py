@@ -9,7 +9,7 @@ import pytest
 
 from jaxsched.cli import main
 from jaxsched.experiment.spellings import RENAMED, present_settings
-from jaxsched.systems import registry
+from jaxsched.systems import presets, registry
 from tests.command_line import refused
 
 JOBS = "submit_time,num_gpus,duration,user\n0,1,100,[/b]\n10,2,200,:smile:\n40,4,90,[red]x\n"
@@ -164,9 +164,11 @@ def test_training_sets_from_job_tables(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text(TABLE)
     system = registry.get("sched2")
-    sets = sets_of(system, system.preset("quick"), str(path), None, TraceOptions(num_jobs=1))
+    sets = sets_of(
+        system, presets.preset(system, "quick"), str(path), None, TraceOptions(num_jobs=1)
+    )
     assert [len(table) for part in sets for table in part.tables] == [1, 1, 1]
-    apart = sets_of(system, system.preset("quick"), "sched2-68", str(path),
+    apart = sets_of(system, presets.preset(system, "quick"), "sched2-68", str(path),
                   TraceOptions(num_traces=2, num_jobs=7))  # fmt: skip
     assert [len(table) for table in apart.train.tables] == [7, 7]
     assert [len(table) for table in apart.test.tables] == [2]
@@ -255,6 +257,6 @@ def test_an_old_kind_of_network_is_understood_and_said(command, capsys):
     first, second = capsys.readouterr().err.splitlines()
     assert first == "jaxsched: the network 'slots' is now spelt 'positions'"
     assert "loop.num_envs" in second and "is not a whole number" in second
-    kinds = registry.get("sched2").renamed_networks
+    kinds = registry.get("sched2").networks.aliases
     assert present_settings(["network=slots"], {}, kinds) == ["network=positions"]
     assert present_settings(["loop.network=slots"], {}, kinds) == ["loop.network=slots"]

@@ -11,7 +11,7 @@ import pytest
 from jaxsched.cli import main
 from jaxsched.jobs.schedule import Pieces, Schedule
 from jaxsched.results import recorded
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 from tests.command_line import refused
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -58,11 +58,11 @@ def test_a_trained_policy_beside_a_heuristic(page):
 @pytest.mark.slow  # golden cases say the same of policies that do not draw
 def test_a_schedule_is_what_an_evaluation_plays():
     system = registry.get("chic")
-    env = system.environment()
-    (table,) = system.workload.traces[0].make(0, 1, 30)[:1]
+    env = functions.environment(system)
+    (table,) = system.jobs.workload.traces[0].make(0, 1, 30)[:1]
     table = table.take(slice(0, 4))
     player = recorded.players(system, ["random"], [], env, 4, {})[0]
-    played = system.play(player.env, player.policy, system.params(player.env, [table]))
+    played = functions.play(system, player.env, player.policy, player.env.params([table]))
     schedule = recorded.record(system, player, table)
     jct = float(np.mean(schedule.finish - schedule.submit))
     assert jct == pytest.approx(float(played.metrics["avg_jct"][0]), rel=1e-6)
@@ -100,7 +100,7 @@ def test_cases_play_under_the_policies_that_are_asked_for(system, tmp_path, monk
     name = {"sched2": "sif", "dl2": "drf", "chic": "optimus", "das": "tetris", "mlfs": "fifo"}
     case = json.loads(path.read_text(encoding="utf-8"))
     plain = {key: case[key] for key in case if key not in ("actions", "after_actions")}
-    staged = registry.get(system).staged({**plain, "policy": name[system]})
+    staged = functions.staged(registry.get(system), {**plain, "policy": name[system]})
     assert staged.policy.name == name[system] and staged.most_steps is None
 
 

@@ -12,7 +12,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.experiment.options import TraceOptions
 from jaxsched.experiment.sources import resolve, usable_jobs
 from jaxsched.experiment.splits import sets_of
-from jaxsched.systems import registry
+from jaxsched.systems import functions, presets, registry
 from jaxsched.traces import Trace, catalogue, clusters, load, read_trace, write_trace
 from jaxsched.traces.catalogue import Original, Published
 from tests.command_line import refused
@@ -133,7 +133,7 @@ def test_every_system_gets_its_tables(system, source, canonical, tmp_path, capsy
         for column in table.columns:
             assert str(table[column]) == str(expected[column])
     assert episodes.digest[:12] in episodes.source
-    chosen.params(chosen.environment(), episodes.tables)
+    functions.environment(chosen).params(episodes.tables)
 
 
 def test_evaluate_on_a_canonical_trace_records_its_digest(canonical, tmp_path, capsys):
@@ -161,7 +161,7 @@ def test_training_records_the_digests_of_published_traces(canonical, tmp_path, m
 
 def test_training_splits_a_published_trace_by_time(canonical):
     chosen = registry.get("dl2")
-    recipe = chosen.preset("quick")
+    recipe = presets.preset(chosen, "quick")
     options = TraceOptions(num_traces=3, num_jobs=6)
     sets = sets_of(chosen, recipe, str(canonical), None, options)
     named = [part.summary.splitlines()[1].strip() for part in sets]
@@ -173,8 +173,8 @@ def test_training_splits_a_published_trace_by_time(canonical):
     assert {part.digest for part in sets} == {read_trace(canonical).digest()}
     apart = sets_of(chosen, recipe, str(canonical), "dl2-testbed", options)
     assert "jobs 37 to 41 of 41" in apart.validation.summary and apart.test.summary == ""
-    whole = sets_of(registry.get("sched2"), registry.get("sched2").preset("quick"), str(canonical),
-                  str(canonical), options)  # fmt: skip
+    sched2, table = registry.get("sched2"), str(canonical)
+    whole = sets_of(sched2, presets.preset(sched2, "quick"), table, table, options)
     assert whole.train is whole.validation and "in order of" not in whole.test.summary
 
 
@@ -203,7 +203,7 @@ def test_a_table_of_ones_own_with_names_and_a_zone(tmp_path, capsys):
     options = TraceOptions(num_jobs=5, columns=NAMED[1], timezone=ZONE[1])
     assert len(resolve(str(path), registry.get("sched2"), options).tables[0]) == 5
     chosen = registry.get("sched2")
-    sets = sets_of(chosen, chosen.preset("quick"), str(path), "sched2-test-68", options)
+    sets = sets_of(chosen, presets.preset(chosen, "quick"), str(path), "sched2-test-68", options)
     assert sets.train.digest == trace.digest() and sets.test.source == "sched2-test-68"
     with pytest.raises(JaxschedError, match="das-mixed: is a name; accepted: columns with"):
         resolve("das-mixed", chosen, options)
@@ -251,7 +251,7 @@ def test_every_set_of_a_training_is_rescaled(tmp_path):
     """Job tables and published traces alike, each set by a factor of its own."""
     system, path = registry.get("sched2"), tmp_path / "tables.csv"
     path.write_text(TABLES)
-    recipe = system.preset("search")
+    recipe = presets.preset(system, "search")
     recipe = replace(recipe, traces=recipe.traces._replace(num_train=3, num_validation=2))
     options = TraceOptions(mean_gap_s=500.0)
     sets = sets_of(system, recipe, None, str(path), options)

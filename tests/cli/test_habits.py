@@ -16,7 +16,7 @@ from jaxsched.experiment import splits
 from jaxsched.experiment.options import TraceOptions
 from jaxsched.experiment.splits import sets_of
 from jaxsched.runs.overrides import override
-from jaxsched.systems import registry
+from jaxsched.systems import presets, registry
 from tests.command_line import refused
 
 FEW = ["--num-traces", "1", "--num-jobs", "10"]
@@ -45,7 +45,7 @@ def test_every_command_has_examples_that_parse():
             given = command.make_context(name, rest).params
             changes = [*(given.get("settings") or ()), *(given.get("over") or ())]
             if changes:
-                recipe = registry.get(given["system"]).preset(given["preset"])
+                recipe = presets.preset(registry.get(given["system"]), given["preset"])
                 override(recipe, [change.split(",")[0] for change in changes])
 
 

@@ -11,7 +11,7 @@ from jaxsched.report import check
 from jaxsched.results import headroom
 from jaxsched.results.comparison import Contest
 from jaxsched.results.statistics import paired_difference
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 from tests.command_line import policies_only, refused
 
 METRICS = ["avg_effectiveness", "avg_jct", "makespan"]
@@ -96,12 +96,12 @@ def test_a_base_without_alternatives_is_refused(capsys):
 
 def test_whoever_knows_the_future_is_no_base_unless_asked_for(monkeypatch):
     system = registry.get("das")
-    tables = system.adapt(traces.get("das-contended", num_traces=1, num_jobs=6))
+    tables = system.jobs.adapted(traces.get("das-contended", num_traces=1, num_jobs=6))
     monkeypatch.setattr(headroom, "_look_aheads", lambda *given: iter(()))
 
     def base_of(base, *names):
         contest = Contest(system, tables, "tables")
-        settings, env = headroom.Settings(futures=0), system.environment()
+        settings, env = headroom.Settings(futures=0), functions.environment(system)
         found = headroom.measure(contest, names, [], base, settings, environment=env)
         return found["headroom"]["base"]
 
@@ -111,11 +111,11 @@ def test_whoever_knows_the_future_is_no_base_unless_asked_for(monkeypatch):
 
 def test_the_redrawn_future_is_not_told_by_a_clairvoyant():
     system = registry.get("das")
-    env = system.environment()
-    player = system.heuristic("linear", env, 8, {})
+    env = functions.environment(system)
+    player = functions.heuristic(system, "linear", env, 8, {})
 
     def played(*rivals):
-        known = {name: system.heuristic(name, env, 8, {}).policy for name in rivals}
+        known = {name: functions.heuristic(system, name, env, 8, {}).policy for name in rivals}
         base = headroom.Base("linear", player, known)
         looks = headroom._look_aheads(system, headroom.Settings(futures=2), base)
         return [label for label, *_ in looks]

@@ -7,6 +7,7 @@ import pytest
 
 from jaxsched.core.evaluation import run_episodes
 from jaxsched.core.trail import follow
+from jaxsched.systems import functions
 from tests.instances import sched2
 
 KEY = jax.random.key(0)
@@ -19,11 +20,11 @@ def instance():
 
 @pytest.fixture(scope="module")
 def rule(instance):
-    return instance.system.heuristic("fifo", instance.env, 7, {})
+    return functions.heuristic(instance.system, "fifo", instance.env, 7, {})
 
 
 def test_records_are_those_of_an_evaluation(instance, rule):
-    recorder = instance.system.recorder(rule.env)
+    recorder = instance.system.log.recorder(rule.env)
     trail = follow(rule.env, rule.policy, recorder, instance.params, episode=1, key=KEY)
     outcome = run_episodes(
         rule.env, rule.policy, recorder, instance.params, jnp.arange(2, dtype=jnp.int32), KEY
@@ -34,7 +35,7 @@ def test_records_are_those_of_an_evaluation(instance, rule):
 
 
 def test_steps_beyond_the_bound_change_no_record(instance, rule):
-    recorder = instance.system.recorder(rule.env)
+    recorder = instance.system.log.recorder(rule.env)
     trail = follow(rule.env, rule.policy, recorder, instance.params, key=KEY, most_steps=2)
     assert 0 < trail.records.num_started <= 2
     assert not trail.ended

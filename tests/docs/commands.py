@@ -13,7 +13,7 @@ import pyarrow as arrow
 from pyarrow import parquet
 
 from jaxsched.runs import checkpoints, saved_policies
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 from tests.docs.pages import ROOT, blocks, inline, name_of, pages
 
 
@@ -107,12 +107,12 @@ def write_run(folder: Path) -> None:
     learned, saved = saved_policies.load("pretrained", system)
     facts = {
         "system": system.name,
-        "behaviour_version": system.behaviour_version,
-        "environment": system.environment_options(learned.env),
+        "behaviour_version": system.environment.behaviour_version,
+        "environment": functions.environment_options(system, learned.env),
         "network": learned.network,
         "play": learned.play,
         "seed": 0,
-        system.primary_metric: 1.0,
+        system.metrics.primary: 1.0,
     }
     checkpoints.save(folder / "policies" / "seed0", 1, saved[0].weights, facts)
 

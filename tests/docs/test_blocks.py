@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from jaxsched.cli.commands import build_app
-from jaxsched.systems import registry
+from jaxsched.systems import presets, registry
 from tests.docs.commands import ALL
 from tests.docs.pages import ROOT, blocks, name_of, pages
 
@@ -73,7 +73,7 @@ def test_commands_are_known(app, page, words):
         assert system in (*registry.names(), EXAMPLE), f"{page}: no such system: {words}"
     preset = values.get("preset")
     if preset and system in registry.names():
-        assert registry.get(system).preset(preset) is not None
+        assert presets.preset(registry.get(system), preset) is not None
 
 
 def test_wrong_commands_are_found(app):

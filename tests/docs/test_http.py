@@ -8,7 +8,7 @@ pytest.importorskip("starlette")
 
 from jaxsched.serve import decisions
 from jaxsched.serve.bodies import wanted
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 from tests.docs.http_examples import examples
 from tests.docs.pages import DOCS, pages
 
@@ -30,8 +30,8 @@ def test_bodies_can_be_read(example):
     names = [source.partition("/")[0] for source in example.serve[2:]]
     assert name in names if name else len(names) == 1
     system = registry.get(name or names[0])
-    reader = system.cluster_reader()
-    reader.read(reader.environment(system.environment()), clusters, decisions.LEAST_JOBS)
+    reader = functions.cluster_reader(system)
+    reader.read(reader.environment(functions.environment(system)), clusters, decisions.LEAST_JOBS)
     shown = example.answer.get("decisions") or [example.answer["decision"]]
     for cluster, decision in zip(clusters, shown, strict=True):
         assert reader.estimated(cluster) == decision["estimated"]

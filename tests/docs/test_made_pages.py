@@ -21,6 +21,8 @@ import pictures  # noqa: E402
 import references  # noqa: E402
 import system_tables  # noqa: E402
 
+from jaxsched.systems import presets
+
 SYSTEMS = ("sched2", "dl2", "chic", "das", "mlfs")
 
 
@@ -28,9 +30,9 @@ SYSTEMS = ("sched2", "dl2", "chic", "das", "mlfs")
 def test_tables_say_what_the_code_says(system):
     tables = {kind: make(system) for kind, make in system_tables.TABLES.items()}
     known = registry.get(system)
-    for name in (*known.policies, *known.all_presets):
+    for name in (*known.policies, *presets.all_recipes(known)):
         assert f"| `{name}` |" in tables["policies"] + tables["presets"]
-    env_type = known.environment_type
+    env_type = known.environment
     meanings = system_tables.attributes_of(env_type)
     assert set(meanings) == set(env_type.__dataclass_fields__)
     assert "[" in tables["results"] and tables["results"].count("\n|") >= 3

@@ -10,7 +10,7 @@ import pytest
 
 from jaxsched import traces
 from jaxsched.core.evaluation import run_episodes
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 
 SMALL = {
     "sched2": {"window": 3, "extras": True, "auto_advance": True},
@@ -24,12 +24,12 @@ NETWORKS = {"sched2": "paper", "dl2": "mlp-8", "chic": "mlp-8"}
 
 def system_and_env(name):
     system = registry.get(name)
-    return system, system.environment(**SMALL[name])
+    return system, functions.environment(system, **SMALL[name])
 
 
 def small_params(system, env):
     tables = traces.get(TRACES[system.name], num_traces=2, num_jobs=5)
-    return system.params(env, tables)
+    return env.params(tables)
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -56,9 +56,9 @@ def describe(leaf):
 def test_heuristics_play(name, policy):
     with jax.enable_x64(True):
         system, env = system_and_env(name)
-        rule = system.heuristic(policy, env, 5, {})
+        rule = functions.heuristic(system, policy, env, 5, {})
         params = small_params(system, rule.env)
-        recorder = system.recorder(rule.env)
+        recorder = system.log.recorder(rule.env)
         outcome = jax.eval_shape(
             lambda params, episodes: run_episodes(
                 rule.env, rule.policy, recorder, params, episodes, jax.random.key(0)
@@ -75,13 +75,13 @@ def test_learned_policies_play(name):
         system, env = system_and_env(name)
         params = small_params(system, env)
         kind = NETWORKS[name]
-        weights = jax.eval_shape(lambda: system.init_weights(env, kind, params))
-        policy = system.network_policy(env, kind, "learned", "greedy")
+        weights = jax.eval_shape(lambda: functions.init_weights(system, env, kind, params))
+        policy = functions.network_policy(system, env, kind, "learned", "greedy")
         outcome = jax.eval_shape(
             lambda params, weights: run_episodes(
                 env,
                 policy,
-                system.recorder(env),
+                system.log.recorder(env),
                 params,
                 jnp.arange(2, dtype=jnp.int32),
                 jax.random.key(0),

@@ -17,7 +17,7 @@ import pytest
 
 from jaxsched import traces
 from jaxsched.core.environment import Current, step_and_reset
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 from jaxsched.types import ArraySpec, DiscreteSpec, TimeStep
 from tests.instances import INSTANCES, Instance
 
@@ -171,7 +171,7 @@ def play_of(case):
     which have ``SHORT`` and ``limit``; and ``drawn``, reset to whichever episode is drawn.
     ``starts`` are the states of the episodes after their resets.
     """
-    env, recorder = case.env, case.system.recorder(case.env)
+    env, recorder = case.env, case.system.log.recorder(case.env)
 
     def reset_where_done(outcome, key, current, params, **options):
         """Automatic reset after a step that was taken already."""
@@ -370,8 +370,10 @@ def test_parameters_are_arrays(case):
 @pytest.mark.parametrize("name", registry.names())
 def test_state_is_small_at_the_papers_size(name):
     system = registry.get(name)
-    env = system.environment()
-    params = system.params(env, system.adapt(traces.get(system.traces.train, num_traces=1))[:1])
+    env = functions.environment(system)
+    params = env.params(
+        system.jobs.adapted(traces.get(functions.traces(system).train, num_traces=1))[:1]
+    )
     state, _ = jax.eval_shape(env.reset, jax.random.key(0), params)
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
     assert size <= MAX_STATE_BYTES.get(name, FEW_STATE_BYTES)
@@ -395,14 +397,14 @@ def test_environments_are_values(case):
     with pytest.raises(AttributeError):
         setattr(case.env, fields(case.env)[0].name, 1)
     assert case.env.name == case.system.name
-    assert case.env.behaviour_version == case.system.behaviour_version
-    options = case.system.environment_options(case.env)
-    assert case.system.environment(**options) == case.env
+    assert case.env.behaviour_version == case.system.environment.behaviour_version
+    options = functions.environment_options(case.system, case.env)
+    assert functions.environment(case.system, **options) == case.env
     renamed = case.env.former_options
     assert set(renamed.values()) <= set(options) and not set(renamed) & set(options)
     before = {new: old for old, new in renamed.items()}
     old = {before.get(name, name): value for name, value in options.items()}
-    assert case.system.saved_environment(old) == case.env
+    assert functions.saved_environment(case.system, old) == case.env
 
 
 # Play

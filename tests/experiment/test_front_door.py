@@ -11,6 +11,7 @@ import pytest
 
 import jaxsched
 from jaxsched.jobs import from_records
+from jaxsched.systems import functions
 from tests.command_line import policies_only
 
 JOBS = [
@@ -110,7 +111,7 @@ def test_a_time_limit_stops_a_run_with_a_checkpoint(run, tmp_path):
     [([0.2, 0.5, 0.5], 1), ([None, 0.1, None], 1), ([float("nan"), 0.3], 1), ([None], 0), ([], 0)],
 )
 def test_the_best_seed_is_the_first_of_the_best_scores(run, scores, best):
-    assert run.owner.best_of(scores) == replace(run, scores=scores).best_seed == best
+    assert functions.best_of(run.owner, scores) == replace(run, scores=scores).best_seed == best
 
 
 def test_stopped_and_resumed_is_one_go(run, tmp_path):

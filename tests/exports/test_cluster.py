@@ -13,7 +13,7 @@ from jaxsched.exports.manifest import ExportFacts
 from jaxsched.exports.onnx_graph import onnx_runner
 from jaxsched.networks import description as nd
 from jaxsched.runs import saved_policies
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 from jaxsched.types import action_names
 from tests.instances import chic, dl2, sched2, sched2_tables
 
@@ -95,7 +95,7 @@ def chic_arrays(told, params, state, mask):
 )
 def test_what_is_seen_of_the_arrays_is_what_the_environment_shows(make, arrays_of):
     instance = make()
-    cluster = instance.system.cluster_arrays(instance.env)
+    cluster = functions.cluster_arrays(instance.system, instance.env)
     observe = jax.jit(cluster.observe)
     count = 0
     for state, observation, mask in states_of(instance):
@@ -127,13 +127,13 @@ def handed_over(folder):
         observation_spec=env.observation_spec(env.params(sched2_tables(0))),
         features=env.features(),
         actions=action_names(env.action_spec(None)),
-        network=system.network(env, learned.network).describe(),
+        network=functions.network(system, env, learned.network).describe(),
         params=policy.weights,
         golden=golden,
         format="onnx",
-        cluster=system.cluster_arrays(env),
+        cluster=functions.cluster_arrays(system, env),
     )
-    return system.cluster_arrays(env)
+    return functions.cluster_arrays(system, env)
 
 
 def test_a_handed_over_policy_takes_a_cluster(tmp_path):

@@ -13,7 +13,7 @@ from jaxsched.exports.golden import golden_rows
 from jaxsched.exports.hand_over import export_policy
 from jaxsched.exports.manifest import ExportFacts
 from jaxsched.networks.mlp import MLP
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 from jaxsched.traces import registry as traces
 from jaxsched.types import action_names
 from tests.exports.recorded import read_alone, record
@@ -121,11 +121,11 @@ def test_only_an_environment_is_overwritten(folder, instance, tmp_path):
 def test_environments_of_the_usual_size_are_exported(name):
     """Where batches are taken apart by their size; tiny windows leave that out."""
     system = registry.get(name)
-    env = system.environment()
-    params = system.params(env, traces.get(system.traces.test, num_traces=2)[:2])
-    functions = environments.functions_of(env, params)
+    env = functions.environment(system)
+    params = env.params(traces.get(functions.traces(system).test, num_traces=2)[:2])
+    steps = environments.functions_of(env, params)
     arrays = {k: np.asarray(x) for k, x in environments.named_leaves("params", params).items()}
-    exported = environments.exported_function(functions, "step", arrays)
+    exported = environments.exported_function(steps, "step", arrays)
     assert exported.platforms == ("cpu", "cuda")
     assert str(exported.in_avals[-1].shape[0]) == "batch"
 

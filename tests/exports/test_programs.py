@@ -21,6 +21,7 @@ from jaxsched.exports.programs import export_program, follow_golden, golden_deci
 from jaxsched.exports.tracing import trace
 from jaxsched.exports.weights import named_weights, unnamed
 from jaxsched.runs import saved_policies
+from jaxsched.systems import functions
 from jaxsched.types import action_names
 from tests.exports.recorded import read_alone, record
 from tests.instances import das
@@ -76,7 +77,7 @@ def arguments(given, rows):
         "facts": ExportFacts(
             system="das",
             behaviour_version=given.env.behaviour_version,
-            environment=given.system.environment_options(given.env),
+            environment=functions.environment_options(given.system, given.env),
             seed=3,
             trace_digests={},
             metrics={},
@@ -100,7 +101,7 @@ def folder(tmp_path_factory):
 def episode(tmp_path_factory):
     """All greedy decisions of an episode, as the library's own player takes them."""
     given, file = ready(), tmp_path_factory.mktemp("episode") / "episode.npz"
-    player = given.system.network_policy(given.env, given.kind, "das", "greedy")
+    player = functions.network_policy(given.system, given.env, given.kind, "das", "greedy")
     assert record(file, given.env, player, given.weights, given.params) >= 5
     return file
 
@@ -253,7 +254,7 @@ def test_the_shipped_policy_is_the_rule_by_name():
     system = ready().system
     folder = saved_policies.pretrained_folder(system)
     learned, (saved,) = saved_policies.load("pretrained", system)
-    rule = system.rule("scored", system.environment())
+    rule = functions.shipped_rule(system, "scored", functions.environment(system))
     assert rule.env == learned.env and rule.kind == learned.network == "scored"
     for ours, theirs in zip(*map(jax.tree.leaves, (saved.weights, rule.weights)), strict=True):
         np.testing.assert_array_equal(ours, theirs)

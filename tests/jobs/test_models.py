@@ -13,7 +13,7 @@ from jaxsched.jobs.models import ALIASES, NAMES, identifier, index_of, spelled
 from jaxsched.jobs.schedule import by_job
 from jaxsched.jobs.stored_schedule import schedule_of
 from jaxsched.runs import saved_policies
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 
 JOB = {"submit_time": 0, "num_gpus": 1, "duration": 60, "model": 0}
 
@@ -59,8 +59,8 @@ def test_entries_of_shipped_policies_keep_their_names(system):
     manifest = json.loads(path.read_text(encoding="utf-8"))
     stored = manifest["observation"]["names"]
     assert f"row0.{identifier('ResNet50')}" in stored
-    env = known.saved_environment(manifest["environment"])
-    params = known.params(env, known.adapt([from_records([JOB])]))
+    env = functions.saved_environment(known, manifest["environment"])
+    params = env.params(known.jobs.adapted([from_records([JOB])]))
     assert stored == list(env.observation_spec(params).names)
 
 

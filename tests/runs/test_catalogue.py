@@ -7,7 +7,7 @@ import pytest
 from jaxsched.cli import main
 from jaxsched.runs import saved_policies
 from jaxsched.runs.catalogue import LEARNERS, catalogue
-from jaxsched.systems import registry
+from jaxsched.systems import presets, registry
 
 from ..command_line import refused
 
@@ -23,7 +23,7 @@ def test_everything_that_has_a_name_is_there(found):
     for name, record in by_name.items():
         system = registry.get(name)
         assert [row["name"] for row in record["policies"]] == list(system.policies)
-        assert [row["name"] for row in record["presets"]] == list(system.all_presets)
+        assert [row["name"] for row in record["presets"]] == list(presets.all_recipes(system))
         shipped = saved_policies.shipped(system)
         assert tuple(row["name"] for row in record["pretrained"]) == shipped
 
@@ -42,7 +42,7 @@ def test_each_name_has_its_words(found):
 def test_notes_are_of_presets_that_exist():
     for name in registry.names():
         system = registry.get(name)
-        assert set(system.preset_notes) == set(system.presets)
+        assert set(system.recipes.notes) == set(system.recipes.presets)
 
 
 def test_the_overview_is_short(capsys):

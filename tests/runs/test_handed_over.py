@@ -13,7 +13,7 @@ from jaxsched.cli import main
 from jaxsched.errors import JaxschedError
 from jaxsched.exports.hand_over import load_export
 from jaxsched.runs import saved_policies
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 from tests.command_line import refused
 
 SYSTEM = registry.get("sched2")
@@ -33,10 +33,10 @@ def test_pretrained_policies_give_their_golden_scores(name, policy):
     learned, (saved,) = saved_policies.load(policy, system)
     assert learned.name == policy and learned.play == "greedy"
     golden = saved.meta["golden"]
-    if system.array_policy(learned.env, learned.network) is not None:
+    if functions.array_policy(system, learned.env, learned.network) is not None:
         return  # tests/exports/test_programs.py follows its program
     assert len(golden["rows"]) >= 8
-    network = system.network(learned.env, learned.network)
+    network = functions.network(system, learned.env, learned.network)
     for row in golden["rows"]:
         scores = network.apply(saved.weights, jnp.asarray(row["observation"], jnp.float32))
         np.testing.assert_allclose(scores, row["scores"], atol=golden["tolerance"], rtol=1e-5)
@@ -50,15 +50,19 @@ def test_a_folder_plays_as_by_name(tmp_path):
     played = []
     for path in ("pretrained", copy):
         learned, _ = saved_policies.load(path, SYSTEM)
-        policy = SYSTEM.network_policy(learned.env, learned.network, learned.name, learned.play)
-        params = SYSTEM.params(learned.env, tables)
+        policy = functions.network_policy(
+            SYSTEM, learned.env, learned.network, learned.name, learned.play
+        )
+        params = learned.env.params(tables)
         weights = jax.tree.map(jnp.asarray, learned.weights[0])
-        played.append(SYSTEM.play(learned.env, policy, params, weights).metrics["avg_jct"])
+        played.append(
+            functions.play(SYSTEM, learned.env, policy, params, weights).metrics["avg_jct"]
+        )
     assert learned.name == "mine"
     np.testing.assert_array_equal(*played)
-    rule = SYSTEM.heuristic("strict_sif", learned.env, 150, {})
+    rule = functions.heuristic(SYSTEM, "strict_sif", learned.env, 150, {})
     assert not np.array_equal(
-        SYSTEM.play(rule.env, rule.policy, params).metrics["avg_jct"], played[0]
+        functions.play(SYSTEM, rule.env, rule.policy, params).metrics["avg_jct"], played[0]
     )
 
 

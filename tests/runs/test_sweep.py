@@ -14,13 +14,16 @@ from jaxsched.core.training import LoopConfig
 from jaxsched.errors import JaxschedError
 from jaxsched.runs.overrides import override
 from jaxsched.runs.sweep import Axis, groups_of, hyper_of, is_traced, read_axes, summary
-from jaxsched.systems import registry
-from jaxsched.systems.plain import PlainRecipe
+from jaxsched.systems import presets, registry
+from jaxsched.systems.parts import TraceSet
+from jaxsched.systems.recipe import Recipe, Stage
+from jaxsched.systems.stages import stages_of
 from jaxsched.wrappers.recorded import RecordedParams
 from tests.command_line import refused
 from tests.example_system import registered
 
-RECIPE = PlainRecipe(None, LoopConfig(16, 8, 4), EvolutionConfig(8, 2))
+STAGE = Stage("search", EvolutionConfig(8, 2), LoopConfig(16, 8, 4))
+RECIPE = Recipe(None, TraceSet("", ""), (STAGE,), "mlp-4", "search")
 TINY = (
     *("sweep", "weighted", "--preset", "plain-search", "--num-traces", "2", "--num-jobs", "14"),
     *("--set", "learner.members=4", "--set", "learner.episodes=2", "--set", "loop.num_envs=8"),
@@ -190,8 +193,8 @@ def test_traced_settings_share_a_group():
 def test_a_stage_may_learn_from_what_is_recorded():
     """Which is played, not traced, when it is asked for first."""
     system = registry.get("dl2")
-    recipe = override(system.preset("paper"), ["network=mlp-4", "learner.capacity=4096"])
-    (stage, _) = system.stages(recipe, traces.get("dl2-sim", num_traces=1, num_jobs=2))
+    recipe = override(presets.preset(system, "paper"), ["network=mlp-4", "learner.capacity=4096"])
+    (stage, _) = stages_of(system, recipe, traces.get("dl2-sim", num_traces=1, num_jobs=2))
 
     def recorded(progress):
         del progress

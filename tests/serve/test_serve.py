@@ -33,6 +33,7 @@ from jaxsched.jobs import from_records
 from jaxsched.serve import decisions
 from jaxsched.serve.application import Service
 from jaxsched.serve.openapi import document
+from jaxsched.systems import functions
 from tests.command_line import refused
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -300,8 +301,8 @@ AUTH = "Bearer secret"
 def own_episode(jobs):
     (decider,) = decisions.load(["sched2/pretrained"]).values()
     system, env = decider.system, decider.env
-    params = system.params(env, [from_records(jobs)])
-    played = system.play(env, decider.policy, params, decider.weights).metrics
+    params = env.params([from_records(jobs)])
+    played = functions.play(system, env, decider.policy, params, decider.weights).metrics
     return {name: float(played[name][0]) for name in ("avg_jct", "avg_wait", "makespan")}
 
 

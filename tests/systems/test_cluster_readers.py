@@ -13,7 +13,7 @@ from jaxsched.envs.dl2.cluster_reader import ESTIMATES as DL2
 from jaxsched.envs.sched2.cluster_reader import ESTIMATES as SCHED2
 from jaxsched.envs.sched2.slowdown import MODELS
 from jaxsched.errors import JaxschedError
-from jaxsched.systems import registry
+from jaxsched.systems import functions, presets, registry
 
 LENGTH = 32
 UNIX = 1764193600  # a day in November 2025
@@ -30,8 +30,8 @@ def sched2():
 
 
 def read(system, cluster):
-    reader = system.cluster_reader()
-    env = reader.environment(system.environment())
+    reader = functions.cluster_reader(system)
+    env = reader.environment(functions.environment(system))
     return jax.device_get(reader.read(env, [cluster], LENGTH))
 
 
@@ -60,18 +60,18 @@ def moved(cluster, origin):
 @pytest.mark.parametrize("name", ["sched2", "dl2"])
 def test_only_differences_of_times_count(name, origin):
     system = registry.get(name)
-    cluster = dict(system.cluster_reader().example)
+    cluster = dict(functions.cluster_reader(system).example)
     if name == "dl2":
         slot = cluster.pop("slot")
-        cluster["time"] = slot * system.environment().slot_seconds
-        assert same(read(system, cluster), read(system, system.cluster_reader().example))
+        cluster["time"] = slot * functions.environment(system).slot_seconds
+        assert same(read(system, cluster), read(system, functions.cluster_reader(system).example))
     assert same(read(system, moved(cluster, origin)), read(system, cluster))
 
 
 def test_slots_of_unix_time_are_slots(sched2):
     system = registry.get("dl2")
-    seconds = system.environment().slot_seconds
-    example = system.cluster_reader().example
+    seconds = functions.environment(system).slot_seconds
+    example = functions.cluster_reader(system).example
     later = moved(example, (UNIX // seconds) * seconds) | {"slot": 12 + UNIX // seconds}
     assert same(read(system, later), read(system, example))
 
@@ -91,17 +91,17 @@ def test_fractions_of_seconds_are_rounded_to_the_safe_side(sched2):
     assert params.jobs.submit_time[0, :2].tolist() == [0, 9]
     assert told.time.tolist() == [9]
     assert told.last_job[0, 0, :3].tolist() == [2 * (9 + 11), 0, 0]
-    assert sched2.cluster_reader().estimated(cluster) == []
+    assert functions.cluster_reader(sched2).estimated(cluster) == []
 
 
 def test_a_submission_in_the_future_is_refused(sched2):
     waiting = [{"submit_time": 7201, "num_gpus": 1}]
     with pytest.raises(JaxschedError, match="submit_time is 7201 at time 7200; accepted: up to"):
-        read(sched2, sched2.cluster_reader().example | {"waiting": waiting})
+        read(sched2, functions.cluster_reader(sched2).example | {"waiting": waiting})
 
 
 def test_estimates_are_those_of_the_training_traces(sched2):
-    tables = traces.get(sched2.recipe_traces(sched2.preset("paper")).train)
+    tables = traces.get(presets.recipe_traces(sched2, presets.preset(sched2, "paper")).train)
     durations = np.concatenate([table["duration"] for table in tables])
     assert SCHED2["duration"].default == np.median(durations)
     models = np.bincount(np.concatenate([table["model"] for table in tables]))
@@ -115,7 +115,7 @@ def test_estimates_are_those_of_the_training_traces(sched2):
 
 def test_unknown_fields_are_filled_and_told(system):
     """Left out, null, or a model that nobody measured: as if the estimate had been sent."""
-    reader = system.cluster_reader()
+    reader = functions.cluster_reader(system)
     estimates = {name: estimate.default for name, estimate in reader.estimates.items()}
     known = copy.deepcopy(dict(reader.example))
     for job in known[reader.jobs]:
@@ -131,7 +131,7 @@ def test_unknown_fields_are_filled_and_told(system):
 
 
 def test_the_request_may_say_what_to_assume(sched2):
-    reader = sched2.cluster_reader()
+    reader = functions.cluster_reader(sched2)
     waiting = [{"submit_time": 7000, "num_gpus": 8}]
     busy = [["unknown"] * 8, *[None] * 14]
     cluster = reader.example | {"waiting": waiting, "busy_until": busy}
@@ -149,7 +149,7 @@ def test_the_request_may_say_what_to_assume(sched2):
 
 def test_a_job_that_outlived_the_estimate_trains_as_long_again():
     job = {"id": "a", "submit_time": 0, "progress": 80}
-    assert registry.get("dl2").cluster_reader().estimated({"slot": 9, "jobs": [job]}) == [
+    assert functions.cluster_reader(registry.get("dl2")).estimated({"slot": 9, "jobs": [job]}) == [
         {"job": "a", "model": "ResNet50", "epochs": 160}
     ]
 
@@ -196,20 +196,20 @@ def test_a_job_that_outlived_the_estimate_trains_as_long_again():
 def test_what_is_wrong_is_told_with_its_place(name, change, words):
     system = registry.get(name)
     with pytest.raises(JaxschedError) as error:
-        read(system, dict(system.cluster_reader().example) | change)
+        read(system, dict(functions.cluster_reader(system).example) | change)
     assert words in str(error.value)
 
 
 def test_places_are_those_of_the_request_not_of_the_order(sched2):
     waiting = [{"submit_time": 90, "num_gpus": 1}, {"submit_time": 80, "num_gpus": 0}]
     with pytest.raises(JaxschedError, match=r"waiting\[1\].num_gpus is 0"):
-        read(sched2, sched2.cluster_reader().example | {"waiting": waiting})
+        read(sched2, functions.cluster_reader(sched2).example | {"waiting": waiting})
 
 
 def test_clusters_of_other_sizes(sched2):
     """The reader takes the size from the environment."""
-    reader = sched2.cluster_reader()
-    env = reader.environment(replace(sched2.environment(), num_servers=2))
+    reader = functions.cluster_reader(sched2)
+    env = reader.environment(replace(functions.environment(sched2), num_servers=2))
     cluster = reader.example | {"busy_until": [None, [None] * 8]}
     _, told = reader.read(env, [cluster], LENGTH)
     assert told.last_job.shape == (1, 2, 8)

@@ -10,7 +10,7 @@ from jaxsched.experiment.sources import resolve
 from jaxsched.experiment.splits import sets_of
 from jaxsched.jobs.servers import Servers
 from jaxsched.runs.overrides import change_environment, environment_settings, override
-from jaxsched.systems import registry
+from jaxsched.systems import functions, presets, registry
 from jaxsched.traces import MappingConfig, Trace, write_trace
 from jaxsched.traces.describe import load_in_words, offered_load
 
@@ -21,10 +21,11 @@ NO_LOAD = ("dl2", "chic")  # their jobs run on any number of GPUs
 def larger(name):
     """The system with an environment of another size."""
     system = registry.get(name)
-    options = {"capacity": [30, 360, 1800]} if name == "chic" else system.server_options(
-        Servers(12, 8)
-    )  # fmt: skip
-    return system, change_environment(system.environment(), environment_settings(options))
+    if name == "chic":
+        options = {"capacity": [30, 360, 1800]}
+    else:
+        options = system.environment.of_servers(*Servers(12, 8))
+    return system, change_environment(functions.environment(system), environment_settings(options))
 
 
 @pytest.fixture(scope="module")
@@ -44,14 +45,16 @@ def published(tmp_path_factory):
 @pytest.mark.parametrize("name", SIZES)
 def test_sizes(name):
     system, env = larger(name)
-    assert sum(system.cluster_gpus(system.environment())) == SIZES[name]
-    assert sum(system.cluster_gpus(env)) == (30 if name == "chic" else 96)
-    assert system.mapping(env, mean_gap_s=None, load=0.5).max_gpus == sum(system.cluster_gpus(env))
+    assert sum(functions.environment(system).server_gpus()) == SIZES[name]
+    assert sum(env.server_gpus()) == (30 if name == "chic" else 96)
+    assert functions.mapping(system, env, mean_gap_s=None, load=0.5).max_gpus == sum(
+        env.server_gpus()
+    )
 
 
 def test_a_pool_has_no_servers():
     with pytest.raises(JaxschedError, match="one pool without servers; accepted: the option env"):
-        registry.get("chic").server_options(Servers(2, 4))
+        registry.get("chic").environment.of_servers(*Servers(2, 4))
 
 
 @pytest.mark.parametrize("name", sorted(set(SIZES) - set(NO_LOAD)))
@@ -59,10 +62,10 @@ def test_a_load_is_that_of_the_cluster_in_use(name):
     """Job tables: the tables offer what was asked for, to these GPUs."""
     system, env = larger(name)
     options = TraceOptions(num_traces=1, num_jobs=30, load=0.9)
-    for given in (system.environment(), env):
-        episodes = resolve(system.traces.train, system, options, given)
+    for given in (functions.environment(system), env):
+        episodes = resolve(functions.traces(system).train, system, options, given)
         episodes = episodes.made_with(options, system, given)
-        gpus = sum(system.cluster_gpus(given))
+        gpus = sum(given.server_gpus())
         assert offered_load(episodes.tables, gpus) == pytest.approx(0.9, rel=5e-3)
         assert load_in_words(episodes.tables, gpus) == f"0.900 of {gpus} GPUs"
         (note,) = [note for note in episodes.notes if "multiplied" in note]
@@ -73,11 +76,11 @@ def test_a_load_is_that_of_the_cluster_in_use(name):
 def test_a_load_of_a_published_trace_is_that_of_the_cluster_in_use(name, published):
     system, env = larger(name)
     found = {}
-    for given in (system.environment(), env):
+    for given in (functions.environment(system), env):
         options = TraceOptions(num_traces=1, num_jobs=80, cut=True, load=0.9)
         episodes = resolve(published, system, options, given)
-        gpus = sum(system.cluster_gpus(given))
-        mapping = system.mapping(given, mean_gap_s=None, load=0.9)
+        gpus = sum(given.server_gpus())
+        mapping = functions.mapping(system, given, mean_gap_s=None, load=0.9)
         assert mapping.cluster in episodes.summary
         found[gpus] = episodes
         if name not in NO_LOAD:
@@ -92,7 +95,7 @@ def test_a_load_of_a_published_trace_is_that_of_the_cluster_in_use(name, publish
 @pytest.mark.parametrize("name", NO_LOAD)
 def test_elastic_jobs_have_no_load_of_their_own(name):
     system = registry.get(name)
-    tables = traces.get(system.traces.train, num_traces=1, num_jobs=4)
+    tables = traces.get(functions.traces(system).train, num_traces=1, num_jobs=4)
     assert load_in_words(tables, 10) == ""
 
 
@@ -100,8 +103,8 @@ def test_elastic_jobs_have_no_load_of_their_own(name):
 def test_trainings_and_presets_take_their_own_cluster(name):
     """Issue 47: with 20 servers, 0.9 had become 0.675."""
     system = registry.get(name)
-    recipe = system.preset("quick")
-    size = system.server_options(Servers(20, 8))
+    recipe = presets.preset(system, "quick")
+    size = system.environment.of_servers(*Servers(20, 8))
     recipe = override(recipe, environment_settings(size))
     sets = sets_of(system, recipe, None, None, TraceOptions(0, 2, 30, load=0.9))
     for part in sets:
@@ -111,8 +114,8 @@ def test_trainings_and_presets_take_their_own_cluster(name):
 def test_das_keeps_the_busy_gpus_of_the_paper(published):
     """Without a load of its own a trace has 45 busy GPUs on every cluster."""
     system, env = larger("das")
-    for given in (system.environment(), env):
-        mapping = system.mapping(given, mean_gap_s=None, load=None)
+    for given in (functions.environment(system), env):
+        mapping = functions.mapping(system, given, mean_gap_s=None, load=None)
         assert mapping.load * mapping.max_gpus == pytest.approx(45)
 
 
@@ -129,6 +132,6 @@ def test_mappings_of_clusters():
 
 def test_servers_of_differing_sizes_are_counted():
     system = registry.get("mlfs")
-    env = system.environment(gpus=(4, 8, 2))
-    assert system.cluster_gpus(env) == (4, 8, 2)
-    assert system.mapping(env, mean_gap_s=None, load=0.5).max_gpus == 14
+    env = functions.environment(system, gpus=(4, 8, 2))
+    assert env.server_gpus() == (4, 8, 2)
+    assert functions.mapping(system, env, mean_gap_s=None, load=0.5).max_gpus == 14

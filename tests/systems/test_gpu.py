@@ -19,7 +19,8 @@ from jaxsched.networks import description as nd
 from jaxsched.networks.mlp import MLP, ValueMLP
 from jaxsched.runs import checkpoints
 from jaxsched.runs.overrides import override
-from jaxsched.systems import gpu, registry
+from jaxsched.systems import functions, presets, registry
+from jaxsched.systems.stages import budget, stages_of
 from jaxsched.traces import registry as traces
 from tests import probes
 
@@ -31,12 +32,13 @@ SMALL = ("loop.num_envs=16", "loop.rollout_length=8", "loop.num_updates=4", "val
 @cache
 def chic():
     system = registry.get("chic")
-    return system, system.adapt(traces.get("chic-1.80", num_traces=2, num_jobs=4))
+    return system, system.jobs.adapted(traces.get("chic-1.80", num_traces=2, num_jobs=4))
 
 
-def stage_of(*changes):
+def stage_of(*changes, **networks):
     system, tables = chic()
-    return system.stages(override(system.preset("gpu-ppo"), changes), tables)[0]
+    system = replace(system, networks=system.networks._replace(**networks))
+    return stages_of(system, override(presets.preset(system, "gpu-ppo"), changes), tables)[0]
 
 
 def start(stage):
@@ -47,16 +49,17 @@ def start(stage):
 @pytest.mark.parametrize("name", ["sched2", "dl2", "chic"])
 def test_one_definition_serves_every_system(name):
     system = registry.get(name)
-    assert list(system.all_presets)[-1] == "gpu-ppo"
-    recipe, source = system.preset("gpu-ppo"), system.preset("plain-ppo")
-    assert recipe.precision == "bfloat16" and source.precision == "float32"
+    assert list(presets.all_recipes(system))[-1] == "gpu-ppo"
+    recipe, source = presets.preset(system, "gpu-ppo"), presets.preset(system, "plain-ppo")
+    (stage,), (plain,) = recipe.stages, source.stages
+    assert stage.precision == "bfloat16" and plain.precision == "float32"
     assert (recipe.env, recipe.network) == (source.env, source.network)
-    assert recipe.loop.steps_per_update % (gpu.EPOCHS * gpu.NUM_MINIBATCHES) == 0
-    assert system.budget(recipe) == gpu.NUM_ENVS * gpu.ROLLOUT_LENGTH * gpu.NUM_UPDATES
+    assert stage.loop.steps_per_update % (stage.learner.epochs * stage.learner.num_minibatches) == 0
+    assert budget(recipe) == 32_768 * 16 * 400
 
 
 def test_systems_without_plain_recipes_have_none():
-    assert "gpu-ppo" not in registry.get("das").all_presets
+    assert "gpu-ppo" not in presets.all_recipes(registry.get("das"))
 
 
 def test_the_loop_takes_its_sizes():
@@ -127,7 +130,7 @@ def test_what_learnt_in_bfloat16_plays_and_is_described_in_float32():
     carry, _ = training.chunk(stage.env, stage.learner, stage.loop, carry, params, num_updates=2)
     weights = stage.learner.policy_params(carry.learner_state)
     seen, mask = jax.vmap(lambda s: stage.env.observe(s, params))(carry.current.state)
-    network = system.network(stage.play_env, stage.network)
+    network = functions.network(system, stage.play_env, stage.network)
     scores = network.apply(weights, seen)
     action, _ = jax.vmap(
         lambda o, m: stage.policy.act(weights, (), View(o, m, None, None), jax.random.key(0))
@@ -136,10 +139,9 @@ def test_what_learnt_in_bfloat16_plays_and_is_described_in_float32():
     nd.check_parity(network.describe(), named_weights(weights), golden)
 
 
-def test_what_cannot_be_is_refused(monkeypatch):
-    recipe = chic()[0].preset("gpu-ppo")
-    with pytest.raises(JaxschedError, match="precision is 'half'; it must be one of float32, b"):
-        replace(recipe, precision="half")
-    monkeypatch.setattr(type(chic()[0]), "network", lambda *given: nn.Dense(7))
-    with pytest.raises(JaxschedError, match="must be float32 for a network that is no Described"):
-        stage_of()
+def test_what_cannot_be_is_refused():
+    recipe = presets.preset(chic()[0], "gpu-ppo")
+    with pytest.raises(JaxschedError, match="'half' is not one of float32, bfloat16"):
+        override(recipe, ["precision=half"])
+    with pytest.raises(JaxschedError, match="accepted: float32, for a network that is no D"):
+        stage_of(policy=lambda *given: nn.Dense(7))

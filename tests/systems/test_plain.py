@@ -9,9 +9,10 @@ from jaxsched.core import training
 from jaxsched.envs.das import DAS
 from jaxsched.errors import JaxschedError
 from jaxsched.runs.overrides import override
-from jaxsched.systems import registry
-from jaxsched.systems.base import System
-from jaxsched.systems.plain import STEPS
+from jaxsched.systems import presets, registry
+from jaxsched.systems.plain import STEPS, with_learner
+from jaxsched.systems.stages import budget, stages_of, steps_per_update
+from jaxsched.systems.system import System
 from jaxsched.traces import registry as traces
 
 STEPWISE = ["plain-dqn", "plain-ppo", "plain-actor-critic", "plain-branching"]
@@ -27,24 +28,28 @@ PAIRS = [
 def stage_of(name, preset, *changes):
     """The stage of a preset on two small tables."""
     system = registry.get(name)
-    source = system.recipe_traces(system.preset(preset)).train
+    source = presets.recipe_traces(system, presets.preset(system, preset)).train
     tables = traces.get(source, num_traces=2, num_jobs=SYSTEMS[name])
-    return system.stages(override(system.preset(preset), changes), system.adapt(tables))[0]
+    return stages_of(
+        system, override(presets.preset(system, preset), changes), system.jobs.adapted(tables)
+    )[0]
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_every_learner_has_a_recipe_of_one_budget(name):
     system = registry.get(name)
-    assert [(name, p) for p in system.plain_presets] == [pair for pair in PAIRS if pair[0] == name]
-    for recipe in system.plain_presets.values():
-        assert STEPS <= system.budget(recipe) < STEPS + recipe.steps_per_update
+    recipes = dict(presets.default_recipes(system))
+    assert recipes.pop("gpu-ppo")
+    assert [(name, p) for p in recipes] == [pair for pair in PAIRS if pair[0] == name]
+    for recipe in recipes.values():
+        assert STEPS <= budget(recipe) < STEPS + steps_per_update(recipe.stages[-1])
 
 
 @pytest.mark.parametrize(("name", "preset"), PAIRS)
 def test_the_loop_takes_every_pair(name, preset):
     """Traced, not compiled: sizes, masks, networks and rewards fit."""
     stage = stage_of(name, preset)
-    assert stage.env_steps == registry.get(name).budget(registry.get(name).preset(preset))
+    assert stage.env_steps == budget(presets.preset(registry.get(name), preset))
     key, params = jax.random.key(0), stage.params_at(0.0)
 
     def train(key, params):
@@ -93,25 +98,18 @@ def test_chic_learns_from_plain_recipes(preset):
 
 
 def test_systems_with_several_actions_have_no_plain_recipes():
-    assert registry.get("das").plain_presets == {}
-    bare = Bare()
-    assert bare.presets == {}
+    assert presets.default_recipes(registry.get("das")) == {}
+    bare = System("bare", DAS, "avg_jct")
+    assert presets.all_recipes(bare) == {}
     with pytest.raises(JaxschedError, match="bare: unknown preset 'quick'; known are"):
-        bare.preset("quick")
-
-
-class Bare(System):
-    """Numbers as actions, and no recipes of its own."""
-
-    name = "bare"
-    environment_type = DAS
-    primary_metric = "avg_jct"
-    policies = {}
+        presets.preset(bare, "quick")
 
 
 def test_the_type_of_the_settings_chooses_the_learner():
     system = registry.get("chic")
-    ppo = system.preset("plain-ppo")
-    other = replace(system.preset("plain-dqn"), learner=ppo.learner, loop=ppo.loop)
+    (ppo,) = presets.preset(system, "plain-ppo").stages
+    other = with_learner(
+        presets.preset(system, "plain-dqn"), replace(ppo.learner, num_minibatches=8)
+    )
     tables = traces.get("chic-1.80", num_traces=1, num_jobs=3)
-    assert system.stages(other, tables)[0].name == "ppo"
+    assert stages_of(system, other, tables)[0].name == "ppo"

@@ -12,13 +12,14 @@ from jaxsched.core import training
 from jaxsched.core.training import LoopConfig
 from jaxsched.errors import JaxschedError
 from jaxsched.runs.overrides import changed, override
-from jaxsched.systems import learners, registry
+from jaxsched.systems import functions, learners, presets, registry
 from jaxsched.systems.departures import Departures
 from jaxsched.systems.paths import holder_of, value_at
 from jaxsched.systems.recipe import Episodes, Recipe, Stage
+from jaxsched.systems.stages import stages_of
 
 CHIC = registry.get("chic")
-SEARCH = CHIC.preset("search")
+SEARCH = presets.preset(CHIC, "search")
 
 
 def test_stages_are_reached_by_their_names_and_the_last_one_without():
@@ -73,31 +74,31 @@ def test_settings_that_no_stage_has_are_refused(word, says):
 def test_words_of_before_are_refused_with_those_of_today(system, preset, word, present):
     chosen = registry.get(system)
     with pytest.raises(JaxschedError, match=present):
-        changed(chosen, chosen.preset(preset), [word])
+        changed(chosen, presets.preset(chosen, preset), [word])
 
 
 @pytest.mark.parametrize("name", ["chic", "das", "dl2", "mlfs", "sched2"])
 def test_every_word_of_today_is_one(name):
     system = registry.get(name)
-    presets = system.presets.values()
-    for present in system.former_settings.values():
+    recipes = system.recipes.presets.values()
+    for present in system.recipes.former_settings.values():
         path = present.partition(",")[0].partition(" ")[0]
-        assert any(holder_of(recipe, path) for recipe in presets), present
+        assert any(holder_of(recipe, path) for recipe in recipes), present
 
 
 def test_a_word_of_today_that_begins_with_one_of_before_is_taken():
     mlfs = registry.get("mlfs")
-    recipe = changed(mlfs, mlfs.preset("search"), ["search.episodes.shared=true"])
+    recipe = changed(mlfs, presets.preset(mlfs, "search"), ["search.episodes.shared=true"])
     assert recipe.stages[0].episodes.shared
 
 
 def test_stages_are_left_out():
     tables = traces.get("chic-1.80", num_traces=1, num_jobs=2)
     recipe = override(SEARCH, ["imitation.skip=true"])
-    (setup,) = CHIC.stages(recipe, tables)
+    (setup,) = stages_of(CHIC, recipe, tables)
     assert setup.name == "search" and recipe.loops == [setup.loop]
     with pytest.raises(JaxschedError, match="accepted: one of imitation, search that is not"):
-        CHIC.stages(override(recipe, ["search.skip=true"]), tables)
+        stages_of(CHIC, override(recipe, ["search.skip=true"]), tables)
 
 
 def test_mappings_of_presets_cannot_be_changed_in_place():
@@ -115,7 +116,7 @@ class Repeats:
 def test_a_learner_is_registered_from_outside(monkeypatch):
     monkeypatch.setattr(learners, "_KNOWN", dict(learners._KNOWN))
     recipe = Recipe(
-        env=CHIC.environment(),
+        env=functions.environment(CHIC),
         traces=SEARCH.traces,
         stages=(Stage("repeats", Repeats(), LoopConfig(8, 16, 2)),),
         network="mlp-8",
@@ -124,13 +125,13 @@ def test_a_learner_is_registered_from_outside(monkeypatch):
     )
     tables = traces.get("chic-1.80", num_traces=1, num_jobs=2)
     with pytest.raises(JaxschedError, match="learner is Repeats; accepted: DQNConfig, PPOConfig"):
-        CHIC.stages(recipe, tables)
+        stages_of(CHIC, recipe, tables)
 
     def make(parts):
         return cross_entropy(parts.network, CrossEntropyConfig(parts.config.num_trajectories))
 
     learners.register(Repeats, "repeats", make)
-    (setup,) = CHIC.stages(recipe, tables)
+    (setup,) = stages_of(CHIC, recipe, tables)
     assert setup.learner.needs.whole_episodes and setup.env.length == 16
     assert setup.variants == ("network 8, 7 trajectories",)
     assert (setup.gradient_steps, setup.evaluate_every) == (0, 250)
@@ -140,13 +141,13 @@ def test_a_learner_is_registered_from_outside(monkeypatch):
 
 def test_loads_take_turns_and_shared_tables_too():
     sched2 = registry.get("sched2")
-    recipe = sched2.preset("paper")
+    recipe = presets.preset(sched2, "paper")
     (stage,) = recipe.stages
     tables = traces.get("sched2-68", num_traces=2, num_jobs=6)
 
     def draws(**episodes):
         changes = replace(stage, episodes=Episodes(**episodes), loop=LoopConfig(64, 8, 10))
-        (setup,) = sched2.stages(replace(recipe, stages=(changes,)), tables)
+        (setup,) = stages_of(sched2, replace(recipe, stages=(changes,)), tables)
         return [setup.params_at(at).draw.tolist() for at in (0.0, 0.3, 0.5, 1.0)]
 
     assert draws() == [[0, 2]] * 4
@@ -159,8 +160,8 @@ def test_loads_take_turns_and_shared_tables_too():
 def test_exploration_is_the_learners_own_or_biased(bias):
     """Traced, not compiled."""
     sched2 = registry.get("sched2")
-    recipe = override(sched2.preset("paper"), [f"explore.bias={bias}"])
-    (setup,) = sched2.stages(recipe, traces.get("sched2-68", num_traces=1, num_jobs=6))
+    recipe = override(presets.preset(sched2, "paper"), [f"explore.bias={bias}"])
+    (setup,) = stages_of(sched2, recipe, traces.get("sched2-68", num_traces=1, num_jobs=6))
     parts = setup.env, setup.learner, setup.loop
 
     def train(key, params):
@@ -177,9 +178,9 @@ def test_a_critic_may_see_the_state():
     dl2 = registry.get("dl2")
     small = ["env.num_servers=3", "env.window=3", "network=mlp-8", "loop.num_envs=2"]
     small += ["learner.held=0", "supervised.skip=true", "actor_critic.critic=state"]
-    recipe = override(dl2.preset("paper"), small)
+    recipe = override(presets.preset(dl2, "paper"), small)
     tables = traces.get("dl2-sim", num_traces=1, num_jobs=3)
-    (setup,) = dl2.stages(recipe, tables)
+    (setup,) = stages_of(dl2, recipe, tables)
     params, parts = setup.params_at(0.0), (setup.env, setup.learner, setup.loop)
 
     def train(key):
@@ -187,27 +188,27 @@ def test_a_critic_may_see_the_state():
         return training.chunk(*parts, carry, params, num_updates=1)
 
     carry, _ = jax.eval_shape(train, jax.random.key(0))
-    plain = dl2.weights_spec(recipe.env, recipe.network, params)
+    plain = functions.weights_spec(dl2, recipe.env, recipe.network, params)
     weights = setup.learner.policy_params(carry.learner_state)
     assert jax.tree.map(lambda x: x.shape, weights) == jax.tree.map(lambda x: x.shape, plain)
     with pytest.raises(JaxschedError, match="accepted with a teacher: observation"):
-        taught = override(dl2.preset("artefact"), ["supervised.critic=state"])
-        dl2.stages(taught, tables)
+        taught = override(presets.preset(dl2, "artefact"), ["supervised.critic=state"])
+        stages_of(dl2, taught, tables)
 
 
 def test_checkpoints_are_the_recipes_or_the_stages_own():
     dl2 = registry.get("dl2")
     tables = traces.get("dl2-artefact", num_traces=1, num_jobs=3)
     words = ["supervised.loop.num_updates=7", "checkpoint_every=5"]
-    both = dl2.stages(override(dl2.preset("artefact"), words), tables)
+    both = stages_of(dl2, override(presets.preset(dl2, "artefact"), words), tables)
     assert [setup.checkpoint_every for setup in both] == [7, 5]
     words = ["search.loop.num_updates=9", "supervised.skip=true"]
-    (last,) = dl2.stages(override(dl2.preset("artefact-search"), words), tables)
+    (last,) = stages_of(dl2, override(presets.preset(dl2, "artefact-search"), words), tables)
     assert last.checkpoint_every == 9 and last.play_env.reward == "progress"
 
 
 def test_departures_are_those_that_differ():
-    paper = CHIC.preset("paper")
+    paper = presets.preset(CHIC, "paper")
     words = {"play": {"greedy": "sure"}, "network": "of {}", "learner.rho": "share {:g}"}
     said = Departures(paper, words)
     assert said.of(paper) == ()

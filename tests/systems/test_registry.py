@@ -1,18 +1,20 @@
 """Systems by name, from outside the package too, and the defaults of a small one."""
 
 import sys
-from collections.abc import Mapping
+from dataclasses import FrozenInstanceError, fields, replace
 from importlib.metadata import EntryPoint
 from types import ModuleType
-from typing import Any
 
+import jax.numpy as jnp
 import pytest
 
+from jaxsched.core.policies import uniform_legal
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.systems import registry
-from jaxsched.systems.base import PolicyInfo, System
+from jaxsched.systems import functions, presets, registry
 from jaxsched.systems.figures import Figures
+from jaxsched.systems.stages import budget
+from jaxsched.systems.system import System
 from jaxsched.traces import registry as traces
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import DiscreteSpec, action_names
@@ -28,16 +30,8 @@ class Two(Probe):
         return DiscreteSpec(2)
 
 
-class Small(System[Any, Any, Any]):
-    """A system with nothing but what is required."""
-
-    name = "small"
-    environment_type = Two
-    primary_metric = "avg_jct"
-    policies: Mapping[str, PolicyInfo] = {}
-
-
-SMALL = Small()
+SMALL = System("small", Two, "avg_jct")
+"""A system with nothing but what is required."""
 
 
 @pytest.fixture
@@ -66,25 +60,42 @@ def test_own_systems_come_first(registered):
 
 def test_a_name_belongs_to_one_system(registered):
     registry.register(SMALL)  # the same one again changes nothing
-    for other in (Small(), type("Own", (Small,), {"name": "das"})()):
+    for other in (replace(SMALL), replace(SMALL, name="das")):
         with pytest.raises(JaxschedError, match=f"there is a system '{other.name}' already"):
             registry.register(other)
-    with pytest.raises(JaxschedError, match="found str; accepted: a System"):
-        registry.register("sched2")
+    for found, words in (("sched2", "str"), (System, "the class System")):
+        with pytest.raises(JaxschedError, match=f"found {words}; accepted: a System record"):
+            registry.register(found)
 
 
-@pytest.mark.parametrize(
-    ("word", "present"),
-    [
-        ("features", r"Environment\.features\(\)"),
-        ("action_names", "the names of the action spec"),
-        ("renamed_options", r"Environment\.former_options"),
-    ],
-)
-def test_what_the_environment_tells_today_is_refused_of_a_system(word, present):
-    own = type("Own", (Small,), {"name": "own", word: {}})()
-    with pytest.raises(JaxschedError, match=f"system 'own': has '{word}'; accepted: {present}"):
-        registry.register(own)
+def test_a_system_is_a_record_of_few_parts():
+    assert len(fields(System)) == 15
+    assert [
+        name for name in vars(System) if callable(getattr(System, name)) and name[0] != "_"
+    ] == []
+    with pytest.raises(FrozenInstanceError):
+        SMALL.name = "large"
+    with pytest.raises(AttributeError, match=r"no 'play'; accepted: .* functions\.play\(system"):
+        _ = SMALL.play
+    with pytest.raises(TypeError):
+        SMALL.policies["fifo"] = None
+
+
+def test_rules_are_functions_and_policies_too():
+    def fifo(env):
+        """Oldest job first.
+
+        Whatever it asks for.
+        """
+        return lambda seen: -jnp.arange(2)
+
+    system = replace(SMALL, policies={"fifo": fifo, "random": uniform_legal()})
+    rules = [(rule.kind, rule.description) for rule in system.policies.values()]
+    assert rules == [("baseline", "oldest job first"), ("reference", "random")]
+    env = functions.environment(system)
+    first, again = (functions.heuristic(system, "fifo", env, 1, {}) for _ in range(2))
+    assert first.policy is again.policy and first.policy.name == "fifo"
+    assert functions.heuristic(system, "random", env, 1, {}).policy.name == "random"
 
 
 def test_packages_offer_systems(monkeypatch):
@@ -102,8 +113,8 @@ def test_packages_offer_systems(monkeypatch):
     ("value", "says"),
     [
         ("no_such_module_here:SYSTEM", "cannot be loaded: No module named 'no_such_module_here'"),
-        ("jaxsched:__version__", "jaxsched:__version__ is str; accepted: a System of that name"),
-        ("jaxsched.envs.das.system:SYSTEM", "is DASSystem; accepted: a System of that name"),
+        ("jaxsched:__version__", "jaxsched:__version__ is str; accepted: a System record of"),
+        ("jaxsched.envs.das.system:SYSTEM", "is the system 'das'; accepted: a System record of"),
     ],
 )
 def test_packages_that_offer_something_else_are_refused(monkeypatch, value, says):
@@ -115,17 +126,17 @@ def test_packages_that_offer_something_else_are_refused(monkeypatch, value, says
 @pytest.mark.parametrize("name", OWN)
 def test_every_metric_is_described(name):
     system = registry.get(name)
-    assert system.primary_metric in system.metrics
-    for metric in map(system.metric, system.metrics):
+    assert system.metrics.primary in system.metrics.shown
+    for metric in (functions.metric(system, name) for name in system.metrics.shown):
         assert metric.label and metric.definition
         assert metric.digits >= 0
-    assert set(system.own_metrics) <= set(system.metrics)
+    assert set(system.metrics.own) <= set(system.metrics.shown)
 
 
 @pytest.mark.parametrize("name", OWN)
 def test_the_best_rule_known_is_in_every_usual_comparison(name):
     system = registry.get(name)
-    assert system.best_rule in system.policy_names("reference", "baseline")
+    assert functions.best_rule(system) in functions.policy_names(system, "reference", "baseline")
 
 
 def test_each_trace_and_schema_has_one_owner():
@@ -136,27 +147,30 @@ def test_each_trace_and_schema_has_one_owner():
 
 
 def test_a_small_system_has_defaults():
-    env = SMALL.environment()
-    assert SMALL.behaviour_version == Two.behaviour_version
-    assert SMALL.figures == Figures()
-    assert SMALL.claims(env, {}, "dqn") == []
-    assert SMALL.mapping(env, mean_gap_s=5.0, load=None) == MappingConfig(mean_gap_s=5.0)
+    env = functions.environment(SMALL)
+    assert SMALL.environment.behaviour_version == Two.behaviour_version
+    assert SMALL.metrics.figures == Figures()
+    assert SMALL.paper.claims(env, {}, "dqn") == []
+    assert functions.mapping(SMALL, env, mean_gap_s=5.0, load=None) == MappingConfig(mean_gap_s=5.0)
     with pytest.raises(JaxschedError, match="no cluster is told"):
-        SMALL.mapping(env, mean_gap_s=None, load=0.5)
-    assert SMALL.adapt([table := JobTable({"submit_time": [0]})]) == [table]
+        functions.mapping(SMALL, env, mean_gap_s=None, load=0.5)
+    assert SMALL.jobs.adapted([table := JobTable({"submit_time": [0]})]) == [table]
     assert action_names(env.action_spec(None)) == ("action0", "action1")
     assert env.features() == {}
-    assert SMALL.preset("quick").env == env
-    assert SMALL.budget(SMALL.preset("quick")) == 64 * 8 * 4000
-    assert SMALL.preset("quick") == SMALL.preset("plain-dqn")
+    assert presets.preset(SMALL, "quick").env == env
+    assert budget(presets.preset(SMALL, "quick")) == 64 * 8 * 4000
+    assert presets.preset(SMALL, "quick") == presets.preset(SMALL, "plain-dqn")
     for call, says in (
-        (lambda: SMALL.simulate({}), "small: runs no cases"),
-        (lambda: SMALL.traces, "small: has no named traces; name a file of job tables"),
-        (lambda: SMALL.heuristic("fifo", env, 1, {}), "small: unknown policy 'fifo'"),
-        (lambda: SMALL.heuristic("fifo", env, 1, {"x": 1}), "heuristics have no option 'x'"),
-        (lambda: SMALL.preset("paper"), "small: unknown preset 'paper'; known are quick"),
-        (lambda: SMALL.environment(size=3), "small: unknown environment option 'size'"),
-        (lambda: SMALL.network(env, "deep"), "unknown network 'deep'"),
+        (lambda: functions.simulate(SMALL, {}), "small: runs no cases"),
+        (lambda: functions.traces(SMALL), "small: has no named traces; name a file of job tables"),
+        (lambda: functions.heuristic(SMALL, "fifo", env, 1, {}), "small: unknown policy 'fifo'"),
+        (
+            lambda: functions.heuristic(SMALL, "fifo", env, 1, {"x": 1}),
+            "heuristics have no option 'x'",
+        ),
+        (lambda: presets.preset(SMALL, "paper"), "small: unknown preset 'paper'; known are quick"),
+        (lambda: functions.environment(SMALL, size=3), "small: unknown environment option 'size'"),
+        (lambda: functions.network(SMALL, env, "deep"), "unknown network 'deep'"),
     ):
         with pytest.raises(JaxschedError, match=says):
             call()

@@ -7,7 +7,8 @@ from jaxsched.core import training
 from jaxsched.experiment.options import TraceOptions
 from jaxsched.experiment.splits import sets_of
 from jaxsched.runs.overrides import override
-from jaxsched.systems import registry
+from jaxsched.systems import presets, registry
+from jaxsched.systems.stages import stages_of
 
 FEW = ["loop.num_envs=4", "loop.rollout_length=3"]
 
@@ -25,9 +26,9 @@ FEW = ["loop.num_envs=4", "loop.rollout_length=3"]
 def test_learners_see_and_keep_32_bits(name, preset, settings):
     system = registry.get(name)
     with jax.enable_x64(True):
-        recipe = override(system.preset(preset), settings)
+        recipe = override(presets.preset(system, preset), settings)
         tables = sets_of(system, recipe, None, None, TraceOptions(0, 1, 5)).train.tables
-        for stage in system.stages(recipe, tables):
+        for stage in stages_of(system, recipe, tables):
             params, parts = stage.params_at(0.0), (stage.env, stage.learner, stage.loop)
             carry = training.abstract(*parts, jax.random.key(0), params)
             after, metrics = jax.eval_shape(

@@ -7,7 +7,7 @@ from jaxsched import traces
 from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 from jaxsched.traces import MappingConfig, describe_tables
 from jaxsched.traces.rescaling import rescale_tables
 
@@ -50,7 +50,7 @@ def test_mean_load_of_the_tables():
 def test_load_of_jobs_that_share_gpus():
     """What counts is the GPU time that they keep busy, as in descriptions."""
     drawn = traces.get("mlfs-small-x1", num_traces=2)
-    config = registry.get("mlfs").mapping(MLFS(), mean_gap_s=None, load=0.5)
+    config = functions.mapping(registry.get("mlfs"), MLFS(), mean_gap_s=None, load=0.5)
     cluster = {"num_servers": config.num_servers, "gpus_per_server": config.gpus_per_server}
     assert abs(describe_tables(drawn, **cluster)["load"] - 0.5) > 0.1
     rescaled = rescale_tables(drawn, config, "set")

@@ -15,11 +15,13 @@ from jaxsched.core.policies import View, uniform_legal, uniform_reals
 from jaxsched.envs.sched2.whole_state import COMING
 from jaxsched.errors import JaxschedError
 from jaxsched.networks.mlp import ValueMLP
-from jaxsched.systems import registry
+from jaxsched.systems import presets, registry
+from jaxsched.systems.stages import stages_of
 from jaxsched.wrappers.whole_state import Reads, WholeState, everything, playing_inside, seen
 from tests import probes
 from tests.algorithms.test_common_sequences import Lottery
 from tests.algorithms.test_ppo import POLICY
+from tests.instances import sched2_tables
 
 UPDATES = 80
 LUCK = 50.0
@@ -118,7 +120,8 @@ def test_what_does_not_fit_is_refused():
     from jaxsched.runs.overrides import override
 
     system = registry.get("sched2")
-    with pytest.raises(JaxschedError, match="critic is 'state'; it must be 'observation'"):
-        override(system.preset("plain-dqn"), ["critic=state"])
+    blind = override(presets.preset(system, "plain-dqn"), ["critic=state"])
+    with pytest.raises(JaxschedError, match="critic is 'state'; accepted: observation, for a le"):
+        stages_of(system, blind, sched2_tables(0))
     with pytest.raises(JaxschedError, match="critic"):
-        override(system.preset("plain-ppo"), ["critic=everything"])
+        override(presets.preset(system, "plain-ppo"), ["critic=everything"])

@@ -21,7 +21,8 @@ from jaxsched.envs.chic.paper import (
     PAIR_TIME_OVER_OPTIMUS,
     TIME_OVER_PAIR,
 )
-from jaxsched.systems.base import Played
+from jaxsched.systems import functions
+from jaxsched.systems.parts import Played
 from jaxsched.types import PyTree
 
 INTERVALS_S = (600.0, 300.0, 150.0)
@@ -39,20 +40,22 @@ def wall_time(lab: Lab) -> Outcome:
     for name in PRESETS:
         setup = trained[name].setup
         played[name] = (setup.play_env, setup.policy, trained[name].weights)
-    first = lab.system.heuristic("optimus", recipe.env, 0, {}).env
+    first = functions.heuristic(lab.system, "optimus", recipe.env, 0, {}).env
     assert isinstance(first, OptimusIntervals)
     for interval in INTERVALS_S:
         view = replace(first, interval=interval)
         played[f"optimus {interval:.0f} s"] = (view, optimus(view), [()])
     for name, (env, policy, weights) in played.items():
-        params, one = lab.system.params(env, tables), lab.system.params(env, tables[:1])
-        samples[name] = sample_of([lab.system.play(env, policy, params, w) for w in weights])
-        seconds[name] = _seconds(partial(lab.system.play, env, policy, one, weights[0]))
+        params, one = env.params(tables), env.params(tables[:1])
+        samples[name] = sample_of(
+            [functions.play(lab.system, env, policy, params, w) for w in weights]
+        )
+        seconds[name] = _seconds(partial(functions.play, lab.system, env, policy, one, weights[0]))
     inference = {
         name: inference_ms(
             trained[name].setup,
             trained[name].weights[0],
-            lab.system.params(trained[name].setup.play_env, tables),
+            trained[name].setup.play_env.params(tables),
         )
         for name in PRESETS
     }

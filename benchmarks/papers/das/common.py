@@ -204,7 +204,7 @@ def outcome(
 
 def trained_as(lab: Lab, policy: str) -> str:
     """What differs from the paper's recipe, in words; by cluster where clusters differ."""
-    departures = lab.system.departures.of
+    departures = lab.system.recipes.departures.of
     recipes = {cluster: recipe_of(lab, policy, cluster) for cluster in CLUSTERS}
     words = {cluster: "; ".join(departures(recipe)) for cluster, recipe in recipes.items()}
     if len(set(words.values())) == 1:

@@ -34,7 +34,7 @@ def lazy_and_eager(lab: Lab) -> Outcome:
     samples, floors = {}, {}
     for cluster in clusters:
         samples[cluster] = heuristics_on(lab, (LAZY, *HEURISTICS), cluster, tables)
-        params = lab.system.params(cluster_env(lab, cluster), tables)
+        params = cluster_env(lab, cluster).params(tables)
         floors[cluster] = contention_free_fees(tables, float(params.price))
     rows: list[list[Any]] = [
         [cluster, name, mean_of(sample, JCT), mean_of(sample, FEE)]

@@ -30,6 +30,7 @@ from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.paper import WILCOXON
 from jaxsched.jobs import JobTable
 from jaxsched.results.statistics import Floats
+from jaxsched.systems import functions
 
 Integers = NDArray[np.int64]
 QUICK_CLUSTERS = ("small",)
@@ -79,7 +80,7 @@ def wilcoxon_tests(lab: Lab) -> Outcome:
     for cluster in clusters:
         lab.say(f"playing the test episodes on the {cluster} cluster")
         both = [job_values(lab, trained[cluster][name], tables) for name in ("DAS", "RIFLING")]
-        price = float(lab.system.params(trained[cluster]["DAS"].setup.play_env, tables).price)
+        price = float(trained[cluster]["DAS"].setup.play_env.params(tables).price)
         units = {"JCT": 1 / 60.0, "fee": price / 3600.0}
         found[cluster], gaps[cluster] = {}, {}
         for metric in METRICS:
@@ -174,11 +175,11 @@ def job_values(lab: Lab, trained: Policies, tables: Sequence[JobTable]) -> JobVa
     """
     env = trained.setup.play_env
     assert isinstance(env, DAS)
-    params, episodes = lab.system.params(env, tables), np.arange(len(tables))
-    policy = lab.system.network_policy(
-        env, trained.setup.network, trained.setup.policy.name, trained.setup.play
+    params, episodes = env.params(tables), np.arange(len(tables))
+    policy = functions.network_policy(
+        lab.system, env, trained.setup.network, trained.setup.policy.name, trained.setup.play
     )
-    recorder = lab.system.recorder(env)
+    recorder = lab.system.log.recorder(env)
     jct, paid, there = [], [], np.zeros(0, bool)
     for weights in trained.weights:
         played = run_episodes(

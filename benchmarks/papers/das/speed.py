@@ -18,6 +18,7 @@ from jaxsched.core.policies import Policy, View
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.heuristics import baseline
 from jaxsched.envs.das.paper import SECONDS_PER_JOB
+from jaxsched.systems import functions
 from jaxsched.types import Array, PyTree
 
 BATCH, QUICK_BATCH = 256, 32
@@ -70,15 +71,15 @@ def decision_time(lab: Lab) -> Outcome:
     for cluster in clusters:
         recipe = recipe_of(lab, "DAS", cluster)
         env, kind = recipe.env, recipe.network
-        params = lab.system.params(env, tables)
+        params = env.params(tables)
         states = recorded_states(env, params, batch)
-        weights = lab.system.init_weights(env, kind, params)
-        learned = lab.system.network_policy(env, kind, recipe.policy, recipe.play)
+        weights = functions.init_weights(lab.system, env, kind, params)
+        learned = functions.network_policy(lab.system, env, kind, recipe.policy, recipe.play)
         some = jax.tree.map(lambda x: x[:: batch // number], states)
         rivals = {
             name: Timed(learned, weights, repeats)
             if name == "DAS"
-            else Timed(lab.system.heuristic(name, env, 0, {}).policy, (), repeats)
+            else Timed(functions.heuristic(lab.system, name, env, 0, {}).policy, (), repeats)
             for name, repeats in REPEATED.items()
         }
         lab.say(f"timing {', '.join(rivals)} on the {cluster} cluster")

@@ -21,6 +21,7 @@ from jaxsched.envs.das.jobs import GANG_JOBS
 from jaxsched.envs.das.observation import DAY_S, INSTANCE_SCALE, Observation
 from jaxsched.jobs import JobTable
 from jaxsched.results.statistics import Floats
+from jaxsched.systems import functions
 from jaxsched.types import PyTree
 
 Integers = NDArray[np.int64]
@@ -120,7 +121,7 @@ def play_scenes(lab: Lab, trained: Policies) -> list[Scenes]:
     setup = trained.setup
     env = setup.play_env
     assert isinstance(env, DAS)
-    policy = lab.system.network_policy(env, setup.network, setup.policy.name, setup.play)
+    policy = functions.network_policy(lab.system, env, setup.network, setup.policy.name, setup.play)
     params = env.params([arrivals_table(env)])
     memory, key = policy.init(params), jax.random.key(0)
 

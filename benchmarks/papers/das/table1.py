@@ -124,7 +124,7 @@ def untrained(lab: Lab, trained: Policies, tables: Sequence[JobTable]) -> list[P
     """Fresh weights of a policy's network, one set per seed."""
     env, kind = trained.setup.play_env, trained.setup.network
     assert isinstance(env, DAS)
-    specs = env.specs(lab.system.params(env, tables))
+    specs = env.specs(env.params(tables))
     return [kinds.init_weights(kind, env, jax.random.key(seed), specs) for seed in trained.seeds]
 
 

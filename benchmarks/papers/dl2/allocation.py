@@ -56,7 +56,7 @@ RECORDER = holdings()
 def held_by(lab: Lab, trained: Policies, tables: Any) -> np.ndarray:
     """Workers and PS of each job and slot, int ``[S, E, T, 2, N]``."""
     setup = trained.setup
-    params = lab.system.params(setup.play_env, tables)
+    params = setup.play_env.params(tables)
     runs = []
     for weights in trained.weights:
         episodes = jnp.arange(len(tables))

@@ -123,8 +123,8 @@ def all_reduce(lab: Lab) -> Outcome:
 def _invalid_actions(lab: Lab, trained: Any, tables: Any) -> int:
     """Actions that were neither legal nor void, all seeds and tables."""
     setup = trained.setup
-    params = lab.system.params(setup.play_env, tables)
-    recorder, total = lab.system.recorder(setup.play_env), 0
+    params = setup.play_env.params(tables)
+    recorder, total = lab.system.log.recorder(setup.play_env), 0
     for weights in trained.weights:
         played = run_episodes(
             setup.play_env,

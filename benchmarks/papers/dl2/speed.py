@@ -9,6 +9,8 @@ from benchmarks.papers.latency import inference_ms
 from benchmarks.papers.outcome import Outcome, Table, beside
 from jaxsched.bench.throughput import throughput
 from jaxsched.envs.dl2.paper import INFERENCE_MS
+from jaxsched.systems import functions
+from jaxsched.systems.stages import stages_of
 
 BATCHES = (1, 64, 1024, 4096)
 REPEATS, QUICK_REPEATS = 10, 3
@@ -22,9 +24,9 @@ def speed(lab: Lab) -> Outcome:
     for words, preset in NETWORKS.items():
         chosen = study(lab, preset)
         tables = lab.tables(chosen.workload, "validation", chosen.recipe)
-        setup = lab.system.stages(chosen.recipe, tables)[-1]
-        params = lab.system.params(setup.play_env, tables)
-        weights = lab.system.init_weights(setup.play_env, setup.network, params)
+        setup = stages_of(lab.system, chosen.recipe, tables)[-1]
+        params = setup.play_env.params(tables)
+        weights = functions.init_weights(lab.system, setup.play_env, setup.network, params)
         latency[words] = inference_ms(setup, weights, params)
     chosen = study(lab, PRESETS["sim"])
     measured = throughput(

@@ -16,6 +16,7 @@ from jaxsched.envs.mlfs.paper import MLFS as MLFS_
 from jaxsched.envs.mlfs.simulator.tables import WEIGHTS
 from jaxsched.envs.mlfs.system import OWN
 from jaxsched.results.comparison import Learned
+from jaxsched.systems import functions
 from jaxsched.types import PyTree
 
 RULES = (*BASELINES, MLF_H, MLF_HC)
@@ -56,7 +57,9 @@ def cluster_env(lab: Lab, name: str | None = None) -> MLFS:
 
     Slots may end at every step, which is fastest for one episode at a time.
     """
-    env = lab.system.environment(**CLUSTERS[name or settings_of(lab).cluster], slot_every=1)
+    env = functions.environment(
+        lab.system, **CLUSTERS[name or settings_of(lab).cluster], slot_every=1
+    )
     assert isinstance(env, MLFS)
     return env
 
@@ -70,7 +73,7 @@ def heuristic(lab: Lab, name: str, env: MLFS, called: str | None = None) -> Play
       env: the cluster.
       called: what tables call it; its name if absent.
     """
-    chosen = lab.system.heuristic(name, env, 0, {"weights": OWN})
+    chosen = functions.heuristic(lab.system, name, env, 0, {"weights": OWN})
     assert isinstance(chosen.env, MLFS)
     return Player(called or name, chosen.env, chosen.policy)
 
@@ -86,7 +89,7 @@ def learned(lab: Lab, name: str, trained: Learned, env: MLFS, *, control: bool =
       control: with MLF-C.
     """
     own = replace(on_cluster(trained.env, env), use_mlfc=control)
-    policy = lab.system.network_policy(own, trained.network, name, trained.play)
+    policy = functions.network_policy(lab.system, own, trained.network, name, trained.play)
     return Player(name, own, policy, trained.weights)
 
 

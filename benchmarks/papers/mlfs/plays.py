@@ -22,6 +22,7 @@ from jaxsched.core.evaluation import run_episodes
 from jaxsched.envs.mlfs import records as rec
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, digest_tables
+from jaxsched.systems import functions
 from jaxsched.types import PyTree
 
 NUM_TABLES = 5  # at least five seeds of workloads
@@ -75,7 +76,7 @@ def play(lab: Lab, player: Player, tables: Tables) -> dict[str, Play]:
         found = _read(path)
         if found is None:
             if params is None:
-                params = lab.system.params(player.env, together)
+                params = player.env.params(together)
             lab.say(f"playing {player.name}, {load}, {len(part)} tables")
             found = _played(lab, player, params, range(first, first + len(part)), part)
             write(path, {"metrics": plain(found.sample), "jct_min": list(found.jct_min)})
@@ -138,7 +139,7 @@ def _episode(
     outcome = run_episodes(
         env,
         player.policy,
-        lab.system.recorder(env),
+        lab.system.log.recorder(env),
         params,
         jnp.asarray(index),
         jax.random.key(0),
@@ -146,16 +147,16 @@ def _episode(
     )
     if not bool(outcome.finished[0]):
         raise JaxschedError(f"{player.name}: an episode did not end within its step bound")
-    metrics = lab.system.measured(env, params, index, outcome.records)
+    metrics = lab.system.log.metrics(env, params, index, outcome.records)
     found = {name: float(values[0]) for name, values in metrics.items()}
     return found, rec.completion_s(params, index, outcome.records)[0]
 
 
 def _key(lab: Lab, player: Player, tables: Sequence[JobTable]) -> str:
     return key_of(
-        behaviour_version=lab.system.behaviour_version,
+        behaviour_version=lab.system.environment.behaviour_version,
         version=jaxsched.__version__,
-        environment=lab.system.environment_options(player.env),
+        environment=functions.environment_options(lab.system, player.env),
         policy=player.policy.name,
         weights=[_digest(weights) for weights in player.weights],
         tables=digest_tables(tables),

@@ -15,6 +15,7 @@ from benchmarks.papers.mlfs.slot_time import Sizes, SlotTime, time_slots
 from benchmarks.papers.outcome import Outcome, Table, beside
 from benchmarks.papers.throughput import environment_row
 from jaxsched.envs.mlfs.paper import SCHEDULER_MS
+from jaxsched.systems import functions
 
 LOAD = 3.0
 SIZES = Sizes(steps=2**13, warm_ups=8, repeats=5)
@@ -33,7 +34,7 @@ def scheduler_time(lab: Lab) -> Outcome:
     times: dict[str, SlotTime] = {}
     for player in everybody(lab):
         lab.say(f"timing {player.name}")
-        times[player.name] = time_slots(player, lab.system.params(player.env, tables), sizes)
+        times[player.name] = time_slots(player, player.env.params(tables), sizes)
         jax.clear_caches()  # nobody else uses this policy's programs
     device = jax.devices()[0].device_kind
     table = Table(
@@ -74,7 +75,7 @@ def environment_speed(lab: Lab) -> Outcome:
         batches=lab.choose(BATCHES, QUICK_BATCHES),
         repeats=QUICK_REPEATS if lab.quick else REPEATS,
         steps=QUICK_STEPS if lab.quick else STEPS,
-        options=lab.system.environment_options(env),
+        options=functions.environment_options(lab.system, env),
         tables=test_tables(lab, f"mlfs-small-x{LOAD:g}"),
         note=f"a step takes a decision, if one is due; slots end every {SLOT_EVERY} steps",
     )

@@ -21,6 +21,7 @@ from jaxsched.envs.sched2.paper import HIGHER, JCT, PERCENT, Figures, best_of
 from jaxsched.jobs import JobTable
 from jaxsched.results.comparison import Learned
 from jaxsched.results.statistics import Floats, Interval, ratio_interval
+from jaxsched.systems import functions, presets
 
 LEARNED, RIVAL = "learned", "strict_sif"
 """The trained policy, and the rule that it is paired with."""
@@ -84,7 +85,7 @@ def test_tables(lab: Lab, percent: int = PERCENT) -> list[JobTable]:
 def study(lab: Lab, percent: int) -> Study:
     """The learned policy of a share of one-GPU jobs (%), on tables like its recipe's own."""
     recipe = recipe_of(lab)
-    names = lab.system.recipe_traces(recipe)
+    names = presets.recipe_traces(lab.system, recipe)
     train, validation = (
         CutWorkload(_with_share(name, percent))
         for name in (names.train, names.validation or names.train)
@@ -139,18 +140,20 @@ def cluster(lab: Lab) -> Environment:
     given = _given(lab)
     own: Any = given.env if given is not None else recipe_of(lab).env
     sizes = ("num_servers", "gpus_per_server", "window")
-    env: Environment = lab.system.environment(**{name: getattr(own, name) for name in sizes})
+    env: Environment = functions.environment(
+        lab.system, **{name: getattr(own, name) for name in sizes}
+    )
     return env
 
 
 def baselines(lab: Lab) -> tuple[str, ...]:
     """The paper's baselines."""
-    return lab.system.policy_names("baseline")
+    return functions.policy_names(lab.system, "baseline")
 
 
 def references(lab: Lab) -> tuple[str, ...]:
     """Rules of ours, shown beside every learned policy."""
-    return lab.system.policy_names("reference")
+    return functions.policy_names(lab.system, "reference")
 
 
 def play_rules(
@@ -173,9 +176,11 @@ def play_rules(
 def play_learned(lab: Lab, learned: Learned, tables: Sequence[JobTable]) -> Play:
     """The learned policy of all seeds on tables."""
     lab.say(f"playing {learned.name}")
-    policy = lab.system.network_policy(learned.env, learned.network, learned.name, learned.play)
-    params = lab.system.params(learned.env, tables)
-    plays = [lab.system.play(learned.env, policy, params, w) for w in learned.weights]
+    policy = functions.network_policy(
+        lab.system, learned.env, learned.network, learned.name, learned.play
+    )
+    params = learned.env.params(tables)
+    plays = [functions.play(lab.system, learned.env, policy, params, w) for w in learned.weights]
     names = plays[0].curves
     curves = {name: np.mean([played.curves[name] for played in plays], axis=0) for name in names}
     return Play(sample_of(plays), curves)
@@ -257,5 +262,5 @@ def _origin(lab: Lab) -> str:
     settings = settings_of(lab)
     if settings.runs:
         return f"{LEARNED}: a given run, the same policy for every mix of jobs"
-    told = "; ".join(lab.system.departures.of(recipe_of(lab)))
+    told = "; ".join(lab.system.recipes.departures.of(recipe_of(lab)))
     return f"{LEARNED}: preset {settings.preset}, trained for each mix of jobs; {told}"

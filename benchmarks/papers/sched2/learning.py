@@ -25,6 +25,7 @@ from jaxsched.envs.sched2.paper import (
 )
 from jaxsched.errors import JaxschedError
 from jaxsched.runs.trainer import Point
+from jaxsched.systems import functions
 
 LEAST_POINTS = 4  # of a curve whose trend is judged
 BATCHES, QUICK_BATCHES = (1, 64, 1024), (1, 64)
@@ -114,7 +115,7 @@ def environment_speed(lab: Lab) -> Outcome:
         batches=lab.choose(BATCHES, QUICK_BATCHES),
         repeats=QUICK_REPEATS if lab.quick else REPEATS,
         steps=None,
-        options=lab.system.environment_options(cluster(lab)),
+        options=functions.environment_options(lab.system, cluster(lab)),
         tables=test_tables(lab),
         note="a step starts a job or moves the clock to the next instant",
     )

@@ -66,6 +66,8 @@ def convert(
     timezone: Timezone = None,
 ) -> None:
     """Write a trace in another layout, or as the job tables of a system."""
+    from jaxsched.systems import functions
+
     options = TraceOptions(
         seed, num_traces, num_jobs, cut, mean_gap, load, format, columns=columns, timezone=timezone
     )
@@ -85,7 +87,7 @@ def convert(
     check_ending(out, TABLE_ENDINGS)
     check_writable(out)
     chosen = registry.get(system)
-    env = chosen.environment()
+    env = functions.environment(chosen)
     env = change_environment(env, environment_changes(chosen, settings, servers))
     episodes = resolve(trace, chosen, options, env).made_with(options, chosen, env)
     make_folder(out)

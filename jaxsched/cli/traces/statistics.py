@@ -162,13 +162,13 @@ def _describe_tables(
 ) -> Described:
     from jaxsched.experiment.sources import resolve
     from jaxsched.runs.overrides import change_environment
-    from jaxsched.systems import registry
+    from jaxsched.systems import functions, registry
     from jaxsched.traces import describe_tables, plot_tables
 
     chosen = registry.get(system or registry.names()[0])  # tables as they are for the first
-    env = chosen.environment()
+    env = functions.environment(chosen)
     env = change_environment(env, environment_changes(chosen, settings, size))
-    mapping = chosen.mapping(env, mean_gap_s=None, load=None)
+    mapping = functions.mapping(chosen, env, mean_gap_s=None, load=None)
     episodes = resolve(name_or_path, chosen, options, env).made_with(options, chosen, env)
     gpus = mapping.max_gpus
     figures = describe_tables(episodes.tables, num_gpus=gpus)

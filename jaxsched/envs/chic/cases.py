@@ -1,7 +1,7 @@
 """Golden cases of Chic: a workload table with a list of actions, or Optimus (section 14)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from jaxsched.elastic.jobs import CHIC_JOBS
 from jaxsched.envs.chic import records as rec
 from jaxsched.envs.chic.dynamics import State
 from jaxsched.envs.chic.environment import Chic
-from jaxsched.envs.chic.intervals import IntervalState, OptimusIntervals, allocate
+from jaxsched.envs.chic.intervals import IntervalState, OptimusIntervals, allocate, optimus
 from jaxsched.envs.chic.tables import SCALARS, Params
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
@@ -23,6 +23,7 @@ from jaxsched.systems.cases import (
     moment,
     shared_length,
 )
+from jaxsched.systems.recording import Staged, listed_actions
 from jaxsched.types import Array, TimeStep
 
 STATIC = {
@@ -43,6 +44,15 @@ LISTED_DECISIONS = 12
 PROGRAMS = 4  # kept of each kind
 
 
+class Ready(NamedTuple):
+    """A case, ready to be played; ``actions`` are None where Optimus decides."""
+
+    env: Chic | OptimusIntervals
+    params: Params
+    table: JobTable
+    actions: list[int] | None
+
+
 def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
     """Run one case in float64; the result has all keys of its ``expect``.
 
@@ -51,22 +61,49 @@ def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
       JaxschedError: the case is malformed, or its table must be refused.
     """
+    with jax.enable_x64(True):
+        ready = read_case(case)
+        return _run_optimus(ready) if ready.actions is None else _run_actions(ready)
+
+
+def staged(case: Mapping[str, Any]) -> Staged:
+    """A golden case, ready to be played; call it and play in float64.
+
+    Raises:
+      JaxschedError: the case is malformed, or its table must be refused.
+    """
+    env, params, _, actions = read_case(case)
+    if isinstance(env, OptimusIntervals):
+        return Staged(env, params, optimus(env))
+    actions = actions or []
+    listed = [_clipped(env, action) for action in actions] or [env.void]
+    policy, weights = listed_actions(jnp.asarray(listed, jnp.int32))
+    return Staged(env, params, policy, weights, len(actions))
+
+
+def read_case(case: Mapping[str, Any]) -> Ready:
+    """A case that has a policy, actions, or neither."""
     config = case.get("config", {})
     if not isinstance(config, Mapping):
         raise JaxschedError(f"'config' must be an object, not {type(config).__name__}")
-    if ("policy" in case) and ("actions" in case):
+    if "policy" in case and "actions" in case:
         raise JaxschedError("a case needs 'policy' or 'actions', not both")
     table = from_records(list_of(case, "jobs"), schema=CHIC_JOBS)
-    optimus = "policy" in case or "interval" in config
-    if optimus and case.get("policy", "optimus") != "optimus":
-        raise JaxschedError(f"policy is {case['policy']!r}; accepted: 'optimus'")
-    with jax.enable_x64(True):
-        if optimus:
-            return _run_optimus(config, table)
-        return _run_actions(config, table, actions_of({"actions": [], **case}, end=None))
+    length = shared_length(len(table))
+    if "policy" in case or "interval" in config:
+        if case.get("policy", "optimus") != "optimus":
+            raise JaxschedError(f"policy is {case['policy']!r}; accepted: 'optimus'")
+        options, numbers = _options_of(config, OPTIMUS_STATIC, ("interval", "max_time"))
+        intervals = OptimusIntervals(**options, max_instants=UNLIMITED)
+        return Ready(intervals, intervals.params([table], length=length, **numbers), table, None)
+    actions = actions_of({"actions": [], **case}, end=None)
+    scalars = tuple(name for name in SCALARS if name != "interval")
+    options, numbers = _options_of(config, STATIC, scalars)
+    env = Chic(**options, max_stalls=UNLIMITED)
+    return Ready(env, env.params([table], length=length, **numbers), table, actions)
 
 
-def options_of(
+def _options_of(
     config: Mapping[str, Any], static: Mapping[str, str], scalars: tuple[str, ...]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Static options and real numbers of a case's ``config``."""
@@ -75,15 +112,16 @@ def options_of(
     return options, {name: config[name] for name in scalars if name in config}
 
 
-def _run_actions(config: Mapping[str, Any], table: JobTable, actions: list[int]) -> dict[str, Any]:
-    options, scalars = options_of(
-        config, STATIC, tuple(name for name in SCALARS if name != "interval")
-    )
-    env = Chic(**options, max_stalls=UNLIMITED)
-    params = env.params([table], length=shared_length(len(table)), **scalars)
+def _clipped(env: Chic, action: int) -> int:
+    return min(max(action, -1), env.void)
+
+
+def _run_actions(ready: Ready) -> dict[str, Any]:
+    env, params, table, actions = ready
+    assert isinstance(env, Chic)
     state, timestep, records = _reset(env, params)
     trajectory = []
-    for index, action in enumerate(actions):
+    for index, action in enumerate(actions or ()):
         row = {
             "step": index,
             "time": float(state.time),
@@ -92,7 +130,7 @@ def _run_actions(config: Mapping[str, Any], table: JobTable, actions: list[int])
             "action": action,
         }
         row["terminal"], state, timestep, records = _step(
-            env, state, jnp.int32(min(max(action, -1), env.void)), params, records
+            env, state, jnp.int32(_clipped(env, action)), params, records
         )
         row["terminal"] = bool(row["terminal"])
         row |= {"reward": float(timestep.reward), "done": bool(timestep.done)}
@@ -110,10 +148,9 @@ def _run_actions(config: Mapping[str, Any], table: JobTable, actions: list[int])
     return {"metrics": metrics, "jobs": jobs, "trajectory": trajectory}
 
 
-def _run_optimus(config: Mapping[str, Any], table: JobTable) -> dict[str, Any]:
-    options, scalars = options_of(config, OPTIMUS_STATIC, ("interval", "max_time"))
-    env = OptimusIntervals(**options, max_instants=UNLIMITED)
-    params = env.params([table], length=shared_length(len(table)), **scalars)
+def _run_optimus(ready: Ready) -> dict[str, Any]:
+    env, params, table, _ = ready
+    assert isinstance(env, OptimusIntervals)
     state, timestep, records = _reset(env, params)
     decisions: list[dict[str, Any]] = []
     while not timestep.done:

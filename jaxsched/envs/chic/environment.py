@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -199,6 +199,22 @@ class Chic(Environment):
         kinds = ("pair",) if self.pair else ("worker", "server")
         units = (f"row{row}.{kind}" for row in range(self.window) for kind in kinds)
         return DiscreteSpec(self.void + 1, (*units, "void"))
+
+    def server_gpus(self) -> tuple[int, ...]:
+        """The GPUs of the one pool."""
+        return (self.capacity[0],)
+
+    @classmethod
+    def of_servers(cls, num_servers: int, gpus_per_server: int) -> dict[str, Any]:
+        """There are no servers.
+
+        Raises:
+          JaxschedError: always.
+        """
+        raise JaxschedError(
+            "chic: its cluster is one pool without servers; accepted: the option "
+            "env.capacity=[GPUS,CORES,GB]"
+        )
 
     def facts(self) -> dict[str, str]:
         """The cluster, the window and the action set."""

@@ -37,16 +37,18 @@ def reduction(summary: Mapping[str, Figures], policy: str, other: str, metric: s
     return 1.0 - summary[policy][metric] / max(summary[other][metric], 1e-9)
 
 
-def paper_rows(summary: Mapping[str, Figures], learned: str) -> list[dict[str, Any]]:
-    """Rows of the report's table of claims.
+def claims(env: Any, summary: Mapping[str, Figures], learned: str) -> list[dict[str, Any]]:
+    """Figures 4 and 5 at one arrival rate, rows of the report's table of claims.
 
     Args:
+      env: the cluster.
       summary: policy -> mean of each metric; the learned one and every heuristic.
       learned: the learned policy, ``chic`` or ``chic_pair``.
 
     Returns:
       Rows of ``jaxsched.systems.claims.row``.
     """
+    del env
     kind = "chic_pair" if learned == "chic_pair" else "chic"
     own_random = reduction(summary, "random", OPTIMUS, "avg_jct")
     gain = reduction(summary, learned, OPTIMUS, "avg_jct")

@@ -1,6 +1,5 @@
 """Chic's episodes as recorded schedules: stacks of workers and parameter servers by phase."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -10,16 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.core.trail import Step, Trail
-from jaxsched.elastic.jobs import CHIC_JOBS
 from jaxsched.elastic.models import NAMES
-from jaxsched.envs.chic import cases
 from jaxsched.envs.chic.environment import Chic
-from jaxsched.envs.chic.intervals import IntervalMetrics, OptimusIntervals, optimus
+from jaxsched.envs.chic.intervals import IntervalMetrics, OptimusIntervals
 from jaxsched.envs.chic.records import recorder
 from jaxsched.envs.chic.rows import column
-from jaxsched.envs.chic.tables import NUM_MODELS, SCALARS, WORKERS, Params, unpack
-from jaxsched.errors import JaxschedError
-from jaxsched.jobs import from_records
+from jaxsched.envs.chic.tables import NUM_MODELS, WORKERS, Params, unpack
 from jaxsched.jobs.lanes import stacks
 from jaxsched.jobs.schedule import (
     Band,
@@ -31,8 +26,7 @@ from jaxsched.jobs.schedule import (
     counted,
     usual_lines,
 )
-from jaxsched.systems.cases import actions_of, list_of, shared_length
-from jaxsched.systems.recording import Recording, Staged, listed_actions
+from jaxsched.systems.recording import Recording
 from jaxsched.types import Array
 
 
@@ -182,34 +176,3 @@ def _lines(
         held = np.where(kept.trains, units, 0).sum(axis=1)
         lines.append(Line(name, "tasks", *counted(kept.began, kept.ended, held), stacked=True))
     return tuple(lines)
-
-
-def staged(case: Mapping[str, Any]) -> Staged:
-    """A golden case, ready to be played; call it and play in float64.
-
-    Raises:
-      JaxschedError: the case is malformed, or its table must be refused.
-    """
-    config = case.get("config", {})
-    if not isinstance(config, Mapping):
-        raise JaxschedError(f"'config' must be an object, not {type(config).__name__}")
-    if "policy" in case and "actions" in case:
-        raise JaxschedError("a case needs 'policy' or 'actions', not both")
-    table = from_records(list_of(case, "jobs"), schema=CHIC_JOBS)
-    length = shared_length(len(table))
-    if "policy" in case or "interval" in config:
-        if case.get("policy", "optimus") != "optimus":
-            raise JaxschedError(f"policy is {case['policy']!r}; accepted: 'optimus'")
-        scalars: tuple[str, ...] = ("interval", "max_time")
-        options, numbers = cases.options_of(config, cases.OPTIMUS_STATIC, scalars)
-        intervals = OptimusIntervals(**options, max_instants=cases.UNLIMITED)
-        params = intervals.params([table], length=length, **numbers)
-        return Staged(intervals, params, optimus(intervals))
-    scalars = tuple(name for name in SCALARS if name != "interval")
-    options, numbers = cases.options_of(config, cases.STATIC, scalars)
-    env = Chic(**options, max_stalls=cases.UNLIMITED)
-    actions = actions_of({"actions": [], **case}, end=None)
-    listed = [min(max(action, -1), env.void) for action in actions]
-    policy, weights = listed_actions(jnp.asarray(listed or [env.void], jnp.int32))
-    params = env.params([table], length=length, **numbers)
-    return Staged(env, params, policy, weights, len(actions))

@@ -1,13 +1,9 @@
 """Chic and Chic-Pair as the rest of the library sees them."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from typing import Any
+from functools import partial
 
-import numpy as np
-
-from jaxsched.core.evaluation import Recorder
+from jaxsched.core.policies import Policy
 from jaxsched.elastic.mapping import TYPE_SHARES, chic_jobs
 from jaxsched.envs.chic import cases, recording
 from jaxsched.envs.chic import records as rec
@@ -16,173 +12,92 @@ from jaxsched.envs.chic.cluster_reader import ChicReader
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.heuristics import baseline
 from jaxsched.envs.chic.intervals import OptimusIntervals, optimus
-from jaxsched.envs.chic.paper import paper_rows
+from jaxsched.envs.chic.paper import claims
 from jaxsched.envs.chic.presets import DEPARTURES, FORMER_SETTINGS, NOTES, PAPER, PRESETS
-from jaxsched.envs.chic.tables import Params
 from jaxsched.envs.chic.traces import WORKLOAD
-from jaxsched.errors import JaxschedError
-from jaxsched.jobs import RIGID_JOBS, JobTable
-from jaxsched.jobs.servers import Servers
-from jaxsched.systems.base import (
-    Heuristic,
-    Network,
-    PolicyInfo,
-    System,
-    TraceSet,
-)
-from jaxsched.systems.cluster_arrays import ClusterArrays
-from jaxsched.systems.recipe import Recipe
-from jaxsched.systems.recording import Recording, Staged
-from jaxsched.traces.mapping import MappingConfig
+from jaxsched.systems import system
+from jaxsched.systems.parts import Network, Rule, TraceSet
+
+HORIZON_S = 10_000.0  # some workloads' times in the system
 
 
-class ChicSystem(System[Chic, Params, Recipe]):
-    """Workers and parameter servers at every arrival and finish, by the cross-entropy method."""
-
-    name = "chic"
-    title = "Chic, Chic-Pair: experience-driven elastic scheduling"
-    decides = "workers and parameter servers of the first workloads, at every arrival and finish"
-    source = "Chic: experience-driven scheduling in machine learning clusters"
-    environment_type = Chic
-    best_rule = "search"
-    primary_metric = "avg_jct"
-    metrics = (
-        "avg_jct",
-        "min_jct",
-        "median_jct",
-        "max_jct",
-        "avg_wait",
-        "makespan",
-        "utilization",
-        "steps",
-        "phases",
-        "finished",
-    )
-    own_metrics = rec.OWN_METRICS
-    planning_horizon_s = 10_000.0  # some workloads' times in the system
-    learning_horizon_s = 10_000.0
-    workload = WORKLOAD
-    cases_in_double = True
-    policies: Mapping[str, PolicyInfo] = {
-        "optimus": PolicyInfo(
-            "baseline", "Optimus, decides every 600 s", knows="iterations left, speeds"
-        ),
-        "optimus_300": PolicyInfo(
-            "baseline", "Optimus, decides every 300 s", knows="iterations left, speeds"
-        ),
-        "random": PolicyInfo("reference", "uniform over units that fit", knows="what fits"),
-        "round_robin": PolicyInfo(
-            "reference", "next unit to the workload with the fewest", knows="units held"
-        ),
-        "optimus_event": PolicyInfo(
-            "reference",
-            "Optimus' rule at every arrival and finish",
-            knows="iterations left, speeds",
-        ),
-        "search": PolicyInfo(
-            "reference",
-            "best static allocation of the window by search",
-            knows="iterations left, speeds",
-        ),
-    }
-    presets = PRESETS
-    preset_notes = NOTES
-    departures = DEPARTURES
-    former_settings = FORMER_SETTINGS
-    traces = TraceSet("chic-1.80", "chic-1.80", num_test=30)
-    num_jobs = 30
-    model_shares = TYPE_SHARES
-    unfinished_score = 1e6  # s, far beyond any that finishes
-
-    def adapt(self, tables: Sequence[JobTable]) -> list[JobTable]:
-        """Rigid jobs become workloads by the rank of their run times (section 11)."""
-        return [chic_jobs(table) if table.schema == RIGID_JOBS else table for table in tables]
-
-    def heuristic(
-        self, name: str, env: Chic, num_jobs: int, options: Mapping[str, Any]
-    ) -> Heuristic:
-        """A baseline or diagnostic; the mask of legal units holds for it."""
+def _at_intervals(name: str, interval: float) -> Rule:
+    def plays_in(env: Chic, num_jobs: int) -> OptimusIntervals:
         del num_jobs
-        self.checked_options(options)
-        self.policy_info(name)
-        return _heuristic(name, env)
+        return OptimusIntervals(capacity=env.capacity, interval=interval)
 
-    def network(self, env: Chic, kind: str) -> Network:
-        """The network of the paper's recipe, also as ``paper``, or one of other widths."""
-        return super().network(env, PAPER.network if kind == "paper" else kind)
+    def make(env: OptimusIntervals) -> Policy:
+        return optimus(env)._replace(name=name)
 
-    def recorder(self, env: Chic) -> Recorder:
-        """Per-workload records."""
-        return rec.recorder(env)
-
-    def measured(
-        self, env: Chic, params: Any, episodes: np.ndarray, records: Any
-    ) -> dict[str, np.ndarray]:
-        """Metrics per episode."""
-        return rec.summarise(env, params, episodes, records)
-
-    def claims(
-        self, env: Chic, summary: Mapping[str, Mapping[str, float]], learned: str
-    ) -> list[dict[str, Any]]:
-        """Figures 4 and 5 at one arrival rate."""
-        del env
-        return paper_rows(summary, learned)
-
-    def simulate(self, case: Mapping[str, Any]) -> dict[str, Any]:
-        """Run a golden case."""
-        return cases.simulate(case)
-
-    def recording(self, env: Chic) -> Recording:
-        """How episodes become pictures."""
-        return recording.recording(env)
-
-    def staged(self, case: Mapping[str, Any]) -> Staged:
-        """A golden case that is an episode, ready to be played."""
-        return recording.staged(case)
-
-    def cluster_arrays(self, env: Chic) -> ClusterArrays:
-        """Plain arrays of a cluster, for exports."""
-        return cluster_arrays(env)
-
-    def cluster_reader(self) -> ChicReader:
-        """How front ends describe the cluster."""
-        return ChicReader()
-
-    def cluster_gpus(self, env: Chic) -> tuple[int, ...]:
-        """The GPUs of the one pool."""
-        return (env.capacity[0],)
-
-    def server_options(self, servers: Servers) -> dict[str, Any]:
-        """There are no servers.
-
-        Raises:
-          JaxschedError: always.
-        """
-        raise JaxschedError(
-            "chic: its cluster is one pool without servers; accepted: the option "
-            "env.capacity=[GPUS,CORES,GB]"
-        )
-
-    def mapping(self, env: Chic, *, mean_gap_s: float | None, load: float | None) -> MappingConfig:
-        """Gaps of two thousand seconds (1.8 per hour) unless asked otherwise."""
-        if mean_gap_s is None and load is None:
-            mean_gap_s = MEAN_GAP_S
-        return super().mapping(env, mean_gap_s=mean_gap_s, load=load)
+    words = f"Optimus, decides every {interval:.0f} s"
+    return Rule("baseline", words, make, plays_in, knows="iterations left, speeds")
 
 
-MEAN_GAP_S = 2000.0
-INTERVALS_S = {"optimus": 600.0, "optimus_300": 300.0}
+def _network(env: Chic, kind: str) -> Network:
+    """The network of the paper's recipe, also as ``paper``, or one of other widths."""
+    return system.fully_connected(env, PAPER.network if kind == "paper" else kind)
 
 
-@cache
-def _heuristic(name: str, env: Chic) -> Heuristic:
-    if name in INTERVALS_S:
-        intervals = OptimusIntervals(capacity=env.capacity, interval=INTERVALS_S[name])
-        return Heuristic(intervals, optimus(intervals)._replace(name=name))
-    env = replace(env, void_outside="ends")  # void comes once the allocation is complete
-    if name == "optimus_event":  # has no form in Chic-Pair: its tasks come one by one
-        env = replace(env, pair=False)
-    return Heuristic(env, baseline(name, env))
+REFERENCES = {
+    "random": ("uniform over units that fit", "what fits"),
+    "round_robin": ("next unit to the workload with the fewest", "units held"),
+    "optimus_event": ("Optimus' rule at every arrival and finish", "iterations left, speeds"),
+    "search": ("best static allocation of the window by search", "iterations left, speeds"),
+}
+"""What each rule does, and what it knows."""
 
 
-SYSTEM = ChicSystem()
+def _reference(name: str, words: str, knows: str) -> Rule:
+    def plays_in(env: Chic, num_jobs: int) -> Chic:
+        """Void comes once the allocation is complete; Optimus' rule has no form in Chic-Pair."""
+        del num_jobs
+        pair = env.pair and name != "optimus_event"
+        return replace(env, void_outside="ends", pair=pair)
+
+    make = partial(baseline, name)
+    return Rule("reference", words, make, plays_in, knows=knows, best=name == "search")
+
+
+SYSTEM = system.System(
+    name="chic",
+    title="Chic, Chic-Pair: experience-driven elastic scheduling",
+    decides="workers and parameter servers of the first workloads, at every arrival and finish",
+    environment=Chic,
+    metrics=system.Metrics(
+        "avg_jct",
+        shown=(
+            "avg_jct",
+            "min_jct",
+            "median_jct",
+            "max_jct",
+            "avg_wait",
+            "makespan",
+            "utilization",
+            "steps",
+            "phases",
+            "finished",
+        ),
+        own=rec.OWN_METRICS,
+        unfinished=1e6,  # s, far beyond any that finishes
+    ),
+    policies={
+        "optimus": _at_intervals("optimus", 600.0),
+        "optimus_300": _at_intervals("optimus_300", 300.0),
+        **{name: _reference(name, *words) for name, words in REFERENCES.items()},
+    },
+    jobs=system.Jobs(
+        WORKLOAD,
+        TraceSet("chic-1.80", "chic-1.80", num_test=30),
+        num_jobs=30,
+        from_rigid=lambda table, _: chic_jobs(table),  # by the rank of their run times (section 11)
+        mapping={"model_shares": TYPE_SHARES},
+        mean_gap_s=2000.0,  # 1.8 per hour
+    ),
+    log=system.EpisodeLog(rec.recorder, rec.summarise, recording=recording.recording),
+    networks=system.Networks(_network),
+    recipes=system.Recipes(PRESETS, NOTES, DEPARTURES, FORMER_SETTINGS),
+    training=system.Training(planning_horizon_s=HORIZON_S, horizon_s=HORIZON_S),
+    paper=system.Paper("Chic: experience-driven scheduling in machine learning clusters", claims),
+    cases=system.Cases(cases.simulate, cases.staged, double=True),
+    front_end=system.FrontEnd(ChicReader, cluster_arrays),
+)

@@ -65,13 +65,6 @@ def _fraction(slot: Slot) -> Array:
     return 1.0 - cluster.progress / whole(slot.params.jobs.expected, cluster.episode)
 
 
-class Filling(NamedTuple):
-    """Where Tetris stands."""
-
-    draft: Draft
-    server: Array  # int32, S once all have had their turn
-
-
 def tetris(slot: Slot, draft: Draft) -> Draft:
     """Server by server, the job of the highest score, until its bundle does not fit there.
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -232,6 +233,15 @@ class MLFS(Environment):
             return ArraySpec((len(pairs.WEIGHTS),), jnp.float32, names=pairs.WEIGHTS)
         servers = (f"server{server}" for server in range(self.num_servers))
         return DiscreteSpec(self.num_servers + 1, (*servers, "queue"))
+
+    def server_gpus(self) -> tuple[int, ...]:
+        """GPUs of each server."""
+        return self.gpus
+
+    @classmethod
+    def of_servers(cls, num_servers: int, gpus_per_server: int) -> dict[str, Any]:
+        """The option ``gpus``, which has a number for each server."""
+        return {"gpus": (gpus_per_server,) * num_servers}
 
     def facts(self) -> dict[str, str]:
         """The cluster, and what a slot can see and decide."""

@@ -14,7 +14,7 @@ from jaxsched.envs.sched2.environment import Params, Sched2
 from jaxsched.envs.sched2.heuristics import MODES, any_baseline, numbered
 from jaxsched.envs.sched2.slowdown import NUM_LEVELS
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs import JobTable, from_records
+from jaxsched.jobs import from_records
 from jaxsched.systems.cases import (
     actions_of,
     bounded_programs,
@@ -23,6 +23,7 @@ from jaxsched.systems.cases import (
     shared_length,
     whole_moment,
 )
+from jaxsched.systems.recording import Staged, listed_actions
 from jaxsched.types import Array, TimeStep
 
 STATIC = ("num_servers", "gpus_per_server", "window", "profile", "auto_advance", "reward", "extras")
@@ -40,25 +41,61 @@ class Config(NamedTuple):
     baseline_window: int
 
 
+class Ready(NamedTuple):
+    """A case, ready to be played: by the baseline of that name and mode, or by actions."""
+
+    env: Sched2
+    params: Params
+    baseline: tuple[str, str] | None
+    actions: list[int]
+
+    @property
+    def number(self) -> Array:
+        """Of the baseline."""
+        assert self.baseline is not None
+        return jnp.int32(numbered(*self.baseline))  # type: ignore[arg-type]
+
+
 def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
     """Run one case; the result has all keys of its ``expect``.
 
     Raises:
       JaxschedError: the case is malformed, or its table must be refused.
     """
-    config, table = read_case(case)
-    if "policy" in case:
-        return _run_baseline(config, table, str(case["policy"]))
-    return _run_actions(config, table, actions_of(case))
+    ready = read_case(case)
+    return _run_actions(ready) if ready.baseline is None else _run_baseline(ready)
 
 
-def read_case(case: Mapping[str, Any]) -> tuple[Config, JobTable]:
-    """The ``config`` and the jobs of a case that has either a policy or actions."""
+def staged(case: Mapping[str, Any]) -> Staged:
+    """A golden case, ready to be played.
+
+    Raises:
+      JaxschedError: the case is malformed, or its table must be refused.
+    """
+    ready = read_case(case)
+    if ready.baseline is not None:
+        policy = any_baseline()._replace(name=ready.baseline[0])
+        return Staged(ready.env, ready.params, policy, ready.number)
+    listed = jnp.asarray(ready.actions or [ready.env.window], jnp.int32)
+    policy, weights = listed_actions(listed)
+    return Staged(ready.env, ready.params, policy, weights, len(ready.actions))
+
+
+def read_case(case: Mapping[str, Any]) -> Ready:
+    """A case that has either a policy or actions."""
     config = read_config(case.get("config", {}))
     if ("policy" in case) == ("actions" in case):
         raise JaxschedError("a case needs either 'policy' or 'actions'")
     table = from_records(list_of(case, "jobs"), name="jobs")
-    return config, table
+    baseline, actions, static = None, [], config.static
+    if "policy" in case:
+        baseline = (str(case["policy"]), config.mode)
+        static = {**static, "window": config.baseline_window or max(len(table), 1)}
+    else:
+        actions = actions_of(case)
+    env = Sched2(**static)
+    params = env.params([table], **config.scalars, length=shared_length(len(table)))
+    return Ready(env, params, baseline, actions)
 
 
 def read_config(config: Any) -> Config:
@@ -87,11 +124,9 @@ def read_config(config: Any) -> Config:
     return Config(static, scalars, mode, window)
 
 
-def _run_baseline(config: Config, table: JobTable, name: str) -> dict[str, Any]:
-    window = config.baseline_window or max(len(table), 1)
-    env = Sched2(**{**config.static, "window": window})
-    params = env.params([table], **config.scalars, length=shared_length(len(table)))
-    outcome = _play(env, params, jnp.int32(numbered(name, config.mode)))  # type: ignore[arg-type]
+def _run_baseline(ready: Ready) -> dict[str, Any]:
+    env, params = ready.env, ready.params
+    outcome = _play(env, params, ready.number)
     if not bool(outcome.finished[0]):
         raise JaxschedError("the episode did not end within its step bound")
     records = jax.tree.map(np.asarray, outcome.records)
@@ -99,9 +134,8 @@ def _run_baseline(config: Config, table: JobTable, name: str) -> dict[str, Any]:
     return {"order": order, **_summary(env, params, records)}
 
 
-def _run_actions(config: Config, table: JobTable, actions: list[int]) -> dict[str, Any]:
-    env = Sched2(**config.static)
-    params = env.params([table], **config.scalars, length=shared_length(len(table)))
+def _run_actions(ready: Ready) -> dict[str, Any]:
+    env, params, _, actions = ready
     state, timestep, records = _reset(env, params)
     trajectory = []
     for index, action in enumerate(actions):

@@ -1,22 +1,17 @@
 """SCHED2's episodes as recorded schedules: gangs on GPUs by locality, queue, fragmentation."""
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.core.trail import Trail
-from jaxsched.envs.sched2.cases import read_case
 from jaxsched.envs.sched2.environment import Params, Sched2
-from jaxsched.envs.sched2.heuristics import any_baseline, numbered
 from jaxsched.envs.sched2.records import recorder
 from jaxsched.envs.sched2.slowdown import MODELS, NUM_LEVELS, SENSITIVE
 from jaxsched.jobs.lanes import runs
 from jaxsched.jobs.schedule import Band, Fact, Line, Pieces, Schedule, steps, usual_lines
-from jaxsched.systems.cases import actions_of, shared_length
-from jaxsched.systems.recording import Recording, Staged, listed_actions
+from jaxsched.systems.recording import Recording
 from jaxsched.types import Array
 
 
@@ -96,24 +91,3 @@ def _ratio(run: np.ndarray, ideal: np.ndarray, there: np.ndarray) -> list[float]
 
 def _words(flags: np.ndarray) -> list[str]:
     return np.where(flags, "yes", "no").tolist()
-
-
-def staged(case: Mapping[str, Any]) -> Staged:
-    """A golden case, ready to be played.
-
-    Raises:
-      JaxschedError: the case is malformed, or its table must be refused.
-    """
-    config, table = read_case(case)
-    static = dict(config.static)
-    if "policy" in case:
-        static["window"] = config.baseline_window or max(len(table), 1)
-    env = Sched2(**static)
-    params = env.params([table], **config.scalars, length=shared_length(len(table)))
-    if "policy" in case:
-        name = str(case["policy"])
-        number = jnp.int32(numbered(name, config.mode))  # type: ignore[arg-type]
-        return Staged(env, params, any_baseline()._replace(name=name), number)
-    actions = actions_of(case)
-    policy, weights = listed_actions(jnp.asarray(actions or [env.window], jnp.int32))
-    return Staged(env, params, policy, weights, len(actions))

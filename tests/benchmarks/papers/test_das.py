@@ -32,8 +32,9 @@ from jaxsched.envs.das.learning import kinds
 from jaxsched.experiment.run import Run
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.results.comparison import Learned
-from jaxsched.systems import registry
+from jaxsched.systems import functions, presets, registry
 from jaxsched.systems.claims import DIRECTION, NOT_REPRODUCED, NOT_TESTED, REPRODUCED
+from jaxsched.systems.stages import stages_of
 from tests.benchmarks.papers.verdicts import verdicts as judged
 
 TINY = (
@@ -49,7 +50,7 @@ def small_networks():
     """Those of DAS, in all recipes of the rows."""
     with pytest.MonkeyPatch.context() as patch:
         for name, (preset, changes) in list(common.LEARNED.items()):
-            kind = changes.get("network", SYSTEM.preset(preset).network)
+            kind = changes.get("network", presets.preset(SYSTEM, preset).network)
             if name.startswith("DA"):
                 kind = kinds.changed_kind(kind, width=8, history=2, walk_length=4)
                 patch.setitem(common.LEARNED, name, (preset, {**changes, "network": kind}))
@@ -279,25 +280,37 @@ def test_recipes(policy, tmp_path):
         if policy.startswith("DA"):
             assert kinds.read_kind(recipe.network)[1].variant == policy
         assert imitation.loop.num_updates == 4
-    stages = SYSTEM.stages(as_it_is(recipe), shipped(20)[:1])
+    stages = stages_of(SYSTEM, as_it_is(recipe), shipped(20)[:1])
     assert [stage.name for stage in stages] == ["imitation", "mappo"][: 1 + (not mappo.skip)]
     for stage in stages:
         assert stage.loop.num_envs * stage.loop.rollout_length == 128
     usual = common.recipe_of(Lab(SYSTEM, Settings(tmp_path), None), policy, "medium")
-    assert SYSTEM.departures.of(usual) and usual.env.window == 32
+    assert SYSTEM.recipes.departures.of(usual) and usual.env.window == 32
 
 
 def test_trainings_are_found_again_under_the_rule_that_they_learn_from():
-    rule, all_rules = (SYSTEM.shipped_digest(r) for r in (SYSTEM.preset("quick"), None))
-    assert len({rule, all_rules, SYSTEM.shipped_digest(SYSTEM.preset("quick-medium")), ""}) == 4
+    rule, all_rules = (
+        SYSTEM.training.shipped_digest(r) for r in (presets.preset(SYSTEM, "quick"), None)
+    )
+    assert (
+        len(
+            {
+                rule,
+                all_rules,
+                SYSTEM.training.shipped_digest(presets.preset(SYSTEM, "quick-medium")),
+                "",
+            }
+        )
+        == 4
+    )
     for preset in ("rifling", "dl2", "paper", "search"):
-        assert SYSTEM.shipped_digest(SYSTEM.preset(preset)) == ""
+        assert SYSTEM.training.shipped_digest(presets.preset(SYSTEM, preset)) == ""
 
 
 def test_changes_of_absent_stages():
-    recipe = SYSTEM.preset("quick")
+    recipe = presets.preset(SYSTEM, "quick")
     change = "imitation.loop.num_updates=4"
-    others = SYSTEM.presets.values()
+    others = SYSTEM.recipes.presets.values()
     assert not lab_module._about_others(recipe, others, change)
     assert lab_module._about_others(replace(recipe, stages=recipe.stages[1:]), others, change)
     assert not lab_module._about_others(recipe, others, "no_such.field=4")  # refused later
@@ -411,7 +424,7 @@ def untrained_lab(tmp_path_factory):
 
 def fresh_policies(lab, study):
     (table,) = shipped(20)[:1]
-    stages = SYSTEM.stages(as_it_is(study.recipe), [table])
+    stages = stages_of(SYSTEM, as_it_is(study.recipe), [table])
     env, kind = stages[-1].play_env, stages[-1].network
     specs = env.specs(env.params([table]))
     weights = [kinds.init_weights(kind, env, jax.random.key(seed), specs) for seed in (0, 1)]
@@ -457,7 +470,7 @@ def test_scenes(untrained_lab):
 
 
 def test_scripted_observations():
-    env = SYSTEM.environment()
+    env = functions.environment(SYSTEM)
     crowded = states.crowded_state(env)
     assert crowded.real.sum() == 5 and crowded.machines[:, 1].max() <= 0.5
     twins = states.twin_states(env, 20, 0)

@@ -27,7 +27,7 @@ from jaxsched import traces
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import digest_tables
 from jaxsched.results.statistics import Interval
-from jaxsched.systems import registry
+from jaxsched.systems import functions, presets, registry
 
 ROOT = Path(__file__).parents[3]
 
@@ -35,8 +35,8 @@ HALF = Interval(0.5, 0.4, 0.6)
 
 
 def test_digest_is_by_value():
-    recipe = registry.get("chic").preset("quick")
-    same = registry.get("chic").preset("quick-pair")
+    recipe = presets.preset(registry.get("chic"), "quick")
+    same = presets.preset(registry.get("chic"), "quick-pair")
     assert digest({"a": 1, "b": [2.5, "x"]}) == digest({"b": (2.5, "x"), "a": 1})
     assert digest({"a": 1}) != digest({"a": 2})
     assert key_of(recipe=recipe, seeds=(0, 1)) == key_of(seeds=[0, 1], recipe=recipe)
@@ -174,11 +174,11 @@ def test_options(tmp_path):
 def test_changed_parameters():
     dl2 = registry.get("dl2")
     options = (("speed_mode", "measured"), ("contention", 0.0))
-    changed = with_params(dl2, options)
-    assert changed is with_params(dl2, options) and changed.name == "dl2"
-    env = dl2.environment()
+    env = functions.environment(dl2)
+    changed = with_params(env, options)
+    assert changed is with_params(env, options) and changed.name == "dl2"
     tables = Workload("dl2-testbed").tables("train", 1, 3)
-    usual, other = dl2.params(env, tables), changed.params(env, tables)
+    usual, other = env.params(tables), changed.params(tables)
     assert np.isfinite(usual.speed.doubling) and np.isinf(other.speed.doubling)
 
 

@@ -47,14 +47,14 @@ from jaxsched.errors import JaxschedError
 from jaxsched.experiment.names import assignments
 from jaxsched.runs import checkpoints
 from jaxsched.runs import overrides as config
-from jaxsched.systems import registry
+from jaxsched.systems import functions, presets, registry
 from jaxsched.systems.claims import DIRECTION, NOT_REPRODUCED, REPRODUCED
 from tests.benchmarks.papers.verdicts import verdicts as judged
 from tests.instances import mlfs, mlfs_tables
 
 SYSTEM = registry.get("mlfs")
 ENV = replace(mlfs().env, slot_every=1)
-METRICS = (*SYSTEM.metrics, "avg_run", plays.UNFINISHED)
+METRICS = (*SYSTEM.metrics.shown, "avg_run", plays.UNFINISHED)
 BASE = np.array([[6000.0, 9000.0, 30000.0]])
 
 
@@ -216,7 +216,7 @@ def test_figures_show_the_papers_policies():
 def lab(tmp_path, monkeypatch):
     """A lab with learned policies of drawn weights, priorities by the remaining time."""
     learner = replace(
-        SYSTEM.environment(slot_every=1),
+        functions.environment(SYSTEM, slot_every=1),
         importance_share=0,
         children_share=0,
         deadline_weight=0,
@@ -345,9 +345,15 @@ def test_load_control_with_a_run(lab, tmp_path, monkeypatch):
 
 def test_a_policy_takes_its_options_along():
     learner = replace(
-        SYSTEM.environment(), importance_share=5, waiting_weight=7, use_urgency=False, order="fifo"
+        functions.environment(SYSTEM),
+        importance_share=5,
+        waiting_weight=7,
+        use_urgency=False,
+        order="fifo",
     )
-    real = players.on_cluster(learner, SYSTEM.environment(**CLUSTERS["real"], slot_every=1))
+    real = players.on_cluster(
+        learner, functions.environment(SYSTEM, **CLUSTERS["real"], slot_every=1)
+    )
     assert (real.importance_share, real.waiting_weight, real.use_urgency, real.order) == (
         5,
         7,
@@ -359,13 +365,13 @@ def test_a_policy_takes_its_options_along():
 
 def save_run(path, seeds, before=False, **changes):
     """A run folder as training leaves it (or left it ``before`` options were renamed)."""
-    env = replace(SYSTEM.environment(slot_every=1), **changes)
-    params = SYSTEM.params(env, mlfs_tables(0))
-    weights = SYSTEM.init_weights(env, "rl", params)
+    env = replace(functions.environment(SYSTEM, slot_every=1), **changes)
+    params = env.params(mlfs_tables(0))
+    weights = functions.init_weights(SYSTEM, env, "rl", params)
     facts = {
         "system": "mlfs",
-        "behaviour_version": SYSTEM.behaviour_version,
-        "environment": SYSTEM.environment_options(env),
+        "behaviour_version": SYSTEM.environment.behaviour_version,
+        "environment": functions.environment_options(SYSTEM, env),
         "network": "rl",
     }
     if before:
@@ -405,7 +411,7 @@ def test_runs(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("preset", players.PRESETS.values())
 def test_quick_changes_fit_the_recipes(preset):
-    recipe = config.override(SYSTEM.preset(preset), assignments(PAPER.quick_changes))
+    recipe = config.override(presets.preset(SYSTEM, preset), assignments(PAPER.quick_changes))
     assert [loop.num_updates for loop in recipe.loops] == [2, 2]
     assert [loop.steps_per_update for loop in recipe.loops] == [64, 64]
 
@@ -432,7 +438,7 @@ def test_training_where_no_run_is_given(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def fifo():
     """The baseline that compiles fastest, on a tiny cluster."""
-    heuristic = SYSTEM.heuristic("fifo", ENV, 5, {})
+    heuristic = functions.heuristic(SYSTEM, "fifo", ENV, 5, {})
     return players.Player("fifo", heuristic.env, heuristic.policy)
 
 

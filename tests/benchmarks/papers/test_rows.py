@@ -16,7 +16,7 @@ from benchmarks.papers.lab import Lab
 from benchmarks.papers.settings import Settings
 from benchmarks.papers.store import Store
 from jaxsched.runs import interrupts
-from jaxsched.systems import registry
+from jaxsched.systems import presets, registry
 
 TINY_CHIC = (
     "env.max_decisions=8",  # an untrained policy takes all that there are, in every phase
@@ -154,5 +154,5 @@ def test_every_row_has_a_name_of_its_own():
     for paper in (CHIC, DL2):
         system = registry.get(paper.system)
         lab = Lab(system, Settings(None, quick=True), None, paper.quick_changes)
-        for preset in system.presets:
-            assert lab.recipe(preset) != system.preset(preset)
+        for preset in system.recipes.presets:
+            assert lab.recipe(preset) != presets.preset(system, preset)

@@ -31,11 +31,12 @@ from jaxsched.envs.sched2.paper import (
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import digest_tables
 from jaxsched.results.comparison import Learned
-from jaxsched.systems import registry
+from jaxsched.systems import functions, presets, registry
+from jaxsched.systems.stages import stages_of
 
 SYSTEM = registry.get("sched2")
-REFERENCES = SYSTEM.policy_names("reference")
-POLICIES = (*SYSTEM.policy_names("baseline"), *REFERENCES, LEARNED)
+REFERENCES = functions.policy_names(SYSTEM, "reference")
+POLICIES = (*functions.policy_names(SYSTEM, "baseline"), *REFERENCES, LEARNED)
 TINY = (
     "loop.num_envs=16",
     "loop.rollout_length=24",
@@ -92,13 +93,13 @@ def test_what_is_learnt_on(lab, preset, traces_of):
         assert [len(t) for t in lab.tables(chosen.workload, "train", chosen.recipe)] == [8, 8]
 
 
-@pytest.mark.parametrize("preset", SYSTEM.presets)
+@pytest.mark.parametrize("preset", SYSTEM.recipes.presets)
 def test_quick_changes_fit_the_recipes(tmp_path, preset):
     settings = Sched2Settings(tmp_path, quick=True, preset=preset, num_train=2, num_jobs=8)
     lab = Lab(SYSTEM, settings, Store(tmp_path), PAPER.quick_changes)
     recipe = common.recipe_of(lab)
-    assert recipe.stages[-1].loop.num_updates == 3 and recipe != SYSTEM.preset(preset)
-    SYSTEM.stages(recipe, traces.get("sched2-68", num_traces=1, num_jobs=8))
+    assert recipe.stages[-1].loop.num_updates == 3 and recipe != presets.preset(SYSTEM, preset)
+    stages_of(SYSTEM, recipe, traces.get("sched2-68", num_traces=1, num_jobs=8))
 
 
 def test_loads_of_mixed_traces():
@@ -160,8 +161,8 @@ def test_given_runs(run, tmp_path):
 def untrained(lab, monkeypatch):
     """A lab whose learned policy is the search's first one, which plays as strict_sif."""
     env = common.recipe_of(lab).env
-    params = SYSTEM.params(env, common.test_tables(lab))
-    weights = SYSTEM.init_weights(env, "linear", params)
+    params = env.params(common.test_tables(lab))
+    weights = functions.init_weights(SYSTEM, env, "linear", params)
     learned = Learned(LEARNED, env, "linear", [weights])
     for module in (common, comparison, queue):
         monkeypatch.setattr(

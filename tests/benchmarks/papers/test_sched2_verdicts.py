@@ -28,13 +28,13 @@ from jaxsched.envs.sched2.paper import (
     WAIT,
 )
 from jaxsched.runs.trainer import Point
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 from jaxsched.systems.claims import DIRECTION, NOT_REPRODUCED, NOT_TESTED, REPRODUCED
 from tests.benchmarks.papers.verdicts import verdicts as judged
 
 SYSTEM = registry.get("sched2")
-BASELINES = SYSTEM.policy_names("baseline")
-REFERENCES = SYSTEM.policy_names("reference")
+BASELINES = functions.policy_names(SYSTEM, "baseline")
+REFERENCES = functions.policy_names(SYSTEM, "reference")
 POLICIES = (*BASELINES, *REFERENCES, LEARNED)
 BASE = np.array([[0.4, 0.5, 0.6]])
 
@@ -42,7 +42,7 @@ BASE = np.array([[0.4, 0.5, 0.6]])
 def made_up(effectiveness=1.0, *, curve=None, seeds=1, **factors):
     """A policy that has so many times the usual value of each metric on three tables."""
     ones = np.ones((seeds, 1))
-    sample = {name: ones * BASE * factors.get(name, 1.0) for name in SYSTEM.metrics}
+    sample = {name: ones * BASE * factors.get(name, 1.0) for name in SYSTEM.metrics.shown}
     sample[EFFECTIVENESS] = ones * BASE * effectiveness
     curve = np.ones(1000) if curve is None else curve
     return Play(sample, {FRAGMENTATION: curve, fragmentation.QUEUE: 10 * curve})

@@ -17,7 +17,7 @@ from jaxsched.envs.chic.system import SYSTEM
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.runs.overrides import override
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 
 KEY = jax.random.key(0)
 RESNET, VGG, RESNEXT = range(3)
@@ -121,8 +121,8 @@ def test_void_outside_its_phase():
 
 def test_recipes_say_how_void_differs_from_the_paper():
     inert = override(PRESETS["paper"], ["env.void_outside=inert"])
-    assert SYSTEM.departures.of(inert) == ()
-    assert "void ends the decision phase" in SYSTEM.departures.of(PRESETS["paper"])[0]
+    assert SYSTEM.recipes.departures.of(inert) == ()
+    assert "void ends the decision phase" in SYSTEM.recipes.departures.of(PRESETS["paper"])[0]
     with pytest.raises(JaxschedError, match="one of ends, inert"):
         override(PRESETS["paper"], ["env.void_outside=waits"])
 
@@ -131,7 +131,7 @@ def test_rules_end_their_phases_in_any_environment():
     """Their void comes once the allocation is complete, so that it may end the phase."""
     env = Chic(void_outside="inert")
     for name in ("random", "round_robin", "optimus_event", "search"):
-        assert registry.get("chic").heuristic(name, env, 3, {}).env == Chic()
+        assert functions.heuristic(registry.get("chic"), name, env, 3, {}).env == Chic()
 
 
 def test_a_unit_that_does_not_fit():

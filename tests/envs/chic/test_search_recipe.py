@@ -9,6 +9,7 @@ from jaxsched.envs.chic.presets import PRESETS
 from jaxsched.envs.chic.system import SYSTEM
 from jaxsched.envs.chic.workload import RATES_PER_HOUR, chic_tables
 from jaxsched.runs.overrides import override
+from jaxsched.systems.stages import budget, stages_of
 from jaxsched.traces import registry as traces
 
 SMALL = (
@@ -44,9 +45,9 @@ def test_the_mixed_workload_takes_the_rates_in_turn():
 def test_both_stages_learn(preset):
     recipe = override(PRESETS[preset], SMALL)
     tables = traces.get("chic-mixed", num_traces=2, num_jobs=4)
-    stages = SYSTEM.stages(recipe, tables)
+    stages = stages_of(SYSTEM, recipe, tables)
     assert [stage.name for stage in stages] == ["imitation", "search"]
-    assert SYSTEM.budget(recipe) == 3 * 64 + 2 * 8 * 256
+    assert budget(recipe) == 3 * 64 + 2 * 8 * 256
     weights = None
     for stage in stages:
         params = stage.params_at(0.0)
@@ -66,6 +67,6 @@ def test_both_stages_learn(preset):
 def test_the_teacher_is_a_heuristic():
     recipe = override(PRESETS["search"], [*SMALL, "imitation.teacher=round_robin"])
     tables = traces.get("chic-mixed", num_traces=1, num_jobs=2)
-    assert "imitation of round_robin" in " ".join(SYSTEM.stages(recipe, tables)[0].variants)
+    assert "imitation of round_robin" in " ".join(stages_of(SYSTEM, recipe, tables)[0].variants)
     with pytest.raises(Exception, match="unknown policy 'best'"):
-        SYSTEM.stages(override(recipe, ["imitation.teacher=best"]), tables)
+        stages_of(SYSTEM, override(recipe, ["imitation.teacher=best"]), tables)

@@ -12,7 +12,7 @@ from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.heuristics import NAMES, baseline
 from jaxsched.envs.das.learning.derived import derived_features
 from jaxsched.envs.das.learning.recovered import recover
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 from tests.instances import INSTANCES
 
 SYSTEM = registry.get("das")
@@ -81,8 +81,12 @@ def test_states_and_time_steps_keep_their_types(kind, x64):
 @pytest.mark.parametrize("name", [*PLAIN, *(n for n in SYSTEM.policies if n not in NAMES)])
 def test_heuristics_give_single_precision(name, x64):
     _, env, params, *_ = INSTANCES["das"]["paper"]()
-    policy = baseline(name, env) if name in NAMES else SYSTEM.heuristic(name, env, 7, {}).policy
-    if name not in NAMES and SYSTEM.heuristic(name, env, 7, {}).env.estimates:
+    policy = (
+        baseline(name, env)
+        if name in NAMES
+        else functions.heuristic(SYSTEM, name, env, 7, {}).policy
+    )
+    if name not in NAMES and functions.heuristic(SYSTEM, name, env, 7, {}).env.estimates:
         _, env, params, *_ = INSTANCES["das"]["shown"]()
     action, _, _ = decided(env, params, policy)
     assert_reals(env, action)
@@ -91,10 +95,10 @@ def test_heuristics_give_single_precision(name, x64):
 @pytest.mark.parametrize("kind", ["linear", "dl2", "rifling", *NETWORKS])
 def test_networks_stay_in_single_precision(kind, x64):
     _, env, params, *_ = INSTANCES["das"]["paper"]()
-    weights = jax.eval_shape(lambda: SYSTEM.init_weights(env, kind, params))
+    weights = jax.eval_shape(lambda: functions.init_weights(SYSTEM, env, kind, params))
     assert dtypes(weights) == {"float32"}
     for play in ("greedy", "sampled"):
-        policy = SYSTEM.network_policy(env, kind, "mine", play)
+        policy = functions.network_policy(SYSTEM, env, kind, "mine", play)
         action, memory, before = decided(env, params, policy, weights)
         assert_reals(env, action)
         assert described(memory) == described(before)

@@ -18,13 +18,13 @@ from jaxsched.envs.das.learning.models import RelativeTo, imitation_losses
 from jaxsched.envs.das.learning.networks import DASNetwork
 from jaxsched.envs.das.learning.presets import PRESETS
 from jaxsched.errors import JaxschedError
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 from jaxsched.systems.parts import TraceSet
 from jaxsched.systems.recipe import Episodes, Recipe, Stage
 from tests.envs.das.tables import ENV, random_table
 
 SYSTEM = registry.get("das")
-DEPARTURES = SYSTEM.departures.of
+DEPARTURES = SYSTEM.recipes.departures.of
 SMALL = kind_of("das", DASNetwork(width=8, heads=2, history=2, walk_length=4))
 LOOP = LoopConfig(num_envs=2, rollout_length=8, num_updates=2)
 PPO = PPOConfig(
@@ -93,7 +93,7 @@ RECIPES = {
 
 @cache
 def stages_of(name):
-    return {stage.name: stage for stage in SYSTEM.stages(RECIPES[name], [random_table(0, 14)])}
+    return {stage.name: stage for stage in stages_of(SYSTEM, RECIPES[name], [random_table(0, 14)])}
 
 
 def first_policy(stage, key, params):
@@ -164,7 +164,9 @@ def test_the_stages_of_a_recipe(name, stages):
     # Later stages go on from the parameters of earlier ones, and the policy plays them.
     params = stage.params_at(0.0)
     assert all(stage.params_at(0.5) is params for stage in found.values())
-    expected = jax.eval_shape(lambda: SYSTEM.init_weights(recipe.env, stage.network, params))
+    expected = jax.eval_shape(
+        lambda: functions.init_weights(SYSTEM, recipe.env, stage.network, params)
+    )
     for stage in found.values():
         assert jax.eval_shape(partial(first_policy, stage), jax.random.key(0), params) == expected
 
@@ -188,7 +190,7 @@ def test_a_search_needs_whole_episodes():
 def params_of(tables, adjust=None, **episodes):
     """Parameters that a stage draws from."""
     stage = replace(MAPPO, episodes=Episodes(jobs=12, **episodes), adjust=adjust)
-    (setup,) = SYSTEM.stages(recipe("rifling", stage), tables)
+    (setup,) = stages_of(SYSTEM, recipe("rifling", stage), tables)
     return setup.params_at(0.5)
 
 
@@ -244,7 +246,7 @@ def changed(name, **changes):
 )
 def test_settings_that_do_not_go_together_are_refused(recipe, says):
     with pytest.raises(JaxschedError, match=says):
-        SYSTEM.stages(recipe, [random_table(0, 14)])
+        stages_of(SYSTEM, recipe, [random_table(0, 14)])
 
 
 def test_the_papers_recipe_has_no_departures():

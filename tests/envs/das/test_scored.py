@@ -16,7 +16,8 @@ from jaxsched.envs.das.learning.linear import decide_linear, found_rule, linear_
 from jaxsched.envs.das.learning.presets import CLUSTERS, PRESETS
 from jaxsched.envs.das.workload import gang_tables
 from jaxsched.errors import JaxschedError
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
+from jaxsched.systems.stages import stages_of
 from jaxsched.traces import registry as traces
 
 KEY = jax.random.key(0)
@@ -94,7 +95,7 @@ def test_the_search_begins_there(name):
     search = replace(search, learner=small, loop=loop, adjust=None)
     recipe = replace(recipe, stages=(search,))
     drawn = traces.get(recipe.traces.train, num_traces=2, num_jobs=20)
-    (stage,) = registry.get("das").stages(recipe, drawn)
+    (stage,) = stages_of(registry.get("das"), recipe, drawn)
     carry = init(stage.env, stage.learner, stage.loop, jax.random.key(0), stage.params_at(0.0))
     begins = search.network_options["begins"]
     begun = scored.beginning(recipe.env, begins)
@@ -133,6 +134,6 @@ def test_loads_are_checked():
 
 def test_the_rule_is_listed_and_plays_with_estimates():
     system = registry.get("das")
-    found = system.heuristic("shortest", ENV, 10, {})
+    found = functions.heuristic(system, "shortest", ENV, 10, {})
     assert found.env.estimates and found.policy.name == "shortest"
     assert gang_tables(0, 1, num_jobs=5)[0].columns.keys().isdisjoint({GROUP, USER})

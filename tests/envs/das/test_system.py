@@ -23,9 +23,9 @@ from jaxsched.envs.das.paper import HEURISTICS, paper_rows
 from jaxsched.envs.das.simulator.placement import MOST_COMPARED, inverse_of, rank_of
 from jaxsched.envs.das.simulator.tables import NEVER
 from jaxsched.errors import JaxschedError
-from jaxsched.systems import registry
-from jaxsched.systems.base import Played
+from jaxsched.systems import functions, registry
 from jaxsched.systems.claims import DIRECTION, NOT_REPRODUCED, REPRODUCED
+from jaxsched.systems.parts import Played
 from jaxsched.types import ArraySpec, action_names
 from jaxsched.wrappers.history import Remembered
 from tests.envs.das.tables import ENV, params_of, random_table
@@ -88,8 +88,8 @@ def test_unknown_kinds_are_refused(kind, says):
 
 @pytest.mark.parametrize("kind", ["linear", "dl2", "das:variant=DA,width=8,heads=2"])
 def test_policies_play_the_plain_environment(kind):
-    weights = jax.jit(lambda: SYSTEM.init_weights(ENV, kind, PARAMS))()
-    policy = SYSTEM.network_policy(ENV, kind, "mine", "greedy")
+    weights = jax.jit(lambda: functions.init_weights(SYSTEM, ENV, kind, PARAMS))()
+    policy = functions.network_policy(SYSTEM, ENV, kind, "mine", "greedy")
     state, seen = reset(KEY, PARAMS, jnp.int32(0))
     view = View(seen.observation, seen.action_mask, state, PARAMS)
     action, _ = jax.jit(policy.act)(weights, policy.init(PARAMS), view, KEY)
@@ -318,7 +318,7 @@ def test_the_reference_rule_returns_minus_the_weights(fee_weight):
 def test_every_policy_that_is_listed_is_there(monkeypatch):
     monkeypatch.setattr("jaxsched.envs.das.system.found_rule", lambda env: None)
     for name in SYSTEM.policies:
-        heuristic = SYSTEM.heuristic(name, DAS(num_servers=3, window=5), 10, {})
+        heuristic = functions.heuristic(SYSTEM, name, DAS(num_servers=3, window=5), 10, {})
         assert heuristic.policy.name == name
         assert heuristic.env.lazy == (name == "lazy")
     assert set(NAMES) - set(SYSTEM.policies) == {"eager"}  # the same as fifo_firstfit
@@ -326,11 +326,11 @@ def test_every_policy_that_is_listed_is_there(monkeypatch):
 
 def test_rules_refuse_what_they_do_not_know():
     with pytest.raises(JaxschedError, match="unknown policy 'sjf'; known are fifo_firstfit"):
-        SYSTEM.heuristic("sjf", ENV, 10, {})
+        functions.heuristic(SYSTEM, "sjf", ENV, 10, {})
     with pytest.raises(JaxschedError, match="'mode'"):
-        SYSTEM.heuristic("tetris", ENV, 10, {"mode": "block"})
+        functions.heuristic(SYSTEM, "tetris", ENV, 10, {"mode": "block"})
     with pytest.raises(JaxschedError, match="chooses priorities and affinities"):
-        SYSTEM.network(ENV, "das")
+        functions.network(SYSTEM, ENV, "das")
 
 
 def test_names_go_with_what_they_name():
@@ -340,7 +340,7 @@ def test_names_go_with_what_they_name():
     assert action_names(ENV.action_spec())[N + 1] == "position0.machine1.affinity"
     kinds_of_entries = {name.split(".")[0] for name in ENV.features()}
     assert kinds_of_entries == {"position*", "machine*"}
-    assert SYSTEM.facts(ENV, {})["cluster"] == "3 machines of 8 GPUs, 96 CPUs, 384 GB"
+    assert functions.facts(SYSTEM, ENV, {})["cluster"] == "3 machines of 8 GPUs, 96 CPUs, 384 GB"
 
 
 def test_spaces_are_bounded():
@@ -350,7 +350,7 @@ def test_spaces_are_bounded():
         assert np.isfinite([spec.minimum, spec.maximum]).all()
     latest = np.float32(NEVER - 1) / np.float32(86400)
     assert specs.observation.jobs.maximum >= latest >= ENV.num_servers * ENV.gpus_per_server / 64
-    act = SYSTEM.heuristic("random", ENV, 10, {}).policy.act
+    act = functions.heuristic(SYSTEM, "random", ENV, 10, {}).policy.act
     drawn = jax.vmap(lambda key: act((), (), None, key)[0])(jax.random.split(KEY, 500))
     for name, spec in specs.action.items():
         assert (spec.minimum, spec.maximum) == (-1.0, 1.0)
@@ -361,7 +361,7 @@ def test_spaces_are_bounded():
 def test_scores_weigh_one_per_cent_of_fee_like_three_of_completion_time():
     def score(jct, fee):
         metrics = {"avg_jct_min": np.asarray(jct), "avg_fee": np.asarray(fee)}
-        return SYSTEM.score(Played(metrics, {}, []), [])
+        return functions.score(SYSTEM, Played(metrics, {}, []), [])
 
     assert score([100.0], [50.0]) == pytest.approx(100.0)
     assert score([50.0, 200.0], [50.0, 50.0]) == pytest.approx(100.0)

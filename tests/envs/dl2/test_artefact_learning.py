@@ -33,8 +33,9 @@ from jaxsched.envs.dl2.workload import (
 from jaxsched.errors import JaxschedError
 from jaxsched.networks import description as nd
 from jaxsched.runs.overrides import override
-from jaxsched.systems import registry
+from jaxsched.systems import functions, presets, registry
 from jaxsched.systems.claims import NOT_REPRODUCED
+from jaxsched.systems.stages import stages_of
 from tests.envs.dl2.artefact_oracle import Simulator
 from tests.envs.dl2.test_artefact import SMALL, chooser, jobs_for
 
@@ -117,16 +118,16 @@ def test_rules_through_the_actions_come_to_the_known_times():
     """On the five sequences; Optimus' gains lose little by the window, the probe beats them."""
     tables = published_tables()
     for name, coarse, fine in (("optimus_actions", 3.537, 2.839), ("probe_actions", 2.947, 2.797)):
-        rule = SYSTEM.heuristic(name, ARTEFACT, 60, {})
-        played = SYSTEM.play(rule.env, rule.policy, ARTEFACT.params(tables)).metrics
+        rule = functions.heuristic(SYSTEM, name, ARTEFACT, 60, {})
+        played = functions.play(SYSTEM, rule.env, rule.policy, ARTEFACT.params(tables)).metrics
         assert played["avg_jct_coarse"].mean() == pytest.approx(coarse, abs=2e-3)
         assert played["avg_jct_slots"].mean() == pytest.approx(fine, abs=2e-3)
 
 
 @pytest.mark.parametrize("stage", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_published_recipe_trains(drawn, stage):
-    recipe = override(SYSTEM.preset("artefact"), TINY)
-    setup = SYSTEM.stages(recipe, drawn[:2])[stage]
+    recipe = override(presets.preset(SYSTEM, "artefact"), TINY)
+    setup = stages_of(SYSTEM, recipe, drawn[:2])[stage]
     loop = replace(setup.loop, num_envs=2, rollout_length=16, num_updates=2, head_start=None)
     params = setup.params_at(0.0)
     carry = training.init(setup.env, setup.learner, loop, jax.random.key(0), params)
@@ -138,9 +139,9 @@ def test_the_published_recipe_trains(drawn, stage):
     assert any((np.asarray(new) != old).any() for new, old in zip(after, before, strict=True))
     assert setup.play == "sampled"
     assert {"networks of mlp-8", "sees 3 jobs in place of 20"} <= set(setup.variants)
-    variants = SYSTEM.departures.of
-    assert variants(SYSTEM.preset("artefact")) == NOT_AS_PUBLISHED
-    text = set(variants(SYSTEM.preset("artefact-text"))) - set(NOT_AS_PUBLISHED)
+    variants = SYSTEM.recipes.departures.of
+    assert variants(presets.preset(SYSTEM, "artefact")) == NOT_AS_PUBLISHED
+    text = set(variants(presets.preset(SYSTEM, "artefact-text"))) - set(NOT_AS_PUBLISHED)
     summed = "the entropy is summed over the actions, not their mean"
     assert {"teacher: drf_actions", summed} <= text
 
@@ -219,7 +220,7 @@ def test_the_published_network():
 
 def test_recipes_never_learn_from_the_published_sequences():
     for preset in ("artefact", "artefact-search"):
-        used = SYSTEM.recipe_traces(SYSTEM.preset(preset))
+        used = presets.recipe_traces(SYSTEM, presets.preset(SYSTEM, preset))
         assert used.test == "dl2-artefact-published"
         assert used.train == used.validation == "dl2-artefact"
 
@@ -234,9 +235,9 @@ def test_recipes_never_learn_from_the_published_sequences():
 )
 def test_recipes_that_do_not_fit_are_refused(change, message, drawn):
     with pytest.raises(JaxschedError, match=message):
-        SYSTEM.stages(override(SYSTEM.preset("artefact"), [change]), drawn[:1])
+        stages_of(SYSTEM, override(presets.preset(SYSTEM, "artefact"), [change]), drawn[:1])
     with pytest.raises(JaxschedError, match="accepted: comm 'ps'"):
-        action_rule("probe_actions", SYSTEM.environment(comm="allreduce"))
+        action_rule("probe_actions", functions.environment(SYSTEM, comm="allreduce"))
 
 
 def test_published_figures_stand_beside_those_measured(drawn):
@@ -254,5 +255,7 @@ def test_published_figures_stand_beside_those_measured(drawn):
     claims = published_claims(summary, "learned")
     assert {row["verdict"] for row in claims} == {NOT_REPRODUCED}
     assert claims[1]["paper"] == FIVE["DL2, saved at step 500"].coarse
-    assert SYSTEM.published(SYSTEM.environment(), drawn, summary) is None
-    assert set(SYSTEM.usual_policies(ARTEFACT)).isdisjoint(SYSTEM.usual_policies())
+    assert SYSTEM.paper.published(functions.environment(SYSTEM), drawn, summary) is None
+    assert set(functions.usual_policies(SYSTEM, ARTEFACT)).isdisjoint(
+        functions.usual_policies(SYSTEM)
+    )

@@ -19,6 +19,7 @@ from jaxsched.envs.dl2.workload import dl2_tables
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.ops import bit_sets as bits
+from jaxsched.systems import functions
 
 ENV = DL2(num_servers=4, window=3, max_slots=300)
 TABLES = dl2_tables(5, 3, num_jobs=7, peak=1.0, variation=0.2)
@@ -102,7 +103,7 @@ def test_records_agree_with_the_steps(walk, params):
     np.testing.assert_allclose(metrics["total_reward"], outcome.episode_return, rtol=1e-5)
     assert (metrics["makespan"] >= metrics["avg_jct"]).all()
     assert (metrics["utilization"] <= 1).all()
-    (shown,) = SYSTEM.schedules(ENV, params, np.arange(3), outcome.records, [1])
+    (shown,) = functions.schedules(SYSTEM, ENV, params, np.arange(3), outcome.records, [1])
     assert len(shown.pieces.job) == 7
     assert np.all((shown.submit <= shown.start) & (shown.start < shown.finish))
 

@@ -22,8 +22,9 @@ from jaxsched.errors import JaxschedError
 from jaxsched.networks import description as nd
 from jaxsched.networks.mlp import MLP
 from jaxsched.runs.overrides import override
-from jaxsched.systems import registry
+from jaxsched.systems import functions, presets, registry
 from jaxsched.systems.learners import with_loop
+from jaxsched.systems.stages import stages_of
 
 ROWS = 4
 ENV = DL2(num_servers=3, window=ROWS, max_slots=60)
@@ -136,8 +137,8 @@ def test_recorded_decisions_are_legal_and_reach_the_teacher(params):
         data = record(env, teacher, wide, [0, 1, 2])
         rows = np.arange(len(data.label))
         assert np.asarray(data.mask)[rows, np.asarray(data.label)].all()
-        heuristic = SYSTEM.heuristic(teacher, env, 7, {})
-        played = SYSTEM.play(heuristic.env, heuristic.policy, wide)
+        heuristic = functions.heuristic(SYSTEM, teacher, env, 7, {})
+        played = functions.play(SYSTEM, heuristic.env, heuristic.policy, wide)
         slots = played.metrics["slots"].sum()
         # A slot's record ends with a void unless nothing fits any more.
         assert 0 < (np.asarray(data.label) == 24).sum() <= slots
@@ -148,7 +149,7 @@ def test_recorded_decisions_are_legal_and_reach_the_teacher(params):
 @cache
 def programs(env):
     """What a replay calls."""
-    recorder = SYSTEM.recorder(env)
+    recorder = SYSTEM.log.recorder(env)
     return recorder, jax.jit(env.reset), jax.jit(env.step), jax.jit(recorder.update)
 
 
@@ -168,7 +169,7 @@ def replay(env, params, data):
             records = update(records, timestep, True)
         all_records.append(records)
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *all_records)
-    return SYSTEM.measured(env, params, np.arange(3), stacked)["avg_jct"]
+    return SYSTEM.log.metrics(env, params, np.arange(3), stacked)["avg_jct"]
 
 
 @pytest.mark.parametrize("by_task", [False, pytest.param(True, marks=pytest.mark.slow)])
@@ -239,8 +240,8 @@ SEARCHED = (
 
 
 def test_a_search_may_follow():
-    recipe = override(replace(SYSTEM.preset("search"), env=ENV), SEARCHED)
-    stages = SYSTEM.stages(recipe, TABLES[:2])
+    recipe = override(replace(presets.preset(SYSTEM, "search"), env=ENV), SEARCHED)
+    stages = stages_of(SYSTEM, recipe, TABLES[:2])
     assert [stage.name for stage in stages] == ["supervised", "search"]
     setup = stages[-1]
     params = setup.params_at(0.0)
@@ -258,16 +259,16 @@ def test_a_search_may_follow():
 
 
 def test_stages_are_what_a_recipe_names_and_does_not_leave_out():
-    search = SYSTEM.preset("search")
+    search = presets.preset(SYSTEM, "search")
     recipe = replace(search, play="sampled")
     with pytest.raises(JaxschedError, match="play is 'sampled'; accepted with a search: greedy"):
-        SYSTEM.stages(recipe, TABLES)
+        stages_of(SYSTEM, recipe, TABLES)
     first, last = search.stages
-    three = (first, SYSTEM.preset("quick").stages[1], last)
-    stages = SYSTEM.stages(replace(search, env=ENV, stages=three), TABLES)
+    three = (first, presets.preset(SYSTEM, "quick").stages[1], last)
+    stages = stages_of(SYSTEM, replace(search, env=ENV, stages=three), TABLES)
     assert [stage.name for stage in stages] == ["supervised", "ppo", "search"]
-    alone = override(SYSTEM.preset("quick"), ["supervised.skip=true"])
-    (stage,) = SYSTEM.stages(alone, TABLES)
+    alone = override(presets.preset(SYSTEM, "quick"), ["supervised.skip=true"])
+    (stage,) = stages_of(SYSTEM, alone, TABLES)
     assert stage.name == "ppo" and "no imitation" in stage.variants
     assert not any("teacher" in line for line in stage.variants)
 
@@ -331,23 +332,23 @@ MENDED = (
     ],
 )
 def test_recipes_of_the_papers_learner_say_what_differs(preset, changes, said):
-    assert SYSTEM.departures.of(override(SYSTEM.preset(preset), changes)) == said
+    assert SYSTEM.recipes.departures.of(override(presets.preset(SYSTEM, preset), changes)) == said
 
 
 def test_recipes_say_what_differs_from_the_paper():
-    variants = SYSTEM.departures.of
-    words = " ".join(variants(SYSTEM.preset("quick")))
+    variants = SYSTEM.recipes.departures.of
+    words = " ".join(variants(presets.preset(SYSTEM, "quick")))
     for word in ("optimus", "PPO", "discount 0", "epochs trained", "share weights"):
         assert word in words
     left_out = ["learner.capacity=0", "learner.held=0", "explore.kind=none"]
-    changed = override(SYSTEM.preset("paper"), left_out)
-    assert len(variants(changed)) == len(variants(SYSTEM.preset("paper"))) + 3
+    changed = override(presets.preset(SYSTEM, "paper"), left_out)
+    assert len(variants(changed)) == len(variants(presets.preset(SYSTEM, "paper"))) + 3
 
 
 @pytest.mark.parametrize("preset", ["paper", "paper-testbed", "paper-mended"])
 def test_slots_are_held_whole(preset):
     """Whatever the number of environments; and a window of jobs fits into what is held."""
-    recipe = override(SYSTEM.preset(preset), ["loop.num_envs=4"])
+    recipe = override(presets.preset(SYSTEM, preset), ["loop.num_envs=4"])
     stage = recipe.stages[-1]
     config = with_loop(stage.learner, stage.loop)
     assert config.held_envs == 4 and config.total_updates == stage.loop.num_updates

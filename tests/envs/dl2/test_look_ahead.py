@@ -10,12 +10,12 @@ from jaxsched.core.look_ahead import look_ahead
 from jaxsched.core.plays import LookAhead, Weights, knobs
 from jaxsched.core.policies import uniform_legal
 from jaxsched.errors import JaxschedError
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 from tests.instances import dl2, dl2_tables
 
 SYSTEM = registry.get("dl2")
-PLAIN = SYSTEM.environment(num_servers=2, window=3, max_slots=60)
-ENV = SYSTEM.planning_environment(PLAIN)
+PLAIN = functions.environment(SYSTEM, num_servers=2, window=3, max_slots=60)
+ENV = SYSTEM.training.planning(PLAIN)
 EPISODES = jnp.arange(9)
 
 
@@ -26,9 +26,9 @@ def params():
 
 def played(env, policy, params, weights=()):
     """Returns ``[E]``, and the mean times from the first slot of each job to its end (slots)."""
-    recorder, key = SYSTEM.recorder(env), jax.random.key(0)
+    recorder, key = SYSTEM.log.recorder(env), jax.random.key(0)
     outcome = run_episodes(env, policy, recorder, params, EPISODES, key, weights)
-    metrics = SYSTEM.measured(env, params, np.asarray(EPISODES), outcome.records)
+    metrics = SYSTEM.log.metrics(env, params, np.asarray(EPISODES), outcome.records)
     submit = np.asarray(params.jobs.submit_time)
     rounded_up = -(-submit // env.slot_seconds) * env.slot_seconds
     real = np.arange(submit.shape[1]) < np.asarray(params.jobs.num_jobs)[:, None]
@@ -45,7 +45,7 @@ def test_backlogs_add_up_to_completion_times(params):
 
 def test_clairvoyant_look_ahead_on_whole_slots_is_never_worse_than_its_base(params):
     names = ("drf", "probe", "srtf")
-    heuristics = [SYSTEM.heuristic(name, ENV, 7, {}) for name in names]
+    heuristics = [functions.heuristic(SYSTEM, name, ENV, 7, {}) for name in names]
     env = heuristics[0].env
     base, *rivals = (heuristic.policy for heuristic in heuristics)
     policy = look_ahead(env, base, LookAhead(futures=0), "clairvoyant", tuple(rivals))
@@ -57,9 +57,9 @@ def test_clairvoyant_look_ahead_on_whole_slots_is_never_worse_than_its_base(para
 
 def test_backlog_is_of_one_slot():
     with pytest.raises(JaxschedError, match="reward is 'backlog'; accepted with assign_bundle"):
-        SYSTEM.environment(assign_bundle=True, reward="backlog")
+        functions.environment(SYSTEM, assign_bundle=True, reward="backlog")
     known = "progress, epochs, backlog, presence"
     with pytest.raises(JaxschedError, match=f"reward must be one of {known}, not 'fee'"):
-        SYSTEM.environment(reward="fee")
+        functions.environment(SYSTEM, reward="fee")
     bundles = dl2(assign_bundle=True).env
-    assert SYSTEM.planning_environment(bundles) == bundles
+    assert SYSTEM.training.planning(bundles) == bundles

@@ -23,7 +23,8 @@ from jaxsched.exports.golden import golden_rows
 from jaxsched.networks import description as nd
 from jaxsched.runs import saved_policies
 from jaxsched.runs.overrides import override
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
+from jaxsched.systems.stages import stages_of
 from jaxsched.types import action_names
 from tests.envs.mlfs.test_env_oracle import SETTINGS, TIGHT, random_tables, to_params
 
@@ -67,8 +68,8 @@ def test_without_terms_of_pairs_schedules_are_those_of_the_rules(name, weights):
     slots = replace(offered, decide="slot")
     params = to_params(offered, random_tables(name, offered))
     policy, given = constant(RULE)
-    expected = SYSTEM.play(offered, first_valid(), params).metrics
-    found = SYSTEM.play(slots, policy, params, given).metrics
+    expected = functions.play(SYSTEM, offered, first_valid(), params).metrics
+    found = functions.play(SYSTEM, slots, policy, params, given).metrics
     for metric in COUNTED:
         np.testing.assert_array_equal(found[metric], expected[metric], err_msg=metric)
     np.testing.assert_allclose(found["return"], expected["return"], rtol=1e-6)
@@ -170,7 +171,7 @@ def test_service_counts_hours_and_missed_deadlines():
     reward, over = play(jnp.arange(4))
     assert np.asarray(over)[-1].all()
     policy, given = constant(np.zeros(NUM_WEIGHTS, np.float32))
-    metrics = SYSTEM.play(env, policy, params, given).metrics
+    metrics = functions.play(SYSTEM, env, policy, params, given).metrics
     # Time counts from the slot in which a job can be admitted.
     submit = np.asarray(params.submit_s)[:-1].reshape(4, -1)
     late_start = (-submit % 60).mean(axis=1)
@@ -184,11 +185,11 @@ def test_options_and_networks_go_together():
     with pytest.raises(JaxschedError, match="accepted with order 'mlf' only"):
         MLFS(decide="slot", order="fifo")
     with pytest.raises(JaxschedError, match="known are pairs"):
-        SYSTEM.network(ENV, "servers")
+        functions.network(SYSTEM, ENV, "servers")
     by_network = replace(QUICK_RECIPE, env=ENV, network="pairs")
     for recipe in (by_network, override(by_network, ["imitation.skip=true"])):
         with pytest.raises(JaxschedError, match="learned by search"):
-            SYSTEM.stages(recipe, random_tables("service", ENV, count=1))
+            stages_of(SYSTEM, recipe, random_tables("service", ENV, count=1))
     spec = ENV.action_spec()
     assert spec.names == action_names(spec) == pairs.WEIGHTS
 
@@ -204,7 +205,7 @@ SMALL = override(
 
 def test_search_plays_stretches_and_moves_the_weights():
     tables = traces.get("mlfs-small-x3", seed=2, num_traces=2, num_jobs=12)
-    (setup,) = SYSTEM.stages(SMALL, tables)
+    (setup,) = stages_of(SYSTEM, SMALL, tables)
     params = setup.params_at(0.0)
     carry = training.init(setup.env, setup.learner, setup.loop, jax.random.key(0), params)
     start = setup.learner.policy_params(carry.learner_state)["params"]["weights"]["bias"]
@@ -215,14 +216,14 @@ def test_search_plays_stretches_and_moves_the_weights():
     assert not np.any(metrics["incomplete"]) and np.all(metrics["mean_return"] < 0)
     weights = setup.learner.policy_params(carry.learner_state)
     assert np.all(np.asarray(weights["params"]["weights"]["bias"]) != 0)
-    played = SYSTEM.play(setup.play_env, setup.policy, params, weights)
+    played = functions.play(SYSTEM, setup.play_env, setup.policy, params, weights)
     assert played.metrics["finished"].tolist() == [12, 12]
 
 
 def test_the_description_gives_the_weights():
     params = to_params(ENV, random_tables("golden", ENV, count=2))
-    network = SYSTEM.network(ENV, "pairs")
-    weights = SYSTEM.init_weights(ENV, "pairs", params)
+    network = functions.network(SYSTEM, ENV, "pairs")
+    weights = functions.init_weights(SYSTEM, ENV, "pairs", params)
     weights["params"]["weights"]["bias"] = jnp.asarray(random_weights(4))
     rows = golden_rows(ENV, params, network.apply, weights, jax.random.key(0))
     np.testing.assert_array_equal(rows.scores, np.tile(random_weights(4), (8, 1)))
@@ -235,16 +236,16 @@ def test_the_description_gives_the_weights():
 
 def test_the_pretrained_policy_plays_on_any_cluster():
     learned, (saved,) = saved_policies.load("pretrained", SYSTEM)
-    network = SYSTEM.network(learned.env, learned.network)
+    network = functions.network(SYSTEM, learned.env, learned.network)
     for row in saved.meta["golden"]["rows"]:
         scores = network.apply(saved.weights, jnp.asarray(row["observation"], jnp.float32))
         np.testing.assert_allclose(scores, row["scores"], rtol=1e-6)
     assert saved.meta["actions"]["choice"].startswith("the scores are the action")
     env = replace(learned.env, gpus=(2, 8, 4), max_active=16)
-    policy = SYSTEM.network_policy(env, learned.network, learned.name, learned.play)
+    policy = functions.network_policy(SYSTEM, env, learned.network, learned.name, learned.play)
     tables = traces.get("mlfs-small-x3", seed=5, num_traces=2, num_jobs=20)
-    played = SYSTEM.play(env, policy, env.params(tables), learned.weights[0]).metrics
+    played = functions.play(SYSTEM, env, policy, env.params(tables), learned.weights[0]).metrics
     assert played["finished"].tolist() == [20, 20]
     start = jax.tree.map(jnp.zeros_like, learned.weights[0])
-    other = SYSTEM.play(env, policy, env.params(tables), start).metrics
+    other = functions.play(SYSTEM, env, policy, env.params(tables), start).metrics
     assert not np.array_equal(played["avg_jct"], other["avg_jct"])

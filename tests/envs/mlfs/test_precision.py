@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from jaxsched.core.policies import View
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 from tests.instances import INSTANCES
 
 SYSTEM = registry.get("mlfs")
@@ -52,17 +52,19 @@ def test_states_and_time_steps_keep_their_types(kind, x64):
 @pytest.mark.parametrize("name", SYSTEM.policies)
 def test_heuristics_compute_in_32_bits(name, x64):
     _, env, params, *_ = INSTANCES["mlfs"]["paper"]()
-    heuristic = SYSTEM.heuristic(name, env, 5, {})
+    heuristic = functions.heuristic(SYSTEM, name, env, 5, {})
     first_action(heuristic.env, heuristic.policy, params, ())
 
 
 @pytest.mark.parametrize("kind", ["servers", "rl"])
 def test_networks_compute_in_32_bits(kind, x64):
     _, env, params, *_ = INSTANCES["mlfs"]["paper"]()
-    weights = jax.eval_shape(lambda: SYSTEM.init_weights(env, kind, params))
+    weights = jax.eval_shape(lambda: functions.init_weights(SYSTEM, env, kind, params))
     assert dtypes(weights) == {"float32"}
     for play in ("greedy", "sampled"):
-        first_action(env, SYSTEM.network_policy(env, kind, "mine", play), params, weights)
+        first_action(
+            env, functions.network_policy(SYSTEM, env, kind, "mine", play), params, weights
+        )
 
 
 def first_action(env, policy, params, weights):
@@ -105,7 +107,7 @@ def test_decisions_are_those_of_single_precision_and_within_the_bounds():
     for wide in (False, True):
         with jax.enable_x64(wide):
             _, env, params, *_ = INSTANCES["mlfs"]["paper"]()
-            heuristic = SYSTEM.heuristic("mlf_h", env, 5, {})
+            heuristic = functions.heuristic(SYSTEM, "mlf_h", env, 5, {})
             found.append(played(params, heuristic.env, heuristic.policy))
             spec = env.observation_spec(params)
     single, double = found

@@ -10,7 +10,7 @@ import pytest
 from jaxsched.envs.mlfs import MLFS
 from jaxsched.envs.mlfs.heuristics import heuristic
 from jaxsched.envs.mlfs.simulator.cluster import div
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 from tests.envs.mlfs.test_env_oracle import SETTINGS, random_tables, to_params
 from tests.envs.mlfs.test_pairs import COUNTED
 
@@ -24,7 +24,9 @@ def test_slots_of_a_rule_are_its_offers(order):
     offered = MLFS(**{**SETTINGS["mixed"], "order": order, "decide": "offer"})
     slots = replace(offered, decide="rule")
     params = to_params(offered, random_tables("mixed", offered))
-    expected, found = (SYSTEM.play(e, heuristic(e), params).metrics for e in (offered, slots))
+    expected, found = (
+        functions.play(SYSTEM, e, heuristic(e), params).metrics for e in (offered, slots)
+    )
     for metric in COUNTED:
         np.testing.assert_array_equal(found[metric], expected[metric], err_msg=metric)
     np.testing.assert_allclose(found["return"], expected["return"], rtol=1e-6)

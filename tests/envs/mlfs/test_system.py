@@ -20,23 +20,24 @@ from jaxsched.errors import JaxschedError
 from jaxsched.exports.layout import feature_groups
 from jaxsched.jobs import digest_tables
 from jaxsched.runs.overrides import override
-from jaxsched.systems import registry
-from jaxsched.systems.base import Played, System
+from jaxsched.systems import functions, presets, registry
 from jaxsched.systems.claims import DIRECTION, NOT_REPRODUCED, REPRODUCED
+from jaxsched.systems.parts import Played
+from jaxsched.systems.stages import budget, stages_of
 from jaxsched.types import action_names
 from tests.instances import mlfs, mlfs_tables, sched2_tables
 
 SYSTEM = registry.get("mlfs")
 ENV = mlfs().env
-SMALL = SYSTEM.environment(**CLUSTERS["small"])
+SMALL = functions.environment(SYSTEM, **CLUSTERS["small"])
 
 
 @pytest.fixture(scope="module")
 def played():
     """MLF-H on three tiny tables."""
-    heuristic = SYSTEM.heuristic("mlf_h", ENV, 5, {})
-    return SYSTEM.play(
-        heuristic.env, heuristic.policy, SYSTEM.params(heuristic.env, mlfs_tables(0))
+    heuristic = functions.heuristic(SYSTEM, "mlf_h", ENV, 5, {})
+    return functions.play(
+        SYSTEM, heuristic.env, heuristic.policy, heuristic.env.params(mlfs_tables(0))
     )
 
 
@@ -45,60 +46,71 @@ def played():
 
 @pytest.mark.parametrize("name", SYSTEM.policies)
 def test_rules_play_in_their_own_environment(name):
-    heuristic = SYSTEM.heuristic(name, ENV, 5, {})
+    heuristic = functions.heuristic(SYSTEM, name, ENV, 5, {})
     order = name if SYSTEM.policies[name].kind == "baseline" and name != "mlf_h" else "mlf"
     tuned = TUNED if name == "linear_tuned" else {}
     assert heuristic.env == replace(ENV, order=order, use_mlfc=name == "mlf_hc", **tuned)
     assert heuristic.policy.name == name
     assert heuristic.policy.privileged == (name not in ("linear", "linear_tuned", "random"))
-    assert SYSTEM.heuristic(name, replace(ENV), 9, {"mlfc": False}) is heuristic
-    controlled = SYSTEM.heuristic(name, ENV, 5, {"mlfc": True})
+    assert functions.heuristic(SYSTEM, name, replace(ENV), 9, {"mlfc": False}) == heuristic
+    controlled = functions.heuristic(SYSTEM, name, ENV, 5, {"mlfc": True})
     assert controlled.env == replace(heuristic.env, use_mlfc=True)
     learners = replace(ENV, use_mlfc=True, use_bandwidth=False, remaining_weight=100)
-    assert SYSTEM.heuristic(name, learners, 5, {}).env == replace(
+    assert functions.heuristic(SYSTEM, name, learners, 5, {}).env == replace(
         heuristic.env, use_bandwidth=False
     )
-    own = SYSTEM.heuristic(name, learners, 5, {"weights": "own"})
+    own = functions.heuristic(SYSTEM, name, learners, 5, {"weights": "own"})
     weights = {"remaining_weight": 100} | tuned
     assert own.env == replace(heuristic.env, use_bandwidth=False, **weights)
 
 
 def test_every_order_is_a_rule():
     assert set(ORDERS) - {"mlf"} < set(SYSTEM.policies)
-    assert set(RIVALS) | {"graphene", "mlf_h"} == set(SYSTEM.policy_names("baseline"))
-    assert SYSTEM.policy_names("reference") == ("mlf_hc", "linear", "linear_tuned", "random")
+    assert set(RIVALS) | {"graphene", "mlf_h"} == set(functions.policy_names(SYSTEM, "baseline"))
+    assert functions.policy_names(SYSTEM, "reference") == (
+        "mlf_hc",
+        "linear",
+        "linear_tuned",
+        "random",
+    )
 
 
 def test_the_best_rule_known_is_linear_under_the_weights_found():
     """Whatever weights the cluster has, and whatever weights rules are asked to have."""
-    asked = SYSTEM.heuristic("linear", replace(SMALL, **TUNED), 5, {"weights": "own"})
+    asked = functions.heuristic(SYSTEM, "linear", replace(SMALL, **TUNED), 5, {"weights": "own"})
     for options in ({}, {"weights": "own"}):
-        named = SYSTEM.heuristic("linear_tuned", SMALL, 5, options)
+        named = functions.heuristic(SYSTEM, "linear_tuned", SMALL, 5, options)
         assert named.env == asked.env and named.policy.name == "linear_tuned"
-    assert SYSTEM.heuristic("linear", SMALL, 5, {}).env != asked.env
-    assert SYSTEM.best_rule == "linear_tuned"
+    assert functions.heuristic(SYSTEM, "linear", SMALL, 5, {}).env != asked.env
+    assert functions.best_rule(SYSTEM) == "linear_tuned"
 
 
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: SYSTEM.heuristic("sjf", ENV, 5, {}), "unknown policy 'sjf'; known are fair, slaq"),
         (
-            lambda: SYSTEM.heuristic("fair", ENV, 5, {"window": 3}),
+            lambda: functions.heuristic(SYSTEM, "sjf", ENV, 5, {}),
+            "unknown policy 'sjf'; known are fair, slaq",
+        ),
+        (
+            lambda: functions.heuristic(SYSTEM, "fair", ENV, 5, {"window": 3}),
             "no option 'window'; known: mlfc",
         ),
         (
-            lambda: SYSTEM.heuristic("fair", ENV, 5, {"weights": 3}),
+            lambda: functions.heuristic(SYSTEM, "fair", ENV, 5, {"weights": 3}),
             "weights is 3; accepted: paper, own",
         ),
         (
-            lambda: SYSTEM.heuristic("fair", ENV, 5, {"mlfc": "yes"}),
+            lambda: functions.heuristic(SYSTEM, "fair", ENV, 5, {"mlfc": "yes"}),
             "mlfc is 'yes'; accepted: True",
         ),
-        (lambda: SYSTEM.facts(ENV, {"mlfc": 1}), "mlfc is 1; accepted: True"),
-        (lambda: SYSTEM.network(ENV, "deep"), "unknown network 'deep'; known are servers"),
-        (lambda: SYSTEM.environment(servers=3), "unknown environment option 'servers'"),
-        (lambda: SYSTEM.preset("huge"), "unknown preset 'huge'"),
+        (lambda: functions.facts(SYSTEM, ENV, {"mlfc": 1}), "mlfc is 1; accepted: True"),
+        (
+            lambda: functions.network(SYSTEM, ENV, "deep"),
+            "unknown network 'deep'; known are servers",
+        ),
+        (lambda: functions.environment(SYSTEM, servers=3), "unknown environment option 'servers'"),
+        (lambda: presets.preset(SYSTEM, "huge"), "unknown preset 'huge'"),
     ],
     ids=lambda part: part if isinstance(part, str) else "",
 )
@@ -113,44 +125,45 @@ def test_bad_input_is_refused(call, says):
 
 
 def test_metrics_are_those_that_are_listed(played):
-    assert set(SYSTEM.metrics) <= set(played.metrics)
-    assert SYSTEM.metric(SYSTEM.primary_metric).better == "lower"
+    assert set(SYSTEM.metrics.shown) <= set(played.metrics)
+    assert functions.metric(SYSTEM, SYSTEM.metrics.primary).better == "lower"
     assert played.metrics["finished"].tolist() == [5, 3, 1]
 
 
 @pytest.mark.parametrize("pace", [0, 1, 16])
-def test_everything_is_played_at_one_pace(pace, monkeypatch):
+def test_everything_is_played_at_one_pace(pace):
     """Then policies that draw see as many steps alone as beside others."""
-    given = []
-    monkeypatch.setattr(System, "play", lambda self, *args, **kwargs: given.append(args))
-    SYSTEM.play(replace(ENV, slot_every=pace), "policy", "params", "weights")
-    assert given == [(replace(ENV, slot_every=PLAY_PACE), "policy", "params", "weights")]
+    paced = SYSTEM.log.evaluation(replace(ENV, slot_every=pace))
+    assert paced == replace(ENV, slot_every=PLAY_PACE)
 
 
 def test_draws_do_not_depend_on_companions():
-    heuristic, tables = SYSTEM.heuristic("random", ENV, 5, {}), (mlfs_tables(0), mlfs_tables(1))
+    heuristic, tables = (
+        functions.heuristic(SYSTEM, "random", ENV, 5, {}),
+        (mlfs_tables(0), mlfs_tables(1)),
+    )
     first, second = (
-        SYSTEM.play(
-            heuristic.env, heuristic.policy, SYSTEM.params(heuristic.env, [tables[0][0], *others])
+        functions.play(
+            SYSTEM, heuristic.env, heuristic.policy, heuristic.env.params([tables[0][0], *others])
         )
         for others in (tables[0][1:], tables[1][1:])
     )
-    for name in SYSTEM.metrics:
+    for name in SYSTEM.metrics.shown:
         assert first.metrics[name][0] == second.metrics[name][0]
     assert first.metrics["avg_jct"][1] != second.metrics["avg_jct"][1]
 
 
 def test_the_score_of_what_finished_is_its_completion_time(played):
     tables = mlfs_tables(0)
-    assert SYSTEM.score(played, tables) == played.metrics["avg_jct"].mean()
+    assert functions.score(SYSTEM, played, tables) == played.metrics["avg_jct"].mean()
 
 
 def test_unfinished_jobs_count_as_whole_episodes():
     metrics = {"avg_jct": np.array([600.0, 900.0]), "finished": np.array([5.0, 0.0])}
     tables = [mlfs_tables(0)[0], mlfs_tables(0)[1]]
     longest = 60.0 * MLFS().max_slots
-    assert SYSTEM.unfinished_score == longest
-    assert SYSTEM.score(Played(metrics, {}, []), tables) == (600.0 + longest) / 2
+    assert SYSTEM.metrics.unfinished == longest
+    assert functions.score(SYSTEM, Played(metrics, {}, []), tables) == (600.0 + longest) / 2
 
 
 # Networks and names
@@ -160,13 +173,13 @@ def test_unfinished_jobs_count_as_whole_episodes():
     ("kind", "hidden"), [("servers", ()), ("paper", ()), ("rl", HIDDEN_FROM_RL)]
 )
 def test_networks_score_servers_and_queue(kind, hidden):
-    network = SYSTEM.network(ENV, kind)
+    network = functions.network(SYSTEM, ENV, kind)
     assert network.hidden_inputs == hidden
-    weights = SYSTEM.init_weights(ENV, kind, None)
+    weights = functions.init_weights(SYSTEM, ENV, kind, None)
     seen = jax.numpy.ones((3, *ENV.observation_spec().shape))
     scores = network.apply(weights, seen)
     assert scores.shape == (3, ENV.num_servers + 1)
-    assert SYSTEM.network_policy(ENV, kind, "mine", "greedy").name == "mine"
+    assert functions.network_policy(SYSTEM, ENV, kind, "mine", "greedy").name == "mine"
 
 
 @pytest.mark.parametrize(
@@ -175,39 +188,39 @@ def test_networks_score_servers_and_queue(kind, hidden):
 def test_recipes_learn_policies_of_the_papers_names(recipe, network, name):
     assert recipe.network == network
     recipe = replace(recipe, env=replace(ENV, order=recipe.env.order))
-    stages = SYSTEM.stages(recipe, mlfs_tables(0))
+    stages = stages_of(SYSTEM, recipe, mlfs_tables(0))
     assert [stage.name for stage in stages] == ["imitation", "ppo"]
     assert {stage.policy.name for stage in stages} == {name}
     steps = [stage.loop.num_updates * stage.loop.steps_per_update for stage in stages]
-    assert SYSTEM.budget(recipe) == sum(steps) > 0
+    assert budget(recipe) == sum(steps) > 0
     alone = override(recipe, ["ppo.skip=true"])
-    (imitation,) = SYSTEM.stages(alone, mlfs_tables(0))
-    assert SYSTEM.budget(alone) == steps[0]
+    (imitation,) = stages_of(SYSTEM, alone, mlfs_tables(0))
+    assert budget(alone) == steps[0]
     assert "imitation only" in imitation.variants
     assert not any("discounted" in line for line in imitation.variants)
     with pytest.raises(JaxschedError, match="left out; accepted: one of imitation, ppo that is"):
-        SYSTEM.stages(override(alone, ["imitation.skip=true"]), mlfs_tables(0))
+        stages_of(SYSTEM, override(alone, ["imitation.skip=true"]), mlfs_tables(0))
 
 
 @pytest.mark.parametrize("order", ["mlf", "fifo"])
 def test_teachers_keep_the_environments_order(order):
     env = replace(ENV, order=order, use_mlfc=True)
-    assert SYSTEM.teacher("heuristic", env) is heuristic(env)
-    assert SYSTEM.teacher("linear", env) is linear_host(env)
+    assert functions.teacher(SYSTEM, "heuristic", env) is heuristic(env)
+    assert functions.teacher(SYSTEM, "linear", env) is linear_host(env)
     with pytest.raises(JaxschedError, match="teacher is 'fair'; accepted: heuristic, linear"):
-        SYSTEM.teacher("fair", env)
+        functions.teacher(SYSTEM, "fair", env)
 
 
 @pytest.mark.parametrize("kind", ["servers", "rl"])
 def test_values_see_what_the_policy_sees(kind):
-    value = SYSTEM.value_network(ENV, kind)
-    assert value.hidden_inputs == SYSTEM.network(ENV, kind).hidden_inputs
-    assert value == SYSTEM.value_network(ENV, "paper" if kind == "servers" else kind)
+    value = SYSTEM.networks.value(ENV, kind)
+    assert value.hidden_inputs == functions.network(SYSTEM, ENV, kind).hidden_inputs
+    assert value == SYSTEM.networks.value(ENV, "paper" if kind == "servers" else kind)
 
 
 def test_names_go_with_what_they_name():
     for options in (*CLUSTERS.values(), {"gpus": (1,)}):
-        env = SYSTEM.environment(**options)
+        env = functions.environment(SYSTEM, **options)
         names = action_names(env.action_spec())
         assert len(names) == env.action_spec().num_actions
         assert (names[0], names[-1]) == ("server0", "queue")
@@ -217,17 +230,25 @@ def test_names_go_with_what_they_name():
 
 
 def test_facts_tell_cluster_and_control():
-    assert SYSTEM.facts(SMALL, {})["cluster"].startswith("5 servers of 4 GPUs, each with 32 CPUs")
-    large = SYSTEM.environment(**CLUSTERS["large"])
-    assert "321 servers of 2 GPUs and 229 servers of 8 GPUs" in SYSTEM.facts(large, {})["cluster"]
-    told = [SYSTEM.facts(SMALL, {"mlfc": on})["MLF-C (ends jobs early)"] for on in (False, True)]
+    assert functions.facts(SYSTEM, SMALL, {})["cluster"].startswith(
+        "5 servers of 4 GPUs, each with 32 CPUs"
+    )
+    large = functions.environment(SYSTEM, **CLUSTERS["large"])
+    assert (
+        "321 servers of 2 GPUs and 229 servers of 8 GPUs"
+        in functions.facts(SYSTEM, large, {})["cluster"]
+    )
+    told = [
+        functions.facts(SYSTEM, SMALL, {"mlfc": on})["MLF-C (ends jobs early)"]
+        for on in (False, True)
+    ]
     assert told == ["in force for mlf_hc only", "in force for every heuristic"]
 
 
 def test_clusters_have_the_papers_gpus():
     sizes = {name: sum(options["gpus"]) for name, options in CLUSTERS.items()}
     assert sizes == {"small": 20, "real": 80, "large": 2474}
-    assert SYSTEM.environment() == SMALL
+    assert functions.environment(SYSTEM) == SMALL
     for options in CLUSTERS.values():
         assert options["max_offers"] >= sum(options["gpus"]) / 2
 
@@ -237,23 +258,23 @@ def test_clusters_have_the_papers_gpus():
 
 def test_rigid_jobs_become_tasks_with_draws_of_their_own():
     rigid = sched2_tables(0)[:1] * 2
-    adapted = SYSTEM.adapt([*rigid, *mlfs_tables(0)])
+    adapted = SYSTEM.jobs.adapted([*rigid, *mlfs_tables(0)])
     assert all(table.schema == TASK_JOBS for table in adapted)
     for table, before in zip(adapted, rigid, strict=False):
         np.testing.assert_array_equal(table["submit_time"], before["submit_time"])
     assert not np.array_equal(adapted[0]["work"], adapted[1]["work"])
-    assert digest_tables(adapted[:1]) == digest_tables(SYSTEM.adapt(rigid[:1]))
+    assert digest_tables(adapted[:1]) == digest_tables(SYSTEM.jobs.adapted(rigid[:1]))
     assert digest_tables(adapted[2:]) == digest_tables(mlfs_tables(0))
-    SYSTEM.params(SMALL, adapted[:2])
+    SMALL.params(adapted[:2])
 
 
 def test_usual_traces_are_known():
-    for name in (SYSTEM.traces.train, SYSTEM.traces.test):
+    for name in (functions.traces(SYSTEM).train, functions.traces(SYSTEM).test):
         (table,) = traces.get(name, num_traces=1, num_jobs=3)
         assert table.schema == TASK_JOBS
-    usual = SYSTEM.mapping(SYSTEM.environment(), mean_gap_s=None, load=None)
+    usual = functions.mapping(SYSTEM, functions.environment(SYSTEM), mean_gap_s=None, load=None)
     assert usual.mean_gap_s * 465 == pytest.approx(36 * 3600)
-    asked = SYSTEM.mapping(SYSTEM.environment(), mean_gap_s=None, load=0.5)
+    asked = functions.mapping(SYSTEM, functions.environment(SYSTEM), mean_gap_s=None, load=0.5)
     assert (asked.load, asked.mean_gap_s, asked.max_gpus) == (0.5, None, 20)
 
 
@@ -288,7 +309,7 @@ def verdicts(rows):
     ],
 )
 def test_mlf_rl_beside_the_paper(jct, item, verdict):
-    rows = SYSTEM.claims(SMALL, summary_of(**jct), "mine")
+    rows = SYSTEM.paper.claims(SMALL, summary_of(**jct), "mine")
     assert verdicts(rows)[item] == verdict
     assert not any("MLFS" in row["item"] for row in rows)
 
@@ -308,7 +329,7 @@ def test_mlfs_beside_the_paper(jct, item, verdict):
     summary = summary_of(**jct)
     rows = paper_rows(summary, "mine", controls=True, beside="mlf_rl")
     assert verdicts(rows)[item] == verdict
-    fewer = SYSTEM.claims(replace(SMALL, use_mlfc=True), summary, "mine")
+    fewer = SYSTEM.paper.claims(replace(SMALL, use_mlfc=True), summary, "mine")
     assert fewer == rows[:-3]
 
 
@@ -316,7 +337,7 @@ def test_mlf_h_is_held_to_the_best_at_deadlines():
     summary = summary_of()
     summary["hypersched"] = summary["hypersched"] | {"deadline_ratio": 0.6}
     summary["graphene"] = summary["graphene"] | {"deadline_ratio": 0.9}
-    found = verdicts(SYSTEM.claims(SMALL, summary, "mine"))
+    found = verdicts(SYSTEM.paper.claims(SMALL, summary, "mine"))
     assert found["Fig. 4c: deadline ratio, MLF-H over hypersched"] == NOT_REPRODUCED
     del summary["mlf_hc"]
     controlled = paper_rows(summary, "mine", controls=True)

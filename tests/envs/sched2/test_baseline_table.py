@@ -10,7 +10,7 @@ import pytest
 from jaxsched import traces
 from jaxsched.core.evaluation import run_episodes
 from jaxsched.envs.sched2.heuristics import any_baseline, numbered
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 
 pytestmark = pytest.mark.optimised  # loops of thousands of steps
 
@@ -42,8 +42,8 @@ TABLE = {
 
 @cache
 def env_and_params(window):
-    env = SYSTEM.environment(window=window)
-    return env, SYSTEM.params(env, traces.get("sched2-test-68"))
+    env = functions.environment(SYSTEM, window=window)
+    return env, env.params(traces.get("sched2-test-68"))
 
 
 @cache
@@ -54,7 +54,7 @@ def means(name, mode, window):
     outcome = run_episodes(
         env,
         any_baseline(),
-        SYSTEM.recorder(env),
+        SYSTEM.log.recorder(env),
         params,
         episodes,
         jax.random.key(0),
@@ -62,8 +62,8 @@ def means(name, mode, window):
     )
     assert outcome.finished.all()
     records = jax.tree.map(np.asarray, outcome.records)
-    metrics = SYSTEM.measured(env, params, np.asarray(episodes), records)
-    return {metric: values.mean() for metric, values in metrics.items()}, SYSTEM.curves(records)
+    metrics = SYSTEM.log.metrics(env, params, np.asarray(episodes), records)
+    return {metric: values.mean() for metric, values in metrics.items()}, SYSTEM.log.curves(records)
 
 
 @pytest.mark.parametrize("name", TABLE)

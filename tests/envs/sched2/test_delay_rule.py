@@ -18,7 +18,7 @@ from jaxsched.envs.sched2.delay_rule import (
 )
 from jaxsched.envs.sched2.heuristics import baseline, delayed_by
 from jaxsched.envs.sched2.outlook import OUTLOOK
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 
 SYSTEM = registry.get("sched2")
 G, J = 8, 6
@@ -91,8 +91,8 @@ def test_it_does_what_it_says():
 @pytest.fixture(scope="module")
 def played():
     """A small cluster under the rules, with numbers as weights and without."""
-    env = SYSTEM.environment(num_servers=4, gpus_per_server=4, window=3)
-    params = SYSTEM.params(env, traces.get("sched2-mixed", seed=1, num_traces=3, num_jobs=53))
+    env = functions.environment(SYSTEM, num_servers=4, gpus_per_server=4, window=3)
+    params = env.params(traces.get("sched2-mixed", seed=1, num_traces=3, num_jobs=53))
     never = strict_rule()._replace(patience=jnp.full((2, 4), 50.0))
     chosen = {
         "strict_sif": (baseline("strict_sif"), ()),
@@ -101,7 +101,7 @@ def played():
         "delay": (baseline("delay"), ()),
     }
     return {
-        name: SYSTEM.play(env, policy, params, weights).metrics
+        name: functions.play(SYSTEM, env, policy, params, weights).metrics
         for name, (policy, weights) in chosen.items()
     }
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxsched import traces
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 
 pytestmark = pytest.mark.optimised  # loops of thousands of steps
 
@@ -25,7 +25,7 @@ def play(env, params, key):
 
     Each row tells of the state before the action and of what the step reported.
     """
-    recorder = SYSTEM.recorder(env)
+    recorder = SYSTEM.log.recorder(env)
 
     def one(episode, key):
         state, timestep = env.reset(key, params, episode)
@@ -64,8 +64,8 @@ def play(env, params, key):
 
 
 def played(**options):
-    env = SYSTEM.environment(**options)
-    params = SYSTEM.params(env, TABLES)
+    env = functions.environment(SYSTEM, **options)
+    params = env.params(TABLES)
     return jax.tree.map(np.asarray, play(env, params, jax.random.key(7)))
 
 

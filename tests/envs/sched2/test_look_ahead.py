@@ -9,12 +9,12 @@ from jaxsched.core.look_ahead import look_ahead
 from jaxsched.core.plays import LookAhead, Weights, knobs
 from jaxsched.envs.sched2.tables import build_tables, redrawn
 from jaxsched.jobs import JobTable
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 from tests.instances import sched2_tables
 
 SYSTEM = registry.get("sched2")
-ENV = SYSTEM.planning_environment(
-    SYSTEM.environment(num_servers=2, gpus_per_server=4, window=3)
+ENV = SYSTEM.training.planning(
+    functions.environment(SYSTEM, num_servers=2, gpus_per_server=4, window=3)
 )  # ``planning_environment`` rewards waiting as it happens
 ROUNDING = 1e-5  # of effectiveness, from float32 returns
 
@@ -58,10 +58,10 @@ def test_times_stay_below_never_however_rare_the_arrivals():
 
 @pytest.mark.parametrize("name", [pytest.param("fifo", marks=pytest.mark.slow), "strict_sif"])
 def test_clairvoyant_look_ahead_to_the_end_is_never_worse_than_its_base(name, params):
-    base = SYSTEM.heuristic(name, ENV, ENV.max_jobs(params), {}).policy
+    base = functions.heuristic(SYSTEM, name, ENV, ENV.max_jobs(params), {}).policy
     policy = look_ahead(ENV, base, LookAhead(futures=0), "clairvoyant")
     given = Weights((), knobs(margin=0.0))
-    plain = SYSTEM.play(ENV, base, params).metrics["avg_effectiveness"]
-    better = SYSTEM.play(ENV, policy, params, given).metrics["avg_effectiveness"]
+    plain = functions.play(SYSTEM, ENV, base, params).metrics["avg_effectiveness"]
+    better = functions.play(SYSTEM, ENV, policy, params, given).metrics["avg_effectiveness"]
     assert np.all(better >= plain - ROUNDING)
     assert np.sum(better > plain + 0.01) >= 3

@@ -13,7 +13,7 @@ from benchmarks.peers.simulators.sched2 import Cluster, play_baseline
 from jaxsched.core.evaluation import run_episodes
 from jaxsched.envs.sched2.heuristics import any_baseline, numbered
 from jaxsched.jobs import JobTable
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 
 SYSTEM = registry.get("sched2")
 NUM_TABLES = 40
@@ -78,7 +78,7 @@ def tables_of(setting):
 
 @cache
 def env_and_params(setting):
-    env = SYSTEM.environment(**setting._asdict())
+    env = functions.environment(SYSTEM, **setting._asdict())
     tables = [
         JobTable(dict(zip(COLUMNS, zip(*rows, strict=True), strict=True)), name=f"table {i}")
         for i, rows in enumerate(tables_of(setting))
@@ -117,7 +117,7 @@ def play_oracle(setting, rows, seed):
 @partial(jax.jit, static_argnames="env")
 def play_library(env, params, actions):
     """The same of the library, ``[K, T]``, and the records."""
-    recorder, key = SYSTEM.recorder(env), jax.random.key(0)
+    recorder, key = SYSTEM.log.recorder(env), jax.random.key(0)
 
     def one(episode, actions):
         state, timestep = env.reset(key, params, episode)
@@ -186,7 +186,7 @@ def assert_records(records, k, cluster):
 
 def assert_metrics(setting, records, clusters):
     env, params = env_and_params(setting)
-    got = SYSTEM.measured(env, params, np.arange(len(clusters)), records)
+    got = SYSTEM.log.metrics(env, params, np.arange(len(clusters)), records)
     expected = [cluster.metrics() for cluster in clusters]
     assert set(got) == set(expected[0])
     for name in got:
@@ -275,7 +275,7 @@ def test_baseline(name, mode, seen):
     outcome = run_episodes(
         env,
         any_baseline(),
-        SYSTEM.recorder(env),
+        SYSTEM.log.recorder(env),
         params,
         jnp.arange(NUM_TABLES),
         jax.random.key(0),

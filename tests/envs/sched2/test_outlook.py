@@ -10,7 +10,7 @@ from jaxsched.envs.sched2.heuristics import baseline
 from jaxsched.envs.sched2.outlook import OUTLOOK, left_over, outlook_names, until_level0
 from jaxsched.envs.sched2.slowdown import SLOWDOWN_TENTHS
 from jaxsched.jobs import JobTable
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 
 SYSTEM = registry.get("sched2")
 SERVERS, GPUS, WINDOW, JOBS = 4, 4, 5, 40
@@ -114,11 +114,11 @@ def test_it_only_adds_to_the_observation(states):
 
 @pytest.mark.parametrize("kind", ["scoring", "linear"])
 def test_the_network_starts_as_the_shortest_job_at_level_0(kind):
-    network = SYSTEM.network(ENV, kind)
+    network = functions.network(SYSTEM, ENV, kind)
     weights = network.init(jax.random.key(3), ENV.observation_spec(PARAMS).zeros()[None])
-    policy = SYSTEM.network_policy(ENV, kind, "search", "greedy")
-    learned = SYSTEM.play(ENV, policy, PARAMS, weights)
-    rule = SYSTEM.play(ENV, baseline("strict_sif"), PARAMS)
+    policy = functions.network_policy(SYSTEM, ENV, kind, "search", "greedy")
+    learned = functions.play(SYSTEM, ENV, policy, PARAMS, weights)
+    rule = functions.play(SYSTEM, ENV, baseline("strict_sif"), PARAMS)
     for name, values in rule.metrics.items():
         np.testing.assert_array_equal(learned.metrics[name], values, err_msg=name)
 

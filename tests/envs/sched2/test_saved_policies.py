@@ -7,10 +7,10 @@ import pytest
 
 from jaxsched.envs.sched2.networks import PositionQNetwork
 from jaxsched.runs import checkpoints, saved_policies
-from jaxsched.systems import registry
+from jaxsched.systems import functions, registry
 
 SYSTEM = registry.get("sched2")
-ENV = SYSTEM.environment(num_servers=2, gpus_per_server=2, window=2)
+ENV = functions.environment(SYSTEM, num_servers=2, gpus_per_server=2, window=2)
 # Widths of the inputs and outputs of each layer on this cluster, as policies have them on disk.
 LAYERS = {
     "server_0": (2, 32),
@@ -38,8 +38,8 @@ def saved(tmp_path):
     weights = {"params": jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), layers)}
     facts = {
         "system": "sched2",
-        "behaviour_version": SYSTEM.behaviour_version,
-        "environment": SYSTEM.environment_options(ENV),
+        "behaviour_version": SYSTEM.environment.behaviour_version,
+        "environment": functions.environment_options(SYSTEM, ENV),
         "network": "slots",
         "play": "greedy",
         "seed": 0,
@@ -52,7 +52,7 @@ def test_a_policy_saved_with_the_network_slots_loads(saved):
     weights, folder = saved
     learned, _ = saved_policies.load(folder, SYSTEM)
     assert (learned.env, learned.network) == (ENV, "positions")
-    assert isinstance(SYSTEM.network(learned.env, learned.network), PositionQNetwork)
+    assert isinstance(functions.network(SYSTEM, learned.env, learned.network), PositionQNetwork)
     (found,) = learned.weights
     assert jax.tree.structure(found) == jax.tree.structure(weights)
     jax.tree.map(np.testing.assert_array_equal, found, weights)

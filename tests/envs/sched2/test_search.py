@@ -14,8 +14,9 @@ from jaxsched.core.training import LoopConfig
 from jaxsched.envs.sched2.environment import Sched2
 from jaxsched.envs.sched2.presets import SEARCH, SEARCH_SHORT, last_stage
 from jaxsched.errors import JaxschedError
-from jaxsched.systems import registry
+from jaxsched.systems import functions, presets, registry
 from jaxsched.systems.recipe import Episodes
+from jaxsched.systems.stages import stages_of
 
 SYSTEM = registry.get("sched2")
 NUM_JOBS, LENGTH = 24, 80
@@ -29,7 +30,7 @@ TABLES = traces.get("sched2-mixed", seed=1, num_traces=3, num_jobs=2 * NUM_JOBS 
 
 
 def test_members_play_whole_episodes_and_the_mean_moves():
-    (setup,) = SYSTEM.stages(SMALL, TABLES)
+    (setup,) = stages_of(SYSTEM, SMALL, TABLES)
     params = setup.params_at(0.0)
     carry = training.init(setup.env, setup.learner, setup.loop, jax.random.key(0), params)
     before = jax.tree.map(np.asarray, setup.learner.policy_params(carry.learner_state))
@@ -42,12 +43,12 @@ def test_members_play_whole_episodes_and_the_mean_moves():
     assert jax.tree.structure(after) == jax.tree.structure(before)
     moved = jax.tree.map(lambda a, b: float(jnp.abs(a - b).max()), after, before)
     assert max(jax.tree.leaves(moved)) > 0
-    played = SYSTEM.play(setup.play_env, setup.policy, SYSTEM.params(SMALL.env, TABLES), after)
+    played = functions.play(SYSTEM, setup.play_env, setup.policy, SMALL.env.params(TABLES), after)
     assert played.metrics["finished"].tolist() == [2 * NUM_JOBS + 5] * 3
 
 
 def test_tables_are_cut_into_episodes():
-    (setup,) = SYSTEM.stages(SMALL, TABLES)
+    (setup,) = stages_of(SYSTEM, SMALL, TABLES)
     params = setup.params_at(0.0)
     assert params.jobs.num_jobs.tolist() == [NUM_JOBS] * 6  # two of each, the rest is left out
     assert float(params.delay_weight) == pytest.approx(0.1)
@@ -66,23 +67,23 @@ def test_mixed_traces_have_loads_between_the_bounds():
 @pytest.mark.parametrize("kind", ["scoring", "linear"])
 def test_the_network_needs_the_outlook(kind):
     with pytest.raises(JaxschedError, match=r"set env\.outlook"):
-        SYSTEM.network(Sched2(), kind)
+        functions.network(SYSTEM, Sched2(), kind)
 
 
 def test_the_mask_and_the_discount_are_departures_that_runs_name():
     """The paper has neither, so that no run of its learner is without departures."""
-    literal = " / ".join(SYSTEM.departures.of(SYSTEM.preset("literal")))
+    literal = " / ".join(SYSTEM.recipes.departures.of(presets.preset(SYSTEM, "literal")))
     assert literal == (
         "actions that cannot be carried out are masked (the paper has no mask) / "
         "discount 0.99 per decision (the paper has none)"
     )
     assert "horizon 300 s (the paper has none)" in " / ".join(
-        SYSTEM.departures.of(SYSTEM.preset("paper"))
+        SYSTEM.recipes.departures.of(presets.preset(SYSTEM, "paper"))
     )
 
 
 def test_what_differs_is_said():
-    words = " / ".join(SYSTEM.stages(SMALL, TABLES)[0].variants)
+    words = " / ".join(stages_of(SYSTEM, SMALL, TABLES)[0].variants)
     assert "outlook" in words and "search" in words and "0.1 effectiveness" in words
     assert "discount" not in words
 
@@ -107,6 +108,11 @@ def test_validation_and_test_of_the_demo_share_a_program():
     """As many traces, and the same policy object, so that what plays it is compiled once."""
     names = SEARCH_SHORT.traces
     assert names.num_validation == names.num_test
-    played = [SYSTEM.network_policy(SEARCH_SHORT.env, "linear", "search", "greedy") for _ in "ab"]
+    played = [
+        functions.network_policy(SYSTEM, SEARCH_SHORT.env, "linear", "search", "greedy")
+        for _ in "ab"
+    ]
     assert played[0] is played[1]
-    assert played[0] != SYSTEM.network_policy(SEARCH_SHORT.env, "linear", "search", "sampled")
+    assert played[0] != functions.network_policy(
+        SYSTEM, SEARCH_SHORT.env, "linear", "search", "sampled"
+    )

@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.algorithms.agents import Agents
-from jaxsched.core.environment import Environment
 from jaxsched.core.policies import Play, Policy, View
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.heuristics import baseline
@@ -23,7 +22,6 @@ from jaxsched.envs.das.learning.agents import (
     current,
     das_agents,
     is_any,
-    with_history,
 )
 from jaxsched.envs.das.learning.effective import effective_only
 from jaxsched.envs.das.learning.linear import found_rule, init_linear, linear_policy
@@ -46,7 +44,6 @@ from jaxsched.types import Array, PRNGKey, PyTree, Specs
 LAST = -1.0  # below every squeezed priority
 KINDS = ("das", "dl2", "rifling", "linear", "scored")
 RULE_NAMES = ("linear", "shortest", "scored", "oracle")
-DEFAULT = "das"
 Units = Literal["real", "effective"]
 
 
@@ -121,11 +118,6 @@ def agents_of(policy: str, env: DAS, network: DASNetwork, units: Units = "real")
     }[policy]()
     agents = agents._replace(parts=parts, due=decision_due)
     return effective_only(agents, env) if units == "effective" else agents
-
-
-def learning_env(policy: str, env: DAS, network: DASNetwork) -> Environment:
-    """The environment that the agents learn in: with a history for those that remember."""
-    return with_history(env, network) if policy == "das" else env
 
 
 @lru_cache(maxsize=64)

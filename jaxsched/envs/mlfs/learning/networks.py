@@ -18,6 +18,7 @@ from jaxsched.envs.mlfs.simulator.pairs import WEIGHTS
 from jaxsched.errors import JaxschedError
 from jaxsched.networks import description as nd
 from jaxsched.networks.described import Described
+from jaxsched.networks.mlp import ValueMLP, sizes_of
 from jaxsched.types import Array
 
 HIDDEN_FROM_RL = ("urgency", "loss_share", "size", "time_left", "priority")
@@ -178,14 +179,16 @@ def policy_network(env: MLFS, kind: str) -> Described:
     return ServerPolicy(env.num_servers, hidden_inputs=HIDDEN[kind])
 
 
-def value_network(env: MLFS, kind: str) -> ServerValue:
-    """The value network that goes with a policy network of servers.
+def value_network(env: MLFS, kind: str) -> Described:
+    """The value network that goes with a policy network of servers, or widths as ``mlp-64``.
 
     Raises:
       JaxschedError: no such kind, or weights of slots, which are learned by search alone.
     """
     if env.by_slot:
         raise JaxschedError("mlfs: weights of slots are learned by search, nothing else is")
+    if kind.startswith("mlp-"):
+        return ValueMLP(sizes_of(kind))
     _check_kind(kind, list(HIDDEN))
     return ServerValue(env.num_servers, hidden_inputs=HIDDEN[kind])
 

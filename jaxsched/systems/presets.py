@@ -1,0 +1,75 @@
+"""Recipes of a system by name: its own, and those that the library makes for every system."""
+
+from collections.abc import Mapping
+
+from jaxsched.errors import JaxschedError
+from jaxsched.systems import functions
+from jaxsched.systems.parts import PresetInfo, TraceSet
+from jaxsched.systems.plain import PURPOSES, plain_recipes
+from jaxsched.systems.recipe import Recipe
+from jaxsched.systems.system import System
+from jaxsched.types import DiscreteSpec
+
+
+def default_recipes(system: System) -> Mapping[str, Recipe]:
+    """A recipe for every learner (:mod:`jaxsched.systems.plain`); none if there is no network.
+
+    A system without a network of its own has them if its action is one choice of several.
+    """
+    training, usual = system.training, functions.environment(system)
+    env = (training.learns_in or training.planning)(usual)
+    if not isinstance(env.action_spec(None), DiscreteSpec):
+        return {}
+    named = system.jobs.traces is not None or system.jobs.workload.traces
+    return plain_recipes(
+        env,
+        network=system.networks.default,
+        horizon_s=training.horizon_s,
+        episode_steps=training.episode_steps,
+        traces=functions.traces(system) if named else TraceSet("", ""),
+    )
+
+
+def all_recipes(system: System) -> Mapping[str, Recipe]:
+    """The system's own recipes and the library's.
+
+    The own ones are a small Q-network, ``quick``, unless it has any, or no choices.
+    """
+    plain = default_recipes(system)
+    own = system.recipes.presets or ({"quick": plain["plain-dqn"]} if plain else {})
+    return {**own, **plain}
+
+
+def preset(system: System, name: str) -> Recipe:
+    """The recipe of that name.
+
+    Raises:
+      JaxschedError: no such preset.
+    """
+    if name in system.recipes.presets:
+        return system.recipes.presets[name]
+    known = all_recipes(system)
+    if name not in known:
+        names = ", ".join(known)
+        raise JaxschedError(f"{system.name}: unknown preset {name!r}; known are {names}")
+    return known[name]
+
+
+def preset_info(system: System, name: str) -> PresetInfo:
+    """What the recipe of that name is for; no words where nothing is known.
+
+    Raises:
+      JaxschedError: no such preset.
+    """
+    preset(system, name)
+    notes = {"quick": PURPOSES["plain-dqn"], **PURPOSES, **system.recipes.notes}
+    return notes.get(name, PresetInfo(""))
+
+
+def recipe_traces(system: System, recipe: Recipe) -> TraceSet:
+    """The tables that a recipe uses; those of the system unless it names its own.
+
+    Raises:
+      JaxschedError: neither names any.
+    """
+    return recipe.traces if recipe.traces.train else functions.traces(system)
