@@ -147,7 +147,7 @@ def judged(options: argparse.Namespace, case: str) -> dict[str, Any]:
     drawn = replace(before, name=UNTRAINED, weights=weights, play="sampled")
     episodes = Episodes(fresh, source, "")
     here = facts_of(system, recipe.env, episodes, {})
-    told = "; ".join(system.departures.of(recipe)) or "none"
+    told = "; ".join(system.recipes.departures.of(recipe)) or "none"
     further = {
         "differences from the paper's recipe": told,
         "judged on": f"{here['device']}; {here['versions']}",
