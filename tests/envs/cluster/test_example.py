@@ -17,8 +17,12 @@ from tests.example_system import EXAMPLES
 )
 def test_the_example_plays_one_policy_on_two_clusters(options, shown):
     command = [sys.executable, str(EXAMPLES / "train_cluster.py"), "--updates", "1", *options]
-    paths = {**os.environ, "PYTHONPATH": str(EXAMPLES.parent)}
-    found = subprocess.run(command, capture_output=True, text=True, timeout=400, env=paths)
+    # Long plays, which take four times as long as little as tests compile.
+    usual = {"PYTHONPATH": str(EXAMPLES.parent), "JAX_DISABLE_MOST_OPTIMIZATIONS": "0"}
+    usual |= {"XLA_FLAGS": ""}
+    found = subprocess.run(
+        command, capture_output=True, text=True, timeout=400, env={**os.environ, **usual}
+    )
     assert found.returncode == 0, found.stderr
     rows = [line.split() for line in found.stdout.splitlines()]
     assert [row[0] for row in rows if row[1] == "servers,"] == ["4", "16"]

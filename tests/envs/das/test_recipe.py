@@ -21,6 +21,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.systems import functions, registry
 from jaxsched.systems.parts import TraceSet
 from jaxsched.systems.recipe import Episodes, Recipe, Stage
+from jaxsched.systems.stages import stages_of
 from tests.envs.das.tables import ENV, random_table
 
 SYSTEM = registry.get("das")
@@ -92,7 +93,7 @@ RECIPES = {
 
 
 @cache
-def stages_of(name):
+def by_name(name):
     return {stage.name: stage for stage in stages_of(SYSTEM, RECIPES[name], [random_table(0, 14)])}
 
 
@@ -105,7 +106,7 @@ def first_policy(stage, key, params):
 @cache
 def updated(name, stage_name, updates=1):
     """Metrics of so many updates, and the policy's parameters before and after."""
-    stage = stages_of(name)[stage_name]
+    stage = by_name(name)[stage_name]
     params = stage.params_at(0.0)
     carry = training.init(stage.env, stage.learner, stage.loop, jax.random.key(0), params)
     before = jax.tree.map(np.array, stage.learner.policy_params(carry.learner_state))
@@ -155,7 +156,7 @@ def test_a_stage_updates_its_policy(name, stage):
     ],
 )
 def test_the_stages_of_a_recipe(name, stages):
-    found = stages_of(name)
+    found = by_name(name)
     assert list(found) == stages
     recipe = RECIPES[name]
     for stage in found.values():
