@@ -26,6 +26,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -248,15 +249,8 @@ def growth(before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]) -> l
     return found
 
 
-def loop_of(
-    system: str,
-    batch: int,
-    steps: int,
-    options: dict[str, Any],
-    policy: bool,
-    abstract: bool = True,
-) -> Any:
-    """The timed loop of a system, and what it carries, as ``jax.ShapeDtypeStruct`` if abstract."""
+def loop_of(system: str, batch: int, steps: int, options: dict[str, Any], policy: bool) -> Any:
+    """The timed loop of a system, and the function that makes what it carries at first."""
     import jax
 
     from jaxsched import traces
@@ -272,11 +266,7 @@ def loop_of(
         acting = functions.network_policy(chosen, env, "paper", "policy", "greedy")
         chooser = by_policy(acting, weights, params)
     loop = environment_loop(env, params, chooser, batch=batch, num_steps=steps)
-    if abstract:
-        current = jax.eval_shape(lambda: start_many(env, params, batch))
-    else:
-        current = start_many(env, params, batch)
-    return jax.jit(loop, donate_argnums=1), current
+    return jax.jit(loop, donate_argnums=1), partial(start_many, env, params, batch)
 
 
 def compiled(system: str) -> str:
@@ -286,8 +276,8 @@ def compiled(system: str) -> str:
     prepare_cpu()
     import jax
 
-    jitted, current = loop_of(system, BATCHES[system], STEPS, OPTIONS.get(system, {}), False)
-    program = jitted.lower(jax.random.key(0), current).compile().as_text()
+    jitted, begin = loop_of(system, BATCHES[system], STEPS, OPTIONS.get(system, {}), False)
+    program = jitted.lower(jax.random.key(0), jax.eval_shape(begin)).compile().as_text()
     assert program is not None  # as every compiler here tells
     return str(program)
 
@@ -310,8 +300,8 @@ def for_h100(system: str, program: str) -> tuple[dict[str, Any], Step] | None:
         else:
             batch, steps = H100_BATCHES[system], H100_STEPS
             options = H100_OPTIONS.get(system, {})
-            jitted, current = loop_of(system, batch, steps, options, program == POLICY)
-            given, named = (jax.eval_shape(lambda: jax.random.key(0)), current), {}
+            jitted, begin = loop_of(system, batch, steps, options, program == POLICY)
+            given, named = jax.eval_shape(lambda: (jax.random.key(0), begin())), {}
             taken = batch
         began = _processor_s()
         built = absent_gpu.compiled(jitted, *given, **named)

@@ -93,9 +93,8 @@ def row_of(system: str, program: str, batch: int | None, steps: int) -> dict[str
         batch = batch or kernels.H100_BATCHES[system]
         per, taken = steps, batch * steps
         chosen = kernels.H100_OPTIONS.get(system, {})
-        jitted, carry = kernels.loop_of(
-            system, batch, steps, chosen, program == kernels.POLICY, abstract=False
-        )
+        jitted, begin = kernels.loop_of(system, batch, steps, chosen, program == kernels.POLICY)
+        carry = begin()
         lowered = jitted.lower(jax.random.key(0), carry)
 
     began = time.monotonic()

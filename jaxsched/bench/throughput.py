@@ -27,9 +27,9 @@ from jaxsched.systems.system import System
 BATCHES = tuple(2**power for power in range(6, 18))
 STEPS_PER_REPEAT = {"environment": 2**19, "policy": 2**15, "peer": 2**15}
 FEWEST_STEPS, MOST_STEPS = 4, 2**11
-FEWEST_ON_A_GPU = 64
-"""Timed steps of each environment: the start of a program takes as long as one or two."""
 """Of each environment in a repeat: few environments would else take minutes."""
+FEWEST_ON_A_GPU = 64
+"""Of each environment in a repeat there: the start of a program takes as long as one or two."""
 
 ROW_S = 120.0
 """Budget of a row, compiling included, unless another one is asked for."""
