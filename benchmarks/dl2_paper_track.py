@@ -36,6 +36,7 @@ from jaxsched.units import readable_time
 
 CASES = ("paper-mended", "paper-mended-testbed", "paper", "paper-testbed")
 FRESH_SEED = 40_505  # training, test and validation have 0, 1 and 2
+FRESH = 100  # sequences
 TRAINING = 0.7  # of a case's time
 LEARNED, SUPERVISED, UNTRAINED = "dl2", "dl2, supervised", "dl2, untrained"
 TRACK = "track.json"
@@ -52,7 +53,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--set", action="append", default=[], dest="settings", metavar="path=value")
-    parser.add_argument("--fresh", type=int, default=100)
+    parser.add_argument("--fresh", type=int, default=FRESH)
     parser.add_argument("--rules", default=RULES)
     parser.add_argument("--only", choices=("train", "judge"))
     parser.add_argument("--runs", type=Path, default=Path("runs/dl2_paper_track"))
@@ -192,6 +193,8 @@ def command_of(options: argparse.Namespace, case: str) -> str:
     """That gives the same results, but for what a time limit cuts."""
     words = ["python -m benchmarks.dl2_paper_track", f"--cases {case}", f"--seeds {options.seeds}"]
     words += [f"--set {setting}" for setting in options.settings]
+    words += [f"--fresh {options.fresh}"] if options.fresh != FRESH else []
+    words += [f"--rules {options.rules}"] if options.rules != RULES else []
     return " ".join(words)
 
 

@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[1] / "jaxsched"
 FLOORS = (
     (
         *("types", "errors", "files", "pictures", "runtime", "units", "memory", "ops"),
-        *("offers", "provenance", "json_values", "arguments"),
+        *("offers", "provenance", "json_values", "arguments", "options"),
     ),
     ("jobs", "networks", "core"),
     ("wrappers", "elastic", "traces", "trace_replay", "algorithms"),

@@ -20,6 +20,7 @@ from sphinx.util.docutils import SphinxDirective
 
 import jaxsched
 from jaxsched.exports.layout import feature_groups
+from jaxsched.options import accepted
 from jaxsched.systems import functions, registry
 from jaxsched.systems import presets as recipes
 from jaxsched.systems.stages import budget
@@ -135,14 +136,19 @@ def _numbers(numbers: list[int]) -> str:
 
 
 def options(name: str) -> str:
-    """Static options of the environment: defaults, and what the docstring says of each."""
+    """Static options of the environment: default, accepted values, what the docstring says."""
     env_type = registry.get(name).environment
-    meaning = attributes_of(env_type)
+    meaning, values = attributes_of(env_type), accepted(env_type)
     rows = [
-        (f"`{field.name}`", f"`{field.default!r}`", meaning[field.name])
+        (
+            f"`{field.name}`",
+            f"`{field.default!r}`",
+            str(values.get(field.name, "")),
+            meaning[field.name],
+        )
         for field in fields(env_type)
     ]
-    return table(("option", "default", "meaning"), rows)
+    return table(("option", "default", "accepted", "meaning"), rows)
 
 
 def attributes_of(of: type) -> dict[str, str]:

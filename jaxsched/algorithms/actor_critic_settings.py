@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from math import inf
+from typing import Annotated, Literal
 
-from jaxsched.algorithms.settings import check_positive, traced
+from jaxsched.algorithms.settings import traced
 from jaxsched.errors import JaxschedError
+from jaxsched.options import Bounds, Count, Positive, check
 
-BASELINES = ("value", "ema")
-STEP_PER = ("update", "group")
+Baseline = Literal["value", "ema"]
+StepPer = Literal["update", "group"]
 
 
 def _final_value_rate(config: "ActorCriticConfig") -> str:
@@ -59,16 +61,16 @@ class ActorCriticConfig:
       baseline_decay: of the moving average, per group.
     """
 
-    total_updates: int
-    gradient_steps: int = 1
-    step_per: str = "update"
-    batch_size: int | None = 256
-    capacity: int = 8192
+    total_updates: Count
+    gradient_steps: Count = 1
+    step_per: StepPer = "update"
+    batch_size: Count | None = 256
+    capacity: Annotated[int, Bounds(0)] = 8192
     fill_first: bool = False
-    held: int = 0
-    held_envs: int = 1
-    num_clusters: int = 1
-    baseline: str = "value"
+    held: Annotated[int, Bounds(0)] = 0
+    held_envs: Count = 1
+    num_clusters: Count = 1
+    baseline: Baseline = "value"
     normalise_advantages: bool = False
     max_gradient_norm: float | None = None
     learning_rate: float = traced(1e-4)
@@ -84,23 +86,13 @@ class ActorCriticConfig:
     alpha: float = traced(0.9)
     beta_start: float = traced(0.1)
     beta_growth: float = traced(1e-4)
-    priority_floor: float = traced(0.01)
+    priority_floor: Positive = traced(0.01)
     baseline_decay: float = traced(0.99)
 
     def __post_init__(self) -> None:
         """Check that the settings are possible and fit together."""
-        check_positive(self, "total_updates", "gradient_steps", "num_clusters", "held_envs")
-        if self.capacity < 0:
-            raise JaxschedError(
-                f"ActorCriticConfig.capacity is {self.capacity}; it must be 0 (no replay) or more"
-            )
-        for name, words in (("baseline", BASELINES), ("step_per", STEP_PER)):
-            if getattr(self, name) not in words:
-                raise JaxschedError(
-                    f"ActorCriticConfig.{name} is {getattr(self, name)!r}; it must be one of "
-                    f"{', '.join(words)}"
-                )
-        if self.held < 0 or (self.held and not self.capacity):
+        check(self)
+        if self.held and not self.capacity:
             raise JaxschedError(
                 f"ActorCriticConfig.held is {self.held}; it must be 0, or more with replay "
                 "(capacity above 0)"
@@ -116,7 +108,7 @@ class ActorCriticConfig:
                 raise JaxschedError(
                     "ActorCriticConfig.batch_size is None; replay (capacity above 0) needs a number"
                 )
-        elif self.batch_size < 1 or self.batch_size % self.num_clusters:
+        elif self.batch_size % self.num_clusters:
             raise JaxschedError(
                 f"ActorCriticConfig.batch_size is {self.batch_size}; it must be a positive "
                 f"multiple of num_clusters ({self.num_clusters})"
@@ -125,8 +117,4 @@ class ActorCriticConfig:
             raise JaxschedError(
                 f"ActorCriticConfig.lambda_ is {self.lambda_}; it must be 0 with replay "
                 "(capacity above 0) and with the ema baseline"
-            )
-        if self.priority_floor <= 0:
-            raise JaxschedError(
-                f"ActorCriticConfig.priority_floor is {self.priority_floor}; it must be above 0"
             )

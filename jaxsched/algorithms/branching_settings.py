@@ -1,10 +1,11 @@
 """Settings of policy iteration by branching (:mod:`jaxsched.algorithms.branching`)."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from jaxsched.algorithms.settings import check_positive, traced
+from jaxsched.algorithms.settings import traced
 from jaxsched.core.plays import LookAhead
-from jaxsched.errors import JaxschedError
+from jaxsched.options import Bounds, Count, Positive, Share, check
 
 inf = float("inf")
 
@@ -39,44 +40,31 @@ class BranchingConfig:
       entropy_weight: of the softmax's entropy.
     """
 
-    total_updates: int
+    total_updates: Count
     futures: int = 0
     alternatives: int | None = None
     max_steps: int | None = None
-    capacity: int = 8192
-    gradient_steps: int = 4
-    batch_size: int = 256
+    capacity: Count = 8192
+    gradient_steps: Count = 4
+    batch_size: Count = 256
     max_gradient_norm: float | None = 1.0
     critic: bool = False
-    critic_updates: int = 0
+    critic_updates: Annotated[int, Bounds(0)] = 0
     learning_rate: float = traced(1e-3)
     final_learning_rate: float | None = traced(None, absent="learning_rate")
     value_learning_rate: float = traced(1e-3)
     final_value_learning_rate: float | None = traced(None, absent="value_learning_rate")
-    horizon_s: float | None = traced(None, absent=inf)
-    discount_s: float | None = traced(None, absent=inf)
-    exploration: float = traced(0.0)
-    relative: float = traced(0.0)
-    clip: float | None = traced(None, absent=inf)
-    temperature: float = traced(1.0)
+    horizon_s: Positive | None = traced(None, absent=inf)
+    discount_s: Positive | None = traced(None, absent=inf)
+    exploration: Share = traced(0.0)
+    relative: Share = traced(0.0)
+    clip: Positive | None = traced(None, absent=inf)
+    temperature: Positive = traced(1.0)
     entropy_weight: float = traced(0.0)
 
     def __post_init__(self) -> None:
         """Check sizes and options."""
-        check_positive(self, "total_updates", "capacity", "gradient_steps", "batch_size")
-        if self.critic_updates < 0:
-            raise JaxschedError(
-                f"BranchingConfig.critic_updates is {self.critic_updates}; it must be at least 0"
-            )
-        for name in ("horizon_s", "discount_s", "clip", "temperature"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise JaxschedError(f"BranchingConfig.{name} is {value}; it must be above 0")
-        for name in ("exploration", "relative"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise JaxschedError(
-                    f"BranchingConfig.{name} is {getattr(self, name)}; it must be in 0..1"
-                )
+        check(self)
         _ = self.look_ahead
 
     @property

@@ -19,14 +19,14 @@ Axes: ``T`` time, ``B`` trajectories, ``N = T * B`` decisions, ``A`` actions.
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import optax
 
-from jaxsched.algorithms.settings import check_positive, traced, traced_values
+from jaxsched.algorithms.settings import traced, traced_values
 from jaxsched.algorithms.softmax import (
     best_legal,
     descend,
@@ -40,6 +40,7 @@ from jaxsched.core.learner import Learner, Metrics, Needs, Size
 from jaxsched.core.sharding import split, whole
 from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import select
+from jaxsched.options import Bounds, Count, check
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
 
@@ -61,27 +62,19 @@ class CrossEntropyConfig:
       alpha: smoothing, the weight of the new parameters.
     """
 
-    num_trajectories: int = 35
-    num_uniform: int = 1
-    rho: float = 0.3
+    num_trajectories: Count = 35
+    num_uniform: Annotated[int, Bounds(0)] = 1
+    rho: Annotated[float, Bounds(above=0, below=1)] = 0.3
     bound_rank: int | None = None
-    inner_steps: int = 1
+    inner_steps: Count = 1
     dropout: bool = False
-    decisions_per_pass: int = 4096
+    decisions_per_pass: Count = 4096
     learning_rate: float = traced(0.01)
     alpha: float = traced(1.0)
 
     def __post_init__(self) -> None:
         """Check sizes and shares."""
-        check_positive(self, "num_trajectories", "inner_steps", "decisions_per_pass")
-        if self.num_uniform < 0:
-            raise JaxschedError(
-                f"CrossEntropyConfig.num_uniform is {self.num_uniform}; it must not be negative"
-            )
-        if not 0 < self.rho < 1:
-            raise JaxschedError(
-                f"CrossEntropyConfig.rho is {self.rho}; it must lie between 0 and 1"
-            )
+        check(self)
         if not 1 <= self.rank <= self.batch:
             raise JaxschedError(
                 f"CrossEntropyConfig.bound_rank is {self.rank}; it must be in 1..{self.batch}"

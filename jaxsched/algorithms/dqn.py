@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 import flax.linen as nn
 import jax
@@ -29,12 +29,13 @@ import optax
 
 from jaxsched.algorithms import replay as memory
 from jaxsched.algorithms.replay import Replay, Transition
-from jaxsched.algorithms.settings import check_positive, linear, traced, traced_values
+from jaxsched.algorithms.settings import linear, traced, traced_values
 from jaxsched.algorithms.softmax import any_legal, as_float32, best_legal, clipped_adam, descend
 from jaxsched.core.learner import Learner, Metrics
 from jaxsched.core.sharding import split, whole_layout
 from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import select
+from jaxsched.options import Bounds, Count, Positive, check
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
 Explore = Callable[[PRNGKey, PyTree, Array], Array]
@@ -71,15 +72,15 @@ class DQNConfig:
       max_gradient_norm: global norm to which gradients are clipped.
     """
 
-    total_updates: int
-    gradient_steps: int = 1
-    batch_size: int = 256
-    capacity: int = 400_000
-    learning_starts: int = 10_000
-    n_step: int = 1
+    total_updates: Count
+    gradient_steps: Count = 1
+    batch_size: Count = 256
+    capacity: Count = 400_000
+    learning_starts: Annotated[int, Bounds(0)] = 10_000
+    n_step: Count = 1
     double: bool = True
     prioritised: bool = True
-    target_period: int = 400
+    target_period: Count = 400
     target_rate: float | None = traced(None, absent=1.0)
     observation_dtype: str | None = None
     learning_rate: float = traced(3e-4)
@@ -91,21 +92,16 @@ class DQNConfig:
     epsilon_fraction: float = traced(0.15)
     alpha: float = traced(0.6)
     beta_start: float = traced(0.4)
-    priority_floor: float = traced(1e-3)
+    priority_floor: Positive = traced(1e-3)
     max_gradient_norm: float = 10.0
 
     def __post_init__(self) -> None:
         """Check that the sizes are positive and fit together."""
-        sizes = ("total_updates", "gradient_steps", "batch_size", "capacity", "n_step")
-        check_positive(self, *sizes, "target_period")
+        check(self)
         if self.learning_starts > self.capacity:
             raise JaxschedError(
                 f"DQNConfig.learning_starts is {self.learning_starts}, but replay holds only "
                 f"{self.capacity} (capacity); learning would never start"
-            )
-        if self.priority_floor <= 0:
-            raise JaxschedError(
-                f"DQNConfig.priority_floor is {self.priority_floor}; it must be above 0"
             )
 
 

@@ -33,14 +33,14 @@ parameters.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from jaxsched.algorithms.settings import check_positive, linear, traced, traced_values
+from jaxsched.algorithms.settings import linear, traced, traced_values
 from jaxsched.algorithms.softmax import (
     as_float32,
     best_legal,
@@ -51,6 +51,7 @@ from jaxsched.algorithms.softmax import (
 from jaxsched.core.learner import Learner, Metrics, Needs, Size
 from jaxsched.core.sharding import split_layout, whole_layout
 from jaxsched.errors import JaxschedError
+from jaxsched.options import Bounds, Count, Positive, Share, check
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 
 Decide = Callable[[PyTree, PyTree, PyTree], PyTree]
@@ -80,37 +81,25 @@ class EvolutionConfig:
         update; 0 is the mean itself.
     """
 
-    members: int = 128
-    episodes: int = 8
+    members: Count = 128
+    episodes: Count = 8
     elite_share: float = 0.25
-    initial_std: float = 0.5
+    initial_std: Positive = 0.5
     min_std: float = traced(0.02)
     smoothing: float = traced(0.5)
     follow: Follow = "elites"
-    learning_rate: float = traced(0.03)
+    learning_rate: Positive = traced(0.03)
     final_learning_rate: float | None = traced(None, absent="learning_rate")
-    total_updates: int = 1
+    total_updates: Count = 1
     layers: tuple[str, ...] = ()
-    averaging: float = traced(0.0)
-    relative: float = traced(1.0)
+    averaging: Annotated[float, Bounds(0, below=1)] = traced(0.0)
+    relative: Share = traced(1.0)
 
     def __post_init__(self) -> None:
         """Check sizes and shares."""
-        check_positive(self, "members", "episodes", "total_updates")
-        if self.follow not in get_args(Follow):
-            known = ", ".join(get_args(Follow))
-            raise JaxschedError(f"EvolutionConfig.follow is {self.follow!r}; accepted: {known}")
+        check(self)
         if self.members % 2:
             raise JaxschedError(f"EvolutionConfig.members is {self.members}; it must be even")
-        for name in ("initial_std", "learning_rate"):
-            if not getattr(self, name) > 0:
-                raise JaxschedError(
-                    f"EvolutionConfig.{name} is {getattr(self, name)}; it must be above 0"
-                )
-        for name, most in (("averaging", "below 1"), ("relative", "at most 1")):
-            value = getattr(self, name)
-            if not 0 <= value <= 1 or (name == "averaging" and value == 1):
-                raise JaxschedError(f"EvolutionConfig.{name} is {value}; it must be 0 to {most}")
         elites = self.follow == "elites"
         if elites and (not 0 < self.elite_share <= 1 or self.num_elites < 2):
             raise JaxschedError(

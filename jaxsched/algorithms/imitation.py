@@ -17,14 +17,14 @@ Axes: ``T`` time, ``B`` batch, ``N`` decisions, ``A`` actions.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import optax
 
-from jaxsched.algorithms.settings import check_positive, linear, traced, traced_values
+from jaxsched.algorithms.settings import linear, traced, traced_values
 from jaxsched.algorithms.softmax import (
     as_float32,
     best_legal,
@@ -39,13 +39,13 @@ from jaxsched.algorithms.softmax import (
 )
 from jaxsched.core.learner import Learner, Metrics
 from jaxsched.core.sharding import split, whole
-from jaxsched.errors import JaxschedError
+from jaxsched.options import Count, Share, check
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 from jaxsched.wrappers.teacher import Taught
 
 Augment = Callable[[PRNGKey, PyTree, Array, Array], tuple[PyTree, Array, Array]]
 
-LOSSES = ("cross_entropy", "squared", "absolute")
+Loss = Literal["cross_entropy", "squared", "absolute"]
 
 
 @dataclass(frozen=True)
@@ -64,25 +64,17 @@ class ImitationConfig:
       student_share: probability that a decision is the student's (sampled), not the teacher's.
     """
 
-    total_updates: int
-    gradient_steps: int = 1
-    batch_size: int = 256
-    loss: str = "cross_entropy"
+    total_updates: Count
+    gradient_steps: Count = 1
+    batch_size: Count = 256
+    loss: Loss = "cross_entropy"
     learning_rate: float = traced(5e-3)
     final_learning_rate: float | None = traced(None, absent="learning_rate")
-    student_share: float = traced(0.5)
+    student_share: Share = traced(0.5)
 
     def __post_init__(self) -> None:
         """Check sizes and options."""
-        check_positive(self, "total_updates", "gradient_steps", "batch_size")
-        if self.loss not in LOSSES:
-            raise JaxschedError(
-                f"ImitationConfig.loss is {self.loss!r}; it must be one of {', '.join(LOSSES)}"
-            )
-        if not 0 <= self.student_share <= 1:
-            raise JaxschedError(
-                f"ImitationConfig.student_share is {self.student_share}; it must be in 0..1"
-            )
+        check(self)
 
 
 class ImitationState(NamedTuple):

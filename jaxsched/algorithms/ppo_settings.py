@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from math import inf
-from typing import Literal, get_args
+from typing import Literal
 
-from jaxsched.algorithms.settings import check_positive, traced
+from jaxsched.algorithms.settings import traced
 from jaxsched.errors import JaxschedError
+from jaxsched.options import Count, Positive, Share, check
 
 GammaPer = Literal["group", "step", "decision"]
 
@@ -57,66 +58,48 @@ class PPOConfig:
       reward_scale: rewards are multiplied by it.
     """
 
-    total_updates: int
-    epochs: int = 4
-    num_minibatches: int = 4
-    sequence_length: int | None = None
+    total_updates: Count
+    epochs: Count = 4
+    num_minibatches: Count = 4
+    sequence_length: Count | None = None
     only_choices: bool = False
-    num_sequences: int | None = None
+    num_sequences: Count | None = None
     normalise_targets: bool = False
     average_reward: bool = False
     normalise_advantages: bool = True
     clip_value: bool = False
     joint: bool = False
     gamma_per: GammaPer = "group"
-    stop_kl: float | None = traced(None, absent=inf)
+    stop_kl: Positive | None = traced(None, absent=inf)
     max_gradient_norm: float | None = 0.5
     learning_rate: float = traced(3e-4)
     final_learning_rate: float = traced(0.0)
     value_learning_rate: float | None = traced(None, absent="learning_rate")
     final_value_learning_rate: float | None = traced(None, absent="final_learning_rate")
     gamma: float = traced(0.99)
-    horizon_s: float | None = traced(None, absent=inf)
-    final_horizon_s: float | None = traced(None, absent="horizon_s")
-    lambda_: float = traced(0.95)
-    step_lambda: float = traced(1.0)
-    return_span_s: float | None = traced(None, absent=inf)
-    clip: float = traced(0.2)
+    horizon_s: Positive | None = traced(None, absent=inf)
+    final_horizon_s: Positive | None = traced(None, absent="horizon_s")
+    lambda_: Share = traced(0.95)
+    step_lambda: Share = traced(1.0)
+    return_span_s: Positive | None = traced(None, absent=inf)
+    clip: Positive = traced(0.2)
     entropy_start: float = traced(0.01)
     entropy_end: float = traced(0.01)
     reward_scale: float = traced(1.0)
 
     def __post_init__(self) -> None:
         """Check that the settings are possible."""
-        check_positive(self, "total_updates", "epochs", "num_minibatches")
-        if self.sequence_length is not None:
-            check_positive(self, "sequence_length")
-        if self.num_sequences is not None:
-            check_positive(self, "num_sequences")
-            if not self.only_choices:
-                raise JaxschedError(
-                    "PPOConfig.only_choices is false; it must be true with num_sequences, whose "
-                    "episodes are padded with steps that decide nothing"
-                )
+        check(self)
+        if self.num_sequences is not None and not self.only_choices:
+            raise JaxschedError(
+                "PPOConfig.only_choices is false; it must be true with num_sequences, whose "
+                "episodes are padded with steps that decide nothing"
+            )
         if self.clip_value and self.normalise_targets:
             raise JaxschedError(
                 "PPOConfig.clip_value is true; it must be false with normalise_targets"
             )
         self._check_time()
-        for name in ("lambda_", "step_lambda"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise JaxschedError(
-                    f"PPOConfig.{name} is {getattr(self, name)}; it must be in 0..1"
-                )
-        if self.gamma_per not in get_args(GammaPer):
-            raise JaxschedError(
-                f"PPOConfig.gamma_per is {self.gamma_per!r}; it must be one of "
-                f"{', '.join(get_args(GammaPer))}"
-            )
-        for name in ("return_span_s", "clip", "stop_kl"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise JaxschedError(f"PPOConfig.{name} is {value}; it must be above 0")
 
     @property
     def gradient_steps(self) -> int:
@@ -130,10 +113,6 @@ class PPOConfig:
                 f"PPOConfig.final_horizon_s is {self.final_horizon_s}; it must be None without "
                 "horizon_s"
             )
-        for name in ("horizon_s", "final_horizon_s"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise JaxschedError(f"PPOConfig.{name} is {value}; it must be above 0")
         for name in ("horizon_s", "return_span_s", "num_sequences"):
             if self.average_reward and getattr(self, name) is not None:
                 raise JaxschedError(

@@ -16,7 +16,7 @@ Axes: ``T`` time, ``B`` batch of environments, ``U`` units of an agent, ``D`` nu
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +34,7 @@ from jaxsched.algorithms.agents import (
     unit_mean,
 )
 from jaxsched.algorithms.ranking import ranking
-from jaxsched.algorithms.settings import check_positive, linear, traced, traced_values
+from jaxsched.algorithms.settings import linear, traced, traced_values
 from jaxsched.algorithms.softmax import (
     clipped_adam,
     descend,
@@ -45,6 +45,7 @@ from jaxsched.core.learner import Learner, Metrics, Needs
 from jaxsched.core.sharding import split, whole
 from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import select
+from jaxsched.options import Count, Positive, Share, check
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
 from jaxsched.wrappers.teacher import Taught
 
@@ -69,10 +70,7 @@ class AgentLoss:
 
     def __post_init__(self) -> None:
         """Check the name of the loss."""
-        if self.loss not in get_args(Loss):
-            raise JaxschedError(
-                f"AgentLoss.loss is {self.loss!r}; it must be one of {', '.join(get_args(Loss))}"
-            )
+        check(self)
 
 
 @dataclass(frozen=True)
@@ -95,35 +93,25 @@ class RegressionConfig:
         that cannot move far apart.
     """
 
-    total_updates: int
+    total_updates: Count
     losses: tuple[AgentLoss, ...]
-    gradient_steps: int = 1
-    batch_size: int = 256
-    sequence_length: int | None = None
+    gradient_steps: Count = 1
+    batch_size: Count = 256
+    sequence_length: Count | None = None
     max_gradient_norm: float | None = None
     learning_rate: float = traced(1e-3)
     final_learning_rate: float | None = traced(None, absent="learning_rate")
-    student_share: float = traced(0.5)
-    ranking_scale: float = traced(1.0)
+    student_share: Share = traced(0.5)
+    ranking_scale: Positive = traced(1.0)
 
     def __post_init__(self) -> None:
         """Check sizes and options."""
-        check_positive(self, "total_updates", "gradient_steps", "batch_size")
-        if self.sequence_length is not None:
-            check_positive(self, "sequence_length")
+        check(self)
         names = [loss.agent for loss in self.losses]
         if not names or len(set(names)) < len(names):
             raise JaxschedError(
                 f"RegressionConfig.losses is for the agents {names}; it must name one or more, "
                 "each once"
-            )
-        if not 0 <= self.student_share <= 1:
-            raise JaxschedError(
-                f"RegressionConfig.student_share is {self.student_share}; it must be in 0..1"
-            )
-        if self.ranking_scale <= 0:
-            raise JaxschedError(
-                f"RegressionConfig.ranking_scale is {self.ranking_scale}; it must be above 0"
             )
 
 

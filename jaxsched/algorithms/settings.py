@@ -13,7 +13,6 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from jaxsched.errors import JaxschedError
 from jaxsched.types import Array
 
 
@@ -55,17 +54,3 @@ def _named_tuple(name: str, names: tuple[str, ...]) -> Any:
 def linear(start: Array, end: Array, progress: Array) -> Array:
     """A schedule: from ``start`` at progress 0 to ``end`` at 1 and beyond."""
     return start + (end - start) * jnp.clip(progress, 0.0, 1.0)
-
-
-def check_positive(settings: object, *names: str) -> None:
-    """Refuse settings below 1 by name.
-
-    Raises:
-      JaxschedError: a setting is below 1.
-    """
-    for name in names:
-        value = getattr(settings, name)
-        if value < 1:
-            raise JaxschedError(
-                f"{type(settings).__name__}.{name} is {value}; it must be at least 1"
-            )

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxsched import options
 from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import apply_if, select
 from jaxsched.types import Array, DiscreteSpec, Feature, PRNGKey, PyTree, Specs, TimeStep
@@ -101,6 +102,10 @@ class Environment(ABC):
     cuts_tables: ClassVar[bool] = False
     """``params`` takes ``starts`` and ``episode_jobs``: rows of the one table at which episodes
     begin, and their jobs, so that they need no copies of it."""
+
+    def __post_init__(self) -> None:
+        """Refuse options that their declarations do not accept (:mod:`jaxsched.options`)."""
+        options.check(self, f"{self.name}: ")
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Have the subclass' own ``step`` look at what its action is made of."""

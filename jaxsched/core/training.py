@@ -33,6 +33,7 @@ from jaxsched.core.sharding import (
 )
 from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import of_one
+from jaxsched.options import Count, check
 from jaxsched.runtime import check_not_forked
 from jaxsched.types import Array, ArraySpec, PRNGKey, PyTree, Specs
 
@@ -55,18 +56,16 @@ class LoopConfig:
         ``None``: they all stand at the beginning of one.
     """
 
-    num_envs: int
-    rollout_length: int
-    num_updates: int
-    time_limit: int | None = None
-    num_random_streams: int | None = None
-    head_start: int | None = None
+    num_envs: Count
+    rollout_length: Count
+    num_updates: Count
+    time_limit: Count | None = None
+    num_random_streams: Count | None = None
+    head_start: Count | None = None
 
     def __post_init__(self) -> None:
         """Check that every size is a positive number."""
-        for name, value in vars(self).items():
-            if value is not None and value < 1:
-                raise JaxschedError(f"LoopConfig.{name} is {value}; it must be at least 1")
+        check(self)
         streams = self.num_random_streams
         if streams is not None and self.num_envs % streams:
             raise JaxschedError(

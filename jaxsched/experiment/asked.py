@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jaxsched.experiment.options import TraceOptions
 
 if TYPE_CHECKING:
-    from jaxsched.experiment.functions import Rule
+    from jaxsched.experiment.functions import FunctionPolicy
     from jaxsched.experiment.sources import Source
     from jaxsched.results.comparison import Learned
     from jaxsched.runs.policies import Named
@@ -26,7 +26,7 @@ class Players(NamedTuple):
     trained: "list[Named]"
     as_seeds: bool = False
     loaded: "tuple[Learned, ...]" = ()
-    own: "tuple[Rule, ...]" = ()
+    own: "tuple[FunctionPolicy, ...]" = ()
 
 
 class Asked(NamedTuple):

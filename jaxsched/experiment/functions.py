@@ -17,7 +17,7 @@ from jaxsched.types import PRNGKey, PyTree
 Function = Callable[..., Any]
 
 
-class Rule:
+class FunctionPolicy:
     """A decision rule of one's own; what :func:`policy` makes of a function.
 
     It is called as the function is.
@@ -63,7 +63,7 @@ class Rule:
 
     def __repr__(self) -> str:
         """One line."""
-        return f"Rule({self.name!r}, jax={self.jax})"
+        return f"FunctionPolicy({self.name!r}, jax={self.jax})"
 
     def on(self, env: Environment) -> Policy:
         """The rule as a policy of an environment; the same object for the same environment."""
@@ -120,16 +120,18 @@ class Rule:
 
 
 @overload
-def policy(function: Function) -> Rule: ...
+def policy(function: Function) -> FunctionPolicy: ...
 
 
 @overload
-def policy(*, jax: bool = False, name: str | None = None) -> Callable[[Function], Rule]: ...
+def policy(
+    *, jax: bool = False, name: str | None = None
+) -> Callable[[Function], FunctionPolicy]: ...
 
 
 def policy(
     function: Function | None = None, *, jax: bool = False, name: str | None = None
-) -> Rule | Callable[[Function], Rule]:
+) -> FunctionPolicy | Callable[[Function], FunctionPolicy]:
     """Make a rule of a function, as a decorator or by a call.
 
     A plain function given to ``jaxsched.compare`` needs no decorator; it is called with NumPy
@@ -148,5 +150,5 @@ def policy(
       JaxschedError: the function takes another number of arguments.
     """
     if function is None:
-        return lambda given: Rule(given, jax=jax, name=name)
-    return Rule(function, jax=jax, name=name)
+        return lambda given: FunctionPolicy(given, jax=jax, name=name)
+    return FunctionPolicy(function, jax=jax, name=name)

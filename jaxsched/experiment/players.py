@@ -6,7 +6,7 @@ from typing import Any
 
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.asked import Players
-from jaxsched.experiment.functions import Rule
+from jaxsched.experiment.functions import FunctionPolicy
 from jaxsched.experiment.run import Run
 from jaxsched.experiment.trained import TrainedPolicy
 from jaxsched.results.comparison import Learned
@@ -40,10 +40,10 @@ def players_of(policies: Any, system: System) -> Players:
                 players.trained.append(named)
         elif isinstance(policy, Run | TrainedPolicy):
             players = players._replace(loaded=(*players.loaded, learned_of(policy, system)))
-        elif isinstance(policy, Rule):
+        elif isinstance(policy, FunctionPolicy):
             players = players._replace(own=(*players.own, policy))
         elif callable(policy):
-            players = players._replace(own=(*players.own, Rule(policy)))
+            players = players._replace(own=(*players.own, FunctionPolicy(policy)))
         else:
             raise JaxschedError(
                 f"a policy is {policy!r}; accepted: a name, a folder, a run or a function"
@@ -85,4 +85,6 @@ def learned_of(policy: Any, system: System) -> Learned:
 
 
 def _is_one(policy: Any) -> bool:
-    return callable(policy) or isinstance(policy, str | PathLike | Run | TrainedPolicy | Rule)
+    return callable(policy) or isinstance(
+        policy, str | PathLike | Run | TrainedPolicy | FunctionPolicy
+    )

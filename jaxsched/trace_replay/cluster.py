@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs.columns import describe_value
 from jaxsched.ops.packing import Packing, pack_gang
+from jaxsched.options import Count, check
 from jaxsched.trace_replay.policies import Locality, Placement
 from jaxsched.types import Array
 
@@ -33,17 +33,12 @@ class Cluster:
       JaxschedError: not whole numbers from 1 on, or more than 2**15 GPUs in all.
     """
 
-    num_servers: int
-    gpus_per_server: int
+    num_servers: Count
+    gpus_per_server: Count
 
     def __post_init__(self) -> None:
         """Refuse sizes that cannot be used."""
-        for field in ("num_servers", "gpus_per_server"):
-            value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise JaxschedError(
-                    f"rigid: {field} is {describe_value(value)}; accepted: a whole number from 1 on"
-                )
+        check(self, "rigid: ")
         if self.num_gpus > MAX_GPUS:
             raise JaxschedError(
                 f"rigid: the cluster has {self.num_gpus} GPUs; accepted: at most {MAX_GPUS}"

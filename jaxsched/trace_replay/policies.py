@@ -102,10 +102,11 @@ Gandiva's affinity of equal sizes and MLFS' fair share of tasks need shared GPUs
 """
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.columns import describe_value
+from jaxsched.options import Bounds, check
 
 Order = Literal[
     "fifo",
@@ -220,50 +221,21 @@ class Policy:
     placement: Placement = "pack"
     locality: Locality = "strict"
     thresholds: tuple[int, ...] = (QUEUE_THRESHOLD,)
-    restart_s: int = 0
+    restart_s: Annotated[int, Bounds(0, LARGEST_OPTION)] = 0
     run_times: RunTimes = "true"
     share: Share = "equal"
     isolated: bool = False
-    headroom_percent: int = 0
-    checkpoint_s: int = 0
-    forecast_percent: int = 0
-    forecast_window_s: int = 3600
+    headroom_percent: Annotated[int, Bounds(0, 100)] = 0
+    checkpoint_s: Annotated[int, Bounds(0, LARGEST_OPTION)] = 0
+    forecast_percent: Annotated[int, Bounds(0, 100)] = 0
+    forecast_window_s: Annotated[int, Bounds(1, LARGEST_OPTION)] = 3600
     victims: Victims = "last"
-    promote_percent: int = 0
+    promote_percent: Annotated[int, Bounds(0, LARGEST_PROMOTION)] = 0
 
     def __post_init__(self) -> None:
         """Refuse what cannot be replayed."""
-        for field, known in (
-            ("order", ORDERS),
-            ("mode", MODES),
-            ("placement", PLACEMENTS),
-            ("locality", LOCALITIES),
-            ("run_times", RUN_TIMES),
-            ("share", SHARES),
-            ("isolated", (False, True)),
-            ("victims", VICTIMS),
-        ):
-            value = getattr(self, field)
-            if value not in known:
-                found = describe_value(value)
-                raise JaxschedError(
-                    f"rigid: {field} is {found}; accepted: {', '.join(map(str, known))}"
-                )
+        check(self, "rigid: ")
         self._check_combination()
-        for field, least, most, unit in (
-            ("restart_s", 0, LARGEST_OPTION, " (s)"),
-            ("checkpoint_s", 0, LARGEST_OPTION, " (s)"),
-            ("headroom_percent", 0, 100, ""),
-            ("forecast_percent", 0, 100, ""),
-            ("forecast_window_s", 1, LARGEST_OPTION, " (s)"),
-            ("promote_percent", 0, LARGEST_PROMOTION, ""),
-        ):
-            value = getattr(self, field)
-            if not _is_whole(value, least) or value > most:
-                raise JaxschedError(
-                    f"rigid: {field} is {describe_value(value)}; accepted: a whole number from "
-                    f"{least} to {most}{unit}"
-                )
         steps = self.thresholds
         if not isinstance(steps, tuple) or not all(_is_whole(step, 1) for step in steps):
             raise JaxschedError(

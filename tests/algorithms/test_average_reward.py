@@ -141,7 +141,7 @@ def test_the_rate_counts_seconds_not_steps():
     ("changes", "message"),
     [
         ({"final_horizon_s": 5.0}, "final_horizon_s is 5.0; it must be None without horizon_s"),
-        ({"horizon_s": -1.0}, "horizon_s is -1.0; it must be above 0"),
+        ({"horizon_s": -1.0}, "horizon_s is -1.0; accepted: a number above 0"),
         ({"horizon_s": 1.0, "average_reward": True}, "horizon_s is 1.0; it must be None with av"),
         ({"return_span_s": 1.0, "average_reward": True}, "return_span_s is 1.0; .* with average"),
     ],

@@ -200,10 +200,10 @@ def test_refuses_what_does_not_fit():
     with pytest.raises(JaxschedError, match="members is 5"):
         EvolutionConfig(members=5)
     for name, value, words in (
-        ("initial_std", 0.0, "it must be above 0"),
-        ("learning_rate", -1.0, "it must be above 0"),
-        ("averaging", 1.0, "it must be 0 to below 1"),
-        ("relative", 1.5, "it must be 0 to at most 1"),
+        ("initial_std", 0.0, "accepted: a number above 0"),
+        ("learning_rate", -1.0, "accepted: a number above 0"),
+        ("averaging", 1.0, "accepted: a number from 0 below 1"),
+        ("relative", 1.5, "accepted: a number from 0 to 1"),
     ):
         with pytest.raises(JaxschedError, match=f"EvolutionConfig.{name} is {value}; {words}"):
             EvolutionConfig(**{name: value})

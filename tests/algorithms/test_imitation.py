@@ -1,6 +1,7 @@
 """Imitation learns what it is shown, only from decisions that say something."""
 
 from functools import cache
+from typing import get_args
 
 import flax.linen as nn
 import jax
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxsched.algorithms import softmax as module
-from jaxsched.algorithms.imitation import LOSSES, ImitationConfig, imitation
+from jaxsched.algorithms.imitation import ImitationConfig, Loss, imitation
 from jaxsched.core import training
 from jaxsched.core.policies import Policy, no_memory
 from jaxsched.errors import JaxschedError
@@ -54,7 +55,7 @@ def train(learner, *lengths, seed=0):
     return carry, jax.tree.map(lambda *x: np.concatenate(x), *parts)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", get_args(Loss))
 def test_a_table_is_learnt(loss):
     learner = learner_of(loss=loss)
     carry, metrics = train(learner, 60)

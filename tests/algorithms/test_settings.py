@@ -9,8 +9,7 @@ import pytest
 
 from jaxsched.algorithms.actor_critic_settings import ActorCriticConfig
 from jaxsched.algorithms.ppo_settings import PPOConfig
-from jaxsched.algorithms.settings import check_positive, linear, traced, traced_values
-from jaxsched.errors import JaxschedError
+from jaxsched.algorithms.settings import linear, traced, traced_values
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,3 @@ def test_absent_rates_of_the_actor_critic(changes, expected):
 def test_linear_stops_at_its_end():
     found = [float(linear(jnp.float32(1), jnp.float32(3), jnp.float32(p))) for p in (0, 0.5, 2)]
     assert found == [1, 2, 3]
-
-
-def test_sizes_below_one_are_refused():
-    with pytest.raises(JaxschedError, match="Settings.steps is 0; it must be at least 1"):
-        check_positive(Settings(steps=0), "steps")

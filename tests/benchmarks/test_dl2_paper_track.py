@@ -76,6 +76,7 @@ def test_seeds_are_trained_and_judged(tmp_path, monkeypatch, capsys):
     dl2_paper_track.main()
     result = read_json(tmp_path / "dl2_paper_mended_testbed_here.json")
     check(result)
+    assert result["command"].endswith("--fresh 2 --rules drf")
     seeds = {entry["name"]: np.shape(entry["metrics"]["avg_jct"]) for entry in result["policies"]}
     pair = {LEARNED: (2, 2), SUPERVISED: (2, 2), UNTRAINED: (2, 2)}
     assert seeds == {"drf": (2,), **pair}

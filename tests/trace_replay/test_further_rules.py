@@ -237,7 +237,7 @@ def test_what_a_trace_tells_of_estimates_and_deadlines():
         (lambda: Policy("spot", headroom_percent=101), "headroom_percent is 101; accepted: a whol"),
         (lambda: Policy("las", headroom_percent=5), "headroom_percent with order las and mode s"),
         (lambda: Policy(share="half"), "share is 'half'; accepted: equal, work"),
-        (lambda: Policy(isolated=2), "isolated is 2; accepted: False, True"),
+        (lambda: Policy(isolated=2), "isolated is 2; accepted: true or false"),
         (lambda: Policy("srtf", run_times="estimates"), "srtf suspends jobs, which run_times est"),
         (lambda: Policy("las", isolated=True), "las suspends jobs, which isolated groups"),
         (lambda: Policy("fairness", "easy"), "order fairness with mode easy; accepted: skip"),

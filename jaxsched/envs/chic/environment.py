@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,10 +31,10 @@ from jaxsched.envs.chic.whole_state import whole_state
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.ops.batching import flags_by_quotient
+from jaxsched.options import Bounds
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, Feature, PRNGKey, TimeStep
 
 VoidOutside = Literal["ends", "inert"]
-VOID_OUTSIDE = get_args(VoidOutside)
 MAX_WINDOW = 1024
 MAX_DECISIONS = 2**20
 
@@ -94,39 +94,20 @@ class Chic(Environment):
     """
 
     capacity: tuple[int, int, int] = (10, 120, 600)
-    window: int = 3
+    window: Annotated[int, Bounds(1, MAX_WINDOW)] = 3
     pair: bool = False
-    max_decisions: int = 256
+    max_decisions: Annotated[int, Bounds(0, MAX_DECISIONS)] = 256
     stop_on_cond2: bool = True
     free_choice: bool = False
     void_outside: VoidOutside = "ends"
-    max_stalls: int = 10_000
+    max_stalls: Annotated[int, Bounds(0, 2**62)] = 10_000
 
     name = "chic"
     behaviour_version = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "capacity", check_capacity(self.capacity))
-        limits = {
-            "window": (1, MAX_WINDOW),
-            "max_decisions": (0, MAX_DECISIONS),
-            "max_stalls": (0, 2**62),
-        }
-        for field, (least, most) in limits.items():
-            value = getattr(self, field)
-            if not is_whole(value) or not least <= value <= most:
-                raise JaxschedError(
-                    f"chic: {field} is {value!r}; accepted: a whole number from {least} to {most}"
-                )
-        for field in ("pair", "stop_on_cond2", "free_choice"):
-            if not isinstance(getattr(self, field), bool):
-                raise JaxschedError(
-                    f"chic: {field} is {getattr(self, field)!r}; accepted: true or false"
-                )
-        if self.void_outside not in VOID_OUTSIDE:
-            raise JaxschedError(
-                f"chic: void_outside is {self.void_outside!r}; accepted: {', '.join(VOID_OUTSIDE)}"
-            )
+        super().__post_init__()
 
     @property
     def cluster(self) -> Cluster:

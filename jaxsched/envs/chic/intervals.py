@@ -6,7 +6,8 @@ interval, progress is continuous, arrivals wait for the next instant. Axes: ``n`
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from math import inf
+from typing import Annotated, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -15,12 +16,13 @@ import numpy.typing as npt
 from jaxsched.core.environment import Environment
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.elastic.models import CHIC_COEFFICIENTS
-from jaxsched.envs.chic.environment import check_capacity, is_whole
+from jaxsched.envs.chic.environment import check_capacity
 from jaxsched.envs.chic.gain import LEAST_GAIN_S, gains
 from jaxsched.envs.chic.tables import SERVERS, WORKERS, Params, build_params, submissions, unpack
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.ops.bounds import known_largest
+from jaxsched.options import Bounds, Count
 from jaxsched.types import Array, ArraySpec, PRNGKey, PyTree, TimeStep
 
 OnBlock = Literal["stop", "skip"]
@@ -76,27 +78,15 @@ class OptimusIntervals(Environment):
 
     capacity: tuple[int, int, int] = (10, 120, 600)
     on_block: OnBlock = "stop"
-    interval: float | None = None
-    max_instants: int = 100_000
+    interval: Annotated[float, Bounds(above=0, below=inf)] | None = None
+    max_instants: Count = 100_000
 
     name = "chic"
     behaviour_version = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "capacity", check_capacity(self.capacity))
-        if self.on_block not in ON_BLOCK:
-            raise JaxschedError(
-                f"chic: on_block is {self.on_block!r}; accepted: {', '.join(ON_BLOCK)}"
-            )
-        interval = self.interval
-        if interval is not None and not (
-            isinstance(interval, int | float) and 0 < interval < float("inf")
-        ):
-            raise JaxschedError(f"chic: interval is {interval!r}; accepted: a number above 0")
-        if not is_whole(self.max_instants) or self.max_instants < 1:
-            raise JaxschedError(
-                f"chic: max_instants is {self.max_instants!r}; accepted: a whole number from 1 on"
-            )
+        super().__post_init__()
 
     def params(
         self,

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxsched.core.environment import Environment
 from jaxsched.envs.das import observation as obs
-from jaxsched.envs.das import options
 from jaxsched.envs.das.observation import Observation
 from jaxsched.envs.das.reward import dense_reward, paper_reward
 from jaxsched.envs.das.simulator import dynamics, execution, owners, placement, tables
@@ -21,6 +20,7 @@ from jaxsched.envs.das.simulator.tables import Params, pick
 from jaxsched.envs.das.simulator.window import Draws, as_set, draw_window, window_of
 from jaxsched.envs.das.whole_state import whole_state
 from jaxsched.jobs import JobTable
+from jaxsched.options import Bounds
 from jaxsched.types import Array, ArraySpec, Feature, PRNGKey, TimeStep
 
 Action = dict[str, Array]
@@ -87,22 +87,22 @@ class DAS(Environment):
       numbers: jobs are shown with their place in the episode.
     """
 
-    num_servers: int = 8
-    gpus_per_server: int = 8
-    cpus_per_server: int = 96
-    mem_per_server: int = 384
-    bandwidth_per_server: int = 32
-    window: int = 32
-    net_per_gpu: int = 4
-    spread_pct: int = 4
-    spread_cap: int = 8
-    net_pct: int = 8
-    cpu_pct: int = 16
+    num_servers: Annotated[int, Bounds(1, 1024)] = 8
+    gpus_per_server: Annotated[int, Bounds(1, 127)] = 8
+    cpus_per_server: Annotated[int, Bounds(1, 2**12)] = 96
+    mem_per_server: Annotated[int, Bounds(1, 2**14)] = 384
+    bandwidth_per_server: Annotated[int, Bounds(1, 2**14)] = 32
+    window: Annotated[int, Bounds(1, 1024)] = 32
+    net_per_gpu: Annotated[int, Bounds(0, 2**14)] = 4
+    spread_pct: Annotated[int, Bounds(0, 100)] = 4
+    spread_cap: Annotated[int, Bounds(0, 1024)] = 8
+    net_pct: Annotated[int, Bounds(0, 100)] = 8
+    cpu_pct: Annotated[int, Bounds(0, 1000)] = 16
     on_no_fit: Literal["skip", "block"] = "skip"
     reward: Literal["paper", "dense"] = "paper"
     sampling: Literal["first", "random"] = "first"
     lazy: bool = False
-    events_per_step: int = 0
+    events_per_step: Annotated[int, Bounds(0, 64)] = 0
     estimates: bool = False
     numbers: bool = False
 
@@ -112,7 +112,7 @@ class DAS(Environment):
     cuts_tables = True
 
     def __post_init__(self) -> None:
-        options.check(self)
+        super().__post_init__()
         self.cluster.check()
 
     @property

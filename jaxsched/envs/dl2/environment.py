@@ -1,7 +1,7 @@
 """DL2 as an environment: one increment of one job's tasks per step, or none."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, get_args
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,19 +30,10 @@ from jaxsched.envs.dl2.whole_state import whole_state
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.ops.batching import apply_if, flags_once
+from jaxsched.options import Bounds
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, Feature, PRNGKey, PyTree, TimeStep
 from jaxsched.units import readable_time
 
-CHOICES = {
-    "reward": RewardKind,
-    "demand_table": DemandTable,
-    "speed_mode": SpeedMode,
-    "bundle_servers": BundleServers,
-    "placement": Placement,
-    "rows": Rows,
-    "misfit": Misfit,
-    "observation": ObservationKind,
-}
 """Options that are one word of several."""
 
 
@@ -109,15 +100,15 @@ class DL2(Environment):
       observation: the ``paper``'s or the ``artefact``'s (``observation.py``).
     """
 
-    num_servers: int = 13
-    gpus_per_server: int = 2
-    cpus_per_server: int = 8
-    mem_per_server: int = 48
-    slot_seconds: int = SLOT_SECONDS
-    window: int = 10
-    max_workers: int = 16
-    max_ps: int = 16
-    max_slots: int = 1000
+    num_servers: Annotated[int, Bounds(1, 2**15)] = 13
+    gpus_per_server: Annotated[int, Bounds(0, 2**20)] = 2
+    cpus_per_server: Annotated[int, Bounds(0, 2**20)] = 8
+    mem_per_server: Annotated[int, Bounds(0, 2**20)] = 48
+    slot_seconds: Annotated[int, Bounds(1, 2**20)] = SLOT_SECONDS
+    window: Annotated[int, Bounds(1, 2**15)] = 10
+    max_workers: Annotated[int, Bounds(1, dynamics.MAX_TASKS)] = 16
+    max_ps: Annotated[int, Bounds(1, dynamics.MAX_TASKS)] = 16
+    max_slots: Annotated[int, Bounds(1, NEVER - 1)] = 1000
     comm: Comm = "ps"
     assign_bundle: bool = False
     bundle_action: bool = True
@@ -134,34 +125,7 @@ class DL2(Environment):
     behaviour_version = 1
 
     def __post_init__(self) -> None:
-        limits = {
-            "num_servers": (1, 2**15),
-            "gpus_per_server": (0, 2**20),
-            "cpus_per_server": (0, 2**20),
-            "mem_per_server": (0, 2**20),
-            "slot_seconds": (1, 2**20),
-            "window": (1, 2**15),
-            "max_workers": (1, dynamics.MAX_TASKS),
-            "max_ps": (1, dynamics.MAX_TASKS),
-            "max_slots": (1, NEVER - 1),
-        }
-        for field, (least, most) in limits.items():
-            value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-                raise JaxschedError(
-                    f"dl2: {field} must be an integer in {least}..{most}, not {value!r}"
-                )
-        for field in ("assign_bundle", "bundle_action"):
-            if not isinstance(getattr(self, field), bool):
-                raise JaxschedError(
-                    f"dl2: {field} must be true or false, not {getattr(self, field)!r}"
-                )
-        for field, words in CHOICES.items():
-            if getattr(self, field) not in get_args(words):
-                known = ", ".join(get_args(words))
-                raise JaxschedError(
-                    f"dl2: {field} must be one of {known}, not {getattr(self, field)!r}"
-                )
+        super().__post_init__()
         if self.reward == "backlog" and self.assign_bundle and self.bundle_servers == "any":
             raise JaxschedError("dl2: reward is 'backlog'; accepted with assign_bundle: progress")
         check_comm(self.comm)

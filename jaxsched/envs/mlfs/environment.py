@@ -3,15 +3,14 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
 
 from jaxsched.core.environment import Environment
 from jaxsched.envs.mlfs import observation as obs
-from jaxsched.envs.mlfs import options, reward
-from jaxsched.envs.mlfs.options import Decide
+from jaxsched.envs.mlfs import reward
 from jaxsched.envs.mlfs.reward import RewardMode
 from jaxsched.envs.mlfs.simulator import dynamics, pairs, placing, tables
 from jaxsched.envs.mlfs.simulator.cluster import Cluster
@@ -24,8 +23,18 @@ from jaxsched.envs.mlfs.whole_state import whole_state
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.ops.batching import apply_if, select
+from jaxsched.options import Bounds
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, Feature, PRNGKey, TimeStep
 from jaxsched.units import readable_time
+
+Decide = Literal["offer", "slot", "rule"]
+MOST_SERVERS, MOST_GPUS = 2**12, 64
+WEIGHTS = tables.WEIGHTS  # of MLF-H, as printed
+
+
+def _weight(name: str) -> Bounds:
+    """Of a weight, per cent."""
+    return Bounds(0, tables.MOST_WEIGHT[name])
 
 
 @dataclass(frozen=True)
@@ -83,36 +92,40 @@ class MLFS(Environment):
     """
 
     gpus: tuple[int, ...] = (4,) * 5
-    cpus_per_server: int = 32
-    mem_per_server: int = 244
-    bandwidth_per_server: int = 75000
-    flow_rate: int = 10000
-    comm_rounds: int = 40
-    move_work: int = 250
-    move_mb: int = 500
-    max_active: int = 64
-    max_offers: int = 32
-    max_slots: int = 40000
-    overload_threshold: int = 900
-    busy_threshold: int = 900
-    migrant_share: int = 10
+    cpus_per_server: Annotated[int, Bounds(1, 2**12)] = 32
+    mem_per_server: Annotated[int, Bounds(1, 2**14)] = 244
+    bandwidth_per_server: Annotated[int, Bounds(1, 2**20)] = 75000
+    flow_rate: Annotated[int, Bounds(1, 2**20)] = 10000
+    comm_rounds: Annotated[int, Bounds(0, 2**12)] = 40
+    move_work: Annotated[int, Bounds(0, 2**20)] = 250
+    move_mb: Annotated[int, Bounds(0, 2**20)] = 500
+    max_active: Annotated[int, Bounds(1, 2**14)] = 64
+    max_offers: Annotated[int, Bounds(1, 2**14)] = 32
+    max_slots: Annotated[int, Bounds(1, 2**20)] = 40000
+    overload_threshold: Annotated[int, Bounds(1, 1000)] = 900
+    busy_threshold: Annotated[int, Bounds(0, 4000)] = 900
+    migrant_share: Annotated[int, Bounds(0, 100)] = 10
     use_urgency: bool = True
     use_deadline: bool = True
     use_bandwidth: bool = True
     use_migration: bool = True
     use_mlfc: bool = False
-    tiresias_threshold: int = 30000
-    prediction_error: int = 0
-    run_time_error: int = 0
-    importance_share: int = tables.WEIGHTS["importance_share"]
-    children_share: int = tables.WEIGHTS["children_share"]
-    deadline_weight: int = tables.WEIGHTS["deadline_weight"]
-    remaining_weight: int = tables.WEIGHTS["remaining_weight"]
-    waiting_weight: int = tables.WEIGHTS["waiting_weight"]
+    tiresias_threshold: Annotated[int, Bounds(0, 2**30)] = 30000
+    prediction_error: Annotated[int, Bounds(0, 100)] = 0
+    run_time_error: Annotated[int, Bounds(0, 100)] = 0
+    importance_share: Annotated[int, _weight("importance_share")] = tables.WEIGHTS[
+        "importance_share"
+    ]
+    children_share: Annotated[int, _weight("children_share")] = WEIGHTS["children_share"]
+    deadline_weight: Annotated[int, _weight("deadline_weight")] = WEIGHTS["deadline_weight"]
+    remaining_weight: Annotated[int, _weight("remaining_weight")] = tables.WEIGHTS[
+        "remaining_weight"
+    ]
+    waiting_weight: Annotated[int, _weight("waiting_weight")] = WEIGHTS["waiting_weight"]
     order: Order = "mlf"
     decide: Decide = "offer"
     reward: RewardMode = "mlfs"
-    slot_every: int = 0
+    slot_every: Annotated[int, Bounds(0, 2**14)] = 0
 
     name = "mlfs"
     behaviour_version = 1
@@ -132,9 +145,8 @@ class MLFS(Environment):
     }
 
     def __post_init__(self) -> None:
-        if isinstance(self.gpus, list):
-            object.__setattr__(self, "gpus", tuple(self.gpus))
-        options.check(self)
+        object.__setattr__(self, "gpus", _gpus(self.gpus))
+        super().__post_init__()
         if self.decide == "slot" and self.order != MLF:
             raise JaxschedError(f"mlfs: decide is 'slot'; accepted with order {MLF!r} only")
 
@@ -373,3 +385,20 @@ class MLFS(Environment):
         begun = begin(self.rules, params, after)
         arrived = jnp.where(begun.slot == after.slot, begun.submitted, after.submitted)
         return select(over | cut, after._replace(submitted=arrived), begun), since
+
+
+def _gpus(gpus: Sequence[int]) -> tuple[int, ...]:
+    """GPUs of each server, as a tuple.
+
+    Raises:
+      JaxschedError: the number of servers, or GPUs of one of them, is not accepted.
+    """
+    whole = isinstance(gpus, list | tuple) and all(
+        isinstance(g, int) and not isinstance(g, bool) and 1 <= g <= MOST_GPUS for g in gpus
+    )
+    if not whole or not 1 <= len(gpus) <= MOST_SERVERS:
+        raise JaxschedError(
+            f"mlfs: gpus is {gpus!r}; accepted: for each of 1 to {MOST_SERVERS} servers a whole "
+            f"number of GPUs from 1 to {MOST_GPUS}"
+        )
+    return tuple(gpus)

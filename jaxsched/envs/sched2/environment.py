@@ -1,7 +1,7 @@
 """SCHED2 as an environment: which waiting job starts next, or none."""
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Annotated, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.ops.batching import flags_once
 from jaxsched.ops.bounds import known_largest
+from jaxsched.options import Bounds
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, Feature, PRNGKey, TimeStep
 
 RewardKind = Literal["literal", "dense", "lost"]
@@ -85,9 +86,9 @@ class Sched2(Environment):
       outlook: append what a planner would ask of each position (``outlook.py``; a variant).
     """
 
-    num_servers: int = 15
-    gpus_per_server: int = 8
-    window: int = 10
+    num_servers: Annotated[int, Bounds(1, 2**15)] = 15
+    gpus_per_server: Annotated[int, Bounds(1, MAX_GPUS_PER_SERVER)] = 8
+    window: Annotated[int, Bounds(1, 2**20)] = 10
     profile: obs.Profile = "time"
     auto_advance: bool = False
     reward: RewardKind = "literal"
@@ -96,28 +97,6 @@ class Sched2(Environment):
 
     name = "sched2"
     behaviour_version = 1
-
-    def __post_init__(self) -> None:
-        limits = {
-            "num_servers": 2**15,
-            "gpus_per_server": MAX_GPUS_PER_SERVER,
-            "window": 2**20,
-        }
-        for field, most in limits.items():
-            value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-                raise JaxschedError(
-                    f"sched2: {field} must be an integer in 1..{most}, not {value!r}"
-                )
-        for field, kinds in {
-            "profile": ("time", "slowdown"),
-            "reward": get_args(RewardKind),
-        }.items():
-            value = getattr(self, field)
-            if value not in kinds:
-                raise JaxschedError(
-                    f"sched2: {field} must be one of {', '.join(kinds)}, not {value!r}"
-                )
 
     def params(
         self,

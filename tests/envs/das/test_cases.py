@@ -33,7 +33,7 @@ TABLE = {"kind": "table_results", "segment_starts": [0], "segment_length": 1}
     [
         ({"config": {"speed": 2}}, "unknown key 'speed'"),
         ({"config": {"num_servers": 0}}, "num_servers is 0; accepted: a whole number from 1"),
-        ({"config": {"on_no_fit": "wait"}}, "on_no_fit is 'wait'; accepted: skip or block"),
+        ({"config": {"on_no_fit": "wait"}}, "on_no_fit is 'wait'; accepted: skip, block"),
         ({"config": {"mem_per_server": 16384, "cpus_per_server": 4096}}, "accepted: at most 32"),
         ({"config": {"net_pct": 100, "gpus_per_server": 64}}, "contention reaches"),
         ({"config": {"price": -1}}, "price is -1; accepted: a number from 0 on"),

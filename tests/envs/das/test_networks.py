@@ -382,11 +382,11 @@ def test_only_walks_need_the_history():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"variant": "MC"}, "variant is 'MC'; accepted: DA or DA"),
-        ({"kernel": "edge"}, "kernel is 'edge'; accepted: node or graph"),
+        ({"variant": "MC"}, "variant is 'MC'; accepted: DA, DA"),
+        ({"kernel": "edge"}, "kernel is 'edge'; accepted: node, graph"),
         ({"width": 10}, "width is 10; it must be a multiple of twice the 4 heads"),
-        ({"history": 0}, "history is 0; it must be at least 1"),
-        ({"walk_length": 2}, "walk_length is 2; it must be at least 4"),
+        ({"history": 0}, "history is 0; accepted: a whole number from 1 on"),
+        ({"walk_length": 2}, "walk_length is 2; accepted: a whole number from 4 on"),
     ],
 )
 def test_impossible_options_are_refused(changes, words):

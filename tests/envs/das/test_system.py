@@ -75,10 +75,10 @@ def test_the_papers_network_is_the_default():
         ("das:depth=3", "unknown network option 'depth'; known are variant, width"),
         ("das:heads", "heads is ''; accepted: a whole number"),
         ("das:initial_std=wide", "initial_std is 'wide'; accepted: a number"),
-        ("das:initial_std=nan", "initial_std is nan; it must be above 0.001 and below 1"),
+        ("das:initial_std=nan", "initial_std is nan; accepted: a number above 0.001 below 1"),
         ("das:heads=many", "heads is 'many'; accepted: a whole number"),
         ("das:extra_features=yes", "extra_features is 'yes'; accepted: True or False"),
-        ("das:variant=MC", "variant is 'MC'; accepted: DA or"),
+        ("das:variant=MC", "variant is 'MC'; accepted: DA, DA"),
     ],
 )
 def test_unknown_kinds_are_refused(kind, says):

@@ -149,7 +149,7 @@ def test_oracle_is_not_the_library():
     ("config", "message"),
     [
         ({"preset": "paper"}, "preset is 'paper'; accepted: artefact"),
-        ({"preset": "artefact", "misfit": "skip"}, "misfit must be one of mask, end_slot"),
+        ({"preset": "artefact", "misfit": "skip"}, "misfit is 'skip'; accepted: mask, end_slot"),
         ({"preset": "artefact", "max_ps": 33}, "at most 32 workers and PS"),
         ({"preset": "artefact", "comm": "allreduce"}, "accepted: "),
         ({"preset": "artefact", "cpus_per_server": 4}, "cannot run one worker and one"),

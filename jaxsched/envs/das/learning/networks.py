@@ -6,19 +6,21 @@ share (the walk process) is built from embeddings in ``outlook.py`` and ``agents
 Axes: ``...`` any batch axes, ``N`` positions, ``M`` machines, ``e`` width, ``h`` heads.
 """
 
-from dataclasses import dataclass, fields
-from typing import Literal, NamedTuple, get_args, get_type_hints
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsched import options
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.learning.derived import derived_features
 from jaxsched.envs.das.learning.walk_process import Basis, Kernel, Product
 from jaxsched.envs.das.observation import Observation
 from jaxsched.errors import JaxschedError
+from jaxsched.options import Bounds, Count
 from jaxsched.types import Array
 
 Variant = Literal["DA", "DA+MC", "DA+RWGP", "DAS"]
@@ -54,17 +56,17 @@ class DASNetwork:
     """
 
     variant: Variant = "DAS"
-    width: int = 64
-    heads: int = 4
-    history: int = 8
-    walk_length: int = 16
+    width: Count = 64
+    heads: Count = 4
+    history: Count = 8
+    walk_length: Annotated[int, Bounds(4)] = 16
     mean: Mean = "learned"
     product: Product = "hadamard"
     kernel: Kernel = "node"
     basis: Basis = "centred"
     extra_features: bool = False
     follows: Follows = "position"
-    initial_std: float = 0.5
+    initial_std: Annotated[float, Bounds(above=STD_FLOOR, below=1)] = 0.5
 
     def __post_init__(self) -> None:
         """Check the options.
@@ -72,27 +74,11 @@ class DASNetwork:
         Raises:
           JaxschedError: an unknown option or an impossible size.
         """
-        hints = get_type_hints(DASNetwork)
-        for field in fields(self):
-            value, known = getattr(self, field.name), get_args(hints[field.name])
-            if known and value not in known:
-                accepted = " or ".join(known)
-                raise JaxschedError(f"DASNetwork.{field.name} is {value!r}; accepted: {accepted}")
-            if hints[field.name] is int and value < 1:
-                raise JaxschedError(f"DASNetwork.{field.name} is {value}; it must be at least 1")
+        options.check(self)
         if self.width % (2 * self.heads):
             raise JaxschedError(
                 f"DASNetwork.width is {self.width}; it must be a multiple of twice the "
                 f"{self.heads} heads"
-            )
-        if not STD_FLOOR < self.initial_std < 1:
-            raise JaxschedError(
-                f"DASNetwork.initial_std is {self.initial_std}; it must be above {STD_FLOOR} and "
-                "below 1"
-            )
-        if self.walk_length < 4:
-            raise JaxschedError(
-                f"DASNetwork.walk_length is {self.walk_length}; it must be at least 4"
             )
 
     @property
