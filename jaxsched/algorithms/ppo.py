@@ -100,7 +100,6 @@ class _Learning(NamedTuple):
 
     params: Networks
     optimiser: Networks
-    stopped: Array  # bool, the rest of the update is left out
 
 
 class _Parts(NamedTuple):
@@ -142,14 +141,13 @@ def mappo(agents: Agents, critic: Critic, config: PPOConfig) -> Learner:
 
     Raises:
       JaxschedError: ``gamma_per`` is ``"decision"`` and the agents do not say where one is due,
-        or ``clip_value`` or ``return_span_s`` is asked of an action value.
+        or ``return_span_s``, ``average_reward`` or ``normalise_targets`` is asked of an action
+        value.
     """
     if config.gamma_per == "decision" and agents.due is None:
         raise JaxschedError(
             "PPOConfig.gamma_per is 'decision'; these agents have no 'due' (accepted: group, step)"
         )
-    if config.clip_value and critic.one_step:
-        raise JaxschedError("PPOConfig.clip_value is true; it must be false for an action value")
     if config.return_span_s is not None and critic.one_step:
         raise JaxschedError(
             f"PPOConfig.return_span_s is {config.return_span_s}; it must be None for an action "
@@ -208,7 +206,7 @@ def _update(
     progress = state.updates / config.total_updates
     rates = (
         linear(hyper.learning_rate, hyper.final_learning_rate, progress),
-        linear(hyper.value_learning_rate, hyper.final_value_learning_rate, progress),
+        linear(hyper.value_learning_rate, hyper.final_learning_rate, progress),
     )
     entropy_weight = linear(hyper.entropy_start, hyper.entropy_end, progress)
 
@@ -218,14 +216,9 @@ def _update(
         params, moments = descend_both(
             parts.optimiser, learning.params, learning.optimiser, gradient, rates
         )
-        following = _Learning(params, moments, learning.stopped)
-        if config.stop_kl is None:
-            return following, metrics
-        stopped = learning.stopped | (metrics["approx_kl"] > hyper.stop_kl)
-        metrics["left_out_share"] = stopped.astype(jnp.float32)
-        return select(stopped, learning, following)._replace(stopped=stopped), metrics
+        return _Learning(params, moments), metrics
 
-    learning = _Learning(state.params, state.optimiser, jnp.bool_(False))
+    learning = _Learning(state.params, state.optimiser)
     learning, metrics = jax.lax.scan(step, learning, columns)
     unexplained = jnp.var(batch.target - batch.value)
     unexplained = unexplained / jnp.maximum(jnp.var(batch.target), 1e-8)
@@ -323,7 +316,7 @@ def _gradients(
     policy_loss = jax.grad(partial(_policy_loss, parts), has_aux=True)
     policy_gradient, metrics = policy_loss(params.policy, batch, clip, entropy_weight)
     critic_loss_of = jax.value_and_grad(partial(_critic_loss, parts))
-    critic_loss, critic_gradient = critic_loss_of(params.value, batch, clip)
+    critic_loss, critic_gradient = critic_loss_of(params.value, batch)
     metrics |= {
         "value_loss": critic_loss,
         "gradient_norm": optax.global_norm(policy_gradient),
@@ -346,13 +339,14 @@ def _policy_loss(
     def average(values: ByAgent, active: ByAgent) -> Array:
         return weighted_mean(unit_mean(values, active), weight)
 
-    change, active = _log_ratios(parts, likelihood.log_prob, batch.log_prob, likelihood.active)
+    active = likelihood.active
+    change = _log_ratios(likelihood.log_prob, batch.log_prob, active)
     ratio = jax.tree.map(jnp.exp, change)
     gain = jax.tree.map(lambda r: clipped_gain(r, advantage[..., None], clip), ratio)
     outside = jax.tree.map(lambda r: (jnp.abs(r - 1) > clip).astype(jnp.float32), ratio)
     divergence = jax.tree.map(lambda r, c: r - 1 - c, ratio, change)
     loss = -average(gain, active)
-    spread = average(likelihood.entropy, likelihood.active)
+    spread = average(likelihood.entropy, active)
     return loss - entropy_weight * spread, {
         "policy_loss": loss,
         "entropy": spread,
@@ -361,27 +355,18 @@ def _policy_loss(
     }
 
 
-def _critic_loss(parts: _Parts, params: PyTree, batch: Batch, clip: Array) -> Array:
+def _critic_loss(parts: _Parts, params: PyTree, batch: Batch) -> Array:
     """Mean squared error of the critic's predictions."""
     predicted = over_time(
         lambda o, a: parts.critic.predict(params, o, a), batch.observation, batch.action
     )
-    error = (batch.critic_target - predicted) ** 2
-    if parts.config.clip_value:
-        limited = batch.value + jnp.clip(predicted - batch.value, -clip, clip)
-        error = jnp.maximum(error, (batch.critic_target - limited) ** 2)
-    return jnp.mean(error)
+    return jnp.mean((batch.critic_target - predicted) ** 2)
 
 
-def _log_ratios(
-    parts: _Parts, new: ByAgent, old: ByAgent, active: ByAgent
-) -> tuple[ByAgent, ByAgent]:
-    """Logarithms of the ratios and which count, ``[..., U]``; ``[..., 1]`` if joint."""
+def _log_ratios(new: ByAgent, old: ByAgent, active: ByAgent) -> ByAgent:
+    """Logarithms of the ratios ``[..., U]``; 0 of units that are not active."""
     change = {name: jnp.where(active[name], new[name] - old[name], 0.0) for name in active}
-    if parts.config.joint:
-        change = {name: jnp.sum(x, axis=-1, keepdims=True) for name, x in change.items()}
-        active = {name: jnp.any(x, axis=-1, keepdims=True) for name, x in active.items()}
-    return {name: jnp.clip(x, -MAX_LOG_RATIO, MAX_LOG_RATIO) for name, x in change.items()}, active
+    return {name: jnp.clip(x, -MAX_LOG_RATIO, MAX_LOG_RATIO) for name, x in change.items()}
 
 
 def clipped_gain(ratio: Array, advantage: Array, clip: Array) -> Array:

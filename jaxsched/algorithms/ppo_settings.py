@@ -32,19 +32,14 @@ class PPOConfig:
         (:mod:`jaxsched.algorithms.average_reward`); ``gamma`` and ``horizon_s`` are unused, and
         ``lambda_`` says how far single rewards are followed.
       normalise_advantages: to mean 0 and deviation 1 over the decisions of each minibatch.
-      clip_value: limit the change of values by ``clip`` as that of ratios (the larger of both
-        errors counts).
-      joint: one ratio per agent, of the whole of its action, in place of one per unit.
       gamma_per: what ``gamma`` and ``lambda_`` count: groups of decisions at one instant
         (``"group"``), steps (``"step"``), or steps that lead to a decision (``"decision"``, for
         environments that also step where none is due; the agents say where one is).
-      stop_kl: leave out the rest of an update's gradient steps once the approximate KL divergence
-        from the policy that acted is above this in a minibatch; never if absent.
       max_gradient_norm: global norm to which each network's gradient is clipped, if given.
       learning_rate: of Adam on the policy, at the start.
       final_learning_rate: at the end; linear in between.
-      value_learning_rate: of Adam on the value; as ``learning_rate`` if absent.
-      final_value_learning_rate: at the end; as ``final_learning_rate`` if absent.
+      value_learning_rate: of Adam on the value, at the start; as ``learning_rate`` if absent; it
+        ends at ``final_learning_rate``, too.
       gamma: discount per group (see ``gamma_per``); unused where ``horizon_s`` is given.
       horizon_s: discount by time, ``exp(-elapsed / horizon_s)`` per step; of the first update.
       final_horizon_s: at the end; in between it grows by the same factor in each update.
@@ -67,15 +62,11 @@ class PPOConfig:
     normalise_targets: bool = False
     average_reward: bool = False
     normalise_advantages: bool = True
-    clip_value: bool = False
-    joint: bool = False
     gamma_per: GammaPer = "group"
-    stop_kl: Positive | None = traced(None, absent=inf)
     max_gradient_norm: float | None = 0.5
     learning_rate: float = traced(3e-4)
     final_learning_rate: float = traced(0.0)
     value_learning_rate: float | None = traced(None, absent="learning_rate")
-    final_value_learning_rate: float | None = traced(None, absent="final_learning_rate")
     gamma: float = traced(0.99)
     horizon_s: Positive | None = traced(None, absent=inf)
     final_horizon_s: Positive | None = traced(None, absent="horizon_s")
@@ -95,15 +86,11 @@ class PPOConfig:
                 "PPOConfig.only_choices is false; it must be true with num_sequences, whose "
                 "episodes are padded with steps that decide nothing"
             )
-        if self.clip_value and self.normalise_targets:
-            raise JaxschedError(
-                "PPOConfig.clip_value is true; it must be false with normalise_targets"
-            )
         self._check_time()
 
     @property
     def gradient_steps(self) -> int:
-        """Gradient steps of each update; fewer are taken where ``stop_kl`` ends it."""
+        """Gradient steps of each update."""
         return self.epochs * self.num_minibatches
 
     def _check_time(self) -> None:

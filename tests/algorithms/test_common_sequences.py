@@ -109,8 +109,6 @@ def test_the_scale():
 
 
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(JaxschedError, match="clip_value is true; it must be false with norm"):
-        PPOConfig(1, clip_value=True, normalise_targets=True)
     with pytest.raises(JaxschedError, match="PPOConfig.num_sequences"):
         PPOConfig(1, num_sequences=0)
     with pytest.raises(JaxschedError, match="only_choices is false; it must be true with num_seq"):
