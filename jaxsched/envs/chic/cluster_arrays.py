@@ -12,7 +12,9 @@ import numpy as np
 
 from jaxsched.elastic.models import NAMES
 from jaxsched.envs.chic.environment import Chic
-from jaxsched.envs.chic.tables import NUM_MODELS, SCALARS
+from jaxsched.envs.chic.observation import SCALES, observation_of
+from jaxsched.envs.chic.rows import Row
+from jaxsched.envs.chic.tables import NUM_MODELS
 from jaxsched.systems.cluster_arrays import ClusterArrays, ClusterInput
 from jaxsched.types import Array, ArraySpec
 
@@ -43,15 +45,11 @@ def cluster_arrays(env: Chic) -> ClusterArrays:
 
 
 def _observe(env: Chic, arrays: Mapping[str, Array]) -> tuple[Array, Array]:
-    """Observation (``observation.observe``) and mask."""
-    present = arrays["present"]
-    units = ("workers",) if env.pair else ("workers", "servers")
-    columns = [present & (arrays["model"] == model) for model in range(NUM_MODELS)]
-    columns.append(jnp.where(present, arrays["iterations_left"], 0) / SCALARS["iter_scale"])
-    columns += [jnp.where(present, arrays[name], 0) / SCALARS["alloc_scale"] for name in units]
-    rows = jnp.stack([column.astype(jnp.float32) for column in columns], axis=-1)
-    backlog = (arrays["backlog"] / SCALARS["backlog_scale"]).astype(jnp.float32)
-    return jnp.append(rows.reshape(-1), backlog), arrays["mask"]
+    """Observation and mask, as of a window with these rows."""
+    names = ("model", "iterations_left", "workers", "servers")
+    told = [jnp.where(arrays["present"], arrays[name], 0) for name in names]
+    rows = (Row(jnp.arange(env.window), *told),)
+    return observation_of(rows, arrays["backlog"], SCALES, env.pair), arrays["mask"]
 
 
 def _example(env: Chic, random: np.random.Generator) -> dict[str, Any]:

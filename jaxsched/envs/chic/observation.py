@@ -4,11 +4,14 @@ Per row of the window: one-hot type, remaining iterations, workers and, but for 
 servers (PS); then the number of workloads waiting behind the window.
 """
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import jax.numpy as jnp
 
 from jaxsched.elastic.models import IDENTIFIERS, NAMES
 from jaxsched.envs.chic.dynamics import State
-from jaxsched.envs.chic.rows import exists, flat, joined
+from jaxsched.envs.chic.rows import Row, exists, flat, joined
 from jaxsched.envs.chic.tables import NUM_MODELS, SCALARS, Params, unpack
 from jaxsched.ops.bounds import known_largest
 from jaxsched.types import Array, Feature
@@ -51,14 +54,38 @@ def largest_entry(params: Params) -> float:
     )
 
 
+class Scales(NamedTuple):
+    """What counts as 1: so many iterations, units and waiting workloads."""
+
+    iterations: float | Array
+    units: float | Array
+    backlog: float | Array
+
+
+SCALES = Scales(SCALARS["iter_scale"], SCALARS["alloc_scale"], SCALARS["backlog_scale"])
+"""Of parameters that nobody has changed."""
+
+
 def observe(state: State, params: Params, pair: bool) -> Array:
-    """The observation, float32 ``[I * 6 + 1]`` (pair ``I * 5 + 1``)."""
+    """The observation of a state, see :func:`observation_of`."""
+    scales = Scales(params.iter_scale, params.alloc_scale, params.backlog_scale)
+    return observation_of(state.rows, state.submitted - state.entered, scales, pair)
+
+
+def observation_of(rows: Sequence[Row], backlog: Array, scales: Scales, pair: bool) -> Array:
+    """The observation, float32 ``[I * 6 + 1]`` (pair ``I * 5 + 1``).
+
+    Args:
+      rows: I of the window, or one block of I.
+      backlog: int32, workloads that wait behind it.
+      scales: what counts as 1.
+      pair: Chic-Pair.
+    """
     entries = []
-    for row in state.rows:
+    for row in rows:
         of_row = [(exists(row) & (row.model == model)).astype(float) for model in range(NUM_MODELS)]
-        of_row += [row.left / params.iter_scale, row.workers / params.alloc_scale]
+        of_row += [row.left / scales.iterations, row.workers / scales.units]
         if not pair:
-            of_row.append(row.servers / params.alloc_scale)
+            of_row.append(row.servers / scales.units)
         entries.append(of_row)
-    backlog = (state.submitted - state.entered) / params.backlog_scale
-    return joined(flat(entries), backlog).astype(jnp.float32)
+    return joined(flat(entries), backlog / scales.backlog).astype(jnp.float32)

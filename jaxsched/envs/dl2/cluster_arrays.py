@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxsched.elastic.models import NAMES
 from jaxsched.envs.dl2.environment import DL2
-from jaxsched.envs.dl2.observation import D_SCALE, E_SCALE
+from jaxsched.envs.dl2.observation import D_SCALE, E_SCALE, Shown, paper_observation
 from jaxsched.envs.dl2.tables import NUM_MODELS
 from jaxsched.systems.cluster_arrays import ClusterArrays, ClusterInput
 from jaxsched.types import Array, ArraySpec
@@ -42,29 +42,18 @@ def cluster_arrays(env: DL2) -> ClusterArrays:
 
 
 def _observe(env: DL2, arrays: Mapping[str, Array]) -> tuple[Array, Array]:
-    """Observation (``observation.observe``) and mask."""
+    """Observation and mask, as of rows with these jobs."""
     present, model = arrays["present"], arrays["model"]
-    workers, ps = (jnp.where(present, arrays[name], 0) for name in ("workers", "ps"))
+    names = ("slots", "epochs_left", "workers", "ps")
+    slots, left, workers, ps = (jnp.where(present, arrays[name], 0) for name in names)
     cluster = env.cluster
     needs = (
         jnp.asarray(shares, jnp.int32) for shares in (cluster.worker_shares, cluster.ps_shares)
     )
     of_worker, of_ps = (shares[model] for shares in needs)
     share = jnp.max(workers[:, None] * of_worker + ps[:, None] * of_ps, axis=-1)
-    types = (model[:, None] == jnp.arange(NUM_MODELS)) & present[:, None]
-
-    def real(x: Array) -> Array:
-        return jnp.where(present, x, 0).astype(jnp.float32)
-
-    parts = [
-        types.reshape(-1).astype(jnp.float32),
-        real(arrays["slots"]) * (1.0 / D_SCALE),
-        jnp.maximum(real(arrays["epochs_left"]), 0.0) * (1.0 / E_SCALE),
-        share.astype(jnp.float32) / cluster.share_unit,
-        workers.astype(jnp.float32) / env.max_workers,
-        ps.astype(jnp.float32) / env.max_ps,
-    ]
-    return jnp.concatenate(parts), arrays["mask"]
+    shown = Shown(jnp.where(present, model, NUM_MODELS), slots, left, share, workers, ps)
+    return paper_observation(env.rules, shown, D_SCALE, E_SCALE), arrays["mask"]
 
 
 def _example(env: DL2, random: np.random.Generator) -> dict[str, Any]:

@@ -100,6 +100,17 @@ class Seen(NamedTuple):
     share: Array  # int32, dominant share in units of ``1 / U``
 
 
+class Shown(NamedTuple):
+    """What an observation is made of; all ``[J]``."""
+
+    model: Array  # int32, ``NUM_MODELS`` for none
+    slots: Array  # int32, since the arrival
+    left: Array  # float, epochs by the estimate
+    share: Array  # int32, dominant share in units of ``1 / U``
+    workers: Array  # int32
+    ps: Array  # int32
+
+
 def see_rows(rules: Rules, state: ClusterState, jobs: JobTables) -> Seen:
     """What is known of the rows' jobs."""
     info = lookup(jobs.info, state.episode, state.rows)
@@ -129,24 +140,47 @@ def observe(
     """
     seen = see_rows(rules, state, params.jobs)
     w, p = workers(seen.tasks), parameter_servers(seen.tasks)
-    share = seen.share.astype(seen.left.dtype) / rules.cluster.share_unit
+    shown = Shown(tables.model_of(seen.info), seen.slots, seen.left, seen.share, w, p)
     if kind == "artefact":
         expected = lookup(params.jobs.expected, state.episode, state.rows)
-        model = tables.model_of(seen.info)
-        number = jnp.where(model < NUM_MODELS, model + 1, 0)
-        parts = [number, seen.slots, jnp.maximum(seen.left, 0.0) / expected, share, w, p]
+        observation = _artefact_observation(rules, shown, expected)
     else:
-        types = tables.model_of(seen.info)[:, None] == jnp.arange(NUM_MODELS, dtype=jnp.int32)
-        parts = [
-            types.reshape(-1),
-            seen.slots.astype(share.dtype) * (1.0 / params.d_scale),
-            jnp.maximum(seen.left, 0.0) * (1.0 / params.e_scale),
-            share,
-            w.astype(share.dtype) / rules.max_workers,
-            p.astype(share.dtype) / rules.max_ps,
-        ]
-    observation = jnp.concatenate([part.astype(share.dtype) for part in parts])
+        observation = paper_observation(rules, shown, params.d_scale, params.e_scale)
     return observation, _legal(options(rules, seen.tasks, seen.info, state.fits))
+
+
+def paper_observation(
+    rules: Rules, shown: Shown, d_scale: float | Array, e_scale: float | Array
+) -> Array:
+    """The paper's observation, float ``[J * 13]``.
+
+    Args:
+      rules: the rules.
+      shown: of the rows' jobs; a type beyond the last one and zeros for none.
+      d_scale: slots that count as 1.
+      e_scale: epochs that count as 1.
+    """
+    dtype = shown.left.dtype
+    types = shown.model[:, None] == jnp.arange(NUM_MODELS, dtype=jnp.int32)
+    parts = [
+        types.reshape(-1),
+        shown.slots.astype(dtype) * (1.0 / d_scale),
+        jnp.maximum(shown.left, 0.0) * (1.0 / e_scale),
+        shown.share.astype(dtype) / rules.cluster.share_unit,
+        shown.workers.astype(dtype) / rules.max_workers,
+        shown.ps.astype(dtype) / rules.max_ps,
+    ]
+    return jnp.concatenate([part.astype(dtype) for part in parts])
+
+
+def _artefact_observation(rules: Rules, shown: Shown, expected: Array) -> Array:
+    """That of DL2's published simulator, float ``[J * 6]``."""
+    dtype = shown.left.dtype
+    number = jnp.where(shown.model < NUM_MODELS, shown.model + 1, 0)
+    fraction = jnp.maximum(shown.left, 0.0) / expected
+    share = shown.share.astype(dtype) / rules.cluster.share_unit
+    parts = [number, shown.slots, fraction, share, shown.workers, shown.ps]
+    return jnp.concatenate([part.astype(dtype) for part in parts])
 
 
 def _legal(allowed: Array) -> Array:
