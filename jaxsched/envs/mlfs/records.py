@@ -10,6 +10,7 @@ import numpy as np
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.recorder import JobEvents, note_events
 from jaxsched.envs.mlfs.environment import MLFS
+from jaxsched.envs.mlfs.reward import HOUR_MIN, RewardWeights
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params, unpack
 from jaxsched.envs.mlfs.told import StepMetrics
 from jaxsched.jobs.metrics import Metric
@@ -143,16 +144,9 @@ def summarise(env: MLFS, params: Params, episodes: Any, records: Any) -> dict[st
         return np.where(among, values, 0.0).sum(axis=-1) / count
 
     sent = records.sent[:, 0].astype(np.float64) * WORD_MB + records.sent[:, 1]
-    completion_reward, deadline_reward, traffic_cost, target_reward, accuracy_reward = np.asarray(
-        params.reward_weights, np.float64
-    )
+    weights = RewardWeights(*np.asarray(params.reward_weights, np.float64))
     minutes = np.maximum(records.finish - jobs.submit_min, 1)
-    worth = (
-        completion_reward * np.minimum(1.0, 60.0 / minutes)
-        + deadline_reward * in_time
-        + target_reward * reached
-        + accuracy_reward * accuracy
-    )
+    worth = weights.worth(np.minimum(1.0, HOUR_MIN / minutes), in_time, reached, accuracy)
     total = np.where(done, worth, 0.0).sum(axis=-1) / np.asarray(params.num_jobs)[episodes]
     last = np.where(done, finish, 0.0).max(axis=-1)
     first = submit[:, 0]
@@ -173,7 +167,8 @@ def summarise(env: MLFS, params: Params, episodes: Any, records: Any) -> dict[st
         "migrations": records.migrations,
         "evictions": records.evictions,
         "iterations": np.where(done, records.iterations, 0).sum(axis=-1),
-        "return": total - traffic_cost * sent / np.asarray(params.traffic_mb, np.float64)[episodes],
+        "return": total
+        - weights.traffic * sent / np.asarray(params.traffic_mb, np.float64)[episodes],
         "steps": records.decisions,
         "slots": records.slots,
     }

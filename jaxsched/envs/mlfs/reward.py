@@ -3,7 +3,7 @@
 Axes: ``A`` jobs.
 """
 
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 
@@ -18,6 +18,32 @@ HOUR_MIN = 60
 LATE_HOURS = 4.0  # that a missed deadline counts for in the service reward
 
 
+class RewardWeights(NamedTuple):
+    """What the parts of Equation 7 count, in the order of ``Params.reward_weights``."""
+
+    completion: Any
+    deadline: Any
+    traffic: Any
+    target: Any
+    accuracy: Any
+
+    def worth(self, promptness: Any, in_time: Any, reached: Any, accuracy: Any) -> Any:
+        """What finished jobs are worth, of arrays of JAX or NumPy.
+
+        Args:
+          promptness: an hour over the completion time, at most 1.
+          in_time: whether the deadline was met.
+          reached: whether the accuracy was, by the deadline.
+          accuracy: at the deadline.
+        """
+        return (
+            self.completion * promptness
+            + self.deadline * in_time
+            + self.target * reached
+            + self.accuracy * accuracy
+        )
+
+
 def slot_reward(params: Params, episode: Array, jobs: Job, ended: Ended, slot: Array) -> Array:
     """Value of the jobs that finish as the slot ends, less the traffic of it; float32 scalar.
 
@@ -28,21 +54,19 @@ def slot_reward(params: Params, episode: Array, jobs: Job, ended: Ended, slot: A
       ended: what the slot brought.
       slot: that begins now.
     """
-    completion_reward, deadline_reward, traffic_cost, target_reward, accuracy_reward = (
-        params.reward_weights
-    )
+    weights = RewardWeights(*params.reward_weights)
     count = params.num_jobs.at[episode].get(mode="promise_in_bounds")
     completion = jnp.maximum(slot - jobs.submit_min, 1).astype(jnp.float32)
     by_deadline = ended.active.by_deadline
-    worth = (
-        completion_reward * jnp.minimum(1.0, HOUR_MIN / completion)
-        + deadline_reward * (slot <= jobs.deadline_min)
-        + target_reward * (by_deadline >= jobs.req_iter)
-        + accuracy_reward * accuracy(params, episode, jobs, ended.active.job, by_deadline)
+    worth = weights.worth(
+        jnp.minimum(1.0, HOUR_MIN / completion),
+        slot <= jobs.deadline_min,
+        by_deadline >= jobs.req_iter,
+        accuracy(params, episode, jobs, ended.active.job, by_deadline),
     )
     total = jnp.sum(jnp.where(ended.over, worth, 0.0)) / count
     bound = params.traffic_mb.at[episode].get(mode="promise_in_bounds")
-    return total - traffic_cost * ended.sent / bound
+    return total - weights.traffic * ended.sent / bound
 
 
 def accuracy(params: Params, episode: Array, jobs: Job, index: Array, iterations: Array) -> Array:
