@@ -18,7 +18,7 @@ def test_moments():
 
 def test_chic():
     records = SimpleNamespace(start=np.array([-1.0, 3.0]), finish=np.array([-1.0, -1.0]))
-    found = chic._times(records, [0, 1])
+    found = chic._times(records, 2)
     assert found == [{"start": None, "finish": None}, {"start": 3.0, "finish": None}]
 
 

@@ -24,7 +24,7 @@ from jaxsched.envs.dl2.heuristics import ARTEFACT, plan_rule
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.slotwise import Allocation, DL2Slots
 from jaxsched.jobs import JobTable
-from jaxsched.systems.cases import bounded_programs
+from jaxsched.ops.programs import bounded_programs
 from jaxsched.types import Array
 
 FIRST_SLOTS = 25  # whose allocations are told

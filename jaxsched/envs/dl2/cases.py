@@ -21,7 +21,8 @@ from jaxsched.envs.dl2.presets import ARTEFACT
 from jaxsched.envs.dl2.slotwise import Allocation, DL2Slots, SlotsState
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
-from jaxsched.systems.cases import actions_of, bounded_programs, keyed, list_of, moment
+from jaxsched.ops.programs import bounded_programs
+from jaxsched.systems.cases import actions_of, keyed, list_of, moment
 from jaxsched.types import Array, PyTree, TimeStep
 
 STATIC = {

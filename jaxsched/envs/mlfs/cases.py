@@ -28,9 +28,9 @@ from jaxsched.envs.mlfs.simulator.state import (
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params, as_columns, jobs_at
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
+from jaxsched.ops.programs import bounded_programs
 from jaxsched.systems.cases import (
     actions_of,
-    bounded_programs,
     keyed,
     list_of,
     shared_length,

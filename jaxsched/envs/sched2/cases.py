@@ -15,9 +15,9 @@ from jaxsched.envs.sched2.heuristics import MODES, any_baseline, numbered
 from jaxsched.envs.sched2.slowdown import NUM_LEVELS
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
+from jaxsched.ops.programs import bounded_programs
 from jaxsched.systems.cases import (
     actions_of,
-    bounded_programs,
     keyed,
     list_of,
     shared_length,
