@@ -22,7 +22,7 @@ def simulate(system: System, case: Mapping[str, Any]) -> dict[str, Any]:
     if system.cases.simulate is not None:
         return system.cases.simulate(case)
     with precision(system):
-        return _result(system, _read(system, case), {})
+        return result(system, _read(system, case))
 
 
 def episode_of(system: System, case: Mapping[str, Any]) -> Episode:
@@ -69,22 +69,31 @@ def play(system: System, episode: Episode) -> Trail:
     )
 
 
+def result(
+    system: System, content: Content, found: dict[int, dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    """That of what a case holds; an episode under several names is played once.
+
+    Args:
+      system: of the case.
+      content: what the system read.
+      found: results of episodes that were played before, by identity.
+    """
+    found = {} if found is None else found
+    if isinstance(content, Mapping):
+        return {name: result(system, part, found) for name, part in content.items()}
+    if not isinstance(content, Episode):
+        return content()
+    if id(content) not in found:
+        trail = play(system, content)
+        found[id(content)] = content.result(trail, _metrics(system, content, trail.records))
+    return found[id(content)]
+
+
 def _read(system: System, case: Mapping[str, Any]) -> Content:
     if system.cases.read is None:
         raise JaxschedError(f"{system.name}: runs no cases")
     return system.cases.read(case)
-
-
-def _result(system: System, content: Content, found: dict[int, dict[str, Any]]) -> dict[str, Any]:
-    """That of a case; an episode under several names is played once."""
-    if isinstance(content, Episode):
-        if id(content) not in found:
-            trail = play(system, content)
-            found[id(content)] = content.result(trail, _metrics(system, content, trail.records))
-        return found[id(content)]
-    if isinstance(content, Mapping):
-        return {name: _result(system, part, found) for name, part in content.items()}
-    return content()
 
 
 def _metrics(system: System, episode: Episode, records: Any) -> dict[str, Any]:

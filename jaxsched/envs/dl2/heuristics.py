@@ -95,14 +95,17 @@ def plan(name: str, env: DL2Slots, *, cap: int = CAP) -> Rule:
     return plan_rule(name, env, cap=cap, log=True)
 
 
-def baseline(name: str, env: DL2Slots, *, cap: int = CAP) -> Policy:
-    """The policy of that name for ``DL2Slots``; see ``plan_rule``."""
-    rule = plan_rule(name, env, cap=cap)
+def baseline(name: str, env: DL2Slots, *, cap: int = CAP, log: bool = False) -> Policy:
+    """The policy of that name for ``DL2Slots``; see ``plan_rule``.
 
-    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Allocation, PyTree]:
+    With ``log`` its actions are whole plans, of which the environment reads the allocation.
+    """
+    rule = plan_rule(name, env, cap=cap, log=log)
+
+    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
         del weights, key
         plan, memory = rule.plan(memory, view.state, view.params)
-        return Allocation(plan.workers, plan.ps), memory
+        return plan if log else Allocation(plan.workers, plan.ps), memory
 
     return Policy(name, rule.init, act, privileged=True)
 
