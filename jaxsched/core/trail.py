@@ -50,6 +50,18 @@ Moment = Callable[[Any, Step, Any], PyTree]
 """``moment(env, step, params)``: what is kept of a step, a pytree of arrays of fixed shapes."""
 
 
+class Some(NamedTuple):
+    """A part of a moment that only some steps have: a trail has no ``values`` of the others.
+
+    Attributes:
+      there: bool, whether the step has it; ``[T]`` in a trail.
+      values: leaves ``[n, ...]`` in a trail, of the n steps that have it.
+    """
+
+    there: Any
+    values: PyTree
+
+
 def no_moment(env: Any, step: Step, params: Any) -> PyTree:
     """Nothing is kept of a step."""
     del env, step, params
@@ -163,7 +175,7 @@ def follow(
             np.int32(bound), np.bool_(past_end), carry,
         )  # fmt: skip
         count = int(np.sum(playing))
-        moments.append(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[:n], kept))
+        moments.append(_kept(kept, count))
         if seen is not None:
             thinned.add(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[:n], seen))
         played, done = played + count, bool(carry.done)
@@ -175,6 +187,19 @@ def follow(
     records = jax.tree.map(np.asarray, carry.records)
     joined = _joined(moments) if moments else None
     return Trail(records, joined, thinned.joined(), thinned.every, done)
+
+
+def _kept(moments: PyTree, count: int) -> PyTree:
+    """Those of the first steps, without what ``Some`` leaves out."""
+
+    def part(node: Any) -> Any:
+        if not isinstance(node, Some):
+            return np.asarray(node)[:count]
+        there = np.asarray(node.there)[:count]
+        rows = np.flatnonzero(there)
+        return Some(there, jax.tree.map(lambda leaf: np.asarray(leaf)[rows], node.values))
+
+    return jax.tree.map(part, moments, is_leaf=lambda node: isinstance(node, Some))
 
 
 class _Thinned:

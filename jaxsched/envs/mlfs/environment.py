@@ -16,7 +16,7 @@ from jaxsched.envs.mlfs.reward import RewardMode
 from jaxsched.envs.mlfs.simulator import dynamics, pairs, placing, tables
 from jaxsched.envs.mlfs.simulator.cluster import Cluster
 from jaxsched.envs.mlfs.simulator.prediction import Errors
-from jaxsched.envs.mlfs.simulator.rules import MLF, Order, Rules
+from jaxsched.envs.mlfs.simulator.rules import MLF, Order, Rules, with_options
 from jaxsched.envs.mlfs.simulator.state import NOBODY, State
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params
 from jaxsched.envs.mlfs.told import Since, joined, nothing
@@ -180,6 +180,10 @@ class MLFS(Environment):
             tiresias_threshold=self.tiresias_threshold,
         )
 
+    def rules_of(self, params: Params) -> Rules:
+        """Options of the dynamics: the environment's, or those that the parameters bring."""
+        return self.rules if params.options is None else with_options(self.rules, params.options)
+
     def params(self, job_tables: Sequence[JobTable], **scalars: float) -> Params:
         """Parameters for these job tables, each an episode.
 
@@ -266,10 +270,11 @@ class MLFS(Environment):
     def observe(self, state: State, params: Params) -> tuple[Array, Array]:
         """Observation and mask of a state."""
         if self.by_slot:
-            return obs.cluster_entries(self.rules, state), jnp.ones(1, bool)
-        offer = placing.offered(self.rules, params, state)
+            return obs.cluster_entries(self.rules_of(params), state), jnp.ones(1, bool)
+        rules = self.rules_of(params)
+        offer = placing.offered(rules, params, state)
         mask = jnp.concatenate([offer.valid, jnp.ones(1, bool)])
-        return obs.observe(self.rules, state, offer), mask
+        return obs.observe(rules, state, offer), mask
 
     def reset(
         self, key: PRNGKey, params: Params, episode: Array | None = None
@@ -278,7 +283,7 @@ class MLFS(Environment):
         if episode is None:
             episode = jax.random.randint(key, (), 0, self.num_episodes(params), jnp.int32)
         begin = dynamics.first_slot if not self.by_slot else dynamics.first_jobs
-        state = begin(self.rules, params, jnp.asarray(episode, jnp.int32))
+        state = begin(self.rules_of(params), params, jnp.asarray(episode, jnp.int32))
         observation, mask = self.observe(state, params)
         none, false = jnp.float32(0), jnp.bool_(False)
         metrics = nothing(state).metrics
@@ -292,7 +297,8 @@ class MLFS(Environment):
         if self.by_slot:
             return self._step_slot(state, action, params)
         since = nothing(state)
-        after = placing.answer(self.rules, params, state, jnp.asarray(action, jnp.int32))
+        answer = jnp.asarray(action, jnp.int32)
+        after = placing.answer(self.rules_of(params), params, state, answer)
         if self.slot_every == 0:
 
             def waits(carry: tuple[State, Since]) -> Array:
@@ -312,8 +318,8 @@ class MLFS(Environment):
     def placed(self, state: State, action: Array, params: Params) -> State:
         """A slot with all its tasks placed, by weights or by the rule, where a step is a slot."""
         if self.decide == "rule":
-            return dynamics.open_slot(self.rules, params, state, by_rule=True)
-        return dynamics.open_slot(self.rules, params, state, action)
+            return dynamics.open_slot(self.rules_of(params), params, state, by_rule=True)
+        return dynamics.open_slot(self.rules_of(params), params, state, action)
 
     def _step_slot(self, state: State, action: Array, params: Params) -> tuple[State, TimeStep]:
         """A whole slot, and the jobs that come in before the next."""
@@ -342,7 +348,7 @@ class MLFS(Environment):
 
     def whole_state(self, state: State, params: Params) -> Array:
         """For critics in training, float32 ``[15]`` (``whole_state.py``)."""
-        return whole_state(self.cluster, state, params)
+        return whole_state(self.rules_of(params).cluster, state, params)
 
     def resample_future(self, key: PRNGKey, state: State, params: Params) -> tuple[State, Params]:
         """The jobs still to be submitted as a bootstrap of the episode's."""
@@ -355,7 +361,8 @@ class MLFS(Environment):
     def _slot(self, carry: tuple[State, Since], params: Params) -> tuple[State, Since]:
         """The end of a slot and the beginning of the next, up to its first offer."""
         state, since = carry
-        after, ended, jobs = dynamics.end_slot(self.rules, params, state)
+        rules = self.rules_of(params)
+        after, ended, jobs = dynamics.end_slot(rules, params, state)
         if self.reward == "mlfs":
             gain = reward.slot_reward(params, state.episode, jobs, ended, after.slot)
         elif self.reward == "progress":
@@ -366,10 +373,11 @@ class MLFS(Environment):
         else:
             gain = reward.backlog_reward(params, state.episode, state.submitted, state.finished)
         over = dynamics.over(params, after)
-        cut = (after.slot >= self.max_slots) & ~over
+        last = self.max_slots if params.options is None else params.options["max_slots"]
+        cut = (after.slot >= last) & ~over
         after = after._replace(cut=cut)
         since = joined(since, gain, ended, after.slot, cut)
         begin = dynamics.admit if self.by_slot else dynamics.begin_slot
-        begun = begin(self.rules, params, after)
+        begun = begin(rules, params, after)
         arrived = jnp.where(begun.slot == after.slot, begun.submitted, after.submitted)
         return select(over | cut, after._replace(submitted=arrived), begun), since
