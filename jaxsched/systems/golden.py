@@ -19,8 +19,6 @@ def simulate(system: System, case: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
       JaxschedError: a bad case, or the system has none.
     """
-    if system.cases.simulate is not None:
-        return system.cases.simulate(case)
     with precision(system):
         return result(system, _read(system, case))
 
@@ -33,10 +31,6 @@ def episode_of(system: System, case: Mapping[str, Any]) -> Episode:
     Raises:
       JaxschedError: a bad case, one that is no episode, or the system has none.
     """
-    if system.cases.staged is not None:
-        with precision(system):
-            env, params, policy, weights, most, state = system.cases.staged(case)
-        return Episode(env, params, policy, lambda trail, metrics: {}, weights, most_steps=most, state=state)
     with precision(system):
         content = _read(system, case)
     while isinstance(content, Mapping):

@@ -37,8 +37,7 @@ from jaxsched.systems.figures import Figures
 from jaxsched.systems.parts import Network, Played, PresetInfo, Rule, Shipped, TraceSet
 from jaxsched.systems.policy_model import PolicyModel
 from jaxsched.systems.recipe import Recipe
-
-from jaxsched.systems.recording import Recording, Staged, running_jobs
+from jaxsched.systems.recording import Recording, running_jobs
 from jaxsched.systems.workload import Workload
 from jaxsched.traces.named import NamedTrace
 from jaxsched.types import Array, DiscreteSpec, PRNGKey, PyTree, Specs
@@ -377,8 +376,6 @@ class Cases(NamedTuple):
 
     read: Callable[[Mapping[str, Any]], Content] | None = None
     whole: tuple[str, ...] = ()
-    simulate: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
-    staged: Callable[[Mapping[str, Any]], Staged] | None = None
     double: bool = False
 
 

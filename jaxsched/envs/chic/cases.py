@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from jaxsched.core.trail import Step, Trail
 from jaxsched.elastic.jobs import CHIC_JOBS
 from jaxsched.envs.chic import records as rec
@@ -147,9 +145,7 @@ def _decision(env: OptimusIntervals, step: Step, params: Params) -> Decision:
     return Decision(env.time(step.before, params), step.action)
 
 
-def _of_optimus(
-    count: int, trail: Trail, metrics: dict[str, Any]
-) -> dict[str, Any]:
+def _of_optimus(count: int, trail: Trail, metrics: dict[str, Any]) -> dict[str, Any]:
     found = {name: metrics[name] for name in OPTIMUS_METRICS}
     decisions = [
         {
@@ -164,7 +160,7 @@ def _of_optimus(
 
 def _times(records: Any, count: int) -> list[dict[str, float | None]]:
     """Start and finish of each workload, None before."""
-    times = np.stack([np.asarray(records.start), np.asarray(records.finish)], axis=-1)
     return [
-        {"start": moment(start), "finish": moment(finish)} for start, finish in times[:count].tolist()
+        {"start": moment(start), "finish": moment(finish)}
+        for start, finish in zip(records.start[:count], records.finish[:count], strict=True)
     ]

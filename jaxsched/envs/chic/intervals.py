@@ -6,9 +6,8 @@ interval, progress is continuous, arrivals wait for the next instant. Axes: ``n`
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
-
 from functools import cache
+from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp

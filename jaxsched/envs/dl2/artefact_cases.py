@@ -116,9 +116,7 @@ def standing(state: ClusterState, held: Array) -> Standing:
     return Standing(state.slot, state.progress, jnp.where(is_open(state), state.tasks, held))
 
 
-def final(
-    env: DL2, params: Params, after: Standing | None, records: rec.Records
-) -> dict[str, Any]:
+def final(env: DL2, params: Params, after: Standing | None, records: rec.Records) -> dict[str, Any]:
     """Where an episode stands after the last action.
 
     Args:
