@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Union
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.core.policies import Policy
@@ -59,7 +61,6 @@ def listed_actions(actions: Sequence[PyTree]) -> tuple[Policy, PyTree]:
     Args:
       actions: pytrees of equal structure and shapes, or numbers that fit in int32.
     """
-    import jax
 
     def stacked(*entries: Any) -> np.ndarray:
         values = np.asarray(entries, None if hasattr(entries[0], "dtype") else np.int32)
@@ -75,9 +76,6 @@ def _first(params: Any) -> Any:
 
 
 def _act(weights: PyTree, memory: Any, view: Any, key: Any) -> tuple[PyTree, Any]:
-    import jax
-    import jax.numpy as jnp
-
     del view, key
 
     def entry(leaf: Any) -> Any:
@@ -89,11 +87,12 @@ def _act(weights: PyTree, memory: Any, view: Any, key: Any) -> tuple[PyTree, Any
 _LISTED = Policy("listed actions", _first, _act)
 
 
-def rows_of(moments: Any) -> list[dict[str, Any]]:
-    """Moments that are NamedTuples of arrays as rows of a result, with their number as ``step``."""
-    if moments is None:
-        return []
-    columns = {name: values.tolist() for name, values in moments._asdict().items()}
+def rows_of(moments: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Moments by name as rows of a result, with their number as ``step``; in the names' order.
+
+    ``OrderedDict`` keeps that order while a program runs; of ``dict`` names are sorted.
+    """
+    columns = {name: values.tolist() for name, values in (moments or {}).items()}
     rows = zip(*columns.values(), strict=True)
     return [{"step": step, **dict(zip(columns, row, strict=True))} for step, row in enumerate(rows)]
 
@@ -181,7 +180,9 @@ def with_table(case: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
     raise JaxschedError(f"table: neither {name!r} nor {other!r} lies beside the case")
 
 
-DECIDED = ("actions", "after_actions", "policy", "expect", "expect_by_policy")
+DECIDED = (
+    *("actions", "after_actions", "policy", "expect", "expect_by_policy", "expect_by_switch_off"),
+)
 """What a case says of its decisions and results."""
 
 

@@ -34,11 +34,11 @@ def episode_of(system: System, case: Mapping[str, Any]) -> Episode:
     with precision(system):
         content = _read(system, case)
     while isinstance(content, Mapping):
-        content = next(iter(content.values()))
+        content = next(iter(content.values()), None)
     if not isinstance(content, Episode):
         kind = case.get("kind")
         raise JaxschedError(
-            f"{system.name}: a case of kind {kind!r} has no schedule; accepted: an episode"
+            f"{system.name}: a case of kind {kind!r} has no schedule; accepted: episode"
         )
     return content
 

@@ -1,8 +1,9 @@
 """Golden cases of Chic: a workload table with a list of actions, or Optimus (section 14)."""
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from jaxsched.core.trail import Step, Trail
 from jaxsched.elastic.jobs import CHIC_JOBS
@@ -24,14 +25,9 @@ from jaxsched.systems.cases import (
 )
 from jaxsched.types import Array
 
-OPTIONS = {
-    "capacity": "capacity",
-    "I": "window",
-    "pair": "pair",
-    "max_decisions": "max_decisions",
-    "stop_on_cond2": "stop_on_cond2",
-    "void_outside": "void_outside",
-}
+KEYS = ("capacity", "I", "pair", "max_decisions", "stop_on_cond2", "void_outside")
+OPTIONS = {**dict(zip(KEYS, KEYS, strict=True)), "I": "window"}
+"""Options of the environment by their name in a case."""
 NUMBERS = tuple(name for name in SCALARS if name != "interval")
 OPTIMUS_OPTIONS = {"capacity": "capacity", "on_block": "on_block"}
 OPTIMUS_NUMBERS = ("interval", "max_time")
@@ -81,33 +77,19 @@ def read(case: Mapping[str, Any]) -> Episode:
     )
 
 
-class Row(NamedTuple):
+def _row(env: Chic, step: Step, params: Params) -> OrderedDict[str, Array]:
     """A step as the trajectory lists it; what follows ``done`` is told of phases alone."""
-
-    time: Array
-    mask: Array
-    obs: Array
-    action: Array
-    terminal: Array  # whether S' was reached before the action
-    reward: Array
-    done: Array
-    time_after: Array
-    progress: Array  # iterations made by each workload
-    phase: Array
-
-
-def _row(env: Chic, step: Step, params: Params) -> Row:
-    return Row(
-        step.before.time,
-        step.mask.astype(int),
-        step.observation,
-        step.action,
-        env.terminal(step.before, params),
-        step.timestep.reward,
-        step.timestep.done,
-        step.after.time,
-        step.records.progress,
-        step.timestep.metrics.phase,
+    return OrderedDict(
+        time=step.before.time,
+        mask=step.mask.astype(int),
+        obs=step.observation,
+        action=step.action,
+        terminal=env.terminal(step.before, params),  # whether S' was reached before the action
+        reward=step.timestep.reward,
+        done=step.timestep.done,
+        time_after=step.after.time,
+        progress=step.records.progress,  # iterations made by each workload
+        phase=step.timestep.metrics.phase,
     )
 
 
@@ -134,15 +116,9 @@ def _of_actions(
     }
 
 
-class Decision(NamedTuple):
+def _decision(env: OptimusIntervals, step: Step, params: Params) -> dict[str, Array]:
     """What Optimus gives each workload at an instant."""
-
-    time: Array
-    units: Array
-
-
-def _decision(env: OptimusIntervals, step: Step, params: Params) -> Decision:
-    return Decision(env.time(step.before, params), step.action)
+    return {"time": env.time(step.before, params), "units": step.action}
 
 
 def _of_optimus(count: int, trail: Trail, metrics: dict[str, Any]) -> dict[str, Any]:

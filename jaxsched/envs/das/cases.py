@@ -1,6 +1,7 @@
 """Golden cases of DAS (specification, section 14)."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.core.policies import Policy, View
+from jaxsched.core.policies import Policy, View, one_of
 from jaxsched.core.trail import Step, Trail, follow
 from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.environment import DAS, Action, StepMetrics
@@ -67,8 +68,10 @@ def read(case: Mapping[str, Any]) -> Content:
         )
     env, params = environment_of(case)
     policy, weights, count = _decided(env, case)
-    result = partial(_result, int(params.num_jobs[0]))
-    return Episode(env, params, policy, result, weights, kept=_row, most_steps=count)
+    if policy in (together := _of_tables(env)):
+        policy, weights = one_of(together), jnp.int32(together.index(policy))
+    result, name = partial(_result, int(params.num_jobs[0])), case.get("policy", "")
+    return Episode(env, params, policy, result, weights, name, _row, count)
 
 
 def environment_of(case: Mapping[str, Any]) -> tuple[DAS, Params]:
@@ -93,6 +96,16 @@ def _decided(env: DAS, case: Mapping[str, Any]) -> tuple[Policy, PyTree, int | N
     ]
     unlisted = listed_action(env, {"priority": [], "affinity": []}, "actions")
     return *listed_actions(listed or [unlisted]), len(listed)
+
+
+@cache
+def _of_tables(env: DAS) -> tuple[Policy, ...]:
+    """Those of ``TABLE_POLICIES`` that the cluster has, which are compiled as one program."""
+    found = []
+    for name in TABLE_POLICIES:
+        with suppress(JaxschedError):
+            found.append(baseline(name, env))
+    return tuple(found)
 
 
 def with_room(params: Params) -> Params:

@@ -3,14 +3,13 @@
 Axes: ``N`` rows of the job table, ``n`` jobs.
 """
 
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.core.policies import Policy, one_of
 from jaxsched.core.trail import Step, Trail
 from jaxsched.envs.dl2 import records as rec
 from jaxsched.envs.dl2.dynamics import (
@@ -21,7 +20,7 @@ from jaxsched.envs.dl2.dynamics import (
     workers,
 )
 from jaxsched.envs.dl2.environment import DL2
-from jaxsched.envs.dl2.heuristics import ARTEFACT, baseline
+from jaxsched.envs.dl2.heuristics import ARTEFACT, one_of_baselines
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.slotwise import Allocation, DL2Slots
 from jaxsched.systems.cases import Episode
@@ -33,16 +32,11 @@ EPISODE = ("avg_jct_coarse", "makespan_coarse", "mean_slot_reward")
 
 def heuristics(env: DL2Slots, params: Params) -> dict[str, Episode]:
     """Each of the simulator's heuristics on a table."""
-    policy, result = _any_heuristic(env), partial(_in_slots, env, params)
+    policy, result = one_of_baselines(ARTEFACT, env), partial(_in_slots, env, params)
     return {
         name: Episode(env, params, policy, result, jnp.int32(number), name, _slot)
         for number, name in enumerate(ARTEFACT)
     }
-
-
-@cache
-def _any_heuristic(env: DL2Slots) -> Policy:
-    return one_of(tuple(baseline(name, env) for name in ARTEFACT))
 
 
 class Slot(NamedTuple):

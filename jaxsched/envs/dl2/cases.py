@@ -1,14 +1,14 @@
 """Golden cases of DL2: a job table with a list of actions or a policy (section 14)."""
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.core.policies import Policy, one_of
 from jaxsched.core.trail import Step, Trail
 from jaxsched.elastic.jobs import DL2_JOBS
 from jaxsched.envs.dl2 import artefact_cases
@@ -16,7 +16,7 @@ from jaxsched.envs.dl2 import records as rec
 from jaxsched.envs.dl2.artefact_cases import Standing
 from jaxsched.envs.dl2.dynamics import held_after, is_active
 from jaxsched.envs.dl2.environment import DL2
-from jaxsched.envs.dl2.heuristics import POLICY_OPTIONS, baseline
+from jaxsched.envs.dl2.heuristics import POLICY_OPTIONS, one_of_baselines, plan_rule
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.plans import Plan
 from jaxsched.envs.dl2.presets import ARTEFACT
@@ -36,26 +36,12 @@ from jaxsched.systems.cases import (
 )
 from jaxsched.types import Array
 
-OPTIONS = {
-    "num_servers": "num_servers",
-    "gpus_per_server": "gpus_per_server",
-    "cpus_per_server": "cpus_per_server",
-    "mem_per_server": "mem_per_server",
-    "slot_seconds": "slot_seconds",
-    "J": "window",
-    "max_workers": "max_workers",
-    "max_ps": "max_ps",
-    "max_slots": "max_slots",
-    "comm": "comm",
-    "assign_bundle": "assign_bundle",
-    "bundle_action": "bundle_action",
-    "demand_table": "demand_table",
-    "bundle_servers": "bundle_servers",
-    "placement": "placement",
-    "rows": "rows",
-    "misfit": "misfit",
-    "obs": "observation",
-}
+KEYS = (
+    *("num_servers", "gpus_per_server", "cpus_per_server", "mem_per_server", "slot_seconds", "J"),
+    *("max_workers", "max_ps", "max_slots", "comm", "assign_bundle", "bundle_action"),
+    *("demand_table", "bundle_servers", "placement", "rows", "misfit", "obs"),
+)
+OPTIONS = {**dict(zip(KEYS, KEYS, strict=True)), "J": "window", "obs": "observation"}
 """Options of the environment by their name in a case."""
 NUMBERS = ("overlap", "contention", "d_scale", "e_scale")
 PRESETS = {"artefact": asdict(ARTEFACT)}
@@ -84,7 +70,8 @@ def read(case: Mapping[str, Any]) -> Content:
         chosen = keyed(case.get("policy_options") or {}, "policy_options", POLICY_OPTIONS)
         slots, name = DL2Slots(**options), str(case["policy"])
         group = next((group for group in GROUPS if name in group), (name,))
-        policy = _planners(group, slots, tuple(chosen.items()))
+        plan_rule(name, slots, **chosen)  # is there such a policy?
+        policy = one_of_baselines(group, slots, log=True, **chosen)
         params, number = slots.params([table], **numbers), jnp.int32(group.index(name))
         return Episode(
             slots, params, policy, partial(_of_slots, slots, params), number, name, _slot
@@ -110,14 +97,6 @@ def config_of(case: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise JaxschedError(f"config: {name} must be a number, not {value!r}")
     return {**PRESETS.get(preset, {}), **options}, others
-
-
-@cache
-def _planners(
-    names: tuple[str, ...], env: DL2Slots, options: tuple[tuple[str, Any], ...]
-) -> Policy:
-    """Policies as one, whose actions are plans with their increments."""
-    return one_of(tuple(baseline(name, env, log=True, **dict(options)) for name in names))
 
 
 class Slot(NamedTuple):
@@ -170,24 +149,10 @@ def _allocations(active: Any, plan: Plan) -> list[dict[str, Any]]:
     ]
 
 
-class Row(NamedTuple):
-    """A step as the trajectory lists it."""
-
-    time: Array
-    slot: Array
-    batch: Array
-    action: Array
-    mask: Array
-    obs: Array
-    reward: Array
-    slot_ended: Array
-    done: Array
-
-
 class Kept(NamedTuple):
-    """What is kept of a step."""
+    """What is kept of a step; ``row`` is what the trajectory lists."""
 
-    row: Row
+    row: OrderedDict[str, Array]
     terminated: Array
     after: Standing
 
@@ -197,16 +162,16 @@ def _row(env: DL2, step: Step, params: Params) -> Kept:
     before, told, observation = step.before, step.timestep, step.observation
     if env.observation == "artefact":
         observation = observation.reshape(-1, env.window)  # a row for each field
-    row = Row(
-        before.slot * env.slot_seconds,
-        before.slot,
-        before.batch,
-        step.action,
-        step.mask.astype(jnp.int32),
-        observation,
-        told.reward,
-        told.metrics.slot_ended,
-        told.done,
+    row = OrderedDict(
+        time=before.slot * env.slot_seconds,
+        slot=before.slot,
+        batch=before.batch,
+        action=step.action,
+        mask=step.mask.astype(jnp.int32),
+        obs=observation,
+        reward=told.reward,
+        slot_ended=told.metrics.slot_ended,
+        done=told.done,
     )
     held = held_after(before.tasks, told.metrics.increment)
     return Kept(row, told.terminated, artefact_cases.standing(step.after, held))

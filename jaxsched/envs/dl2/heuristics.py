@@ -6,12 +6,13 @@ published simulator are in ``artefact_rules``. ``baseline`` gives them as polici
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.core.policies import Policy, View, no_memory
+from jaxsched.core.policies import Policy, View, no_memory, one_of
 from jaxsched.envs.dl2 import artefact_rules, optimus
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.plans import (
@@ -108,6 +109,14 @@ def baseline(name: str, env: DL2Slots, *, cap: int = CAP, log: bool = False) -> 
         return plan if log else Allocation(plan.workers, plan.ps), memory
 
     return Policy(name, rule.init, act, privileged=True)
+
+
+@cache
+def one_of_baselines(
+    names: tuple[str, ...], env: DL2Slots, *, cap: int = CAP, log: bool = False
+) -> Policy:
+    """Policies as one whose weights are the place of the one that plays (``policies.one_of``)."""
+    return one_of(tuple(baseline(name, env, cap=cap, log=log) for name in names))
 
 
 def _drf(slot: Slot, draft: Draft, cap: int) -> Draft:

@@ -1,5 +1,6 @@
 """Golden cases of MLFS (specification, section 14)."""
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
@@ -72,7 +73,8 @@ def read(case: Mapping[str, Any]) -> Content:
     for name in several.get(BY_SWITCH, ()):
         if name not in OPTIONS:
             raise JaxschedError(f"{BY_SWITCH!r}: unknown key {name!r}")
-        runs[name] = _episode({**options, OPTIONS[name]: False}, table, "mlf_h")
+        switched = _episode({**options, OPTIONS[name]: False}, table, "mlf_h")
+        runs[name] = switched._replace(name=f"mlf_h without {name}")
     if several:
         return {**runs, **{key: {name: runs[name] for name in several[key]} for key in several}}
     if "policy" in case and "actions" in case:
@@ -143,21 +145,6 @@ def _listed_then_heuristic(env: MLFS) -> Policy:
     return Policy("listed actions", init, act, privileged=True)
 
 
-class Row(NamedTuple):
-    """What a decision saw and did, as the trajectory lists it."""
-
-    slot: Array
-    time: Array
-    job: Array
-    task: Array
-    migrating: Array
-    mask: Array
-    action: Array
-    reward: Array
-    done: Array
-    obs: Array
-
-
 class Tasks(NamedTuple):
     """The tasks ``[A, K]`` of the active jobs ``[A]`` at the beginning of a slot."""
 
@@ -173,24 +160,24 @@ class Kept(NamedTuple):
     """What is kept of a step."""
 
     reward: Array
-    row: Some  # of decisions
+    row: Some  # of decisions, as the trajectory lists them
     tasks: Some  # of steps that begin a slot
 
 
 def _row(env: MLFS, step: Step, params: Params) -> Kept:
     before, after, told = step.before, step.after, step.timestep
     offer = offered(env.rules_of(params), params, before)
-    row = Row(
-        before.slot,
-        SLOT_S * before.slot,
-        offer.which,
-        offer.number,
-        offer.migrant,
-        step.mask.astype(jnp.int32),
-        step.action,
-        jnp.float32(0),  # these two are summed up to the next decision
-        jnp.bool_(False),
-        step.observation,
+    row = OrderedDict(
+        slot=before.slot,
+        time=SLOT_S * before.slot,
+        job=offer.which,
+        task=offer.number,
+        migrating=offer.migrant,
+        mask=step.mask.astype(jnp.int32),
+        action=step.action,
+        reward=jnp.float32(0),  # those up to the next decision are added
+        done=jnp.bool_(False),
+        obs=step.observation,
     )
     jobs = as_columns(jobs_at(params, after.episode, after.active.job))
     tasks = Tasks(

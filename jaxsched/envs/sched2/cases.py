@@ -1,8 +1,9 @@
 """Golden cases of SCHED2: a job table with a list of actions or a baseline (section 14)."""
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 
@@ -89,31 +90,19 @@ def _check(options: Mapping[str, Any], others: Mapping[str, Any]) -> None:
         )
 
 
-class Row(NamedTuple):
+def _row(env: Sched2, step: Step, params: Params) -> OrderedDict[str, Array]:
     """A step as the trajectory lists it."""
-
-    time: Array
-    mask: Array
-    action: Array
-    obs: Array
-    reward: Array
-    done: Array
-    invalid: Array
-    elapsed: Array
-
-
-def _row(env: Sched2, step: Step, params: Params) -> Row:
     del env, params
     told = step.timestep
-    return Row(
-        step.before.time,
-        step.mask.astype(jnp.int32),
-        step.action,
-        step.observation,
-        told.reward,
-        told.terminated,
-        told.metrics.invalid,
-        told.elapsed.astype(jnp.int32),
+    return OrderedDict(
+        time=step.before.time,
+        mask=step.mask.astype(jnp.int32),
+        action=step.action,
+        obs=step.observation,
+        reward=told.reward,
+        done=told.terminated,
+        invalid=told.metrics.invalid,
+        elapsed=told.elapsed.astype(jnp.int32),
     )
 
 

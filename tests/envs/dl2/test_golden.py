@@ -127,6 +127,7 @@ ONE = {"jobs": [{"submit_time": 0, "model": 0, "epochs": 20.0}]}
         ({"policy": "best"}, "unknown policy 'best'"),
         ({"policy": "fifo", "policy_options": {"limit": 3}}, "unknown key 'limit'"),
         ({"policy": "fifo", "policy_options": {"cap": 0}}, "cap must be a whole number"),
+        ({"policy": "fifo", "policy_options": {"cap": [4]}}, "cap must be a whole number"),
         ({"policy": "optimus", "config": {"comm": "allreduce"}}, "optimus_oracle"),
         ({"actions": [0.5]}, "entry 0 must be a whole number"),
         ({"actions": 3}, "'actions' must be a list"),
