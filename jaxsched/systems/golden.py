@@ -32,7 +32,7 @@ def episode_of(system: System, case: Mapping[str, Any]) -> Episode:
       JaxschedError: a bad case, one that is no episode, or the system has none.
     """
     with precision(system):
-        content = _read(system, case)
+        content: Content | None = _read(system, case)
     while isinstance(content, Mapping):
         content = next(iter(content.values()), None)
     if not isinstance(content, Episode):
