@@ -390,7 +390,7 @@ REPEATED: tuple[str, ...] = (
     "envs/das/test_oracle.py::test_schedules[5-0]",
     "envs/das/test_oracle.py::test_schedules[6-0]",
     "envs/das/test_outlook.py::test_choices_alone_and_side_by_side[DA+MC-alone]",
-    "envs/das/test_outlook.py::test_choices_alone_and_side_by_side[DA+MC-each weights side by side]",
+    "envs/das/test_outlook.py::test_choices_alone_and_side_by_side[DA+MC-each weights side by side]",  # noqa: E501
     "envs/das/test_outlook.py::test_choices_alone_and_side_by_side[DA+MC-side by side]",
     "envs/das/test_outlook.py::test_narrow_decisions_say_the_same[DA+MC]",
     "envs/das/test_random_window.py::test_episodes_end_and_windows_hold_pending_jobs[1]",

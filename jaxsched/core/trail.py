@@ -16,9 +16,11 @@ from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
 from jaxsched.core.policies import Policy, View
 from jaxsched.errors import JaxschedError
+from jaxsched.ops.programs import bounded_programs
 from jaxsched.types import Array, DiscreteSpec, PRNGKey, PyTree, TimeStep
 
 CHUNK = 256  # steps of one call
+MOST_PROGRAMS = 8  # kept of each kind
 INT32_END = 2**31
 
 
@@ -30,16 +32,34 @@ class Step(NamedTuple):
       action: what was done.
       timestep: what the environment reported.
       after: the state that followed.
+      observation: what the policy was shown before.
+      mask: its legal actions.
+      records: what the recorder has gathered, this step included.
     """
 
     before: PyTree
     action: PyTree
     timestep: TimeStep
     after: PyTree
+    observation: PyTree
+    mask: PyTree
+    records: PyTree
 
 
 Moment = Callable[[Any, Step, Any], PyTree]
 """``moment(env, step, params)``: what is kept of a step, a pytree of arrays of fixed shapes."""
+
+
+class Some(NamedTuple):
+    """A part of a moment that only some steps have: a trail has no ``values`` of the others.
+
+    Attributes:
+      there: bool, whether the step has it; ``[T]`` in a trail.
+      values: leaves ``[n, ...]`` in a trail, of the n steps that have it.
+    """
+
+    there: Any
+    values: PyTree
 
 
 def no_moment(env: Any, step: Step, params: Any) -> PyTree:
@@ -70,7 +90,8 @@ class Trail(NamedTuple):
 
     Attributes:
       records: what the recorder gathered, NumPy arrays.
-      moments: what was kept, NumPy arrays ``[T, ...]``; None of an episode of an evaluation.
+      moments: what was kept, NumPy arrays ``[T, ...]``; None of an episode of an evaluation, or of
+        one of which no step is played.
       seen: ``[T]`` of the decisions that are kept, none with a single legal choice; None where
         nobody asked.
       every: so many decisions were taken for each that ``seen`` keeps.
@@ -110,6 +131,7 @@ def follow(
     score: Score | None = None,
     most_seen: int = 0,
     most_steps: int | None = None,
+    past_end: bool = False,
     state: PyTree | None = None,
     on_steps: Callable[[int], None] = lambda steps: None,
 ) -> Trail:
@@ -128,6 +150,7 @@ def follow(
       score: what the network says of the choices; None: nothing is kept of decisions.
       most_seen: decisions to keep at most; of more, every second, fourth, ... is kept.
       most_steps: stop after so many steps; at the environment's own bound by default.
+      past_end: go on after the end, so that there are ``most_steps`` steps in any case.
       state: where the episode begins, so that no reset is compiled: its first action must have no
         effect, for the policy is shown zeros. None: the reset's.
       on_steps: called with the steps played so far (progress).
@@ -148,20 +171,35 @@ def follow(
     played, done = 0, bool(carry.done)
     while not done and played < bound:
         carry, playing, kept, seen = _chunk(
-            env, policy, recorder, moment, clock, watched, params, weights, key, bound, carry
-        )
+            env, policy, recorder, moment, clock, watched, params, weights, key,
+            np.int32(bound), np.bool_(past_end), carry,
+        )  # fmt: skip
         count = int(np.sum(playing))
-        moments.append(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[:n], kept))
+        moments.append(_kept(kept, count))
         if seen is not None:
             thinned.add(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[:n], seen))
         played, done = played + count, bool(carry.done)
         on_steps(played)
     if not done and most_steps is None:
         raise JaxschedError(f"{policy.name}: the episode did not end within its step bound")
-    if not moments:
+    if not moments and most_steps is None:
         raise JaxschedError(f"{policy.name}: the episode has no steps")
     records = jax.tree.map(np.asarray, carry.records)
-    return Trail(records, _joined(moments), thinned.joined(), thinned.every, done)
+    joined = _joined(moments) if moments else None
+    return Trail(records, joined, thinned.joined(), thinned.every, done)
+
+
+def _kept(moments: PyTree, count: int) -> PyTree:
+    """Those of the first steps, without what ``Some`` leaves out."""
+
+    def part(node: Any) -> Any:
+        if not isinstance(node, Some):
+            return np.asarray(node)[:count]
+        there = np.asarray(node.there)[:count]
+        rows = np.flatnonzero(there)
+        return Some(there, jax.tree.map(lambda leaf: np.asarray(leaf)[rows], node.values))
+
+    return jax.tree.map(part, moments, is_leaf=lambda node: isinstance(node, Some))
 
 
 class _Thinned:
@@ -199,7 +237,7 @@ def _joined(parts: list[Any]) -> Any:
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
 
-@partial(jax.jit, static_argnames=("env", "policy", "recorder"))
+@bounded_programs(num_static=3, most=MOST_PROGRAMS)
 def _begin(
     env: Environment,
     policy: Policy,
@@ -224,7 +262,7 @@ def _begin_at(
     return _Carry(state, seen, *made, jnp.int32(0), jnp.float32(0), jnp.bool_(False))
 
 
-@partial(jax.jit, static_argnames=("env", "policy", "recorder", "moment", "clock", "score"))
+@bounded_programs(num_static=6, most=MOST_PROGRAMS)
 def _chunk(
     env: Environment,
     policy: Policy,
@@ -235,12 +273,14 @@ def _chunk(
     params: Any,
     weights: PyTree,
     key: PRNGKey,
-    bound: int,
+    bound: Array,
+    past_end: Array,
     carry: _Carry,
 ) -> tuple[_Carry, Array, PyTree, Seen | None]:
     """``CHUNK`` steps: which of them were played, what is kept of them and of their decisions.
 
-    Steps from number ``bound`` on are not played: they change no record.
+    Steps from number ``bound`` on are not played, and, but for ``past_end``, those after the end:
+    they change no record.
     """
 
     def step(carry: _Carry, _: None) -> tuple[_Carry, tuple[Array, PyTree, Seen | None]]:
@@ -250,7 +290,9 @@ def _chunk(
         action, memory = policy.act(weights, carry.memory, view, act_key)
         state, timestep = env.step(step_key, carry.state, action, params)
         playing = ~carry.done & (carry.step < bound)
-        kept = moment(env, Step(carry.state, action, timestep, state), params)
+        records = recorder.update(carry.records, timestep, playing)
+        happened = Step(carry.state, action, timestep, state, observation, mask, records)
+        kept = moment(env, happened, params)
         seen = None
         if score is not None:
             due = env.decides(carry.state)
@@ -262,10 +304,10 @@ def _chunk(
             state,
             (timestep.observation, timestep.action_mask),
             memory,
-            recorder.update(carry.records, timestep, playing),
+            records,
             carry.step + 1,
             carry.elapsed + timestep.elapsed.astype(jnp.float32),
-            carry.done | (timestep.done & playing),
+            carry.done | (timestep.done & playing & ~past_end),
         )
         return following, (playing, kept, seen)
 

@@ -1,7 +1,6 @@
 """Plays an episode and records its schedule: heuristics, trained policies, golden cases."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.schedule import Decisions, Schedule, check_pieces
 from jaxsched.results.comparison import Learned
-from jaxsched.systems import functions
+from jaxsched.systems import functions, golden
 from jaxsched.systems.parts import compiled_together
 from jaxsched.systems.recording import Recording
 from jaxsched.systems.system import System
@@ -107,18 +106,12 @@ def record_case(system: System, case: Mapping[str, Any], name: str) -> Schedule:
     Raises:
       JaxschedError: the case is malformed, is no episode, or its table must be refused.
     """
-    double = jax.enable_x64(True) if system.cases.double else nullcontext()
-    with double:
-        staged = functions.staged(system, case)
-        player = Player(staged.policy.name, staged.env, staged.policy, staged.weights)
-        return _recorded(
-            system,
-            player,
-            staged.params,
-            name,
-            most_steps=staged.most_steps,
-            state=staged.state,
-        )
+    with golden.precision(system):
+        played = golden.episode_of(system, case)
+        policy = played.policy
+        player = Player(played.name or policy.name, played.env, policy, played.weights)
+        most_steps, state = played.most_steps, played.state
+        return _recorded(system, player, played.params, name, most_steps=most_steps, state=state)
 
 
 def _recorded(

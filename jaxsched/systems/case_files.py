@@ -6,7 +6,7 @@ from typing import Any
 
 from jaxsched.errors import JaxschedError
 from jaxsched.files import read_json
-from jaxsched.systems import functions, registry
+from jaxsched.systems import golden, registry
 from jaxsched.systems.cases import under_policy, with_table
 from jaxsched.systems.system import System
 
@@ -39,7 +39,7 @@ def _simulated(
 ) -> dict[str, Any]:
     """The result of one case, under the policy that is asked for if there is one."""
     played = under_policy(case, system.name, policy)
-    return in_layout(functions.simulate(system, with_table(played, folder)), played.get("expect"))
+    return in_layout(golden.simulate(system, with_table(played, folder)), played.get("expect"))
 
 
 def _run_each(

@@ -1,21 +1,118 @@
-"""What the systems that run golden cases share: checks on a case, and programs kept in memory."""
+"""Golden cases: what a system reads from one, and the checks and rows that systems share.
+
+A system says how it reads a case (``Cases.read`` of its ``System``): as an ``Episode``, which
+``systems.golden`` plays for its result and for its picture.
+"""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial, wraps
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, Union
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
+from jaxsched.core.policies import Policy
+from jaxsched.core.trail import Moment, Trail, no_moment
 from jaxsched.errors import JaxschedError
-from jaxsched.ops import target
-
-Result = TypeVar("Result")
+from jaxsched.types import PyTree
 
 INT32_END = 2**31
-MOST_PROGRAMS = 2
-"""Compiled programs of a function that are kept; cases that share one come one after the other."""
+ACTIONS = 1024
+"""Lists of actions are this long, or four, sixteen, ... times as long: few programs play them."""
+
+
+class Episode(NamedTuple):
+    """A golden case, ready to be played.
+
+    Attributes:
+      env: the environment.
+      params: its parameters; the case is episode 0.
+      policy: the policy, or what plays the listed actions.
+      result: ``result(trail, metrics)``, made of the moments ``kept``, the records and the metrics.
+      weights: of the policy.
+      name: what pictures call the policy; its own name if empty.
+      kept: what the result needs of each step; the same function for equal environments.
+      most_steps: steps that the case lists; None: to the end.
+      past_end: listed steps after the end are in the result as well.
+      state: where the episode begins; None: where resets begin. Its first action has no effect.
+    """
+
+    env: Any
+    params: Any
+    policy: Policy
+    result: Callable[[Trail, dict[str, Any]], dict[str, Any]]
+    weights: PyTree = ()
+    name: str = ""
+    kept: Moment = no_moment
+    most_steps: int | None = None
+    past_end: bool = False
+    state: PyTree | None = None
+
+
+Content = Union[Episode, Callable[[], dict[str, Any]], Mapping[str, "Content"]]  # noqa: UP007
+"""What a case holds: an episode, a computation that is none, or several of either by name."""
+
+
+def listed_actions(actions: Sequence[PyTree]) -> tuple[Policy, PyTree]:
+    """What plays a list of actions one after the other, the last one from then on; its weights.
+
+    Args:
+      actions: pytrees of equal structure and shapes, or numbers that fit in int32.
+    """
+
+    def stacked(*entries: Any) -> np.ndarray:
+        values = np.asarray(entries, None if hasattr(entries[0], "dtype") else np.int32)
+        length = shared_length(max(len(values), ACTIONS))
+        return values[np.minimum(np.arange(length), len(values) - 1)]
+
+    return _LISTED, jax.tree.map(stacked, *(actions or [0]))
+
+
+def _first(params: Any) -> Any:
+    del params
+    return np.int32(0)
+
+
+def _act(weights: PyTree, memory: Any, view: Any, key: Any) -> tuple[PyTree, Any]:
+    del view, key
+
+    def entry(leaf: Any) -> Any:
+        return jnp.asarray(leaf)[jnp.minimum(memory, leaf.shape[0] - 1)]
+
+    return jax.tree.map(entry, weights), memory + 1
+
+
+_LISTED = Policy("listed actions", _first, _act)
+
+
+def rows_of(moments: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Moments by name as rows of a result, with their number as ``step``; in the names' order.
+
+    ``OrderedDict`` keeps that order while a program runs; of ``dict`` names are sorted.
+    """
+    columns = {name: values.tolist() for name, values in (moments or {}).items()}
+    rows = zip(*columns.values(), strict=True)
+    return [{"step": step, **dict(zip(columns, row, strict=True))} for step, row in enumerate(rows)]
+
+
+def options_of(
+    case: Mapping[str, Any], options: Mapping[str, str], others: Iterable[str] = ()
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of the environment that a case's ``config`` names, and the others that it names.
+
+    Args:
+      case: the case.
+      options: key of ``config`` -> field of the environment.
+      others: keys that are no options, such as numbers of the parameters.
+
+    Raises:
+      JaxschedError: ``config`` is no object, or has another key.
+    """
+    config = keyed(case.get("config", {}), "config", (*options, *others))
+    fields = {field: config[key] for key, field in options.items() if key in config}
+    return fields, {key: config[key] for key in others if key in config}
 
 
 def keyed(value: Any, name: str, known: Sequence[str]) -> Mapping[str, Any]:
@@ -83,7 +180,9 @@ def with_table(case: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
     raise JaxschedError(f"table: neither {name!r} nor {other!r} lies beside the case")
 
 
-DECIDED = ("actions", "after_actions", "policy", "expect", "expect_by_policy")
+DECIDED = (
+    *("actions", "after_actions", "policy", "expect", "expect_by_policy", "expect_by_switch_off"),
+)
 """What a case says of its decisions and results."""
 
 
@@ -132,33 +231,3 @@ def shared_length(num_jobs: int) -> int:
     while length < num_jobs:
         length *= 4
     return length
-
-
-def bounded_programs(
-    num_static: int = 1, most: int = MOST_PROGRAMS
-) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """``jax.jit`` for runners of cases: only the last few programs of a function stay in memory.
-
-    Args:
-      num_static: so many of the function's first arguments are static (and hashable), such as the
-        environment; all others are trees of arrays. All are given by position.
-      most: programs that are kept. Other static arguments, shapes or dtypes are another program.
-    """
-
-    def decorate(function: Callable[..., Result]) -> Callable[..., Result]:
-        @lru_cache(maxsize=most)
-        def compiled(static: tuple[Any, ...], layout: Any, traced_for: str) -> Callable[..., Any]:
-            del layout, traced_for
-            return jax.jit(partial(function, *static))
-
-        @wraps(function)
-        def call(*arguments: Any) -> Result:
-            static, traced = arguments[:num_static], arguments[num_static:]
-            leaves, structure = jax.tree.flatten(traced)
-            shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
-            result: Result = compiled(static, (structure, shapes), target.platform())(*traced)
-            return result
-
-        return call
-
-    return decorate

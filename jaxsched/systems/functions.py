@@ -23,7 +23,6 @@ from jaxsched.ops.arrays import to_device
 from jaxsched.systems.cluster_arrays import ClusterArrays
 from jaxsched.systems.cluster_reader import ClusterReader
 from jaxsched.systems.parts import Heuristic, Kind, Network, Played, Rule, Shipped, TraceSet
-from jaxsched.systems.recording import Staged
 from jaxsched.systems.system import System
 from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import ArraySpec, PRNGKey, PyTree, Specs
@@ -396,29 +395,7 @@ def best_of(system: System, scores: Sequence[float | None]) -> int:
     return -max(known)[1] if known else 0
 
 
-# Golden cases and front ends
-
-
-def simulate(system: System, case: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a golden case; the result has the layout of its ``expect``.
-
-    Raises:
-      JaxschedError: a bad case, or the system has none.
-    """
-    if system.cases.simulate is None:
-        raise JaxschedError(f"{system.name}: runs no cases")
-    return system.cases.simulate(case)
-
-
-def staged(system: System, case: Mapping[str, Any]) -> Staged:
-    """A golden case that is an episode, ready to be played.
-
-    Raises:
-      JaxschedError: a bad case, one that is no episode, or the system has none.
-    """
-    if system.cases.staged is None:
-        raise JaxschedError(f"{system.name}: runs no cases")
-    return system.cases.staged(case)
+# Front ends
 
 
 def cluster_reader(system: System) -> ClusterReader[Any]:

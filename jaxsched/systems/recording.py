@@ -8,11 +8,9 @@ import numpy as np
 
 from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
-from jaxsched.core.policies import Policy
 from jaxsched.core.trail import Clock, Moment, Trail, no_moment
 from jaxsched.jobs.lanes import Lanes
 from jaxsched.jobs.schedule import Band, Fact, Pieces, Schedule, by_job
-from jaxsched.types import PyTree
 
 
 class Recording(NamedTuple):
@@ -39,55 +37,6 @@ class Recording(NamedTuple):
     clock: Clock | None = None
     inputs: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
-
-
-class Staged(NamedTuple):
-    """A golden case, ready to be played.
-
-    Attributes:
-      env: the environment.
-      params: its parameters; the case is episode 0.
-      policy: the policy, or what plays the listed actions.
-      weights: of the policy.
-      most_steps: steps that the case lists; None: to the end.
-      state: where the episode begins; None: where resets begin. Its first action has no effect.
-    """
-
-    env: Environment
-    params: Any
-    policy: Policy
-    weights: PyTree = ()
-    most_steps: int | None = None
-    state: PyTree | None = None
-
-
-def listed_actions(actions: Any) -> tuple[Policy, PyTree]:
-    """What plays a list of actions one after the other, the last one from then on; its weights.
-
-    Args:
-      actions: pytree of arrays ``[n, ...]``.
-    """
-    return _LISTED, actions
-
-
-def _first(params: Any) -> Any:
-    del params
-    return np.int32(0)
-
-
-def _act(weights: PyTree, memory: Any, view: Any, key: Any) -> tuple[PyTree, Any]:
-    import jax
-    import jax.numpy as jnp
-
-    del view, key
-
-    def entry(leaf: Any) -> Any:
-        return jnp.asarray(leaf)[jnp.minimum(memory, leaf.shape[0] - 1)]
-
-    return jax.tree.map(entry, weights), memory + 1
-
-
-_LISTED = Policy("listed actions", _first, _act)
 
 
 def running_jobs(env: Any, params: Any, episode: int, trail: Trail) -> Schedule | None:

@@ -29,6 +29,7 @@ from jaxsched.jobs.draws import generator
 from jaxsched.jobs.kinds import JobKind
 from jaxsched.jobs.metrics import STANDARD, Metric, of_log
 from jaxsched.networks.mlp import MLP, ValueMLP, sizes_of
+from jaxsched.systems.cases import Content
 from jaxsched.systems.cluster_arrays import ClusterArrays
 from jaxsched.systems.cluster_reader import ClusterReader
 from jaxsched.systems.departures import Departures
@@ -36,7 +37,7 @@ from jaxsched.systems.figures import Figures
 from jaxsched.systems.parts import Network, Played, PresetInfo, Rule, Shipped, TraceSet
 from jaxsched.systems.policy_model import PolicyModel
 from jaxsched.systems.recipe import Recipe
-from jaxsched.systems.recording import Recording, Staged, running_jobs
+from jaxsched.systems.recording import Recording, running_jobs
 from jaxsched.systems.workload import Workload
 from jaxsched.traces.named import NamedTrace
 from jaxsched.types import Array, DiscreteSpec, PRNGKey, PyTree, Specs
@@ -368,13 +369,13 @@ class Cases(NamedTuple):
     """Golden cases.
 
     Attributes:
-      simulate: plays one; the result has the layout of its ``expect``. None: the system has none.
-      staged: one that is an episode, ready to be played.
+      read: what one holds: an episode, or whatever ``Content`` is. None: the system has none.
+      whole: metrics that are whole numbers in results.
       double: they are played in float64.
     """
 
-    simulate: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
-    staged: Callable[[Mapping[str, Any]], Staged] | None = None
+    read: Callable[[Mapping[str, Any]], Content] | None = None
+    whole: tuple[str, ...] = ()
     double: bool = False
 
 

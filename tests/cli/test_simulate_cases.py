@@ -5,8 +5,8 @@ import json
 import pytest
 
 from jaxsched.cli import main
+from jaxsched.ops.programs import MOST_PROGRAMS
 from jaxsched.systems.case_files import in_layout
-from jaxsched.systems.cases import MOST_PROGRAMS
 
 JOB = {"submit_time": 0, "num_gpus": 1, "duration": 5, "model": 0}
 GOOD = {"jobs": [JOB], "policy": "fifo", "config": {}, "expect": {"metrics": {}}}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxsched.core.evaluation import run_episodes
-from jaxsched.core.trail import follow
+from jaxsched.core.trail import Some, follow
 from jaxsched.systems import functions
 from tests.instances import sched2
 
@@ -39,3 +39,25 @@ def test_steps_beyond_the_bound_change_no_record(instance, rule):
     trail = follow(rule.env, rule.policy, recorder, instance.params, key=KEY, most_steps=2)
     assert 0 < trail.records.num_started <= 2
     assert not trail.ended
+
+
+def of_void(env, step, params):
+    """The number of jobs started, after the steps that start none."""
+    return Some(step.action == env.window, step.records.num_started)
+
+
+def test_steps_may_have_nothing_to_keep(instance, rule):
+    recorder = instance.system.log.recorder(rule.env)
+    trail = follow(rule.env, rule.policy, recorder, instance.params, of_void, key=KEY)
+    there, values = trail.moments
+    assert there.sum() == len(values) < len(there)
+    assert np.all(np.diff(values) >= 0) and values[-1] <= trail.records.num_started
+
+
+def test_an_episode_may_be_followed_past_its_end(instance, rule):
+    recorder, count = instance.system.log.recorder(rule.env), 40
+    trail = follow(
+        rule.env, rule.policy, recorder, instance.params, of_void,
+        key=KEY, most_steps=count, past_end=True,
+    )  # fmt: skip
+    assert len(trail.moments.there) == count and not trail.ended

@@ -6,7 +6,7 @@ import pytest
 
 from jaxsched.core.environment import start, step_and_reset
 from jaxsched.ops import target
-from jaxsched.systems import functions, registry
+from jaxsched.systems import golden, registry
 from jaxsched.systems.case_files import in_layout
 from tests.golden_check import GOLDEN, differences, load
 from tests.instances import INSTANCES
@@ -34,7 +34,7 @@ def for_gpu():
 def test_golden_cases(name):
     for stem in CASES[name]:
         case = load(GOLDEN / name / f"{stem}.json")
-        got = in_layout(functions.simulate(registry.get(name), case), case["expect"])
+        got = in_layout(golden.simulate(registry.get(name), case), case["expect"])
         assert differences(case["expect"], got) == []
 
 

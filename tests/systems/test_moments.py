@@ -18,7 +18,7 @@ def test_moments():
 
 def test_chic():
     records = SimpleNamespace(start=np.array([-1.0, 3.0]), finish=np.array([-1.0, -1.0]))
-    found = chic._times(records, [0, 1])
+    found = chic._times(records, 2)
     assert found == [{"start": None, "finish": None}, {"start": 3.0, "finish": None}]
 
 
@@ -31,11 +31,11 @@ def test_mlfs():
 
 def test_sched2():
     records = SimpleNamespace(
-        start=np.array([[-1]]),
-        finish=np.array([[-1]]),
-        level=np.array([[0]]),
-        gpus=np.zeros((1, 1, 2), np.uint32),
-        reused=np.array([[False]]),
+        start=np.array([-1]),
+        finish=np.array([-1]),
+        level=np.array([0]),
+        gpus=np.zeros((1, 2), np.uint32),
+        reused=np.array([False]),
     )
     job = sched2._job(records, 0)
     assert (job["start"], job["finish"], job["level"], job["servers"]) == (None, None, None, [])

@@ -11,7 +11,7 @@ import pytest
 from jaxsched.core.policies import uniform_legal
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.systems import functions, presets, registry
+from jaxsched.systems import functions, golden, presets, registry
 from jaxsched.systems.figures import Figures
 from jaxsched.systems.stages import budget
 from jaxsched.systems.system import System
@@ -161,7 +161,7 @@ def test_a_small_system_has_defaults():
     assert budget(presets.preset(SMALL, "quick")) == 64 * 8 * 4000
     assert presets.preset(SMALL, "quick") == presets.preset(SMALL, "plain-dqn")
     for call, says in (
-        (lambda: functions.simulate(SMALL, {}), "small: runs no cases"),
+        (lambda: golden.simulate(SMALL, {}), "small: runs no cases"),
         (lambda: functions.traces(SMALL), "small: has no named traces; name a file of job tables"),
         (lambda: functions.heuristic(SMALL, "fifo", env, 1, {}), "small: unknown policy 'fifo'"),
         (

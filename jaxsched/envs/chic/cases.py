@@ -1,214 +1,142 @@
 """Golden cases of Chic: a workload table with a list of actions, or Optimus (section 14)."""
 
+from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
+from jaxsched.core.trail import Step, Trail
 from jaxsched.elastic.jobs import CHIC_JOBS
 from jaxsched.envs.chic import records as rec
-from jaxsched.envs.chic.dynamics import State
 from jaxsched.envs.chic.environment import Chic
-from jaxsched.envs.chic.intervals import IntervalState, OptimusIntervals, allocate, optimus
+from jaxsched.envs.chic.intervals import OptimusIntervals, optimus
 from jaxsched.envs.chic.tables import SCALARS, Params
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs import JobTable, from_records
+from jaxsched.jobs import from_records
 from jaxsched.systems.cases import (
+    Episode,
     actions_of,
-    bounded_programs,
-    keyed,
     list_of,
+    listed_actions,
     moment,
+    options_of,
+    rows_of,
     shared_length,
 )
-from jaxsched.systems.recording import Staged, listed_actions
-from jaxsched.types import Array, TimeStep
+from jaxsched.types import Array
 
-STATIC = {
-    "capacity": "capacity",
-    "I": "window",
-    "pair": "pair",
-    "max_decisions": "max_decisions",
-    "stop_on_cond2": "stop_on_cond2",
-    "void_outside": "void_outside",
-}
-OPTIMUS_STATIC = {"capacity": "capacity", "on_block": "on_block"}
+KEYS = ("capacity", "I", "pair", "max_decisions", "stop_on_cond2", "void_outside")
+OPTIONS = {**dict(zip(KEYS, KEYS, strict=True)), "I": "window"}
+"""Options of the environment by their name in a case."""
+NUMBERS = tuple(name for name in SCALARS if name != "interval")
+OPTIMUS_OPTIONS = {"capacity": "capacity", "on_block": "on_block"}
+OPTIMUS_NUMBERS = ("interval", "max_time")
 UNLIMITED = 2**62  # a case is as long as it is
 METRICS = ("finished", "avg_jct", "max_jct", "avg_wait", "makespan", "utilization")
 ACTION_METRICS = (*METRICS, "total_reward", "steps", "phases")
 OPTIMUS_METRICS = (*METRICS, "min_jct", "median_jct")
 WHOLE = ("finished", "steps", "phases")
 LISTED_DECISIONS = 12
-PROGRAMS = 4  # kept of each kind
 
 
-class Ready(NamedTuple):
-    """A case, ready to be played; ``actions`` are None where Optimus decides."""
+def read(case: Mapping[str, Any]) -> Episode:
+    """A case with a policy, with actions, or with neither.
 
-    env: Chic | OptimusIntervals
-    params: Params
-    table: JobTable
-    actions: list[int] | None
-
-
-def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one case in float64; the result has all keys of its ``expect``.
-
-    The trajectory has every step, with its number under ``step``.
+    The trajectory of actions has every step, with its number under ``step``.
 
     Raises:
       JaxschedError: the case is malformed, or its table must be refused.
     """
-    with jax.enable_x64(True):
-        ready = read_case(case)
-        return _run_optimus(ready) if ready.actions is None else _run_actions(ready)
-
-
-def staged(case: Mapping[str, Any]) -> Staged:
-    """A golden case, ready to be played; call it and play in float64.
-
-    Raises:
-      JaxschedError: the case is malformed, or its table must be refused.
-    """
-    env, params, _, actions = read_case(case)
-    if isinstance(env, OptimusIntervals):
-        return Staged(env, params, optimus(env))
-    actions = actions or []
-    listed = [_clipped(env, action) for action in actions] or [env.void]
-    policy, weights = listed_actions(jnp.asarray(listed, jnp.int32))
-    return Staged(env, params, policy, weights, len(actions))
-
-
-def read_case(case: Mapping[str, Any]) -> Ready:
-    """A case that has a policy, actions, or neither."""
-    config = case.get("config", {})
-    if not isinstance(config, Mapping):
-        raise JaxschedError(f"'config' must be an object, not {type(config).__name__}")
     if "policy" in case and "actions" in case:
         raise JaxschedError("a case needs 'policy' or 'actions', not both")
     table = from_records(list_of(case, "jobs"), schema=CHIC_JOBS)
     length = shared_length(len(table))
-    if "policy" in case or "interval" in config:
+    config = case.get("config")
+    if "policy" in case or (isinstance(config, Mapping) and "interval" in config):
         if case.get("policy", "optimus") != "optimus":
             raise JaxschedError(f"policy is {case['policy']!r}; accepted: 'optimus'")
-        options, numbers = _options_of(config, OPTIMUS_STATIC, ("interval", "max_time"))
+        options, numbers = options_of(case, OPTIMUS_OPTIONS, OPTIMUS_NUMBERS)
         intervals = OptimusIntervals(**options, max_instants=UNLIMITED)
-        return Ready(intervals, intervals.params([table], length=length, **numbers), table, None)
+        params = intervals.params([table], length=length, **numbers)
+        result = partial(_of_optimus, len(table))
+        return Episode(intervals, params, optimus(intervals), result, kept=_decision)
     actions = actions_of({"actions": [], **case}, end=None)
-    scalars = tuple(name for name in SCALARS if name != "interval")
-    options, numbers = _options_of(config, STATIC, scalars)
+    options, numbers = options_of(case, OPTIONS, NUMBERS)
     env = Chic(**options, max_stalls=UNLIMITED)
-    return Ready(env, env.params([table], length=length, **numbers), table, actions)
+    params = env.params([table], length=length, **numbers)
+    policy, weights = listed_actions([min(max(action, -1), env.void) for action in actions])
+    return Episode(
+        env,
+        params,
+        policy,
+        partial(_of_actions, params, len(table), actions),
+        weights,
+        kept=_row,
+        most_steps=len(actions),
+        past_end=True,
+    )
 
 
-def _options_of(
-    config: Mapping[str, Any], static: Mapping[str, str], scalars: tuple[str, ...]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Static options and real numbers of a case's ``config``."""
-    keyed(config, "config", (*static, *scalars))
-    options = {static[name]: config[name] for name in static if name in config}
-    return options, {name: config[name] for name in scalars if name in config}
+def _row(env: Chic, step: Step, params: Params) -> OrderedDict[str, Array]:
+    """A step as the trajectory lists it; what follows ``done`` is told of phases alone."""
+    return OrderedDict(
+        time=step.before.time,
+        mask=step.mask.astype(int),
+        obs=step.observation,
+        action=step.action,
+        terminal=env.terminal(step.before, params),  # whether S' was reached before the action
+        reward=step.timestep.reward,
+        done=step.timestep.done,
+        time_after=step.after.time,
+        progress=step.records.progress,  # iterations made by each workload
+        phase=step.timestep.metrics.phase,
+    )
 
 
-def _clipped(env: Chic, action: int) -> int:
-    return min(max(action, -1), env.void)
-
-
-def _run_actions(ready: Ready) -> dict[str, Any]:
-    env, params, table, actions = ready
-    assert isinstance(env, Chic)
-    state, timestep, records = _reset(env, params)
-    trajectory = []
-    for index, action in enumerate(actions or ()):
-        row = {
-            "step": index,
-            "time": float(state.time),
-            "mask": np.asarray(timestep.action_mask).astype(int).tolist(),
-            "obs": np.asarray(timestep.observation).tolist(),
-            "action": action,
-        }
-        row["terminal"], state, timestep, records = _step(
-            env, state, jnp.int32(_clipped(env, action)), params, records
-        )
-        row["terminal"] = bool(row["terminal"])
-        row |= {"reward": float(timestep.reward), "done": bool(timestep.done)}
-        if timestep.metrics.phase:
-            row["time_after"] = float(state.time)
-            row["remaining"] = _remaining(params, records, table)
-        trajectory.append(row)
-    jobs = [
-        {**times, "remaining": left}
-        for times, left in zip(
-            _times(records, table), _remaining(params, records, table), strict=True
-        )
-    ]
-    metrics = _metrics(env, params, records, ACTION_METRICS)
-    return {"metrics": metrics, "jobs": jobs, "trajectory": trajectory}
-
-
-def _run_optimus(ready: Ready) -> dict[str, Any]:
-    env, params, table, _ = ready
-    assert isinstance(env, OptimusIntervals)
-    state, timestep, records = _reset(env, params)
-    decisions: list[dict[str, Any]] = []
-    while not timestep.done:
-        time, units, state, timestep, records = _decide(env, state, params, records)
-        if len(decisions) < LISTED_DECISIONS:
-            given = {str(job): row for job, row in enumerate(units.tolist()) if any(row)}
-            decisions.append({"time": float(time), "alloc": given})
-    metrics = _metrics(env, params, records, OPTIMUS_METRICS)
-    metrics["decisions"] = int(records.phases)
-    return {"metrics": metrics, "jobs": _times(records, table), "decisions": decisions}
-
-
-@bounded_programs(most=PROGRAMS)
-def _reset(env: Chic | OptimusIntervals, params: Params) -> tuple[Any, TimeStep, rec.Records]:
-    state, timestep = env.reset(jax.random.key(0), params, jnp.int32(0))
-    return state, timestep, rec.recorder(env).init(params)
-
-
-@bounded_programs(most=PROGRAMS)
-def _step(
-    env: Chic, state: State, action: Array, params: Params, records: rec.Records
-) -> tuple[Array, State, TimeStep, rec.Records]:
-    """Whether S' was reached before the action, and what follows it."""
-    after, timestep = env.step(jax.random.key(0), state, action, params)
-    records = rec.recorder(env).update(records, timestep, jnp.bool_(True))
-    return env.terminal(state, params), after, timestep, records
-
-
-@bounded_programs(most=PROGRAMS)
-def _decide(
-    env: OptimusIntervals, state: IntervalState, params: Params, records: rec.Records
-) -> tuple[Array, Array, IntervalState, TimeStep, rec.Records]:
-    """The instant, Optimus' allocation and what follows it."""
-    units = allocate(env, state, params)
-    after, timestep = env.step(jax.random.key(0), state, units, params)
-    records = rec.recorder(env).update(records, timestep, jnp.bool_(True))
-    return env.time(state, params), units, after, timestep, records
-
-
-def _metrics(
-    env: Chic | OptimusIntervals, params: Params, records: rec.Records, names: tuple[str, ...]
+def _of_actions(
+    params: Params, count: int, actions: list[int], trail: Trail, metrics: dict[str, Any]
 ) -> dict[str, Any]:
-    batched = jax.tree.map(lambda x: np.asarray(x)[None], records)
-    values = rec.summarise(env, params, np.zeros(1, int), batched)
+    def remaining(progress: Any) -> list[int]:
+        left: list[int] = rec.remaining(params, 0, progress)[:count].astype(int).tolist()
+        return left
+
+    trajectory = rows_of(trail.moments)
+    for row, action in zip(trajectory, actions, strict=True):
+        row["action"] = action
+        progress = row.pop("progress")
+        if row.pop("phase"):
+            row["remaining"] = remaining(progress)
+        else:
+            del row["time_after"]
+    times, left = _times(trail.records, count), remaining(trail.records.progress)
     return {
-        name: int(values[name][0]) if name in WHOLE else float(values[name][0]) for name in names
+        "metrics": {name: metrics[name] for name in ACTION_METRICS},
+        "jobs": [{**job, "remaining": n} for job, n in zip(times, left, strict=True)],
+        "trajectory": trajectory,
     }
 
 
-def _times(records: rec.Records, table: JobTable) -> list[dict[str, float | None]]:
+def _decision(env: OptimusIntervals, step: Step, params: Params) -> dict[str, Array]:
+    """What Optimus gives each workload at an instant."""
+    return {"time": env.time(step.before, params), "units": step.action}
+
+
+def _of_optimus(count: int, trail: Trail, metrics: dict[str, Any]) -> dict[str, Any]:
+    found = {name: metrics[name] for name in OPTIMUS_METRICS}
+    decisions = [
+        {
+            "time": row["time"],
+            "alloc": {str(job): units for job, units in enumerate(row["units"]) if any(units)},
+        }
+        for row in rows_of(trail.moments)[:LISTED_DECISIONS]
+    ]
+    found["decisions"] = int(trail.records.phases)
+    return {"metrics": found, "jobs": _times(trail.records, count), "decisions": decisions}
+
+
+def _times(records: Any, count: int) -> list[dict[str, float | None]]:
     """Start and finish of each workload, None before."""
-    times = np.stack([np.asarray(records.start), np.asarray(records.finish)], axis=-1)
     return [
         {"start": moment(start), "finish": moment(finish)}
-        for start, finish in times[: len(table)].tolist()
+        for start, finish in zip(records.start[:count], records.finish[:count], strict=True)
     ]
-
-
-def _remaining(params: Params, records: rec.Records, table: JobTable) -> list[int]:
-    """Iterations that each workload still has."""
-    return rec.remaining(params, 0, records)[: len(table)].astype(int).tolist()

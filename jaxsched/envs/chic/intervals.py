@@ -6,6 +6,7 @@ interval, progress is continuous, arrivals wait for the next instant. Axes: ``n`
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import inf
 from typing import Annotated, Literal, NamedTuple, get_args
 
@@ -309,8 +310,9 @@ def allocate(env: OptimusIntervals, state: IntervalState, params: Params) -> Arr
     return jax.lax.while_loop(lambda giving: ~giving.stopped, give, giving).units
 
 
+@cache
 def optimus(env: OptimusIntervals) -> Policy:
-    """Optimus; it knows the speeds exactly."""
+    """Optimus; it knows the speeds exactly. The same object for equal environments."""
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Array, PyTree]:
         del weights, key

@@ -151,7 +151,7 @@ def summarise(
     return {name: np.asarray(value, np.float64) for name, value in result.items()}
 
 
-def remaining(params: Params, episode: int, records: Any) -> np.ndarray:
-    """Iterations that each workload of one episode still has, float64 ``[n]``."""
+def remaining(params: Params, episode: int, progress: Any) -> np.ndarray:
+    """Iterations that each workload of one episode still has, float64 ``[n]``, of those made."""
     _, iterations = unpack(np.asarray(params.jobs.workload)[episode, :-1])
-    return iterations - np.asarray(records.progress, np.float64)
+    return iterations - np.asarray(progress, np.float64)

@@ -98,6 +98,6 @@ SYSTEM = system.System(
     recipes=system.Recipes(PRESETS, NOTES, DEPARTURES, FORMER_SETTINGS),
     training=system.Training(planning_horizon_s=HORIZON_S, horizon_s=HORIZON_S),
     paper=system.Paper("Chic: experience-driven scheduling in machine learning clusters", claims),
-    cases=system.Cases(cases.simulate, cases.staged, double=True),
+    cases=system.Cases(cases.read, cases.WHOLE, double=True),
     front_end=system.FrontEnd(ChicReader, cluster_arrays),
 )

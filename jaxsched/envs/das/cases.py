@@ -1,44 +1,47 @@
 """Golden cases of DAS (specification, section 14)."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.core.policies import Policy, View
+from jaxsched.core.policies import Policy, View, one_of
+from jaxsched.core.trail import Step, Trail, follow
 from jaxsched.envs.das import records as rec
-from jaxsched.envs.das.environment import DAS, Action
+from jaxsched.envs.das.environment import DAS, Action, StepMetrics
 from jaxsched.envs.das.heuristics import baseline
 from jaxsched.envs.das.jobs import GANG_JOBS
+from jaxsched.envs.das.observation import Observation
 from jaxsched.envs.das.simulator.dynamics import State, real_positions
 from jaxsched.envs.das.simulator.tables import SCALARS, Params
 from jaxsched.envs.das.surrogate import surrogate
 from jaxsched.envs.das.traces import das_stream
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
-from jaxsched.systems.cases import keyed, list_of, whole_moment
-from jaxsched.traces.csv_tables import read_tables
-from jaxsched.types import Array, TimeStep
-
-STATIC = (
-    "num_servers",
-    "gpus_per_server",
-    "cpus_per_server",
-    "mem_per_server",
-    "bandwidth_per_server",
-    "window",
-    "net_per_gpu",
-    "spread_pct",
-    "spread_cap",
-    "net_pct",
-    "cpu_pct",
-    "on_no_fit",
-    "reward_mode",
+from jaxsched.systems.cases import (
+    Content,
+    Episode,
+    keyed,
+    list_of,
+    listed_actions,
+    options_of,
+    whole_moment,
 )
+from jaxsched.traces.csv_tables import read_tables
+from jaxsched.types import Array, PRNGKey, PyTree
+
+KEYS = (
+    *("num_servers", "gpus_per_server", "cpus_per_server", "mem_per_server"),
+    *("bandwidth_per_server", "window", "net_per_gpu", "spread_pct", "spread_cap", "net_pct"),
+    *("cpu_pct", "on_no_fit", "reward_mode"),
+)
+OPTIONS = {key: DAS.former_options.get(key, key) for key in KEYS}
+"""Options of the environment by their name in a case."""
 WHOLE = ("finished", "steps")
 LEAST_ROOM = 32  # jobs
 HASH_RANGE = 1000
@@ -49,38 +52,60 @@ SHIPPED_TABLE = "workload_20000.csv"
 TABLE_METRICS = ("avg_jct_min", "avg_fee", "avg_inflation", "utilization", "makespan", "return")
 
 
-def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one case; the result has all keys of its ``expect``.
+def read(case: Mapping[str, Any]) -> Content:
+    """A case that is an episode, by a policy or by actions, or a computation of another kind.
 
     Raises:
       JaxschedError: the case is malformed, or its table must be refused.
     """
-    kinds = {
-        "episode": _episode,
-        "load_error": _episode,
-        "surrogate": _surrogate,
-        "table_results": table_results,
-        "rwgp": _walk_process,
-    }
+    others = {"surrogate": _surrogate, "table_results": table_results, "rwgp": _walk_process}
     kind = case.get("kind", "episode")
-    if kind not in kinds:
-        raise JaxschedError(f"das: kind is {kind!r}; accepted: {', '.join(kinds)}")
-    return kinds[kind](case)
-
-
-def _walk_process(case: Mapping[str, Any]) -> dict[str, Any]:
-    from jaxsched.envs.das.learning import walk_process
-
-    return walk_process.golden(case)
+    if kind in others:
+        return partial(others[kind], case)
+    if kind not in ("episode", "load_error"):
+        raise JaxschedError(
+            f"das: kind is {kind!r}; accepted: episode, load_error, {', '.join(others)}"
+        )
+    env, params = environment_of(case)
+    policy, weights, count = _decided(env, case)
+    if policy in (together := _of_tables(env)):
+        policy, weights = one_of(together), jnp.int32(together.index(policy))
+    result, name = partial(_result, int(params.num_jobs[0])), case.get("policy", "")
+    return Episode(env, params, policy, result, weights, name, _row, count)
 
 
 def environment_of(case: Mapping[str, Any]) -> tuple[DAS, Params]:
     """The environment of a case and the parameters of its job table, with room for more jobs."""
-    config = keyed(case.get("config", {}), "config", (*STATIC, *SCALARS))
-    env = DAS(**{DAS.former_options.get(key, key): config[key] for key in STATIC if key in config})
+    options, numbers = options_of(case, OPTIONS, SCALARS)
+    env = DAS(**options)
     table = from_records(list_of(case, "jobs"), schema=GANG_JOBS)
-    params = env.params([table], **{n: config[n] for n in SCALARS if n in config})
-    return env, with_room(params)
+    return env, with_room(env.params([table], **numbers))
+
+
+def _decided(env: DAS, case: Mapping[str, Any]) -> tuple[Policy, PyTree, int | None]:
+    """Who decides, its weights, and how many actions are listed if they are."""
+    if ("policy" in case) == ("actions" in case):
+        raise JaxschedError("a case needs 'policy' or 'actions', one of both")
+    if "policy" in case:
+        return baseline(case["policy"], env), (), None
+    actions = case["actions"]
+    if isinstance(actions, Mapping):
+        return _by_hash(env), jnp.uint32(salt_of(actions)), None
+    listed = [
+        listed_action(env, a, f"actions[{i}]") for i, a in enumerate(list_of(case, "actions"))
+    ]
+    unlisted = listed_action(env, {"priority": [], "affinity": []}, "actions")
+    return *listed_actions(listed or [unlisted]), len(listed)
+
+
+@cache
+def _of_tables(env: DAS) -> tuple[Policy, ...]:
+    """Those of ``TABLE_POLICIES`` that the cluster has, which are compiled as one program."""
+    found = []
+    for name in TABLE_POLICIES:
+        with suppress(JaxschedError):
+            found.append(baseline(name, env))
+    return tuple(found)
 
 
 def with_room(params: Params) -> Params:
@@ -94,12 +119,12 @@ def with_room(params: Params) -> Params:
     )
 
 
-def hash_values(a: Any, b: Any, c: Any) -> np.ndarray:
-    """H(a, b, c), a number from 0 to 999 for each entry of the (broadcast) arguments."""
-    mixed: Any = np.uint64(0)
+def hash_values(a: Any, b: Any, c: Any) -> Array:
+    """H(a, b, c), uint32 from 0 to 999 for each entry of the (broadcast) arguments."""
+    mixed = jnp.uint32(0)
     for value, factor in ((a, 73856093), (b, 19349663), (c, 83492791)):
-        mixed = mixed ^ (np.asarray(value, np.uint64) * np.uint64(factor) % np.uint64(2**32))
-    return (mixed >> np.uint64(8)) % np.uint64(HASH_RANGE)
+        mixed = mixed ^ (jnp.asarray(value, jnp.uint32) * jnp.uint32(factor))
+    return (mixed >> 8) % jnp.uint32(HASH_RANGE)
 
 
 def salt_of(actions: Mapping[str, Any]) -> int:
@@ -115,17 +140,28 @@ def salt_of(actions: Mapping[str, Any]) -> int:
     return salt
 
 
-def hash_action(env: DAS, salt: int, step: int) -> Action:
-    """The action of decision ``step`` (from 0) of a case with hash actions."""
-    k, position = step + SALT_STEP * salt, np.arange(env.window)
-    affinity = hash_values(k, position[:, None], 1 + np.arange(env.num_servers))
-    return {
-        "priority": jnp.asarray(hash_values(k, position, 0), jnp.float32),
-        "affinity": jnp.asarray(affinity, jnp.float32),
-    }
+@cache
+def _by_hash(env: DAS) -> Policy:
+    """Hash actions, whose weights are the salt, uint32."""
+    position, machine = np.arange(env.window), np.arange(env.num_servers)
+
+    def first(params: Params) -> Array:
+        del params
+        return jnp.uint32(0)
+
+    def act(salt: Array, decision: Array, view: View, key: PRNGKey) -> tuple[Action, Array]:
+        del view, key
+        k = decision + jnp.uint32(SALT_STEP) * salt
+        action = {
+            "priority": hash_values(k, position, 0).astype(jnp.float32),
+            "affinity": hash_values(k, position[:, None], 1 + machine).astype(jnp.float32),
+        }
+        return action, decision + 1
+
+    return Policy("listed actions", first, act)
 
 
-def listed_action(env: DAS, entry: Any, where: str) -> Action:
+def listed_action(env: DAS, entry: Any, where: str) -> dict[str, np.ndarray]:
     """An action as a case lists it, for some positions or all; null stands for NaN.
 
     Raises:
@@ -144,11 +180,10 @@ def listed_action(env: DAS, entry: Any, where: str) -> Action:
     except (TypeError, ValueError) as error:
         raise JaxschedError(f"{where}: accepted: numbers and null; {error}") from None
     missing = env.window - len(priority)
+    rows = values[1].reshape(-1, env.num_servers)
     return {
-        "priority": jnp.asarray(np.pad(values[0], (0, missing))),
-        "affinity": jnp.asarray(
-            np.pad(values[1].reshape(-1, env.num_servers), ((0, missing), (0, 0)))
-        ),
+        "priority": np.pad(values[0], (0, missing)),
+        "affinity": np.pad(rows, ((0, missing), (0, 0))),
     }
 
 
@@ -156,66 +191,31 @@ def _is_matrix(rows: Any, width: int) -> bool:
     return isinstance(rows, list) and all(isinstance(r, list) and len(r) == width for r in rows)
 
 
-@partial(jax.jit, static_argnames="env")
-def _reset(env: DAS, params: Params) -> tuple[State, TimeStep]:
-    return env.reset(jax.random.key(0), params, jnp.int32(0))
+class Kept(NamedTuple):
+    """What is kept of a step: what the agents saw, and what happened."""
+
+    seen: Observation
+    happened: StepMetrics
+    reward: Array
+    done: Array
 
 
-@partial(jax.jit, static_argnames="env")
-def _step(
-    env: DAS, state: State, action: Action, params: Params, records: rec.Records
-) -> tuple[State, TimeStep, rec.Records]:
-    state, timestep = env.step(jax.random.key(0), state, action, params)
-    records = rec.recorder(env, machines=True).update(records, timestep, jnp.bool_(True))
-    return state, timestep, records
+def _row(env: DAS, step: Step, params: Params) -> Kept:
+    del env, params
+    told = step.timestep
+    return Kept(step.observation, told.metrics, told.reward, told.done)
 
 
-@partial(jax.jit, static_argnames=("env", "policy"))
-def _decide(env: DAS, policy: Policy, state: State, params: Params) -> Action:
-    view = View(*env.observe(state, params), state, params)
-    return policy.act((), (), view, jax.random.key(0))[0]
+def _result(count: int, trail: Trail, metrics: dict[str, Any]) -> dict[str, Any]:
+    kept: Kept | None = trail.moments
+    steps = range(0 if kept is None else len(kept.done))
+    rows = [_told(at, jax.tree.map(lambda leaf, at=at: leaf[at], kept)) for at in steps]
+    return {"metrics": metrics, "jobs": _jobs(count, trail.records), "trajectory": rows}
 
 
-def _chooser(env: DAS, params: Params, case: Mapping[str, Any]) -> Any:
-    """``choose(step, state) -> action``, or None where the case lists no more."""
-    if ("policy" in case) == ("actions" in case):
-        raise JaxschedError("a case needs 'policy' or 'actions', one of both")
-    if "policy" in case:
-        policy = baseline(case["policy"], env)
-        return lambda step, state: _decide(env, policy, state, params)
-    actions = case["actions"]
-    if isinstance(actions, Mapping):
-        salt = salt_of(actions)
-        return lambda step, state: hash_action(env, salt, step)
-    listed = [
-        listed_action(env, a, f"actions[{i}]") for i, a in enumerate(list_of(case, "actions"))
-    ]
-    return lambda step, state: listed[step] if step < len(listed) else None
-
-
-def _episode(case: Mapping[str, Any]) -> dict[str, Any]:
-    env, params = environment_of(case)
-    choose = _chooser(env, params, case)
-    state, timestep = _reset(env, params)
-    records = rec.recorder(env, machines=True).init(params)
-    trajectory: list[dict[str, Any]] = []
-    while not timestep.done:
-        action = choose(len(trajectory), state)
-        if action is None:
-            break
-        seen = timestep.observation
-        state, timestep, records = _step(env, state, action, params, records)
-        trajectory.append(_row(len(trajectory), seen, timestep))
-    return {
-        "metrics": _metrics(env, params, records),
-        "jobs": _jobs(params, records),
-        "trajectory": trajectory,
-    }
-
-
-def _row(step: int, seen: Any, timestep: TimeStep) -> dict[str, Any]:
-    happened = jax.tree.map(np.asarray, timestep.metrics)
-    real = np.asarray(seen.real)
+def _told(step: int, kept: Kept) -> dict[str, Any]:
+    """A step as the trajectory lists it."""
+    happened, real = kept.happened, kept.seen.real
     order = happened.order[: int(real.sum())]
     ended = np.flatnonzero(happened.finish >= 0)
     ended = ended[np.lexsort((happened.running[ended], happened.finish[ended]))]
@@ -226,22 +226,15 @@ def _row(step: int, seen: Any, timestep: TimeStep) -> dict[str, Any]:
         "placed": happened.window[order[happened.placed[order]]].tolist(),
         "failed": happened.window[order[happened.failed[order]]].tolist(),
         "finished": happened.running[ended].tolist(),
-        "reward": float(timestep.reward),
-        "done": bool(timestep.done),
-        "obs_jobs": np.asarray(seen.jobs)[real].tolist(),
-        "obs_cluster": np.asarray(seen.machines).tolist(),
+        "reward": float(kept.reward),
+        "done": bool(kept.done),
+        "obs_jobs": kept.seen.jobs[real].tolist(),
+        "obs_cluster": kept.seen.machines.tolist(),
     }
 
 
-def _metrics(env: DAS, params: Params, records: rec.Records) -> dict[str, Any]:
-    batched = jax.tree.map(lambda x: np.asarray(x)[None], records)
-    values = rec.summarise(env, params, np.zeros(1, int), batched)
-    return {n: int(v[0]) if n in WHOLE else float(v[0]) for n, v in values.items()}
-
-
-def _jobs(params: Params, records: rec.Records) -> list[dict[str, Any]]:
+def _jobs(count: int, records: rec.Records) -> list[dict[str, Any]]:
     """Start, finish (None before) and machines of each job."""
-    count = int(params.num_jobs[0])
     start, finish, machines = (
         np.asarray(x)[:count] for x in (records.start, records.finish, records.machines)
     )
@@ -260,22 +253,24 @@ def _scores(env: DAS, state: State, params: Params, action: Action) -> tuple[Arr
     return surrogate(env, state, params, action)
 
 
+def _before(env: DAS, step: Step, params: Params) -> State:
+    del env, params
+    state: State = step.before
+    return state
+
+
 def _surrogate(case: Mapping[str, Any]) -> dict[str, Any]:
     """Scores of the candidates that ``expect`` (or the case itself) lists."""
     env, params = environment_of(case)
-    choose = _chooser(env, params, case)
-    state, _ = _reset(env, params)
-    records = rec.recorder(env, machines=True).init(params)
+    policy, weights, count = _decided(env, case)
     steps = case.get("steps", 0)
     if not isinstance(steps, int) or isinstance(steps, bool) or steps < 0:
         raise JaxschedError(f"steps is {steps!r}; accepted: a whole number from 0 on")
-    for step in range(steps):
-        action = choose(step, state)
-        if action is None:
-            raise JaxschedError(
-                f"the case lists {step} actions for {steps} steps; accepted: as many"
-            )
-        state, _, records = _step(env, state, action, params, records)
+    if count is not None and count < steps:
+        raise JaxschedError(f"the case lists {count} actions for {steps} steps; accepted: as many")
+    states = follow(env, policy, rec.recorder(env), params, _before, weights=weights,
+                    most_steps=steps + 1, past_end=True).moments  # fmt: skip
+    state = jax.tree.map(lambda leaf: leaf[-1], states)
     listed = list_of(case if "candidates" in case else case.get("expect", {}), "candidates")
     candidates = []
     for index, candidate in enumerate(listed):
@@ -285,6 +280,12 @@ def _surrogate(case: Mapping[str, Any]) -> dict[str, Any]:
         candidates.append({**inputs, "f1": f1, "f2": f2, "cost": cost})
     window = np.asarray(state.window.job)[np.asarray(real_positions(state))]
     return {"time": int(state.time), "window": window.tolist(), "candidates": candidates}
+
+
+def _walk_process(case: Mapping[str, Any]) -> dict[str, Any]:
+    from jaxsched.envs.das.learning import walk_process
+
+    return walk_process.golden(case)
 
 
 def table_results(

@@ -1,17 +1,12 @@
 """DAS's episodes as recorded schedules: gangs on machines, and how contention slows them."""
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.core.trail import Trail
-from jaxsched.envs.das import cases
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.heuristics import baseline
 from jaxsched.envs.das.observation import MACHINE_NAMES
 from jaxsched.envs.das.records import recorder
 from jaxsched.envs.das.simulator.cluster import Cluster
@@ -25,20 +20,14 @@ from jaxsched.envs.das.simulator.tables import (
     SUBMIT,
     Params,
 )
-from jaxsched.errors import JaxschedError
 from jaxsched.jobs.lanes import Lanes
 from jaxsched.jobs.schedule import Band, Fact, Line, Pieces, Schedule, steps, usual_lines
-from jaxsched.systems.cases import list_of
-from jaxsched.systems.recording import Recording, Staged, listed_actions
+from jaxsched.systems.recording import Recording
 from jaxsched.types import Array
 
 LEVELS = (104, 112, 125, 150)
 """Contention (percent) up to which a job counts as free of it, slightly, clearly, badly slowed."""
 SLOWED = ("full speed", "up to 12 % slower", "up to 25 % slower", "up to 50 % slower", "worse")
-
-
-MOST_NUMBERS = 2**25
-"""Of a case's hash actions, which are made before it is played."""
 
 
 class Gangs(NamedTuple):
@@ -221,40 +210,3 @@ def _contention_lines(spans: list[Span], table: np.ndarray) -> tuple[Line, ...]:
         Line("worst job", chart, *steps(times, worst), unit="% slower"),
         Line("mean over GPUs", chart, *steps(times, mean), unit="% slower"),
     )
-
-
-def staged(case: Mapping[str, Any]) -> Staged:
-    """A golden case that is an episode, ready to be played.
-
-    Raises:
-      JaxschedError: the case is malformed or no episode, or its table must be refused.
-    """
-    kind = case.get("kind", "episode")
-    if kind != "episode":
-        raise JaxschedError(f"das: a case of kind {kind!r} has no schedule; accepted: episode")
-    if ("policy" in case) == ("actions" in case):
-        raise JaxschedError("a case needs 'policy' or 'actions', one of both")
-    env, params = cases.environment_of(case)
-    if "policy" in case:
-        return Staged(env, params, baseline(case["policy"], env))
-    actions = case["actions"]
-    if isinstance(actions, Mapping):
-        salt = cases.salt_of(actions)
-        numbers = env.max_steps(params) * env.window * (env.num_servers + 1)
-        if numbers > MOST_NUMBERS:
-            raise JaxschedError(
-                f"das: the case has {numbers} numbers in its hash actions; accepted: up to "
-                f"{MOST_NUMBERS}"
-            )
-        listed = [cases.hash_action(env, salt, step) for step in range(env.max_steps(params))]
-        most_steps = None
-    else:
-        listed = [
-            cases.listed_action(env, action, f"actions[{index}]")
-            for index, action in enumerate(list_of(case, "actions"))
-        ]
-        most_steps = len(listed)
-    if not listed:
-        raise JaxschedError("'actions' is empty; accepted: at least one action")
-    policy, weights = listed_actions(jax.tree.map(lambda *leaves: jnp.stack(leaves), *listed))
-    return Staged(env, params, policy, weights, most_steps)

@@ -187,5 +187,5 @@ SYSTEM = system.System(
     paper=system.Paper(
         "DAS: A Dual-Agent Scheduler for Distributed Deep Learning Jobs, KDD 2023", _claims
     ),
-    cases=system.Cases(cases.simulate, recording.staged),
+    cases=system.Cases(cases.read, cases.WHOLE),
 )

@@ -3,7 +3,6 @@
 Axes: ``N`` rows of the job table, ``n`` jobs.
 """
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsched.core.trail import Step, Trail
 from jaxsched.envs.dl2 import records as rec
 from jaxsched.envs.dl2.dynamics import (
     ClusterState,
@@ -20,120 +20,70 @@ from jaxsched.envs.dl2.dynamics import (
     workers,
 )
 from jaxsched.envs.dl2.environment import DL2
-from jaxsched.envs.dl2.heuristics import ARTEFACT, plan_rule
+from jaxsched.envs.dl2.heuristics import ARTEFACT, one_of_baselines
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.slotwise import Allocation, DL2Slots
-from jaxsched.jobs import JobTable
-from jaxsched.systems.cases import bounded_programs
+from jaxsched.systems.cases import Episode
 from jaxsched.types import Array
 
 FIRST_SLOTS = 25  # whose allocations are told
 EPISODE = ("avg_jct_coarse", "makespan_coarse", "mean_slot_reward")
 
 
-class Outcome(NamedTuple):
-    """An episode under a heuristic."""
-
-    records: rec.Records
-    active: Array  # bool [FIRST_SLOTS, N], jobs of the first slots
-    workers: Array  # int32 [FIRST_SLOTS, N]
-    ps: Array  # int32 [FIRST_SLOTS, N]
-
-
-def play_all(env: DL2Slots, table: JobTable, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Each of the simulator's heuristics on a table, in the layout of a case's ``expect``."""
-    params = env.params([table], **options)
-    played = {}
-    for number, name in enumerate(ARTEFACT):
-        outcome = jax.tree.map(np.asarray, play(env, params, jnp.int32(number)))
-        times = job_slots(env, params, outcome.records)
-        fine = times["jct_fine"]
-        submit = np.asarray(params.jobs.submit_time)[0, : len(fine)] / env.slot_seconds
-        played[name] = {
-            "per_job": {key: _open(values) for key, values in times.items()},
-            "metrics": metrics_in_slots(env, params, outcome.records),
-            "sorted_finish_slots_fine": np.sort(submit + fine).tolist(),
-            "alloc_first_slots": _allocations(outcome),
-        }
-    return played
+def heuristics(env: DL2Slots, params: Params) -> dict[str, Episode]:
+    """Each of the simulator's heuristics on a table."""
+    policy, result = one_of_baselines(ARTEFACT, env), partial(_in_slots, env, params)
+    return {
+        name: Episode(env, params, policy, result, jnp.int32(number), name, _slot)
+        for number, name in enumerate(ARTEFACT)
+    }
 
 
-@bounded_programs()
-def play(env: DL2Slots, params: Params, number: Array) -> Outcome:
-    """The first table of ``params`` under the heuristic of that number in ``ARTEFACT``."""
-    rules = [plan_rule(name, env) for name in ARTEFACT]
-    recorder, key = rec.recorder(env), jax.random.key(0)
-    state, timestep = env.reset(key, params, jnp.int32(0))
-    none = jnp.zeros((FIRST_SLOTS, params.jobs.info.shape[-1]), jnp.int32)
-    outcome = Outcome(recorder.init(params), none > 0, none, none)
+class Slot(NamedTuple):
+    """Whom a slot serves, bool ``[N]``, and with how much."""
 
-    def slot(carry: tuple) -> tuple:
-        state, _, count, outcome = carry
-        branches = [partial(rule.plan, (), state, params) for rule in rules]
-        plan, _ = jax.lax.switch(number, branches)
-        after, timestep = env.step(key, state, Allocation(plan.workers, plan.ps), params)
-        outcome = Outcome(
-            recorder.update(outcome.records, timestep, jnp.bool_(True)),
-            outcome.active.at[count].set(is_active(state.cluster), mode="drop"),
-            outcome.workers.at[count].set(plan.workers, mode="drop"),
-            outcome.ps.at[count].set(plan.ps, mode="drop"),
-        )
-        return after, timestep.done, count + 1, outcome
-
-    carry = jax.lax.while_loop(
-        lambda carry: ~carry[1], slot, (state, timestep.done, jnp.int32(0), outcome)
-    )
-    found: Outcome = carry[3]
-    return found
+    active: Array
+    given: Allocation
 
 
-def job_slots(env: DL2, params: Params, records: rec.Records) -> dict[str, np.ndarray]:
+def _slot(env: DL2Slots, step: Step, params: Params) -> Slot:
+    del env, params
+    return Slot(is_active(step.before.cluster), step.action)
+
+
+def _in_slots(
+    env: DL2Slots, params: Params, trail: Trail, metrics: dict[str, Any]
+) -> dict[str, Any]:
+    times = _job_slots(env, params, trail.records)
+    submit = np.asarray(params.jobs.submit_time)[0, : len(times["jct_fine"])] / env.slot_seconds
+    kept: Slot = trail.moments
+    first = min(FIRST_SLOTS, metrics["slots"])
+    return {
+        "per_job": {key: _open(values) for key, values in times.items()},
+        "metrics": {
+            **{name: metrics[name] for name in EPISODE},
+            "avg_jct_fine": metrics["avg_jct_slots"],
+            "makespan_coarse": round(metrics["makespan_coarse"]),
+            "makespan_fine": metrics["makespan"] / env.slot_seconds,
+            "slots": metrics["slots"],
+        },
+        "sorted_finish_slots_fine": np.sort(submit + times["jct_fine"]).tolist(),
+        "alloc_first_slots": [
+            [[int(job), int(w[job]), int(p[job])] for job in np.flatnonzero(active)]
+            for active, w, p in zip(kept.active[:first], *(x[:first] for x in kept.given),
+                                    strict=True)
+        ],
+    }  # fmt: skip
+
+
+def _job_slots(env: DL2, params: Params, records: rec.Records) -> dict[str, np.ndarray]:
     """Completion times of the first table's jobs in slots, float64 ``[n]``; NaN while open.
 
     ``jct_coarse`` counts whole slots, ``jct_fine`` the last one up to the end.
     """
-    batched = jax.tree.map(lambda leaf: np.asarray(leaf)[None], records)
+    batched = rec.Records(*(leaf[None] for leaf in records))
     spent = rec.slots_spent(env, params, np.zeros(1, int), batched)
     return {"jct_coarse": spent.coarse[0, spent.real[0]], "jct_fine": spent.fine[0, spent.real[0]]}
-
-
-def metrics_in_slots(env: DL2, params: Params, records: rec.Records) -> dict[str, Any]:
-    """Means and makespans of a case."""
-    batched = jax.tree.map(lambda leaf: np.asarray(leaf)[None], records)
-    found = rec.summarise(env, params, np.zeros(1, int), batched)
-    return {
-        **{name: float(found[name][0]) for name in EPISODE},
-        "avg_jct_fine": float(found["avg_jct_slots"][0]),
-        "makespan_coarse": round(float(found["makespan_coarse"][0])),
-        "makespan_fine": float(found["makespan"][0]) / env.slot_seconds,
-        "slots": int(found["slots"][0]),
-    }
-
-
-def final(
-    env: DL2, params: Params, state: ClusterState, held: Array, records: rec.Records
-) -> dict[str, Any]:
-    """Where an episode stands after the last action.
-
-    Args:
-      env: the environment.
-      params: its parameters.
-      state: after the action.
-      held: int32 ``[N]``, what the jobs held before it ended a slot; told once all is over.
-      records: of the episode.
-    """
-    times = job_slots(env, params, records)
-    count = len(times["jct_fine"])
-    over = not bool(is_open(state))
-    tasks = (held if over else state.tasks)[:count]
-    last = int(np.max(np.asarray(records.finish_slot)))
-    return {
-        "slot": last + 1 if int(state.slot) < 0 else int(state.slot),
-        "progress": np.asarray(state.progress)[:count].tolist(),
-        "workers": np.asarray(workers(tasks)).tolist(),
-        "servers": np.asarray(parameter_servers(tasks)).tolist(),
-        **{key: _open(values) for key, values in times.items()},
-    }
 
 
 def _open(values: np.ndarray) -> list[int | float | None]:
@@ -142,11 +92,43 @@ def _open(values: np.ndarray) -> list[int | float | None]:
     return [None if np.isnan(x) else int(x) if whole else float(x) for x in values]
 
 
-def _allocations(outcome: Outcome) -> list[list[list[int]]]:
-    """``[job, workers, PS]`` of the jobs of each of the first slots."""
-    rows = zip(outcome.active, outcome.workers, outcome.ps, strict=True)
-    slots = [
-        [[int(job), int(w[job]), int(p[job])] for job in np.flatnonzero(active)]
-        for active, w, p in rows
-    ]
-    return slots[: int(outcome.records.slots)]
+class Standing(NamedTuple):
+    """Where an episode stands: its slot, and of the jobs ``[N]`` their epochs and tasks."""
+
+    slot: Array
+    progress: Array
+    tasks: Array
+
+
+def standing(state: ClusterState, held: Array) -> Standing:
+    """Where a state stands.
+
+    Args:
+      state: after an action.
+      held: int32 ``[N]``, what the jobs held before it ended a slot; told once all is over.
+    """
+    return Standing(state.slot, state.progress, jnp.where(is_open(state), state.tasks, held))
+
+
+def final(env: DL2, params: Params, after: Standing | None, records: rec.Records) -> dict[str, Any]:
+    """Where an episode stands after the last action.
+
+    Args:
+      env: the environment.
+      params: its parameters.
+      after: where it stands; None: at the beginning.
+      records: of the episode.
+    """
+    if after is None:
+        state, _ = jax.jit(env.reset)(jax.random.key(0), params, jnp.int32(0))
+        after = standing(state, state.tasks)
+    times = _job_slots(env, params, records)
+    count, slot = len(times["jct_fine"]), int(after.slot)
+    tasks = after.tasks[:count]
+    return {
+        "slot": int(np.max(records.finish_slot)) + 1 if slot < 0 else slot,
+        "progress": np.asarray(after.progress)[:count].tolist(),
+        "workers": np.asarray(workers(tasks)).tolist(),
+        "servers": np.asarray(parameter_servers(tasks)).tolist(),
+        **{key: _open(values) for key, values in times.items()},
+    }

@@ -6,12 +6,13 @@ published simulator are in ``artefact_rules``. ``baseline`` gives them as polici
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.core.policies import Policy, View, no_memory
+from jaxsched.core.policies import Policy, View, no_memory, one_of
 from jaxsched.envs.dl2 import artefact_rules, optimus
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.plans import (
@@ -95,16 +96,27 @@ def plan(name: str, env: DL2Slots, *, cap: int = CAP) -> Rule:
     return plan_rule(name, env, cap=cap, log=True)
 
 
-def baseline(name: str, env: DL2Slots, *, cap: int = CAP) -> Policy:
-    """The policy of that name for ``DL2Slots``; see ``plan_rule``."""
-    rule = plan_rule(name, env, cap=cap)
+def baseline(name: str, env: DL2Slots, *, cap: int = CAP, log: bool = False) -> Policy:
+    """The policy of that name for ``DL2Slots``; see ``plan_rule``.
 
-    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[Allocation, PyTree]:
+    With ``log`` its actions are whole plans, of which the environment reads the allocation.
+    """
+    rule = plan_rule(name, env, cap=cap, log=log)
+
+    def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
         del weights, key
         plan, memory = rule.plan(memory, view.state, view.params)
-        return Allocation(plan.workers, plan.ps), memory
+        return plan if log else Allocation(plan.workers, plan.ps), memory
 
     return Policy(name, rule.init, act, privileged=True)
+
+
+@cache
+def one_of_baselines(
+    names: tuple[str, ...], env: DL2Slots, *, cap: int = CAP, log: bool = False
+) -> Policy:
+    """Policies as one whose weights are the place of the one that plays (``policies.one_of``)."""
+    return one_of(tuple(baseline(name, env, cap=cap, log=log) for name in names))
 
 
 def _drf(slot: Slot, draft: Draft, cap: int) -> Draft:

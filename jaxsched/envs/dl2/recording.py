@@ -1,6 +1,5 @@
 """DL2's episodes as recorded schedules: stacks of workers and parameter servers, slot by slot."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -12,10 +11,8 @@ import numpy as np
 from jaxsched.core.trail import Step, Trail
 from jaxsched.elastic.models import NAMES
 from jaxsched.envs.dl2 import dynamics
-from jaxsched.envs.dl2.cases import read_case
 from jaxsched.envs.dl2.dynamics import ONE_PS, ONE_WORKER
 from jaxsched.envs.dl2.environment import DL2, StepMetrics
-from jaxsched.envs.dl2.heuristics import POLICY_OPTIONS, baseline
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.records import job_times, recorder
 from jaxsched.envs.dl2.slotwise import DL2Slots
@@ -31,8 +28,7 @@ from jaxsched.jobs.schedule import (
     steps,
     usual_lines,
 )
-from jaxsched.systems.cases import actions_of, keyed
-from jaxsched.systems.recording import Recording, Staged, listed_actions
+from jaxsched.systems.recording import Recording
 from jaxsched.types import Array
 
 
@@ -149,23 +145,3 @@ def _lines(
             total = counted(begins, begins + unit, amount.sum(axis=1))
             lines.append(Line(name, "tasks", *steps(*total), stacked=True))
     return tuple(lines)
-
-
-def staged(case: Mapping[str, Any]) -> Staged:
-    """A golden case, ready to be played; call it and play in float64.
-
-    Raises:
-      JaxschedError: the case is malformed, or its table must be refused.
-    """
-    config, table = read_case(case)
-    if "policy" in case:
-        options = keyed(case.get("policy_options") or {}, "policy_options", POLICY_OPTIONS)
-        slots = DL2Slots(**config.static)
-        name = str(case["policy"])
-        policy = baseline(name, slots, **options)
-        return Staged(slots, slots.params([table], **config.params), policy)
-    env = DL2(**config.static)
-    actions = actions_of({"actions": [], **case})
-    policy, weights = listed_actions(jnp.asarray(actions or [-1], jnp.int32))
-    params = env.params([table], **config.params)
-    return Staged(env, params, policy, weights, len(actions))

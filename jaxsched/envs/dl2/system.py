@@ -204,6 +204,6 @@ SYSTEM = system.System(
         _claims,
         _figures,
     ),
-    cases=system.Cases(cases.simulate, recording.staged, double=True),
+    cases=system.Cases(cases.read, cases.WHOLE, double=True),
     front_end=system.FrontEnd(DL2Reader, _arrays),
 )

@@ -1,51 +1,47 @@
 """Golden cases of MLFS (specification, section 14)."""
 
-import operator
+from collections import OrderedDict
 from collections.abc import Mapping
-from functools import partial
+from functools import cache
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsched.core.policies import Policy, View
+from jaxsched.core.trail import Some, Step, Trail
 from jaxsched.envs.mlfs import records as rec
 from jaxsched.envs.mlfs.environment import MLFS
-from jaxsched.envs.mlfs.heuristics import HOSTS
+from jaxsched.envs.mlfs.heuristics import HOSTS, answer
 from jaxsched.envs.mlfs.jobs import MAX_TASKS, TASK_JOBS
-from jaxsched.envs.mlfs.late_options import Options, padded, shared, with_options
+from jaxsched.envs.mlfs.late_options import padded, shared
 from jaxsched.envs.mlfs.simulator.dynamics import before_first
-from jaxsched.envs.mlfs.simulator.placing import Offered, offered
+from jaxsched.envs.mlfs.simulator.placing import offered
 from jaxsched.envs.mlfs.simulator.rules import MLF
-from jaxsched.envs.mlfs.simulator.state import (
-    MIGRANT,
-    NOBODY,
-    RUNNING,
-    WAITING,
-    State,
-    number_of,
-)
+from jaxsched.envs.mlfs.simulator.state import MIGRANT, NOBODY, RUNNING, WAITING, number_of
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params, as_columns, jobs_at
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs import from_records
+from jaxsched.jobs import JobTable, from_records
 from jaxsched.systems.cases import (
+    Content,
+    Episode,
     actions_of,
-    bounded_programs,
-    keyed,
     list_of,
-    shared_length,
+    listed_actions,
+    options_of,
+    rows_of,
     whole_moment,
 )
-from jaxsched.types import Array
+from jaxsched.types import Array, PRNGKey, PyTree
 
-STATIC = (
+KEYS = (
     *("gpus", "cpus_per_server", "mem_per_server", "bw_per_server", "flow_rate", "comm_rounds"),
     *("move_work", "move_mb", "max_active", "max_offers", "max_slots", "h_r", "h_s", "p_s"),
     *("use_urgency", "use_deadline", "use_bw", "use_migration", "use_mlfc"),
     *("tiresias_threshold", "alpha", "gamma", "g_d", "g_r", "g_w"),
 )
-"""Keys of a case's configuration."""
-
+OPTIONS = {key: MLFS.former_options.get(key, key) for key in KEYS}
+"""Options of the environment by their name in a case."""
 WHOLE = (
     *("finished", "makespan", "bandwidth_mb", "overloads", "migrations", "evictions"),
     *("iterations", "steps", "slots"),
@@ -53,15 +49,13 @@ WHOLE = (
 MLF_POLICIES = {"mlf_h": {}, "mlfs": {"use_mlfc": True}}
 """Policies of the MLF order, and what they switch."""
 BY_POLICY, BY_SWITCH = "expect_by_policy", "expect_by_switch_off"
-JOBS, RUNNERS, GPUS, ACTIONS = 64, 128, 8, 1024
-"""Sizes of programs are multiples of these; of lists of actions, at least."""
-CHUNK = 64  # steps of one call
-MOST_PROGRAMS = 8  # the seven baselines' and MLF's
+JOBS, RUNNERS, GPUS = 64, 128, 8
+"""Sizes of programs are multiples of these."""
 SHOWN = {WAITING: 1, RUNNING: 2, MIGRANT: 2}
 
 
-def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Run one case; the result has all keys of its ``expect``.
+def read(case: Mapping[str, Any]) -> Content:
+    """A case with a policy, with actions, or with several runs.
 
     Of a case with several runs the result has one entry per run, by the name of the policy or of
     the switch that is off, and once more under the case's own key.
@@ -69,30 +63,57 @@ def simulate(case: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
       JaxschedError: the case is malformed, or its table must be refused.
     """
-    config = dict(keyed(case.get("config", {}), "config", STATIC))
+    options, _ = options_of(case, OPTIONS)
     table = from_records(list_of(case, "jobs"), schema=TASK_JOBS)
     several = {key: case[key] for key in (BY_POLICY, BY_SWITCH) if key in case}
-    runs: dict[str, Any] = {}
-    for name in several.get(BY_POLICY, ()):
-        runs[name] = _episode(config, table, name, [])
+    for key, names in several.items():
+        if not isinstance(names, Mapping) or not names:
+            raise JaxschedError(f"{key!r} must be an object with at least one entry")
+    runs = {name: _episode(options, table, name) for name in several.get(BY_POLICY, ())}
     for name in several.get(BY_SWITCH, ()):
-        runs[name] = _episode({**config, name: False}, table, "mlf_h", [])
+        if name not in OPTIONS:
+            raise JaxschedError(f"{BY_SWITCH!r}: unknown key {name!r}")
+        switched = _episode({**options, OPTIONS[name]: False}, table, "mlf_h")
+        runs[name] = switched._replace(name=f"mlf_h without {name}")
     if several:
         return {**runs, **{key: {name: runs[name] for name in several[key]} for key in several}}
     if "policy" in case and "actions" in case:
         raise JaxschedError("a case needs 'policy' or 'actions', not both")
-    policy = case.get("policy", case.get("after_actions", "mlf_h"))
-    actions = [] if "policy" in case else actions_of(case)
-    return _episode(config, table, policy, actions)
+    if "policy" in case:
+        return _episode(options, table, case["policy"])
+    return _episode(options, table, case.get("after_actions", "mlf_h"), actions_of(case))
 
 
-def environment_of(config: Mapping[str, Any], policy: Any) -> MLFS:
-    """The environment of a case's configuration in which a policy plays, slot by slot.
+def _episode(
+    options: Mapping[str, Any], table: JobTable, policy: Any, actions: list[int] | None = None
+) -> Episode:
+    """By the listed actions, then by the policy."""
+    env = environment_of(options, policy)
+    params = env.params([table])
+    room = _in_steps(params.max_jobs, JOBS), _in_steps(params.max_running, RUNNERS)
+    common, params = shared(env, padded(params, *room), _in_steps(max(env.gpus), GPUS))
+
+    def result(trail: Trail, metrics: dict[str, Any]) -> dict[str, Any]:
+        return _result(trail, metrics, len(table), use_mlfc=env.use_mlfc)
+
+    return Episode(
+        common,
+        params,
+        _listed_then_heuristic(common),
+        result,
+        (listed_actions(actions or [])[1], jnp.int32(len(actions or ()))),
+        name="listed actions" if actions is not None else policy,
+        kept=_row,
+        state=before_first(common.rules_of(params), params, jnp.int32(0)),
+    )
+
+
+def environment_of(options: Mapping[str, Any], policy: Any) -> MLFS:
+    """The environment with the options in which a policy plays, slot by slot.
 
     Raises:
       JaxschedError: no such policy, or a bad option.
     """
-    options = {MLFS.former_options.get(key, key): config[key] for key in STATIC if key in config}
     if policy in MLF_POLICIES:
         return MLFS(**{**options, **MLF_POLICIES[policy]}, slot_every=1)
     known = (*MLF_POLICIES, *(order for order in HOSTS if order != MLF))
@@ -101,67 +122,31 @@ def environment_of(config: Mapping[str, Any], policy: Any) -> MLFS:
     return MLFS(**{**options, "use_mlfc": False}, order=policy, slot_every=1)
 
 
-def _episode(
-    config: Mapping[str, Any], table: Any, policy: Any, actions: list[int]
-) -> dict[str, Any]:
-    env = environment_of(config, policy)
-    params = env.params([table])
-    room = (_in_steps(params.max_jobs, JOBS), _in_steps(params.max_running, RUNNERS))
-    params = padded(params, *room)
-    common, options = shared(env, _in_steps(max(env.gpus), GPUS))
-    listed = np.zeros(shared_length(max(len(actions), ACTIONS)), np.int32)
-    listed[: len(actions)] = actions
-    play = partial(_steps, common, options, params, listed, np.int32(len(actions)))
-    state = before_first(common.rules, params, jnp.int32(0))
-    records = rec.recorder(common).init(params)
-    trajectory: list[dict[str, Any]] = []
-    snapshots: list[dict[str, Any]] = []
-    done = False
-    while not done:
-        (state, records), steps = play(state, records)
-        steps = jax.tree.map(np.asarray, steps)
-        for index in range(CHUNK):
-            step: Step = jax.tree.map(operator.itemgetter(index), steps)
-            if step.decides:
-                trajectory.append(_row(len(trajectory), step.row))
-            done = bool(step.done)
-            if trajectory:  # the first step only ends the slot before the first
-                trajectory[-1]["reward"] += float(step.reward)
-                trajectory[-1]["done"] = done
-            if done:
-                break
-            if not snapshots or snapshots[-1]["slot"] != step.after.slot:
-                snapshots.append(_snapshot(step.after))
-    batched = jax.tree.map(lambda x: np.asarray(x)[None], records)
-    found = rec.summarise(env, params, np.zeros(1, int), batched)
-    return {
-        "metrics": {n: int(v[0]) if n in WHOLE else float(v[0]) for n, v in found.items()},
-        "jobs": _jobs(records)[: len(table)],
-        "slots": int(records.slots),
-        "decisions": int(records.decisions),
-        "trajectory": trajectory,
-        "snapshots": snapshots,
-        "use_mlfc": env.use_mlfc,
-    }
-
-
 def _in_steps(number: int, step: int) -> int:
     """The next multiple, so that cases have few different sizes."""
     return -(-number // step) * step
 
 
-class Row(NamedTuple):
-    """What a decision saw and did; arrays of one environment."""
+@cache
+def _listed_then_heuristic(env: MLFS) -> Policy:
+    """Answers the listed actions, one for each offer, then as the order's heuristic."""
 
-    slot: Array
-    offer: Offered
-    mask: Array
-    action: Array
-    observation: Array
+    def init(params: Params) -> Array:
+        del params
+        return jnp.int32(0)
+
+    def act(weights: PyTree, memory: Array, view: View, key: PRNGKey) -> tuple[Array, Array]:
+        del key
+        listed, count = weights
+        entry = listed[jnp.minimum(memory, listed.shape[0] - 1)]
+        action = jnp.where(memory < count, entry, answer(env, view.state, view.params))
+        return action.astype(jnp.int32), memory + env.decides(view.state)
+
+    return Policy("listed actions", init, act, privileged=True)
 
 
-class Moment(NamedTuple):
-    """The tasks ``[A, K]`` of the active jobs ``[A]`` after a step."""
+class Tasks(NamedTuple):
+    """The tasks ``[A, K]`` of the active jobs ``[A]`` at the beginning of a slot."""
 
     slot: Array
     active: Array
@@ -171,87 +156,79 @@ class Moment(NamedTuple):
     since: Array
 
 
-class Step(NamedTuple):
-    """What is told of a step."""
+class Kept(NamedTuple):
+    """What is kept of a step."""
 
-    row: Row
-    decides: Array
     reward: Array
-    done: Array
-    after: Moment
+    row: Some  # of decisions, as the trajectory lists them
+    tasks: Some  # of steps that begin a slot
 
 
-@bounded_programs(most=MOST_PROGRAMS)
-def _steps(
-    common: MLFS,
-    options: Options,
-    params: Params,
-    listed: Array,
-    num_listed: Array,
-    state: State,
-    records: rec.Records,
-) -> tuple[tuple[State, rec.Records], Step]:
-    """``CHUNK`` steps by the listed actions, then by the order's heuristic; leaves of ``Step`` [T].
-
-    Steps beyond the end change nothing.
-    """
-    env = with_options(common, options)
-
-    def step(carry: tuple[State, rec.Records], _: None) -> tuple[tuple[State, rec.Records], Step]:
-        state, records = carry
-        observation, mask = env.observe(state, params)
-        offer = offered(env.rules, params, state)
-        best = HOSTS[env.order](env, params, state, offer)
-        action = jnp.where(records.decisions < num_listed, listed[records.decisions], best)
-        row = Row(state.slot, offer, mask, action, observation)
-        state, timestep = env.step(jax.random.key(0), state, action, params)
-        records = rec.after_step(records, timestep, jnp.bool_(True))
-        done = timestep.terminated | timestep.truncated
-        told = Step(row, timestep.metrics.decides, timestep.reward, done, _moment(params, state))
-        return (state, records), told
-
-    return jax.lax.scan(step, (state, records), None, CHUNK)
+def _row(env: MLFS, step: Step, params: Params) -> Kept:
+    before, after, told = step.before, step.after, step.timestep
+    offer = offered(env.rules_of(params), params, before)
+    row = OrderedDict(
+        slot=before.slot,
+        time=SLOT_S * before.slot,
+        job=offer.which,
+        task=offer.number,
+        migrating=offer.migrant,
+        mask=step.mask.astype(jnp.int32),
+        action=step.action,
+        reward=jnp.float32(0),  # those up to the next decision are added
+        done=jnp.bool_(False),
+        obs=step.observation,
+    )
+    jobs = as_columns(jobs_at(params, after.episode, after.active.job))
+    tasks = Tasks(
+        after.slot,
+        after.active.job,
+        number_of(jobs, jnp.arange(MAX_TASKS)),
+        after.tasks.state,
+        after.tasks.priority,
+        after.tasks.since,
+    )
+    begins = (after.slot != before.slot) & ~told.done
+    return Kept(told.reward, Some(told.metrics.decides, row), Some(begins, tasks))
 
 
-def _moment(params: Params, state: State) -> Moment:
-    tasks, active = state.tasks, state.active.job
-    jobs = as_columns(jobs_at(params, state.episode, active))
-    number = number_of(jobs, jnp.arange(MAX_TASKS))
-    return Moment(state.slot, active, number, tasks.state, tasks.priority, tasks.since)
-
-
-def _row(step: int, row: Row) -> dict[str, Any]:
-    slot = int(row.slot)
+def _result(
+    trail: Trail, metrics: dict[str, Any], num_jobs: int, *, use_mlfc: bool
+) -> dict[str, Any]:
+    kept: Kept = trail.moments
+    trajectory = rows_of(kept.row.values)
+    decision = np.cumsum(kept.row.there) - 1
+    for at, reward in zip(decision.tolist(), kept.reward.tolist(), strict=True):
+        if at >= 0:  # the first step only ends the slot before the first
+            trajectory[at]["reward"] += reward
+    if trajectory:
+        trajectory[-1]["done"] = trail.ended
+    tasks: Tasks = kept.tasks.values
     return {
-        "step": step,
-        "slot": slot,
-        "time": SLOT_S * slot,
-        "job": int(row.offer.which),
-        "task": int(row.offer.number),
-        "migrating": bool(row.offer.migrant),
-        "mask": np.asarray(row.mask).astype(int).tolist(),
-        "action": int(row.action),
-        "reward": 0.0,
-        "done": False,
-        "obs": np.asarray(row.observation).tolist(),
+        "metrics": metrics,
+        "jobs": _jobs(trail.records)[:num_jobs],
+        "slots": int(trail.records.slots),
+        "decisions": int(trail.records.decisions),
+        "trajectory": trajectory,
+        "snapshots": [_snapshot(Tasks(*entry)) for entry in zip(*tasks, strict=True)],
+        "use_mlfc": use_mlfc,
     }
 
 
-def _snapshot(moment: Moment) -> dict[str, Any]:
+def _snapshot(tasks: Tasks) -> dict[str, Any]:
     """Migrants and priorities at the beginning of a slot."""
-    active, phase = moment.active, moment.phase
-    shown = (active != NOBODY)[:, None] & np.isin(phase, list(SHOWN))
+    shown = (tasks.active != NOBODY)[:, None] & np.isin(tasks.phase, list(SHOWN))
     rows, migrants = [], []
-    for place in np.argsort(active):
+    for place in np.argsort(tasks.active):
         for task in np.flatnonzero(shown[place]):
-            kind = int(phase[place, task])
-            name = [int(active[place]), int(moment.number[place, task])]
-            rows.append([*name, SHOWN[kind], int(moment.priority[place, task])])
+            kind = int(tasks.phase[place, task])
+            name = [int(tasks.active[place]), int(tasks.number[place, task])]
+            rows.append([*name, SHOWN[kind], int(tasks.priority[place, task])])
             if kind == MIGRANT:
-                migrants.append((int(moment.since[place, task]), name))
+                migrants.append((int(tasks.since[place, task]), name))
     migrants.sort()
     return {
-        "slot": int(moment.slot),
+        "slot": int(tasks.slot),
         "migrants": [name for _, name in migrants],
         "priority": rows,
     }

@@ -15,7 +15,7 @@ from jaxsched.envs.mlfs.reward import RewardMode
 from jaxsched.envs.mlfs.simulator import dynamics, pairs, placing, tables
 from jaxsched.envs.mlfs.simulator.cluster import Cluster
 from jaxsched.envs.mlfs.simulator.prediction import Errors
-from jaxsched.envs.mlfs.simulator.rules import MLF, Order, Rules
+from jaxsched.envs.mlfs.simulator.rules import MLF, Order, Rules, with_options
 from jaxsched.envs.mlfs.simulator.state import NOBODY, State
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params
 from jaxsched.envs.mlfs.told import Since, joined, nothing
@@ -29,6 +29,7 @@ from jaxsched.units import readable_time
 
 Decide = Literal["offer", "slot", "rule"]
 MOST_SERVERS, MOST_GPUS = 2**12, 64
+MOST_OFFERS, MOST_SLOTS = 2**14, 2**20
 WEIGHTS = tables.WEIGHTS  # of MLF-H, as printed
 
 
@@ -100,8 +101,8 @@ class MLFS(Environment):
     move_work: Annotated[int, Bounds(0, 2**20)] = 250
     move_mb: Annotated[int, Bounds(0, 2**20)] = 500
     max_active: Annotated[int, Bounds(1, 2**14)] = 64
-    max_offers: Annotated[int, Bounds(1, 2**14)] = 32
-    max_slots: Annotated[int, Bounds(1, 2**20)] = 40000
+    max_offers: Annotated[int, Bounds(1, MOST_OFFERS)] = 32
+    max_slots: Annotated[int, Bounds(1, MOST_SLOTS)] = 40000
     overload_threshold: Annotated[int, Bounds(1, 1000)] = 900
     busy_threshold: Annotated[int, Bounds(0, 4000)] = 900
     migrant_share: Annotated[int, Bounds(0, 100)] = 10
@@ -192,6 +193,10 @@ class MLFS(Environment):
             tiresias_threshold=self.tiresias_threshold,
         )
 
+    def rules_of(self, params: Params) -> Rules:
+        """Options of the dynamics: the environment's, or those that the parameters bring."""
+        return self.rules if params.options is None else with_options(self.rules, params.options)
+
     def params(self, job_tables: Sequence[JobTable], **scalars: float) -> Params:
         """Parameters for these job tables, each an episode.
 
@@ -278,10 +283,11 @@ class MLFS(Environment):
     def observe(self, state: State, params: Params) -> tuple[Array, Array]:
         """Observation and mask of a state."""
         if self.by_slot:
-            return obs.cluster_entries(self.rules, state), jnp.ones(1, bool)
-        offer = placing.offered(self.rules, params, state)
+            return obs.cluster_entries(self.rules_of(params), state), jnp.ones(1, bool)
+        rules = self.rules_of(params)
+        offer = placing.offered(rules, params, state)
         mask = jnp.concatenate([offer.valid, jnp.ones(1, bool)])
-        return obs.observe(self.rules, state, offer), mask
+        return obs.observe(rules, state, offer), mask
 
     def reset(
         self, key: PRNGKey, params: Params, episode: Array | None = None
@@ -290,7 +296,7 @@ class MLFS(Environment):
         if episode is None:
             episode = jax.random.randint(key, (), 0, self.num_episodes(params), jnp.int32)
         begin = dynamics.first_slot if not self.by_slot else dynamics.first_jobs
-        state = begin(self.rules, params, jnp.asarray(episode, jnp.int32))
+        state = begin(self.rules_of(params), params, jnp.asarray(episode, jnp.int32))
         observation, mask = self.observe(state, params)
         none, false = jnp.float32(0), jnp.bool_(False)
         metrics = nothing(state).metrics
@@ -304,7 +310,8 @@ class MLFS(Environment):
         if self.by_slot:
             return self._step_slot(state, action, params)
         since = nothing(state)
-        after = placing.answer(self.rules, params, state, jnp.asarray(action, jnp.int32))
+        answer = jnp.asarray(action, jnp.int32)
+        after = placing.answer(self.rules_of(params), params, state, answer)
         if self.slot_every == 0:
 
             def waits(carry: tuple[State, Since]) -> Array:
@@ -324,8 +331,8 @@ class MLFS(Environment):
     def placed(self, state: State, action: Array, params: Params) -> State:
         """A slot with all its tasks placed, by weights or by the rule, where a step is a slot."""
         if self.decide == "rule":
-            return dynamics.open_slot(self.rules, params, state, by_rule=True)
-        return dynamics.open_slot(self.rules, params, state, action)
+            return dynamics.open_slot(self.rules_of(params), params, state, by_rule=True)
+        return dynamics.open_slot(self.rules_of(params), params, state, action)
 
     def _step_slot(self, state: State, action: Array, params: Params) -> tuple[State, TimeStep]:
         """A whole slot, and the jobs that come in before the next."""
@@ -354,7 +361,7 @@ class MLFS(Environment):
 
     def whole_state(self, state: State, params: Params) -> Array:
         """For critics in training, float32 ``[15]`` (``whole_state.py``)."""
-        return whole_state(self.cluster, state, params)
+        return whole_state(self.rules_of(params).cluster, state, params)
 
     def resample_future(self, key: PRNGKey, state: State, params: Params) -> tuple[State, Params]:
         """The jobs still to be submitted as a bootstrap of the episode's."""
@@ -367,7 +374,8 @@ class MLFS(Environment):
     def _slot(self, carry: tuple[State, Since], params: Params) -> tuple[State, Since]:
         """The end of a slot and the beginning of the next, up to its first offer."""
         state, since = carry
-        after, ended, jobs = dynamics.end_slot(self.rules, params, state)
+        rules = self.rules_of(params)
+        after, ended, jobs = dynamics.end_slot(rules, params, state)
         if self.reward == "mlfs":
             gain = reward.slot_reward(params, state.episode, jobs, ended, after.slot)
         elif self.reward == "progress":
@@ -378,11 +386,12 @@ class MLFS(Environment):
         else:
             gain = reward.backlog_reward(params, state.episode, state.submitted, state.finished)
         over = dynamics.over(params, after)
-        cut = (after.slot >= self.max_slots) & ~over
+        last = self.max_slots if params.options is None else params.options["max_slots"]
+        cut = (after.slot >= last) & ~over
         after = after._replace(cut=cut)
         since = joined(since, gain, ended, after.slot, cut)
         begin = dynamics.admit if self.by_slot else dynamics.begin_slot
-        begun = begin(self.rules, params, after)
+        begun = begin(rules, params, after)
         arrived = jnp.where(begun.slot == after.slot, begun.submitted, after.submitted)
         return select(over | cut, after._replace(submitted=arrived), begun), since
 

@@ -1,65 +1,45 @@
-"""Options given when a program runs, so that cases of one size share a compiled program.
+"""Options given when a program runs, so that environments of one size share a compiled program.
 
 An environment's options are constants of its programs, which is what makes them fast. Who plays
-many small cases would rather compile once: ``shared`` splits an environment into one that all
-cases of a size have in common and the numbers in which they differ, and ``with_options`` puts
-these, as arrays, back into it. Axes: ``S`` servers, ``G`` GPUs of a server.
+many small cases would rather compile once: ``shared`` moves the options in which environments of a
+size differ into their parameters.
 """
-
-from dataclasses import fields
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.envs.mlfs.environment import MLFS
-from jaxsched.envs.mlfs.simulator.cluster import Cluster
-from jaxsched.envs.mlfs.simulator.tables import WEIGHTS, Params
+from jaxsched.envs.mlfs.environment import MLFS, MOST_OFFERS, MOST_SLOTS
+from jaxsched.envs.mlfs.simulator.rules import OF_CLUSTER, OF_RULES
+from jaxsched.envs.mlfs.simulator.tables import Params
 from jaxsched.types import Array
 
-COMPILED = ("decide", "gpus", "max_active", "use_migration", "order", "reward", "slot_every")
-"""Options that shapes or the course of a step follow from."""
-OF_PARAMS = (*WEIGHTS, "comm_rounds", "prediction_error", "run_time_error")
-"""Options that act through ``Params`` only."""
-LATE = tuple(field.name for field in fields(MLFS) if field.name not in (*COMPILED, *OF_PARAMS))
-"""Options that a program can read."""
 
-Options = dict[str, Any]
-"""Values of ``LATE``, and under "gpus" the GPUs of each server, int32 ``[S]``."""
-
-
-def shared(env: MLFS, max_gpus: int) -> tuple[MLFS, Options]:
-    """What an environment shares with others of its size, and what is its own.
+def shared(env: MLFS, params: Params, max_gpus: int) -> tuple[MLFS, Params]:
+    """An environment that others of its size share, and parameters in which it plays as ``env``.
 
     Args:
       env: the environment.
-      max_gpus: G of the program, at least that of any server.
+      params: its parameters.
+      max_gpus: GPUs that a server of the program has room for, at least those of any server.
     """
-    options = {name: np.asarray(getattr(env, name)) for name in LATE}
-    options = {name: x if x.dtype == bool else x.astype(np.int32) for name, x in options.items()}
-    common = {name: getattr(env, name) for name in COMPILED}
-    common["gpus"] = (max_gpus,) * env.num_servers
-    return MLFS(**common), options | {"gpus": np.array(env.gpus, np.int32)}
-
-
-def with_options(common: MLFS, options: Options) -> MLFS:
-    """The environment of ``shared``, to be used while a program is traced; it cannot be hashed."""
-    env = object.__new__(_WithOptions)
-    values = {field.name: getattr(common, field.name) for field in fields(MLFS)}
-    values |= {name: options[name] for name in LATE}
-    env.__dict__.update(values, num_gpus=options["gpus"])
-    return env
-
-
-class _WithOptions(MLFS):
-    """Some of whose options are arrays; not checked."""
-
-    num_gpus: Array
-
-    @property
-    def cluster(self) -> Cluster:
-        """Servers, of which some have fewer GPUs than the shape of the loads has room for."""
-        return super().cluster._replace(some_gpus=self.num_gpus)
+    rules = env.rules
+    cluster = rules.cluster._replace(some_gpus=rules.cluster.num_gpus)
+    options = {name: getattr(cluster, name) for name in OF_CLUSTER}
+    options |= {name: getattr(rules, name) for name in OF_RULES} | {"max_slots": env.max_slots}
+    arrays = {name: np.asarray(value) for name, value in options.items()}
+    late = {name: x if x.dtype == bool else x.astype(np.int32) for name, x in arrays.items()}
+    common = MLFS(
+        gpus=(max_gpus,) * env.num_servers,
+        max_active=env.max_active,
+        use_migration=env.use_migration,
+        order=env.order,
+        decide=env.decide,
+        reward=env.reward,
+        slot_every=env.slot_every,
+        max_slots=MOST_SLOTS,
+        max_offers=MOST_OFFERS,
+    )
+    return common, params._replace(options=late)
 
 
 def padded(params: Params, num_jobs: int, max_running: int) -> Params:

@@ -1,6 +1,5 @@
 """MLFS's episodes as recorded schedules: tasks that share GPUs, their states, migrations."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -9,20 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.core.policies import Policy, View
 from jaxsched.core.trail import Step, Trail
-from jaxsched.envs.mlfs.cases import STATIC, environment_of
 from jaxsched.envs.mlfs.environment import MLFS
-from jaxsched.envs.mlfs.heuristics import HOSTS, heuristic
-from jaxsched.envs.mlfs.jobs import MAX_TASKS, MODELS, TASK_JOBS
+from jaxsched.envs.mlfs.jobs import MAX_TASKS, MODELS
 from jaxsched.envs.mlfs.records import recorder
-from jaxsched.envs.mlfs.simulator import dynamics, placing
-from jaxsched.envs.mlfs.simulator.placing import offered
+from jaxsched.envs.mlfs.simulator import placing
 from jaxsched.envs.mlfs.simulator.state import NOBODY, State
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params, unpack
 from jaxsched.envs.mlfs.told import StepMetrics
-from jaxsched.errors import JaxschedError
-from jaxsched.jobs import from_records
 from jaxsched.jobs.lanes import shared_rows
 from jaxsched.jobs.schedule import (
     NEVER,
@@ -36,9 +29,8 @@ from jaxsched.jobs.schedule import (
     counted,
     steps,
 )
-from jaxsched.systems.cases import actions_of, keyed, list_of
-from jaxsched.systems.recording import Recording, Staged
-from jaxsched.types import Array, PRNGKey, PyTree
+from jaxsched.systems.recording import Recording
+from jaxsched.types import Array
 
 PLAY_PACE = 16
 """``slot_every`` of evaluations: many episodes go two to five times as fast as from offer to offer,
@@ -90,7 +82,7 @@ def _moment(env: MLFS, step: Step, params: Params) -> Moment:
         state = env.placed(before, step.action, params)
     else:
         action = jnp.asarray(step.action, jnp.int32)
-        state = placing.answer(env.rules, params, before, action)
+        state = placing.answer(env.rules_of(params), params, before, action)
     running, there = state.running, state.running.task != NOBODY
     place = jnp.where(there, running.task // MAX_TASKS, 0)
     told: StepMetrics = step.timestep.metrics
@@ -132,7 +124,8 @@ def _schedule(env: MLFS, params: Params, episode: int, trail: Trail) -> Schedule
     moments: Any = trail.moments
     ended = np.flatnonzero(np.asarray(moments.ended) & (np.asarray(moments.slot) >= 0))
     kept = jax.tree.map(lambda leaf: np.asarray(leaf)[ended], moments)
-    first = np.concatenate([[0], np.cumsum(env.gpus)])
+    gpus = np.asarray(env.rules_of(params).cluster.num_gpus)
+    first = np.concatenate([[0], np.cumsum(gpus)])
     runs, moves = _runs(kept, first)
     demand = jobs.gpu_demand[runs["job"]] / 1000.0
     row = shared_rows(runs["row"], demand, runs["start"], runs["end"])
@@ -143,7 +136,7 @@ def _schedule(env: MLFS, params: Params, episode: int, trail: Trail) -> Schedule
         policy="",
         episode="",
         unit="GPU",
-        bands=tuple(Band(f"server {s}", gpus) for s, gpus in enumerate(env.gpus)),
+        bands=tuple(Band(f"server {s}", count) for s, count in enumerate(gpus.tolist())),
         pieces=Pieces.of(entries),
         submit=submit,
         start=start,
@@ -154,7 +147,7 @@ def _schedule(env: MLFS, params: Params, episode: int, trail: Trail) -> Schedule
         levels=("placed from the queue", "moved here while running"),
         facts=_facts(jobs, records, finish),
         deadline=deadline,
-        lines=_lines(env, kept, moments, runs, submit, start, finish, demand),
+        lines=_lines(int(gpus.sum()), kept, moments, runs, submit, start, finish, demand),
         marks=(moves,) if len(moves.times) else (),
     )
 
@@ -231,7 +224,7 @@ def _facts(jobs: Any, records: dict[str, np.ndarray], finish: np.ndarray) -> tup
 
 
 def _lines(
-    env: MLFS,
+    num_gpus: int,
     kept: Any,
     moments: Any,
     runs: dict[str, np.ndarray],
@@ -242,7 +235,7 @@ def _lines(
 ) -> tuple[Line, ...]:
     begins = kept.slot * float(SLOT_S)
     until = begins + SLOT_S
-    total = max(sum(env.gpus), 1)
+    total = max(num_gpus, 1)
     there = np.asarray(kept.job) >= 0
     states = {
         "running": there.sum(axis=1) - kept.moved,
@@ -267,47 +260,3 @@ def _lines(
 def _over(starts: np.ndarray, ends: np.ndarray, weights: np.ndarray) -> tuple[Any, Any]:
     times, values = counted(starts, ends, weights)
     return steps(times, np.round(values, 6))
-
-
-@cache
-def _after_list(env: MLFS) -> Policy:
-    """Answers the listed actions, one for each offer, then as the order's heuristic."""
-
-    def init(params: Params) -> Array:
-        del params
-        return jnp.int32(0)
-
-    def act(weights: PyTree, memory: Array, view: View, key: PRNGKey) -> tuple[Array, Array]:
-        del key
-        listed, count = weights
-        best = HOSTS[env.order](env, view.params, view.state,
-                                offered(env.rules, view.params, view.state))  # fmt: skip
-        entry = listed[jnp.minimum(memory, listed.shape[0] - 1)]
-        action = jnp.where(memory < count, entry, best).astype(jnp.int32)
-        return action, memory + env.decides(view.state)
-
-    return Policy("listed actions", init, act, privileged=True)
-
-
-def staged(case: Mapping[str, Any]) -> Staged:
-    """A golden case, ready to be played; of a case with several runs the first.
-
-    Raises:
-      JaxschedError: the case is malformed, or its table must be refused.
-    """
-    config = dict(keyed(case.get("config", {}), "config", STATIC))
-    table = from_records(list_of(case, "jobs"), schema=TASK_JOBS)
-    if "policy" in case and "actions" in case:
-        raise JaxschedError("a case needs 'policy' or 'actions', not both")
-    several = case.get("expect_by_policy")
-    name = next(iter(several)) if isinstance(several, Mapping) and several else "mlf_h"
-    name = case.get("policy", case.get("after_actions", name))
-    env = environment_of(config, name)
-    params = env.params([table])
-    idle = dynamics.before_first(env.rules, params, jnp.int32(0))
-    if "actions" not in case:
-        return Staged(env, params, heuristic(env, str(name)), state=idle)
-    actions = actions_of(case)
-    listed = jnp.asarray(actions or [0], jnp.int32)
-    weights = (listed, jnp.int32(len(actions)))
-    return Staged(env, params, _after_list(env), weights, state=idle)

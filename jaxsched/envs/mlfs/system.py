@@ -198,5 +198,5 @@ SYSTEM = system.System(
         "Wang, Liu, Shen: Job Scheduling for Large-Scale Machine Learning Clusters, CoNEXT '20",
         _claims,
     ),
-    cases=system.Cases(cases.simulate, recording.staged),
+    cases=system.Cases(cases.read, cases.WHOLE),
 )

@@ -149,6 +149,6 @@ SYSTEM = system.System(
     paper=system.Paper(
         "Luan et al., SCHED2: Scheduling Deep Learning Training via Deep RL", _claims
     ),
-    cases=system.Cases(cases.simulate, cases.staged),
+    cases=system.Cases(cases.read, cases.WHOLE),
     front_end=system.FrontEnd(Sched2Reader, cluster_arrays),
 )

@@ -12,10 +12,10 @@ from jaxsched.core.evaluation import run_episodes
 from jaxsched.elastic.jobs import CHIC_JOBS
 from jaxsched.envs.chic import Chic
 from jaxsched.envs.chic import records as rec
-from jaxsched.envs.chic.cases import simulate
 from jaxsched.envs.chic.heuristics import baseline
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
+from jaxsched.systems import golden, registry
 from tests.golden_check import differences, golden_files, load
 
 FILES = golden_files("chic")
@@ -26,6 +26,10 @@ ACTIONS = [path for path in CASES if "actions" in load(path)]
 
 def name_of(path):
     return path.stem
+
+
+def simulate(case):
+    return golden.simulate(registry.get("chic"), case)
 
 
 @cache
@@ -133,7 +137,7 @@ def test_single_precision(name):
     metrics = rec.summarise(env, params, [0], batched)
     for key, value in case["expect"]["metrics"].items():
         np.testing.assert_allclose(metrics[key], value, rtol=1e-4)
-    left = rec.remaining(params, 0, records)
+    left = rec.remaining(params, 0, records.progress)
     assert left.tolist() == [job["remaining"] for job in case["expect"]["jobs"]]
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from jaxsched.envs.das import DAS, cases
-from jaxsched.envs.das.cases import simulate
 from jaxsched.envs.das.traces import das_stream
 from jaxsched.errors import JaxschedError
+from jaxsched.systems import golden, registry
 from jaxsched.systems.case_files import in_layout
 from tests.golden_check import differences, golden_files, load
 
@@ -23,6 +23,10 @@ SEGMENT = 1  # the shortest
 
 def name_of(path):
     return path.stem
+
+
+def simulate(case):
+    return golden.simulate(registry.get("das"), case)
 
 
 @cache

@@ -1,19 +1,18 @@
 """DL2's published simulator: golden cases, and random tables against plain Python loops."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxsched.elastic.jobs import DL2_JOBS
-from jaxsched.envs.dl2 import DL2Slots, artefact_cases
-from jaxsched.envs.dl2.cases import read_config, simulate
+from jaxsched.envs.dl2.cases import read
 from jaxsched.envs.dl2.heuristics import ARTEFACT
 from jaxsched.envs.dl2.traces import published_tables
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
+from jaxsched.systems import golden, registry
 from tests.envs.dl2.artefact_oracle import Simulator
-from tests.envs.dl2.test_golden import as_expected
+from tests.envs.dl2.test_golden import as_expected, simulate
 from tests.golden_check import differences, golden_files, load
 
 FILES = golden_files("dl2_artefact")
@@ -48,30 +47,27 @@ def test_case(path):
 
 @pytest.fixture(scope="module")
 def single():
-    """All heuristics on the five sequences in single precision: records by sequence and name."""
-    env = DL2Slots(**read_config(load(TRACES[0])["config"]).static)
+    """All heuristics on the five sequences in single precision: results by sequence and name."""
     found = []
-    for table in published_tables():
-        params = env.params([table])
-        plays = [artefact_cases.play(env, params, jnp.int32(i)) for i in range(len(ARTEFACT))]
-        assert plays[0].records.progress.dtype == jnp.float32
-        found.append((env, params, dict(zip(ARTEFACT, plays, strict=True))))
+    for path in TRACES:
+        episodes = read(load(path))
+        assert {episode.params.jobs.epochs.dtype.name for episode in episodes.values()} == {
+            "float32"
+        }
+        found.append(golden.result(registry.get("dl2"), episodes))
     return found
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.stem)
 def test_single_precision_agrees(single, path):
-    env, params, plays = single[TRACES.index(path)]
     for name, expect in load(path)["expect"].items():
-        records = plays[name].records
-        metrics = artefact_cases.metrics_in_slots(env, params, records)
+        found = single[TRACES.index(path)][name]
         for metric, value in expect["metrics"].items():
             exact = metric in COARSE
-            assert metrics[metric] == pytest.approx(value, abs=1e-5 if exact else FINE), metric
-        times = artefact_cases.job_slots(env, params, records)
+            assert found["metrics"][metric] == pytest.approx(value, abs=1e-5 if exact else FINE)
         for key, values in expect.get("per_job", {}).items():
             atol = 0 if key == "jct_coarse" else FINE
-            np.testing.assert_allclose(times[key], values, rtol=0, atol=atol)
+            np.testing.assert_allclose(found["per_job"][key], values, rtol=0, atol=atol)
 
 
 def test_the_shipped_sequences_are_those_of_the_cases():

@@ -10,15 +10,20 @@ import pytest
 from jaxsched.elastic.jobs import DL2_JOBS
 from jaxsched.elastic.models import RESOURCES
 from jaxsched.envs.dl2 import DL2
-from jaxsched.envs.dl2.cases import read_config, simulate
+from jaxsched.envs.dl2.cases import config_of
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records
+from jaxsched.systems import golden, registry
 from tests.golden_check import differences, golden_files, load
 
 FILES = golden_files("dl2")
 CASES = [path for path in FILES if "error" not in load(path)["expect"]]
 REJECTS = [path for path in FILES if "error" in load(path)["expect"]]
 ACTIONS = [path for path in CASES if "actions" in load(path)]
+
+
+def simulate(case):
+    return golden.simulate(registry.get("dl2"), case)
 
 
 def as_expected(got, expect):
@@ -55,9 +60,9 @@ def test_table_is_refused(path, play):
 def test_single_precision_agrees(path):
     """The environment as learners use it: float32, compiled into one scan, a batch of two."""
     case = load(path)
-    config = read_config(case["config"])
-    env = DL2(**config.static)
-    params = env.params([from_records(case["jobs"], schema=DL2_JOBS)], **config.params)
+    options, numbers = config_of(case)
+    env = DL2(**options)
+    params = env.params([from_records(case["jobs"], schema=DL2_JOBS)], **numbers)
     actions = jnp.asarray(case["actions"], jnp.int32)
 
     def step(state, action):
@@ -122,6 +127,7 @@ ONE = {"jobs": [{"submit_time": 0, "model": 0, "epochs": 20.0}]}
         ({"policy": "best"}, "unknown policy 'best'"),
         ({"policy": "fifo", "policy_options": {"limit": 3}}, "unknown key 'limit'"),
         ({"policy": "fifo", "policy_options": {"cap": 0}}, "cap must be a whole number"),
+        ({"policy": "fifo", "policy_options": {"cap": [4]}}, "cap must be a whole number"),
         ({"policy": "optimus", "config": {"comm": "allreduce"}}, "optimus_oracle"),
         ({"actions": [0.5]}, "entry 0 must be a whole number"),
         ({"actions": 3}, "'actions' must be a list"),

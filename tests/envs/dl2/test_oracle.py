@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from benchmarks.peers.simulators.dl2 import Cluster
-from jaxsched.envs.dl2.cases import simulate
+from jaxsched.systems import golden, registry
 from tests.envs.dl2.forms import few_words
 from tests.golden_check import differences
 
@@ -34,6 +34,10 @@ CONFIGS = {
     },
     "cut": {"num_servers": 2, "J": 3, "max_slots": 7},
 }  # fmt: skip
+
+
+def simulate(case):
+    return golden.simulate(registry.get("dl2"), case)
 
 
 def jobs_for(seed, count=6):

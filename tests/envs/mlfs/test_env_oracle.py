@@ -17,7 +17,7 @@ from jaxsched.envs.mlfs import MLFS
 from jaxsched.envs.mlfs import records as rec
 from jaxsched.envs.mlfs.heuristics import HOSTS, heuristic
 from jaxsched.envs.mlfs.jobs import TASK_JOBS
-from jaxsched.envs.mlfs.late_options import padded, shared, with_options
+from jaxsched.envs.mlfs.late_options import padded, shared
 from jaxsched.envs.mlfs.simulator.dynamics import before_first
 from jaxsched.envs.mlfs.simulator.placing import offered
 from jaxsched.jobs import from_records
@@ -133,7 +133,7 @@ class Seen(NamedTuple):
 
 def start_of(env, params, episode=0):
     """An empty slot before the first, which the next step ends."""
-    start = before_first(env.rules, params, jnp.int32(episode))
+    start = before_first(env.rules_of(params), params, jnp.int32(episode))
     return start._replace(pace=jnp.int32(max(env.slot_every - 1, 0)))
 
 
@@ -148,9 +148,8 @@ def starts_of(env, params):
 
 
 @partial(jax.jit, static_argnames="env", compiler_options=QUICK)
-def go_on(env, options, params, carry, choices):
+def go_on(env, params, carry, choices):
     """``CHUNK`` steps of every episode; the k-th decision of an episode takes its k-th choice."""
-    env = with_options(env, options) if options else env
     steps = jax.vmap(
         lambda *given: jax.lax.scan(one_step(env, params, *given[1:]), given[0], None, CHUNK)
     )
@@ -160,12 +159,13 @@ def go_on(env, options, params, carry, choices):
 def one_step(env, params, rank, instead):
     def step(carry, _):
         state, observation, mask, records = carry
-        offer = offered(env.rules, params, state)
+        rules = env.rules_of(params)
+        offer = offered(rules, params, state)
         which = jnp.minimum(records.decisions, MOST_DECISIONS - 1)
         turn = rank[which] % jnp.maximum(jnp.sum(offer.valid), 1)
         legal = jnp.argmax(jnp.cumsum(offer.valid) > turn)
         action = jnp.where(instead[which] == LEGAL, legal, instead[which])
-        best = HOSTS[env.order](env, params, state, offer)
+        best = HOSTS[env.order](rules, params, state, offer)
         action = jnp.where(instead[which] == HEURISTIC, best, action)
         after, timestep = env.step(jax.random.key(0), state, action, params)
         records = rec.after_step(records, timestep, jnp.bool_(True))
@@ -195,11 +195,11 @@ def played(env, params, choices):
     From offer to offer settings of one size share a program; at a pace it is the setting's own, as
     users compile it.
     """
-    env, options = (env, {}) if env.slot_every else shared(env, MAX_GPUS)
-    params = params if env.slot_every else padded(params, params.max_jobs, MAX_RUNNING)
+    if not env.slot_every:
+        env, params = shared(env, padded(params, params.max_jobs, MAX_RUNNING), MAX_GPUS)
     carry, parts = starts_of(env, params), []
     while not parts or not parts[-1].done[:, -2].all():
-        carry, seen = go_on(env, options, params, carry, choices)
+        carry, seen = go_on(env, params, carry, choices)
         parts.append(jax.tree.map(np.asarray, seen))
         assert len(parts) < 100
     records = jax.tree.map(np.asarray, carry[-1])

@@ -7,8 +7,9 @@ from functools import cache
 import pytest
 
 from jaxsched.cli import main
-from jaxsched.envs.mlfs.cases import BY_POLICY, BY_SWITCH, simulate
+from jaxsched.envs.mlfs.cases import BY_POLICY, BY_SWITCH
 from jaxsched.errors import JaxschedError
+from jaxsched.systems import golden, registry
 from jaxsched.systems.case_files import in_layout
 from tests.golden_check import differences, golden_files, load
 
@@ -23,6 +24,10 @@ MANY_RUNS = [
     for run in case.get(key, ())
 ]
 WORKED = "02_chain_worked"
+
+
+def simulate(case):
+    return golden.simulate(registry.get("mlfs"), case)
 
 
 @cache
@@ -122,6 +127,8 @@ def test_tables_are_refused(tmp_path, capsys):
         ({"actions": [0]}, "not both"),
         ({"jobs": []}, "no jobs"),
         ({"jobs": 3}, "'jobs' must be a list"),
+        ({BY_POLICY: ["fair"]}, "'expect_by_policy' must be an object"),
+        ({BY_SWITCH: {"speed": {}}}, "unknown key 'speed'"),
     ],
     ids=str,
 )

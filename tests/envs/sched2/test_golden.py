@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from jaxsched.errors import JaxschedError
-from jaxsched.systems import functions, registry
+from jaxsched.systems import golden, registry
 from tests.golden_check import differences, golden_files, load
 
 FILES = golden_files("sched2")
@@ -18,7 +18,7 @@ DENSE = {"reward": 1e-5, "return": 1e-5}
 
 
 def simulate(case):
-    return functions.simulate(registry.get("sched2"), case)
+    return golden.simulate(registry.get("sched2"), case)
 
 
 def test_every_file_is_used():

@@ -3,7 +3,7 @@
 import pytest
 
 from jaxsched.errors import JaxschedError
-from jaxsched.systems import functions, registry
+from jaxsched.systems import golden, registry
 
 
 def simulate(jobs, servers=1, gpus=1, policy="fifo"):
@@ -12,7 +12,7 @@ def simulate(jobs, servers=1, gpus=1, policy="fifo"):
     ]
     config = {"num_servers": servers, "gpus_per_server": gpus}
     system = registry.get("sched2")
-    return functions.simulate(system, {"config": config, "policy": policy, "jobs": rows})
+    return golden.simulate(system, {"config": config, "policy": policy, "jobs": rows})
 
 
 def test_a_schedule_that_outlives_the_clock_is_reported():

@@ -21,7 +21,7 @@ MOST_UTILISATION = 23000  # pm; beyond it counts as this much: four squares fit 
 class Cluster(NamedTuple):
     """Servers and thresholds (specification, section 2).
 
-    All is static, or (``late_options``) arrays but for ``gpus``, from which shapes follow.
+    All is static, or arrays (``rules.with_options``) but for ``gpus``, from which shapes follow.
 
     Attributes:
       gpus: GPUs of each server.

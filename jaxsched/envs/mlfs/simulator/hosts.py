@@ -4,7 +4,7 @@ Axes: ``S`` servers, ``R`` running tasks.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ import numpy as np
 from jaxsched.envs.mlfs.jobs import MODELS
 from jaxsched.envs.mlfs.simulator import offers as off
 from jaxsched.envs.mlfs.simulator import placing
-from jaxsched.envs.mlfs.simulator.cluster import FULL, Cluster, div
+from jaxsched.envs.mlfs.simulator.cluster import FULL, div
 from jaxsched.envs.mlfs.simulator.offers import Standing
 from jaxsched.envs.mlfs.simulator.placing import Offered
 from jaxsched.envs.mlfs.simulator.rules import Rules
@@ -27,27 +27,11 @@ SPREAD = tuple(MODELS.index(name) for name in ("AlexNet", "MLP"))
 """Models whose tasks Tiresias keeps together."""
 
 
-class Hosting(Protocol):
-    """What rules of hosts ask about: an environment, or the options of its dynamics."""
-
-    @property
-    def cluster(self) -> Cluster:
-        """Servers and thresholds."""
-
-    @property
-    def use_bandwidth(self) -> bool:
-        """Communication counts."""
-
-    @property
-    def move_work(self) -> int:
-        """Mmin that a move costs."""
+Host = Callable[[Rules, Params, State, Offered], Array]
+"""Server for the task on offer."""
 
 
-Host = Callable[[Any, Params, State, Offered], Array]
-"""Server for the task on offer, from a ``Hosting``, parameters, state and offer."""
-
-
-def mlf_host(rules: Hosting, params: Params, state: State, offer: Offered) -> Array:
+def mlf_host(rules: Rules, params: Params, state: State, offer: Offered) -> Array:
     """The server nearest to the ideal one (section 3.3)."""
     del params, state
     usable = ~offer.standing.overloaded
@@ -62,13 +46,13 @@ def mlf_host(rules: Hosting, params: Params, state: State, offer: Offered) -> Ar
     return first_least(offer.valid, distance)
 
 
-def least_loaded(rules: Hosting, params: Params, state: State, offer: Offered) -> Array:
+def least_loaded(rules: Rules, params: Params, state: State, offer: Offered) -> Array:
     """The server whose GPUs are least loaded on average."""
     del rules, params, state
     return first_least(offer.valid, _load(offer))
 
 
-def tiresias_host(rules: Hosting, params: Params, state: State, offer: Offered) -> Array:
+def tiresias_host(rules: Rules, params: Params, state: State, offer: Offered) -> Array:
     """AlexNet and MLP go where most of the job runs already, then to the least loaded."""
     del params
     of_job = split(state.running.task)[0] == offer.place
@@ -79,7 +63,7 @@ def tiresias_host(rules: Hosting, params: Params, state: State, offer: Offered) 
     return first_least(among, _load(offer))
 
 
-def gandiva_host(rules: Hosting, params: Params, state: State, offer: Offered) -> Array:
+def gandiva_host(rules: Rules, params: Params, state: State, offer: Offered) -> Array:
     """Servers that run jobs of the same size come first."""
     sizes = jobs_at(params, state.episode, state.active.job).num_gpus
     alike = sizes[split(state.running.task)[0]] == offer.job.num_gpus
@@ -93,7 +77,7 @@ def _load(offer: Offered) -> Array:
     return offer.standing.used[0]
 
 
-def _by_server(rules: Hosting, state: State, chosen: Array) -> Array:
+def _by_server(rules: Rules, state: State, chosen: Array) -> Array:
     """How many of the chosen running tasks each server has."""
     runs = chosen & (state.running.task != NOBODY)
     server = jnp.where(runs, state.running.server, rules.cluster.num_servers)

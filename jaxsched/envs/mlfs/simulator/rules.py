@@ -1,6 +1,7 @@
 """The static options of MLFS' dynamics."""
 
-from typing import Literal, NamedTuple, get_args
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, get_args
 
 from jaxsched.envs.mlfs.simulator.cluster import Cluster
 
@@ -54,3 +55,17 @@ class Rules(NamedTuple):
     def classes(self) -> tuple[int, ...]:
         """Estimates of demand that tasks on offer may have, pm."""
         return WAVE_CLASSES if self.measures and self.use_migration else (1000,)
+
+
+OF_CLUSTER = ("cpus", "mem", "bandwidth", "flow_rate", "overload", "busy", "some_gpus")
+OF_RULES = (
+    *("max_offers", "move_work", "move_mb", "migrant_share", "use_urgency", "use_deadline"),
+    *("use_bandwidth", "use_mlfc", "tiresias_threshold"),
+)
+"""Options from which no shape and no choice of a rule follows."""
+
+
+def with_options(rules: Rules, options: Mapping[str, Any]) -> Rules:
+    """Rules with ``options``, those of ``OF_CLUSTER`` and ``OF_RULES``, in place of their own."""
+    cluster = rules.cluster._replace(**{name: options[name] for name in OF_CLUSTER})
+    return rules._replace(cluster=cluster, **{name: options[name] for name in OF_RULES})

@@ -78,6 +78,8 @@ class Params(NamedTuple):
       remaining_weight: int32, per cent of the remaining-time term (g_r).
       waiting_weight: int32, per cent of the waiting term (g_w).
       reward_weights: float32 ``[5]``, in the order of ``REWARD_WEIGHTS``.
+      options: options of the dynamics by name, in place of the environment's, so that environments
+        share a program (``late_options.py``); None: there are none.
     """
 
     rows: Array
@@ -94,6 +96,7 @@ class Params(NamedTuple):
     remaining_weight: Array
     waiting_weight: Array
     reward_weights: Array
+    options: dict[str, Any] | None = None
 
     @property
     def max_jobs(self) -> int:

@@ -1,4 +1,4 @@
-"""What runners of golden cases share."""
+"""Compiled programs that are kept."""
 
 import gc
 
@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.systems.cases import bounded_programs
+from jaxsched.ops.programs import bounded_programs
 
 
 def live_programs():
