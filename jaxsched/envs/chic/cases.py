@@ -100,8 +100,8 @@ def _of_actions(
         left: list[int] = rec.remaining(params, 0, progress)[:count].astype(int).tolist()
         return left
 
-    trajectory = rows_of(trail.moments)
-    for row, action in zip(trajectory, actions, strict=True):
+    steps = rows_of(trail.moments)
+    for row, action in zip(steps, actions, strict=True):
         row["action"] = action
         progress = row.pop("progress")
         if row.pop("phase"):
@@ -112,7 +112,7 @@ def _of_actions(
     return {
         "metrics": {name: metrics[name] for name in ACTION_METRICS},
         "jobs": [{**job, "remaining": n} for job, n in zip(times, left, strict=True)],
-        "trajectory": trajectory,
+        "trajectory": steps,
     }
 
 

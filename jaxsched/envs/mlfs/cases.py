@@ -196,20 +196,20 @@ def _result(
     trail: Trail, metrics: dict[str, Any], num_jobs: int, *, use_mlfc: bool
 ) -> dict[str, Any]:
     kept: Kept = trail.moments
-    trajectory = rows_of(kept.row.values)
+    steps = rows_of(kept.row.values)
     decision = np.cumsum(kept.row.there) - 1
     for at, reward in zip(decision.tolist(), kept.reward.tolist(), strict=True):
         if at >= 0:  # the first step only ends the slot before the first
-            trajectory[at]["reward"] += reward
-    if trajectory:
-        trajectory[-1]["done"] = trail.ended
+            steps[at]["reward"] += reward
+    if steps:
+        steps[-1]["done"] = trail.ended
     tasks: Tasks = kept.tasks.values
     return {
         "metrics": metrics,
         "jobs": _jobs(trail.records)[:num_jobs],
         "slots": int(trail.records.slots),
         "decisions": int(trail.records.decisions),
-        "trajectory": trajectory,
+        "trajectory": steps,
         "snapshots": [_snapshot(Tasks(*entry)) for entry in zip(*tasks, strict=True)],
         "use_mlfc": use_mlfc,
     }

@@ -112,10 +112,10 @@ def _of_baseline(count: int, trail: Trail, metrics: dict[str, Any]) -> dict[str,
 
 
 def _of_actions(count: int, trail: Trail, metrics: dict[str, Any]) -> dict[str, Any]:
-    trajectory = rows_of(trail.moments)
+    steps = rows_of(trail.moments)
     return {
-        "trajectory": trajectory,
-        "return": sum(row["reward"] for row in trajectory),
+        "trajectory": steps,
+        "return": sum(row["reward"] for row in steps),
         "invalid_actions": int(trail.records.invalid_actions),
         **_summary(count, trail.records, metrics),
     }
