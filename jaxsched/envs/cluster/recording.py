@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxsched.core.recorder import job_recorder
 from jaxsched.core.trail import Step, Trail
 from jaxsched.envs.cluster.environment import ClusterJobs, Params
+from jaxsched.envs.cluster.records import recorder
 from jaxsched.jobs.lanes import runs
 from jaxsched.jobs.schedule import Band, Fact, Pieces, Schedule, usual_lines
 from jaxsched.systems.recording import Recording, running_jobs
@@ -32,7 +32,7 @@ class Moment(NamedTuple):
 @cache
 def recording(env: ClusterJobs) -> Recording:
     """How episodes of ``env`` are recorded."""
-    return Recording(env, job_recorder(env), _schedule, _moment, _clock)
+    return Recording(env, recorder(env), _schedule, _moment, _clock)
 
 
 def _moment(env: ClusterJobs, step: Step, params: Params) -> Moment:

@@ -1,13 +1,17 @@
-"""Metrics of the cluster's episodes, over the standard records."""
+"""Records of the cluster's episodes, and metrics over them."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from jaxsched.core.evaluation import Recorder
+from jaxsched.core.recorder import JobEvents, gather, job_recorder
 from jaxsched.envs.cluster.environment import ClusterJobs, Params
 from jaxsched.jobs import metrics
 from jaxsched.jobs.metrics import Metric
+from jaxsched.types import Array, TimeStep
 
 BRIEF_S = 10  # shorter jobs count as so long in the bounded slowdown
 
@@ -21,6 +25,23 @@ OWN_METRICS: Mapping[str, Metric] = {
 }
 
 
+@cache
+def recorder(env: ClusterJobs) -> Recorder:
+    """The standard record of jobs and rewards; the same object for equal environments."""
+
+    def init(params: Params) -> dict[str, Array]:
+        empty = job_recorder(env).init(params)
+        return {name: values for name, values in empty.items() if name != "steps"}
+
+    return gather(init, _events)
+
+
+def _events(records: Any, timestep: TimeStep) -> JobEvents:
+    del records
+    step: JobEvents = timestep.metrics
+    return step._replace(amounts={"total_reward": timestep.reward})
+
+
 def summarise(
     env: ClusterJobs, params: Params, episodes: np.ndarray, records: Any
 ) -> dict[str, np.ndarray]:
@@ -30,7 +51,7 @@ def summarise(
       env: the environment the records come from.
       params: its parameters.
       episodes: int ``[E]``, the episodes played.
-      records: those of ``jaxsched.core.recorder.job_recorder``, leaves ``[E, ...]``.
+      records: those of ``recorder``, leaves ``[E, ...]``.
 
     Returns:
       By name: the standard ones, ``METRICS`` of rigid jobs and ``OWN_METRICS``. Use of the cluster

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 from jaxsched.core.policies import Policy
-from jaxsched.core.recorder import job_recorder
 from jaxsched.envs.cluster import records as rec
 from jaxsched.envs.cluster.environment import MOST_POSITIONS, ClusterJobs
 from jaxsched.envs.cluster.heuristics import RULES, SUSPENDING_RULES, rule
@@ -126,7 +125,7 @@ SYSTEM = system.System(
         mapping=RUN_TIMES,
         load=LOAD,
     ),
-    log=system.EpisodeLog(job_recorder, rec.summarise, recording=recording),
+    log=system.EpisodeLog(rec.recorder, rec.summarise, recording=recording),
     options=system.Options({"window": 0}, words=_in_words),
     networks=system.Networks(_network, _value, default="jobs"),
     recipes=system.Recipes(PRESETS, NOTES),
