@@ -82,7 +82,7 @@ class ClusterJobs(Environment):
     restart_s: int = 0
 
     name = "cluster"
-    behaviour_version = 2
+    behaviour_version = 1
     reset_on_demand = True
 
     def __post_init__(self) -> None:

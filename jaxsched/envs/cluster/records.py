@@ -54,8 +54,9 @@ def summarise(
       records: those of ``recorder``, leaves ``[E, ...]``.
 
     Returns:
-      By name: the standard ones, ``METRICS`` of rigid jobs and ``OWN_METRICS``. Use of the cluster
-      counts the work of the jobs; what suspensions add does not count.
+      By name: the standard ones, ``METRICS`` of rigid jobs and ``OWN_METRICS``, as on the board
+      (``jaxsched.trace_replay.records.summary``): use of the cluster is the time that jobs held
+      GPUs, with what suspensions added.
     """
     rows = np.asarray(episodes)
     columns = (params.jobs.submit, params.jobs.duration, params.jobs.num_gpus)
@@ -66,12 +67,13 @@ def summarise(
     jct, wait = (np.where(begun, moment - submit, np.nan) for moment in (finish, start))
     slowdown = np.maximum(jct / np.maximum(duration, BRIEF_S), 1.0)
     stops = records.get("preemptions", np.zeros(begun.shape, int))
-    work = jobs._replace(start=finish - duration)
+    held = duration + stops * int(params.restart_s)
+    holding = jobs._replace(start=finish - held)
     sums = {name: values for name, values in records.items() if name != "preemptions"}
     found = {
         **metrics.of_log(sums),
         **metrics.common(jobs, env.cluster.num_gpus),
-        "utilization": metrics.utilization(work, env.cluster.num_gpus),
+        "utilization": metrics.utilization(holding, env.cluster.num_gpus),
         "median_jct": np.nanmedian(jct, axis=-1),
         "max_jct": np.nanmax(jct, axis=-1),
         "p99_jct": np.nanpercentile(jct, 99, axis=-1),
