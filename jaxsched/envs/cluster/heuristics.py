@@ -81,6 +81,11 @@ def rule(env: ClusterJobs, order: Order, mode: Literal["skip", "block"] = "skip"
       JaxschedError: an unknown order, or one that suspends where the environment does not.
     """
     known = ORDERS + SUSPENDING if env.suspends else ORDERS
+    if order in SUSPENDING and not env.suspends:
+        raise JaxschedError(
+            f"cluster: order is {order!r}, which suspends jobs; accepted: env.suspends=true, or "
+            f"{', '.join(known)}"
+        )
     if order not in known:
         raise JaxschedError(f"cluster: order is {order!r}; accepted: {', '.join(known)}")
     choose = _scores if env.suspends else _choice

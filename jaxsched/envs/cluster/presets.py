@@ -96,9 +96,7 @@ SEARCH = Recipe(
             learner=EvolutionConfig(
                 members=32, episodes=8, min_std=0.05, averaging=0.5, layers=("job_score",)
             ),
-            loop=LoopConfig(
-                num_envs=256, rollout_length=640, num_updates=20, num_random_streams=8
-            ),
+            loop=LoopConfig(num_envs=256, rollout_length=640, num_updates=20, num_random_streams=8),
             evaluate_every=5,
         ),
     ),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from jaxsched.core.policies import Policy
@@ -15,8 +16,6 @@ from jaxsched.envs.cluster.traces import LOAD, PHILLY, RUN_TIMES, WORKLOAD, with
 from jaxsched.systems import system
 from jaxsched.systems.parts import Kind, Network, Rule, TraceSet
 
-ORDERS = {**RULES, **SUSPENDING_RULES}
-"""Names of rules as order and mode."""
 WORDS: dict[str, tuple[Kind, str, str, bool]] = {
     "fifo": ("baseline", "the oldest job; later ones wait for it", "order of arrival", False),
     "fifo-skip": ("baseline", "the oldest job that fits", "order of arrival", False),
@@ -47,19 +46,17 @@ def _in_window(env: ClusterJobs, num_jobs: int, *, window: int) -> ClusterJobs:
     return replace(env, window=window or min(num_jobs, MOST_POSITIONS), may_wait=True)
 
 
-def _suspends(env: ClusterJobs | None) -> bool:
-    return env is not None and env.suspends
+def _plays(name: str, env: ClusterJobs | None) -> bool:
+    """Those that suspend jobs where that is allowed."""
+    return name not in SUSPENDING_RULES or (env is not None and env.suspends)
 
 
 def _rule(name: str, kind: Kind, words: str, knows: str, clairvoyant: bool) -> Rule:
-    order, mode = ORDERS[name]
-
     def make(env: ClusterJobs, *, window: int) -> Policy:
         del window
+        order, mode = SUSPENDING_RULES[name] if name in SUSPENDING_RULES else RULES[name]
         return rule(env, order, mode)._replace(name=name)
 
-    usual = {"usual": _suspends} if name in SUSPENDING_RULES else {}
-    best = name in BEST
     return Rule(
         kind,
         words,
@@ -67,8 +64,8 @@ def _rule(name: str, kind: Kind, words: str, knows: str, clairvoyant: bool) -> R
         _in_window,
         knows=knows,
         clairvoyant=clairvoyant,
-        best=best,
-        **usual,
+        best=name in BEST,
+        usual=partial(_plays, name),
     )
 
 

@@ -5,6 +5,7 @@ Any workload of ``jaxsched.traces.clusters`` and any log does as well; those are
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ SERVERS, GPUS_PER_SERVER = 4, 8
 LOAD = 0.9
 SOURCE = "philly-like"
 REFERENCE = 6400  # jobs of a draw, from the first on, that have this load together
-RUN_TIMES = {"min_duration_s": 1, "max_duration_s": MAX_DURATION_S}
+RUN_TIMES: dict[str, Any] = {"min_duration_s": 1, "max_duration_s": MAX_DURATION_S}
 """Jobs run as long as they did, as on the board."""
 
 

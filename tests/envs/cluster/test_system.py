@@ -54,7 +54,7 @@ def test_every_rule_has_its_name_and_words():
     told = {name for name, rule in SYSTEM.policies.items() if rule.clairvoyant}
     knowing = {name for name in SYSTEM.policies if POLICIES[name].clairvoyant}
     assert told == knowing
-    with pytest.raises(JaxschedError, match="order is 'las'; accepted: fifo, sjf"):
+    with pytest.raises(JaxschedError, match="'las', which suspends jobs; accepted: env.sus"):
         functions.heuristic(SYSTEM, "las", functions.environment(SYSTEM), 5, {})
 
 
