@@ -17,7 +17,7 @@ from jaxsched.traces import registry as traces
 
 STEPWISE = ["plain-dqn", "plain-ppo", "plain-actor-critic", "plain-branching"]
 BY_EPISODE = ["plain-search", "plain-cross-entropy"]
-SYSTEMS = {"sched2": 15, "dl2": 15, "chic": 15, "mlfs": 20, "cluster": 15}
+SYSTEMS = {"sched2": 15, "dl2": 15, "chic": 15, "mlfs": 20}
 PAIRS = [
     (name, preset)
     for name in SYSTEMS
