@@ -205,7 +205,7 @@ class ClusterJobs(Environment):
         """Flat float32 vector, named entry by entry."""
         del params
         names = obs.names(self.window, suspends=self.suspends)
-        return ArraySpec((len(names),), jnp.float32, names=names)
+        return ArraySpec((len(names),), jnp.float32, 0.0, obs.LARGEST, names)
 
     def action_spec(self, params: Params) -> DiscreteSpec | ArraySpec:
         """Positions 0..W-1, then to wait; with suspension, a score for each of these."""

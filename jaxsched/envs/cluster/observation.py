@@ -63,6 +63,7 @@ far, these times its GPUs, seconds of its present run, how often it was suspende
 (logarithms). ``wait`` is the rest of its time in the system."""
 
 OCTAVES = 16.0  # logarithms are divided by this
+LARGEST = 4.0  # no entry is above it: GPU-seconds are below 2**46
 
 
 def logarithm(value: Array) -> Array:
