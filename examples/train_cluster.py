@@ -32,8 +32,7 @@ from jaxsched.envs.cluster.networks import ClusterValue, JobScorer
 from jaxsched.leaderboard.workloads import Workload, prepare
 from jaxsched.wrappers.fixed_length import FixedLength
 
-TRAIN, TEST = 48, 16  # tables
-STEPS = 640  # of an episode with suspension
+STEPS = 6.4  # of an episode with suspension, for each job
 MINUTE_S = 60.0  # mean completion time that costs a reward of 1, where single actions are judged
 UPDATES = {"ppo": 60, "branch": 40, "suspend": 20}
 
@@ -88,17 +87,18 @@ def by_branching(env: ClusterJobs, tables: list, updates: int) -> tuple:
 
 def by_search(env: ClusterJobs, tables: list, updates: int, restart_s: int) -> tuple:
     """Likewise: the scores of all jobs, by the completion times of whole episodes."""
+    steps = int(STEPS * len(tables[0]))
     settings = EvolutionConfig(
         members=32, episodes=8, min_std=0.05, averaging=0.5, layers=("job_score",)
     )
     learner = search_of(scorer(env), settings, lambda scores, mask: scores)
     loop = training.LoopConfig(
         num_envs=settings.batch,
-        rollout_length=STEPS,
+        rollout_length=steps,
         num_updates=updates,
         num_random_streams=settings.episodes,
     )
-    return FixedLength(env, STEPS), learner, loop, env.params(tables, restart_s=restart_s)
+    return FixedLength(env, steps), learner, loop, env.params(tables, restart_s=restart_s)
 
 
 def scorer(env: ClusterJobs) -> JobScorer:
@@ -108,8 +108,8 @@ def scorer(env: ClusterJobs) -> JobScorer:
     return JobScorer(env.window)
 
 
-def main() -> None:
-    """Train, then play on both clusters."""
+def options() -> argparse.Namespace:
+    """What the command line says."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--updates", type=int, help="60; 40 with --branch, 20 with --suspend")
     parser.add_argument("--seed", type=int, default=0)
@@ -118,30 +118,44 @@ def main() -> None:
     ways.add_argument("--suspend", action="store_true", help="running jobs may be suspended")
     parser.add_argument("--restart", type=int, default=0, help="what that costs, seconds of work")
     parser.add_argument("--more", type=int, default=0, help="further tables of the trace to play")
-    given = parser.parse_args()
+    parser.add_argument("--servers", type=int, default=4, help="of the cluster that is trained on")
+    parser.add_argument("--times", type=int, default=4, help="how many times larger the other is")
+    parser.add_argument("--jobs", type=int, default=100, help="of a table of the smaller cluster")
+    parser.add_argument("--train", type=int, default=48, help="tables to train on")
+    parser.add_argument("--test", type=int, default=16, help="tables to play")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Train, then play on both clusters."""
+    given = options()
     way = "suspend" if given.suspend else "branch" if given.branch else "ppo"
     updates = given.updates or UPDATES[way]
+    servers, larger, seen = given.servers, given.servers * given.times, given.train + given.test
 
-    options = {"may_wait": False, "suspends": given.suspend}
+    rules_of_game = {"may_wait": False, "suspends": given.suspend}
     costs = {"restart_s": given.restart} if given.suspend else {}
-    small = ClusterJobs(num_servers=4, window=64 if given.suspend else 32, **options)
-    tables = pieces(4, 100, TRAIN + TEST)
+    window = 16 if given.suspend else 8  # positions for each server
+    small = ClusterJobs(num_servers=servers, window=window * servers, **rules_of_game)
+    tables = pieces(servers, given.jobs, seen)
     if given.suspend:
-        setup = by_search(small, tables[:TRAIN], updates, given.restart)
+        setup = by_search(small, tables[: given.train], updates, given.restart)
     else:
-        setup = (by_branching if given.branch else by_ppo)(small, tables[:TRAIN], updates)
+        setup = (by_branching if given.branch else by_ppo)(small, tables[: given.train], updates)
     env, learner, loop, params = setup
     carry = training.init(env, learner, loop, jax.random.key(given.seed), params)
     carry, _ = training.chunk(env, learner, loop, carry, params, num_updates=updates)
     weights = learner.policy_params(carry.learner_state)
 
-    large = ClusterJobs(num_servers=16, window=256 if given.suspend else 128, **options)
+    large = ClusterJobs(num_servers=larger, window=window * larger, **rules_of_game)
     rules = {name: order for name, (order, mode) in RULES.items() if mode == "skip"}
     if given.suspend:
         rules |= {name: name for name in SUSPENDING_RULES if name != "spot"}  # no priorities here
-    more = pieces(4, 100, TRAIN + TEST + given.more)[TRAIN + TEST :]
-    held_outs = ((small, tables[TRAIN:]), (small, more), (large, pieces(16, 400, 4)))
-    for env, held_out in held_outs[:1] + held_outs[1 if given.more else 2 :]:
+    if given.more:
+        other = small, pieces(servers, given.jobs, seen + given.more)[seen:]
+    else:
+        other = large, pieces(larger, given.jobs * given.times, max(given.test // 4, 1))
+    for env, held_out in ((small, tables[given.train :]), other):
         print(f"{env.num_servers} servers, {len(held_out)} tables of {len(held_out[0])} jobs")
         params, play = env.params(held_out, **costs), by_scores if env.suspends else greedy_scores
         learned = play("learned", scorer(env).apply)

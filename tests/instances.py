@@ -182,6 +182,32 @@ def mlfs(**options: Any) -> Instance:
     return Instance(system, env, params, other, replace(env, max_active=4))
 
 
+def cluster_tables(seed: int) -> list[JobTable]:
+    """Three tables of at most seven rigid jobs of two owners for two servers of four GPUs.
+
+    Seeds differ in times alone: sizes and owners are shapes here.
+    """
+    rng = np.random.default_rng(seed)
+    tables = []
+    for jobs, first in ((7, 0), (5, 1), (1, 2)):
+        times = np.sort(rng.integers(0, 200, jobs))
+        columns = {
+            "submit_time": times - times[0],
+            "num_gpus": np.resize([2, 1, 4, 8, 3, 1, 6], first + jobs)[first:],
+            "duration": rng.integers(1, 150, jobs),
+            "group": np.arange(jobs) % 2,
+        }
+        tables.append(JobTable(columns))
+    return tables
+
+
+def cluster(**options: Any) -> Instance:
+    system = registry.get("cluster")
+    env = functions.environment(system, num_servers=2, gpus_per_server=4, window=3, **options)
+    params, other = env.params(cluster_tables(0)), env.params(cluster_tables(1), scale_s=60.0)
+    return Instance(system, env, params, other, replace(env, window=4))
+
+
 INSTANCES: dict[str, dict[str, Callable[[], Instance]]] = {
     "sched2": {
         "paper": sched2,
@@ -205,5 +231,9 @@ INSTANCES: dict[str, dict[str, Callable[[], Instance]]] = {
     "mlfs": {
         "paper": mlfs,
         "paced": partial(mlfs, slot_every=16, use_mlfc=True),
+    },
+    "cluster": {
+        "paper": cluster,
+        "suspends": partial(cluster, suspends=True, restart_s=7),
     },
 }

@@ -56,9 +56,7 @@ def prepare(system: System, players: Players, asked: Asked, command: str = "") -
     if names is None:
         names = functions.usual_policies(system, environment)
     for name in names:
-        functions.heuristic(
-            system, name, environment, 1, asked.chosen
-        )  # refuse bad names before any work
+        functions.policy_info(system, name)
     learned = []
     for found in (*players.loaded, *(policy.trained()[0] for policy in players.trained)):
         learned.append(on_cluster(found, system, change_environment(found.env, asked.changes)))
@@ -70,6 +68,8 @@ def prepare(system: System, players: Players, asked: Asked, command: str = "") -
     environment = learned[0].env if learned else environment
     if players.heuristics is None:
         names = functions.usual_policies(system, environment)
+    for name in names:  # refuse bad names before any work
+        functions.heuristic(system, name, environment, 1, asked.chosen)
     usual = asked.options
     if asked.trace is None and usual.num_traces is None:
         usual = usual._replace(num_traces=traces.num_test)

@@ -6,8 +6,6 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from jaxsched.arguments import argument
 from jaxsched.core.environment import Environment
 from jaxsched.errors import JaxschedError
@@ -20,7 +18,6 @@ from jaxsched.systems.system import System
 from jaxsched.traces import ImportSummary, Trace, clusters, import_trace, registry
 from jaxsched.traces.formats import Loaded, load
 from jaxsched.traces.rescaling import rescale_tables
-from jaxsched.traces.usable import is_job
 
 NUM_TRACES = 30  # made of a published trace, unless asked otherwise
 Read = Callable[..., Loaded]
@@ -160,7 +157,7 @@ def resolve(
         return Episodes(system.jobs.adapted(tables), name_or_path, "", fixed=not entry.seeded)
     if name_or_path in clusters.names():
         wanted = (options.num_traces or NUM_TRACES) * (options.num_jobs or system.jobs.num_jobs)
-        trace = usable_jobs(name_or_path, options.seed, wanted)
+        trace = clusters.usable_jobs(name_or_path, options.seed, wanted)
         return _episodes(trace, name_or_path, system, options._replace(cut=True), env)
     if not Path(name_or_path).exists():
         raise JaxschedError(
@@ -193,17 +190,6 @@ def system_of_trace(name_or_path: str) -> str:
         f"{name_or_path}: name the system that plays it with {argument('system')}; known are "
         f"{', '.join(systems.names())}"
     )
-
-
-def usable_jobs(name: str, seed: int, num_jobs: int) -> Trace:
-    """The shortest trace of a workload with so many jobs that have GPUs and a run time."""
-    drawn = num_jobs
-    while True:
-        trace = clusters.generate_trace(name, seed, drawn)
-        usable = np.flatnonzero(is_job(trace))
-        if len(usable) >= num_jobs:
-            return trace.take(slice(0, int(usable[num_jobs - 1]) + 1))
-        drawn = int(drawn * num_jobs / max(len(usable), num_jobs // 10, 1) * 1.05) + 1
 
 
 def _episodes(

@@ -159,8 +159,8 @@ def compare(
         "policies": entries,
         "primary": system.metrics.primary,
     }
-    if functions.best_rule(system):
-        result["best_rule"] = functions.best_rule(system)
+    if best_rule := functions.best_rule(system, names):
+        result["best_rule"] = best_rule
     if system.metrics.figures != Figures():
         result["figures"] = words_of(system.metrics.figures)
     pair = _gantt_pair(system, base, names, learned)

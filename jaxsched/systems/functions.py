@@ -1,7 +1,7 @@
 """What the library does with a system: functions over its record."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from typing import Any
@@ -108,7 +108,7 @@ def mapping(
     gpus, jobs = env.server_gpus(), system.jobs
     if mean_gap_s is None and load is None:
         mean_gap_s = jobs.mean_gap_s
-        load = None if jobs.busy_gpus is None else jobs.busy_gpus / sum(gpus)
+        load = jobs.load if jobs.busy_gpus is None else jobs.busy_gpus / sum(gpus)
     return MappingConfig.on(gpus, mean_gap_s=mean_gap_s, load=load, **jobs.mapping)
 
 
@@ -192,9 +192,13 @@ def usual_policies(system: System, env: Any = None) -> list[str]:
     return [name for name, rule in system.policies.items() if not rule.slow and rule.usual(env)]
 
 
-def best_rule(system: System) -> str:
-    """Name of the best rule known, which comparisons name first; empty: none is."""
-    return next((name for name, rule in system.policies.items() if rule.best), "")
+def best_rule(system: System, names: Iterable[str]) -> str:
+    """Name of the best rule known of those that play, which comparisons name first; empty: none is.
+
+    Where several are, as options of the cluster decide which one can play, the first of the system.
+    """
+    known = set(names)
+    return next((name for name, rule in system.policies.items() if rule.best and name in known), "")
 
 
 def teacher(system: System, name: str, env: Any) -> Policy:

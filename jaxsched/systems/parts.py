@@ -40,7 +40,7 @@ class Rule(NamedTuple):
       clairvoyant: knows what no scheduler can, such as hidden run times.
       knows: what of the jobs its decisions read, in a few words.
       apart: plays on other terms, such as ending jobs early, so that it is no rival of the others.
-      best: the best one known, which comparisons name first.
+      best: the best one known, which comparisons name first; of several the first that plays.
       usual: ``usual(env)``, whether it plays in that cluster (None: the usual one) unless others
         are asked for.
       takes_options: whether ``make`` takes the options.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS = "jaxsched.systems"
 
-_OWN = ("sched2", "dl2", "chic", "das", "mlfs")  # live in jaxsched.envs.NAME
+_OWN = ("sched2", "dl2", "chic", "das", "mlfs", "cluster")  # live in jaxsched.envs.NAME
 _registered: dict[str, "System"] = {}
 
 

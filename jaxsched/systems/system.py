@@ -147,6 +147,7 @@ class Jobs(NamedTuple):
         not its defaults.
       mean_gap_s: of real traces, unless a gap or a load is asked for.
       busy_gpus: the same as a load: GPUs that are busy on average.
+      load: the same as a load of the cluster in use, however large that is.
     """
 
     workload: Workload = Workload()
@@ -156,6 +157,7 @@ class Jobs(NamedTuple):
     mapping: Mapping[str, Any] = MappingProxyType({})
     mean_gap_s: float | None = None
     busy_gpus: float | None = None
+    load: float | None = None
 
     @classmethod
     def of(

@@ -10,7 +10,7 @@ import pytest
 from jaxsched.cli import main
 from jaxsched.errors import JaxschedError
 from jaxsched.experiment.options import TraceOptions
-from jaxsched.experiment.sources import resolve, usable_jobs
+from jaxsched.experiment.sources import resolve
 from jaxsched.experiment.splits import sets_of
 from jaxsched.systems import functions, presets, registry
 from jaxsched.traces import Trace, catalogue, clusters, load, read_trace, write_trace
@@ -276,10 +276,10 @@ def test_part_and_format_where_a_trace_is_played(canonical, published, capsys):
 
 
 def test_workloads_are_cut_where_enough_jobs_can_be_used():
-    trace = usable_jobs("helios-venus-like", 1, 50)
+    trace = clusters.usable_jobs("helios-venus-like", 1, 50)
     usable = (trace["num_gpus"] > 0) & (trace["duration"] > 0)
     assert np.sum(usable) == 50 and usable[-1] and len(trace) > 50
-    longer = usable_jobs("helios-venus-like", 1, 80)
+    longer = clusters.usable_jobs("helios-venus-like", 1, 80)
     np.testing.assert_array_equal(longer["duration"][: len(trace)], trace["duration"])
     other = resolve("helios-venus-like", registry.get("sched2"), TraceOptions(2, 1, 50))
     assert other.digest != trace.digest() and "consecutive pieces" in other.source

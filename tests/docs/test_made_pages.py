@@ -23,19 +23,24 @@ import system_tables  # noqa: E402
 
 from jaxsched.systems import presets
 
-SYSTEMS = ("sched2", "dl2", "chic", "das", "mlfs")
+SYSTEMS = ("sched2", "dl2", "chic", "das", "mlfs", "cluster")
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_tables_say_what_the_code_says(system):
-    tables = {kind: make(system) for kind, make in system_tables.TABLES.items()}
+    tables = {
+        kind: make(system)
+        for kind, make in system_tables.TABLES.items()
+        if kind != "results" or system != "cluster"  # no paper's, and without a page of results
+    }
     known = registry.get(system)
     for name in (*known.policies, *presets.all_recipes(known)):
         assert f"| `{name}` |" in tables["policies"] + tables["presets"]
     env_type = known.environment
     meanings = system_tables.attributes_of(env_type)
     assert set(meanings) == set(env_type.__dataclass_fields__)
-    assert "[" in tables["results"] and tables["results"].count("\n|") >= 3
+    if "results" in tables:
+        assert "[" in tables["results"] and tables["results"].count("\n|") >= 3
 
 
 def test_entries_of_an_observation_add_up():
@@ -89,7 +94,7 @@ def test_notebooks_are_kept_with_their_outputs(path):
 
 @pytest.mark.slow
 @pytest.mark.optimised
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", pictures.PLAYED)
 def test_pictures_are_those_that_the_code_draws(system):
     kept = (DOCS / "systems" / "pictures" / f"{system}.svg").read_text(encoding="utf-8")
     assert pictures.drawn(system) == kept

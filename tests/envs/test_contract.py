@@ -21,7 +21,7 @@ from jaxsched.systems import functions, registry
 from jaxsched.types import ArraySpec, DiscreteSpec, TimeStep
 from tests.instances import INSTANCES, Instance
 
-MAX_STATE_BYTES = {"das": 8192, "mlfs": 40960}  # at the paper's size; others
+MAX_STATE_BYTES = {"das": 8192, "mlfs": 40960, "cluster": 8192}  # at the paper's size; others
 FEW_STATE_BYTES = 1024
 COPIES = 8  # environments played side by side, of each episode
 JUNK = (-1, -(2**31), 2**31 - 1, 10**6)
@@ -32,7 +32,7 @@ EAGER = ("sched2-paper", "chic-paper")  # the others compile an operation at a t
 # Options whose own rules are compared with those of the oracles, or that show more of the same.
 SLOW = (
     *("mlfs-paced", "dl2-bundles", "dl2-allreduce", "dl2-published", "das-random", "das-events"),
-    *("sched2-learner", "das-shown", "chic-pair"),
+    *("sched2-learner", "das-shown", "chic-pair", "cluster-suspends"),
 )
 
 

@@ -30,7 +30,7 @@ def for_gpu():
     jax.clear_caches()
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", CASES)
 def test_golden_cases(name):
     for stem in CASES[name]:
         case = load(GOLDEN / name / f"{stem}.json")

@@ -14,7 +14,7 @@ from jaxsched.systems import functions, presets, registry
 from jaxsched.traces import MappingConfig, Trace, write_trace
 from jaxsched.traces.describe import load_in_words, offered_load
 
-SIZES = {"sched2": 120, "dl2": 26, "chic": 10, "das": 64, "mlfs": 20}
+SIZES = {"sched2": 120, "dl2": 26, "chic": 10, "das": 64, "mlfs": 20, "cluster": 32}
 NO_LOAD = ("dl2", "chic")  # their jobs run on any number of GPUs
 
 

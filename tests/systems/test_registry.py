@@ -20,7 +20,7 @@ from jaxsched.traces.mapping import MappingConfig
 from jaxsched.types import DiscreteSpec, action_names
 from tests.probes import Probe
 
-OWN = ("sched2", "dl2", "chic", "das", "mlfs")
+OWN = ("sched2", "dl2", "chic", "das", "mlfs", "cluster")
 
 
 class Two(Probe):
@@ -136,7 +136,8 @@ def test_every_metric_is_described(name):
 @pytest.mark.parametrize("name", OWN)
 def test_the_best_rule_known_is_in_every_usual_comparison(name):
     system = registry.get(name)
-    assert functions.best_rule(system) in functions.policy_names(system, "reference", "baseline")
+    names = functions.policy_names(system, "reference", "baseline")
+    assert functions.best_rule(system, names) in names
 
 
 def test_each_trace_and_schema_has_one_owner():

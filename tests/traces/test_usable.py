@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from jaxsched.errors import JaxschedError
-from jaxsched.experiment.sources import usable_jobs
 from jaxsched.trace_replay import from_trace
-from jaxsched.traces import Trace, import_trace
+from jaxsched.traces import Trace, clusters, import_trace
 from jaxsched.traces.usable import dropped_note, is_job, job_rows
 
 TRACE = Trace(
@@ -39,5 +38,5 @@ def test_replays_and_systems_play_the_same_rows():
 
 
 def test_generated_workloads_have_so_many_jobs():
-    found = usable_jobs("philly-like", 0, 50)
+    found = clusters.usable_jobs("philly-like", 0, 50)
     assert np.sum(is_job(found)) == 50 == len(from_trace(found))

@@ -20,7 +20,7 @@ from jaxsched.jobs.columns import describe_value
 from jaxsched.ops.batching import select
 from jaxsched.trace_replay import Cluster, Policy
 from jaxsched.trace_replay.policies import DECADES, Locality, Placement
-from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, TimeStep
+from jaxsched.types import Array, ArraySpec, DiscreteSpec, Feature, PRNGKey, TimeStep
 
 SCALE_S = 3600.0  # seconds of mean completion time that cost 1
 MOST_POSITIONS = 2**14
@@ -69,18 +69,20 @@ class ClusterJobs(Environment):
       placement: which server.
       may_wait: a policy may wait while a job could start.
       suspends: running jobs may be suspended for others.
+      restart_s: seconds of work that a suspension adds, unless ``params`` is told otherwise.
     """
 
-    num_servers: int = 16
+    num_servers: int = 4
     gpus_per_server: int = 8
-    window: int = 128
+    window: int = 32
     locality: Locality = "strict"
     placement: Placement = "pack"
     may_wait: bool = True
     suspends: bool = False
+    restart_s: int = 0
 
     name = "cluster"
-    behaviour_version = 2
+    behaviour_version = 1
     reset_on_demand = True
 
     def __post_init__(self) -> None:
@@ -103,6 +105,7 @@ class ClusterJobs(Environment):
                     f"cluster: {field} is {describe_value(getattr(self, field))}; accepted: "
                     f"{', '.join(kinds)}"
                 )
+        self._check_suspension(self.restart_s, ())
 
     @property
     def cluster(self) -> Cluster:
@@ -127,7 +130,7 @@ class ClusterJobs(Environment):
         *,
         scale_s: float = SCALE_S,
         length: int = 0,
-        restart_s: int = 0,
+        restart_s: int | None = None,
         thresholds: tuple[int, ...] | None = None,
     ) -> Params:
         """Parameters for these job tables.
@@ -136,7 +139,8 @@ class ClusterJobs(Environment):
           tables: job tables as ``trace_replay.replay`` takes them.
           scale_s: seconds of mean completion time that cost a reward of 1.
           length: pad the tables to at least this many jobs.
-          restart_s: seconds of work that a suspension adds; with ``suspends`` only.
+          restart_s: seconds of work that a suspension adds; with ``suspends`` only. The option's
+            by default.
           thresholds: GPU-seconds of service at which a decision is due, with ``suspends`` only and
             then ``DECADES`` by default.
 
@@ -147,14 +151,34 @@ class ClusterJobs(Environment):
             raise JaxschedError(
                 f"cluster: scale_s is {describe_value(scale_s)}; accepted: a positive number"
             )
+        restart_s = self.restart_s if restart_s is None else restart_s
+        self._check_suspension(restart_s, thresholds)
+        if thresholds is None:
+            thresholds = DECADES if self.suspends else ()
+        jobs = build_jobs(tables, self.cluster, length=length, thresholds=thresholds)
+        return Params(jobs, jnp.float32(scale_s), jnp.int32(restart_s))
+
+    def _check_suspension(self, restart_s: int, thresholds: tuple[int, ...] | None) -> None:
+        """Refuse costs and thresholds that cannot be used."""
         if not self.suspends and (restart_s or thresholds):
             given = "restart_s" if restart_s else "thresholds"
             raise JaxschedError(f"cluster: {given} without suspension; accepted: suspends=True")
-        if thresholds is None:
-            thresholds = DECADES if self.suspends else ()
-        Policy("las", thresholds=thresholds, restart_s=restart_s)  # refuses what is out of range
-        jobs = build_jobs(tables, self.cluster, length=length, thresholds=thresholds)
-        return Params(jobs, jnp.float32(scale_s), jnp.int32(restart_s))
+        Policy("las", thresholds=thresholds or (), restart_s=restart_s)  # what is out of range
+
+    def facts(self) -> dict[str, str]:
+        """The cluster, and what its rules are."""
+        may = ["jobs run to their end"]
+        if self.suspends:
+            may = [f"running jobs may be suspended, which adds {self.restart_s} s of work"]
+        may += [f"{self.locality} locality", f"{self.placement} placement"]
+        return {
+            "cluster": f"{self.num_servers} servers x {self.gpus_per_server} GPUs",
+            "rules": ", ".join(may),
+        }
+
+    def features(self) -> dict[str, Feature]:
+        """What the observation's entries mean."""
+        return obs.features(suspends=self.suspends)
 
     def num_episodes(self, params: Params) -> int:
         """Number of job tables."""
@@ -181,14 +205,15 @@ class ClusterJobs(Environment):
         """Flat float32 vector, named entry by entry."""
         del params
         names = obs.names(self.window, suspends=self.suspends)
-        return ArraySpec((len(names),), jnp.float32, names=names)
+        return ArraySpec((len(names),), jnp.float32, 0.0, obs.LARGEST, names)
 
     def action_spec(self, params: Params) -> DiscreteSpec | ArraySpec:
         """Positions 0..W-1, then to wait; with suspension, a score for each of these."""
         del params
+        names = (*(f"position{q}" for q in range(self.window)), "wait")
         if self.suspends:
-            return ArraySpec((self.window + 1,))
-        return DiscreteSpec(self.window + 1)
+            return ArraySpec((self.window + 1,), names=names)
+        return DiscreteSpec(self.window + 1, names)
 
     def observe(self, state: State, params: Params) -> tuple[Array, Array]:
         """Observation and mask of a state."""

@@ -4,7 +4,7 @@ Each gives the schedule of ``jaxsched.trace_replay.replay``, job by job, as long
 (with suspension, and all running ones) are in the window. Axes: ``W`` positions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Literal
 
@@ -20,6 +20,7 @@ from jaxsched.trace_replay.suspension import gpu_seconds
 from jaxsched.types import Array, PRNGKey, PyTree
 
 Order = Literal["fifo", "sjf", "lrf", "spf", "qssf", "srtf", "srsf", "las", "spot"]
+Mode = Literal["skip", "block"]
 ORDERS: tuple[Order, ...] = ("fifo", "sjf", "lrf", "spf", "qssf")
 """Those that never suspend a job."""
 SUSPENDING: tuple[Order, ...] = ("srtf", "srsf", "las", "spot")
@@ -71,7 +72,7 @@ def product(seconds: Array, gpus: Array) -> Array:
     return jnp.stack([high, low & 0x7FFF], axis=1)
 
 
-def rule(env: ClusterJobs, order: Order, mode: Literal["skip", "block"] = "skip") -> Policy:
+def rule(env: ClusterJobs, order: Order, mode: Mode = "skip") -> Policy:
     """The first job in order that fits starts (``skip``), or the first in order waits (``block``).
 
     ``block`` needs ``may_wait``. Where the environment suspends jobs, the policy says the whole
@@ -81,6 +82,11 @@ def rule(env: ClusterJobs, order: Order, mode: Literal["skip", "block"] = "skip"
       JaxschedError: an unknown order, or one that suspends where the environment does not.
     """
     known = ORDERS + SUSPENDING if env.suspends else ORDERS
+    if order in SUSPENDING and not env.suspends:
+        raise JaxschedError(
+            f"cluster: order is {order!r}, which suspends jobs; accepted: env.suspends=true, or "
+            f"{', '.join(known)}"
+        )
     if order not in known:
         raise JaxschedError(f"cluster: order is {order!r}; accepted: {', '.join(known)}")
     choose = _scores if env.suspends else _choice
@@ -135,7 +141,7 @@ def _scores(order: Order, mode: str, view: View) -> Array:
     return -jnp.append(place, window).astype(jnp.float32)
 
 
-RULES = MappingProxyType(
+RULES: Mapping[str, tuple[Order, Mode]] = MappingProxyType(
     {
         "fifo": ("fifo", "block"),
         "fifo-skip": ("fifo", "skip"),
@@ -148,5 +154,7 @@ RULES = MappingProxyType(
 )
 """Names of ``trace_replay.POLICIES`` as order and mode."""
 
-SUSPENDING_RULES = MappingProxyType({name: (name, "skip") for name in SUSPENDING})
+SUSPENDING_RULES: Mapping[str, tuple[Order, Mode]] = MappingProxyType(
+    {name: (name, "skip") for name in SUSPENDING}
+)
 """Likewise, of those that suspend jobs."""

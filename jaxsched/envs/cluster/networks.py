@@ -7,6 +7,9 @@ from jaxsched.envs.cluster.observation import of_one
 from jaxsched.networks import description as nd
 from jaxsched.networks.described import Described
 
+WIDTHS = {"jobs": ((32, 32), (32,)), "linear": ((), ())}
+"""Kinds of networks that score jobs: ``hidden`` and ``wait`` of ``JobScorer``."""
+
 
 class JobScorer(Described):
     """A score of each position, and one of waiting.

@@ -13,7 +13,7 @@ from jaxsched.envs.cluster.dynamics import Rules, State
 from jaxsched.envs.cluster.tables import Jobs
 from jaxsched.trace_replay import history as hs
 from jaxsched.trace_replay.cluster import largest_fit
-from jaxsched.types import Array
+from jaxsched.types import Array, Feature
 
 CLUSTER = (
     "free",
@@ -63,6 +63,7 @@ far, these times its GPUs, seconds of its present run, how often it was suspende
 (logarithms). ``wait`` is the rest of its time in the system."""
 
 OCTAVES = 16.0  # logarithms are divided by this
+LARGEST = 4.0  # no entry is above it: GPU-seconds are below 2**46
 
 
 def logarithm(value: Array) -> Array:
@@ -165,3 +166,63 @@ def names(window: int, *, suspends: bool = False) -> tuple[str, ...]:
     """What the entries of an observation are."""
     cluster, position = of_one(suspends=suspends)
     return (*cluster, *(f"position{q}.{name}" for q in range(window) for name in position))
+
+
+_OCTAVES = "octaves of one more"
+_OF_CLUSTER = {
+    "free": ("free GPUs over those of the cluster", "1", 1.0),
+    "largest_fit": ("GPUs that one job could get over those of the cluster", "1", 1.0),
+    "none_free": ("share of servers without free GPUs", "1", 1.0),
+    "quarter_free": ("share of servers with up to a quarter of their GPUs free", "1", 1.0),
+    "half_free": ("up to a half", "1", 1.0),
+    "most_free": ("up to three quarters", "1", 1.0),
+    "nearly_free": ("more, but not all", "1", 1.0),
+    "wholly_free": ("all of them", "1", 1.0),
+    "running": ("jobs that run", _OCTAVES, OCTAVES),
+    "waiting": ("jobs that wait", _OCTAVES, OCTAVES),
+    "behind_window": ("jobs that wait behind the window", _OCTAVES, OCTAVES),
+    "gpus_wanted": ("GPUs that waiting jobs of the window want over those of the cluster", _OCTAVES,
+                    OCTAVES),
+    "restart": ("seconds of work that a suspension adds", _OCTAVES, OCTAVES),
+}  # fmt: skip
+_OF_POSITION = {
+    "occupied": ("1 where a job is", "1", 1.0),
+    "fits": ("1 where it waits and could start now", "1", 1.0),
+    "first": ("1 at the oldest", "1", 1.0),
+    "gpus": ("GPUs of the job", _OCTAVES, OCTAVES),
+    "gpus_of_server": ("its GPUs over those of a server, at most 1", "1", 1.0),
+    "gpus_of_cluster": ("its GPUs over those of the cluster", "1", 1.0),
+    "wait": ("seconds waited", _OCTAVES, OCTAVES),
+    "estimate": ("mean run time (s) of its stream when it was submitted", _OCTAVES, OCTAVES),
+    "estimated_work": ("this times its GPUs", _OCTAVES, OCTAVES),
+    "owner_holds": ("GPUs that its owner holds over those of the cluster", "1", 1.0),
+    "owner_waits": ("jobs of its owner that wait", _OCTAVES, OCTAVES),
+    "runs": ("1 where the job runs", "1", 1.0),
+    "attained": ("seconds for which it has held GPUs", _OCTAVES, OCTAVES),
+    "service": ("GPU-seconds that it has got", _OCTAVES, OCTAVES),
+    "run": ("seconds of its present run", _OCTAVES, OCTAVES),
+    "suspensions": ("how often it was suspended", _OCTAVES, OCTAVES),
+    "priority": ("its priority", _OCTAVES, OCTAVES),
+}
+_LIKE = {"all": "all jobs", "owner": "jobs of its owner", "size": "jobs of its GPUs",
+         "stream": "jobs of its owner and GPUs"}  # fmt: skip
+_OF_SCOPE = {
+    "ended": ("that have ended", _OCTAVES),
+    "fast": ("recent mean of the logarithm of run times (s)", "octaves"),
+    "slow": ("mean of the logarithm of run times (s)", "octaves"),
+    "spread": ("its spread", "octaves"),
+}
+
+
+def features(*, suspends: bool) -> dict[str, Feature]:
+    """What each kind of entry means, by its name with ``*`` for every number."""
+    cluster, position = of_one(suspends=suspends)
+    found = {name: Feature(*_OF_CLUSTER[name]) for name in cluster}
+    for name in position:
+        scope, dot, statistic = name.partition(".")
+        if dot:
+            words, unit = _OF_SCOPE[statistic]
+            found[f"position*.{name}"] = Feature(f"{_LIKE[scope]}: {words}", unit, OCTAVES)
+        else:
+            found[f"position*.{name}"] = Feature(*_OF_POSITION[name])
+    return found

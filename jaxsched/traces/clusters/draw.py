@@ -3,6 +3,8 @@
 Axes: ``n`` jobs, ``C`` size classes.
 """
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,6 +15,7 @@ from jaxsched.memory import check_jobs_fit
 from jaxsched.traces.clusters.arrivals import MONDAY_S, draw_times
 from jaxsched.traces.clusters.workload import SizeClass, Workload, workload
 from jaxsched.traces.trace import Clock, Trace, Values
+from jaxsched.traces.usable import is_job
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -56,6 +59,27 @@ def generate_trace(
       JaxschedError: an unknown name, an unusable number, or more jobs than fit into memory.
     """
     return draw(workload(name), seed, num_jobs, num_gpus=num_gpus, load=load)
+
+
+def usable_jobs(name: str, seed: int, num_jobs: int, **rate: Any) -> Trace:
+    """The shortest trace of a workload with so many jobs that have GPUs and a run time.
+
+    Args:
+      name: one of ``names()``.
+      seed: whole number from 0 on.
+      num_jobs: such jobs.
+      rate: ``num_gpus`` and ``load`` of ``generate_trace``.
+
+    Raises:
+      JaxschedError: as ``generate_trace``.
+    """
+    drawn = num_jobs
+    while True:
+        trace = generate_trace(name, seed, drawn, **rate)
+        usable = np.flatnonzero(is_job(trace))
+        if len(usable) >= num_jobs:
+            return trace.take(slice(0, int(usable[num_jobs - 1]) + 1))
+        drawn = int(drawn * num_jobs / max(len(usable), num_jobs // 10, 1) * 1.05) + 1
 
 
 def draw(

@@ -82,7 +82,7 @@ def test_the_best_rule_known_is_linear_under_the_weights_found():
         named = functions.heuristic(SYSTEM, "linear_tuned", SMALL, 5, options)
         assert named.env == asked.env and named.policy.name == "linear_tuned"
     assert functions.heuristic(SYSTEM, "linear", SMALL, 5, {}).env != asked.env
-    assert functions.best_rule(SYSTEM) == "linear_tuned"
+    assert functions.best_rule(SYSTEM, SYSTEM.policies) == "linear_tuned"
 
 
 @pytest.mark.parametrize(

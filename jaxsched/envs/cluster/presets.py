@@ -1,0 +1,123 @@
+"""Named recipes of the cluster.
+
+All learn on pieces of a generated trace for 4 servers and score every job by itself, so that what
+they learn plays on clusters of any size (``env.num_servers``, ``env.window``).
+"""
+
+from dataclasses import replace
+
+from jaxsched.algorithms.branching_settings import BranchingConfig
+from jaxsched.algorithms.evolution import EvolutionConfig
+from jaxsched.algorithms.ppo_settings import PPOConfig
+from jaxsched.core.training import LoopConfig
+from jaxsched.envs.cluster.environment import ClusterJobs
+from jaxsched.envs.cluster.traces import PHILLY
+from jaxsched.systems.parts import PresetInfo, TraceSet
+from jaxsched.systems.recipe import Recipe, Stage
+
+MINUTE_S = 60.0  # mean completion time that costs a reward of 1, where single actions are judged
+TRACES = TraceSet(PHILLY.name, PHILLY.name, PHILLY.name, 48, 32, 100)
+
+# Which job starts next; that waiting for nothing costs most would have to be learnt first.
+PPO = Recipe(
+    env=ClusterJobs(may_wait=False),
+    traces=TRACES,
+    stages=(
+        Stage(
+            name="ppo",
+            learner=PPOConfig(
+                60,
+                only_choices=True,
+                normalise_targets=True,
+                gamma=1.0,
+                lambda_=0.98,
+                learning_rate=1e-3,
+                entropy_end=0.0,
+            ),
+            loop=LoopConfig(num_envs=16, rollout_length=128, num_updates=60),
+            params={"scale_s": MINUTE_S},
+            evaluate_every=10,
+        ),
+    ),
+    network="jobs",
+    policy="ppo",
+    checkpoint_every=30,
+    departures=(),
+)
+
+(_PPO,) = PPO.stages
+QUICK = replace(
+    PPO,
+    traces=TRACES._replace(num_train=16, num_validation=8, num_test=16),
+    stages=(
+        replace(
+            _PPO,
+            learner=replace(_PPO.learner, total_updates=12),
+            loop=replace(_PPO.loop, num_updates=12),
+            evaluate_every=6,
+        ),
+    ),
+    checkpoint_every=12,
+)
+
+# The same by trying a state's actions on copies of it and redrawn futures, played to their end.
+BRANCH = replace(
+    PPO,
+    stages=(
+        Stage(
+            name="branching",
+            learner=BranchingConfig(
+                40,
+                futures=2,
+                alternatives=4,
+                max_steps=100,  # a play's end, as each step starts a job
+                gradient_steps=8,
+                learning_rate=1e-3,
+                exploration=0.05,
+                clip=5.0,
+                entropy_weight=0.05,
+            ),
+            loop=LoopConfig(num_envs=64, rollout_length=7, num_updates=40),
+            params={"scale_s": MINUTE_S},
+            evaluate_every=10,
+        ),
+    ),
+    policy="branching",
+    checkpoint_every=20,
+)
+
+# Running jobs may be suspended: a linear score of each job is the order that all share.
+SEARCH = Recipe(
+    env=ClusterJobs(window=64, may_wait=False, suspends=True),
+    traces=TRACES,
+    stages=(
+        Stage(
+            name="search",
+            learner=EvolutionConfig(
+                members=32, episodes=8, min_std=0.05, averaging=0.5, layers=("job_score",)
+            ),
+            loop=LoopConfig(num_envs=256, rollout_length=640, num_updates=20, num_random_streams=8),
+            evaluate_every=5,
+        ),
+    ),
+    network="linear",
+    policy="search",
+    checkpoint_every=10,
+    departures=(),
+)
+
+PRESETS = {"quick": QUICK, "ppo": PPO, "branch": BRANCH, "search": SEARCH}
+
+NOTES = {
+    "quick": PresetInfo("a first look: as ppo, with a fifth of its updates", "1 min on a CPU core"),
+    "ppo": PresetInfo(
+        "which job starts next, by a network that scores each job: no better than fifo-skip so far",
+        "2 min on a CPU core",
+    ),
+    "branch": PresetInfo("the same, by trying actions on copies of a state and redrawn futures"),
+    "search": PresetInfo(
+        "who runs, with suspension, by a linear score of each job: between qssf and las",
+        "7 min on a CPU core",
+    ),
+}
+"""What each recipe is for."""

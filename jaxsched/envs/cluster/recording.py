@@ -1,0 +1,112 @@
+"""The cluster's episodes as recorded schedules: who held which GPUs of which server.
+
+Axes: ``T`` steps, ``S`` servers, ``M`` GPUs per server.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxsched.core.trail import Step, Trail
+from jaxsched.envs.cluster.environment import ClusterJobs, Params
+from jaxsched.envs.cluster.records import recorder
+from jaxsched.jobs.lanes import runs
+from jaxsched.jobs.schedule import Band, Fact, Pieces, Schedule, usual_lines
+from jaxsched.systems.recording import Recording, running_jobs
+from jaxsched.types import Array
+
+SIZES = (1, 2, 4, 8)
+"""GPUs up to which jobs are of one kind in pictures."""
+KINDS = ("1 GPU", "2 GPUs", "3 or 4 GPUs", "5 to 8 GPUs", "more GPUs")
+
+
+class Moment(NamedTuple):
+    """What is kept of a step: its instant, and what it left on the GPUs, int32 ``[S, M]``."""
+
+    time: Array
+    job: Array
+    free_from: Array
+
+
+@cache
+def recording(env: ClusterJobs) -> Recording:
+    """How episodes of ``env`` are recorded."""
+    return Recording(env, recorder(env), _schedule, _moment, _clock)
+
+
+def _moment(env: ClusterJobs, step: Step, params: Params) -> Moment:
+    del env, params
+    after = step.after
+    return Moment(step.before.time, after.job.T, after.free_from.T)
+
+
+def _clock(env: ClusterJobs, state: Any) -> Array:
+    del env
+    seconds: Array = state.time
+    return seconds
+
+
+def _schedule(env: ClusterJobs, params: Params, episode: int, trail: Trail) -> Schedule | None:
+    """The GPUs of each job; a row for each job where no moments are kept."""
+    if trail.moments is None:
+        return running_jobs(env, params, episode, trail)
+    jobs, count = params.jobs, int(params.jobs.num_jobs[episode])
+    columns = (jobs.submit, jobs.num_gpus, jobs.duration, jobs.group)
+    submit, gpus, duration, group = (
+        np.asarray(column)[episode, :count].astype(np.int64) for column in columns
+    )
+    records = trail.records
+    start, finish = (np.asarray(records[k], np.float64)[:count] for k in ("start", "finish"))
+    pieces = Pieces.of(_entries(trail.moments, jobs.nobody))
+    wait = np.where(start >= 0, start - submit, np.nan)
+    facts = [
+        Fact("GPUs", gpus.tolist()),
+        Fact("run time", duration.tolist(), "s"),
+        Fact("waited for its first start", wait.tolist(), "s"),
+        Fact("owner", group.tolist()),
+    ]
+    if "preemptions" in records:
+        facts.append(Fact("suspensions", np.asarray(records["preemptions"])[:count].tolist()))
+    total = env.cluster.num_gpus
+    return Schedule(
+        system=env.name,
+        policy="",
+        episode="",
+        unit="GPU",
+        bands=tuple(Band(f"server {s}", env.gpus_per_server) for s in range(env.num_servers)),
+        pieces=pieces,
+        submit=submit.astype(np.float64),
+        start=start,
+        finish=finish,
+        model=np.searchsorted(SIZES, gpus),
+        models=KINDS,
+        facts=tuple(facts),
+        lines=usual_lines(submit.astype(np.float64), start, finish, pieces, {"GPUs held": total}),
+    )
+
+
+def _entries(moments: Moment, nobody: int) -> list[tuple[int, int, int, float, float, int]]:
+    """Runs of jobs on GPUs, as ``Pieces.of`` takes them.
+
+    A run begins at the step after which a GPU has another end to wait for. It ends then or, where
+    the job is suspended, at the step after which the GPU has no longer that end to wait for.
+    """
+    time = np.asarray(moments.time, np.int64)
+    job, until = (
+        np.asarray(part).reshape(len(time), -1) for part in (moments.job, moments.free_from)
+    )
+    changes = np.diff(until, axis=0, prepend=0) != 0
+    runs_of: dict[tuple[int, int, int], list[int]] = {}
+    for gpu in np.flatnonzero(changes.any(axis=0)).tolist():
+        steps = np.flatnonzero(changes[:, gpu])
+        following = [*time[steps[1:]].tolist(), 2**31]
+        for step, cut in zip(steps.tolist(), following, strict=True):
+            begun, end = int(time[step]), min(int(until[step, gpu]), cut)
+            if job[step, gpu] != nobody and end > begun:
+                runs_of.setdefault((int(job[step, gpu]), begun, end), []).append(gpu)
+    return [
+        (row, first, rows, begun, end, 0)
+        for (row, begun, end), gpus in runs_of.items()
+        for first, rows in runs(gpus)
+    ]

@@ -1,0 +1,133 @@
+"""Rigid jobs on identical servers as the rest of the library sees them: no paper's system."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from jaxsched.core.policies import Policy
+from jaxsched.envs.cluster import records as rec
+from jaxsched.envs.cluster.environment import MOST_POSITIONS, ClusterJobs
+from jaxsched.envs.cluster.heuristics import RULES, SUSPENDING_RULES, rule
+from jaxsched.envs.cluster.networks import WIDTHS, ClusterValue, JobScorer
+from jaxsched.envs.cluster.presets import NOTES, PRESETS
+from jaxsched.envs.cluster.recording import recording
+from jaxsched.envs.cluster.traces import LOAD, PHILLY, RUN_TIMES, WORKLOAD, with_owners
+from jaxsched.systems import system
+from jaxsched.systems.parts import Kind, Network, Rule, TraceSet
+
+WORDS: dict[str, tuple[Kind, str, str, bool]] = {
+    "fifo": ("baseline", "the oldest job; later ones wait for it", "order of arrival", False),
+    "fifo-skip": ("baseline", "the oldest job that fits", "order of arrival", False),
+    "lrf": ("baseline", "fewest GPUs first", "GPUs asked for", False),
+    "qssf": ("baseline", "least expected GPU time first", "run times of jobs that ended", False),
+    "las": (
+        "baseline",
+        "least attained service first, by queues; suspends",
+        "service so far",
+        False,
+    ),
+    "spot": ("baseline", "highest priority first; suspends", "priorities", False),
+    "srtf": ("reference", "shortest remaining time first; suspends", "run times", True),
+    "srsf": ("reference", "least remaining GPU time first; suspends", "run times", True),
+    "sjf": ("reference", "shortest job that fits", "run times", True),
+    "sjf-block": ("reference", "shortest job; others wait for it", "run times", True),
+    "spf": ("reference", "least GPU time first", "run times", True),
+}
+"""Kind of each rule, what it does, what it knows, and whether no scheduler can know that."""
+BEST = ("srtf", "sjf")  # where jobs may be suspended, and where not
+
+
+def _in_window(env: ClusterJobs, num_jobs: int, *, window: int) -> ClusterJobs:
+    """Rules see all waiting jobs unless told otherwise, and may wait: then they are the engine's.
+
+    They know which jobs are there, so that no more positions are needed than there are jobs.
+    """
+    return replace(env, window=window or min(num_jobs, MOST_POSITIONS), may_wait=True)
+
+
+def _plays(name: str, env: ClusterJobs | None) -> bool:
+    """Those that suspend jobs where that is allowed."""
+    return name not in SUSPENDING_RULES or (env is not None and env.suspends)
+
+
+def _rule(name: str, kind: Kind, words: str, knows: str, clairvoyant: bool) -> Rule:
+    def make(env: ClusterJobs, *, window: int) -> Policy:
+        del window
+        order, mode = SUSPENDING_RULES[name] if name in SUSPENDING_RULES else RULES[name]
+        return rule(env, order, mode)._replace(name=name)
+
+    return Rule(
+        kind,
+        words,
+        make,
+        _in_window,
+        knows=knows,
+        clairvoyant=clairvoyant,
+        best=name in BEST,
+        usual=partial(_plays, name),
+    )
+
+
+def _in_words(env: ClusterJobs, chosen: Mapping[str, Any]) -> dict[str, str]:
+    """Jobs that rules see."""
+    del env
+    window = chosen["window"]
+    seen = f"the {window} oldest jobs" if window else "all jobs in the system"
+    return {"heuristics": f"choose from {seen}"}
+
+
+def _network(env: ClusterJobs, kind: str) -> Network:
+    """``jobs`` scores every job by itself, ``linear`` without hidden layers; others are flat."""
+    if kind in WIDTHS:
+        hidden, wait = WIDTHS[kind]
+        return JobScorer(env.window, hidden, wait, env.suspends)
+    return system.fully_connected(env, kind)
+
+
+def _value(env: ClusterJobs, kind: str) -> Any:
+    if kind in WIDTHS:
+        return ClusterValue(env.window, suspends=env.suspends)
+    return system.fully_connected_value(env, kind)
+
+
+SYSTEM = system.System(
+    name="cluster",
+    title="Rigid jobs on identical servers, as the leaderboard replays them",
+    decides="which waiting job starts next; with suspension, who runs",
+    environment=ClusterJobs,
+    metrics=system.Metrics(
+        "avg_jct",
+        shown=(
+            "avg_jct",
+            "median_jct",
+            "p99_jct",
+            "max_jct",
+            "avg_wait",
+            "p99_wait",
+            "bounded_slowdown",
+            "utilization",
+            "makespan",
+            "preemptions",
+            "finished",
+        ),
+        own=rec.OWN_METRICS,
+    ),
+    policies={name: _rule(name, *words) for name, words in WORDS.items()},
+    jobs=system.Jobs(
+        WORKLOAD,
+        TraceSet(PHILLY.name, PHILLY.name),
+        num_jobs=100,
+        from_rigid=with_owners,
+        mapping=RUN_TIMES,
+        load=LOAD,
+    ),
+    log=system.EpisodeLog(rec.recorder, rec.summarise, recording=recording),
+    options=system.Options({"window": 0}, words=_in_words),
+    networks=system.Networks(_network, _value, default="jobs"),
+    recipes=system.Recipes(PRESETS, NOTES),
+    training=system.Training(
+        planning_horizon_s=86_400.0,
+        horizon_s=86_400.0,
+    ),
+)

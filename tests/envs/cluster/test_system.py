@@ -1,0 +1,153 @@
+"""The cluster as a registered system: its rules, jobs, metrics, networks and pictures."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxsched.core.trail import Trail, follow
+from jaxsched.envs.cluster.heuristics import RULES, SUSPENDING_RULES
+from jaxsched.envs.cluster.system import BEST, SYSTEM
+from jaxsched.errors import JaxschedError
+from jaxsched.experiment.options import TraceOptions
+from jaxsched.experiment.sources import resolve
+from jaxsched.jobs import JobTable
+from jaxsched.results.comparison import Learned
+from jaxsched.runs.policies import on_cluster
+from jaxsched.systems import functions, presets
+from jaxsched.systems.stages import stages_of
+from jaxsched.trace_replay import POLICIES, Cluster, replay
+from jaxsched.trace_replay.records import summary
+from jaxsched.traces import registry as traces
+from jaxsched.traces.describe import offered_load
+
+TABLE = {
+    "submit_time": [0, 0, 10, 20, 30, 50],
+    "num_gpus": [8, 2, 4, 1, 6, 3],
+    "duration": [100, 400, 60, 30, 10, 90],
+}
+
+
+@pytest.fixture(scope="module")
+def suspended():
+    """A short play under ``srtf`` with its moments: environment, parameters, trail."""
+    env = functions.environment(
+        SYSTEM, num_servers=2, gpus_per_server=4, suspends=True, restart_s=5
+    )
+    params = env.params([JobTable(TABLE)])
+    played = functions.heuristic(SYSTEM, "srtf", env, 6, {})
+    how = SYSTEM.log.recording(played.env)
+    trail = follow(played.env, played.policy, how.recorder, params, how.moment, clock=how.clock)
+    return played.env, params, trail
+
+
+def test_every_rule_has_its_name_and_words():
+    assert set(SYSTEM.policies) == {*RULES, *SUSPENDING_RULES}
+    suspends = functions.environment(SYSTEM, suspends=True)
+    assert set(functions.usual_policies(SYSTEM)) == set(RULES)
+    assert set(functions.usual_policies(SYSTEM, suspends)) == set(SYSTEM.policies)
+    for env in (functions.environment(SYSTEM), suspends):
+        for name in functions.usual_policies(SYSTEM, env):
+            assert functions.heuristic(SYSTEM, name, env, 5, {}).policy.name == name
+    told = {name for name, rule in SYSTEM.policies.items() if rule.clairvoyant}
+    knowing = {name for name in SYSTEM.policies if POLICIES[name].clairvoyant}
+    assert told == knowing
+    with pytest.raises(JaxschedError, match="'las', which suspends jobs; accepted: env.sus"):
+        functions.heuristic(SYSTEM, "las", functions.environment(SYSTEM), 5, {})
+
+
+def test_the_best_rule_is_one_that_plays():
+    suspending, starting = BEST
+    assert functions.best_rule(SYSTEM, SYSTEM.policies) == suspending
+    assert functions.best_rule(SYSTEM, RULES) == starting
+    assert functions.best_rule(SYSTEM, ["fifo"]) == ""
+
+
+def test_rules_see_all_jobs_unless_told_otherwise():
+    env = functions.environment(SYSTEM, window=3, may_wait=False)
+    played = functions.heuristic(SYSTEM, "fifo", env, 50, {})
+    assert (played.env.window, played.env.may_wait) == (50, True)
+    assert functions.heuristic(SYSTEM, "fifo", env, 50, {"window": 7}).env.window == 7
+
+
+def test_jobs_have_the_owners_that_their_trace_names():
+    table = traces.get("cluster-philly", num_traces=1, num_jobs=20)[0]
+    assert table["group"].max() > 0
+    assert (np.unique(table["kind"]).size, table["group"].min()) == (table["group"].max() + 1, 0)
+    bare = JobTable({**TABLE, "model": [0] * 6})
+    assert SYSTEM.jobs.adapted([bare]) == [bare]
+
+
+def test_pieces_of_a_draw_do_not_depend_on_their_number():
+    one, two = (traces.get("cluster-philly", seed=3, num_traces=n, num_jobs=40) for n in (2, 3))
+    assert [table.digest() for table in one] == [table.digest() for table in two[:2]]
+
+
+def test_a_workload_has_the_usual_load_on_any_cluster():
+    for servers in (2, 16):
+        env = functions.environment(SYSTEM, num_servers=servers)
+        options = TraceOptions(num_traces=1, num_jobs=200)
+        episodes = resolve("philly-like", SYSTEM, options, env)
+        assert offered_load(episodes.tables, servers * 8) == pytest.approx(0.9, rel=0.01)
+
+
+def test_metrics_are_those_of_the_engine(suspended):
+    env, params, trail = suspended
+    records = jax.tree.map(lambda leaf: np.asarray(leaf)[None], trail.records)
+    found = SYSTEM.log.metrics(env, params, np.arange(1), records)
+    assert set(SYSTEM.metrics.shown) <= set(found)
+    engine = replay(TABLE, Cluster(2, 4), replace(POLICIES["srtf"], restart_s=5))
+    expected = summary(engine, Cluster(2, 4))
+    assert expected["preemptions"] > 0
+    assert {name: found[name][0] for name in expected} == pytest.approx(expected)
+    slowdown = np.maximum(engine.jct / np.maximum(engine.duration, 10), 1)
+    assert found["bounded_slowdown"] == pytest.approx(slowdown.mean())
+
+
+def test_pictures_show_who_held_which_gpus(suspended):
+    env, params, trail = suspended
+    drawn = SYSTEM.log.recording(env).schedule(env, params, 0, trail)
+    assert [band.rows for band in drawn.bands] == [4, 4]
+    pieces = drawn.pieces
+    held = np.zeros(6)
+    np.add.at(held, pieces.job, pieces.rows * (pieces.end - pieces.start))
+    stops = np.asarray(trail.records["preemptions"])
+    expected = np.multiply(TABLE["num_gpus"], np.add(TABLE["duration"], 5 * stops))
+    np.testing.assert_array_equal(held, expected)
+    for row in range(8):
+        here = (pieces.row <= row) & (row < pieces.row + pieces.rows)
+        start, end = pieces.start[here], pieces.end[here]
+        order = np.argsort(start)
+        assert (end[order][:-1] <= start[order][1:]).all()
+    coarse = SYSTEM.log.recording(env).schedule(env, params, 0, Trail(trail.records))
+    assert (drawn.unit, coarse.unit) == ("GPU", "job")  # of an evaluation, which keeps no moments
+
+
+def test_a_policy_of_four_servers_plays_on_sixteen():
+    recipe = presets.preset(SYSTEM, "ppo")
+    env = recipe.env
+    params = env.params([JobTable(TABLE)])
+    weights = functions.init_weights(SYSTEM, env, recipe.network, params)
+    learned = Learned("mine", env, recipe.network, [weights], "greedy")
+    larger = functions.environment(SYSTEM, num_servers=16, window=9, may_wait=False)
+    assert on_cluster(learned, SYSTEM, larger).env == larger
+    network = functions.network(SYSTEM, larger, recipe.network)
+    seen = larger.observation_spec(params).zeros()
+    assert network.apply(weights, jnp.asarray(seen)).shape == (10,)
+    with pytest.raises(JaxschedError, match="suspends False, not True; accepted: its own"):
+        on_cluster(learned, SYSTEM, functions.environment(SYSTEM, suspends=True))
+
+
+@pytest.mark.parametrize("name", SYSTEM.recipes.presets)
+def test_recipes_learn_from_their_tables(name):
+    """Sizes, networks and learner fit together; nothing is compiled."""
+    recipe = presets.preset(SYSTEM, name)
+    (stage,) = stages_of(SYSTEM, recipe, traces.get(recipe.traces.train, num_traces=2))
+    assert recipe.traces.validation == recipe.traces.train
+    params = stage.params_at(0.0)
+    state = jax.eval_shape(
+        lambda key: stage.learner.init(key, stage.env.specs(params)), jax.random.key(0)
+    )
+    assert jax.tree.leaves(state)
