@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, get_args
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +18,10 @@ from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.columns import describe_value
 from jaxsched.ops.batching import select
+from jaxsched.options import Bounds
 from jaxsched.trace_replay import Cluster, Policy
-from jaxsched.trace_replay.policies import DECADES, Locality, Placement
+from jaxsched.trace_replay.cluster import MAX_GPUS
+from jaxsched.trace_replay.policies import DECADES, LARGEST_OPTION, Locality, Placement
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, Feature, PRNGKey, TimeStep
 
 SCALE_S = 3600.0  # seconds of mean completion time that cost 1
@@ -72,14 +74,14 @@ class ClusterJobs(Environment):
       restart_s: seconds of work that a suspension adds, unless ``params`` is told otherwise.
     """
 
-    num_servers: int = 4
-    gpus_per_server: int = 8
-    window: int = 32
+    num_servers: Annotated[int, Bounds(1, MAX_GPUS)] = 4
+    gpus_per_server: Annotated[int, Bounds(1, MAX_GPUS)] = 8
+    window: Annotated[int, Bounds(1, MOST_POSITIONS)] = 32
     locality: Locality = "strict"
     placement: Placement = "pack"
     may_wait: bool = True
     suspends: bool = False
-    restart_s: int = 0
+    restart_s: Annotated[int, Bounds(0, LARGEST_OPTION)] = 0
 
     name = "cluster"
     behaviour_version = 1
@@ -87,24 +89,8 @@ class ClusterJobs(Environment):
 
     def __post_init__(self) -> None:
         """Refuse options that cannot be used."""
+        super().__post_init__()
         _ = self.cluster
-        window = self.window
-        if isinstance(window, bool) or not isinstance(window, int):
-            window = 0
-        if not 1 <= window <= MOST_POSITIONS:
-            raise JaxschedError(
-                f"cluster: window is {describe_value(self.window)}; accepted: a whole number "
-                f"from 1 to {MOST_POSITIONS}"
-            )
-        for field, kinds in {
-            "locality": get_args(Locality),
-            "placement": get_args(Placement),
-        }.items():
-            if getattr(self, field) not in kinds:
-                raise JaxschedError(
-                    f"cluster: {field} is {describe_value(getattr(self, field))}; accepted: "
-                    f"{', '.join(kinds)}"
-                )
         self._check_suspension(self.restart_s, ())
 
     @property
