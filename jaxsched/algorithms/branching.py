@@ -53,11 +53,11 @@ from jaxsched.algorithms.softmax import (
 )
 from jaxsched.core.learner import Branching, Learner, Metrics, Needs, Size
 from jaxsched.core.look_ahead import Branches
-from jaxsched.core.plays import Closing, Knobs
+from jaxsched.core.monte_carlo import Closing, LookAheadParams
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.core.sharding import split, split_layout, whole, whole_layout
 from jaxsched.errors import JaxschedError
-from jaxsched.ops.batching import of_one, select
+from jaxsched.ops.batching import select, unbatched
 from jaxsched.types import Array, DiscreteSpec, PRNGKey, PyTree, Rollout, Specs
 
 
@@ -176,7 +176,7 @@ def branching_of_agents(
         def draw(observation: PyTree, mask: PyTree) -> PyTree:
             return drawn(state.params.policy, observation, mask, key)
 
-        return of_one(draw, view.observation, view.mask), memory
+        return unbatched(draw, view.observation, view.mask), memory
 
     def scores(params: PyTree, observation: PyTree, action: PyTree) -> Array:
         seen = jax.tree.map(lambda x: x[None], observation)  # one step
@@ -326,7 +326,7 @@ def _closing(critic: nn.Module) -> Closing:
 
     def worth(state: BranchingState, observation: PyTree) -> Array:
         seen = jax.tree.map(as_float32, observation)
-        value = of_one(partial(critic.apply, state.params.value), seen)
+        value = unbatched(partial(critic.apply, state.params.value), seen)
         return cast(Array, state.scale.outward(value))
 
     return worth
@@ -356,8 +356,8 @@ def advantage(found: Branches, relative: float | Array, clip: float | Array) -> 
     return jnp.where(found.legal, jnp.clip((found.value - own) / scale, -clip, clip), 0.0)
 
 
-def _knobs(state: BranchingState) -> Knobs:
-    return Knobs(state.hyper.horizon_s, jnp.float32(0), state.hyper.discount_s)
+def _knobs(state: BranchingState) -> LookAheadParams:
+    return LookAheadParams(state.hyper.horizon_s, jnp.float32(0), state.hyper.discount_s)
 
 
 def _nothing(specs: Specs, config: BranchingConfig) -> Branches:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from jaxsched.algorithms.settings import traced
-from jaxsched.core.plays import LookAhead
+from jaxsched.core.monte_carlo import LookAhead
 from jaxsched.options import Bounds, Count, Positive, Share, check
 
 inf = float("inf")

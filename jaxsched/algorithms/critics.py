@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxsched.algorithms.agents import Agents
 from jaxsched.algorithms.softmax import Networks, as_float32, init_params
 from jaxsched.errors import JaxschedError
-from jaxsched.ops.batching import of_one
+from jaxsched.ops.batching import unbatched
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, PRNGKey, PyTree, Specs
 
 Features = Callable[[PyTree, PyTree], Array]
@@ -127,7 +127,7 @@ def action_value(
         return predict(networks.value, observation, action)
 
     def greedy_row(policy: PyTree, row: tuple[PyTree, PyTree]) -> PyTree:
-        return of_one(partial(agents.greedy, policy), *row)
+        return unbatched(partial(agents.greedy, policy), *row)
 
     return Critic(init, predict, value, copy_every, one_step=True)
 

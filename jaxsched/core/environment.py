@@ -5,6 +5,7 @@ vary between runs without recompiling (job tables, reward weights, scales) lives
 pytree of arrays that is shared by every copy of the environment.
 """
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -82,6 +83,11 @@ def _checking(step: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
+def _warn_of_former(former: str, name: str) -> None:
+    words = f"Environment.{former} is called {name} and goes with the next version"
+    warnings.warn(words, DeprecationWarning, stacklevel=3)
+
+
 class Environment(ABC):
     """Base class of all systems; subclasses are frozen dataclasses.
 
@@ -112,6 +118,9 @@ class Environment(ABC):
         super().__init_subclass__(**options)
         if "step" in vars(cls):
             cls.step = _checking(cls.step)  # type: ignore[method-assign]
+        if "whole_state" in vars(cls):
+            _warn_of_former("whole_state", "privileged_state")
+            cls.privileged_state = vars(cls)["whole_state"]  # type: ignore[method-assign]
 
     @abstractmethod
     def reset(
@@ -156,29 +165,46 @@ class Environment(ABC):
           The state, and parameters of one episode, number 0, that go with it.
 
         Raises:
-          JaxschedError: the environment has no such draw (``redraws_futures`` tells).
+          JaxschedError: the environment has no such draw (``can_resample_future`` tells).
         """
         del key, state, params
         raise JaxschedError(f"{self.name}: does not redraw futures")
 
     @property
-    def redraws_futures(self) -> bool:
+    def can_resample_future(self) -> bool:
         """Whether the environment has a ``resample_future`` of its own."""
         return type(self).resample_future is not Environment.resample_future
 
-    def whole_state(self, state: PyTree, params: PyTree) -> Array:
+    def privileged_state(self, state: PyTree, params: PyTree) -> Array:
         """What a policy does not see of a state and its future, float32 ``[F]``, for critics.
 
         Raises:
-          JaxschedError: the environment does not tell (``tells_whole_state`` says).
+          JaxschedError: the environment does not tell (``has_privileged_state`` says).
         """
         del state, params
-        raise JaxschedError(f"{self.name}: does not tell its whole state")
+        raise JaxschedError(f"{self.name}: has no privileged state")
+
+    @property
+    def has_privileged_state(self) -> bool:
+        """Whether the environment has a ``privileged_state`` of its own."""
+        return type(self).privileged_state is not Environment.privileged_state
+
+    def whole_state(self, state: PyTree, params: PyTree) -> Array:
+        """``privileged_state`` by its former name."""
+        _warn_of_former("whole_state", "privileged_state")
+        return self.privileged_state(state, params)
 
     @property
     def tells_whole_state(self) -> bool:
-        """Whether the environment has a ``whole_state`` of its own."""
-        return type(self).whole_state is not Environment.whole_state
+        """``has_privileged_state`` by its former name."""
+        _warn_of_former("tells_whole_state", "has_privileged_state")
+        return self.has_privileged_state
+
+    @property
+    def redraws_futures(self) -> bool:
+        """``can_resample_future`` by its former name."""
+        _warn_of_former("redraws_futures", "can_resample_future")
+        return self.can_resample_future
 
     @abstractmethod
     def num_episodes(self, params: PyTree) -> int:

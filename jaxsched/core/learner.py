@@ -7,7 +7,7 @@ Every algorithm is a function from its settings to a ``Learner``; the training l
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol
 
-from jaxsched.core.plays import Closing, Knobs, LookAhead
+from jaxsched.core.monte_carlo import Closing, LookAhead, LookAheadParams
 from jaxsched.core.policies import Policy
 from jaxsched.core.sharding import whole_layout
 from jaxsched.types import Array, PRNGKey, PyTree, Rollout, Specs
@@ -84,7 +84,7 @@ class Branching(NamedTuple):
 
     Attributes:
       config: how many candidates, futures and steps.
-      knobs: ``(learner_state) -> Knobs``, horizon and discount.
+      knobs: ``(learner_state) -> LookAheadParams``, horizon and discount.
       rivals: policies whose actions are the candidates beside the learner's own; their weights are
         the learner's state. Without any, candidates are choices of the environment.
       plays: the learner's greedy policy for a single environment, without memory; its weights are
@@ -93,7 +93,7 @@ class Branching(NamedTuple):
     """
 
     config: LookAhead
-    knobs: Callable[[Any], Knobs]
+    knobs: Callable[[Any], LookAheadParams]
     rivals: tuple[Policy, ...] = ()
     plays: Policy | None = None
     closing: Closing | None = None

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.core.environment import Environment
-from jaxsched.core.plays import (
+from jaxsched.core.monte_carlo import (
     Candidates,
     Closing,
     LookAhead,

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxsched.core.environment import Current, Environment
 from jaxsched.core.learner import Branching, Learner, Metrics
 from jaxsched.core.look_ahead import Branches, branches
-from jaxsched.core.plays import Weights
+from jaxsched.core.monte_carlo import Weights
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.core.rollout import BatchPolicy, Running, play_ahead, start_batch, unroll
 from jaxsched.core.sharding import (
@@ -32,7 +32,7 @@ from jaxsched.core.sharding import (
     whole_layout,
 )
 from jaxsched.errors import JaxschedError
-from jaxsched.ops.batching import of_one
+from jaxsched.ops.batching import unbatched
 from jaxsched.options import Count, check
 from jaxsched.runtime import check_not_forked
 from jaxsched.types import Array, ArraySpec, PRNGKey, PyTree, Specs
@@ -327,7 +327,7 @@ def _branches(
         def greedily(observation: PyTree, mask: PyTree) -> PyTree:
             return learner.act(state, observation, mask, key, greedy=True)[0]
 
-        return of_one(greedily, view.observation, view.mask), memory
+        return unbatched(greedily, view.observation, view.mask), memory
 
     greedy = branching.plays or Policy("greedy", no_memory, act)
     weights = Weights(learner_state, branching.knobs(learner_state))

@@ -6,7 +6,7 @@ import flax.linen as nn
 
 from jaxsched.errors import JaxschedError
 from jaxsched.networks import description as nd
-from jaxsched.networks.described import Described
+from jaxsched.networks.exportable import ExportableModule
 from jaxsched.types import Array
 
 
@@ -31,7 +31,7 @@ def sizes_of(kind: str) -> tuple[int, ...]:
     return tuple(map(int, sizes))
 
 
-class MLP(Described):
+class MLP(ExportableModule):
     """A fully connected network from a flat observation to one score per action.
 
     Attributes:
@@ -71,7 +71,7 @@ class MLP(Described):
         return outputs
 
 
-class ValueMLP(Described):
+class ValueMLP(ExportableModule):
     """A fully connected network from a flat observation to one value.
 
     Attributes:

@@ -28,7 +28,7 @@ def in_single(tree: PyTree) -> PyTree:
     return jax.tree.map(single, tree)
 
 
-def of_one(function: Callable[..., PyTree], *trees: PyTree) -> PyTree:
+def unbatched(function: Callable[..., PyTree], *trees: PyTree) -> PyTree:
     """A function of batches, leaves ``[B, ...]``, applied to single items, leaves ``[...]``."""
     return jax.tree.map(lambda x: x[0], function(*jax.tree.map(lambda x: x[None], trees)))
 
@@ -64,7 +64,7 @@ def apply_if(
     return _gated(where)(condition, condition, tree, given)
 
 
-def once(number: Array) -> Array:
+def materialise(number: Array) -> Array:
     """The int32 or float scalar itself, computed once, whatever reads it.
 
     XLA's CPU compiler repeats what leads to a number in everything that reads it, up to the last
@@ -78,16 +78,18 @@ def once(number: Array) -> Array:
     return jnp.max(jnp.stack([number, jnp.asarray(least, number.dtype)]))
 
 
-def flags_once(*flags: Array) -> tuple[Array, ...]:
-    """Bool scalars themselves, computed once together, see :func:`once`."""
+def materialise_flags(*flags: Array) -> tuple[Array, ...]:
+    """Bool scalars themselves, computed once together, see :func:`materialise`."""
     if not target.on_cpu():
         return flags
-    word = once(sum((flag.astype(jnp.int32) << k for k, flag in enumerate(flags)), jnp.int32(0)))
+    word = materialise(
+        sum((flag.astype(jnp.int32) << k for k, flag in enumerate(flags)), jnp.int32(0))
+    )
     return tuple((word >> k) & 1 > 0 for k in range(len(flags)))
 
 
-def flags_by_quotient(*flags: Array) -> tuple[Array, ...]:
-    """The same as :func:`flags_once`, where much leads to the flags and little is read by them.
+def materialise_flags_by_quotient(*flags: Array) -> tuple[Array, ...]:
+    """As :func:`materialise_flags`, where much leads to the flags and little reads them.
 
     XLA does not repeat quotients either, and unlike a reduction of two numbers it computes them,
     and what leads to them, for whole vectors of copies.
@@ -103,7 +105,7 @@ def flags_by_quotient(*flags: Array) -> tuple[Array, ...]:
 
 
 @jax.custom_batching.custom_vmap
-def largest_of_copies(number: Array) -> Array:
+def max_across_batch(number: Array) -> Array:
     """The scalar itself; vectorised, the largest over all copies, one number for all of them.
 
     For numbers of rounds that may be too many but not too few.
@@ -111,19 +113,19 @@ def largest_of_copies(number: Array) -> Array:
     return number
 
 
-@largest_of_copies.def_vmap
+@max_across_batch.def_vmap
 def _(axis_size: int, batched: Any, number: Array) -> tuple[Array, bool]:
     del axis_size, batched
-    return largest_of_copies(jnp.max(number)), False
+    return max_across_batch(jnp.max(number)), False
 
 
-def any_of_copies(condition: Array) -> Array:
+def any_across_batch(condition: Array) -> Array:
     """The bool scalar itself; vectorised, whether it holds for any copy, one answer for all.
 
     For loops that go on until all copies are done: as their condition no axis of copies splits it,
     and no copy's numbers need to be held back while others go on.
     """
-    return largest_of_copies(condition.astype(jnp.int32)) > 0
+    return max_across_batch(condition.astype(jnp.int32)) > 0
 
 
 def _gated(where: Callable[..., PyTree]) -> Callable[..., PyTree]:

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsched.ops.batching import largest_of_copies
+from jaxsched.ops.batching import max_across_batch
 from jaxsched.types import Array, PyTree
 
 RowFunction = Callable[[PyTree, PyTree], PyTree]
@@ -85,7 +85,7 @@ def _order(chosen: Array, chunk: int) -> tuple[Array, Array]:
     """
     size = chosen.shape[0]
     order = jnp.nonzero(chosen, size=size + chunk, fill_value=size)[0]
-    return order, largest_of_copies(-(-jnp.sum(chosen) // chunk))
+    return order, max_across_batch(-(-jnp.sum(chosen) // chunk))
 
 
 def _at_or_zero(at: Array, values: Array) -> Array:

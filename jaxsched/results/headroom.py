@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxsched.core.environment import Environment
 from jaxsched.core.look_ahead import look_ahead
-from jaxsched.core.plays import Knobs, LookAhead, Weights, knobs
+from jaxsched.core.monte_carlo import LookAhead, LookAheadParams, Weights, knobs
 from jaxsched.core.policies import Policy
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
@@ -35,7 +35,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Settings:
-    """How far the look-aheads look; see ``LookAhead`` and ``Knobs``.
+    """How far the look-aheads look; see ``LookAhead`` and ``LookAheadParams``.
 
     Attributes:
       futures: redrawn futures; 0: only the clairvoyant plays.
@@ -55,7 +55,7 @@ class Settings:
         """What is compiled, for so many futures."""
         return LookAhead(futures=futures, alternatives=self.alternatives)
 
-    def knobs(self, system: System) -> Knobs:
+    def knobs(self, system: System) -> LookAheadParams:
         """What is not."""
         horizon = system.training.planning_horizon_s if self.horizon_s is None else self.horizon_s
         return knobs(horizon_s=horizon, margin=self.margin, discount_s=self.discount_s)
@@ -198,7 +198,7 @@ def _look_aheads(
     fair = tuple(
         policy for name, policy in base.rivals.items() if not system.policies[name].clairvoyant
     )
-    if settings.futures and env.redraws_futures and (fair or not rivals):
+    if settings.futures and env.can_resample_future and (fair or not rivals):
         sizes = settings.sizes(settings.futures)
         policy = look_ahead(env, base.player.policy, sizes, REDRAWN, fair)
         yield REDRAWN, policy, env, f"look-ahead from {base.name} on redrawn futures"

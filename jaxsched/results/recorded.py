@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxsched.core.environment import Environment
 from jaxsched.core.policies import Policy
-from jaxsched.core.trail import Score, Trail, follow
+from jaxsched.core.trajectory import Score, Trajectory, record_trajectory
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.schedule import Decisions, Schedule, check_pieces
@@ -135,7 +135,7 @@ def _recorded(
         most_seen = int(np.clip(MOST_NUMBERS // max(width, 1), LEAST_DECISIONS, MOST_DECISIONS))
     if most_steps == 0:
         raise JaxschedError("no action is listed, so there is nothing to show")
-    trail = follow(
+    trajectory = record_trajectory(
         env,
         player.policy,
         recording.recorder,
@@ -149,13 +149,15 @@ def _recorded(
         state=state,
         on_steps=on_steps,
     )
-    made = recording.schedule(env, params, 0, trail)
+    made = recording.schedule(env, params, 0, trajectory)
     if made is None:
         raise JaxschedError(f"{system.name}: does not say how its episodes are drawn")
-    notes = made.notes if trail.ended else (*made.notes, "The episode is not played to its end.")
+    notes = (
+        made.notes if trajectory.ended else (*made.notes, "The episode is not played to its end.")
+    )
     schedule = replace(made, policy=player.name, episode=episode, system=system.name, notes=notes)
-    if trail.seen is not None:
-        kept = _decisions(recording, params, trail)
+    if trajectory.seen is not None:
+        kept = _decisions(recording, params, trajectory)
         schedule = replace(schedule, decisions=kept)
     check_pieces(schedule)
     return schedule
@@ -173,9 +175,9 @@ def _nothing(weights: PyTree, observation: PyTree) -> PyTree:
     return ()
 
 
-def _decisions(recording: Recording, params: Any, trail: Trail) -> Decisions:
+def _decisions(recording: Recording, params: Any, trajectory: Trajectory) -> Decisions:
     """What was kept of decisions, by name."""
-    seen, env = trail.seen, recording.env
+    seen, env = trajectory.seen, recording.env
     assert seen is not None
     spec = env.action_spec(params)
     if isinstance(spec, DiscreteSpec):
@@ -193,7 +195,7 @@ def _decisions(recording: Recording, params: Any, trail: Trail) -> Decisions:
         choices=names,
         scores=scores,
         chosen=chosen,
-        every=trail.every,
+        every=trajectory.every,
     )
 
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.core.policies import Policy
-from jaxsched.core.trail import Moment, Trail, no_moment
+from jaxsched.core.trajectory import Moment, Trajectory, no_moment
 from jaxsched.errors import JaxschedError
 from jaxsched.types import PyTree
 
@@ -30,7 +30,8 @@ class Episode(NamedTuple):
       env: the environment.
       params: its parameters; the case is episode 0.
       policy: the policy, or what plays the listed actions.
-      result: ``result(trail, metrics)``, made of the moments ``kept``, the records and the metrics.
+      result: ``result(trajectory, metrics)``, made of the moments ``kept``, the records and the
+        metrics.
       weights: of the policy.
       name: what pictures call the policy; its own name if empty.
       kept: what the result needs of each step; the same function for equal environments.
@@ -42,7 +43,7 @@ class Episode(NamedTuple):
     env: Any
     params: Any
     policy: Policy
-    result: Callable[[Trail, dict[str, Any]], dict[str, Any]]
+    result: Callable[[Trajectory, dict[str, Any]], dict[str, Any]]
     weights: PyTree = ()
     name: str = ""
     kept: Moment = no_moment

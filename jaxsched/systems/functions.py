@@ -14,7 +14,7 @@ from jaxsched.core.array_policy import ArrayPolicy
 from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder, run_episodes
 from jaxsched.core.policies import Play, Policy, greedy_scores, real_outputs, sampled_scores
-from jaxsched.core.trail import Trail
+from jaxsched.core.trajectory import Trajectory
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.jobs.metrics import METRICS, Metric
@@ -358,7 +358,7 @@ def schedules(
     schedule, found = system.log.recording(env).schedule, []
     for index in wanted:
         one = jax.tree.map(lambda leaf, at=index: np.asarray(leaf)[at], records)
-        found.append(schedule(env, params, int(episodes[index]), Trail(one)))
+        found.append(schedule(env, params, int(episodes[index]), Trajectory(one)))
     return [made for made in found if made is not None]
 
 

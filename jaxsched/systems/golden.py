@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsched.core.trail import Trail, follow
+from jaxsched.core.trajectory import Trajectory, record_trajectory
 from jaxsched.errors import JaxschedError
 from jaxsched.systems.cases import Content, Episode
 from jaxsched.systems.system import System
@@ -48,9 +48,9 @@ def precision(system: System) -> AbstractContextManager[Any]:
     return jax.enable_x64(True) if system.cases.double else nullcontext()
 
 
-def play(system: System, episode: Episode) -> Trail:
+def play(system: System, episode: Episode) -> Trajectory:
     """An episode with the moments that its result needs."""
-    return follow(
+    return record_trajectory(
         episode.env,
         episode.policy,
         system.log.recording(episode.env).recorder,
@@ -79,8 +79,10 @@ def result(
     if not isinstance(content, Episode):
         return content()
     if id(content) not in found:
-        trail = play(system, content)
-        found[id(content)] = content.result(trail, _metrics(system, content, trail.records))
+        trajectory = play(system, content)
+        found[id(content)] = content.result(
+            trajectory, _metrics(system, content, trajectory.records)
+        )
     return found[id(content)]
 
 

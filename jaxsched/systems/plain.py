@@ -170,7 +170,7 @@ def _by_branching(env: Environment, horizon_s: float) -> dict[str, tuple[LoopCon
     loop = LoopConfig(num_envs=64, rollout_length=16, num_updates=1)
     config = BranchingConfig(
         total_updates=1,
-        futures=2 if env.redraws_futures else 0,
+        futures=2 if env.can_resample_future else 0,
         alternatives=4,
         max_steps=64,
         gradient_steps=16,

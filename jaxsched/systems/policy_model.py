@@ -9,7 +9,7 @@ from jaxsched.algorithms.regression import AgentLoss
 from jaxsched.core.environment import Environment
 from jaxsched.core.policies import Policy
 from jaxsched.types import PRNGKey, PyTree, Specs
-from jaxsched.wrappers.whole_state import playing_inside, seen
+from jaxsched.wrappers.privileged_state import playing_inside, seen
 
 
 def _as_it_is(env: Environment) -> Environment:

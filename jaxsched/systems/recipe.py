@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from jaxsched.core.policies import Play
 from jaxsched.core.training import LoopConfig
-from jaxsched.networks.described import Precision
+from jaxsched.networks.exportable import Precision
 from jaxsched.systems.parts import TraceSet
 
 
@@ -50,10 +50,10 @@ class Stage:
       value_network: kind of the value network, as ``Networks.value`` knows it, of learners
         that have one; empty: that of the policy's network.
       critic: what the value network sees: the ``observation`` alone, or the ``state`` too, which
-        no policy sees (:mod:`jaxsched.wrappers.whole_state`).
+        no policy sees (:mod:`jaxsched.wrappers.privileged_state`).
       precision: what both networks multiply in while learning
-        (:class:`jaxsched.networks.described.Described`); the policy plays and is handed over in
-        float32.
+        (:class:`jaxsched.networks.exportable.ExportableModule`); the policy plays and is
+        exported in float32.
       rivals: heuristics whose actions branching of agents tries beside the policy's own.
       teacher: who is imitated, as ``Training.teacher`` knows it; None: nobody is.
       data: ``data(env, teacher, params)``, a function without arguments that records what the

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxsched.core.environment import Environment
 from jaxsched.core.evaluation import Recorder
-from jaxsched.core.trail import Clock, Moment, Trail, no_moment
+from jaxsched.core.trajectory import Clock, Moment, Trajectory, no_moment
 from jaxsched.jobs.lanes import Lanes
 from jaxsched.jobs.schedule import Band, Fact, Pieces, Schedule, by_job
 
@@ -20,9 +20,9 @@ class Recording(NamedTuple):
       env: the environment that is played: the one asked for, or one that plays the same schedule
         and tells more of it.
       recorder: gathers the records that ``schedule`` reads.
-      schedule: ``schedule(env, params, episode, trail)``, made of the records and, where these are
-        kept, the moments; None where they do not tell. Names of system, policy and episode, and
-        decisions, are filled in by who asked.
+      schedule: ``schedule(env, params, episode, trajectory)``, made of the records and, where
+        these are kept, the moments; None where they do not tell. Names of system, policy and
+        episode, and decisions, are filled in by who asked.
       moment: what is kept of each step (static: compiled into the program that plays).
       clock: ``clock(env, state) -> seconds`` of a state; None: the seconds that passed since the
         reset.
@@ -32,20 +32,20 @@ class Recording(NamedTuple):
 
     env: Environment
     recorder: Recorder
-    schedule: Callable[[Any, Any, int, Trail], Schedule | None]
+    schedule: Callable[[Any, Any, int, Trajectory], Schedule | None]
     moment: Moment = no_moment
     clock: Clock | None = None
     inputs: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
 
 
-def running_jobs(env: Any, params: Any, episode: int, trail: Trail) -> Schedule | None:
+def running_jobs(env: Any, params: Any, episode: int, trajectory: Trajectory) -> Schedule | None:
     """Jobs have a row each while they run, from the first that is free on.
 
     Of what the records name, ``start``, ``finish`` and ``submit`` are seconds.
     """
     del params, episode
-    schedule = schedule_of_columns(env.name, trail.records)
+    schedule = schedule_of_columns(env.name, trajectory.records)
     if schedule is None:
         return None
     start, finish = schedule.start, schedule.finish

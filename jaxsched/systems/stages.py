@@ -15,7 +15,7 @@ from jaxsched.core.training import check_needs
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, rescale_arrivals
 from jaxsched.jobs.pieces import piece_starts, pieces
-from jaxsched.networks.described import Described
+from jaxsched.networks.exportable import ExportableModule
 from jaxsched.systems import functions
 from jaxsched.systems.learners import Parts, known, with_loop
 from jaxsched.systems.parts import TrainingSetup
@@ -24,9 +24,9 @@ from jaxsched.systems.recipe import Recipe, Stage
 from jaxsched.systems.system import System
 from jaxsched.types import Array, ArraySpec
 from jaxsched.wrappers.fixed_length import FixedLength
+from jaxsched.wrappers.privileged_state import PrivilegedState, Reads, everything, seen
 from jaxsched.wrappers.recorded import Recorded
 from jaxsched.wrappers.teacher import TaughtEnvironment
-from jaxsched.wrappers.whole_state import Reads, WholeState, everything, seen
 
 ParamsAt = Callable[[float], Any]
 """The environment's parameters by training progress."""
@@ -119,7 +119,7 @@ def _parts(
     if stage.critic == "state":
         if stage.teacher is not None:
             raise JaxschedError("critic is 'state'; accepted with a teacher: observation")
-        learns_in = WholeState(learns_in)
+        learns_in = PrivilegedState(learns_in)
     learner = _made(parts._replace(config=config), stage.critic)
     if stage.data is None and stage.teacher is not None:
         if teacher is None:
@@ -169,9 +169,9 @@ def _in_precision(network: Any, precision: str) -> Any:
     """
     if precision == "float32":
         return network
-    if not isinstance(network, Described):
+    if not isinstance(network, ExportableModule):
         raise JaxschedError(
-            f"precision is {precision!r}; accepted: float32, for a network that is no Described one"
+            f"precision is {precision!r}; accepted: float32, for an ExportableModule"
         )
     return network.clone(precision=precision)
 

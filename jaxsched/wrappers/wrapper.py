@@ -22,9 +22,9 @@ class Wrapper(Environment):
         return self.env.decides(state.inner)
 
     @property
-    def redraws_futures(self) -> bool:
+    def can_resample_future(self) -> bool:
         """As the inner environment."""
-        return self.env.redraws_futures
+        return self.env.can_resample_future
 
     def resample_future(self, key: PRNGKey, state: Any, params: PyTree) -> tuple[PyTree, PyTree]:
         """As the inner environment; the rest of the state has happened and stays."""
@@ -32,13 +32,13 @@ class Wrapper(Environment):
         return state._replace(inner=inner), params
 
     @property
-    def tells_whole_state(self) -> bool:
+    def has_privileged_state(self) -> bool:
         """As the inner environment."""
-        return self.env.tells_whole_state
+        return self.env.has_privileged_state
 
-    def whole_state(self, state: Any, params: PyTree) -> Array:
+    def privileged_state(self, state: Any, params: PyTree) -> Array:
         """As the inner environment."""
-        return self.env.whole_state(state.inner, params)
+        return self.env.privileged_state(state.inner, params)
 
     def num_episodes(self, params: PyTree) -> int:
         """As the inner environment."""

@@ -7,7 +7,7 @@ import pytest
 
 from jaxsched.core.evaluation import Recorder, run_episodes
 from jaxsched.core.look_ahead import look_ahead
-from jaxsched.core.plays import LookAhead, Weights, knobs
+from jaxsched.core.monte_carlo import LookAhead, Weights, knobs
 from jaxsched.core.policies import Policy, greedy_scores, no_memory
 from jaxsched.errors import JaxschedError
 from tests.probes import Dial, Probe, Wager, dials, wager

@@ -7,7 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsched.ops.batching import apply_if, flags_by_quotient, flags_once, once
+from jaxsched.ops.batching import (
+    apply_if,
+    materialise,
+    materialise_flags,
+    materialise_flags_by_quotient,
+)
 
 ENDLESS = 2**30  # steps that no test would wait for
 
@@ -220,16 +225,16 @@ def test_how_often_it_runs(conditions):
 
 
 @pytest.mark.parametrize("number", [0, 5, -7, 2**31 - 1, -(2**31) + 1])
-def test_once(number):
-    assert int(jax.jit(once)(jnp.int32(number))) == number
+def test_materialise(number):
+    assert int(jax.jit(materialise)(jnp.int32(number))) == number
 
 
 @pytest.mark.parametrize("number", [0.0, -3.25, 1e-30, float("inf"), float("-inf")])
 def test_once_of_real_numbers(number):
-    assert float(jax.jit(once)(jnp.float32(number))) == np.float32(number)
+    assert float(jax.jit(materialise)(jnp.float32(number))) == np.float32(number)
 
 
-@pytest.mark.parametrize("function", [flags_once, flags_by_quotient])
+@pytest.mark.parametrize("function", [materialise_flags, materialise_flags_by_quotient])
 def test_flags(function):
     """Each flag itself, alone and for copies."""
     flags = jnp.array([[False, False], [False, True], [True, False], [True, True]])

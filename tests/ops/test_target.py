@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from jaxsched.ops import bit_sets, target
-from jaxsched.ops.batching import apply_if, flags_by_quotient, flags_once, once
+from jaxsched.ops.batching import (
+    apply_if,
+    materialise,
+    materialise_flags,
+    materialise_flags_by_quotient,
+)
 
 FLAGS = (jnp.bool_(True), jnp.bool_(False), jnp.bool_(True))
 
@@ -37,9 +42,9 @@ def test_the_default_devices_kind_unless_another_is_asked_for():
 @pytest.mark.parametrize(
     ("barrier", "operation"),
     [
-        (lambda: once(jnp.int32(3) + jnp.int32(4)), "reduce_max"),
-        (lambda: flags_once(*FLAGS), "reduce_max"),
-        (lambda: flags_by_quotient(*FLAGS), "div"),
+        (lambda: materialise(jnp.int32(3) + jnp.int32(4)), "reduce_max"),
+        (lambda: materialise_flags(*FLAGS), "reduce_max"),
+        (lambda: materialise_flags_by_quotient(*FLAGS), "div"),
         (lambda: bit_sets.append(jnp.array(FLAGS), FLAGS[1]), "shift_right_logical"),
     ],
 )

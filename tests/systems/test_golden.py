@@ -29,9 +29,9 @@ def system_of(read):
 def test_an_episode_under_several_names_is_played_once():
     episode, told = SCHED2.cases.read(CASE), []
 
-    def result(trail, metrics):
+    def result(trajectory, metrics):
         told.append(metrics)
-        return {"steps": len(trail.moments["done"])}
+        return {"steps": len(trajectory.moments["done"])}
 
     runs = {"a": episode._replace(result=result)}
     system = system_of(lambda case: {**runs, "again": runs, "other": lambda: {"steps": 0}})

@@ -13,7 +13,7 @@ from benchmarks.papers.samples import Sample, plain
 from benchmarks.papers.settings import CutWorkload
 from jaxsched import traces
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.learning.kinds import changed_kind
+from jaxsched.envs.das.learning.network_kinds import changed_kind
 from jaxsched.envs.das.learning.presets import QUICK
 from jaxsched.envs.das.paper import BASE as BASE
 from jaxsched.envs.das.paper import HEURISTICS as HEURISTICS

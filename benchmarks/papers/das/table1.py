@@ -34,7 +34,7 @@ from benchmarks.papers.policies import Policies
 from benchmarks.papers.samples import Sample, mean_of
 from jaxsched.envs.das import paper as published
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.learning import kinds
+from jaxsched.envs.das.learning import network_kinds
 from jaxsched.envs.das.paper import TABLE_1
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.results.statistics import ratio_interval
@@ -125,7 +125,9 @@ def untrained(lab: Lab, trained: Policies, tables: Sequence[JobTable]) -> list[P
     env, kind = trained.setup.play_env, trained.setup.network
     assert isinstance(env, DAS)
     specs = env.specs(env.params(tables))
-    return [kinds.init_weights(kind, env, jax.random.key(seed), specs) for seed in trained.seeds]
+    return [
+        network_kinds.init_weights(kind, env, jax.random.key(seed), specs) for seed in trained.seeds
+    ]
 
 
 def checks_of(samples: Samples) -> list[Check]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from jaxsched.core.trail import Step, Trail
+from jaxsched.core.trajectory import Step, Trajectory
 from jaxsched.elastic.jobs import CHIC_JOBS
 from jaxsched.envs.chic import records as rec
 from jaxsched.envs.chic.environment import Chic
@@ -94,13 +94,13 @@ def _row(env: Chic, step: Step, params: Params) -> OrderedDict[str, Array]:
 
 
 def _of_actions(
-    params: Params, count: int, actions: list[int], trail: Trail, metrics: dict[str, Any]
+    params: Params, count: int, actions: list[int], trajectory: Trajectory, metrics: dict[str, Any]
 ) -> dict[str, Any]:
     def remaining(progress: Any) -> list[int]:
         left: list[int] = rec.remaining(params, 0, progress)[:count].astype(int).tolist()
         return left
 
-    steps = rows_of(trail.moments)
+    steps = rows_of(trajectory.moments)
     for row, action in zip(steps, actions, strict=True):
         row["action"] = action
         progress = row.pop("progress")
@@ -108,7 +108,7 @@ def _of_actions(
             row["remaining"] = remaining(progress)
         else:
             del row["time_after"]
-    times, left = _times(trail.records, count), remaining(trail.records.progress)
+    times, left = _times(trajectory.records, count), remaining(trajectory.records.progress)
     return {
         "metrics": {name: metrics[name] for name in ACTION_METRICS},
         "jobs": [{**job, "remaining": n} for job, n in zip(times, left, strict=True)],
@@ -121,17 +121,17 @@ def _decision(env: OptimusIntervals, step: Step, params: Params) -> dict[str, Ar
     return {"time": env.time(step.before, params), "units": step.action}
 
 
-def _of_optimus(count: int, trail: Trail, metrics: dict[str, Any]) -> dict[str, Any]:
+def _of_optimus(count: int, trajectory: Trajectory, metrics: dict[str, Any]) -> dict[str, Any]:
     found = {name: metrics[name] for name in OPTIMUS_METRICS}
     decisions = [
         {
             "time": row["time"],
             "alloc": {str(job): units for job, units in enumerate(row["units"]) if any(units)},
         }
-        for row in rows_of(trail.moments)[:LISTED_DECISIONS]
+        for row in rows_of(trajectory.moments)[:LISTED_DECISIONS]
     ]
-    found["decisions"] = int(trail.records.phases)
-    return {"metrics": found, "jobs": _times(trail.records, count), "decisions": decisions}
+    found["decisions"] = int(trajectory.records.phases)
+    return {"metrics": found, "jobs": _times(trajectory.records, count), "decisions": decisions}
 
 
 def _times(records: Any, count: int) -> list[dict[str, float | None]]:

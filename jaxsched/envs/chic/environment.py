@@ -13,6 +13,7 @@ from jaxsched.elastic.models import CHIC_COEFFICIENTS, RESOURCES
 from jaxsched.envs.chic import dynamics
 from jaxsched.envs.chic import observation as obs
 from jaxsched.envs.chic.dynamics import Cluster, State
+from jaxsched.envs.chic.privileged_state import privileged_state
 from jaxsched.envs.chic.rows import (
     Row,
     any_of,
@@ -26,11 +27,10 @@ from jaxsched.envs.chic.rows import (
     shared,
     summed,
 )
-from jaxsched.envs.chic.tables import WORKERS, Params, build_params, redrawn, submitted_by
-from jaxsched.envs.chic.whole_state import whole_state
+from jaxsched.envs.chic.tables import WORKERS, Params, build_params, resampled, submitted_by
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.ops.batching import flags_by_quotient
+from jaxsched.ops.batching import materialise_flags_by_quotient
 from jaxsched.options import Bounds
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, Feature, PRNGKey, TimeStep
 
@@ -245,9 +245,9 @@ class Chic(Environment):
         chooses = shared(~self.terminal(state, params), self.window)
         return observation, jnp.append(jnp.broadcast_to(chooses, self.void), jnp.bool_(True))
 
-    def whole_state(self, state: State, params: Params) -> Array:
-        """For critics in training, float32 ``[17]`` (``whole_state.py``)."""
-        return whole_state(state, params)
+    def privileged_state(self, state: State, params: Params) -> Array:
+        """For critics in training, float32 ``[17]`` (``privileged_state.py``)."""
+        return privileged_state(state, params)
 
     def reset(
         self, key: PRNGKey, params: Params, episode: Array | None = None
@@ -278,7 +278,7 @@ class Chic(Environment):
         chooses = ~over & ~self._terminal(state, params, fits)
         if self.void_outside == "ends":
             chooses &= ~void
-        chooses, trains = flags_by_quotient(chooses, ~over & ~chooses)
+        chooses, trains = materialise_flags_by_quotient(chooses, ~over & ~chooses)
 
         rows, bonus, missed, blocked = self._allocate(state.rows, fits, action, params)
         phase = dynamics.train(state, params)
@@ -328,7 +328,7 @@ class Chic(Environment):
             blocked=chooses & blocked,
         )
         observation, mask = self.observe(following, params)
-        terminated, late = flags_by_quotient(
+        terminated, late = materialise_flags_by_quotient(
             dynamics.finished(following, jobs), dynamics.timed_out(following, params)
         )
         timestep = TimeStep(
@@ -344,7 +344,7 @@ class Chic(Environment):
 
     def resample_future(self, key: PRNGKey, state: State, params: Params) -> tuple[State, Params]:
         """The workloads still to be submitted as a bootstrap of the table's."""
-        jobs = redrawn(key, params.jobs, state.episode, state.submitted, state.time)
+        jobs = resampled(key, params.jobs, state.episode, state.submitted, state.time)
         alone = params._replace(jobs=jobs, draw=jnp.array([0, 1], jnp.int32))
         return state._replace(episode=jnp.int32(0)), alone
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.core.trail import Step, Trail
+from jaxsched.core.trajectory import Step, Trajectory
 from jaxsched.elastic.models import NAMES
 from jaxsched.envs.chic.environment import Chic
 from jaxsched.envs.chic.intervals import IntervalMetrics, OptimusIntervals
@@ -100,18 +100,20 @@ def _clock(env: Chic, state: Any) -> Array:
     return seconds
 
 
-def _schedule(env: Chic | OptimusIntervals, params: Params, episode: int, trail: Trail) -> Schedule:
+def _schedule(
+    env: Chic | OptimusIntervals, params: Params, episode: int, trajectory: Trajectory
+) -> Schedule:
     """When each workload trained, with its tasks where the moments are kept."""
-    count, records = int(params.jobs.num_jobs[episode]), trail.records
+    count, records = int(params.jobs.num_jobs[episode]), trajectory.records
     submit = np.asarray(params.jobs.submit_time, np.float64)[episode, :count]
     start, finish = (np.asarray(x, np.float64)[:count] for x in (records.start, records.finish))
     model, iterations = unpack(np.asarray(params.jobs.workload)[episode, :count])
     kinds = NAMES[:NUM_MODELS]
     told = by_job("chic", submit, start, finish, model=np.asarray(model, np.int64), models=kinds)
-    if trail.moments is None:
+    if trajectory.moments is None:
         return told
-    there = np.flatnonzero(np.asarray(trail.moments.phase))
-    kept: Any = jax.tree.map(lambda leaf: np.asarray(leaf)[there], trail.moments)
+    there = np.flatnonzero(np.asarray(trajectory.moments.phase))
+    kept: Any = jax.tree.map(lambda leaf: np.asarray(leaf)[there], trajectory.moments)
     times = list(zip(kept.began.tolist(), kept.ended.tolist(), strict=True))
     workers, top = _stacked(times, kept, kept.workers, 0)
     servers, height = _stacked(times, kept, kept.servers, max(top, 1))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.ops.batching import flags_once, once
+from jaxsched.ops.batching import materialise, materialise_flags
 from jaxsched.types import Array
 
 MOST_APART = 32
@@ -125,4 +125,4 @@ def shared(number: Array, num_rows: int) -> Array:
     """A number that every row reads, or a flag; where rows are many not computed anew for each."""
     if num_rows <= FEW:
         return number
-    return flags_once(number)[0] if number.dtype == bool else once(number)
+    return materialise_flags(number)[0] if number.dtype == bool else materialise(number)

@@ -265,7 +265,7 @@ def waiting_of_arrivals(
     return count * (time - last) + before
 
 
-def redrawn(
+def resampled(
     key: PRNGKey, jobs: JobTables, episode: Array, submitted: Array, time: Array
 ) -> JobTables:
     """The table of an episode alone, its workloads from ``submitted`` on drawn after ``time``."""

@@ -12,7 +12,7 @@ from jaxsched.core.recorder import NOBODY, JobEvents
 from jaxsched.envs.cluster import dynamics, suspension
 from jaxsched.envs.cluster import observation as obs
 from jaxsched.envs.cluster.dynamics import Rules, Start, State
-from jaxsched.envs.cluster.futures import redrawn
+from jaxsched.envs.cluster.futures import resampled
 from jaxsched.envs.cluster.tables import Jobs, build_jobs
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
@@ -238,7 +238,7 @@ class ClusterJobs(Environment):
 
     def resample_future(self, key: PRNGKey, state: State, params: Params) -> tuple[State, Params]:
         """Later arrivals, and the run times of jobs that have not ended; see ``futures``."""
-        after, jobs = redrawn(key, params.jobs, state, params.restart_s)
+        after, jobs = resampled(key, params.jobs, state, params.restart_s)
         return after, params._replace(jobs=jobs)
 
     def _starting(

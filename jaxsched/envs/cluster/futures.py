@@ -24,7 +24,7 @@ ENOUGH = 4
 LATEST_S = 2**30 - 1  # so that two times add up within int32
 
 
-def redrawn(key: PRNGKey, jobs: Jobs, state: State, restart_s: Array) -> tuple[State, Jobs]:
+def resampled(key: PRNGKey, jobs: Jobs, state: State, restart_s: Array) -> tuple[State, Jobs]:
     """The state with other ends of running jobs, and its table alone with another future.
 
     Args:

@@ -3,15 +3,15 @@
 Axes: ``W`` positions, ``C`` and ``F`` as in ``observation``.
 """
 
-from jaxsched.envs.cluster.observation import of_one
+from jaxsched.envs.cluster.observation import unbatched
 from jaxsched.networks import description as nd
-from jaxsched.networks.described import Described
+from jaxsched.networks.exportable import ExportableModule
 
 WIDTHS = {"jobs": ((32, 32), (32,)), "linear": ((), ())}
 """Kinds of networks that score jobs: ``hidden`` and ``wait`` of ``JobScorer``."""
 
 
-class JobScorer(Described):
+class JobScorer(ExportableModule):
     """A score of each position, and one of waiting.
 
     The same layers read every position beside the state of the cluster; waiting is scored from that
@@ -44,7 +44,7 @@ class JobScorer(Described):
         ]
 
 
-class ClusterValue(Described):
+class ClusterValue(ExportableModule):
     """The value of a state, for training: what all positions say on average, and the cluster.
 
     Its weights fit every window, but the average is over all positions, empty ones included.
@@ -82,7 +82,7 @@ class ClusterValue(Described):
 
 def _sizes(*, suspends: bool) -> tuple[int, int]:
     """C and F."""
-    cluster, position = of_one(suspends=suspends)
+    cluster, position = unbatched(suspends=suspends)
     return len(cluster), len(position)
 
 

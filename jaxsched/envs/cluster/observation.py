@@ -155,7 +155,7 @@ def of_positions(rules: Rules, state: State, jobs: Jobs) -> Array:
     return jnp.where(occupied[:, None], seen, 0.0)
 
 
-def of_one(*, suspends: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def unbatched(*, suspends: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names of the numbers of the cluster, and of a position."""
     if suspends:
         return CLUSTER + OF_CLUSTER, POSITION + OF_POSITION
@@ -164,7 +164,7 @@ def of_one(*, suspends: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def names(window: int, *, suspends: bool = False) -> tuple[str, ...]:
     """What the entries of an observation are."""
-    cluster, position = of_one(suspends=suspends)
+    cluster, position = unbatched(suspends=suspends)
     return (*cluster, *(f"position{q}.{name}" for q in range(window) for name in position))
 
 
@@ -216,7 +216,7 @@ _OF_SCOPE = {
 
 def features(*, suspends: bool) -> dict[str, Feature]:
     """What each kind of entry means, by its name with ``*`` for every number."""
-    cluster, position = of_one(suspends=suspends)
+    cluster, position = unbatched(suspends=suspends)
     found = {name: Feature(*_OF_CLUSTER[name]) for name in cluster}
     for name in position:
         scope, dot, statistic = name.partition(".")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxsched.core.trail import Step, Trail
+from jaxsched.core.trajectory import Step, Trajectory
 from jaxsched.envs.cluster.environment import ClusterJobs, Params
 from jaxsched.envs.cluster.records import recorder
 from jaxsched.jobs.lanes import runs
@@ -47,18 +47,20 @@ def _clock(env: ClusterJobs, state: Any) -> Array:
     return seconds
 
 
-def _schedule(env: ClusterJobs, params: Params, episode: int, trail: Trail) -> Schedule | None:
+def _schedule(
+    env: ClusterJobs, params: Params, episode: int, trajectory: Trajectory
+) -> Schedule | None:
     """The GPUs of each job; a row for each job where no moments are kept."""
-    if trail.moments is None:
-        return running_jobs(env, params, episode, trail)
+    if trajectory.moments is None:
+        return running_jobs(env, params, episode, trajectory)
     jobs, count = params.jobs, int(params.jobs.num_jobs[episode])
     columns = (jobs.submit, jobs.num_gpus, jobs.duration, jobs.group)
     submit, gpus, duration, group = (
         np.asarray(column)[episode, :count].astype(np.int64) for column in columns
     )
-    records = trail.records
+    records = trajectory.records
     start, finish = (np.asarray(records[k], np.float64)[:count] for k in ("start", "finish"))
-    pieces = Pieces.of(_entries(trail.moments, jobs.nobody))
+    pieces = Pieces.of(_entries(trajectory.moments, jobs.nobody))
     wait = np.where(start >= 0, start - submit, np.nan)
     facts = [
         Fact("GPUs", gpus.tolist()),

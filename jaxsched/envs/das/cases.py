@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.core.policies import Policy, View, one_of
-from jaxsched.core.trail import Step, Trail, follow
+from jaxsched.core.trajectory import Step, Trajectory, record_trajectory
 from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.environment import DAS, Action, StepMetrics
 from jaxsched.envs.das.heuristics import baseline
@@ -206,11 +206,11 @@ def _row(env: DAS, step: Step, params: Params) -> Kept:
     return Kept(step.observation, told.metrics, told.reward, told.done)
 
 
-def _result(count: int, trail: Trail, metrics: dict[str, Any]) -> dict[str, Any]:
-    kept: Kept | None = trail.moments
+def _result(count: int, trajectory: Trajectory, metrics: dict[str, Any]) -> dict[str, Any]:
+    kept: Kept | None = trajectory.moments
     steps = range(0 if kept is None else len(kept.done))
     rows = [_told(at, jax.tree.map(lambda leaf, at=at: leaf[at], kept)) for at in steps]
-    return {"metrics": metrics, "jobs": _jobs(count, trail.records), "trajectory": rows}
+    return {"metrics": metrics, "jobs": _jobs(count, trajectory.records), "trajectory": rows}
 
 
 def _told(step: int, kept: Kept) -> dict[str, Any]:
@@ -268,7 +268,7 @@ def _surrogate(case: Mapping[str, Any]) -> dict[str, Any]:
         raise JaxschedError(f"steps is {steps!r}; accepted: a whole number from 0 on")
     if count is not None and count < steps:
         raise JaxschedError(f"the case lists {count} actions for {steps} steps; accepted: as many")
-    states = follow(env, policy, rec.recorder(env), params, _before, weights=weights,
+    states = record_trajectory(env, policy, rec.recorder(env), params, _before, weights=weights,
                     most_steps=steps + 1, past_end=True).moments  # fmt: skip
     state = jax.tree.map(lambda leaf: leaf[-1], states)
     listed = list_of(case if "candidates" in case else case.get("expect", {}), "candidates")

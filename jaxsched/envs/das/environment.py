@@ -10,15 +10,15 @@ import jax.numpy as jnp
 from jaxsched.core.environment import Environment
 from jaxsched.envs.das import observation as obs
 from jaxsched.envs.das.observation import Observation
+from jaxsched.envs.das.privileged_state import privileged_state
 from jaxsched.envs.das.reward import dense_reward, paper_reward
 from jaxsched.envs.das.simulator import dynamics, execution, owners, placement, tables
 from jaxsched.envs.das.simulator.cluster import Cluster
-from jaxsched.envs.das.simulator.dynamics import Decision, Rules, Since, State
+from jaxsched.envs.das.simulator.dynamics import Decision, Rules, State, StepAccumulator
 from jaxsched.envs.das.simulator.execution import NOBODY
-from jaxsched.envs.das.simulator.futures import redrawn
+from jaxsched.envs.das.simulator.futures import resampled
 from jaxsched.envs.das.simulator.tables import Params, pick
 from jaxsched.envs.das.simulator.window import Draws, as_set, draw_window, window_of
-from jaxsched.envs.das.whole_state import whole_state
 from jaxsched.jobs import JobTable
 from jaxsched.options import Bounds
 from jaxsched.types import Array, ArraySpec, Feature, PRNGKey, TimeStep
@@ -342,22 +342,22 @@ class DAS(Environment):
 
     def resample_future(self, key: PRNGKey, state: State, params: Params) -> tuple[State, Params]:
         """Later arrivals and the durations of all jobs that have not finished."""
-        return redrawn(key, params, state)
+        return resampled(key, params, state)
 
-    def whole_state(self, state: State, params: Params) -> Array:
-        """For critics in training, float32 ``[38]`` (``whole_state.py``)."""
-        return whole_state(self.cluster, state, params)
+    def privileged_state(self, state: State, params: Params) -> Array:
+        """For critics in training, float32 ``[38]`` (``privileged_state.py``)."""
+        return privileged_state(self.cluster, state, params)
 
-    def _advance(self, state: State, params: Params) -> tuple[State, Since]:
+    def _advance(self, state: State, params: Params) -> tuple[State, StepAccumulator]:
         """Events up to the next decision or the end, or as many as a step takes."""
         never = jnp.full(execution.num_rows(self.cluster), -1, jnp.int32)
-        since = Since(never, jnp.float32(0), jnp.float32(0))
+        since = StepAccumulator(never, jnp.float32(0), jnp.float32(0))
 
-        def advance(carry: tuple[State, Since]) -> tuple[State, Since]:
+        def advance(carry: tuple[State, StepAccumulator]) -> tuple[State, StepAccumulator]:
             state, since = dynamics.next_event(self.rules, carry[0], params, carry[1])
             return dynamics.look_ahead(self.rules, state, params, since)
 
-        def waits(carry: tuple[State, Since]) -> Array:
+        def waits(carry: tuple[State, StepAccumulator]) -> Array:
             return ~carry[0].due & ~dynamics.over(carry[0], params)
 
         carry = dynamics.look_ahead(self.rules, state, params, since)
@@ -368,7 +368,12 @@ class DAS(Environment):
         return carry
 
     def _metrics(
-        self, state: State, action: Action, started: State, decision: Decision, since: Since
+        self,
+        state: State,
+        action: Action,
+        started: State,
+        decision: Decision,
+        since: StepAccumulator,
     ) -> StepMetrics:
         real = dynamics.real_positions(state)
         rank = placement.rank_of(action["priority"], real)

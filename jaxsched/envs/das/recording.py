@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxsched.core.trail import Trail
+from jaxsched.core.trajectory import Trajectory
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.observation import MACHINE_NAMES
 from jaxsched.envs.das.records import recorder
@@ -65,14 +65,15 @@ def _clock(env: DAS, state: Any) -> Array:
     return seconds
 
 
-def _schedule(env: DAS, params: Params, episode: int, trail: Trail) -> Schedule:
+def _schedule(env: DAS, params: Params, episode: int, trajectory: Trajectory) -> Schedule:
     """The machines of each job and how it was slowed down, which the records tell."""
     offset, count = (int(np.asarray(x)[episode]) for x in (params.offset, params.num_jobs))
     table = np.asarray(params.rows, np.int64)[offset : offset + count]
     start, finish = (
-        np.asarray(x, np.float64)[:count] for x in (trail.records.start, trail.records.finish)
+        np.asarray(x, np.float64)[:count]
+        for x in (trajectory.records.start, trajectory.records.finish)
     )
-    gangs = Gangs(start, finish, np.asarray(trail.records.machines, np.int64)[:count])
+    gangs = Gangs(start, finish, np.asarray(trajectory.records.machines, np.int64)[:count])
     submit = (table[:, SUBMIT] - int(np.asarray(params.first)[episode])).astype(np.float64)
     spans = contention(env.cluster, table, gangs)
     pieces = Pieces.of(_entries(env, table, gangs, spans))

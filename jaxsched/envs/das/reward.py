@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from jaxsched.envs.das.simulator.dynamics import Decision, Since, State, over
+from jaxsched.envs.das.simulator.dynamics import Decision, State, StepAccumulator, over
 from jaxsched.envs.das.simulator.tables import Params, pick, submitted_by, waiting_of_arrivals
 from jaxsched.types import Array
 
@@ -11,7 +11,7 @@ MINUTE_S = 60.0
 
 
 def paper_reward(
-    params: Params, started: State, decision: Decision, after: State, since: Since
+    params: Params, started: State, decision: Decision, after: State, since: StepAccumulator
 ) -> tuple[Array, State]:
     """What finished jobs give and failed ones cost, per job concerned.
 
@@ -44,7 +44,7 @@ def paper_reward(
 
 
 def dense_reward(
-    params: Params, before: State, after: State, since: Since, num_jobs: Array
+    params: Params, before: State, after: State, since: StepAccumulator, num_jobs: Array
 ) -> tuple[Array, Array]:
     """Minus the time that jobs spend in the system and GPUs are allocated, float32.
 

@@ -11,9 +11,9 @@ from jaxsched.envs.das import cases, recording
 from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.heuristics import baseline
-from jaxsched.envs.das.learning import kinds
+from jaxsched.envs.das.learning import network_kinds
 from jaxsched.envs.das.learning.departures import DEPARTURES, FORMER_SETTINGS
-from jaxsched.envs.das.learning.handed_over import array_policy
+from jaxsched.envs.das.learning.exported import array_policy
 from jaxsched.envs.das.learning.linear import found_rule, rule_digest, rules_digest
 from jaxsched.envs.das.learning.models import policy_model
 from jaxsched.envs.das.learning.presets import NOTES, PRESETS
@@ -75,7 +75,7 @@ def _reference(name: str, words: str, knows: str) -> Rule:
     def make(env: DAS) -> Policy:
         if name == "random":
             return uniform_reals(name, env.action_spec())
-        return kinds.policy_named(name, env)
+        return network_kinds.policy_named(name, env)
 
     clairvoyant, best = name == "oracle", name == "shortest"
     return Rule("reference", words, make, plays_in, knows=knows, clairvoyant=clairvoyant, best=best)
@@ -95,11 +95,11 @@ def _no_scores(env: DAS, kind: str) -> Network:
 
 
 def _plays(env: DAS, kind: str, name: str, play: Play) -> Policy:
-    return kinds.policy_of(kind, env, name, play)
+    return network_kinds.policy_of(kind, env, name, play)
 
 
 def _init(env: DAS, kind: str, key: PRNGKey, specs: Specs) -> PyTree:
-    return kinds.init_weights(kind, env, key, specs)
+    return network_kinds.init_weights(kind, env, key, specs)
 
 
 def _shipped(env: DAS, name: str) -> Shipped | None:

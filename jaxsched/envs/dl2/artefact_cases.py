@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.core.trail import Step, Trail
+from jaxsched.core.trajectory import Step, Trajectory
 from jaxsched.envs.dl2 import records as rec
 from jaxsched.envs.dl2.dynamics import (
     ClusterState,
@@ -52,11 +52,11 @@ def _slot(env: DL2Slots, step: Step, params: Params) -> Slot:
 
 
 def _in_slots(
-    env: DL2Slots, params: Params, trail: Trail, metrics: dict[str, Any]
+    env: DL2Slots, params: Params, trajectory: Trajectory, metrics: dict[str, Any]
 ) -> dict[str, Any]:
-    times = _job_slots(env, params, trail.records)
+    times = _job_slots(env, params, trajectory.records)
     submit = np.asarray(params.jobs.submit_time)[0, : len(times["jct_fine"])] / env.slot_seconds
-    kept: Slot = trail.moments
+    kept: Slot = trajectory.moments
     first = min(FIRST_SLOTS, metrics["slots"])
     return {
         "per_job": {key: _open(values) for key, values in times.items()},

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.core.trail import Step, Trail
+from jaxsched.core.trajectory import Step, Trajectory
 from jaxsched.elastic.jobs import DL2_JOBS
 from jaxsched.envs.dl2 import artefact_cases
 from jaxsched.envs.dl2 import records as rec
@@ -115,9 +115,9 @@ def _slot(env: DL2Slots, step: Step, params: Params) -> Slot:
 
 
 def _of_slots(
-    env: DL2Slots, params: Params, trail: Trail, metrics: dict[str, Any]
+    env: DL2Slots, params: Params, trajectory: Trajectory, metrics: dict[str, Any]
 ) -> dict[str, Any]:
-    moments: Slot = trail.moments
+    moments: Slot = trajectory.moments
     slots = [
         {
             "slot": slot,
@@ -127,7 +127,7 @@ def _of_slots(
         }
         for at, slot in enumerate(moments.slot.tolist())
     ]
-    return {"slots": slots, "metrics": metrics, "jobs": _jobs(env, params, trail.records)}
+    return {"slots": slots, "metrics": metrics, "jobs": _jobs(env, params, trajectory.records)}
 
 
 def _allocations(active: Any, plan: Plan) -> list[dict[str, Any]]:
@@ -177,15 +177,17 @@ def _row(env: DL2, step: Step, params: Params) -> Kept:
     return Kept(row, told.terminated, artefact_cases.standing(step.after, held))
 
 
-def _of_actions(env: DL2, params: Params, trail: Trail, metrics: dict[str, Any]) -> dict[str, Any]:
-    kept: Kept | None = trail.moments
+def _of_actions(
+    env: DL2, params: Params, trajectory: Trajectory, metrics: dict[str, Any]
+) -> dict[str, Any]:
+    kept: Kept | None = trajectory.moments
     after = None if kept is None else Standing(*(x[-1] for x in kept.after))
     return {
         "trajectory": rows_of(None if kept is None else kept.row),
         "finished": kept is not None and bool(kept.terminated[-1]),
-        "final": artefact_cases.final(env, params, after, trail.records),
+        "final": artefact_cases.final(env, params, after, trajectory.records),
         "metrics": metrics,
-        "jobs": _jobs(env, params, trail.records),
+        "jobs": _jobs(env, params, trajectory.records),
     }
 
 

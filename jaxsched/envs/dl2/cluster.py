@@ -19,7 +19,7 @@ from jaxsched.elastic.resources import (
 )
 from jaxsched.elastic.speed import Comm
 from jaxsched.errors import JaxschedError
-from jaxsched.ops.batching import once
+from jaxsched.ops.batching import materialise
 from jaxsched.types import Array
 
 WORKER, PS, BUNDLE = 0, 1, 2
@@ -229,7 +229,10 @@ def place_tasks(
     key = _best(cluster, free_then, order + jnp.where(here, worker_load, 0), ps_need)
     second = jnp.where(server & (key != NO_SERVER), key % num, num)
     fit = wanted & ((first < num) | ~worker) & ((second < num) | ~server)
-    first, second = once(jnp.where(fit, first, num)), once(jnp.where(fit, second, num))
+    first, second = (
+        materialise(jnp.where(fit, first, num)),
+        materialise(jnp.where(fit, second, num)),
+    )
     placed = (first < num) | (second < num)  # as ``fit``, but from what is computed already
 
     here, there = index == first, index == second

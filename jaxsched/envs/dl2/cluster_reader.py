@@ -16,9 +16,9 @@ from jaxsched.elastic.jobs import DL2_JOBS
 from jaxsched.elastic.models import NAMES
 from jaxsched.envs.dl2 import dynamics
 from jaxsched.envs.dl2.environment import DL2
+from jaxsched.envs.dl2.job_batches import rows_of
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.tables import build_tables
-from jaxsched.envs.dl2.turns import rows_of
 from jaxsched.envs.dl2.workload import MEDIAN_EPOCHS
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import from_records

@@ -20,16 +20,16 @@ from jaxsched.envs.dl2.dynamics import (
     Rules,
     SlotReport,
 )
+from jaxsched.envs.dl2.job_batches import next_turn, rows_of
 from jaxsched.envs.dl2.observation import ObservationKind
 from jaxsched.envs.dl2.parameters import SLOT_SECONDS, Params, SpeedMode, build_params
+from jaxsched.envs.dl2.privileged_state import privileged_state
 from jaxsched.envs.dl2.reward import NOTHING, RewardKind, backlog, epochs, presence, progress
 from jaxsched.envs.dl2.start_bundles import first_with_bundles, open_with_bundles
-from jaxsched.envs.dl2.tables import NEVER, redrawn
-from jaxsched.envs.dl2.turns import next_turn, rows_of
-from jaxsched.envs.dl2.whole_state import whole_state
+from jaxsched.envs.dl2.tables import NEVER, resampled
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.ops.batching import apply_if, flags_once
+from jaxsched.ops.batching import apply_if, materialise_flags
 from jaxsched.options import Bounds
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, Feature, PRNGKey, PyTree, TimeStep
 from jaxsched.units import readable_time
@@ -239,9 +239,9 @@ class DL2(Environment):
         """What the observation's entries mean."""
         return obs.features(self.observation, self.max_workers, self.max_ps)
 
-    def whole_state(self, state: ClusterState, params: Params) -> Array:
-        """For critics in training, float32 ``[7]`` (``whole_state.py``)."""
-        return whole_state(state, params)
+    def privileged_state(self, state: ClusterState, params: Params) -> Array:
+        """For critics in training, float32 ``[7]`` (``privileged_state.py``)."""
+        return privileged_state(state, params)
 
     def observe(self, state: ClusterState, params: Params) -> tuple[Array, Array]:
         """Observation and mask of a state."""
@@ -324,7 +324,7 @@ class DL2(Environment):
         self, key: PRNGKey, state: ClusterState, params: Params
     ) -> tuple[ClusterState, Params]:
         """Later arrivals, errors of the estimated epochs, and speed factors; see ``tables``."""
-        jobs = redrawn(
+        jobs = resampled(
             key, params.jobs, state.episode, state.slot, state.progress, self.slot_seconds
         )
         alone = params._replace(jobs=jobs, draw=jnp.array([0, 1], jnp.int32))
@@ -355,7 +355,7 @@ class DL2(Environment):
         job_reward = progress(report, params.jobs, before.episode)
         if reward is None:
             reward = self.reward_of(report, job_reward)
-        terminated, truncated = flags_once(
+        terminated, truncated = materialise_flags(
             dynamics.is_finished(after), dynamics.is_cut(self.rules, after)
         )
         return TimeStep(

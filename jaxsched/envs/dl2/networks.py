@@ -11,7 +11,7 @@ from jaxsched.envs.dl2.environment import DL2
 from jaxsched.envs.dl2.observation import ObservationKind, observation_names
 from jaxsched.errors import JaxschedError
 from jaxsched.networks import description as nd
-from jaxsched.networks.described import Described
+from jaxsched.networks.exportable import ExportableModule
 from jaxsched.networks.mlp import MLP, ValueMLP, sizes_of
 from jaxsched.types import Array
 
@@ -68,7 +68,7 @@ def _row_steps(network: "RowPolicy | RowValue") -> list[nd.Step]:
     ]
 
 
-class RowPolicy(Described):
+class RowPolicy(ExportableModule):
     """A variant: what is learnt about a job holds in every row.
 
     Attributes:
@@ -99,7 +99,7 @@ class RowPolicy(Described):
         ]
 
 
-class RowValue(Described):
+class RowValue(ExportableModule):
     """The value network of the same make.
 
     Attributes:
@@ -120,7 +120,7 @@ class RowValue(Described):
         return [*_row_steps(self), head]
 
 
-def policy_network(env: DL2, kind: str) -> Described:
+def policy_network(env: DL2, kind: str) -> ExportableModule:
     """The policy network of that kind.
 
     Args:
@@ -141,7 +141,7 @@ def policy_network(env: DL2, kind: str) -> Described:
     return MLP(KINDS * env.window + 1, _hidden(kind))
 
 
-def value_network(env: DL2, kind: str) -> Described:
+def value_network(env: DL2, kind: str) -> ExportableModule:
     """The value network of the same make."""
     if kind == "published":
         return ValueMLP(_as_wide(env), affines=True, initial_std=PUBLISHED_STD)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.core.trail import Step, Trail
+from jaxsched.core.trajectory import Step, Trajectory
 from jaxsched.elastic.models import NAMES
 from jaxsched.envs.dl2 import dynamics
 from jaxsched.envs.dl2.dynamics import ONE_PS, ONE_WORKER
@@ -67,17 +67,17 @@ def _clock(env: DL2, state: Any) -> Array:
     return seconds
 
 
-def _schedule(env: DL2, params: Params, episode: int, trail: Trail) -> Schedule:
+def _schedule(env: DL2, params: Params, episode: int, trajectory: Trajectory) -> Schedule:
     """When each job trained, with its tasks where the moments are kept."""
-    one = jax.tree.map(lambda leaf: np.asarray(leaf)[None], trail.records)
+    one = jax.tree.map(lambda leaf: np.asarray(leaf)[None], trajectory.records)
     times = job_times(env, params, np.array([episode]), one)
     count, unit = int(params.jobs.num_jobs[episode]), float(env.slot_seconds)
     submit, start, finish = (column[0, :count] for column in times[:3])
     model = np.asarray(params.jobs.model)[episode, :count].astype(np.int64)
     told = by_job("dl2", submit, start, finish, model=model, models=NAMES)
-    if trail.moments is None:
+    if trajectory.moments is None:
         return told
-    kept: Any = trail.moments
+    kept: Any = trajectory.moments
     ended = np.flatnonzero(kept.ended)
     kept = jax.tree.map(lambda leaf: np.asarray(leaf)[ended], kept)
     begins = kept.slot * unit

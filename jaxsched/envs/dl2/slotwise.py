@@ -21,10 +21,10 @@ from jaxsched.envs.dl2.dynamics import (
     workers,
 )
 from jaxsched.envs.dl2.environment import DL2, StepMetrics
+from jaxsched.envs.dl2.job_batches import rows_of
 from jaxsched.envs.dl2.parameters import Params
 from jaxsched.envs.dl2.reward import progress
 from jaxsched.envs.dl2.tables import whole
-from jaxsched.envs.dl2.turns import rows_of
 from jaxsched.types import Array, ArraySpec, PRNGKey, PyTree, TimeStep
 
 

@@ -26,10 +26,10 @@ from jaxsched.envs.dl2.dynamics import (
     merge,
     refit,
 )
+from jaxsched.envs.dl2.job_batches import first_turn, rows_of
 from jaxsched.envs.dl2.tables import NUM_MODELS, JobTables, lookup, whole
-from jaxsched.envs.dl2.turns import first_turn, rows_of
 from jaxsched.ops import bit_sets as bits
-from jaxsched.ops.batching import any_of_copies, select
+from jaxsched.ops.batching import any_across_batch, select
 from jaxsched.types import Array
 
 
@@ -56,7 +56,7 @@ def give_bundles(
 
     first = nearest(state, jnp.where(wanted, 0, jobs.empty_row))
     state, _ = jax.lax.while_loop(
-        lambda carry: any_of_copies(carry[1] < jobs.empty_row), one, (state, first)
+        lambda carry: any_across_batch(carry[1] < jobs.empty_row), one, (state, first)
     )
     return state._replace(fits=jnp.where(wanted, refit(rules, state), state.fits))
 

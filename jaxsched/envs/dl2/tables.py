@@ -234,7 +234,7 @@ def build_tables(
     )
 
 
-def redrawn(
+def resampled(
     key: PRNGKey, jobs: JobTables, episode: Array, slot: Array, progress: Array, slot_seconds: int
 ) -> JobTables:
     """The table of an episode alone, with what cannot be known in a slot drawn anew.

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.core.policies import Policy, View
-from jaxsched.core.trail import Some, Step, Trail
+from jaxsched.core.trajectory import Some, Step, Trajectory
 from jaxsched.envs.mlfs import records as rec
 from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.heuristics import HOSTS, answer
@@ -93,8 +93,8 @@ def _episode(
     room = _in_steps(params.max_jobs, JOBS), _in_steps(params.max_running, RUNNERS)
     common, params = shared(env, padded(params, *room), _in_steps(max(env.gpus), GPUS))
 
-    def result(trail: Trail, metrics: dict[str, Any]) -> dict[str, Any]:
-        return _result(trail, metrics, len(table), use_mlfc=env.use_mlfc)
+    def result(trajectory: Trajectory, metrics: dict[str, Any]) -> dict[str, Any]:
+        return _result(trajectory, metrics, len(table), use_mlfc=env.use_mlfc)
 
     return Episode(
         common,
@@ -193,22 +193,22 @@ def _row(env: MLFS, step: Step, params: Params) -> Kept:
 
 
 def _result(
-    trail: Trail, metrics: dict[str, Any], num_jobs: int, *, use_mlfc: bool
+    trajectory: Trajectory, metrics: dict[str, Any], num_jobs: int, *, use_mlfc: bool
 ) -> dict[str, Any]:
-    kept: Kept = trail.moments
+    kept: Kept = trajectory.moments
     steps = rows_of(kept.row.values)
     decision = np.cumsum(kept.row.there) - 1
     for at, reward in zip(decision.tolist(), kept.reward.tolist(), strict=True):
         if at >= 0:  # the first step only ends the slot before the first
             steps[at]["reward"] += reward
     if steps:
-        steps[-1]["done"] = trail.ended
+        steps[-1]["done"] = trajectory.ended
     tasks: Tasks = kept.tasks.values
     return {
         "metrics": metrics,
-        "jobs": _jobs(trail.records)[:num_jobs],
-        "slots": int(trail.records.slots),
-        "decisions": int(trail.records.decisions),
+        "jobs": _jobs(trajectory.records)[:num_jobs],
+        "slots": int(trajectory.records.slots),
+        "decisions": int(trajectory.records.decisions),
         "trajectory": steps,
         "snapshots": [_snapshot(Tasks(*entry)) for entry in zip(*tasks, strict=True)],
         "use_mlfc": use_mlfc,

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxsched.core.environment import Environment
 from jaxsched.envs.mlfs import observation as obs
 from jaxsched.envs.mlfs import reward
+from jaxsched.envs.mlfs.privileged_state import privileged_state
 from jaxsched.envs.mlfs.reward import RewardMode
 from jaxsched.envs.mlfs.simulator import dynamics, pairs, placing, tables
 from jaxsched.envs.mlfs.simulator.cluster import Cluster
@@ -18,8 +19,7 @@ from jaxsched.envs.mlfs.simulator.prediction import Errors
 from jaxsched.envs.mlfs.simulator.rules import MLF, Order, Rules, with_options
 from jaxsched.envs.mlfs.simulator.state import NOBODY, State
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params
-from jaxsched.envs.mlfs.told import Since, joined, nothing
-from jaxsched.envs.mlfs.whole_state import whole_state
+from jaxsched.envs.mlfs.step_metrics import StepAccumulator, accumulated, nothing_yet
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
 from jaxsched.ops.batching import apply_if, select
@@ -299,7 +299,7 @@ class MLFS(Environment):
         state = begin(self.rules_of(params), params, jnp.asarray(episode, jnp.int32))
         observation, mask = self.observe(state, params)
         none, false = jnp.float32(0), jnp.bool_(False)
-        metrics = nothing(state).metrics
+        metrics = nothing_yet(state).metrics
         return state, TimeStep(observation, mask, none, false, false, none, metrics)
 
     def step(
@@ -309,12 +309,12 @@ class MLFS(Environment):
         del key
         if self.by_slot:
             return self._step_slot(state, action, params)
-        since = nothing(state)
+        since = nothing_yet(state)
         answer = jnp.asarray(action, jnp.int32)
         after = placing.answer(self.rules_of(params), params, state, answer)
         if self.slot_every == 0:
 
-            def waits(carry: tuple[State, Since]) -> Array:
+            def waits(carry: tuple[State, StepAccumulator]) -> Array:
                 return ~self.decides(carry[0]) & ~self._done(carry[0], params)
 
             after, since = jax.lax.while_loop(
@@ -336,14 +336,14 @@ class MLFS(Environment):
 
     def _step_slot(self, state: State, action: Array, params: Params) -> tuple[State, TimeStep]:
         """A whole slot, and the jobs that come in before the next."""
-        over, since = self._done(state, params), nothing(state)
+        over, since = self._done(state, params), nothing_yet(state)
         opened = self.placed(state, action, params)
         made = jnp.where(over, 0, opened.offers.made)
         after, since = select(over, (state, since), self._slot((opened, since), params))
         return after, self._told(state, after, since, made, params)
 
     def _told(
-        self, state: State, after: State, since: Since, decisions: Array, params: Params
+        self, state: State, after: State, since: StepAccumulator, decisions: Array, params: Params
     ) -> TimeStep:
         """What a step between two states tells."""
         observation, mask = self.observe(after, params)
@@ -359,19 +359,21 @@ class MLFS(Environment):
             metrics=metrics,
         )
 
-    def whole_state(self, state: State, params: Params) -> Array:
-        """For critics in training, float32 ``[15]`` (``whole_state.py``)."""
-        return whole_state(self.rules_of(params).cluster, state, params)
+    def privileged_state(self, state: State, params: Params) -> Array:
+        """For critics in training, float32 ``[15]`` (``privileged_state.py``)."""
+        return privileged_state(self.rules_of(params).cluster, state, params)
 
     def resample_future(self, key: PRNGKey, state: State, params: Params) -> tuple[State, Params]:
         """The jobs still to be submitted as a bootstrap of the episode's."""
-        alone = tables.redrawn(key, params, state.episode, state.submitted, state.slot)
+        alone = tables.resampled(key, params, state.episode, state.submitted, state.slot)
         return state._replace(episode=jnp.int32(0)), alone
 
     def _done(self, state: State, params: Params) -> Array:
         return dynamics.over(params, state) | state.cut
 
-    def _slot(self, carry: tuple[State, Since], params: Params) -> tuple[State, Since]:
+    def _slot(
+        self, carry: tuple[State, StepAccumulator], params: Params
+    ) -> tuple[State, StepAccumulator]:
         """The end of a slot and the beginning of the next, up to its first offer."""
         state, since = carry
         rules = self.rules_of(params)
@@ -389,7 +391,7 @@ class MLFS(Environment):
         last = self.max_slots if params.options is None else params.options["max_slots"]
         cut = (after.slot >= last) & ~over
         after = after._replace(cut=cut)
-        since = joined(since, gain, ended, after.slot, cut)
+        since = accumulated(since, gain, ended, after.slot, cut)
         begin = dynamics.admit if self.by_slot else dynamics.begin_slot
         begun = begin(rules, params, after)
         arrived = jnp.where(begun.slot == after.slot, begun.submitted, after.submitted)

@@ -8,14 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.core.trail import Step, Trail
+from jaxsched.core.trajectory import Step, Trajectory
 from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.jobs import MAX_TASKS, MODELS
 from jaxsched.envs.mlfs.records import recorder
 from jaxsched.envs.mlfs.simulator import placing
 from jaxsched.envs.mlfs.simulator.state import NOBODY, State
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params, unpack
-from jaxsched.envs.mlfs.told import StepMetrics
+from jaxsched.envs.mlfs.step_metrics import StepMetrics
 from jaxsched.jobs.lanes import shared_rows
 from jaxsched.jobs.schedule import (
     NEVER,
@@ -106,22 +106,22 @@ def _clock(env: MLFS, state: Any) -> Array:
     return seconds
 
 
-def _schedule(env: MLFS, params: Params, episode: int, trail: Trail) -> Schedule:
+def _schedule(env: MLFS, params: Params, episode: int, trajectory: Trajectory) -> Schedule:
     """When each job ran, with its tasks where the moments are kept."""
     offset, count = (int(np.asarray(x)[episode]) for x in (params.offset, params.num_jobs))
     jobs: Any = unpack(np.asarray(params.rows, np.int64)[offset : offset + count])
     submit = np.asarray(params.submit_s, np.float64)[offset : offset + count]
     records = {
-        name: column[:count] for name, column in trail.records._asdict().items() if column.ndim
+        name: column[:count] for name, column in trajectory.records._asdict().items() if column.ndim
     }
     start, finish = (
         np.where(records[name] >= 0, records[name] * float(SLOT_S), NEVER)
         for name in ("start", "finish")
     )
     deadline = jobs.deadline_min.astype(np.float64) * SLOT_S
-    if trail.moments is None:
+    if trajectory.moments is None:
         return _of_deadlines(jobs.model, submit, start, finish, deadline)
-    moments: Any = trail.moments
+    moments: Any = trajectory.moments
     ended = np.flatnonzero(np.asarray(moments.ended) & (np.asarray(moments.slot) >= 0))
     kept = jax.tree.map(lambda leaf: np.asarray(leaf)[ended], moments)
     gpus = np.asarray(env.rules_of(params).cluster.num_gpus)

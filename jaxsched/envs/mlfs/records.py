@@ -12,7 +12,7 @@ from jaxsched.core.recorder import JobEvents, note_events
 from jaxsched.envs.mlfs.environment import MLFS
 from jaxsched.envs.mlfs.reward import HOUR_MIN, RewardWeights
 from jaxsched.envs.mlfs.simulator.tables import SLOT_S, Params, unpack
-from jaxsched.envs.mlfs.told import StepMetrics
+from jaxsched.envs.mlfs.step_metrics import StepMetrics
 from jaxsched.jobs.metrics import Metric
 from jaxsched.types import Array, TimeStep
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from jaxsched.core.trail import Step, Trail
+from jaxsched.core.trajectory import Step, Trajectory
 from jaxsched.envs.sched2.environment import Params, Sched2
 from jaxsched.envs.sched2.heuristics import MODES, any_baseline, numbered
 from jaxsched.envs.sched2.slowdown import NUM_LEVELS
@@ -106,18 +106,18 @@ def _row(env: Sched2, step: Step, params: Params) -> OrderedDict[str, Array]:
     )
 
 
-def _of_baseline(count: int, trail: Trail, metrics: dict[str, Any]) -> dict[str, Any]:
-    order = trail.records.order[: trail.records.num_started].tolist()
-    return {"order": order, **_summary(count, trail.records, metrics)}
+def _of_baseline(count: int, trajectory: Trajectory, metrics: dict[str, Any]) -> dict[str, Any]:
+    order = trajectory.records.order[: trajectory.records.num_started].tolist()
+    return {"order": order, **_summary(count, trajectory.records, metrics)}
 
 
-def _of_actions(count: int, trail: Trail, metrics: dict[str, Any]) -> dict[str, Any]:
-    steps = rows_of(trail.moments)
+def _of_actions(count: int, trajectory: Trajectory, metrics: dict[str, Any]) -> dict[str, Any]:
+    steps = rows_of(trajectory.moments)
     return {
         "trajectory": steps,
         "return": sum(row["reward"] for row in steps),
-        "invalid_actions": int(trail.records.invalid_actions),
-        **_summary(count, trail.records, metrics),
+        "invalid_actions": int(trajectory.records.invalid_actions),
+        **_summary(count, trajectory.records, metrics),
     }
 
 

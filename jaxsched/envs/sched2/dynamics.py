@@ -13,7 +13,7 @@ from jaxsched.envs.sched2.slowdown import NUM_LEVELS, fewest_servers, level_of
 from jaxsched.envs.sched2.tables import NEVER, JobTables, lookup, submitted_by
 from jaxsched.ops import bit_sets
 from jaxsched.ops import packing as placement
-from jaxsched.ops.batching import once
+from jaxsched.ops.batching import materialise
 from jaxsched.ops.reductions import least
 from jaxsched.types import Array
 
@@ -218,7 +218,7 @@ def apply_action(
         window=close_gap(state.window, position, jobs.empty_row),
         in_window=state.in_window - starts,
     )
-    time = once(jnp.where(starts | finished, state.time, instant))
+    time = materialise(jnp.where(starts | finished, state.time, instant))
     return admit_until(placed, jobs, time), start, invalid
 
 

@@ -11,12 +11,12 @@ from jaxsched.envs.sched2 import dynamics, reward
 from jaxsched.envs.sched2 import observation as obs
 from jaxsched.envs.sched2.dynamics import ClusterState, Start
 from jaxsched.envs.sched2.outlook import outlook, outlook_names
+from jaxsched.envs.sched2.privileged_state import privileged_state
 from jaxsched.envs.sched2.slowdown import SLOWDOWN_TENTHS
-from jaxsched.envs.sched2.tables import NEVER, JobTables, build_tables, redrawn
-from jaxsched.envs.sched2.whole_state import whole_state
+from jaxsched.envs.sched2.tables import NEVER, JobTables, build_tables, resampled
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.ops.batching import flags_once
+from jaxsched.ops.batching import materialise_flags
 from jaxsched.ops.bounds import known_largest
 from jaxsched.options import Bounds
 from jaxsched.types import Array, ArraySpec, DiscreteSpec, Feature, PRNGKey, TimeStep
@@ -225,7 +225,7 @@ class Sched2(Environment):
             value = reward.effectiveness(start)
         value = value - jnp.where(invalid, params.invalid_penalty, 0.0)
         observation, mask = self.observe(after, params)
-        terminated, truncated = flags_once(
+        terminated, truncated = materialise_flags(
             dynamics.all_started(after, jobs), after.arrived - after.head > params.max_backlog
         )
         timestep = TimeStep(
@@ -243,13 +243,13 @@ class Sched2(Environment):
         self, key: PRNGKey, state: ClusterState, params: Params
     ) -> tuple[ClusterState, Params]:
         """The jobs still to be submitted as a bootstrap of the table's jobs and gaps."""
-        jobs = redrawn(key, params.jobs, state.episode, state.arrived, state.time)
+        jobs = resampled(key, params.jobs, state.episode, state.arrived, state.time)
         alone = params._replace(jobs=jobs, draw=jnp.array([0, 1], jnp.int32))
         return state._replace(episode=jnp.int32(0)), alone
 
-    def whole_state(self, state: ClusterState, params: Params) -> Array:
-        """For critics in training, float32 ``[28]`` (``whole_state.py``)."""
-        return whole_state(state, params.jobs, params.time_scale)
+    def privileged_state(self, state: ClusterState, params: Params) -> Array:
+        """For critics in training, float32 ``[28]`` (``privileged_state.py``)."""
+        return privileged_state(state, params.jobs, params.time_scale)
 
     def _metrics(
         self,

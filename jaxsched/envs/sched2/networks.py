@@ -6,7 +6,7 @@ Specification, section 10; sizes where the paper is silent are ours.
 from jaxsched.envs.sched2.observation import NUM_STATISTICS
 from jaxsched.envs.sched2.slowdown import NUM_LEVELS
 from jaxsched.networks import description as nd
-from jaxsched.networks.described import Described
+from jaxsched.networks.exportable import ExportableModule
 
 SQUASH_MULTIPLY, SQUASH_DIVIDE = 60.0, 4.0
 POSITION_FEATURES = NUM_LEVELS + 2
@@ -15,7 +15,7 @@ POSITION_FEATURES = NUM_LEVELS + 2
 POSITION_LAYER = "slot"
 
 
-class QNetwork(Described):
+class QNetwork(ExportableModule):
     """The paper's network: Q values from the flat observation.
 
     The same small network reads the GPUs of every server; its outputs stay in server order. A
@@ -49,7 +49,7 @@ class QNetwork(Described):
         ]
 
 
-class PositionQNetwork(Described):
+class PositionQNetwork(ExportableModule):
     """A variant: what is learnt about a job holds for every position.
 
     As the paper's network, but one small network reads each position, its outputs (in order) and

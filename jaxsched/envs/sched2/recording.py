@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsched.core.trail import Trail
+from jaxsched.core.trajectory import Trajectory
 from jaxsched.envs.sched2.environment import Params, Sched2
 from jaxsched.envs.sched2.records import recorder
 from jaxsched.envs.sched2.slowdown import MODELS, NUM_LEVELS, SENSITIVE
@@ -27,9 +27,9 @@ def _clock(env: Sched2, state: Any) -> Array:
     return seconds
 
 
-def _schedule(env: Sched2, params: Params, episode: int, trail: Trail) -> Schedule:
+def _schedule(env: Sched2, params: Params, episode: int, trajectory: Trajectory) -> Schedule:
     """The GPUs of each job, which the records tell."""
-    records, count = trail.records, int(params.jobs.num_jobs[episode])
+    records, count = trajectory.records, int(params.jobs.num_jobs[episode])
     columns = (params.jobs.submit_time, params.jobs.num_gpus, params.jobs.model)
     submit, num_gpus, model = (np.asarray(c)[episode, :count].astype(np.int64) for c in columns)
     ideal = np.asarray(params.jobs.run_time)[episode, :count, 0].astype(np.float64)

@@ -14,7 +14,7 @@ from jaxsched.envs.sched2.networks import SQUASH_DIVIDE, SQUASH_MULTIPLY
 from jaxsched.envs.sched2.observation import NUM_STATISTICS
 from jaxsched.envs.sched2.outlook import OUTLOOK, TIMES
 from jaxsched.networks import description as nd
-from jaxsched.networks.described import Described
+from jaxsched.networks.exportable import ExportableModule
 from jaxsched.types import Array
 
 RULE = {"duration": -2.0, "level0": 4.0, "split": -2.0}
@@ -22,7 +22,7 @@ RULE = {"duration": -2.0, "level0": 4.0, "split": -2.0}
 ZERO = ("score", "void")  # layers that begin at 0
 
 
-class ScoringNetwork(Described):
+class ScoringNetwork(ExportableModule):
     """Scores of the positions and of void.
 
     Attributes:

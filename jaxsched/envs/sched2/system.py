@@ -19,7 +19,7 @@ from jaxsched.envs.sched2.scoring import ScoringNetwork
 from jaxsched.envs.sched2.traces import WORKLOAD
 from jaxsched.envs.sched2.workload import MODEL_SHARES
 from jaxsched.errors import JaxschedError
-from jaxsched.networks.described import Described
+from jaxsched.networks.exportable import ExportableModule
 from jaxsched.systems import system
 from jaxsched.systems.parts import Kind, Rule, TraceSet
 
@@ -49,7 +49,7 @@ def _in_words(env: Sched2, chosen: Mapping[str, Any]) -> dict[str, str]:
     return {"heuristics": f"choose from {first}; a job that does not fit {misfit}"}
 
 
-def _network(env: Sched2, kind: str) -> Described:
+def _network(env: Sched2, kind: str) -> ExportableModule:
     """The paper's network or a variant.
 
     ``positions`` shares weights between the positions; ``scoring`` is a small one that starts as

@@ -162,7 +162,7 @@ def derived(submit_time: Any, num_gpus: Any, run_time: Any, num_jobs: Any) -> tu
     return shown, xp.minimum(batch_end, num_jobs), sums
 
 
-def redrawn(
+def resampled(
     key: PRNGKey, jobs: JobTables, episode: Array, arrived: Array, time: Array
 ) -> JobTables:
     """The table of an episode alone, its jobs from ``arrived`` on drawn anew after ``time``."""

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsched.core.trail import Trail, follow
+from jaxsched.core.trajectory import Trajectory, record_trajectory
 from jaxsched.envs.cluster.heuristics import RULES, SUSPENDING_RULES
 from jaxsched.envs.cluster.system import BEST, SYSTEM
 from jaxsched.errors import JaxschedError
@@ -32,15 +32,17 @@ TABLE = {
 
 @pytest.fixture(scope="module")
 def suspended():
-    """A short play under ``srtf`` with its moments: environment, parameters, trail."""
+    """A short play under ``srtf`` with its moments: environment, parameters, trajectory."""
     env = functions.environment(
         SYSTEM, num_servers=2, gpus_per_server=4, suspends=True, restart_s=5
     )
     params = env.params([JobTable(TABLE)])
     played = functions.heuristic(SYSTEM, "srtf", env, 6, {})
     how = SYSTEM.log.recording(played.env)
-    trail = follow(played.env, played.policy, how.recorder, params, how.moment, clock=how.clock)
-    return played.env, params, trail
+    trajectory = record_trajectory(
+        played.env, played.policy, how.recorder, params, how.moment, clock=how.clock
+    )
+    return played.env, params, trajectory
 
 
 def test_every_rule_has_its_name_and_words():
@@ -94,8 +96,8 @@ def test_a_workload_has_the_usual_load_on_any_cluster():
 
 
 def test_metrics_are_those_of_the_engine(suspended):
-    env, params, trail = suspended
-    records = jax.tree.map(lambda leaf: np.asarray(leaf)[None], trail.records)
+    env, params, trajectory = suspended
+    records = jax.tree.map(lambda leaf: np.asarray(leaf)[None], trajectory.records)
     found = SYSTEM.log.metrics(env, params, np.arange(1), records)
     assert set(SYSTEM.metrics.shown) <= set(found)
     engine = replay(TABLE, Cluster(2, 4), replace(POLICIES["srtf"], restart_s=5))
@@ -107,13 +109,13 @@ def test_metrics_are_those_of_the_engine(suspended):
 
 
 def test_pictures_show_who_held_which_gpus(suspended):
-    env, params, trail = suspended
-    drawn = SYSTEM.log.recording(env).schedule(env, params, 0, trail)
+    env, params, trajectory = suspended
+    drawn = SYSTEM.log.recording(env).schedule(env, params, 0, trajectory)
     assert [band.rows for band in drawn.bands] == [4, 4]
     pieces = drawn.pieces
     held = np.zeros(6)
     np.add.at(held, pieces.job, pieces.rows * (pieces.end - pieces.start))
-    stops = np.asarray(trail.records["preemptions"])
+    stops = np.asarray(trajectory.records["preemptions"])
     expected = np.multiply(TABLE["num_gpus"], np.add(TABLE["duration"], 5 * stops))
     np.testing.assert_array_equal(held, expected)
     for row in range(8):
@@ -121,7 +123,7 @@ def test_pictures_show_who_held_which_gpus(suspended):
         start, end = pieces.start[here], pieces.end[here]
         order = np.argsort(start)
         assert (end[order][:-1] <= start[order][1:]).all()
-    coarse = SYSTEM.log.recording(env).schedule(env, params, 0, Trail(trail.records))
+    coarse = SYSTEM.log.recording(env).schedule(env, params, 0, Trajectory(trajectory.records))
     assert (drawn.unit, coarse.unit) == ("GPU", "job")  # of an evaluation, which keeps no moments
 
 

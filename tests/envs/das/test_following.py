@@ -10,8 +10,8 @@ import pytest
 from jaxsched.core.policies import View
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.learning.agents import Sequence, das_agents, evidence_of, with_history
+from jaxsched.envs.das.learning.network_policies import das_policy
 from jaxsched.envs.das.learning.networks import DASNetwork
-from jaxsched.envs.das.learning.players import das_policy
 from jaxsched.envs.das.observation import Observation
 from jaxsched.errors import JaxschedError
 from tests.envs.das.tables import ENV as SMALL

@@ -13,13 +13,13 @@ from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.heuristics import baseline
 from jaxsched.envs.das.learning import linear
+from jaxsched.envs.das.learning.decoded_observation import recover
 from jaxsched.envs.das.learning.linear import (
     LinearParams,
     decide_linear,
     init_linear,
     linear_policy,
 )
-from jaxsched.envs.das.learning.recovered import recover
 from jaxsched.envs.das.observation import Observation
 from jaxsched.errors import JaxschedError
 from tests.envs.das.tables import ENV, params_of, random_table
@@ -90,12 +90,14 @@ def test_whole_numbers_survive_the_scaling(size):
 
     @jax.jit
     @jax.vmap
-    def of_one(gpus, cpus, mem, instances, wait):
+    def unbatched(gpus, cpus, mem, instances, wait):
         jobs = jnp.stack([instances / 64, gpus, cpus, mem, wait / 86400])[None]
         machines = jnp.stack([cpus, gpus, mem, 0 * cpus, 1 - gpus])[None]
         return recover(env, Observation(jobs, machines, jnp.ones(1, bool)))
 
-    got = of_one(*map(jnp.asarray, parts), *(jnp.asarray(x, jnp.float32) for x in (amounts, waits)))
+    got = unbatched(
+        *map(jnp.asarray, parts), *(jnp.asarray(x, jnp.float32) for x in (amounts, waits))
+    )
     for index, cap in enumerate(caps):
         np.testing.assert_array_equal(got.free[:, 0, index], np.minimum(amounts, cap))
         np.testing.assert_array_equal(got.requests[:, 0, index], np.minimum(amounts, cap))

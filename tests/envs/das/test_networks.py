@@ -10,9 +10,9 @@ import pytest
 from jaxsched.core.policies import View
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.learning.agents import affinity_of, das_agents, is_decision, with_history
+from jaxsched.envs.das.learning.network_policies import das_policy, forgetful_policy
 from jaxsched.envs.das.learning.networks import DASNetwork, Trunk
-from jaxsched.envs.das.learning.players import das_policy, forgetful_policy
-from jaxsched.envs.das.learning.rivals import (
+from jaxsched.envs.das.learning.published_rivals import (
     dl2_agents,
     fifo_priority,
     job_groups,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxsched.envs.das.jobs import owners_of
-from jaxsched.envs.das.learning.derived import derived_features
+from jaxsched.envs.das.learning.derived_features import derived_features
 from jaxsched.envs.das.learning.networks import DASNetwork, read
 from jaxsched.envs.das.observation import JOB_NAMES
 from jaxsched.envs.das.simulator.owners import (
@@ -145,7 +145,7 @@ def test_redrawn_durations_are_of_the_same_group():
     table = TABLES[0]
 
     @jax.jit
-    def redrawn(key):
+    def resampled(key):
         state, _ = SHOWN.reset(KEY, params, jnp.int32(0))
         action = {"priority": jnp.zeros(N), "affinity": jnp.zeros((N, M))}
         step = lambda _, state: SHOWN.step(KEY, state, action, params)[0]  # noqa: E731
@@ -155,7 +155,7 @@ def test_redrawn_durations_are_of_the_same_group():
     own = {group: set(table["duration"][table["group"] == group]) for group in range(6)}
     changed = 0
     for seed in range(5):
-        drawn = redrawn(jax.random.key(seed))
+        drawn = resampled(jax.random.key(seed))
         duration = np.asarray(drawn.rows)[:-1, DURATION]
         group = np.asarray(drawn.owners)[:-1, 0] - 1
         assert all(d in own[g] for d, g in zip(duration.tolist(), group.tolist(), strict=True))

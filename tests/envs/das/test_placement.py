@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsched.envs.das.learning.rivals import rank_by_comparison
+from jaxsched.envs.das.learning.published_rivals import rank_by_comparison
 from jaxsched.envs.das.simulator.execution import ceil_quotient
 from jaxsched.envs.das.simulator.placement import HEAD, Demand, place_in_order, rank_of
 

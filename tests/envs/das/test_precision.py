@@ -10,8 +10,8 @@ import pytest
 from jaxsched.core.policies import View
 from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.heuristics import NAMES, baseline
-from jaxsched.envs.das.learning.derived import derived_features
-from jaxsched.envs.das.learning.recovered import recover
+from jaxsched.envs.das.learning.decoded_observation import recover
+from jaxsched.envs.das.learning.derived_features import derived_features
 from jaxsched.systems import functions, registry
 from tests.instances import INSTANCES
 

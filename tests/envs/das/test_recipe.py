@@ -13,8 +13,8 @@ from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.algorithms.regression import RegressionConfig
 from jaxsched.core import training
 from jaxsched.core.training import LoopConfig
-from jaxsched.envs.das.learning.kinds import changed_kind, kind_of
 from jaxsched.envs.das.learning.models import RelativeTo, imitation_losses
+from jaxsched.envs.das.learning.network_kinds import changed_kind, kind_of
 from jaxsched.envs.das.learning.networks import DASNetwork
 from jaxsched.envs.das.learning.presets import PRESETS
 from jaxsched.errors import JaxschedError

@@ -12,11 +12,17 @@ from jaxsched.core.policies import View
 from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.heuristics import NAMES, baseline
-from jaxsched.envs.das.learning import kinds
+from jaxsched.envs.das.learning import network_kinds
 from jaxsched.envs.das.learning.agents import is_decision, with_history
 from jaxsched.envs.das.learning.critic import ActionValue, StateValue, critic_features
-from jaxsched.envs.das.learning.kinds import fits_now, kind_of, read_kind, squeezed, teacher_of
 from jaxsched.envs.das.learning.models import RelativeTo
+from jaxsched.envs.das.learning.network_kinds import (
+    fits_now,
+    kind_of,
+    read_kind,
+    squeezed,
+    teacher_of,
+)
 from jaxsched.envs.das.learning.networks import DASNetwork
 from jaxsched.envs.das.observation import Observation
 from jaxsched.envs.das.paper import HEURISTICS, paper_rows
@@ -283,14 +289,14 @@ def test_the_state_critic_does_not_know_machines_apart():
 
 def test_agents_wait_for_decisions():
     seen = observations(6)
-    due = kinds.decision_due(seen, None)
+    due = network_kinds.decision_due(seen, None)
     np.testing.assert_array_equal(due, seen.real.any(axis=-1))
-    np.testing.assert_array_equal(kinds.decision_due(remembered(seen), None), due)
+    np.testing.assert_array_equal(network_kinds.decision_due(remembered(seen), None), due)
     assert [bool(is_decision(jax.tree.map(lambda x, i=i: x[i], seen))) for i in range(6)] == [
         *map(bool, due)
     ]
     for policy in ("das", "dl2", "rifling"):
-        agents = kinds.agents_of(policy, ENV, SMALL)
+        agents = network_kinds.agents_of(policy, ENV, SMALL)
         assert set(agents.parts(actions())) == {"ordering", "placement"}
         np.testing.assert_array_equal(agents.due(seen, None), due)
 

@@ -34,13 +34,13 @@ def matern_by_definition(a, b):
 def graphs_by_definition(jobs, machines, rho, product):
     """Features of every pair, written out."""
 
-    def of_one(job, machines):
+    def unbatched(job, machines):
         combine = np.kron if product == "kronecker" else np.multiply
         rows = [combine(job, machine) / rho for machine in machines]
         return np.array([[matern_by_definition(a, b) for b in rows] for a in rows]) / len(rows)
 
     return np.array(
-        [[of_one(job, ms) for job in js] for js, ms in zip(jobs, machines, strict=True)]
+        [[unbatched(job, ms) for job in js] for js, ms in zip(jobs, machines, strict=True)]
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from jaxsched.core.evaluation import run_episodes
 from jaxsched.core.look_ahead import look_ahead
-from jaxsched.core.plays import LookAhead, Weights, knobs
+from jaxsched.core.monte_carlo import LookAhead, Weights, knobs
 from jaxsched.core.policies import uniform_legal
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import functions, registry

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from jaxsched.core.look_ahead import look_ahead
-from jaxsched.core.plays import LookAhead, Weights, knobs
-from jaxsched.envs.sched2.tables import build_tables, redrawn
+from jaxsched.core.monte_carlo import LookAhead, Weights, knobs
+from jaxsched.envs.sched2.tables import build_tables, resampled
 from jaxsched.jobs import JobTable
 from jaxsched.systems import functions, registry
 from tests.instances import sched2_tables
@@ -28,7 +28,7 @@ def params():
 def test_a_redrawn_table_is_what_the_host_would_build():
     table = sched2_tables(3)[0]
     jobs = build_tables([sched2_tables(2)[0], table], 2, 4, length=9)
-    draw = jax.jit(redrawn)
+    draw = jax.jit(resampled)
     for arrived in (1, 4, 7):
         time = jnp.int32(table["submit_time"][arrived - 1])
         drawn = draw(jax.random.key(arrived), jobs, jnp.int32(1), jnp.int32(arrived), time)
@@ -49,7 +49,7 @@ def test_times_stay_below_never_however_rare_the_arrivals():
         "model": [0, 0, 0],
     }
     jobs = build_tables([JobTable(columns)], 2, 4)
-    draw = jax.jit(jax.vmap(redrawn, (0, None, None, None, None)))
+    draw = jax.jit(jax.vmap(resampled, (0, None, None, None, None)))
     keys, one = jax.random.split(jax.random.key(0), 16), jnp.int32(1)
     drawn = draw(keys, jobs, jnp.int32(0), one, one)
     times = np.asarray(drawn.submit_time)[:, 0, :3]

@@ -19,8 +19,8 @@ from jaxsched.algorithms import gaussian
 from jaxsched.algorithms.agents import Agents, Likelihood
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.learning import walk_process as wp
+from jaxsched.envs.das.learning.head_outputs import Outlook, noise_of, outlook_by_width
 from jaxsched.envs.das.learning.networks import DASNetwork, Trunk
-from jaxsched.envs.das.learning.outlook import Outlook, noise_of, outlook_by_width
 from jaxsched.envs.das.observation import Observation
 from jaxsched.types import Array, PRNGKey, PyTree, Specs
 from jaxsched.wrappers.history import Remembered, WithHistory

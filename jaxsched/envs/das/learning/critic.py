@@ -10,10 +10,10 @@ import jax.numpy as jnp
 
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.learning.agents import current, finite
-from jaxsched.envs.das.learning.derived import derived_features
+from jaxsched.envs.das.learning.derived_features import derived_features
 from jaxsched.envs.das.observation import Observation
 from jaxsched.types import Array
-from jaxsched.wrappers.whole_state import Whole
+from jaxsched.wrappers.privileged_state import Whole
 
 HIDDEN = (256, 256)
 ACTION_LIMIT = 3.0
@@ -52,7 +52,7 @@ class ActionValue(nn.Module):
 class StateValue(nn.Module):
     """V of an observation, ``[B]``, from what it says of the load (an extra of ours).
 
-    Of one that carries the whole state (:class:`~jaxsched.wrappers.whole_state.Whole`) that is
+    Of one that carries the whole state (:class:`~jaxsched.wrappers.privileged_state.Whole`) that is
     read, too.
 
     Attributes:

@@ -5,8 +5,8 @@ from dataclasses import fields, replace
 from jaxsched.algorithms.branching_settings import BranchingConfig
 from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.core.training import LoopConfig
-from jaxsched.envs.das.learning.kinds import read_kind
 from jaxsched.envs.das.learning.models import RelativeTo
+from jaxsched.envs.das.learning.network_kinds import read_kind
 from jaxsched.envs.das.learning.networks import DASNetwork
 from jaxsched.envs.das.learning.presets import PAPER
 from jaxsched.systems.departures import Departures, Words, of_learner

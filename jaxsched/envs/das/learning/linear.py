@@ -21,7 +21,7 @@ import numpy as np
 
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.learning.recovered import Recovered, recover
+from jaxsched.envs.das.learning.decoded_observation import Recovered, recover
 from jaxsched.envs.das.observation import Observation
 from jaxsched.errors import JaxschedError
 from jaxsched.types import Array, PRNGKey, PyTree, Specs

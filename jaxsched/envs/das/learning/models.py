@@ -14,15 +14,15 @@ from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.learning.agents import ORDERING, PLACEMENT, with_history
 from jaxsched.envs.das.learning.critic import ActionValue, StateValue, critic_features
-from jaxsched.envs.das.learning.kinds import (
+from jaxsched.envs.das.learning.linear import StartOrder, decide_linear, init_linear
+from jaxsched.envs.das.learning.network_kinds import (
     Units,
     agents_of,
     policy_named,
     read_kind,
     teacher_of,
 )
-from jaxsched.envs.das.learning.linear import StartOrder, decide_linear, init_linear
-from jaxsched.envs.das.learning.players import das_policy
+from jaxsched.envs.das.learning.network_policies import das_policy
 from jaxsched.envs.das.learning.scored import Beginning, beginning, decide_scored
 from jaxsched.envs.das.simulator.tables import Params
 from jaxsched.errors import JaxschedError

@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxsched import options
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.learning.derived import derived_features
+from jaxsched.envs.das.learning.derived_features import derived_features
 from jaxsched.envs.das.learning.walk_process import Basis, Kernel, Product
 from jaxsched.envs.das.observation import Observation
 from jaxsched.errors import JaxschedError

@@ -14,8 +14,8 @@ from jaxsched.algorithms.ppo import PPOConfig
 from jaxsched.algorithms.regression import RegressionConfig
 from jaxsched.core.training import LoopConfig
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.learning.kinds import kind_of
 from jaxsched.envs.das.learning.models import RANKING_SCALE, RelativeTo, imitation_losses
+from jaxsched.envs.das.learning.network_kinds import kind_of
 from jaxsched.envs.das.learning.networks import DASNetwork
 from jaxsched.envs.das.traces import CLUSTERS
 from jaxsched.systems.parts import PresetInfo, TraceSet

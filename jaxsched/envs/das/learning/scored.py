@@ -19,8 +19,8 @@ import numpy as np
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.learning import linear
+from jaxsched.envs.das.learning.decoded_observation import Recovered, recover
 from jaxsched.envs.das.learning.linear import LinearParams
-from jaxsched.envs.das.learning.recovered import Recovered, recover
 from jaxsched.envs.das.observation import JOB_NAMES, Observation
 from jaxsched.envs.das.simulator.owners import ESTIMATE_NAMES, LOG2_SCALE, PRIOR_LOG2
 from jaxsched.envs.das.simulator.tables import DURATION, NUM_GPUS

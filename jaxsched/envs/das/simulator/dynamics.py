@@ -107,7 +107,7 @@ class Decision(NamedTuple):
     failed_gpus: Array
 
 
-class Since(NamedTuple):
+class StepAccumulator(NamedTuple):
     """What happened since the decision.
 
     Attributes:
@@ -197,7 +197,7 @@ def apply(rules: Rules, state: State, params: Params, decision: Decision) -> Sta
     return state._replace(window=window, entered=entered)
 
 
-def count_time(rules: Rules, state: State, since: Since, time: Array) -> Since:
+def count_time(rules: Rules, state: State, since: StepAccumulator, time: Array) -> StepAccumulator:
     """``since`` with the integrals taken on to ``time``."""
     elapsed = (time - state.time).astype(jnp.float32)
     gone = jnp.sum(since.finish >= 0, dtype=jnp.int32).astype(jnp.float32)
@@ -208,7 +208,9 @@ def count_time(rules: Rules, state: State, since: Since, time: Array) -> Since:
     )
 
 
-def look_ahead(rules: Rules, state: State, params: Params, since: Since) -> tuple[State, Since]:
+def look_ahead(
+    rules: Rules, state: State, params: Params, since: StepAccumulator
+) -> tuple[State, StepAccumulator]:
     """Go to the next decision if it comes before the next finish; otherwise stay."""
     free = rules.cluster.free(state.used)
     at = jnp.maximum(state.window.submit, state.time)
@@ -236,7 +238,9 @@ def look_ahead(rules: Rules, state: State, params: Params, since: Since) -> tupl
     return state._replace(due=due | state.due, time=time), since
 
 
-def next_event(rules: Rules, state: State, params: Params, since: Since) -> tuple[State, Since]:
+def next_event(
+    rules: Rules, state: State, params: Params, since: StepAccumulator
+) -> tuple[State, StepAccumulator]:
     """Go to the next event and process it; nothing changes where a decision is due.
 
     With ``first`` sampling only finishes are events here (arrivals change nothing by themselves),

@@ -29,7 +29,7 @@ from jaxsched.types import Array, PRNGKey
 LATEST_DRAWN_S = 2**30 - 1
 
 
-def redrawn(key: PRNGKey, params: Params, state: State) -> tuple[State, Params]:
+def resampled(key: PRNGKey, params: Params, state: State) -> tuple[State, Params]:
     """The state with other jobs to come and other durations, and its episode alone."""
     arrival_key, pending_key, running_key, window_key = jax.random.split(key, 4)
     episode, most = state.episode, params.max_jobs

@@ -17,7 +17,7 @@ from jaxsched.envs.mlfs.observation import NUM_GLOBAL, NUM_SERVER, NUM_TASK, TAS
 from jaxsched.envs.mlfs.simulator.pairs import WEIGHTS
 from jaxsched.errors import JaxschedError
 from jaxsched.networks import description as nd
-from jaxsched.networks.described import Described
+from jaxsched.networks.exportable import ExportableModule
 from jaxsched.networks.mlp import ValueMLP, sizes_of
 from jaxsched.types import Array
 
@@ -52,7 +52,7 @@ def seen_runs(hidden_inputs: tuple[str, ...]) -> list[tuple[int, int]]:
     return [(int(start), int(stop)) for start, stop in edges.reshape(-1, 2)]
 
 
-class ServerNetwork(Described):
+class ServerNetwork(ExportableModule):
     """What the policy and the value have in common.
 
     Attributes:
@@ -151,7 +151,7 @@ class ServerValue(ServerNetwork):
         return [*self.read(), value]
 
 
-class PairWeights(Described):
+class PairWeights(ExportableModule):
     """The same weights of jobs, tasks and pairs in every slot, ``[..., W]``; 0 at the start."""
 
     def describe(self) -> list[nd.Step]:
@@ -167,7 +167,7 @@ class PairWeights(Described):
         return nn.initializers.zeros_init()
 
 
-def policy_network(env: MLFS, kind: str) -> Described:
+def policy_network(env: MLFS, kind: str) -> ExportableModule:
     """The policy network of that kind.
 
     Raises:
@@ -179,7 +179,7 @@ def policy_network(env: MLFS, kind: str) -> Described:
     return ServerPolicy(env.num_servers, hidden_inputs=HIDDEN[kind])
 
 
-def value_network(env: MLFS, kind: str) -> Described:
+def value_network(env: MLFS, kind: str) -> ExportableModule:
     """The value network that goes with a policy network of servers, or widths as ``mlp-64``.
 
     Raises:

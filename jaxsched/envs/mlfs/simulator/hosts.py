@@ -20,7 +20,7 @@ from jaxsched.envs.mlfs.simulator.rules import Rules
 from jaxsched.envs.mlfs.simulator.selection import LATE, first_least
 from jaxsched.envs.mlfs.simulator.state import NOBODY, State, split
 from jaxsched.envs.mlfs.simulator.tables import Params, jobs_at
-from jaxsched.ops.batching import any_of_copies
+from jaxsched.ops.batching import any_across_batch
 from jaxsched.types import Array
 
 SPREAD = tuple(MODELS.index(name) for name in ("AlexNet", "MLP"))
@@ -136,5 +136,5 @@ def place_all(rules: Rules, params: Params, state: State) -> State:
     state = placing.with_next_offer(rules, params, state)
     # Nothing happens to a copy without an offer.
     return jax.lax.while_loop(
-        lambda at: any_of_copies(at[0].offers.place != NOBODY), step, (state, choice(state))
+        lambda at: any_across_batch(at[0].offers.place != NOBODY), step, (state, choice(state))
     )[0]

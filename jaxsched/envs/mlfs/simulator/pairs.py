@@ -41,7 +41,7 @@ from jaxsched.envs.mlfs.simulator.state import (
     running_tasks,
 )
 from jaxsched.envs.mlfs.simulator.tables import Params, as_columns
-from jaxsched.ops.batching import any_of_copies
+from jaxsched.ops.batching import any_across_batch
 from jaxsched.types import Array
 
 JOB_WEIGHTS = (
@@ -182,7 +182,7 @@ def place_all(
     state, step = opened(rules, params, state, jobs, pairing)
     # Nothing happens to a copy without an offer.
     return jax.lax.while_loop(
-        lambda state: any_of_copies(state.offers.place != NOBODY), step, state
+        lambda state: any_across_batch(state.offers.place != NOBODY), step, state
     )
 
 

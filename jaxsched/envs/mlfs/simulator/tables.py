@@ -203,7 +203,9 @@ def submitted_by(params: Params, episode: Array, slot: Array, known: Array) -> A
     return count_from(known, params.max_jobs, lambda job: submit_slot(params, episode, job) <= slot)
 
 
-def redrawn(key: PRNGKey, params: Params, episode: Array, submitted: Array, slot: Array) -> Params:
+def resampled(
+    key: PRNGKey, params: Params, episode: Array, submitted: Array, slot: Array
+) -> Params:
     """Parameters of an episode alone, its jobs from ``submitted`` on drawn anew after ``slot``.
 
     They are a bootstrap of the episode's jobs and gaps; each keeps the time to its deadline.

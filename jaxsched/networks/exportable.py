@@ -16,7 +16,7 @@ from jaxsched.types import Array
 Precision = Literal["float32", "bfloat16"]
 
 
-class Described(nn.Module, kw_only=True):
+class ExportableModule(nn.Module, kw_only=True):
     """A network from a flat observation to scores that follows :meth:`describe`.
 
     Its layers are called as in the description, which is what an export hands over.

@@ -29,7 +29,7 @@ WITHIN_S = np.array([0.5, 1, 2, 4, 8, 16]) * HOUR_S
 JOBS = 64.0
 
 
-def whole_state(cluster: Cluster, state: State, params: Params) -> Array:
+def privileged_state(cluster: Cluster, state: State, params: Params) -> Array:
     """The rest of the state, float32 ``[2 * 8 + 4 + 3 * 6]``.
 
     Of waiting jobs, the window's and those behind it, by class of work (run time times GPUs): how

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxsched.algorithms.agents import Agents, ByAgent, Likelihood
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.learning.agents import ORDERING, PLACEMENT, Action, current
-from jaxsched.envs.das.learning.recovered import recover
+from jaxsched.envs.das.learning.decoded_observation import recover
 from jaxsched.envs.das.observation import Observation
 from jaxsched.envs.das.simulator.placement import (
     Demand,

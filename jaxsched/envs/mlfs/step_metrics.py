@@ -51,22 +51,24 @@ class StepMetrics(NamedTuple):
     sent_mb: Array
 
 
-class Since(NamedTuple):
+class StepAccumulator(NamedTuple):
     """What the slots of one step brought: reward, and ``StepMetrics`` of them."""
 
     reward: Array
     metrics: StepMetrics
 
 
-def nothing(state: State) -> Since:
+def nothing_yet(state: State) -> StepAccumulator:
     """A step that has brought nothing yet."""
     zero = jnp.int32(0)
     jobs = jnp.full_like(state.active.job, NOBODY)
     metrics = StepMetrics(jnp.bool_(False), state.slot, state.slot, *[jobs] * 7, *[zero] * 5)
-    return Since(jnp.float32(0), metrics)
+    return StepAccumulator(jnp.float32(0), metrics)
 
 
-def joined(since: Since, gain: Array, ended: Ended, slot: Array, cut: Array) -> Since:
+def accumulated(
+    since: StepAccumulator, gain: Array, ended: Ended, slot: Array, cut: Array
+) -> StepAccumulator:
     """``since`` with one slot more, of which ``slot`` is the next."""
     happened, active = since.metrics, ended.active
     told = ended.over | (cut & (active.job != NOBODY) & (happened.job == NOBODY))
@@ -88,4 +90,4 @@ def joined(since: Since, gain: Array, ended: Ended, slot: Array, cut: Array) -> 
         migrations=happened.migrations + ended.migrations,
         sent_mb=happened.sent_mb + ended.sent,
     )
-    return Since(since.reward + gain, metrics)
+    return StepAccumulator(since.reward + gain, metrics)

@@ -11,7 +11,7 @@ COMING = 8
 MOST_UNITS = 24.0
 
 
-def whole_state(state: State, params: Params) -> Array:
+def privileged_state(state: State, params: Params) -> Array:
     """The rest of the state, float32 ``[1 + 2 * 8]``.
 
     Share of the workloads that have not entered the window; and of the next eight of these the

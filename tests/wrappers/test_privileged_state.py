@@ -12,12 +12,18 @@ from jaxsched.algorithms.ppo import ppo
 from jaxsched.algorithms.ppo_settings import PPOConfig
 from jaxsched.core import training
 from jaxsched.core.policies import View, uniform_legal, uniform_reals
-from jaxsched.envs.sched2.whole_state import COMING
+from jaxsched.envs.sched2.privileged_state import COMING
 from jaxsched.errors import JaxschedError
 from jaxsched.networks.mlp import ValueMLP
 from jaxsched.systems import presets, registry
 from jaxsched.systems.stages import stages_of
-from jaxsched.wrappers.whole_state import Reads, WholeState, everything, playing_inside, seen
+from jaxsched.wrappers.privileged_state import (
+    PrivilegedState,
+    Reads,
+    everything,
+    playing_inside,
+    seen,
+)
 from tests import probes
 from tests.algorithms.test_common_sequences import Lottery
 from tests.algorithms.test_ppo import POLICY
@@ -32,14 +38,14 @@ class Told(Lottery):
 
     name = "told"
 
-    def whole_state(self, state, params):
+    def privileged_state(self, state, params):
         """1 where the episode is a lucky one."""
         return (params.prize[state[1]] > LUCK / 2).astype(jnp.float32)[None]
 
 
 @cache
 def trained(whole):
-    env = WholeState(Told()) if whole else Told()
+    env = PrivilegedState(Told()) if whole else Told()
     network = ValueMLP((32,))
     policy = Reads(POLICY, seen) if whole else POLICY
     value = Reads(network, everything) if whole else network
@@ -70,8 +76,8 @@ def test_luck_is_explained_by_who_sees_it_and_the_policy_does_not():
 @pytest.mark.parametrize("name", ["sched2", "dl2", "chic", "das", "mlfs"])
 def test_systems_tell_their_state(name):
     env, params = jaxsched.make(name)
-    told = WholeState(env)
-    assert told.tells_whole_state == env.tells_whole_state
+    told = PrivilegedState(env)
+    assert told.has_privileged_state == env.has_privileged_state
     spec = told.observation_spec(params)
     draw = uniform_reals("random", env.action_spec()) if name == "das" else uniform_legal()
     policy = playing_inside(draw)
@@ -101,7 +107,7 @@ def test_what_sched2_tells():
     env, params = jaxsched.make("sched2")
     table = params.jobs
     state, _ = env.reset(jax.random.key(0), params, jnp.int32(0))
-    told = np.asarray(env.whole_state(state, params))
+    told = np.asarray(env.privileged_state(state, params))
     arrived = int(state.arrived)
     coming = told[4:].reshape(3, COMING)
     rows = slice(arrived, arrived + COMING)
@@ -113,10 +119,10 @@ def test_what_sched2_tells():
 
 
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(JaxschedError, match="lottery: does not tell its whole state"):
-        WholeState(Lottery())
-    with pytest.raises(JaxschedError, match="lottery: does not tell its whole state"):
-        Lottery().whole_state((jnp.int32(0), jnp.int32(0)), probes.wager([1.0]))
+    with pytest.raises(JaxschedError, match="lottery: has no privileged state"):
+        PrivilegedState(Lottery())
+    with pytest.raises(JaxschedError, match="lottery: has no privileged state"):
+        Lottery().privileged_state((jnp.int32(0), jnp.int32(0)), probes.wager([1.0]))
     from jaxsched.runs.overrides import override
 
     system = registry.get("sched2")

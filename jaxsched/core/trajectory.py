@@ -51,11 +51,11 @@ Moment = Callable[[Any, Step, Any], PyTree]
 
 
 class Some(NamedTuple):
-    """A part of a moment that only some steps have: a trail has no ``values`` of the others.
+    """A part of a moment that only some steps have: a trajectory has no ``values`` of the others.
 
     Attributes:
-      there: bool, whether the step has it; ``[T]`` in a trail.
-      values: leaves ``[n, ...]`` in a trail, of the n steps that have it.
+      there: bool, whether the step has it; ``[T]`` in a trajectory.
+      values: leaves ``[n, ...]`` in a trajectory, of the n steps that have it.
     """
 
     there: Any
@@ -85,7 +85,7 @@ class Seen(NamedTuple):
     scores: PyTree
 
 
-class Trail(NamedTuple):
+class Trajectory(NamedTuple):
     """An episode, step by step.
 
     Attributes:
@@ -117,7 +117,7 @@ class _Carry(NamedTuple):
     done: Array
 
 
-def follow(
+def record_trajectory(
     env: Environment,
     policy: Policy,
     recorder: Recorder,
@@ -134,7 +134,7 @@ def follow(
     past_end: bool = False,
     state: PyTree | None = None,
     on_steps: Callable[[int], None] = lambda steps: None,
-) -> Trail:
+) -> Trajectory:
     """Play one episode as ``core.evaluation.run_episodes`` plays it, and keep the moments.
 
     Args:
@@ -186,7 +186,7 @@ def follow(
         raise JaxschedError(f"{policy.name}: the episode has no steps")
     records = jax.tree.map(np.asarray, carry.records)
     joined = _joined(moments) if moments else None
-    return Trail(records, joined, thinned.joined(), thinned.every, done)
+    return Trajectory(records, joined, thinned.joined(), thinned.every, done)
 
 
 def _kept(moments: PyTree, count: int) -> PyTree:

@@ -18,8 +18,8 @@ from jaxsched.algorithms.agents import Agents, Likelihood, Normal, gaussian_agen
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.heuristics import loadbalance
 from jaxsched.envs.das.learning.agents import ORDERING, PLACEMENT, Action
+from jaxsched.envs.das.learning.decoded_observation import recover
 from jaxsched.envs.das.learning.networks import SMALL, STD_FLOOR
-from jaxsched.envs.das.learning.recovered import recover
 from jaxsched.envs.das.observation import Observation
 from jaxsched.envs.das.simulator.placement import Demand, inverse_of, rows_in_turn
 from jaxsched.networks.mlp import mlp

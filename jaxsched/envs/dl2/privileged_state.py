@@ -13,7 +13,7 @@ AHEAD = (1, 2, 4, 8)
 """Slots from now until which submissions are counted."""
 
 
-def whole_state(state: ClusterState, params: Params) -> Array:
+def privileged_state(state: ClusterState, params: Params) -> Array:
     """The rest of the state, float32 ``[3 + 4]``.
 
     Jobs of the slot, the true epochs that these have left (units of ``e_scale``), jobs still to

@@ -83,7 +83,7 @@ def play_by_width(narrow: NarrowFunction, shared: PyTree, decision: PyTree, real
     num_positions = real.shape[0]
     widths = widths_of(num_positions)
 
-    def of_one(width: int, shared: PyTree, decision: PyTree) -> PyTree:
+    def unbatched(width: int, shared: PyTree, decision: PyTree) -> PyTree:
         found = narrow(width, shared, jax.tree.map(lambda x: x[None], decision))
         found = jax.tree.map(partial(_padded, num_positions - width), found)
         return jax.tree.map(lambda x: x[0], found)
@@ -92,7 +92,7 @@ def play_by_width(narrow: NarrowFunction, shared: PyTree, decision: PyTree, real
     def run(shared: PyTree, decision: PyTree, real: Array) -> PyTree:
         wider = _needed(real) > jnp.array(widths[:-1], jnp.int32)
         branch = jnp.sum(wider, dtype=jnp.int32)
-        return jax.lax.switch(branch, [partial(of_one, w) for w in widths], shared, decision)
+        return jax.lax.switch(branch, [partial(unbatched, w) for w in widths], shared, decision)
 
     @run.def_vmap
     def _(
@@ -101,7 +101,7 @@ def play_by_width(narrow: NarrowFunction, shared: PyTree, decision: PyTree, real
         shared_in, *given_in = batched
         if any(jax.tree.leaves(shared_in)):
             axes = jax.tree.map(lambda known: 0 if known else None, (shared_in, given_in[0]))
-            results = jax.vmap(partial(of_one, num_positions), axes, axis_size=axis_size)(
+            results = jax.vmap(partial(unbatched, num_positions), axes, axis_size=axis_size)(
                 shared, decision
             )
         else:

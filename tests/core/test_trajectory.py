@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxsched.core.evaluation import run_episodes
-from jaxsched.core.trail import Some, follow
+from jaxsched.core.trajectory import Some, record_trajectory
 from jaxsched.systems import functions
 from tests.instances import sched2
 
@@ -25,20 +25,24 @@ def rule(instance):
 
 def test_records_are_those_of_an_evaluation(instance, rule):
     recorder = instance.system.log.recorder(rule.env)
-    trail = follow(rule.env, rule.policy, recorder, instance.params, episode=1, key=KEY)
+    trajectory = record_trajectory(
+        rule.env, rule.policy, recorder, instance.params, episode=1, key=KEY
+    )
     outcome = run_episodes(
         rule.env, rule.policy, recorder, instance.params, jnp.arange(2, dtype=jnp.int32), KEY
     )
     expected = jax.tree.map(lambda leaf: np.asarray(leaf)[1], outcome.records)
-    jax.tree.map(np.testing.assert_array_equal, trail.records, expected)
-    assert trail.ended and trail.records.num_started == 5
+    jax.tree.map(np.testing.assert_array_equal, trajectory.records, expected)
+    assert trajectory.ended and trajectory.records.num_started == 5
 
 
 def test_steps_beyond_the_bound_change_no_record(instance, rule):
     recorder = instance.system.log.recorder(rule.env)
-    trail = follow(rule.env, rule.policy, recorder, instance.params, key=KEY, most_steps=2)
-    assert 0 < trail.records.num_started <= 2
-    assert not trail.ended
+    trajectory = record_trajectory(
+        rule.env, rule.policy, recorder, instance.params, key=KEY, most_steps=2
+    )
+    assert 0 < trajectory.records.num_started <= 2
+    assert not trajectory.ended
 
 
 def of_void(env, step, params):
@@ -48,16 +52,18 @@ def of_void(env, step, params):
 
 def test_steps_may_have_nothing_to_keep(instance, rule):
     recorder = instance.system.log.recorder(rule.env)
-    trail = follow(rule.env, rule.policy, recorder, instance.params, of_void, key=KEY)
-    there, values = trail.moments
+    trajectory = record_trajectory(
+        rule.env, rule.policy, recorder, instance.params, of_void, key=KEY
+    )
+    there, values = trajectory.moments
     assert there.sum() == len(values) < len(there)
-    assert np.all(np.diff(values) >= 0) and values[-1] <= trail.records.num_started
+    assert np.all(np.diff(values) >= 0) and values[-1] <= trajectory.records.num_started
 
 
 def test_an_episode_may_be_followed_past_its_end(instance, rule):
     recorder, count = instance.system.log.recorder(rule.env), 40
-    trail = follow(
+    trajectory = record_trajectory(
         rule.env, rule.policy, recorder, instance.params, of_void,
         key=KEY, most_steps=count, past_end=True,
     )  # fmt: skip
-    assert len(trail.moments.there) == count and not trail.ended
+    assert len(trajectory.moments.there) == count and not trajectory.ended

@@ -16,6 +16,7 @@ from jaxsched.algorithms.agents import Agents
 from jaxsched.core.policies import Play, Policy, View
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.heuristics import baseline
+from jaxsched.envs.das.learning.active_units import effective_only
 from jaxsched.envs.das.learning.agents import (
     ORDERING,
     PLACEMENT,
@@ -23,12 +24,11 @@ from jaxsched.envs.das.learning.agents import (
     das_agents,
     is_any,
 )
-from jaxsched.envs.das.learning.effective import effective_only
+from jaxsched.envs.das.learning.decoded_observation import recover
 from jaxsched.envs.das.learning.linear import found_rule, init_linear, linear_policy
+from jaxsched.envs.das.learning.network_policies import das_policy, forgetful_policy
 from jaxsched.envs.das.learning.networks import DASNetwork
-from jaxsched.envs.das.learning.players import das_policy, forgetful_policy
-from jaxsched.envs.das.learning.recovered import recover
-from jaxsched.envs.das.learning.rivals import dl2_agents, fifo_priority, rifling_agents
+from jaxsched.envs.das.learning.published_rivals import dl2_agents, fifo_priority, rifling_agents
 from jaxsched.envs.das.learning.scored import (
     found_scored,
     oracle_policy,

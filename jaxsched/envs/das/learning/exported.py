@@ -12,12 +12,12 @@ import jax.numpy as jnp
 from jaxsched.algorithms.agents import Normal
 from jaxsched.core.array_policy import NEXT, ArrayPolicy
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.learning import kinds, players
+from jaxsched.envs.das.learning import network_kinds, network_policies
 from jaxsched.envs.das.learning.agents import Action
 from jaxsched.envs.das.learning.linear import decide_linear
+from jaxsched.envs.das.learning.network_policies import Noise
 from jaxsched.envs.das.learning.networks import DASNetwork, Trunk
-from jaxsched.envs.das.learning.players import Noise
-from jaxsched.envs.das.learning.rivals import Rival, dl2_rival, rifling_rival
+from jaxsched.envs.das.learning.published_rivals import Rival, dl2_rival, rifling_rival
 from jaxsched.envs.das.learning.scored import decide_scored
 from jaxsched.envs.das.learning.walk_process import Evidence
 from jaxsched.envs.das.observation import MACHINE_NAMES, Observation
@@ -35,7 +35,7 @@ def array_policy(kind: str, env: DAS) -> ArrayPolicy:
       kind: see ``kinds.read_kind``.
       env: the environment.
     """
-    which, network = kinds.read_kind(kind)
+    which, network = network_kinds.read_kind(kind)
     memory: dict[str, ArraySpec] = {}
     noise: dict[str, ArraySpec] = {}
     shape = env.window, env.num_servers
@@ -76,7 +76,7 @@ def _observation(inputs: Inputs) -> Observation:
 
 def _memory(env: DAS, options: DASNetwork) -> dict[str, ArraySpec]:
     """What the last decisions tell the walk process, and whose they were."""
-    policy = players.das_policy(env, options)
+    policy = network_policies.das_policy(env, options)
     memory = jax.eval_shape(lambda: _named(policy.init(None), options))
     return {name: ArraySpec(x.shape, x.dtype) for name, x in memory.items()}
 
@@ -88,7 +88,7 @@ def _noise(env: DAS, options: DASNetwork) -> dict[str, ArraySpec]:
         "affinity_noise": ArraySpec((positions, machines)),
     }
     if options.remembers and options.kernel == "node":
-        noise["walk_noise"] = ArraySpec((positions, players.num_features(options)))
+        noise["walk_noise"] = ArraySpec((positions, network_policies.num_features(options)))
     return noise
 
 
@@ -111,13 +111,13 @@ def _das(env: DAS, options: DASNetwork) -> Decide:
             memory = Evidence(inputs["gram"], inputs["moment"])
         if options.remembers and options.follows == "job":
             memory = (memory, inputs["owner"] - 1)
-        shape = (env.window, players.num_features(options))
+        shape = (env.window, network_policies.num_features(options))
         noise = Noise(
             inputs["priority_noise"],
             inputs.get("walk_noise", jnp.zeros(shape, jnp.float32)),
             inputs["affinity_noise"],
         )
-        action, after = players.decide(trunk, weights, memory, _observation(inputs), noise)
+        action, after = network_policies.decide(trunk, weights, memory, _observation(inputs), noise)
         remembered = {f"{NEXT}{name}": x for name, x in _named(after, options).items()}
         return {**action, **remembered}
 

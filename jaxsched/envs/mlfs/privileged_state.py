@@ -17,7 +17,7 @@ JOBS = 64.0
 DAY_MIN = 1440.0
 
 
-def whole_state(cluster: Cluster, state: State, params: Params) -> Array:
+def privileged_state(cluster: Cluster, state: State, params: Params) -> Array:
     """The rest of the state, float32 ``[6 + 3 * 3]``.
 
     Active jobs and jobs that wait behind the window (per 64), the work of both that is left (days

@@ -7,8 +7,8 @@ import pytest
 
 import jaxsched
 from jaxsched.core.policies import View, uniform_reals
+from jaxsched.envs.das.privileged_state import CLASSES, JOBS, WITHIN_S
 from jaxsched.envs.das.simulator.tables import DURATION, NUM_GPUS, SUBMIT
-from jaxsched.envs.das.whole_state import CLASSES, JOBS, WITHIN_S
 
 STEPS = 60
 HOUR_S = 3600.0
@@ -36,7 +36,11 @@ def played(request):
         observation, mask = env.observe(state, params)
         action, _ = policy.act((), (), View(observation, mask, state, params), key)
         after, timestep = env.step(key, state, action, params)
-        return after, (state._replace(draws=None), env.whole_state(state, params), timestep.metrics)
+        return after, (
+            state._replace(draws=None),
+            env.privileged_state(state, params),
+            timestep.metrics,
+        )
 
     state = jax.jit(env.reset)(jax.random.key(0), params, jnp.int32(0))[0]
     keys = jax.random.split(jax.random.key(1), STEPS)

@@ -26,11 +26,11 @@ from jaxsched.envs.das.learning.agents import (
     is_decision,
     same_job,
 )
+from jaxsched.envs.das.learning.head_outputs import noise_of, outlook_of
 from jaxsched.envs.das.learning.networks import DASNetwork, Trunk
-from jaxsched.envs.das.learning.outlook import noise_of, outlook_of
-from jaxsched.envs.das.learning.widths import play_by_width
+from jaxsched.envs.das.learning.padded_widths import play_by_width
 from jaxsched.envs.das.observation import Observation
-from jaxsched.ops.batching import of_one
+from jaxsched.ops.batching import unbatched
 from jaxsched.types import Array, PRNGKey, PyTree
 
 
@@ -218,6 +218,6 @@ def one_action(agents: Agents, play: Play) -> Callable[[PyTree, PyTree, PyTree, 
                 return agents.greedy(weights, observation, mask)
             return agents.sample(weights, observation, mask, key)[0]
 
-        return of_one(of_batch, observation, mask)
+        return unbatched(of_batch, observation, mask)
 
     return act

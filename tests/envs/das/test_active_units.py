@@ -10,9 +10,9 @@ import pytest
 
 from jaxsched.algorithms.agents import unit_mean
 from jaxsched.envs.das.environment import DAS
+from jaxsched.envs.das.learning.active_units import effective_units
 from jaxsched.envs.das.learning.agents import ORDERING, PLACEMENT
-from jaxsched.envs.das.learning.effective import effective_units
-from jaxsched.envs.das.learning.kinds import agents_of
+from jaxsched.envs.das.learning.network_kinds import agents_of
 from jaxsched.envs.das.learning.networks import DASNetwork
 from jaxsched.envs.das.simulator import dynamics
 from tests.envs.das.tables import ENV, params_of

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.learning.recovered import Recovered, recover
+from jaxsched.envs.das.learning.decoded_observation import Recovered, recover
 from jaxsched.envs.das.observation import DAY_S, Observation
 from jaxsched.types import Array
 
@@ -39,10 +39,10 @@ def derived_features(env: DAS, observation: Observation) -> Derived:
     vectorised = partial(jnp.vectorize, signature="(n,a),(m,b),(n)->(n,c),(m,d),(n,m,e)")
 
     @vectorised
-    def of_one(jobs: Array, machines: Array, real: Array) -> Derived:
+    def unbatched(jobs: Array, machines: Array, real: Array) -> Derived:
         return Derived(*_derived(env, recover(env, Observation(jobs, machines, real))))
 
-    return Derived(*of_one(observation.jobs, observation.machines, observation.real))
+    return Derived(*unbatched(observation.jobs, observation.machines, observation.real))
 
 
 def load_features(env: DAS, known: Recovered) -> Array:

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.learning import outlook, players, widths
+from jaxsched.envs.das.learning import head_outputs, network_policies, padded_widths
 from jaxsched.envs.das.learning import walk_process as wp
-from jaxsched.envs.das.learning.derived import derived_features
+from jaxsched.envs.das.learning.derived_features import derived_features
 from jaxsched.envs.das.learning.networks import DASNetwork, Trunk
 from jaxsched.envs.das.observation import Observation
 from jaxsched.errors import JaxschedError
 
-N, M = widths.SPLIT_FROM, 3
+N, M = padded_widths.SPLIT_FROM, 3
 ENV = DAS(num_servers=M, window=N)
 jit = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})  # compiles fast
 REAL = {
@@ -55,8 +55,8 @@ slow = pytest.mark.slow  # the other variant, and ``test_widths`` for every way 
 @pytest.mark.parametrize("variant", [pytest.param("DA+MC", marks=slow), "DAS"])
 def test_narrow_decisions_say_the_same(variant, monkeypatch):
     """Of two copies of the weights, one of which meets no wide decision."""
-    monkeypatch.setattr(widths, "CHUNK_POSITIONS", 4)
-    monkeypatch.setattr(widths, "CHUNKS", 4)
+    monkeypatch.setattr(padded_widths, "CHUNK_POSITIONS", 4)
+    monkeypatch.setattr(padded_widths, "CHUNKS", 4)
     options = DASNetwork(variant, width=8, heads=2, walk_length=4, extra_features=True)
     trunk, (seen, affinity) = Trunk(ENV, options), decisions()
     params = jit(trunk.init)(jax.random.key(0), jax.tree.map(lambda x: x[0, 0], seen))
@@ -79,7 +79,7 @@ def test_narrow_decisions_say_the_same(variant, monkeypatch):
 
     results = [
         jit(jax.vmap(jax.value_and_grad(partial(looked, look), has_aux=True)))(params, seen)
-        for look in (outlook.outlook_by_width, outlook.outlook_of)
+        for look in (head_outputs.outlook_by_width, head_outputs.outlook_of)
     ]
     assert len(results[0][0][1]) == (7 if options.remembers else 4)
     for a, b in zip(*map(jax.tree.leaves, results), strict=True):
@@ -103,7 +103,7 @@ def test_narrow_decisions_say_the_same(variant, monkeypatch):
 )
 def test_choices_alone_and_side_by_side(variant, way, monkeypatch):
     """Of one decision, of many, and of many with other weights each, as of whole windows."""
-    monkeypatch.setattr(widths, "CHUNK_POSITIONS", 4)
+    monkeypatch.setattr(padded_widths, "CHUNK_POSITIONS", 4)
     options = DASNetwork(variant, width=8, heads=2, walk_length=4, extra_features=True)
     trunk, seen = Trunk(ENV, options), jax.tree.map(lambda x: x[0], decisions()[0])
     params = jit(trunk.init)(jax.random.key(0), jax.tree.map(lambda x: x[0], seen))
@@ -111,10 +111,12 @@ def test_choices_alone_and_side_by_side(variant, way, monkeypatch):
     params = jax.tree.map(lambda x: x + 0.3 * rng.normal(size=x.shape).astype("f4"), params)
     known: object = ()
     if options.remembers:
-        features = jnp.asarray(rng.normal(size=(size, N, M, players.num_features(options))), "f4")
+        features = jnp.asarray(
+            rng.normal(size=(size, N, M, network_policies.num_features(options))), "f4"
+        )
         known = wp.evidence(features, jnp.asarray(rng.normal(size=(size, N, M)), "f4"))
-    narrow, given = partial(players.choices, trunk), (seen, known)
-    play = partial(widths.play_by_width, narrow)
+    narrow, given = partial(network_policies.choices, trunk), (seen, known)
+    play = partial(padded_widths.play_by_width, narrow)
     several = jax.tree.map(lambda x: jnp.stack([x] * size), params)
     together = jax.vmap(play, (None, 0, 0))
     if way == "alone":
@@ -146,7 +148,7 @@ def test_policies_at_play_cannot_be_differentiated():
         return shared * seen[:, :width]
 
     def total(shared, seen):
-        play = jax.vmap(partial(widths.play_by_width, narrow), (None, 0, 0))
+        play = jax.vmap(partial(padded_widths.play_by_width, narrow), (None, 0, 0))
         return jnp.sum(play(shared, seen, seen > 0))
 
     seen = jnp.ones((2, N))
@@ -160,7 +162,7 @@ def test_dummy_positions_have_harmless_numbers():
     options = DASNetwork("DA", width=8, heads=2)
     trunk, (seen, _) = Trunk(ENV, options), decisions()
     params = jit(trunk.init)(jax.random.key(0), jax.tree.map(lambda x: x[0, 0], seen))
-    found = jit(partial(outlook.outlook_by_width, trunk))(params, seen)
+    found = jit(partial(head_outputs.outlook_by_width, trunk))(params, seen)
     dummy = ~np.asarray(seen.real)
     assert np.all(np.asarray(found.priority_std)[dummy] == 1)
     assert np.all(np.asarray(found.affinity_std)[dummy] == 1)

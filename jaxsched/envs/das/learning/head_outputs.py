@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from jaxsched.envs.das.learning import walk_process as wp
 from jaxsched.envs.das.learning.networks import Embedding, Trunk, WalkScales
-from jaxsched.envs.das.learning.widths import by_width, widths_of
+from jaxsched.envs.das.learning.padded_widths import by_width, widths_of
 from jaxsched.envs.das.observation import Observation
 from jaxsched.types import Array, PyTree
 

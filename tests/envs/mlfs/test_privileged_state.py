@@ -7,8 +7,8 @@ import numpy as np
 import jaxsched
 from jaxsched.core.policies import View
 from jaxsched.envs.mlfs.heuristics import heuristic
+from jaxsched.envs.mlfs.privileged_state import JOBS, WITHIN_MIN
 from jaxsched.envs.mlfs.simulator.tables import unpack
-from jaxsched.envs.mlfs.whole_state import JOBS, WITHIN_MIN
 
 STEPS, EVERY = 1500, 50
 
@@ -24,7 +24,7 @@ def played():
         return env.step(key, state, action, params)[0], None
 
     def piece(state, key):
-        told = env.whole_state(state, params)
+        told = env.privileged_state(state, params)
         after, _ = jax.lax.scan(step, state, jax.random.split(key, EVERY))
         return after, (state, told)
 

@@ -13,7 +13,7 @@ COMING = 8
 MOST_HOURS = 24.0
 
 
-def whole_state(state: ClusterState, jobs: JobTables, time_scale: Array) -> Array:
+def privileged_state(state: ClusterState, jobs: JobTables, time_scale: Array) -> Array:
     """The rest of the state, float32 ``[4 + 3 * 8]``.
 
     Waiting jobs beyond the window and GPUs that all waiting jobs need, per GPU of the cluster;

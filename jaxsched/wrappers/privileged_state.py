@@ -26,24 +26,24 @@ class Whole(NamedTuple):
 
 
 class WholeEnvState(NamedTuple):
-    """State of a :class:`WholeState`."""
+    """State of a :class:`PrivilegedState`."""
 
     inner: PyTree
 
 
 @dataclass(frozen=True)
-class WholeState(Wrapper):
-    """Another environment whose observation carries its ``whole_state``.
+class PrivilegedState(Wrapper):
+    """Another environment whose observation carries its ``privileged_state``.
 
     Raises:
       JaxschedError: the environment does not tell it.
     """
 
-    name = "whole_state"
+    name = "privileged_state"
     behaviour_version = 1
 
     def __post_init__(self) -> None:
-        if not self.env.tells_whole_state:
+        if not self.env.has_privileged_state:
             raise JaxschedError(f"{self.env.name}: does not tell its whole state to critics")
 
     def reset(
@@ -61,14 +61,14 @@ class WholeState(Wrapper):
     def observe(self, state: WholeEnvState, params: PyTree) -> tuple[Whole, PyTree]:
         """Both observations, and the inner mask."""
         observation, mask = self.env.observe(state.inner, params)
-        return Whole(observation, self.env.whole_state(state.inner, params)), mask
+        return Whole(observation, self.env.privileged_state(state.inner, params)), mask
 
     def observation_spec(self, params: PyTree) -> Whole:
         """The inner spec, and the shape of the rest."""
 
         def of_first() -> Array:
             state, _ = self.env.reset(jax.random.key(0), params)
-            return self.env.whole_state(state, params)
+            return self.env.privileged_state(state, params)
 
         shape = jax.eval_shape(of_first).shape
         return Whole(self.env.observation_spec(params), ArraySpec(shape))
@@ -77,7 +77,7 @@ class WholeState(Wrapper):
         self, answer: tuple[PyTree, TimeStep], params: PyTree
     ) -> tuple[WholeEnvState, TimeStep]:
         inner, timestep = answer
-        whole = Whole(timestep.observation, self.env.whole_state(inner, params))
+        whole = Whole(timestep.observation, self.env.privileged_state(inner, params))
         return WholeEnvState(inner), timestep._replace(observation=whole)
 
 
@@ -102,7 +102,7 @@ class Reads(NamedTuple):
 
 
 def playing_inside(policy: Policy) -> Policy:
-    """A policy of the inner environment, as one of the :class:`WholeState` around it."""
+    """A policy of the inner environment, as one of the :class:`PrivilegedState` around it."""
 
     def act(weights: PyTree, memory: PyTree, view: View, key: PRNGKey) -> tuple[PyTree, PyTree]:
         inside = View(seen(view.observation), view.mask, view.state.inner, view.params)

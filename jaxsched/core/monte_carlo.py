@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxsched.core.environment import Environment
 from jaxsched.core.policies import Policy, View
 from jaxsched.errors import JaxschedError
-from jaxsched.ops.batching import any_of_copies
+from jaxsched.ops.batching import any_across_batch
 from jaxsched.types import Array, PRNGKey, PyTree
 
 Closing = Callable[[PyTree, PyTree], Array]
@@ -74,7 +74,7 @@ class LookAhead:
         return max(self.futures, 1) * min(sizes) * steps
 
 
-class Knobs(NamedTuple):
+class LookAheadParams(NamedTuple):
     """What of a look-ahead may change without compiling again, float32 scalars.
 
     Attributes:
@@ -95,8 +95,8 @@ class Knobs(NamedTuple):
 
 def knobs(
     *, horizon_s: float = float("inf"), margin: float = 2.0, discount_s: float = float("inf")
-) -> Knobs:
-    """``Knobs`` of these values.
+) -> LookAheadParams:
+    """``LookAheadParams`` of these values.
 
     Raises:
       JaxschedError: a value is out of range.
@@ -106,14 +106,14 @@ def knobs(
             raise JaxschedError(f"look-ahead: {name} is {value!r}; accepted: a number above 0")
     if not 0 <= margin < float("inf"):
         raise JaxschedError(f"look-ahead: margin is {margin!r}; accepted: a number from 0 on")
-    return Knobs(jnp.float32(horizon_s), jnp.float32(margin), jnp.float32(discount_s))
+    return LookAheadParams(jnp.float32(horizon_s), jnp.float32(margin), jnp.float32(discount_s))
 
 
 class Weights(NamedTuple):
     """Weights of a look-ahead policy: the base's own, and the knobs."""
 
     base: PyTree
-    knobs: Knobs
+    knobs: LookAheadParams
 
 
 class Candidates(NamedTuple):
@@ -129,7 +129,7 @@ def check_redraws(env: Environment, config: LookAhead) -> None:
     Raises:
       JaxschedError: it cannot.
     """
-    if config.futures and not env.redraws_futures:
+    if config.futures and not env.can_resample_future:
         raise JaxschedError(f"{env.name}: does not redraw futures; accepted: the true future")
 
 
@@ -157,7 +157,7 @@ def values_of(
     return jax.vmap(returns)(jax.random.split(key, max(config.futures, 1)))
 
 
-class _Play(NamedTuple):
+class _Rollout(NamedTuple):
     """Where the play of one candidate stands."""
 
     state: PyTree
@@ -179,19 +179,19 @@ def _played(
     tried: Candidates,
     key: PRNGKey,
     closing: Closing | None,
-) -> _Play:
+) -> _Rollout:
     """The play of each candidate, leaves ``[C, ...]``; one future, common draws."""
     bound = env.max_steps(params) if config.max_steps is None else config.max_steps
     horizon, _, discount = weights.knobs
 
-    def move(play: _Play, action: PyTree, memory: PyTree, key: PRNGKey) -> _Play:
+    def move(play: _Rollout, action: PyTree, memory: PyTree, key: PRNGKey) -> _Rollout:
         after, timestep = env.step(key, play.state, action, params)
         time = play.time + timestep.elapsed.astype(jnp.float32)
         beyond = (time > horizon) & (closing is None)
         within = (horizon - play.time) / jnp.maximum(timestep.elapsed, 1e-9)
         share = jnp.where(beyond, within, 1.0) * jnp.exp(-play.time / discount)
         earned = jnp.where(play.over, 0.0, share * timestep.reward)
-        return _Play(
+        return _Rollout(
             state=after,
             memory=memory,
             time=time,
@@ -200,41 +200,41 @@ def _played(
             ended=play.ended | (timestep.terminated & ~play.over),
         )
 
-    def follow(play: _Play, act_key: PRNGKey, step_key: PRNGKey) -> _Play:
+    def follow(play: _Rollout, act_key: PRNGKey, step_key: PRNGKey) -> _Rollout:
         observation, mask = env.observe(play.state, params)
         view = View(observation, mask, play.state, params)
         action, memory = base.act(weights.base, play.memory, view, act_key)
         return move(play, action, memory, step_key)
 
-    def body(carry: tuple[Array, _Play]) -> tuple[Array, _Play]:
+    def body(carry: tuple[Array, _Rollout]) -> tuple[Array, _Rollout]:
         step, plays = carry
         act_key, step_key = jax.random.split(jax.random.fold_in(key, step))
         return step + 1, jax.vmap(follow, (0, None, None))(plays, act_key, step_key)
 
-    def going(carry: tuple[Array, _Play]) -> Array:
+    def going(carry: tuple[Array, _Rollout]) -> Array:
         step, plays = carry
-        return (step < bound) & any_of_copies(~jnp.all(plays.over | (plays.time > horizon)))
+        return (step < bound) & any_across_batch(~jnp.all(plays.over | (plays.time > horizon)))
 
-    def first(action: PyTree, legal: Array) -> _Play:
+    def first(action: PyTree, legal: Array) -> _Rollout:
         zero = jnp.float32(0)
         idle = ~legal
         if closing is None:  # which learns from single candidates, too
             idle |= ~jnp.any(tried.legal[1:])  # there is nothing to compare
         start_key = jax.random.fold_in(key, 0)
-        play = _Play(state, memory, zero, zero, idle, ended=jnp.bool_(False))
+        play = _Rollout(state, memory, zero, zero, idle, ended=jnp.bool_(False))
         return move(play, action, memory, start_key)
 
     started = (jnp.int32(1), jax.vmap(first)(tried.action, tried.legal))
-    found: _Play = jax.lax.while_loop(going, body, started)[1]
+    found: _Rollout = jax.lax.while_loop(going, body, started)[1]
     return found
 
 
 def _closed(
-    env: Environment, closing: Closing, weights: Weights, plays: _Play, params: Any
+    env: Environment, closing: Closing, weights: Weights, plays: _Rollout, params: Any
 ) -> Array:
     """What the plays earn and what their last states are worth, float32 ``[C]``."""
 
-    def beyond(play: _Play) -> Array:
+    def beyond(play: _Rollout) -> Array:
         observation, _ = env.observe(play.state, params)
         worth = jnp.exp(-play.time / weights.knobs.discount_s) * closing(weights.base, observation)
         return jnp.where(play.ended, 0.0, worth)
