@@ -7,7 +7,7 @@ import pytest
 from jaxsched.cli import main
 from jaxsched.errors import JaxschedError
 from jaxsched.runs import trainer
-from jaxsched.systems import functions
+from jaxsched.systems import golden
 from tests.command_line import refused
 
 ENDS = ["--trace", "no/such.csv"]
@@ -50,7 +50,7 @@ def test_an_older_spelling_goes_on_with_a_line(arguments, present, capsys):
         (["train", "sched2", "--start", "sched2/fifo"], "is a rule of sched2"),
         (["replay", "sched2/nope"], "unknown policy 'nope'"),
         (["export", "pretrained"], "name one, as in sched2/pretrained"),
-        (["export", "fifo"], "is a rule of sched2, dl2, mlfs; accepted: SYSTEM/POLICY"),
+        (["export", "fifo"], "is a rule of sched2, dl2, mlfs, cluster; accepted: SYSTEM/POLICY"),
         (["serve", "sched2/nope"], "unknown policy 'nope'"),
         (["serve", "nowhere"], "nowhere: holds no trained policy"),
         (["evaluate", "sched2", "--policy", "fifo", "--servers", "40"], "such as 40x8"),
@@ -95,7 +95,7 @@ def test_cases_are_simulated_under_rules(tmp_path, capsys):
         assert "accepted: a rule, since" in refused(capsys, "simulate", path, "--policy", word)
     seen = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(functions, "simulate", lambda of, case: seen.append(case) or {})
+        patch.setattr(golden, "simulate", lambda of, case: seen.append(case) or {})
         for words in ([], ["--policy", "sched2/sif"], ["--policy", "sif"]):
             path.write_text(json.dumps({**case, "policy": "sched2/fifo"}))
             assert main(["simulate", str(path), *words]) == 0

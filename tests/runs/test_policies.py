@@ -57,7 +57,7 @@ def test_a_folder_comes_before_what_is_shipped(folder, tmp_path, monkeypatch):
         ("das/pretrained", SCHED2, "is of das; accepted: a policy of sched2"),
         ("das/pretrained-large", None, "comes without a policy 'pretrained-large'"),
         ("pretrained", None, "name one, as in sched2/pretrained"),
-        ("fifo", None, "is a rule of sched2, dl2, mlfs; accepted: SYSTEM/POLICY"),
+        ("fifo", None, "is a rule of sched2, dl2, mlfs, cluster; accepted: SYSTEM/POLICY"),
         ("no/such/run", None, "no/such/run: holds no trained policy"),
         ("x" * 5000, None, "holds no trained policy"),
         ("pretrained-" + "x" * 5000, SCHED2, "comes without a policy"),

@@ -32,7 +32,7 @@ from jaxsched.units import readable_time, three_figures
 if TYPE_CHECKING:
     from jaxsched.traces.trace import Trace
 
-ExportableModule: TypeAlias = tuple[dict[str, Any], Callable[[Path], None]]
+Described: TypeAlias = tuple[dict[str, Any], Callable[[Path], None]]
 """Figures of a trace, and what draws it."""
 
 
@@ -139,7 +139,7 @@ def _describe_trace(
     trace: "Trace",
     size: str | None,
     daily: bool,
-) -> ExportableModule:
+) -> Described:
     from jaxsched.jobs.servers import read_servers
     from jaxsched.traces.describe_trace import describe_trace
     from jaxsched.traces.trace_plots import plot_trace
@@ -159,7 +159,7 @@ def _describe_tables(
     options: TraceOptions,
     settings: list[str] | None,
     size: str | None,
-) -> ExportableModule:
+) -> Described:
     from jaxsched.experiment.sources import resolve
     from jaxsched.runs.overrides import change_environment
     from jaxsched.systems import functions, registry
