@@ -35,13 +35,17 @@ SLOW = (
     *("sched2-learner", "das-shown", "chic-pair", "cluster-suspends"),
 )
 
+EXTENDED = ("cluster-paper",)  # whose rules are those of the replay engine
+
 
 NAMES = [f"{name}-{kind}" for name in registry.names() for kind in INSTANCES.get(name, {})]
 
 
 def by_name(names, slow):
-    """Parameters of a test, those in ``slow`` marked."""
-    return [pytest.param(name, marks=[pytest.mark.slow] * (name in slow)) for name in names]
+    """Parameters of a test, those in ``slow`` and ``EXTENDED`` marked."""
+    marks = {name: [pytest.mark.extended] for name in EXTENDED}
+    marks |= {name: [pytest.mark.slow] for name in slow}
+    return [pytest.param(name, marks=marks.get(name, [])) for name in names]
 
 
 @cache
