@@ -146,8 +146,8 @@ class Comparison(TypedDict):
     """Everything a report shows. Optional parts may be left out or be None.
 
     ``primary`` names the metric of the verdict; by default the first one with a direction.
-    ``best_rule`` names the best rule known of the system, which counts as one though it may stand
-    apart.
+    ``best_rule`` names the best rule known of those that play, which counts as one though it may
+    stand apart.
     ``bars`` names the metrics drawn as bars; by default the primary one, JCT and makespan where
     they exist, else the first three with a direction.
     """

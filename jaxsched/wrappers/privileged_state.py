@@ -44,7 +44,7 @@ class PrivilegedState(Wrapper):
 
     def __post_init__(self) -> None:
         if not self.env.has_privileged_state:
-            raise JaxschedError(f"{self.env.name}: does not tell its whole state to critics")
+            raise JaxschedError(f"{self.env.name}: has no privileged state for critics")
 
     def reset(
         self, key: PRNGKey, params: PyTree, episode: Array | None = None

@@ -32,7 +32,7 @@ def test_the_system_is_listed(capsys):
 
 def test_rules_are_compared(compared):
     result, page = compared
-    assert (result["primary"], result["best_rule"]) == ("avg_jct", "linear_tuned")
+    assert result["primary"] == "avg_jct" and "best_rule" not in result  # which does not play
     assert [entry["name"] for entry in result["policies"] if entry.get("apart")] == ["mlf_hc"]
     assert result["facts"]["cluster"].startswith("5 servers of 4 GPUs")
     metrics = {entry["name"]: entry["metrics"] for entry in result["policies"]}

@@ -143,5 +143,5 @@ def test_what_cannot_be_is_refused():
     recipe = presets.preset(chic()[0], "gpu-ppo")
     with pytest.raises(JaxschedError, match="'half' is not one of float32, bfloat16"):
         override(recipe, ["precision=half"])
-    with pytest.raises(JaxschedError, match="accepted: float32, for a network that is no D"):
+    with pytest.raises(JaxschedError, match="accepted: float32, for an ExportableModule"):
         stage_of(policy=lambda *given: nn.Dense(7))

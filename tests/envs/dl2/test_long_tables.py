@@ -7,7 +7,7 @@ import pytest
 
 from jaxsched.core.environment import start, step_and_reset
 from jaxsched.elastic.jobs import DL2_JOBS
-from jaxsched.envs.dl2 import DL2, dynamics, tables, turns
+from jaxsched.envs.dl2 import DL2, dynamics, job_batches, tables
 from jaxsched.envs.dl2.workload import dl2_tables
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
@@ -100,7 +100,7 @@ def test_a_hundred_thousand_jobs():
     none, last = params.jobs.empty_row, np.arange(99_995, 100_000)
     progress = params.jobs.true_epochs[0].at[last].set(0.0)
     state = dynamics.next_slot(env.rules, state, params.jobs, progress, jnp.bool_(True))
-    state = state._replace(rows=turns.rows_of(env.rules, state, none))
+    state = state._replace(rows=job_batches.rows_of(env.rules, state, none))
     assert int(state.slot) == 499
     assert state.rows.tolist() == [*last, *[none] * 5]
     step, finished = jax.jit(env.step), set()
