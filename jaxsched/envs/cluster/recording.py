@@ -54,10 +54,9 @@ def _schedule(
     if trajectory.moments is None:
         return running_jobs(env, params, episode, trajectory)
     jobs, count = params.jobs, int(params.jobs.num_jobs[episode])
-    columns = (jobs.submit, jobs.num_gpus, jobs.duration, jobs.group)
-    submit, gpus, duration, group = (
-        np.asarray(column)[episode, :count].astype(np.int64) for column in columns
-    )
+    columns = (jobs.num_gpus, jobs.duration, jobs.group)
+    gpus, duration, group = (np.asarray(c)[episode, :count].astype(np.int64) for c in columns)
+    submit = np.asarray(jobs.submit)[episode, :count].astype(np.float64)
     records = trajectory.records
     start, finish = (np.asarray(records[k], np.float64)[:count] for k in ("start", "finish"))
     pieces = Pieces.of(_entries(trajectory.moments, jobs.nobody))
@@ -78,13 +77,13 @@ def _schedule(
         unit="GPU",
         bands=tuple(Band(f"server {s}", env.gpus_per_server) for s in range(env.num_servers)),
         pieces=pieces,
-        submit=submit.astype(np.float64),
+        submit=submit,
         start=start,
         finish=finish,
         model=np.searchsorted(SIZES, gpus),
         models=KINDS,
         facts=tuple(facts),
-        lines=usual_lines(submit.astype(np.float64), start, finish, pieces, {"GPUs held": total}),
+        lines=usual_lines(submit, start, finish, pieces, {"GPUs held": total}),
     )
 
 

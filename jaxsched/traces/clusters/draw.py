@@ -3,8 +3,6 @@
 Axes: ``n`` jobs, ``C`` size classes.
 """
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -61,21 +59,20 @@ def generate_trace(
     return draw(workload(name), seed, num_jobs, num_gpus=num_gpus, load=load)
 
 
-def usable_jobs(name: str, seed: int, num_jobs: int, **rate: Any) -> Trace:
+def usable_jobs(name: str, seed: int, num_jobs: int) -> Trace:
     """The shortest trace of a workload with so many jobs that have GPUs and a run time.
 
     Args:
       name: one of ``names()``.
       seed: whole number from 0 on.
       num_jobs: such jobs.
-      rate: ``num_gpus`` and ``load`` of ``generate_trace``.
 
     Raises:
       JaxschedError: as ``generate_trace``.
     """
     drawn = num_jobs
     while True:
-        trace = generate_trace(name, seed, drawn, **rate)
+        trace = generate_trace(name, seed, drawn)
         usable = np.flatnonzero(is_job(trace))
         if len(usable) >= num_jobs:
             return trace.take(slice(0, int(usable[num_jobs - 1]) + 1))
