@@ -11,6 +11,7 @@ from jaxsched.offers import offer_workloads
 
 if TYPE_CHECKING:
     from jaxsched import traces
+    from jaxsched.advice.advising import advise
     from jaxsched.core.environment import Environment
     from jaxsched.core.learner import Learner
     from jaxsched.experiment.comparing import compare, evaluate
@@ -34,6 +35,7 @@ __all__ = [
     "Learner",
     "TimeStep",
     "__version__",
+    "advise",
     "compare",
     "evaluate",
     "export",
@@ -53,6 +55,7 @@ _LAZY = {
     "JobTable": "jaxsched.jobs",
     "Learner": "jaxsched.core.learner",
     "TimeStep": "jaxsched.types",
+    "advise": "jaxsched.advice.advising",
     "compare": "jaxsched.experiment.comparing",
     "evaluate": "jaxsched.experiment.comparing",
     "export": "jaxsched.experiment.exporting",

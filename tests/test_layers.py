@@ -18,7 +18,7 @@ FLOORS = (
     ("envs",),
     ("results", "exports", "adapters"),
     ("runs", "report"),
-    ("serve", "leaderboard", "experiment"),
+    ("serve", "leaderboard", "experiment", "advice"),
     ("bench",),
     ("cli",),
 )

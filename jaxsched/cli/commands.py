@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from jaxsched import __version__
+from jaxsched.cli.advise import advise
 from jaxsched.cli.bench import bench
 from jaxsched.cli.command import Command as SharedCommand
 from jaxsched.cli.compare import compare, evaluate
@@ -27,6 +28,7 @@ from jaxsched.cli.train import train
 
 Command = Callable[..., Any]
 COMMANDS: dict[str, Command] = {
+    "advise": advise,
     "bench": bench,
     "demo": demo,
     "doctor": doctor,

@@ -29,6 +29,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "jaxsched replay runs/first --html schedule.html",
         "jaxsched replay sched2/pretrained --policy fifo",
     ),
+    "advise": (
+        "jaxsched advise month.csv --servers 40x8",
+        "jaxsched advise sacct.txt --servers 40x8 --policies fifo,sjf-est,qssf,learned --by user",
+    ),
     "leaderboard": (
         "jaxsched leaderboard --workloads helios-venus --num-jobs 2000 --html board.html",
         "jaxsched leaderboard --trace log.csv --servers 40x8 --policies fifo,sjf --jobs times.csv",

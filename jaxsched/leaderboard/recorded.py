@@ -8,26 +8,32 @@ import numpy as np
 
 from jaxsched.jobs import JobTable
 from jaxsched.leaderboard.entries import Entry
-from jaxsched.leaderboard.window import window_of
+from jaxsched.leaderboard.window import Window, window_of
 from jaxsched.leaderboard.workloads import Prepared
 from jaxsched.trace_replay import Cluster, Records
 
 NAME = "as recorded"
 
 
-def recorded_entry(ready: Prepared) -> tuple[Entry | None, tuple[str, ...]]:
+def recorded_entry(
+    ready: Prepared, window: Window | None = None
+) -> tuple[Entry | None, tuple[str, ...]]:
     """The row of a log, and what is to be said of it; no row where it cannot stand there.
 
-    Every job that counts (``window``) needs a recorded start and end; a job outside that has none
-    is taken to start at its submission.
+    Every job that counts needs a recorded start and end; a job outside that has none is taken to
+    start at its submission.
+
+    Args:
+      ready: the log's jobs.
+      window: the jobs that count; those of ``window_of`` if absent.
     """
     if not ready.recorded or ready.log.wait is None or ready.log.jct is None:
         return None, ()
     wait, jct = ready.log.wait, ready.log.jct
     unknown = np.isnan(wait) | np.isnan(jct)
-    missing = int(np.sum(unknown[window_of(ready.table).jobs]))
+    counted = window or window_of(ready.table)
+    missing = int(np.sum(unknown[counted.jobs]))
     if missing:
-        counted = window_of(ready.table)
         return None, (
             f"no row '{NAME}': {missing} of the {counted.stop - counted.first} jobs that count "
             "have no recorded start",

@@ -99,7 +99,7 @@ def read(
     """
     if source in names():
         return [
-            _of_trace(generate_trace(source, seed + k, num_jobs), longest_s) for k in range(draws)
+            of_trace(generate_trace(source, seed + k, num_jobs), longest_s) for k in range(draws)
         ]
     if is_name(source):
         tables = registry.get(source, seed=seed, num_traces=draws)
@@ -107,11 +107,20 @@ def read(
     path = Path(source) if data is None else data / source
     found = load(path, **dict(reading))
     if isinstance(found, Trace):
-        return [_of_trace(found, longest_s)]
+        return [of_trace(found, longest_s)]
     return _of_tables(found, str(path), draws)
 
 
-def _of_trace(trace: Trace, longest_s: float) -> Drawn:
+def of_trace(trace: Trace, longest_s: float = np.inf) -> Drawn:
+    """A log as a draw: its jobs, as rigid ones, and what else it says of them.
+
+    Args:
+      trace: the log.
+      longest_s: jobs that run longer are left out.
+
+    Raises:
+      JaxschedError: no row is a job.
+    """
     notes, digest = list(trace.notes), trace.digest()
     left_out = len(trace) - int(np.sum(is_job(trace)))
     notes += [dropped_note(left_out)] if left_out else []

@@ -14,10 +14,11 @@ import numpy as np
 
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable
-from jaxsched.leaderboard.sources import Drawn, Log, read
+from jaxsched.leaderboard.sources import Drawn, Log, of_trace, read
 from jaxsched.trace_replay import Cluster
 from jaxsched.trace_replay.tables import groups_of
 from jaxsched.traces.clusters import names
+from jaxsched.traces.trace import Trace
 
 GPUS_PER_SERVER = 8
 DAY_S = 86400
@@ -154,6 +155,29 @@ def prepare_draws(
     if workload.load is not None:
         same = same._replace(load=first.load)
     return [first, *(_on_cluster(same, [draw])[0] for draw in jobs[1:])]
+
+
+def prepare_log(trace: Trace, cluster: Cluster, *, num_jobs: int | None = None) -> Prepared:
+    """A log on a cluster that is given, its jobs as they were submitted.
+
+    Args:
+      trace: somebody's own log.
+      cluster: the cluster.
+      num_jobs: keep no more than so many jobs, from the first on; None: all.
+
+    Raises:
+      JaxschedError: the log has no jobs, or all come at once.
+    """
+    workload = Workload(
+        trace.name,
+        trace.source,
+        None,
+        num_servers=cluster.num_servers,
+        gpus_per_server=cluster.gpus_per_server,
+        own=True,
+    )
+    _check(workload, num_jobs)
+    return _on_cluster(workload, [_kept(workload, of_trace(trace), num_jobs)])[0]
 
 
 def at_load(draws: Sequence[Prepared], load: float) -> list[Prepared]:

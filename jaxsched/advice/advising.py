@@ -1,0 +1,320 @@
+"""From a log to what it would have been under other policies: ``jaxsched.advise``."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxsched.advice.capacity import Fit, smallest
+from jaxsched.advice.checks import check_log, peak_gpus
+from jaxsched.advice.owners import Names, Owners, owners_of
+from jaxsched.advice.page import render_page
+from jaxsched.advice.spans import HISTORY, Span, span_of
+from jaxsched.advice.what_if import (
+    Outcome,
+    better_periods,
+    bounds_of,
+    closest,
+    losers,
+    outcome,
+    over,
+)
+from jaxsched.advice.words import conclusions, recommended, table
+from jaxsched.arguments import argument
+from jaxsched.errors import JaxschedError
+from jaxsched.experiment.frames import frame_of_rows
+from jaxsched.files import PathLike, make_folder, write_json, write_text
+from jaxsched.jobs.servers import read_servers
+from jaxsched.leaderboard.board import ITERATIONS, REFERENCE
+from jaxsched.leaderboard.entries import Entry, entries_of
+from jaxsched.leaderboard.recorded import recorded_entry
+from jaxsched.leaderboard.workloads import Prepared, prepare_log
+from jaxsched.provenance import surroundings
+from jaxsched.results.statistics import Interval
+from jaxsched.trace_replay import Cluster
+from jaxsched.traces.loading import load
+from jaxsched.traces.trace import Trace
+
+Say = Callable[[str], object]
+PAGE, VALUES = "advice.html", "advice.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """What ``jaxsched.advise`` returns; ``print`` shows conclusions and a table.
+
+    Attributes:
+      document: all values, as ``jaxsched advise --json`` writes them.
+    """
+
+    document: Mapping[str, Any]
+
+    @property
+    def conclusions(self) -> Sequence[str]:
+        """What follows in sentences, the answer first."""
+        return list(self.document["conclusions"])
+
+    @property
+    def checks(self) -> Sequence[Mapping[str, Any]]:
+        """What is odd about the log."""
+        return list(self.document["checks"])
+
+    def to_pandas(self) -> Any:
+        """A data frame: a row a policy, the shortest mean wait first; times in seconds.
+
+        Raises:
+          JaxschedError: pandas is not installed.
+        """
+        plain = ("periods", "owners", "losers", "over_reference")
+        rows = [
+            {
+                **{name: value for name, value in row.items() if name not in plain},
+                "over_reference": row["over_reference"]["estimate"],
+            }
+            for row in self.document["rows"]
+        ]
+        return frame_of_rows(rows)
+
+    def save(self, path: PathLike) -> Path:
+        """Write the page (``.html``) or all values (``.json``).
+
+        Raises:
+          JaxschedError: another ending, or a file that cannot be written.
+        """
+        target = Path(path)
+        if target.suffix == ".json":
+            return write_json(target, self.document)
+        if target.suffix != ".html":
+            raise JaxschedError(f"{target}: accepted: a name that ends in .html or .json")
+        return write_text(target, render_page(self.document))
+
+    def __str__(self) -> str:
+        """The conclusions, then a row a policy."""
+        return "\n".join([*self.conclusions, "", *table(self.document)])
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"Advice({self.document['log']['name']}: {len(self.document['rows'])} rows)"
+
+
+def advise(
+    log: Any,
+    servers: str | None = None,
+    *,
+    policies: Sequence[str] | None = None,
+    policy: Sequence[str] = (),
+    history: float = HISTORY,
+    by: str | None = None,
+    names: bool = False,
+    capacity: bool = True,
+    num_jobs: int | None = None,
+    format: str | None = None,  # noqa: A002  (the command's word)
+    columns: str | Mapping[str, str] | None = None,
+    timezone: str | None = None,
+    iterations: int = ITERATIONS,
+    out: PathLike | None = None,
+    progress: Say = lambda line: None,
+) -> Advice:
+    """What a cluster's log would have been under every known policy, against what happened.
+
+    All jobs are played; figures are of those submitted after ``history``, so that forecasts are
+    made from what came before.
+
+    Args:
+      log: a file of any known format, a table of one's own, a data frame, or a ``Trace``.
+      servers: the cluster as "40x8".
+      policies: names; all that can be played if absent.
+      policy: of one's own, "module:function" each, as the leaderboard takes them.
+      history: share of the submissions before the jobs that count.
+      by: whose waits are told apart, "group" or "user"; what the log has if absent.
+      names: show names of groups and users, not hashes.
+      capacity: look for the smallest cluster at equal waits.
+      num_jobs: play the first so many jobs; all if absent.
+      format: of the file; told by its content if absent.
+      columns: of a table of one's own, names in the file to names in a trace.
+      timezone: of times that say none, such as "Europe/Berlin".
+      iterations: of the bounds from prices.
+      out: folder for the page, the values and the key of the names; None: nothing is written.
+      progress: called with a line after each replay.
+
+    Raises:
+      JaxschedError: one line: what cannot be read, played or written.
+    """
+    trace = log if isinstance(log, Trace) else _loaded(log, format, columns, timezone)
+    cluster = _cluster(trace, servers)
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        make_folder(folder / PAGE)
+    checks = check_log(trace, cluster)
+    ready = prepare_log(trace, cluster, num_jobs=num_jobs)
+    span = span_of(ready.table, history)
+    hidden = Names.of(folder, shown=names)
+    owners = owners_of(trace, span.window.jobs, hidden, by=by)
+    players, notes = _players(ready, span, policies, policy)
+    found = _played(players, ready, span, owners, progress)
+    recorded = next((each for each in found if each.recorded), None)
+    reference = recorded or next((each for each in found if each.policy == REFERENCE), found[0])
+    near = None if recorded is None else closest(found, recorded, span)
+    rows = sorted(
+        (_row(each, reference, span, owners) for each in found), key=lambda row: row["avg_wait"]
+    )
+    suggested = recommended(rows)
+    chosen = [*suggested, *([near.policy] if near else [reference.policy])]
+    fits = []
+    if capacity:
+        fits = _fits(dict.fromkeys(chosen), players, found, ready, span, reference, progress)
+    document: dict[str, Any] = {
+        "log": {
+            "name": trace.name,
+            "source": trace.source,
+            "digest": ready.digest,
+            "num_jobs": len(ready.table),
+            "days": float(ready.table["submit_time"][-1]) / 86400,
+        },
+        "cluster": {
+            "num_servers": cluster.num_servers,
+            "gpus_per_server": cluster.gpus_per_server,
+        },
+        "measured": {
+            "history": history,
+            "num_jobs": span.window.stop - span.window.first,
+            "days": (span.window.end_s - span.window.begin_s) / 86400,
+            "period": span.period,
+            "periods": span.num_periods,
+        },
+        "checks": [finding._asdict() for finding in checks],
+        "notes": [*ready.notes, *notes],
+        "owners": {"by": owners.by, "hidden": not names},
+        "bound": bounds_of(ready, span, iterations),
+        "reference": reference.policy,
+        "closest": None if near is None else near.policy,
+        "recommended": suggested,
+        "rows": rows,
+        "capacity": [fit.to_json() for fit in fits],
+        **surroundings(),
+    }
+    document["conclusions"] = conclusions(document)
+    advice = Advice(document)
+    if folder is not None:
+        hidden.write(folder)
+        advice.save(folder / PAGE)
+        advice.save(folder / VALUES)
+    return advice
+
+
+def _loaded(log: Any, format: str | None, columns: Any, timezone: str | None) -> Trace:  # noqa: A002
+    """A log that says when its jobs were submitted.
+
+    Raises:
+      JaxschedError: it cannot be read, or holds job tables.
+    """
+    found = load(log, format=format, columns=columns, timezone=timezone)
+    if not isinstance(found, Trace):
+        raise JaxschedError(f"{log}: holds job tables; accepted: a log of a cluster")
+    return found
+
+
+def _cluster(trace: Trace, servers: str | None) -> Cluster:
+    """The cluster that was given.
+
+    Raises:
+      JaxschedError: none was; says how many GPUs the log had in use.
+    """
+    if servers is not None:
+        return Cluster(*read_servers(servers))
+    peak = peak_gpus(trace)
+    said = "" if peak is None else f"; the log had up to {peak} GPUs in use at once"
+    raise JaxschedError(
+        f"the cluster is not known{said}; accepted: {argument('servers')} as servers x GPUs of "
+        "each, such as 40x8"
+    )
+
+
+def _players(
+    ready: Prepared, span: Span, policies: Sequence[str] | None, own: Sequence[str]
+) -> tuple[list[Entry], list[str]]:
+    """Who plays, what happened first, and what is to be said of it.
+
+    Raises:
+      JaxschedError: an unknown policy, or none that can be played.
+    """
+    asked = entries_of(policies, own)
+    found = [entry for entry in asked if not entry.misses(ready)]
+    left = [entry.name for entry in asked if entry.misses(ready)]
+    if not found:
+        raise JaxschedError(
+            f"{', '.join(left)}: the log lacks {asked[0].misses(ready)}; accepted: further policies"
+        )
+    recorded, notes = recorded_entry(ready, span.window)
+    lacking = [f"not played, for want of columns: {', '.join(left)}"] if left else []
+    return [*([recorded] if recorded else []), *found], [*notes, *lacking]
+
+
+def _played(
+    players: Sequence[Entry], ready: Prepared, span: Span, owners: Owners, say: Say
+) -> list[Outcome]:
+    found = []
+    for number, entry in enumerate(players, 1):
+        records = entry.play(ready.table, ready.cluster)
+        each = outcome(entry, records, ready, span, owners)
+        say(f"[{number}/{len(players)}] {entry.name}: mean wait {each.figures['avg_wait']:.0f} s")
+        found.append(each)
+    return found
+
+
+def _row(each: Outcome, reference: Outcome, span: Span, owners: Owners) -> dict[str, Any]:
+    """A policy's plain values."""
+    figures: dict[str, float | None] = dict(each.figures)
+    if each.recorded and each.figures["utilization"] > 1:  # the log's cluster is a larger one
+        figures["utilization"] = None
+    lost = [] if each is reference else losers(each, reference, owners)
+    return {
+        "policy": each.policy,
+        "knows": each.knows,
+        "suspends": each.suspends,
+        "learned": each.learned,
+        "recorded": each.recorded,
+        "restart_s": each.restart_s if each.suspends else None,
+        **figures,
+        "over_reference": _plain(over(each, reference)),
+        "better_periods": better_periods(each, reference),
+        "periods": (each.by_period / np.bincount(span.of)).tolist(),
+        "owners": [
+            {"owner": label, "wait": float(wait), "share": float(share)}
+            for label, wait, share in zip(owners.labels, each.by_owner, each.share, strict=True)
+        ],
+        "losers": [
+            {
+                "owner": owners.labels[k],
+                "more_s": float(each.by_owner[k] - reference.by_owner[k]),
+            }
+            for k in lost
+        ],
+    }
+
+
+def _plain(found: Interval) -> dict[str, float | None]:
+    ends = {"estimate": found.estimate, "low": found.low, "high": found.high}
+    return {name: None if math.isnan(end) else end for name, end in ends.items()}
+
+
+def _fits(
+    chosen: Mapping[str, Any],
+    players: Sequence[Entry],
+    found: Sequence[Outcome],
+    ready: Prepared,
+    span: Span,
+    reference: Outcome,
+    say: Say,
+) -> list[Fit]:
+    """The smallest clusters of some policies, at the reference's mean wait."""
+    target = reference.figures["avg_wait"]
+    by_name = {each.policy: each for each in found}
+    return [
+        smallest(entry, ready, span.window, target, by_name[entry.name].figures["avg_wait"], say)
+        for entry in players
+        if entry.name in chosen and not entry.recorded
+    ]

@@ -1,0 +1,134 @@
+"""``jaxsched advise``: what a log would have been under every policy."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jaxsched.arguments import LARGEST
+from jaxsched.cli.completion import complete_rule
+from jaxsched.cli.options import (
+    HEURISTICS,
+    OUTPUT,
+    TRACES,
+    Columns,
+    Format,
+    JsonFile,
+    Timezone,
+)
+from jaxsched.cli.output import check_writable, console, deliver_json
+
+LogFile = Annotated[str, typer.Argument(help="Log of a cluster, any format.", metavar="LOG")]
+
+Cluster = Annotated[
+    str | None,
+    typer.Option(help="The cluster, servers x GPUs of each, such as 40x8."),
+]
+
+Rules = Annotated[
+    str | None,
+    typer.Option(
+        help="Names with commas between.",
+        show_default="all",
+        rich_help_panel=HEURISTICS,
+        autocompletion=complete_rule,
+    ),
+]
+
+OwnRules = Annotated[
+    list[str] | None,
+    typer.Option(help="One of your own, module:function (repeat).", rich_help_panel=HEURISTICS),
+]
+
+History = Annotated[
+    float,
+    typer.Option(
+        help="Share of the submissions before the jobs that count.", rich_help_panel=TRACES
+    ),
+]
+
+FirstJobs = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        max=LARGEST,
+        help="Play the first so many jobs.",
+        show_default="all",
+        rich_help_panel=TRACES,
+    ),
+]
+
+By = Annotated[
+    str | None,
+    typer.Option(
+        help="Whose waits are told apart: group or user.",
+        show_default="what the log has",
+        rich_help_panel=OUTPUT,
+    ),
+]
+
+Shown = Annotated[
+    bool,
+    typer.Option(
+        "--names", help="Show names of groups and users, not hashes.", rich_help_panel=OUTPUT
+    ),
+]
+
+Capacity = Annotated[
+    bool,
+    typer.Option(help="Look for the smallest cluster at equal waits.", rich_help_panel=OUTPUT),
+]
+
+Folder = Annotated[
+    Path,
+    typer.Option(help="Folder of advice.html, advice.json and names.json.", rich_help_panel=OUTPUT),
+]
+
+
+def advise(
+    log: LogFile,
+    servers: Cluster = None,
+    policies: Rules = None,
+    policy: OwnRules = None,
+    history: History = 0.6,
+    num_jobs: FirstJobs = None,
+    format: Format = None,
+    columns: Columns = None,
+    timezone: Timezone = None,
+    by: By = None,
+    names: Shown = False,
+    capacity: Capacity = True,
+    out: Folder = Path("runs/advise"),
+    json: JsonFile = None,
+) -> None:
+    """What a log would have been under every policy, against what happened and the bound."""
+    from jaxsched.advice import words
+    from jaxsched.advice.advising import PAGE, advise
+
+    if json is not None:
+        check_writable(json)
+    screen = console()
+    say = partial(screen.print, highlight=False)
+    advice = advise(
+        log,
+        servers,
+        policies=None if policies is None else policies.split(","),
+        policy=tuple(policy or ()),
+        history=history,
+        by=by,
+        names=names,
+        capacity=capacity,
+        num_jobs=num_jobs,
+        format=format,
+        columns=columns,
+        timezone=timezone,
+        out=out,
+        progress=say,
+    )
+    say("\n" + "\n".join(words.table(advice.document)) + "\n")
+    for line in advice.conclusions:
+        say(line)
+    say(f"\npage written to {out / PAGE}")
+    if json is not None:
+        deliver_json(screen, json, advice.document)
