@@ -58,6 +58,7 @@ COMPILED = (
     Rule(r"jaxsched evaluate sched2(/| --policy (sched2/)?)pretrained.*", FEW),
     Rule(r"jaxsched compare sched2 --\w+ runs/\w+ --html .*", f"{FEW} --policies fifo"),
     Rule(r"jaxsched simulate .*"),
+    Rule(r"jaxsched advise month.csv .*", "--policies fifo,sjf --no-capacity"),
     Rule(r"jaxsched replay (sched2-mixed|runs/\w+) .*", "--num-jobs 20"),
     Rule(r"jaxsched replay philly-like .*", "--num-jobs 50"),
 )
@@ -89,6 +90,7 @@ def write_files(folder: Path) -> None:
     lines += [f"{time},{draw.choice([1, 2, 4, 8])},{draw.integers(300, 7200)}" for time in submit]
     log = "\n".join(lines) + "\n"
     (folder / "cluster.csv").write_text(log)
+    (folder / "month.csv").write_text(with_starts(lines))
     (folder / "philly.csv.gz").write_bytes(gzip.compress(log.encode()))
     (folder / "cluster_log.csv").write_text(HELIOS)
     (folder / "log.csv").write_text(log.replace(lines[0], "when,cards,took"))
@@ -99,6 +101,14 @@ def write_files(folder: Path) -> None:
     case = ROOT / "tests" / "golden" / "sched2" / "01_worked_example.json"
     shutil.copy(case, folder / "case.json")
     (folder / "tests").symlink_to(ROOT / "tests")
+
+
+def with_starts(lines: list[str]) -> str:
+    """The log with a user and a start of each job, a minute after its submission."""
+    rows = [f"{lines[0]},start_time,user"]
+    for k, line in enumerate(lines[1:]):
+        rows.append(f"{line},{int(line.split(',')[0]) + 60},{'ab'[k % 2]}")
+    return "\n".join(rows) + "\n"
 
 
 def write_run(folder: Path) -> None:

@@ -18,6 +18,7 @@ EVERYWHERE = {"help", "config", "quiet"}
 SAVED = {"json", "html", "plot", "jobs"}
 """The results save themselves."""
 ELSEWHERE = {
+    "advise": {"json"},  # ``save`` writes it
     "train": PROCESSES | {"stop_on"},  # signals are the script's own
     "sweep": PROCESSES | {"stop_on", "max_time"},  # a stopped sweep has no result to return
     "compare": PROCESSES | SAVED | {"checkpoint"},  # among the policies
