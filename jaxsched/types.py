@@ -6,7 +6,7 @@ Axes: ``T`` time, ``B`` batch of environments. All records are pytrees of arrays
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,8 @@ import jax.numpy as jnp
 Array: TypeAlias = jax.Array
 PRNGKey: TypeAlias = jax.Array
 PyTree: TypeAlias = Any
+Knowledge = Literal["nothing", "estimates", "prediction", "run times", "unstated"]
+"""What a policy may know of how long a job will run."""
 
 
 class TimeStep(NamedTuple):

@@ -13,6 +13,7 @@ from jaxsched.advice.checks import check_log, peak_gpus
 from jaxsched.advice.owners import Names, Owners, owners_of
 from jaxsched.advice.page import render_page
 from jaxsched.advice.spans import HISTORY, Span, span_of
+from jaxsched.advice.trained import trained_entry
 from jaxsched.advice.what_if import (
     Outcome,
     better_periods,
@@ -106,6 +107,7 @@ def advise(
     *,
     policies: Sequence[str] | None = None,
     policy: Sequence[str] = (),
+    checkpoint: Sequence[str] = (),
     history: float = HISTORY,
     by: str | None = None,
     names: bool = False,
@@ -128,6 +130,8 @@ def advise(
       servers: the cluster as "40x8".
       policies: names; all that can be played if absent.
       policy: of one's own, "module:function" each, as the leaderboard takes them.
+      checkpoint: trained policies, as ``jaxsched.load`` finds them; they play the log as one
+        episode.
       history: share of the submissions before the jobs that count.
       by: whose waits are told apart, "group" or "user"; what the log has if absent.
       names: show names of groups and users, not hashes.
@@ -154,6 +158,7 @@ def advise(
     hidden = Names.of(folder, shown=names)
     owners = owners_of(trace, span.window.jobs, hidden, by=by)
     players, notes = _players(ready, span, policies, policy)
+    players += [trained_entry(place) for place in checkpoint]
     found = _played(players, ready, span, owners, progress)
     recorded = next((each for each in found if each.recorded), None)
     reference = recorded or next((each for each in found if each.policy == REFERENCE), found[0])

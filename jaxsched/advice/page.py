@@ -86,7 +86,7 @@ def _row(row: Mapping[str, Any], unit: TimeUnit, document: Document) -> dict[str
         "better": "" if is_reference else f"{row['better_periods']}",
         "busy": busy,
         "busy_text": "–" if busy is None else f"{100 * busy:.1f}",
-        "stops": row["suspensions"] if row["suspends"] and not row["recorded"] else None,
+        "stops": None if row["restart_s"] is None else row["suspensions"],
         "losers": "" if is_reference else len(row["losers"]),
     }
 

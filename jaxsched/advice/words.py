@@ -173,7 +173,7 @@ def _cells(row: Row, unit: TimeUnit, document: Document) -> tuple[str, ...]:
         row["policy"],
         *(in_unit(value, unit) for value in times),
         f"{100 * row['utilization']:.1f} %" if row["utilization"] is not None else "-",
-        f"{row['suspensions']:.2f}" if row["suspends"] and not row["recorded"] else "-",
+        f"{row['suspensions']:.2f}" if row["restart_s"] is not None else "-",
         "-" if estimate is None else f"{estimate:.3f}",
         "-"
         if row["policy"] == document["reference"]

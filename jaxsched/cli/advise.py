@@ -41,6 +41,14 @@ OwnRules = Annotated[
     typer.Option(help="One of your own, module:function (repeat).", rich_help_panel=HEURISTICS),
 ]
 
+Checkpoints = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A trained policy: run, hand-over folder, SYSTEM/pretrained (repeat).",
+        rich_help_panel=HEURISTICS,
+    ),
+]
+
 History = Annotated[
     float,
     typer.Option(
@@ -91,6 +99,7 @@ def advise(
     servers: Cluster = None,
     policies: Rules = None,
     policy: OwnRules = None,
+    checkpoint: Checkpoints = None,
     history: History = 0.6,
     num_jobs: FirstJobs = None,
     format: Format = None,
@@ -115,6 +124,7 @@ def advise(
         servers,
         policies=None if policies is None else policies.split(","),
         policy=tuple(policy or ()),
+        checkpoint=tuple(checkpoint or ()),
         history=history,
         by=by,
         names=names,

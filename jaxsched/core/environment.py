@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxsched import options
 from jaxsched.errors import JaxschedError
 from jaxsched.ops.batching import apply_if, select
-from jaxsched.types import Array, DiscreteSpec, Feature, PRNGKey, PyTree, Specs, TimeStep
+from jaxsched.types import Array, DiscreteSpec, Feature, Knowledge, PRNGKey, PyTree, Specs, TimeStep
 
 _SERVERS = {"num_servers", "gpus_per_server"}
 
@@ -100,6 +100,8 @@ class Environment(ABC):
     behaviour_version: int
     params: Callable[..., PyTree]
     """Parameters with an episode for each job table that it is given."""
+    knows: ClassVar[Knowledge] = "unstated"
+    """What observations say of run times."""
     reset_on_demand: ClassVar[bool] = False
     """Automatic resets are left out of the steps at which no copy needs one, which pays for states
     that take longer to make or to copy than a step takes."""

@@ -17,7 +17,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -28,10 +28,10 @@ from jaxsched.leaderboard.workloads import Prepared
 from jaxsched.trace_replay import POLICIES, Cluster, Policy, Records, replay
 from jaxsched.trace_replay.policies import LEARNED, Locality
 from jaxsched.trace_replay.tables import lacking
+from jaxsched.types import Knowledge
 
-Knowledge = Literal["nothing", "estimates", "prediction", "run times", "unstated"]
 KNOWLEDGE: tuple[Knowledge, ...] = get_args(Knowledge)
-"""What a policy may know of how long a job will run."""
+"""All of them."""
 
 Play = Callable[[JobTable, Cluster], Records]
 

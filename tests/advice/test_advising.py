@@ -171,3 +171,21 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "runs/advise/advice.html").exists()
     assert main(words[:2]) == 2
     assert "12 GPUs in use at once" in capsys.readouterr().err
+
+
+@pytest.mark.extended
+def test_a_trained_policy_is_a_row(tmp_path):
+    run = jaxsched.train(
+        "cluster", preset="quick", out=tmp_path / "mine", traces=[_table()], servers=SERVERS,
+        num_jobs=40, set={"loop.num_updates": 1, "env.window": 8},
+    )  # fmt: skip
+    found = quick(log(), SERVERS, checkpoint=[str(run.path)])
+    row = next(row for row in found.document["rows"] if row["policy"] == "mine")
+    assert row["learned"]
+    assert row["knows"] == "prediction"
+    assert row["avg_wait"] >= found.document["bound"]["non_preemptive_s"]
+    assert row["restart_s"] is None
+
+
+def _table():
+    return prepare_log(log(), CLUSTER).table

@@ -85,6 +85,7 @@ class ClusterJobs(Environment):
 
     name = "cluster"
     behaviour_version = 1
+    knows = "prediction"
     reset_on_demand = True
 
     def __post_init__(self) -> None:
