@@ -1,0 +1,257 @@
+"""Passes over a queue: read, order, change; and what was found is put back in the end.
+
+What may go wrong does no harm: a reply that is none, a command that does not answer, a policy that
+fails or takes longer than a pass may take change nothing. Priorities that somebody else has set
+since are left alone. What was found before the first change is kept in a file, so that a later
+process can put it back, too.
+"""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jaxsched.errors import JaxschedError, first_line
+from jaxsched.files import make_folder, write_whole
+from jaxsched.slurm import orders, priorities
+from jaxsched.slurm.client import Slurm
+from jaxsched.slurm.past import Past
+from jaxsched.slurm.queue import QueuedJob, read_jobs
+
+FOUND, DECISIONS, ENDED = "found.json", "decisions.jsonl", "ended.jsonl"
+"""Files of the folder: priorities that were found, a line a pass, a line an ended job."""
+
+MOST_FAILURES = 3
+"""After so many passes in a row that failed, what was found is put back until one succeeds."""
+
+
+class Settings(NamedTuple):
+    """How the queue is ordered.
+
+    Attributes:
+      policy: a name of ``orders.ORDERS``.
+      every_s: seconds from pass to pass; one that takes longer changes nothing.
+      longest_wait_s: who has waited so long goes first.
+      most_changes: priorities that one pass sets at most, those first in line first.
+      partition: the jobs of this one; None: of all.
+      dry_run: nothing is set, all is logged.
+    """
+
+    policy: str
+    every_s: float = 30.0
+    longest_wait_s: float = 86400.0
+    most_changes: int = 200
+    partition: str | None = None
+    dry_run: bool = False
+
+
+class Pass(NamedTuple):
+    """What one pass did.
+
+    Attributes:
+      waiting: jobs that wait.
+      running: jobs that hold GPUs.
+      changed: priorities that were set, or would have been.
+      left: priorities that are still to be set, for want of ``most_changes``.
+      oldest_s: the longest wait so far, s.
+      seconds: that it took.
+      failure: what went wrong; empty: nothing.
+    """
+
+    waiting: int = 0
+    running: int = 0
+    changed: int = 0
+    left: int = 0
+    oldest_s: float = 0.0
+    seconds: float = 0.0
+    failure: str = ""
+
+    def line(self, settings: Settings) -> str:
+        """One line of status."""
+        if self.failure:
+            return f"{settings.policy}: nothing changed: {self.failure}"
+        would = "would change" if settings.dry_run else "changed"
+        left = f", {self.left} to come" if self.left else ""
+        return (
+            f"{settings.policy}: {self.waiting} wait (the longest {self.oldest_s / 3600:.1f} h), "
+            f"{self.running} run, {self.changed} {would}{left}, {self.seconds:.2f} s"
+        )
+
+
+class Control:
+    """Orders a queue, pass by pass.
+
+    Args:
+      slurm: the cluster.
+      settings: how.
+      folder: of what is kept; see ``FOUND``.
+      earlier: ended jobs of a log.
+      clock: seconds of Unix time.
+
+    Raises:
+      JaxschedError: an unknown policy, or a folder whose files cannot be read.
+    """
+
+    def __init__(
+        self,
+        slurm: Slurm,
+        settings: Settings,
+        folder: Path,
+        earlier: Sequence[Any] = (),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if settings.policy not in orders.ORDERS:
+            raise JaxschedError(
+                f"policy is {settings.policy!r}; accepted: {', '.join(orders.ORDERS)}"
+            )
+        self.slurm, self.settings, self.folder = slurm, settings, folder
+        self._clock = clock
+        make_folder(folder / FOUND)
+        self._past = Past(folder / ENDED, earlier)
+        self._found, self._ours = _read_found(folder / FOUND)
+        self._failures = 0
+
+    def step(self) -> Pass:
+        """One pass; what fails is in ``failure``, and changes nothing."""
+        began = time.perf_counter()
+        try:
+            done = self._step(began)
+        except Exception as error:  # whatever a policy does, the queue goes on
+            self._failures += 1
+            done = Pass(failure=first_line(error))
+            if self._failures == MOST_FAILURES:
+                done = done._replace(failure=f"{done.failure}{self._given_back()}")
+            return done
+        self._failures = 0
+        return done
+
+    def restore(self) -> int:
+        """Put back the priorities that were found, of jobs that still wait and still have ours.
+
+        Returns:
+          How many.
+
+        Raises:
+          JaxschedError: Slurm does not answer; what was found stays in the file.
+        """
+        queue = {job.number: job for job in read_jobs(self.slurm.jobs()) if job.waits}
+        back = {
+            number: found
+            for number, found in self._found.items()
+            if number in queue and queue[number].priority == self._ours.get(number)
+        }
+        refused = self.slurm.set_priorities(back)
+        self._found, self._ours = {}, {}
+        self._keep()
+        return len(back) - len(refused)
+
+    def _step(self, began: float) -> Pass:
+        settings, now = self.settings, int(self._clock())
+        queue = read_jobs(self.slurm.jobs())
+        self._past.add(queue)
+        mine = [job for job in queue if settings.partition in (None, job.partition)]
+        waiting = [job for job in mine if job.waits and not self._is_theirs(job)]
+        running = [job for job in mine if job.runs and job.num_gpus]
+        line = orders.ordered(
+            settings.policy,
+            waiting,
+            running,
+            self._past.jobs(),
+            now=now,
+            longest_wait_s=settings.longest_wait_s,
+        )
+        before = {job.number: job.priority for job in waiting}
+        wanted = [job.number for job in line]
+        new = priorities.changes(wanted, before)
+        place = {number: k for k, number in enumerate(wanted)}
+        first = sorted(new, key=place.__getitem__)[: settings.most_changes]
+        chosen = {number: new[number] for number in first}
+        took = time.perf_counter() - began
+        if took > settings.every_s:
+            raise JaxschedError(f"the pass took {took:.1f} s, longer than {settings.every_s:g} s")
+        if not settings.dry_run:
+            chosen = self._set(chosen, before)
+        done = Pass(
+            waiting=len(waiting),
+            running=len(running),
+            changed=len(chosen),
+            left=len(new) - len(chosen),
+            oldest_s=float(max((now - job.submit for job in waiting), default=0)),
+            seconds=time.perf_counter() - began,
+        )
+        self._log(now, done, wanted, before, chosen)
+        return done
+
+    def _set(self, chosen: dict[int, int], before: dict[int, int]) -> dict[int, int]:
+        """Set priorities; what was found is kept before they are."""
+        gone = [number for number in self._ours if number not in before]
+        for number in gone:
+            del self._ours[number], self._found[number]
+        for number in chosen:
+            self._found.setdefault(number, before[number])
+        self._ours |= chosen
+        if chosen or gone:
+            self._keep()
+        refused = self.slurm.set_priorities(chosen)
+        return {number: value for number, value in chosen.items() if number not in refused}
+
+    def _is_theirs(self, job: QueuedJob) -> bool:
+        """Whether somebody has set a priority that we had set before."""
+        ours = self._ours.get(job.number)
+        return ours is not None and job.priority not in (ours, self._found[job.number])
+
+    def _given_back(self) -> str:
+        """Put back what was found after failures; what came of it in words."""
+        if self.settings.dry_run:
+            return ""
+        try:
+            return f"; {self.restore()} priorities put back"
+        except JaxschedError:
+            return ""
+
+    def _keep(self) -> None:
+        document = {"found": self._found, "ours": self._ours}
+        write_whole(self.folder / FOUND, (json.dumps(document) + "\n").encode())
+
+    def _log(
+        self,
+        now: int,
+        done: Pass,
+        wanted: Sequence[int],
+        before: dict[int, int],
+        chosen: dict[int, int],
+    ) -> None:
+        """A line with what the policy wants beside what Slurm has."""
+        line = {
+            "time": now,
+            "policy": self.settings.policy,
+            "dry_run": self.settings.dry_run,
+            "wanted": list(wanted),
+            "slurm": sorted(before, key=lambda number: -before[number]),
+            "changes": chosen,
+            **{name: getattr(done, name) for name in ("waiting", "running", "left", "seconds")},
+        }
+        with (self.folder / DECISIONS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def _read_found(path: Path) -> tuple[dict[int, int], dict[int, int]]:
+    """Priorities found and set by an earlier process.
+
+    Raises:
+      JaxschedError: the file is damaged.
+    """
+    if not path.exists():
+        return {}, {}
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        found, ours = (
+            {int(number): int(value) for number, value in document[name].items()}
+            for name in ("found", "ours")
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise JaxschedError(
+            f"{path}: holds no priorities; accepted: what an earlier run wrote, or no such file"
+        ) from error
+    return found, ours

@@ -1,0 +1,109 @@
+"""Jobs that have ended: what forecasts are made from. Kept in a file, a line a job."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxsched.errors import JaxschedError
+from jaxsched.slurm.queue import QueuedJob
+from jaxsched.traces.trace import Trace, known
+from jaxsched.traces.usable import job_rows
+
+MOST = 20_000
+"""Jobs that are kept: the last ones."""
+
+
+class EndedJob(NamedTuple):
+    """A job that ran; times in seconds of one clock."""
+
+    number: int
+    submit: int
+    start: int
+    end: int
+    num_gpus: int
+    owner: str
+
+
+class Past:
+    """The jobs that have ended, each once.
+
+    Args:
+      path: the file; None: they are forgotten with the process.
+      earlier: of a log, before those of the file.
+
+    Raises:
+      JaxschedError: the file cannot be read.
+    """
+
+    def __init__(self, path: Path | None = None, earlier: Iterable[EndedJob] = ()) -> None:
+        self._path = path
+        self._jobs = {(job.number, job.submit): job for job in earlier}
+        if path is not None and path.exists():
+            for job in _read(path):
+                self._jobs[job.number, job.submit] = job
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self._jobs)
+
+    def jobs(self) -> list[EndedJob]:
+        """The last ones, in order of their ends."""
+        return sorted(self._jobs.values(), key=lambda job: job.end)[-MOST:]
+
+    def add(self, queue: Iterable[QueuedJob]) -> int:
+        """Take over the jobs of a queue that have ended; returns how many are new."""
+        new = []
+        for job in queue:
+            if not job.has_ended or not job.num_gpus or (job.number, job.submit) in self._jobs:
+                continue
+            ended = EndedJob(job.number, job.submit, job.start, job.end, job.num_gpus, job.owner)
+            self._jobs[job.number, job.submit] = ended
+            new.append(ended)
+        if new and self._path is not None:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.writelines(json.dumps(job) + "\n" for job in new)
+        return len(new)
+
+
+def _read(path: Path) -> list[EndedJob]:
+    """The lines of a file; a last one that was cut short is left out."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    found = []
+    for number, line in enumerate(lines):
+        try:
+            found.append(EndedJob(*json.loads(line)))
+        except (ValueError, TypeError) as error:
+            if number < len(lines) - 1:
+                raise JaxschedError(f"{path}, line {number + 1}: is no ended job") from error
+    return found
+
+
+def of_log(trace: Trace) -> list[EndedJob]:
+    """The jobs of a log whose starts are known, on the log's clock.
+
+    Raises:
+      JaxschedError: the log's clock is not that of Slurm, or it has no starts.
+    """
+    rows = job_rows(trace)
+    if trace.clock == "relative" or not known(trace, "start_time")[rows].any():
+        raise JaxschedError(
+            f"{trace.name}: has no starts on a clock of dates; accepted: a log of this Slurm, such "
+            "as sacct writes it"
+        )
+    rows = rows[known(trace, "start_time")[rows]]
+    names = {
+        name: trace[name][rows] if name in trace else np.full(len(rows), "")
+        for name in ("user", "group")
+    }
+    start = trace["start_time"][rows]
+    return [
+        EndedJob(-1 - k, int(submit), int(begun), int(begun + ran), int(np.ceil(gpus)),
+                 f"{user}/{group}")
+        for k, (submit, begun, ran, gpus, user, group) in enumerate(
+            zip(trace["submit_time"][rows], start, trace["duration"][rows],
+                trace["num_gpus"][rows], names["user"], names["group"], strict=True)
+        )
+    ]  # fmt: skip

@@ -1,0 +1,71 @@
+"""The fewest changes of priorities that put waiting jobs into an order."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from jaxsched.errors import JaxschedError
+
+LARGEST = 2**32 - 2**16 - 1
+"""Larger priorities have other meanings to Slurm."""
+
+STEP = 1000
+"""Between priorities that are all given anew, where there is room."""
+
+
+def changes(wanted: Sequence[int], priorities: dict[int, int]) -> dict[int, int]:
+    """New priorities, of as few jobs as give the order; none where it is there.
+
+    As many jobs as possible stay as they are: those of a longest falling sequence. The others come
+    between them. Where there is no room between, all get priorities anew, from the highest one
+    downwards.
+
+    Args:
+      wanted: jobs, first in line first.
+      priorities: of these jobs, higher first in line, from 1 on.
+
+    Raises:
+      JaxschedError: more jobs than there are priorities.
+    """
+    if len(wanted) >= LARGEST:
+        raise JaxschedError(f"{len(wanted)} jobs wait; accepted: fewer than {LARGEST}")
+    kept = _falling([priorities[job] for job in wanted])
+    found: dict[int, int] = {}
+    above = min(max(priorities.values(), default=1) + STEP * (len(wanted) + 1), LARGEST + 1)
+    is_top, block = True, list[int]()
+    for place, job in enumerate([*wanted, None]):
+        if job is not None and place not in kept:
+            block.append(job)
+            continue
+        below, count = 0 if job is None else priorities[job], len(block)
+        if above - below <= count:
+            return _anew(wanted, priorities)
+        gap = min((above - below) // (count + 1), STEP)
+        first = below + gap * count if is_top else above - gap
+        found |= {each: first - gap * k for k, each in enumerate(block)}
+        above, is_top, block = below, False, []
+    return found
+
+
+def _anew(wanted: Sequence[int], priorities: dict[int, int]) -> dict[int, int]:
+    top = max(max(priorities.values()), min(STEP * (len(wanted) + 1), LARGEST))
+    gap = max(min(STEP, top // (len(wanted) + 1)), 1)
+    top = max(top, gap * (len(wanted) + 1))
+    given = {job: top - gap * k for k, job in enumerate(wanted)}
+    return {job: value for job, value in given.items() if priorities[job] != value}
+
+
+def _falling(values: Sequence[int]) -> set[int]:
+    """Places of a longest strictly falling subsequence."""
+    ends: list[int] = []  # of sequences by length, minus the value
+    last: list[int] = []
+    before: list[int] = []
+    for place, value in enumerate(values):
+        length = bisect_left(ends, -value)
+        before.append(last[length - 1] if length else -1)
+        ends[length : length + 1] = [-value]
+        last[length : length + 1] = [place]
+    found, place = set(), last[-1] if last else -1
+    while place >= 0:
+        found.add(place)
+        place = before[place]
+    return found
