@@ -18,7 +18,7 @@ FLOORS = (
     ("envs",),
     ("results", "exports", "adapters"),
     ("runs", "report"),
-    ("serve", "leaderboard", "experiment", "advice"),
+    ("serve", "leaderboard", "experiment", "advice", "slurm"),
     ("bench",),
     ("cli",),
 )

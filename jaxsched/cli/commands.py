@@ -20,6 +20,7 @@ from jaxsched.cli.listing import list_all
 from jaxsched.cli.replay import replay
 from jaxsched.cli.serve import serve
 from jaxsched.cli.simulate import simulate
+from jaxsched.cli.slurm import slurm
 from jaxsched.cli.sweep import sweep
 from jaxsched.cli.traces.catalogue import fetch, list_traces
 from jaxsched.cli.traces.conversion import convert, generate, import_file
@@ -41,6 +42,7 @@ COMMANDS: dict[str, Command] = {
     "list": list_all,
     "serve": serve,
     "simulate": simulate,
+    "slurm": slurm,
     "sweep": sweep,
     "train": train,
 }

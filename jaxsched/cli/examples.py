@@ -38,6 +38,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "jaxsched leaderboard --trace log.csv --servers 40x8 --policies fifo,sjf --jobs times.csv",
         "jaxsched leaderboard --trace jobs.csv --policy my_rules:widest_last",
     ),
+    "slurm": (
+        "jaxsched slurm --policy learned-once --history sacct.txt --dry-run",
+        "jaxsched slurm --policy sjf-est --every 60 --longest-wait 12h --partition gpu",
+        "jaxsched slurm --restore",
+    ),
     "serve": (
         "jaxsched serve runs/first --port 8080",
         "jaxsched serve sched2/strict_sif --servers 40x8",

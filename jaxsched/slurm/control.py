@@ -26,6 +26,9 @@ MOST_FAILURES = 3
 """After so many passes in a row that failed, what was found is put back until one succeeds."""
 
 
+_REHEARSAL = QueuedJob(0, "PENDING", "", 1, 2**31 - 1, 0, 0, 1, 60, "", "")
+
+
 class Settings(NamedTuple):
     """How the queue is ordered.
 
@@ -111,6 +114,7 @@ class Control:
         self._past = Past(folder / ENDED, earlier)
         self._found, self._ours = _read_found(folder / FOUND)
         self._failures = 0
+        self._order([_REHEARSAL], [])  # what has to be compiled is, before it is waited for
 
     def step(self) -> Pass:
         """One pass; what fails is in ``failure``, and changes nothing."""
@@ -153,14 +157,7 @@ class Control:
         mine = [job for job in queue if settings.partition in (None, job.partition)]
         waiting = [job for job in mine if job.waits and not self._is_theirs(job)]
         running = [job for job in mine if job.runs and job.num_gpus]
-        line = orders.ordered(
-            settings.policy,
-            waiting,
-            running,
-            self._past.jobs(),
-            now=now,
-            longest_wait_s=settings.longest_wait_s,
-        )
+        line = self._order(waiting, running)
         before = {job.number: job.priority for job in waiting}
         wanted = [job.number for job in line]
         new = priorities.changes(wanted, before)
@@ -182,6 +179,17 @@ class Control:
         )
         self._log(now, done, wanted, before, chosen)
         return done
+
+    def _order(self, waiting: Sequence[QueuedJob], running: Sequence[QueuedJob]) -> list[QueuedJob]:
+        """The waiting jobs as the policy wants them."""
+        return orders.ordered(
+            self.settings.policy,
+            waiting,
+            running,
+            self._past.jobs(),
+            now=int(self._clock()),
+            longest_wait_s=self.settings.longest_wait_s,
+        )
 
     def _set(self, chosen: dict[int, int], before: dict[int, int]) -> dict[int, int]:
         """Set priorities; what was found is kept before they are."""
@@ -255,3 +263,36 @@ def _read_found(path: Path) -> tuple[dict[int, int], dict[int, int]]:
             f"{path}: holds no priorities; accepted: what an earlier run wrote, or no such file"
         ) from error
     return found, ours
+
+
+def run(
+    control: Control,
+    stops: Callable[..., Any],
+    on_pass: Callable[[Pass], Any],
+    *,
+    once: bool = False,
+    keep: bool = False,
+) -> int:
+    """Pass by pass until something asks to stop; then what was found is put back.
+
+    Args:
+      control: orders the queue.
+      stops: whether to stop.
+      on_pass: called after each pass.
+      once: one pass alone; nothing is put back.
+      keep: leave priorities as they are at the end.
+
+    Returns:
+      Priorities put back.
+
+    Raises:
+      JaxschedError: they cannot be put back; ``restore`` of another process can.
+    """
+    while not stops():
+        due = time.monotonic() + control.settings.every_s
+        on_pass(control.step())
+        if once:
+            return 0
+        while not stops() and time.monotonic() < due:
+            time.sleep(min(0.2, max(due - time.monotonic(), 0.0)))
+    return 0 if keep or control.settings.dry_run else control.restore()

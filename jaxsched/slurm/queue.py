@@ -102,8 +102,8 @@ def _number(row: Mapping[str, Any], name: str) -> int:
         return 0
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**53:
         raise JaxschedError(
-            f"squeue: job {row.get('job_id')}: {name} is {describe_value(value)}; accepted: a whole "
-            "number"
+            f"squeue: job {row.get('job_id')}: {name} is {describe_value(value)}; accepted: a "
+            "whole number"
         )
     return value
 
