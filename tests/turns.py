@@ -8,6 +8,7 @@ the package (or of ``benchmarks``) whose name it has.
 import ast
 import datetime
 import subprocess
+import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -108,3 +109,7 @@ def today() -> Turn:
     by_date = frozenset(module for module in every if has_turn(module, day, every))
     touched = (module for module in every if is_touched(module, changed))
     return Turn(by_date.union(touched), by_date)
+
+
+if __name__ == "__main__":  # whether a module's slow tests run today, as an exit status
+    sys.exit(sys.argv[1] not in today().slow)

@@ -40,10 +40,11 @@ def _forecast(scorer: str) -> Score:
     def score(
         waiting: Sequence[QueuedJob], running: Sequence[QueuedJob], past: Sequence[EndedJob]
     ) -> Scores:
+        jobs = [*past, *running, *waiting]
         rows = [(job.submit, job.num_gpus, job.owner, job.start, job.end) for job in past]
         rows += [(job.submit, job.num_gpus, job.owner, job.start, LATER) for job in running]
         rows += [(job.submit, job.num_gpus, job.owner, LATER, LATER) for job in waiting]
-        order = sorted(range(len(rows)), key=lambda k: rows[k][0])
+        order = sorted(range(len(rows)), key=lambda k: (jobs[k].submit, jobs[k].number))
         first = rows[order[0]][0]
 
         def since(time: int) -> int:

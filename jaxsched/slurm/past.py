@@ -100,7 +100,7 @@ def of_log(trace: Trace) -> list[EndedJob]:
     }
     start = trace["start_time"][rows]
     return [
-        EndedJob(-1 - k, int(submit), int(begun), int(begun + ran), int(np.ceil(gpus)),
+        EndedJob(k - len(rows), int(submit), int(begun), int(begun + ran), int(np.ceil(gpus)),
                  f"{user}/{group}")
         for k, (submit, begun, ran, gpus, user, group) in enumerate(
             zip(trace["submit_time"][rows], start, trace["duration"][rows],
