@@ -1,21 +1,23 @@
 """DAS's episodes as recorded schedules: gangs on machines, and how contention slows them."""
 
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.core.trajectory import Trajectory
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.observation import MACHINE_NAMES
-from jaxsched.envs.das.records import recorder
+from jaxsched.envs.das.records import per_job, recorder
+from jaxsched.envs.das.simulator import execution
 from jaxsched.envs.das.simulator.cluster import Cluster
+from jaxsched.envs.das.simulator.execution import NOBODY, Running
 from jaxsched.envs.das.simulator.tables import (
-    CPUS,
     DURATION,
     GPUS,
     INSTANCES,
-    LEAST_MACHINES,
     NUM_GPUS,
     SUBMIT,
     Params,
@@ -30,8 +32,12 @@ LEVELS = (104, 112, 125, 150)
 SLOWED = ("full speed", "up to 12 % slower", "up to 25 % slower", "up to 50 % slower", "worse")
 
 
+LEAST_CHANGES = 64
+"""Starts and finishes are filled up to a power of two from here on: episodes share programs."""
+
+
 class Gangs(NamedTuple):
-    """Where jobs ran, ``[J]`` each; ``counts`` ``[J, M]`` are instances on each machine."""
+    """Where jobs ran, ``[J]`` each (s); ``counts`` ``[J, M]`` are instances on each machine."""
 
     start: np.ndarray
     finish: np.ndarray
@@ -69,18 +75,18 @@ def _schedule(env: DAS, params: Params, episode: int, trajectory: Trajectory) ->
     """The machines of each job and how it was slowed down, which the records tell."""
     offset, count = (int(np.asarray(x)[episode]) for x in (params.offset, params.num_jobs))
     table = np.asarray(params.rows, np.int64)[offset : offset + count]
-    start, finish = (
-        np.asarray(x, np.float64)[:count]
-        for x in (trajectory.records.start, trajectory.records.finish)
-    )
-    gangs = Gangs(start, finish, np.asarray(trajectory.records.machines, np.int64)[:count])
+    records = jax.tree.map(lambda x: np.asarray(x)[None], trajectory.records)
+    jobs = jax.tree.map(lambda x: x[0, :count], per_job(env, params, [episode], records))
+    start, finish = (np.asarray(x, np.float64)[0, :count] for x in (records.start, records.finish))
+    last = max(start.max(initial=0), finish.max(initial=0))
+    until = np.where(
+        (start >= 0) & (finish < 0), last, finish
+    )  # of the cut ones, to the last event
+    gangs = Gangs(start, until, np.asarray(records.machines, np.int64)[0, :count])
+    found = contention(env.cluster, table, gangs)
     submit = (table[:, SUBMIT] - int(np.asarray(params.first)[episode])).astype(np.float64)
-    spans = contention(env.cluster, table, gangs)
-    pieces = Pieces.of(_entries(env, table, gangs, spans))
+    pieces = Pieces.of(_entries(env, table, gangs, spans_of(found, gangs)))
     total = env.num_servers * env.gpus_per_server
-    ran = gangs.finish >= 0
-    run = np.where(ran, gangs.finish - gangs.start, np.nan)
-    fee = float(params.price) * table[:, NUM_GPUS] * run / 3600.0
     return Schedule(
         system="das",
         policy="",
@@ -89,8 +95,8 @@ def _schedule(env: DAS, params: Params, episode: int, trajectory: Trajectory) ->
         bands=tuple(Band(f"machine {m}", env.gpus_per_server) for m in range(env.num_servers)),
         pieces=pieces,
         submit=submit,
-        start=gangs.start,
-        finish=gangs.finish,
+        start=start,
+        finish=finish,
         model=np.minimum(table[:, INSTANCES], 4) - 1,
         models=("1 instance", "2 instances", "3 instances", "4 or more instances"),
         level_title="contention",
@@ -100,114 +106,133 @@ def _schedule(env: DAS, params: Params, episode: int, trajectory: Trajectory) ->
             Fact("GPUs of an instance", table[:, GPUS].tolist()),
             Fact("run time at full speed", table[:, DURATION].tolist(), "s"),
             Fact("machines", (gangs.counts > 0).sum(axis=1).tolist()),
-            Fact("slowed down", (run / np.maximum(table[:, DURATION], 1)).tolist(), "times"),
-            Fact("fee", fee.tolist(), "$"),
+            Fact("slowed down", ((jobs.finish - jobs.start) / jobs.duration).tolist(), "times"),
+            Fact("fee", jobs.fee.tolist(), "$"),
         ),
         lines=(
-            *usual_lines(submit, gangs.start, gangs.finish, pieces, {"GPUs held": total}),
-            *_contention_lines(spans, table),
+            *usual_lines(submit, start, finish, pieces, {"GPUs held": total}),
+            *_contention_lines(found, table),
         ),
     )
 
 
-class Span(NamedTuple):
-    """A time during which a job's contention (percent) stayed the same."""
+class Contention(NamedTuple):
+    """Contention of the jobs that run, from each instant on at which a job starts or finishes.
 
-    job: int
-    start: float
-    end: float
-    percent: float
+    Attributes:
+      time: ``[K]`` s, ascending.
+      job: int ``[K, R]``, who runs, by row of the running table; -1 in empty rows.
+      percent: ``[K, R]``.
+    """
+
+    time: np.ndarray
+    job: np.ndarray
+    percent: np.ndarray
 
 
-def contention(cluster: Cluster, table: np.ndarray, gangs: Gangs) -> list[Span]:
-    """How much each job was slowed down while it ran (specification, section 3.2).
+class Spans(NamedTuple):
+    """Times during which a job's contention (percent) stayed the same, ``[n]`` each."""
+
+    job: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    percent: np.ndarray
+
+
+def contention(cluster: Cluster, table: np.ndarray, gangs: Gangs) -> Contention:
+    """How much the running jobs slowed each other down (specification, section 3.2).
 
     Args:
       cluster: machines and contention model.
       table: int64 ``[J, 8]``, rows of ``Params``.
-      gangs: who ran where and when; jobs that did not finish are taken to run to the last event.
+      gangs: who ran where and when; finishes of all that started.
     """
-    ran = np.flatnonzero(gangs.start >= 0)
-    last = max(gangs.start.max(initial=0), gangs.finish.max(initial=0))
-    finish = np.where(gangs.finish >= 0, gangs.finish, last)
-    used = np.zeros((2, cluster.num_servers), np.int64)  # CPUs, GPUs that use the network
-    several = (gangs.counts > 0).sum(axis=1)
-    network = np.where(several > 1, table[:, GPUS], 0)
-    extra = np.minimum(several - table[:, LEAST_MACHINES], cluster.spread_cap)
-    base = 100 + cluster.spread_pct * extra
-    takes = np.stack([table[:, CPUS, None] * gangs.counts, network[:, None] * gangs.counts], 1)
-    events = sorted({float(t) for t in (*gangs.start[ran], *finish[ran])})
-    begins = {time: ran[gangs.start[ran] == time] for time in set(gangs.start[ran].tolist())}
-    ends = {time: ran[finish[ran] == time] for time in set(finish[ran].tolist())}
-    running: list[int] = []
-    since: dict[int, tuple[float, float]] = {}
-    spans: list[Span] = []
-    for time in events:
-        for job in ends.get(time, np.zeros(0, int)).tolist():
-            if job in since:
-                running.remove(job)
-                begun, percent = since.pop(job)
-                spans.append(Span(job, begun, time, percent))
-                used -= takes[job]
-        for job in begins.get(time, np.zeros(0, int)).tolist():
-            running.append(job)
-            used += takes[job]
-        if not running:
-            continue
-        jobs = np.array(running)
-        others = used[None] - takes[jobs]
-        loss = np.floor((cluster.cpu_pct * others[:, 0] + 0.5) / cluster.cpus)
-        loss += np.where(network[jobs] > 0, 1, 0)[:, None] * cluster.net_pct * others[:, 1]
-        worst = np.max(np.where(gangs.counts[jobs] > 0, loss, 0.0), axis=1) + base[jobs]
-        for job, percent in zip(running, worst.tolist(), strict=True):
-            if job in since and since[job][1] != percent:
-                begun, before = since[job]
-                spans.append(Span(job, begun, time, before))
-            if job not in since or since[job][1] != percent:
-                since[job] = (time, percent)
-    return spans
+    ran = np.flatnonzero((gangs.start >= 0) & (gangs.finish > gangs.start))
+    time = np.concatenate([gangs.finish[ran], gangs.start[ran]])
+    begins = np.repeat([False, True], len(ran))
+    order = np.lexsort((np.tile(ran, 2), begins, time))
+    time, begins, job = time[order], begins[order], np.tile(ran, 2)[order]
+    behind = max(LEAST_CHANGES, 1 << max(len(job) - 1, 0).bit_length()) - len(job)
+    counts = np.where(begins[:, None], gangs.counts[job], 0)
+    running, percent = _played(
+        cluster,
+        np.pad(job, (0, behind), constant_values=NOBODY - 1).astype(np.int32),
+        np.pad(begins, (0, behind)),
+        np.pad(table[job], ((0, behind), (0, 0))).astype(np.int32),
+        np.pad(counts, ((0, behind), (0, 0))).astype(np.int8),
+    )
+    last = np.flatnonzero(np.append(time[1:] != time[:-1], True)[: len(time)])
+    return Contention(time[last], np.asarray(running)[last], np.asarray(percent, np.float64)[last])
 
 
-def _entries(env: DAS, table: np.ndarray, gangs: Gangs, spans: list[Span]) -> list[Any]:
+@partial(jax.jit, static_argnames="cluster")
+def _played(
+    cluster: Cluster, job: Array, begins: Array, rows: Array, counts: Array
+) -> tuple[Array, Array]:
+    """Who runs and how slowly after each change, by the simulator; ``[K, R]`` each.
+
+    Args:
+      cluster: machines and contention model.
+      job: int32 ``[K]``, who starts or finishes.
+      begins: bool ``[K]``, it starts.
+      rows: int32 ``[K, 8]``, its row of ``Params``.
+      counts: int8 ``[K, M]``, its instances on each machine if it starts, else 0.
+    """
+
+    def change(running: Running, given: tuple[Array, ...]) -> tuple[Running, tuple[Array, Array]]:
+        job, begins, row, count = given
+        running = execution.release(running, (running.job == job) & ~begins)
+        new = job[None], row[:, None], count[None], jnp.int32(0)
+        running = execution.admit(cluster, running, *new)
+        used = execution.used_resources(running)
+        return running, (running.job, execution.contention(cluster, running, used))
+
+    return jax.lax.scan(change, execution.nobody_runs(cluster), (job, begins, rows, counts))[1]
+
+
+def spans_of(found: Contention, gangs: Gangs) -> Spans:
+    """Until when each contention lasted, by the end, and then by the start of the job."""
+    at, row = np.nonzero(found.job >= 0)
+    job, start, percent = found.job[at, row], found.time[at], found.percent[at, row]
+    order = np.lexsort((start, job))
+    job, start, percent = job[order], start[order], percent[order]
+    changes = np.append(True, (job[1:] != job[:-1]) | (percent[1:] != percent[:-1]))[: len(job)]
+    job, start, percent = job[changes], start[changes], percent[changes]
+    ends = np.append(job[1:] != job[:-1], True)[: len(job)]  # the job's last
+    end = np.where(ends, gangs.finish[job], np.append(start[1:], 0.0)[: len(job)])
+    order = np.lexsort((job, np.where(ends, 0.0, gangs.start[job]), ~ends, end))
+    return Spans(job[order], start[order], end[order], percent[order])
+
+
+def _entries(env: DAS, table: np.ndarray, gangs: Gangs, spans: Spans) -> list[Any]:
     """Pieces of the jobs: rows of each machine, one after the other in time as contention goes."""
     lanes = [Lanes(m * env.gpus_per_server, env.gpus_per_server) for m in range(env.num_servers)]
-    last = max((span.end for span in spans), default=0.0)
     held: dict[int, list[tuple[int, int]]] = {}
     for job in np.argsort(gangs.start, kind="stable").tolist():
         if gangs.start[job] < 0:
             continue
-        end = gangs.finish[job] if gangs.finish[job] >= 0 else last
         for machine in np.flatnonzero(gangs.counts[job]).tolist():
             gpus = int(gangs.counts[job, machine] * table[job, GPUS])
-            rows = lanes[machine].take(gpus, gangs.start[job], end)
+            rows = lanes[machine].take(gpus, gangs.start[job], gangs.finish[job])
             held.setdefault(job, []).extend(rows)
+    level = np.searchsorted(LEVELS, spans.percent)
     return [
-        (span.job, row, rows, span.start, span.end, int(np.searchsorted(LEVELS, span.percent)))
-        for span in spans
-        for row, rows in held.get(span.job, [])
+        (job, row, rows, start, end, level)
+        for job, start, end, level in zip(spans.job, spans.start, spans.end, level, strict=True)
+        for row, rows in held[job]
     ]
 
 
-def _contention_lines(spans: list[Span], table: np.ndarray) -> tuple[Line, ...]:
+def _contention_lines(found: Contention, table: np.ndarray) -> tuple[Line, ...]:
     """Mean slow-down of the GPUs that run, and of the job that has it worst; percent."""
-    if not spans:
+    if not len(found.time):
         return ()
-    changes = [(s.end, -1.0, s.job, s.percent) for s in spans]
-    changes += [(s.start, 1.0, s.job, s.percent) for s in spans]
-    times, mean, worst = [], [], []
-    gpus, weighted, present = 0.0, 0.0, dict[int, float]()
-    for time, sign, job, percent in sorted(changes):
-        size = float(table[job, NUM_GPUS])
-        gpus, weighted = gpus + sign * size, weighted + sign * size * (percent - 100.0)
-        if sign > 0:
-            present[job] = percent
-        else:
-            present.pop(job, None)
-        times.append(time)
-        mean.append(weighted / gpus if gpus > 0 else 0.0)
-        worst.append(max(present.values(), default=100.0) - 100.0)
+    runs = found.job >= 0
+    gpus = np.where(runs, table[found.job, NUM_GPUS], 0)
+    slower = np.where(runs, found.percent - 100.0, 0.0)
+    mean = np.sum(gpus * slower, axis=-1) / np.maximum(np.sum(gpus, axis=-1), 1)
     chart = "contention"
     return (
-        Line("worst job", chart, *steps(times, worst), unit="% slower"),
-        Line("mean over GPUs", chart, *steps(times, mean), unit="% slower"),
+        Line("worst job", chart, *steps(found.time, slower.max(axis=-1)), unit="% slower"),
+        Line("mean over GPUs", chart, *steps(found.time, mean), unit="% slower"),
     )

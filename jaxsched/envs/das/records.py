@@ -12,6 +12,7 @@ from jaxsched.core.policies import Policy
 from jaxsched.core.recorder import NOBODY, JobEvents, gather
 from jaxsched.envs.das.environment import DAS, StepMetrics
 from jaxsched.envs.das.simulator.tables import DURATION, NUM_GPUS, SUBMIT, Params
+from jaxsched.jobs import metrics
 from jaxsched.jobs.metrics import Metric
 from jaxsched.types import Array, TimeStep
 
@@ -140,26 +141,18 @@ def summarise(env: DAS, params: Params, episodes: Any, records: Any) -> dict[str
     """
     records = jax.tree.map(np.asarray, records)
     jobs = per_job(env, params, episodes, records)
-    finished = np.sum(np.isfinite(jobs.finish), axis=-1)
-
-    def mean(values: np.ndarray) -> np.ndarray:
-        return np.nansum(values, axis=-1) / np.maximum(finished, 1)
-
-    jct, run = jobs.finish - jobs.submit, jobs.finish - jobs.start
-    makespan = np.fmax.reduce(jobs.finish, axis=-1, initial=0.0)
-    available = env.num_servers * env.gpus_per_server * makespan
-    used = np.nansum(jobs.num_gpus * run, axis=-1)
-    result = {
-        "finished": finished,
-        "avg_jct": mean(jct),
-        "avg_jct_min": mean(jct) / 60.0,
-        "avg_wait": mean(jobs.start - jobs.submit),
-        "avg_run": mean(run),
-        "avg_slowdown": mean(jct / jobs.duration),
-        "avg_inflation": mean(run / jobs.duration),
-        "avg_fee": mean(jobs.fee),
-        "makespan": makespan,
-        "utilization": np.divide(used, available, out=np.zeros_like(used), where=available > 0),
+    done = np.isfinite(jobs.finish)
+    common = metrics.common(
+        metrics.JobRecords(
+            done, jobs.submit, jobs.start, jobs.finish, jobs.duration, jobs.num_gpus
+        ),
+        env.num_servers * env.gpus_per_server,
+    )
+    del common["avg_effectiveness"]
+    result = common | {
+        "avg_jct_min": common["avg_jct"] / 60.0,
+        "avg_inflation": metrics.masked_mean((jobs.finish - jobs.start) / jobs.duration, done),
+        "avg_fee": metrics.masked_mean(jobs.fee, done),
         "steps": records.decisions,
         "return": records.total_reward,
     }
