@@ -193,7 +193,11 @@ def presets(name: str) -> str:
         words = (info.purpose, info.takes or "not timed")
         rows.append((f"`{key}`", *words, steps, f"`{sets.train}`", f"`{sets.test}`"))
     heads = ("preset", "what it is for", "one training took", "environment steps")
-    return table((*heads, "trained on", "tested on"), rows)
+    found = table((*heads, "trained on", "tested on"), rows)
+    sizes = [f"`NAME-{size}` ({sized.cluster})" for size, sized in system.recipes.sizes.items()]
+    if sizes:
+        found += f"\nThe same for other clusters: {', '.join(sizes)}.\n"
+    return found
 
 
 def results(name: str) -> str:

@@ -106,6 +106,11 @@ def _show_system(out: "Console", system: dict[str, Any]) -> None:
             for preset in system["presets"]
         ],
     )
+    for size, cluster in system["sizes"].items():
+        own = ", ".join(f"{p['name']}-{size}" for p in system["presets"])
+        out.print(f"the same for {cluster}: {own}", highlight=False)
+    if system["sizes"]:
+        out.print()
     _table(
         out,
         ("trace", "what it holds", "origin"),

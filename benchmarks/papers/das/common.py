@@ -17,7 +17,7 @@ from jaxsched.envs.das.learning.network_kinds import changed_kind
 from jaxsched.envs.das.learning.presets import QUICK
 from jaxsched.envs.das.paper import BASE as BASE
 from jaxsched.envs.das.paper import HEURISTICS as HEURISTICS
-from jaxsched.envs.das.paper import NUM_SERVERS
+from jaxsched.envs.das.traces import CLUSTERS as NUM_SERVERS
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.results.statistics import Interval, paired_difference
 from jaxsched.systems.recipe import Recipe

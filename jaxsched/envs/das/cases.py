@@ -20,7 +20,7 @@ from jaxsched.envs.das.observation import Observation
 from jaxsched.envs.das.simulator.dynamics import State, real_positions
 from jaxsched.envs.das.simulator.tables import SCALARS, Params
 from jaxsched.envs.das.surrogate import surrogate
-from jaxsched.envs.das.traces import das_stream
+from jaxsched.envs.das.traces import CLUSTERS, das_stream
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
 from jaxsched.systems.cases import (
@@ -46,7 +46,6 @@ WHOLE = ("finished", "steps")
 LEAST_ROOM = 32  # jobs
 HASH_RANGE = 1000
 SALT_STEP = 1000003
-CLUSTERS = {"small": 8, "medium": 16, "large": 32}
 TABLE_POLICIES = ("fifo_firstfit", "fifo_loadbalance", "drf_firstfit", "drf_loadbalance", "tetris")
 SHIPPED_TABLE = "workload_20000.csv"
 TABLE_METRICS = ("avg_jct_min", "avg_fee", "avg_inflation", "utilization", "makespan", "return")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from jaxsched.envs.das.traces import CLUSTERS
 from jaxsched.systems.claims import row
 
 HEURISTICS = (
@@ -13,7 +14,6 @@ HEURISTICS = (
     "tetris",
 )
 BASE = "fifo_loadbalance"
-NUM_SERVERS = {"small": 8, "medium": 16, "large": 32}
 
 
 class Figures(NamedTuple):
@@ -25,7 +25,7 @@ class Figures(NamedTuple):
 
 def _row(*values: float) -> dict[str, Figures]:
     pairs = zip(values[::2], values[1::2], strict=True)
-    return {name: Figures(*pair) for name, pair in zip(NUM_SERVERS, pairs, strict=True)}
+    return {name: Figures(*pair) for name, pair in zip(CLUSTERS, pairs, strict=True)}
 
 
 TABLE_1 = {
@@ -87,7 +87,7 @@ def paper_rows(
     On clusters of other sizes than the paper's there is no figure of the paper's.
     ``python -m benchmarks.papers das`` takes geometric means of the ratios over more episodes.
     """
-    sizes = {size: name for name, size in NUM_SERVERS.items()}
+    sizes = {size: name for name, size in CLUSTERS.items()}
     cluster = sizes.get(num_servers)
     unknown = (None, None)
     base = unknown if cluster is None else base_ratio(cluster)

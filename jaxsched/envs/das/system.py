@@ -16,7 +16,7 @@ from jaxsched.envs.das.learning.departures import DEPARTURES, FORMER_SETTINGS
 from jaxsched.envs.das.learning.exported import array_policy
 from jaxsched.envs.das.learning.linear import found_rule, rule_digest, rules_digest
 from jaxsched.envs.das.learning.models import policy_model
-from jaxsched.envs.das.learning.presets import NOTES, PRESETS
+from jaxsched.envs.das.learning.presets import NOTES, PRESETS, SIZES
 from jaxsched.envs.das.learning.scored import found_scored
 from jaxsched.envs.das.mapping import gang_jobs
 from jaxsched.envs.das.paper import paper_rows
@@ -178,7 +178,7 @@ SYSTEM = system.System(
         arrays=lambda env, kind: array_policy(kind, env),
         shipped=_shipped,
     ),
-    recipes=system.Recipes(PRESETS, NOTES, DEPARTURES, FORMER_SETTINGS),
+    recipes=system.Recipes(PRESETS, NOTES, DEPARTURES, FORMER_SETTINGS, SIZES),
     training=system.Training(
         planning=_planning,
         planning_horizon_s=20_000.0,  # twice a job's usual time in the system

@@ -9,8 +9,8 @@ from jaxsched.systems.workload import Workload
 from jaxsched.traces.named import NamedTrace, shipped_tables
 
 TRAINING_JOBS, EPISODE_JOBS = 16_000, 1000
-CLUSTERS = {"": 8, "-medium": 16, "-large": 32}
-"""Machines of the three clusters, by the end of the names that are about them."""
+CLUSTERS = {"small": 8, "medium": 16, "large": 32}
+"""Machines of the paper's clusters."""
 GPUS_PER_SERVER = 8
 
 
@@ -55,8 +55,9 @@ def _drawn(load: str) -> NamedTrace:
     return NamedTrace(f"das-{load}", f"DAS workload, arrival rate {rate:g}", True, make)
 
 
-def _contended(num_servers: int, suffix: str) -> NamedTrace:
-    num_gpus = GPUS_PER_SERVER * num_servers
+def _contended(cluster: str) -> NamedTrace:
+    num_gpus = GPUS_PER_SERVER * CLUSTERS[cluster]
+    suffix = "" if cluster == "small" else f"-{cluster}"
 
     def make(seed: int, num_traces: int, num_jobs: int) -> list[JobTable]:
         return contended_tables(seed, num_traces, num_jobs=num_jobs, num_gpus=num_gpus)
@@ -87,6 +88,6 @@ WORKLOAD = Workload(
             _mixed,
         ),
         *(_drawn(load) for load in LOADS),
-        *(_contended(size, suffix) for suffix, size in CLUSTERS.items()),
+        *(_contended(cluster) for cluster in CLUSTERS),
     ),
 )

@@ -272,7 +272,7 @@ def test_speed_checks():
 def test_recipes(policy, tmp_path):
     """Every learned policy has a recipe for each cluster that quick changes and others fit."""
     lab = lab_of(tmp_path)
-    for cluster, size in published.NUM_SERVERS.items():
+    for cluster, size in common.NUM_SERVERS.items():
         recipe = common.recipe_of(lab, policy, cluster)
         assert recipe.env.num_servers == size and recipe.env.window == 4
         imitation, mappo = recipe.stages

@@ -16,15 +16,15 @@ from jaxsched.core.training import LoopConfig
 from jaxsched.envs.das.learning.models import RelativeTo, imitation_losses
 from jaxsched.envs.das.learning.network_kinds import changed_kind, kind_of
 from jaxsched.envs.das.learning.networks import DASNetwork
-from jaxsched.envs.das.learning.presets import PRESETS
 from jaxsched.errors import JaxschedError
-from jaxsched.systems import functions, registry
+from jaxsched.systems import functions, presets, registry
 from jaxsched.systems.parts import TraceSet
 from jaxsched.systems.recipe import Episodes, Recipe, Stage
 from jaxsched.systems.stages import stages_of
 from tests.envs.das.tables import ENV, random_table
 
 SYSTEM = registry.get("das")
+PRESETS = SYSTEM.recipes.every
 DEPARTURES = SYSTEM.recipes.departures.of
 SMALL = kind_of("das", DASNetwork(width=8, heads=2, history=2, walk_length=4))
 LOOP = LoopConfig(num_envs=2, rollout_length=8, num_updates=2)
@@ -248,6 +248,18 @@ def changed(name, **changes):
 def test_settings_that_do_not_go_together_are_refused(recipe, says):
     with pytest.raises(JaxschedError, match=says):
         stages_of(SYSTEM, recipe, [random_table(0, 14)])
+
+
+def test_presets_of_other_clusters_are_named_by_their_size():
+    names = presets.preset_names(SYSTEM)
+    assert names[:4] == ("quick", "quick-medium", "quick-large", "paper") and len(names) == 24
+    assert list(presets.all_recipes(SYSTEM)) == list(names[::3])
+    info = presets.preset_info(SYSTEM, "contended-mappo-medium")
+    assert info.purpose.endswith("at load 0.9, 16 machines") and "41 min" in info.takes
+    known = "known are quick, paper, .*; for other clusters NAME-SIZE, of the sizes medium, large"
+    for unknown in ("quick-huge", "plain-medium"):
+        with pytest.raises(JaxschedError, match=f"unknown preset '{unknown}'; {known}"):
+            presets.preset(SYSTEM, unknown)
 
 
 def test_the_papers_recipe_has_no_departures():

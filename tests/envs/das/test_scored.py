@@ -13,7 +13,8 @@ from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.jobs import GROUP, USER
 from jaxsched.envs.das.learning import scored
 from jaxsched.envs.das.learning.linear import decide_linear, found_rule, linear_policy
-from jaxsched.envs.das.learning.presets import CLUSTERS, PRESETS
+from jaxsched.envs.das.learning.presets import PRESETS, SIZES
+from jaxsched.envs.das.traces import CLUSTERS
 from jaxsched.envs.das.workload import gang_tables
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import functions, registry
@@ -86,9 +87,9 @@ def test_knowing_groups_and_users_pays(tables):
     assert found == sorted(found)
 
 
-@pytest.mark.parametrize("name", ["contended", "contended-medium"])
-def test_the_search_begins_there(name):
-    recipe = PRESETS[name]
+@pytest.mark.parametrize("recipes", [PRESETS, SIZES["medium"].recipes], ids=["small", "medium"])
+def test_the_search_begins_there(recipes):
+    recipe = recipes["contended"]
     (search,) = recipe.stages
     small = replace(search.learner, members=4, episodes=2)
     loop = replace(search.loop, num_envs=8, num_random_streams=2, rollout_length=80)
@@ -116,9 +117,10 @@ def test_users_and_groups_tell_run_times():
         assert (table["num_instances"] * table["gpus_per_instance"]).max() <= MOST_GPUS
 
 
-@pytest.mark.parametrize(("suffix", "servers"), CLUSTERS.items())
-def test_the_load_is_the_clusters(suffix, servers):
+@pytest.mark.parametrize(("cluster", "servers"), CLUSTERS.items())
+def test_the_load_is_the_clusters(cluster, servers):
     """To a second; jobs are the same for every cluster, and traces are registered."""
+    suffix = "" if cluster == "small" else f"-{cluster}"
     (table,) = traces.get(f"das-contended{suffix}", seed=3, num_traces=1, num_jobs=300)
     work = np.sum(table["num_instances"] * table["gpus_per_instance"] * table["duration"])
     np.testing.assert_allclose(work / table["submit_time"][-1] / (8 * servers), 0.9, rtol=1e-4)

@@ -1,4 +1,4 @@
-"""Named recipes of DAS, its learned rivals and the linear rule, on the three clusters.
+"""Named recipes of DAS, its learned rivals and the linear rule, on clusters of three sizes.
 
 A recipe may begin with supervised learning from a heuristic (``imitation``), which the paper does
 not have. Its rivals begin at what they replace: DL2 regresses first-come-first-served priorities
@@ -20,6 +20,7 @@ from jaxsched.envs.das.learning.networks import DASNetwork
 from jaxsched.envs.das.traces import CLUSTERS
 from jaxsched.systems.parts import PresetInfo, TraceSet
 from jaxsched.systems.recipe import Episodes, Recipe, Stage
+from jaxsched.systems.system import Size
 
 TRACES = TraceSet("das-mixed", "das-test", validation="das-mixed", num_train=160, num_validation=60)
 """Completion times of episodes differ by a factor of ten, so learning and choosing take many."""
@@ -281,63 +282,68 @@ CONTENDED_BRANCHING = replace(
 """The same networks by policy iteration: what rules would do and two draws are tried on copies."""
 
 
-def on_trace(recipe: Recipe, name: str) -> Recipe:
-    """The same with all tables drawn from one trace."""
-    traces = recipe.traces._replace(train=name, test=name, validation=name)
-    return replace(recipe, traces=traces)
-
-
-def contended(*recipes: Recipe) -> tuple[Recipe, ...]:
-    """Recipes of the three clusters, each on the contended trace of its cluster."""
-    return tuple(
-        on_trace(recipe, f"das-contended{end}")
-        for recipe, end in zip(recipes, CLUSTERS, strict=True)
+def busier(recipe: Recipe) -> Recipe:
+    """The same with more arrivals in turn."""
+    episodes = replace(EPISODES, scales=BUSIER, until=0.0)
+    return replace(
+        recipe, stages=tuple(replace(stage, episodes=episodes) for stage in recipe.stages)
     )
 
 
-def imitating(recipe: Recipe, large: Recipe | None = None) -> tuple[Recipe, ...]:
-    """A recipe of 8 machines, on 16 with more arrivals, too, and that of 32."""
-    episodes = replace(EPISODES, scales=BUSIER, until=0.0)
-    busier = tuple(replace(stage, episodes=episodes) for stage in recipe.stages)
-    return recipe, replace(recipe, stages=busier), large or recipe
-
-
 PRESETS = {
-    f"{name}{suffix}": replace(recipe, env=replace(recipe.env, num_servers=size))
-    for name, recipes in {
-        "quick": imitating(QUICK, QUICK_LARGE),
-        "paper": (PAPER,) * 3,
-        "dl2": imitating(DL2),
-        "rifling": imitating(RIFLING),
-        "search": (SEARCH,) * 3,
-        "contended": contended(*(CONTENDED,) * 3),
-        "contended-branching": contended(*(CONTENDED_BRANCHING,) * 3),
-        "contended-mappo": contended(
-            CONTENDED_MAPPO_SMALL, CONTENDED_MAPPO_MEDIUM, CONTENDED_MAPPO
-        ),
-    }.items()
-    for recipe, (suffix, size) in zip(recipes, CLUSTERS.items(), strict=True)
+    "quick": QUICK,
+    "paper": PAPER,
+    "dl2": DL2,
+    "rifling": RIFLING,
+    "search": SEARCH,
+    "contended": CONTENDED,
+    "contended-branching": CONTENDED_BRANCHING,
+    "contended-mappo": CONTENDED_MAPPO_SMALL,
 }
+"""On 8 machines."""
+OF_SIZES: dict[str, dict[str, Recipe]] = {
+    "medium": {
+        **{name: busier(PRESETS[name]) for name in ("quick", "dl2", "rifling")},
+        "contended-mappo": CONTENDED_MAPPO_MEDIUM,
+    },
+    "large": {"quick": QUICK_LARGE, "contended-mappo": CONTENDED_MAPPO},
+}
+"""Recipes that differ from those of 8 machines in more than the cluster."""
 
-_PURPOSES = {
-    "quick": "DAS: imitation of linear, then MAPPO, on the paper's workload",
-    "paper": "the paper's recipe: MAPPO from nothing",
-    "dl2": "a rival of the paper: DL2 as an ordering policy, begun at FIFO",
-    "rifling": "a rival of the paper: RIFLING as a placement policy, begun at load balance",
-    "search": "the rule linear, by search over whole episodes of the paper's workload",
-    "contended": "the rule scored, by search over whole episodes of load 0.9",
-    "contended-branching": "DAS' networks by branching on copies of states, at load 0.9",
-    "contended-mappo": "DAS' networks by MAPPO from linear on, at load 0.9",
-}
-_TIMES = {
-    "contended": "17 min on 2 CPU cores",
-    "contended-branching": "35 min on 2 CPU cores",
-    "contended-mappo": "30 min on 2 CPU cores",
-    "contended-mappo-medium": "41 min on 2 CPU cores",
+
+def on_cluster(recipe: Recipe, size: str) -> Recipe:
+    """The same on a cluster of this size, and on contended traces of that size."""
+    traces = recipe.traces
+    if traces.train == CONTENDED.traces.train:
+        name = f"{traces.train}-{size}"
+        traces = traces._replace(train=name, test=name, validation=name)
+    return replace(recipe, env=replace(recipe.env, num_servers=CLUSTERS[size]), traces=traces)
+
+
+SIZES = {
+    size: Size(
+        f"{CLUSTERS[size]} machines",
+        {name: on_cluster(recipe, size) for name, recipe in (PRESETS | others).items()},
+        {"contended-mappo": "41 min on 2 CPU cores"} if size == "medium" else {},
+    )
+    for size, others in OF_SIZES.items()
 }
 NOTES = {
-    f"{name}{suffix}": PresetInfo(f"{purpose} ({size} machines)", _TIMES.get(f"{name}{suffix}", ""))
-    for name, purpose in _PURPOSES.items()
-    for suffix, size in CLUSTERS.items()
+    "quick": PresetInfo("DAS: imitation of linear, then MAPPO, on the paper's workload"),
+    "paper": PresetInfo("the paper's recipe: MAPPO from nothing"),
+    "dl2": PresetInfo("a rival of the paper: DL2 as an ordering policy, begun at FIFO"),
+    "rifling": PresetInfo(
+        "a rival of the paper: RIFLING as a placement policy, begun at load balance"
+    ),
+    "search": PresetInfo("the rule linear, by search over whole episodes of the paper's workload"),
+    "contended": PresetInfo(
+        "the rule scored, by search over whole episodes of load 0.9", "17 min on 2 CPU cores"
+    ),
+    "contended-branching": PresetInfo(
+        "DAS' networks by branching on copies of states, at load 0.9", "35 min on 2 CPU cores"
+    ),
+    "contended-mappo": PresetInfo(
+        "DAS' networks by MAPPO from linear on, at load 0.9", "30 min on 2 CPU cores"
+    ),
 }
 """What each recipe is for; times as ``benchmarks/results`` has them."""
