@@ -1,10 +1,8 @@
 """Jobs of equal instances that start together (a gang) and run to their end."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from jaxsched.jobs import NO_SUBMISSION, RIGID_JOBS, Column, Integers, JobTable, Schema
+from jaxsched.jobs import NO_SUBMISSION, RIGID_JOBS, Column, JobTable, Schema
 
 MAX_DURATION_S = 2**24 - 1  # in hundredths of a second it fits in int32
 
@@ -33,18 +31,3 @@ def as_rigid(table: JobTable) -> JobTable:
         "model": np.zeros(len(table), np.int64),
     }
     return JobTable(columns, table.name, table.notes, RIGID_JOBS)
-
-
-def owners_of(tables: Sequence[JobTable]) -> Integers:
-    """Places of each job's group and user among what is told apart, int64 ``[T + 1, 2]``.
-
-    Without the columns ``group`` and ``user`` all jobs are of one.
-    """
-    found = []
-    for table in tables:
-        alike = np.zeros(len(table), np.int64)
-        columns = [table.columns.get(name, alike) for name in (GROUP, USER)]
-        numbers = [np.unique(column, return_inverse=True)[1] for column in columns]
-        groups = numbers[0].max() + 1
-        found.append(np.stack([1 + numbers[0], 1 + groups + numbers[1]], axis=-1))
-    return np.concatenate([*found, np.zeros((1, 2), np.int64)]).astype(np.int64)

@@ -8,8 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsched.envs.das.simulator.cluster import Cluster
-from jaxsched.envs.das.simulator.dynamics import State
-from jaxsched.envs.das.simulator.futures import still_pending
+from jaxsched.envs.das.simulator.dynamics import State, still_pending
 from jaxsched.envs.das.simulator.tables import (
     DURATION,
     NUM_GPUS,

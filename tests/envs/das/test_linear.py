@@ -93,7 +93,7 @@ def test_whole_numbers_survive_the_scaling(size):
     def unbatched(gpus, cpus, mem, instances, wait):
         jobs = jnp.stack([instances / 64, gpus, cpus, mem, wait / 86400])[None]
         machines = jnp.stack([cpus, gpus, mem, 0 * cpus, 1 - gpus])[None]
-        return recover(env, Observation(jobs, machines, jnp.ones(1, bool)))
+        return recover(env.cluster, Observation(jobs, machines, jnp.ones(1, bool)))
 
     got = unbatched(
         *map(jnp.asarray, parts), *(jnp.asarray(x, jnp.float32) for x in (amounts, waits))
@@ -132,7 +132,7 @@ def test_the_other_start_takes_jobs_of_fewest_gpus_first(states):
     _, seen = states
     weights = init_linear(jax.random.key(0), None, "fewest_gpus")
     action = decided(weights, seen)
-    gpus = jax.jit(jax.vmap(lambda o: recover(ENV, o).num_gpus))(seen)
+    gpus = jax.jit(jax.vmap(lambda o: recover(ENV.cluster, o).num_gpus))(seen)
     np.testing.assert_allclose(action["priority"], -gpus / 64.0, atol=1e-6)
     assert len(np.unique(np.asarray(gpus))) > 3
 
@@ -172,7 +172,7 @@ def test_every_weight_matters(states):
     @jax.jit
     @jax.vmap
     def features(seen):
-        known = recover(ENV, seen)
+        known = recover(ENV.cluster, seen)
         return (
             jnp.stack(linear.load_features(ENV, known)),
             jnp.stack(linear.job_features(ENV, known), -1),
@@ -199,7 +199,7 @@ def test_the_fewest_machines_of_a_job():
     jobs = np.array([[c / 64, 1 / 8, 0, 0, 0] for c in (8, 9, 13, 14)], "f4")
     env = DAS(num_servers=3, window=4)
     seen = Observation(jnp.asarray(jobs), jnp.asarray(machines), jnp.ones(4, bool))
-    spread = linear.job_features(env, recover(env, seen))[linear.JOB_FEATURES.index("spread")]
+    spread = linear.job_features(env, recover(env.cluster, seen))[linear.JOB_FEATURES.index("spread")]
     np.testing.assert_allclose(spread * 3, [1, 2, 2, 3], rtol=1e-6)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from jaxsched.envs.das.environment import DAS
+from jaxsched.envs.das.simulator.cluster import Cluster
 from jaxsched.envs.das.observation import DAY_S, INSTANCE_SCALE, Observation
 from jaxsched.envs.das.simulator.placement import Demand, fitting
 from jaxsched.types import Array
@@ -40,11 +40,11 @@ class Recovered(NamedTuple):
         return self.instances * self.requests[:, 0]
 
 
-def recover(env: DAS, observation: Observation) -> Recovered:
+def recover(cluster: Cluster, observation: Observation) -> Recovered:
     """Undo the scaling of one observation."""
     real = observation.real
     jobs = jnp.where(real[:, None], observation.jobs, 0.0)
-    capacity = jnp.array(env.cluster.capacity, jnp.float32)
+    capacity = jnp.array(cluster.capacity, jnp.float32)
     machines = observation.machines
     requests = jnp.round(jobs[:, 1:4] * capacity)
     free = jnp.round(jnp.stack([machines[:, 1], machines[:, 0], machines[:, 2]], -1) * capacity)

@@ -12,9 +12,10 @@ import jax.numpy as jnp
 from jaxsched.algorithms.agents import Normal
 from jaxsched.core.array_policy import NEXT, ArrayPolicy
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.learning import network_kinds, network_policies
+from jaxsched.envs.das.learning import network_policies
 from jaxsched.envs.das.learning.agents import Action
 from jaxsched.envs.das.learning.linear import decide_linear
+from jaxsched.envs.das.learning.network_kinds import read_kind
 from jaxsched.envs.das.learning.network_policies import Noise
 from jaxsched.envs.das.learning.networks import DASNetwork, Trunk
 from jaxsched.envs.das.learning.published_rivals import Rival, dl2_rival, rifling_rival
@@ -35,7 +36,7 @@ def array_policy(kind: str, env: DAS) -> ArrayPolicy:
       kind: see ``kinds.read_kind``.
       env: the environment.
     """
-    which, network = network_kinds.read_kind(kind)
+    which, network = read_kind(kind)
     memory: dict[str, ArraySpec] = {}
     noise: dict[str, ArraySpec] = {}
     shape = env.window, env.num_servers
@@ -117,7 +118,7 @@ def _das(env: DAS, options: DASNetwork) -> Decide:
             inputs.get("walk_noise", jnp.zeros(shape, jnp.float32)),
             inputs["affinity_noise"],
         )
-        action, after = network_policies.decide(trunk, weights, memory, _observation(inputs), noise)
+        action, after = network_policies.decision_of(trunk, weights, memory, _observation(inputs), noise)
         remembered = {f"{NEXT}{name}": x for name, x in _named(after, options).items()}
         return {**action, **remembered}
 

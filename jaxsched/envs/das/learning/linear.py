@@ -133,7 +133,7 @@ def found_rule(env: DAS) -> LinearParams:
 
 def decide_linear(env: DAS, params: LinearParams, observation: Observation) -> dict[str, Array]:
     """The rule's action."""
-    seen = recover(env, observation)
+    seen = recover(env.cluster, observation)
     loads = jnp.stack(load_features(env, seen))
     weights = loads @ params.order
     priority = jnp.stack(job_features(env, seen), axis=-1) @ weights

@@ -195,7 +195,7 @@ def teacher_of(name: str, policy: str, env: DAS, network: DASNetwork) -> Policy:
 
 def fits_now(env: DAS, observation: Observation) -> Array:
     """Which jobs can be placed as the cluster is, bool ``[N]``."""
-    known = recover(env, observation)
+    known = recover(env.cluster, observation)
     return jnp.sum(known.fit, axis=-1) >= known.instances
 
 

@@ -75,7 +75,7 @@ def das_policy(env: DAS, options: DASNetwork, name: str = "das", play: Play = "g
     return Policy(name, init, act)
 
 
-def decide(
+def decision_of(
     trunk: Trunk, weights: PyTree, memory: PyTree, observation: Observation, noise: "Noise"
 ) -> tuple[dict[str, Array], PyTree]:
     """One decision of :func:`das_policy` with its randomness handed in, all positions computed.

@@ -139,7 +139,7 @@ def oracle_policy(env: DAS) -> Policy:
 
 def decide_scored(env: DAS, params: ScoredParams, observation: Observation) -> dict[str, Array]:
     """The rule's action."""
-    seen = recover(env, observation)
+    seen = recover(env.cluster, observation)
     loads = linear.load_features(env, seen)
     jobs, more = linear.job_features(env, seen), _job_features(env, seen)
     if env.estimates:

@@ -24,6 +24,7 @@ from jaxsched.envs.das.simulator.tables import (
     submitted_by,
 )
 from jaxsched.envs.das.simulator.window import Draws, Window
+from jaxsched.ops import bit_sets as bits
 from jaxsched.ops.batching import apply_if
 from jaxsched.types import Array
 
@@ -129,6 +130,15 @@ def over(state: State, params: Params) -> Array:
 def real_positions(state: State) -> Array:
     """Positions that hold a pending job while a decision is due, bool ``[N]``."""
     return state.due & (state.window.submit <= state.time)
+
+
+def still_pending(state: State, most: int) -> Array:
+    """Which of the submitted jobs have not started, bool ``[J + 1]``; of later ones anything."""
+    places = jnp.arange(most + 1, dtype=jnp.int32)
+    if state.draws is not None:
+        return jnp.append(bits.to_flags(state.draws.pending)[:most], jnp.bool_(False))
+    in_window = jnp.zeros(most + 1, bool).at[state.window.job].set(True, mode="drop")
+    return in_window | (places >= state.entered)
 
 
 def decide(rules: Rules, state: State, priority: Array, affinity: Array) -> Decision:

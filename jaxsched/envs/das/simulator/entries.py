@@ -27,54 +27,50 @@ class Entries(NamedTuple):
     row: Array
     instances: Array
 
+    @classmethod
+    def none(cls, cluster: Cluster, rows: int) -> "Entries":
+        """Empty machines."""
+        shape = cluster.num_servers, cluster.gpus
+        return cls(jnp.full(shape, rows, jnp.int32), jnp.zeros(shape, jnp.int8))
 
-def nobody(cluster: Cluster, rows: int) -> Entries:
-    """Empty machines."""
-    shape = cluster.num_servers, cluster.gpus
-    return Entries(jnp.full(shape, rows, jnp.int32), jnp.zeros(shape, jnp.int8))
+    def used(self, request: Array) -> Array:
+        """What is taken of each machine, packed, uint32 ``[M]``; ``request`` is uint32 ``[R]``."""
+        taken = self.instances.astype(jnp.uint32) * self.requests(request)
+        return jnp.sum(taken, axis=-1, dtype=jnp.uint32)
 
+    def requests(self, request: Array) -> Array:
+        """The packed request of each entry's job, uint32 ``[M, E]``; 0 in empty ones."""
+        return request.at[self.row].get(mode="fill", fill_value=np.uint32(0))
 
-def used_resources(entries: Entries, request: Array) -> Array:
-    """What is taken of each machine, packed, uint32 ``[M]``; ``request`` is uint32 ``[R]``."""
-    taken = entries.instances.astype(jnp.uint32) * requests_of(entries, request)
-    return jnp.sum(taken, axis=-1, dtype=jnp.uint32)
+    def worst(self, loss: Array, rows: int) -> Array:
+        """The largest loss (float ``[M, E]``) of each row's entries, ``[R]``; -1 for none."""
+        return jnp.full(rows, -1.0, loss.dtype).at[self.row].max(loss, mode="drop")
 
+    def without(self, ends: Array) -> "Entries":
+        """Without the rows ``ends`` (bool ``[R]``)."""
+        stays = ~ends.at[self.row].get(mode="fill", fill_value=True)
+        return Entries(
+            jnp.where(stays, self.row, ends.shape[0]),
+            jnp.where(stays, self.instances, 0).astype(jnp.int8),
+        )
 
-def requests_of(entries: Entries, request: Array) -> Array:
-    """The packed request of each entry's job, uint32 ``[M, E]``; 0 in empty ones."""
-    return request.at[entries.row].get(mode="fill", fill_value=np.uint32(0))
+    def joined_by(self, row: Array, counts: Array) -> "Entries":
+        """With jobs more, for which there is room.
 
+        The k-th newcomer of a machine takes its k-th empty entry.
 
-def worst_of(entries: Entries, loss: Array, rows: int) -> Array:
-    """The largest of the losses (float ``[M, E]``) of each row's entries, ``[R]``; -1 for none."""
-    return jnp.full(rows, -1.0, loss.dtype).at[entries.row].max(loss, mode="drop")
-
-
-def release(entries: Entries, ends: Array) -> Entries:
-    """Without the rows ``ends`` (bool ``[R]``)."""
-    stays = ~ends.at[entries.row].get(mode="fill", fill_value=True)
-    return Entries(
-        jnp.where(stays, entries.row, ends.shape[0]),
-        jnp.where(stays, entries.instances, 0).astype(jnp.int8),
-    )
-
-
-def admit(entries: Entries, row: Array, counts: Array) -> Entries:
-    """Enter jobs; the k-th newcomer of a machine takes its k-th empty entry.
-
-    Args:
-      entries: that have room for them.
-      row: int32 ``[P]``, of the running table; of those that are placed.
-      counts: int8 ``[P, M]``, instances on each machine, all 0 where not placed.
-    """
-    comes = counts > 0
-    number = jnp.cumsum(comes, axis=0, dtype=jnp.int32) - 1
-    empty = entries.instances == 0
-    turn = jnp.where(empty, jnp.cumsum(empty, axis=-1, dtype=jnp.int32) - 1, -1)
-    chosen = comes[..., None] & (number[..., None] == turn)  # [P, M, E]; at most one P for each
-    new_row = jnp.sum(jnp.where(chosen, row[:, None, None], 0), axis=0, dtype=jnp.int32)
-    new_count = jnp.sum(jnp.where(chosen, counts[..., None], 0), axis=0, dtype=jnp.int8)
-    enters = new_count > 0
-    return Entries(
-        jnp.where(enters, new_row, entries.row), jnp.where(enters, new_count, entries.instances)
-    )
+        Args:
+          row: int32 ``[P]``, of the running table; of those that are placed.
+          counts: int8 ``[P, M]``, instances on each machine, all 0 where not placed.
+        """
+        comes = counts > 0
+        number = jnp.cumsum(comes, axis=0, dtype=jnp.int32) - 1
+        empty = self.instances == 0
+        turn = jnp.where(empty, jnp.cumsum(empty, axis=-1, dtype=jnp.int32) - 1, -1)
+        chosen = comes[..., None] & (number[..., None] == turn)  # [P, M, E]; at most one P for each
+        new_row = jnp.sum(jnp.where(chosen, row[:, None, None], 0), axis=0, dtype=jnp.int32)
+        new_count = jnp.sum(jnp.where(chosen, counts[..., None], 0), axis=0, dtype=jnp.int8)
+        enters = new_count > 0
+        return Entries(
+            jnp.where(enters, new_row, self.row), jnp.where(enters, new_count, self.instances)
+        )

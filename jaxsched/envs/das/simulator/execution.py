@@ -14,7 +14,6 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.envs.das.simulator import entries
 from jaxsched.envs.das.simulator.cluster import Cluster
 from jaxsched.envs.das.simulator.entries import Entries
 from jaxsched.envs.das.simulator.tables import (
@@ -76,7 +75,7 @@ def nobody_runs(cluster: Cluster) -> Running:
     zero = jnp.zeros(rows, jnp.int32)
     listed = cluster.num_servers > MOST_WRITTEN_OUT
     return Running(
-        alloc=entries.nobody(cluster, rows)
+        alloc=Entries.none(cluster, rows)
         if listed
         else jnp.zeros((cluster.num_servers, rows), jnp.int8),
         job=jnp.full(rows, NOBODY, jnp.int32),
@@ -94,7 +93,7 @@ def nobody_runs(cluster: Cluster) -> Running:
 def used_resources(running: Running) -> Array:
     """What the running jobs take of each machine, packed, uint32 ``[M]``."""
     if isinstance(running.alloc, Entries):
-        return entries.used_resources(running.alloc, running.request)
+        return running.alloc.used(running.request)
     taken = running.alloc.astype(jnp.uint32) * running.request
     return jnp.sum(taken, axis=-1, dtype=jnp.uint32)
 
@@ -102,9 +101,9 @@ def used_resources(running: Running) -> Array:
 def contention(cluster: Cluster, running: Running, used: Array) -> Array:
     """Percent on the worst machine of each running job, float32 ``[R]``; 0 in empty rows."""
     if isinstance(running.alloc, Entries):
-        request = entries.requests_of(running.alloc, running.request)
+        request = running.alloc.requests(running.request)
         loss = losses(cluster, request, running.alloc.instances, used)
-        worst = entries.worst_of(running.alloc, loss, running.job.shape[0])
+        worst = running.alloc.worst(loss, running.job.shape[0])
     else:
         loss = losses(cluster, running.request, running.alloc, used)
         worst = jnp.max(jnp.where(running.alloc > 0, loss, -1.0), axis=0)
@@ -169,7 +168,7 @@ def release(running: Running, ends: Array) -> Running:
     """The table without the rows ``ends`` (bool ``[R]``)."""
     alloc = running.alloc
     return running._replace(
-        alloc=entries.release(alloc, ends)
+        alloc=alloc.without(ends)
         if isinstance(alloc, Entries)
         else jnp.where(ends, 0, alloc).astype(jnp.int8),
         job=jnp.where(ends, NOBODY, running.job),
@@ -235,7 +234,7 @@ def admit(
     if isinstance(running.alloc, Entries):
         index = jnp.arange(source.shape[0], dtype=jnp.int32)
         row = jnp.zeros(job.shape, jnp.int32).at[source].set(index, mode="drop")
-        alloc = entries.admit(running.alloc, row, counts)
+        alloc = running.alloc.joined_by(row, counts)
     else:
         alloc = chosen(from_bytes(new[6:], counts.shape[-1]), running.alloc)
     return running._replace(

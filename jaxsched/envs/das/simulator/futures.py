@@ -9,7 +9,7 @@ episode, ``R`` running jobs.
 import jax
 import jax.numpy as jnp
 
-from jaxsched.envs.das.simulator.dynamics import State
+from jaxsched.envs.das.simulator.dynamics import State, still_pending
 from jaxsched.envs.das.simulator.execution import Running, ceil_quotient
 from jaxsched.envs.das.simulator.tables import (
     BY_EPISODE,
@@ -22,7 +22,6 @@ from jaxsched.envs.das.simulator.tables import (
     submitted_by,
 )
 from jaxsched.envs.das.simulator.window import window_of
-from jaxsched.ops import bit_sets as bits
 from jaxsched.ops.bootstrap import redraw_arrivals
 from jaxsched.types import Array, PRNGKey
 
@@ -72,15 +71,6 @@ def resampled(key: PRNGKey, params: Params, state: State) -> tuple[State, Params
     if state.draws is not None:
         state = state._replace(draws=state.draws._replace(key=window_key))
     return state, alone
-
-
-def still_pending(state: State, most: int) -> Array:
-    """Which of the submitted jobs have not started, bool ``[J + 1]``; of later ones anything."""
-    places = jnp.arange(most + 1, dtype=jnp.int32)
-    if state.draws is not None:
-        return jnp.append(bits.to_flags(state.draws.pending)[:most], jnp.bool_(False))
-    in_window = jnp.zeros(most + 1, bool).at[state.window.job].set(True, mode="drop")
-    return in_window | (places >= state.entered)
 
 
 def _worked(state: State, own: Array) -> Array:

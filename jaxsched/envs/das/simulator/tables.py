@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsched.envs.das.jobs import GANG_JOBS, owners_of
+from jaxsched.envs.das.jobs import GANG_JOBS, GROUP, USER
 from jaxsched.errors import JaxschedError
-from jaxsched.jobs import JobTable, validate
+from jaxsched.jobs import Integers, JobTable, validate
 from jaxsched.ops.arrays import to_device
 from jaxsched.ops.bisection import count_from
 from jaxsched.types import Array
@@ -218,6 +218,21 @@ def _check_horizon(rows: np.ndarray, offset: np.ndarray, counts: np.ndarray, slo
         raise JaxschedError(
             f"das: episode {late[0]} could last until {latest[late[0]]} s; accepted: before {NEVER}"
         )
+
+
+def owners_of(tables: Sequence[JobTable]) -> Integers:
+    """Places of each job's group and user among what is told apart, int64 ``[T + 1, 2]``.
+
+    Without the columns ``group`` and ``user`` all jobs are of one.
+    """
+    found = []
+    for table in tables:
+        alike = np.zeros(len(table), np.int64)
+        columns = [table.columns.get(name, alike) for name in (GROUP, USER)]
+        numbers = [np.unique(column, return_inverse=True)[1] for column in columns]
+        groups = numbers[0].max() + 1
+        found.append(np.stack([1 + numbers[0], 1 + groups + numbers[1]], axis=-1))
+    return np.concatenate([*found, np.zeros((1, 2), np.int64)]).astype(np.int64)
 
 
 def row_of(params: Params, episode: Array, job: Array) -> Array:
