@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jaxsched.envs.das import cases as das_cases
-from jaxsched.envs.das import recording as das
-from jaxsched.envs.das.simulator.tables import DURATION
+from jaxsched.envs.das.rules.tables import DURATION
+from jaxsched.envs.das.show import cases as das_cases
+from jaxsched.envs.das.show import log as das
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs.schedule import by_job
 from jaxsched.report import check, render_html

@@ -18,7 +18,7 @@ from benchmarks.papers.policies import Policies
 from jaxsched.core.policies import Policy, View
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.jobs import GANG_JOBS
-from jaxsched.envs.das.observation import DAY_S, INSTANCE_SCALE, Observation
+from jaxsched.envs.das.rules.observation import DAY_S, INSTANCE_SCALE, Observation
 from jaxsched.jobs import JobTable
 from jaxsched.results.statistics import Floats
 from jaxsched.systems import functions

@@ -8,17 +8,23 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.core.environment import Environment
-from jaxsched.envs.das import observation as obs
-from jaxsched.envs.das.observation import Observation
-from jaxsched.envs.das.privileged_state import privileged_state
-from jaxsched.envs.das.reward import dense_reward, paper_reward
-from jaxsched.envs.das.simulator import dynamics, execution, owners, placement, tables
-from jaxsched.envs.das.simulator.cluster import Cluster
-from jaxsched.envs.das.simulator.dynamics import Decision, Rules, State, StepAccumulator
-from jaxsched.envs.das.simulator.execution import NOBODY
-from jaxsched.envs.das.simulator.futures import resampled
-from jaxsched.envs.das.simulator.tables import Params, pick
-from jaxsched.envs.das.simulator.window import Draws, as_set, draw_window, window_of
+from jaxsched.envs.das.rules import dynamics, machines, placement, tables
+from jaxsched.envs.das.rules import observation as obs
+from jaxsched.envs.das.rules.dynamics import (
+    Decision,
+    Draws,
+    Rules,
+    State,
+    StepAccumulator,
+    as_set,
+    draw_window,
+    window_of,
+)
+from jaxsched.envs.das.rules.futures import resampled
+from jaxsched.envs.das.rules.machines import NOBODY, Cluster
+from jaxsched.envs.das.rules.observation import Observation, privileged_state
+from jaxsched.envs.das.rules.reward import dense_reward, paper_reward
+from jaxsched.envs.das.rules.tables import Params, pick
 from jaxsched.jobs import JobTable
 from jaxsched.options import Bounds
 from jaxsched.types import Array, ArraySpec, Feature, PRNGKey, TimeStep
@@ -83,7 +89,8 @@ class DAS(Environment):
         does not matter. Schedules and total rewards are the same ("paper" rewards come with the
         last step before the next decision).
       estimates: jobs are shown with what finished jobs of the same group and user took
-        (``owners.py``); tables say who these are in the columns ``group`` and ``user``. A variant.
+        (``rules/observation.py``); tables say who these are in the columns ``group`` and
+        ``user``. A variant.
       numbers: jobs are shown with their place in the episode.
     """
 
@@ -134,7 +141,7 @@ class DAS(Environment):
     @property
     def job_names(self) -> tuple[str, ...]:
         """Entries of a position in the observation."""
-        return obs.JOB_NAMES + (owners.ESTIMATE_NAMES if self.estimates else ())
+        return obs.JOB_NAMES + (obs.ESTIMATE_NAMES if self.estimates else ())
 
     @property
     def rules(self) -> Rules:
@@ -251,7 +258,7 @@ class DAS(Environment):
         """Observation and mask of a state."""
         observation = obs.observe(self.cluster, state)
         if state.seen is not None:
-            shown = owners.estimates(params, state.episode, state.window.job, state.seen)
+            shown = obs.estimates(params, state.episode, state.window.job, state.seen)
             jobs = jnp.where(observation.real[:, None], shown, 0.0)
             observation = observation._replace(
                 jobs=jnp.concatenate([observation.jobs, jobs], axis=-1)
@@ -277,7 +284,7 @@ class DAS(Environment):
             draws = Draws(key, zero, submitted, as_set(params, zero, submitted))
             window = draw_window(params, episode, draws, self.window)
         state = State(
-            running=execution.nobody_runs(self.cluster),
+            running=machines.nobody_runs(self.cluster),
             used=jnp.zeros(self.num_servers, jnp.uint32),
             window=window,
             time=zero,
@@ -291,11 +298,11 @@ class DAS(Environment):
             concerned=zero,
             episode=episode,
             draws=draws,
-            seen=owners.nothing_seen(params) if self.estimates else None,
+            seen=obs.nothing_seen(params) if self.estimates else None,
         )
         observation, mask = self.observe(state, params)
         nothing = jnp.zeros(self.window, bool)
-        rows = jnp.full(execution.num_rows(self.cluster), NOBODY, jnp.int32)
+        rows = jnp.full(machines.num_rows(self.cluster), NOBODY, jnp.int32)
         metrics = StepMetrics(
             time=zero,
             decides=~true,
@@ -326,7 +333,7 @@ class DAS(Environment):
             reward, after = paper_reward(params, started, decision, after, since)
         if state.seen is not None:
             running = started.running
-            seen = owners.learnt(params, state.episode, running, since.finish, state.seen)
+            seen = obs.learnt(params, state.episode, running, since.finish, state.seen)
             after = after._replace(seen=seen)
         observation, mask = self.observe(after, params)
         timestep = TimeStep(
@@ -350,7 +357,7 @@ class DAS(Environment):
 
     def _advance(self, state: State, params: Params) -> tuple[State, StepAccumulator]:
         """Events up to the next decision or the end, or as many as a step takes."""
-        never = jnp.full(execution.num_rows(self.cluster), -1, jnp.int32)
+        never = jnp.full(machines.num_rows(self.cluster), -1, jnp.int32)
         since = StepAccumulator(never, jnp.float32(0), jnp.float32(0))
 
         def advance(carry: tuple[State, StepAccumulator]) -> tuple[State, StepAccumulator]:
