@@ -152,9 +152,11 @@ def options(name: str) -> str:
 
 
 def attributes_of(of: type) -> dict[str, str]:
-    """What the section ``Attributes`` of a class's docstring says, in Markdown."""
-    section = cleandoc(of.__doc__ or "").partition("Attributes:\n")[2]
-    entries = re.findall(r"^ {2}(\w+): (.*(?:\n {3,}.*)*)", section, re.MULTILINE)
+    """What the sections ``Attributes`` of a class's and its bases' docstrings say, in Markdown."""
+    entries = []
+    for base in reversed(of.__mro__):
+        section = cleandoc(vars(base).get("__doc__") or "").partition("Attributes:\n")[2]
+        entries += re.findall(r"^ {2}(\w+): (.*(?:\n {3,}.*)*)", section, re.MULTILINE)
     return {name: " ".join(text.split()).replace("``", "`") for name, text in entries}
 
 

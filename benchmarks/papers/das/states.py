@@ -151,7 +151,7 @@ def observation_of(env: DAS, jobs: Sequence[Sequence[int]], machines: Any) -> Ob
       jobs: instances, and of each instance GPUs, CPUs, GB; seconds since submission.
       machines: ``[M, 4]``, free GPUs, CPUs, GB, and network-active GPUs.
     """
-    cluster, jobs = env.cluster, jobs[: env.window]
+    cluster, jobs = env, jobs[: env.window]
     jobs_seen = np.zeros((env.window, 5), np.float32)
     scale = (INSTANCE_SCALE, cluster.gpus, cluster.cpus, cluster.mem, DAY_S)
     jobs_seen[: len(jobs)] = np.asarray(jobs) / np.asarray(scale)
@@ -176,7 +176,7 @@ def twin_states(env: DAS, count: int, seed: int) -> Observation:
 
     The only pending job has one-GPU instances, more than any machine has GPUs free.
     """
-    draw, states, whole = np.random.default_rng(seed), [], env.cluster
+    draw, states, whole = np.random.default_rng(seed), [], env
     for _ in range(count):
         used = draw.integers(2, whole.gpus, env.num_servers)
         used[QUIET] = used[NEIGHBOUR]

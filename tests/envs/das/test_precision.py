@@ -119,7 +119,7 @@ def test_features_are_those_of_single_precision():
     @jax.jit
     def features():
         _, seen = env.reset(jax.random.key(0), params, jnp.int32(0))
-        return recover(env.cluster, seen.observation), derived_features(env, seen.observation)
+        return recover(env, seen.observation), derived_features(env, seen.observation)
 
     single, double = single_and_double(features)
     jax.tree.map(np.testing.assert_array_equal, single, double)

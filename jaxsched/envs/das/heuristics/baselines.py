@@ -64,7 +64,7 @@ def baseline(name: str, env: DAS) -> Policy:
             "das: the heuristic lazy plays in a lazy environment; accepted: lazy=True"
         )
     if name == "tetris":
-        _check_tetris(env.cluster)
+        _check_tetris(env)
     return _policy(name, env)
 
 
@@ -97,10 +97,10 @@ def drf(env: DAS, state: State) -> Array:
     that times the machines is below 2**24.
     """
     demand = state.window.demand
-    unit = lcm(*env.cluster.capacity)
+    unit = lcm(*env.capacity)
     shares = [
         demand.instances * request * (unit // capacity)
-        for request, capacity in zip(demand.requests, env.cluster.capacity, strict=True)
+        for request, capacity in zip(demand.requests, env.capacity, strict=True)
     ]
     return -jnp.maximum(jnp.maximum(shares[0], shares[1]), shares[2])
 
@@ -123,7 +123,7 @@ def in_order(env: DAS, order: Order, row: Row, state: State) -> Action:
     """A fixed order, and affinities of what is free right before each placement."""
     priority = order(env, state)
     rank = rank_of(priority, real_positions(state))
-    affinity = rows_in_turn(env.cluster.free(state.used), _wanted(state), rank, row)
+    affinity = rows_in_turn(env.free(state.used), _wanted(state), rank, row)
     return {"priority": priority, "affinity": affinity}
 
 
@@ -133,8 +133,8 @@ def tetris(env: DAS, state: State) -> Action:
     Scores are whole numbers; machines are compared by their ranks, which float32 holds exactly.
     """
     demand, index = _wanted(state), jnp.arange(env.window)
-    unit = lcm(*env.cluster.capacity)
-    weights = [(unit // capacity) ** 2 for capacity in env.cluster.capacity]
+    unit = lcm(*env.capacity)
+    weights = [(unit // capacity) ** 2 for capacity in env.capacity]
 
     def score(free: Free) -> Array:
         parts = [
@@ -159,7 +159,7 @@ def tetris(env: DAS, state: State) -> Action:
 
     nothing = jnp.zeros((env.window, env.num_servers), jnp.float32)
     carry = (
-        env.cluster.free(state.used),
+        env.free(state.used),
         demand.instances > 0,
         -(env.window + index).astype(jnp.float32),
         nothing,
@@ -201,12 +201,12 @@ def surrogate(env: DAS, state: State, params: Params, action: Action) -> tuple[A
       f1, the GPUs that real jobs left unplaced ask for; f2, the GPUs of running jobs weighted with
       their contention; the cost, both per GPU of the cluster. float32 scalars.
     """
-    decision = dynamics.decide(env.rules, state, action["priority"], action["affinity"])
-    after = dynamics.apply(env.rules, state, params, decision)
+    decision = dynamics.decide(env, state, action["priority"], action["affinity"])
+    after = dynamics.apply(env, state, params, decision)
     left = dynamics.real_positions(state) & ~decision.placed
     gpus = state.window.rows[tables.NUM_GPUS]
     unplaced = jnp.sum(jnp.where(left, gpus, 0)).astype(jnp.float32)
-    worst = machines.contention(env.cluster, after.running, after.used)
+    worst = machines.contention(env, after.running, after.used)
     slowed = jnp.sum(after.running.num_gpus * worst) / 100.0
     return unplaced, slowed, (unplaced + slowed) / (env.num_servers * env.gpus_per_server)
 

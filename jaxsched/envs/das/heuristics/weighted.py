@@ -16,7 +16,7 @@ Axes: ``N`` positions, ``M`` machines.
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any, Literal, NamedTuple
@@ -97,13 +97,19 @@ def init_linear(key: PRNGKey, specs: Specs | None, order: StartOrder = "fifo") -
 @cache
 def known_rules() -> dict[int, LinearParams]:
     """The rules that were found, by number of machines (numpy arrays)."""
-    text = (resources.files("jaxsched.envs.das.heuristics") / LINEAR_FILE).read_text(encoding="utf-8")
-    return {
-        rule["num_servers"]: LinearParams(
-            *(np.asarray(rule[part], np.float32) for part in LinearParams._fields)
-        )
-        for rule in json.loads(text)["rules"]
-    }
+    return {rule["num_servers"]: _weights(LinearParams, rule) for rule in _rules_of(LINEAR_FILE)}
+
+
+def _rules_of(file: str) -> list[dict[str, Any]]:
+    """The rules that a file beside this one lists."""
+    found = resources.files("jaxsched.envs.das.heuristics") / file
+    rules: list[dict[str, Any]] = json.loads(found.read_text(encoding="utf-8"))["rules"]
+    return rules
+
+
+def _weights(kind: Callable[..., Any], rule: Mapping[str, Any]) -> Any:
+    """The weights that a file lists, NumPy arrays."""
+    return kind(*(np.asarray(rule[part], np.float32) for part in ("order", "place")))
 
 
 def rule_digest(rule: LinearParams) -> str:
@@ -147,7 +153,7 @@ def found_rule(env: DAS) -> LinearParams:
 
 def decide_linear(env: DAS, params: LinearParams, observation: Observation) -> dict[str, Array]:
     """The rule's action."""
-    seen = recover(env.cluster, observation)
+    seen = recover(env, observation)
     loads = jnp.stack(load_features(env, seen))
     weights = loads @ params.order
     priority = jnp.stack(job_features(env, seen), axis=-1) @ weights
@@ -186,7 +192,7 @@ def place_features(env: DAS, seen: Recovered, free_net: Array) -> list[Array]:
     taken = jnp.minimum(seen.fit, seen.instances[:, None])
     left = seen.free[None] - taken[..., None] * seen.requests[:, None]
     shape = seen.fit.shape
-    free = seen.free / jnp.array(env.cluster.capacity, jnp.float32)
+    free = seen.free / jnp.array(env.capacity, jnp.float32)
     wide = [jnp.broadcast_to(column, shape) for column in (*free.T, free_net)]
     return [
         *wide,
@@ -274,12 +280,9 @@ def beginning(env: DAS, begins: Beginning) -> ScoredParams:
 @cache
 def known_scored() -> dict[tuple[bool, int], ScoredParams]:
     """What was found, by whether it reads estimates and number of machines (numpy arrays)."""
-    text = (resources.files("jaxsched.envs.das.heuristics") / SCORED_FILE).read_text(encoding="utf-8")
     return {
-        (rule["estimates"], rule["num_servers"]): ScoredParams(
-            *(np.asarray(rule[part], np.float32) for part in ScoredParams._fields)
-        )
-        for rule in json.loads(text)["rules"]
+        (rule["estimates"], rule["num_servers"]): _weights(ScoredParams, rule)
+        for rule in _rules_of(SCORED_FILE)
     }
 
 
@@ -322,7 +325,7 @@ def oracle_policy(env: DAS) -> Policy:
 
 def decide_scored(env: DAS, params: ScoredParams, observation: Observation) -> dict[str, Array]:
     """The rule's action."""
-    seen = recover(env.cluster, observation)
+    seen = recover(env, observation)
     loads = load_features(env, seen)
     jobs, more = job_features(env, seen), _more_job_features(env, seen)
     if env.estimates:

@@ -367,7 +367,7 @@ def _of_one(
     env: DAS, jobs: Array, machines: Array, real: Array, priority: Array, affinity: Array
 ) -> ByAgent:
     """The units of one decision, bool ``[N]`` by agent."""
-    seen = recover(env.cluster, Observation(jobs, machines, real))
+    seen = recover(env, Observation(jobs, machines, real))
     gpus, cpus, mem = seen.free.T
     demand = Demand(jnp.where(real, seen.instances, 0.0), *seen.requests.T)
     blocks = env.on_no_fit == "block"

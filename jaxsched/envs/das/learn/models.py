@@ -223,7 +223,7 @@ def teacher_of(name: str, policy: str, env: DAS, network: DASNetwork) -> Policy:
 
 def fits_now(env: DAS, observation: Observation) -> Array:
     """Which jobs can be placed as the cluster is, bool ``[N]``."""
-    known = recover(env.cluster, observation)
+    known = recover(env, observation)
     return jnp.sum(known.fit, axis=-1) >= known.instances
 
 

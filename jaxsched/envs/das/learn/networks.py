@@ -56,7 +56,7 @@ def derived_features(env: DAS, observation: Observation) -> Derived:
 
     @vectorised
     def unbatched(jobs: Array, machines: Array, real: Array) -> Derived:
-        return Derived(*_derived(env, recover(env.cluster, Observation(jobs, machines, real))))
+        return Derived(*_derived(env, recover(env, Observation(jobs, machines, real))))
 
     return Derived(*unbatched(observation.jobs, observation.machines, observation.real))
 

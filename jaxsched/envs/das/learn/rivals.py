@@ -158,7 +158,7 @@ def load_balance_rows(env: DAS, observation: Observation, priority: Array) -> Ar
     Returns:
       float32 ``[N, M]``, free GPUs of each machine when the job's turn comes.
     """
-    known = recover(env.cluster, observation)
+    known = recover(env, observation)
     rank = rank_by_comparison(priority, observation.real)
     demand = Demand(known.instances, *known.requests.T)
     gpus, cpus, mem = known.free.T
@@ -194,7 +194,7 @@ def job_groups(env: DAS, observation: Observation) -> tuple[Array, Array]:
     groups = max(1, round((env.window / 2) ** 0.5))
     real = observation.real
     rows = jnp.where(real[:, None], observation.jobs, 0.0)
-    gpus = recover(env.cluster, observation).num_gpus
+    gpus = recover(env, observation).num_gpus
     order = inverse_of(rank_by_comparison(-gpus, real))
     odd = 2 * jnp.arange(groups, dtype=jnp.int32) + 1
     quantiles = odd * jnp.sum(real, dtype=jnp.int32) // (2 * groups)

@@ -13,7 +13,8 @@ Axes: ``N`` positions, ``M`` machines, ``R`` rows of the running table, ``P`` = 
 decision's order, ``V`` words of 32 jobs.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +38,7 @@ from jaxsched.envs.das.rules.tables import (
 )
 from jaxsched.ops import bit_sets as bits
 from jaxsched.ops.batching import apply_if
+from jaxsched.options import Bounds
 from jaxsched.types import Array, PRNGKey
 
 
@@ -168,22 +170,21 @@ def nth_pending(pending: Array, ranks: Array, missing: int) -> Array:
     return jnp.where(found, bits.WORD * word + bit, missing)
 
 
-class Rules(NamedTuple):
+@dataclass(frozen=True)
+class Rules(Cluster):
     """Static options of the rules.
 
     Attributes:
-      cluster: machines and contention.
-      window: N.
-      block: nothing is placed after a job that does not fit.
-      random: windows are random subsets of the pending jobs.
-      lazy: jobs start in an idle cluster only, one at a time.
+      window: N, jobs that one decision can be about.
+      on_no_fit: a job that does not fit is passed over ("skip") or ends the decision ("block").
+      sampling: with more than N pending jobs the window holds the "first" or "random" ones.
+      lazy: jobs start in an idle cluster only, one at a time (appendix A).
     """
 
-    cluster: Cluster
-    window: int
-    block: bool
-    random: bool
-    lazy: bool
+    window: Annotated[int, Bounds(1, 1024)] = 32
+    on_no_fit: Literal["skip", "block"] = "skip"
+    sampling: Literal["first", "random"] = "first"
+    lazy: bool = False
 
 
 class State(NamedTuple):
@@ -290,12 +291,12 @@ def decide(rules: Rules, state: State, priority: Array, affinity: Array) -> Deci
       affinity: float ``[N, M]``.
     """
     real = real_positions(state)
-    tried, free = real, rules.cluster.free(state.used)
+    tried, free = real, rules.free(state.used)
     if rules.lazy:
         tried = real & (placement.rank_of(priority, real) == 0)
     rank = placement.rank_of(priority, tried)
     possible = tried & placement.can_place(free, state.window.demand)
-    if rules.block:  # up to the first that does not fit
+    if rules.on_no_fit == "block":  # up to the first that does not fit
         number = jnp.min(jnp.where(possible, rules.window, rank))
     else:  # what does not fit now will not after others have been placed
         rank = placement.rank_of(priority, possible)
@@ -306,7 +307,7 @@ def decide(rules: Rules, state: State, priority: Array, affinity: Array) -> Deci
     affinity = jnp.where(jnp.isnan(affinity), -jnp.inf, affinity)
     counts = placement.place_in_order(free, demand_of(rows), affinity, number)
     succeeds = jnp.any(counts > 0, axis=-1)
-    if rules.block:
+    if rules.on_no_fit == "block":
         index = jnp.arange(rules.window, dtype=jnp.int32)
         succeeds &= index < jnp.min(jnp.where(succeeds, rules.window, index))
         counts = jnp.where(succeeds[:, None], counts, 0).astype(jnp.int8)
@@ -320,20 +321,20 @@ def apply(rules: Rules, state: State, params: Params, decision: Decision) -> Sta
     """Start the placed jobs, set the speeds and close the window's gaps."""
     order = decision.order
     running = machines.admit(
-        rules.cluster,
+        rules,
         state.running,
         state.window.job.at[order].get(mode="promise_in_bounds"),
         decision.rows,
         decision.counts,
         state.time,
     )
-    running, used = machines.set_speeds(rules.cluster, running, state.since, state.time)
+    running, used = machines.set_speeds(rules, running, state.since, state.time)
     state = state._replace(
         running=running,
         used=used,
         since=state.time,
         due=jnp.bool_(False),
-        held=jnp.any(decision.failed) if rules.block else state.held,
+        held=jnp.any(decision.failed) if rules.on_no_fit == "block" else state.held,
     )
     if state.draws is not None:
         pending = without(state.draws.pending, state.window.job, decision.placed)
@@ -348,7 +349,7 @@ def count_time(rules: Rules, state: State, since: StepAccumulator, time: Array) 
     """``since`` with the integrals taken on to ``time``."""
     elapsed = (time - state.time).astype(jnp.float32)
     gone = jnp.sum(since.finish >= 0, dtype=jnp.int32).astype(jnp.float32)
-    allocated = jnp.sum(rules.cluster.field(state.used, 0))
+    allocated = jnp.sum(rules.amount(state.used, 0))
     return since._replace(
         gpu_seconds=since.gpu_seconds + allocated * elapsed,
         absent_seconds=since.absent_seconds + gone * elapsed,
@@ -359,9 +360,9 @@ def look_ahead(
     rules: Rules, state: State, params: Params, since: StepAccumulator
 ) -> tuple[State, StepAccumulator]:
     """Go to the next decision if it comes before the next finish; otherwise stay."""
-    free = rules.cluster.free(state.used)
+    free = rules.free(state.used)
     at = jnp.maximum(state.window.submit, state.time)
-    if rules.block:
+    if rules.on_no_fit == "block":
         known = state.submitted if state.draws is None else state.draws.submitted
         arrived = submitted_by(params, state.episode, state.time, known)
         arrival = submit_time(params, state.episode, arrived)
@@ -378,7 +379,7 @@ def look_ahead(
         fits &= jnp.all(state.running.job < 0)
     decision = jnp.min(jnp.where(fits, at, NEVER))
     due = decision < jnp.min(state.running.end)
-    if rules.random:  # the window is that of this instant
+    if rules.sampling == "random":  # the window is that of this instant
         due &= decision <= state.time
     time = jnp.where(due & ~state.due, decision, state.time)
     since = count_time(rules, state, since, time)
@@ -402,7 +403,7 @@ def next_event(
     since = count_time(rules, state, since, time)
     since = since._replace(finish=jnp.where(ends, time, since.finish))
     running, used = machines.set_speeds(
-        rules.cluster, machines.release(state.running, ends), state.since, time
+        rules, machines.release(state.running, ends), state.since, time
     )
     state = state._replace(
         running=running,

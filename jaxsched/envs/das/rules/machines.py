@@ -14,8 +14,9 @@ Axes: ``M`` machines, ``E`` entries of a machine, ``R`` rows of the running tabl
 decision's order.
 """
 
+from dataclasses import dataclass
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -33,6 +34,7 @@ from jaxsched.envs.das.rules.tables import (
 from jaxsched.errors import JaxschedError
 from jaxsched.ops import bit_sets as bits
 from jaxsched.ops.batching import apply_if
+from jaxsched.options import Bounds
 from jaxsched.types import Array
 
 WORD = 32
@@ -41,42 +43,43 @@ EXACT = 2**20  # below it, floors of quotients in float32 with half a unit of sl
 MOST_CONTENTION = 5000  # percent
 
 
-class Cluster(NamedTuple):
+@dataclass(frozen=True)
+class Cluster:
     """Machines and contention model (specification, sections 2 and 3.2).
 
     Attributes:
-      num_servers: M.
-      gpus: GPUs of a machine.
-      cpus: its CPU cores.
-      mem: its memory (GB).
-      bandwidth: Gbps.
-      net_per_gpu: Gbps that a network-active GPU uses.
-      spread_pct: slow-down per machine beyond the least number.
+      num_servers: M, machines.
+      gpus_per_server: of each machine.
+      cpus_per_server: of each machine.
+      mem_per_server: GB of each machine.
+      bandwidth_per_server: Gbps of each machine.
+      net_per_gpu: Gbps of a network-active GPU.
+      spread_pct: slow-down (percent) per machine beyond the least number.
       spread_cap: how many of these count.
-      net_pct: slow-down per network-active GPU of other jobs.
-      cpu_pct: slow-down by the share of CPUs that other jobs use.
+      net_pct: slow-down (percent) per network-active GPU of other jobs on the machine.
+      cpu_pct: slow-down (percent) where other jobs use all CPUs of the machine.
     """
 
-    num_servers: int = 8
-    gpus: int = 8
-    cpus: int = 96
-    mem: int = 384
-    bandwidth: int = 32
-    net_per_gpu: int = 4
-    spread_pct: int = 4
-    spread_cap: int = 8
-    net_pct: int = 8
-    cpu_pct: int = 16
+    num_servers: Annotated[int, Bounds(1, 1024)] = 8
+    gpus_per_server: Annotated[int, Bounds(1, 127)] = 8
+    cpus_per_server: Annotated[int, Bounds(1, 2**12)] = 96
+    mem_per_server: Annotated[int, Bounds(1, 2**14)] = 384
+    bandwidth_per_server: Annotated[int, Bounds(1, 2**14)] = 32
+    net_per_gpu: Annotated[int, Bounds(0, 2**14)] = 4
+    spread_pct: Annotated[int, Bounds(0, 100)] = 4
+    spread_cap: Annotated[int, Bounds(0, 1024)] = 8
+    net_pct: Annotated[int, Bounds(0, 100)] = 8
+    cpu_pct: Annotated[int, Bounds(0, 1000)] = 16
 
     @property
     def capacity(self) -> tuple[int, int, int]:
         """GPUs, CPUs and GB of a machine."""
-        return self.gpus, self.cpus, self.mem
+        return self.gpus_per_server, self.cpus_per_server, self.mem_per_server
 
     @property
     def most_contention(self) -> int:
         """Upper bound of the contention h, percent."""
-        others = self.net_pct * self.gpus + self.cpu_pct
+        others = self.net_pct * self.gpus_per_server + self.cpu_pct
         return 100 + self.spread_pct * min(self.spread_cap, self.num_servers) + others
 
     @property
@@ -87,7 +90,7 @@ class Cluster(NamedTuple):
     @property
     def shifts(self) -> tuple[int, ...]:
         """First bit of each packed field, and the end."""
-        widths = [limit.bit_length() for limit in (*self.capacity, self.gpus)]
+        widths = [limit.bit_length() for limit in (*self.capacity, self.gpus_per_server)]
         return tuple(int(shift) for shift in np.cumsum([0, *widths]))
 
     def check(self) -> None:
@@ -106,10 +109,9 @@ class Cluster(NamedTuple):
                 f"das: contention reaches {self.most_contention} percent; accepted: at most "
                 f"{MOST_CONTENTION}"
             )
-        if self.cpu_pct * self.cpus >= EXACT:
+        if (product := self.cpu_pct * self.cpus_per_server) >= EXACT:
             raise JaxschedError(
-                f"das: cpu_pct * cpus_per_server is {self.cpu_pct * self.cpus}; accepted: below "
-                f"{EXACT}"
+                f"das: cpu_pct * cpus_per_server is {product}; accepted: below {EXACT}"
             )
 
     def pack(self, gpus: Any, cpus: Any, mem: Any, network: Any) -> Array:
@@ -119,7 +121,7 @@ class Cluster(NamedTuple):
             word = word | (jnp.asarray(amount).astype(jnp.uint32) << np.uint32(shift))
         return word
 
-    def field(self, words: Array, index: int) -> Array:
+    def amount(self, words: Array, index: int) -> Array:
         """One of ``FIELDS`` of packed words, float32."""
         start, end = self.shifts[index], self.shifts[index + 1]
         amount = (words >> np.uint32(start)) & np.uint32((1 << (end - start)) - 1)
@@ -128,7 +130,7 @@ class Cluster(NamedTuple):
     def free(self, used: Array) -> tuple[Array, Array, Array]:
         """Free GPUs, CPUs and GB, each float32 ``[M]``, where ``used`` (uint32 ``[M]``) is used."""
         gpus, cpus, mem = (
-            limit - self.field(used, index) for index, limit in enumerate(self.capacity)
+            limit - self.amount(used, index) for index, limit in enumerate(self.capacity)
         )
         return gpus, cpus, mem
 
@@ -147,7 +149,7 @@ class Entries(NamedTuple):
     @classmethod
     def none(cls, cluster: Cluster, rows: int) -> "Entries":
         """Empty machines."""
-        shape = cluster.num_servers, cluster.gpus
+        shape = cluster.num_servers, cluster.gpus_per_server
         return cls(jnp.full(shape, rows, jnp.int32), jnp.zeros(shape, jnp.int8))
 
     def used(self, request: Array) -> Array:
@@ -228,7 +230,7 @@ class Running(NamedTuple):
 
 def num_rows(cluster: Cluster) -> int:
     """Rows of the running table: a job takes at least one GPU; whole words of 32."""
-    most = cluster.num_servers * cluster.gpus
+    most = cluster.num_servers * cluster.gpus_per_server
     return -(-most // bits.WORD) * bits.WORD
 
 
@@ -283,10 +285,10 @@ def losses(cluster: Cluster, request: Array, count: Array, used: Array) -> Array
       used: packed, uint32 ``[M]``.
     """
     count = count.astype(jnp.float32)
-    gpus, cpus, network = (cluster.field(request, k) for k in (0, 1, 3))
-    other_cpus = cluster.field(used, 1)[:, None] - count * cpus
-    loss = jnp.floor((cluster.cpu_pct * other_cpus + 0.5) * np.float32(1 / cluster.cpus))
-    other_network = cluster.field(used, 3)[:, None] - count * gpus
+    gpus, cpus, network = (cluster.amount(request, k) for k in (0, 1, 3))
+    other_cpus = cluster.amount(used, 1)[:, None] - count * cpus
+    loss = jnp.floor((cluster.cpu_pct * other_cpus + 0.5) * np.float32(1 / cluster.cpus_per_server))
+    other_network = cluster.amount(used, 3)[:, None] - count * gpus
     return loss + jnp.where(network > 0, cluster.net_pct * other_network, 0.0)
 
 

@@ -133,38 +133,38 @@ def features(cluster: Cluster, estimates: bool) -> dict[str, Feature]:
     return {
         **{f"position*.{name}": feature for name, feature in more},
         "position*.instances": Feature("instances of the job", "instances", INSTANCE_SCALE),
-        "position*.gpus": Feature("of each instance", "GPUs", cluster.gpus),
-        "position*.cpus": Feature("of each instance", "CPUs", cluster.cpus),
-        "position*.memory": Feature("of each instance", "GB", cluster.mem),
+        "position*.gpus": Feature("of each instance", "GPUs", cluster.gpus_per_server),
+        "position*.cpus": Feature("of each instance", "CPUs", cluster.cpus_per_server),
+        "position*.memory": Feature("of each instance", "GB", cluster.mem_per_server),
         "position*.waiting": Feature("whether the position holds a waiting job", "1 or 0"),
         "position*.number": Feature("place of the job in the episode", ""),
         "position*.age": Feature("since submission", "s", DAY_S),
-        "machine*.free_cpus": Feature("free", "CPUs", cluster.cpus),
-        "machine*.free_gpus": Feature("free", "GPUs", cluster.gpus),
-        "machine*.free_memory": Feature("free", "GB", cluster.mem),
-        "machine*.free_bandwidth": Feature("not in use", "Gbps", cluster.bandwidth),
-        "machine*.used_gpus": Feature("in use", "GPUs", cluster.gpus),
+        "machine*.free_cpus": Feature("free", "CPUs", cluster.cpus_per_server),
+        "machine*.free_gpus": Feature("free", "GPUs", cluster.gpus_per_server),
+        "machine*.free_memory": Feature("free", "GB", cluster.mem_per_server),
+        "machine*.free_bandwidth": Feature("not in use", "Gbps", cluster.bandwidth_per_server),
+        "machine*.used_gpus": Feature("in use", "GPUs", cluster.gpus_per_server),
     }
 
 
 def observe(cluster: Cluster, state: State) -> Observation:
     """The observation of a state."""
     real, rows = real_positions(state), state.window.rows
-    columns = {INSTANCES: INSTANCE_SCALE, GPUS: cluster.gpus, CPUS: cluster.cpus, MEM: cluster.mem}
-    shares = [rows[column].astype(jnp.float32) / scale for column, scale in columns.items()]
+    scales = zip((INSTANCES, GPUS, CPUS, MEM), (INSTANCE_SCALE, *cluster.capacity), strict=True)
+    shares = [rows[column].astype(jnp.float32) / scale for column, scale in scales]
     age = (state.time - state.window.submit).astype(jnp.float32) / DAY_S
     jobs = jnp.where(real[:, None], jnp.stack([*shares, age], axis=-1), 0.0)
 
     gpus, cpus, mem = cluster.free(state.used)
-    busy = cluster.net_per_gpu * cluster.field(state.used, 3)
-    bandwidth = jnp.maximum(cluster.bandwidth - busy, 0.0) / cluster.bandwidth
+    busy = cluster.net_per_gpu * cluster.amount(state.used, 3)
+    bandwidth = jnp.maximum(cluster.bandwidth_per_server - busy, 0.0) / cluster.bandwidth_per_server
     machines = jnp.stack(
         [
-            cpus / cluster.cpus,
-            gpus / cluster.gpus,
-            mem / cluster.mem,
+            cpus / cluster.cpus_per_server,
+            gpus / cluster.gpus_per_server,
+            mem / cluster.mem_per_server,
             bandwidth,
-            1.0 - gpus / cluster.gpus,
+            1.0 - gpus / cluster.gpus_per_server,
         ],
         axis=-1,
     )
@@ -235,7 +235,7 @@ def privileged_state(cluster: Cluster, state: State, params: Params) -> Array:
     the share of the GPUs that running jobs free, jobs that come (per 64), and their work in hours
     of the cluster.
     """
-    num_gpus = float(cluster.num_servers * cluster.gpus)
+    num_gpus = float(cluster.num_servers * cluster.gpus_per_server)
     episode, count = state.episode, pick(params.num_jobs, state.episode)
     places = params.places
     rows = row_of(params, episode, places)

@@ -225,7 +225,7 @@ def _schedule(env: DAS, params: Params, episode: int, trajectory: Trajectory) ->
         (start >= 0) & (finish < 0), last, finish
     )  # of the cut ones, to the last event
     gangs = Gangs(start, until, np.asarray(records.machines, np.int64)[0, :count])
-    found = contention(env.cluster, table, gangs)
+    found = contention(env, table, gangs)
     submit = (table[:, SUBMIT] - int(np.asarray(params.first)[episode])).astype(np.float64)
     pieces = Pieces.of(_entries(env, table, gangs, spans_of(found, gangs)))
     total = env.num_servers * env.gpus_per_server

@@ -65,7 +65,7 @@ def test_recovered_numbers_are_those_of_the_state(states):
         *zip(np.moveaxis(got.requests, -1, 0), demand.requests, strict=True),
     ]:
         np.testing.assert_array_equal(mine, np.where(real, theirs, 0))
-    free = jax.jit(jax.vmap(ENV.cluster.free))(state.used)
+    free = jax.jit(jax.vmap(ENV.free))(state.used)
     np.testing.assert_array_equal(np.moveaxis(got.free, -1, 0), jnp.stack(free))
     for step, position in np.argwhere(real):
         requests = np.asarray(got.requests[step, position])
@@ -82,7 +82,7 @@ def test_recovered_numbers_are_those_of_the_state(states):
 )
 def test_whole_numbers_survive_the_scaling(size):
     env = DAS(num_servers=1, window=1, **size)
-    caps = env.cluster.capacity
+    caps = env.capacity
     amounts = np.arange(max(caps) + 1)
     parts = [np.minimum(amounts, cap).astype("f4") / np.float32(cap) for cap in caps]
     waits = np.arange(len(amounts)) * 977  # up to 56 days
@@ -92,7 +92,7 @@ def test_whole_numbers_survive_the_scaling(size):
     def unbatched(gpus, cpus, mem, instances, wait):
         jobs = jnp.stack([instances / 64, gpus, cpus, mem, wait / 86400])[None]
         machines = jnp.stack([cpus, gpus, mem, 0 * cpus, 1 - gpus])[None]
-        return recover(env.cluster, Observation(jobs, machines, jnp.ones(1, bool)))
+        return recover(env, Observation(jobs, machines, jnp.ones(1, bool)))
 
     got = unbatched(
         *map(jnp.asarray, parts), *(jnp.asarray(x, jnp.float32) for x in (amounts, waits))
@@ -131,7 +131,7 @@ def test_the_other_start_takes_jobs_of_fewest_gpus_first(states):
     _, seen = states
     weights = init_linear(jax.random.key(0), None, "fewest_gpus")
     action = decided(weights, seen)
-    gpus = jax.jit(jax.vmap(lambda o: recover(ENV.cluster, o).num_gpus))(seen)
+    gpus = jax.jit(jax.vmap(lambda o: recover(ENV, o).num_gpus))(seen)
     np.testing.assert_allclose(action["priority"], -gpus / 64.0, atol=1e-6)
     assert len(np.unique(np.asarray(gpus))) > 3
 
@@ -171,7 +171,7 @@ def test_every_weight_matters(states):
     @jax.jit
     @jax.vmap
     def features(seen):
-        known = recover(ENV.cluster, seen)
+        known = recover(ENV, seen)
         return (
             jnp.stack(weighted.load_features(ENV, known)),
             jnp.stack(weighted.job_features(ENV, known), -1),
@@ -198,9 +198,7 @@ def test_the_fewest_machines_of_a_job():
     jobs = np.array([[c / 64, 1 / 8, 0, 0, 0] for c in (8, 9, 13, 14)], "f4")
     env = DAS(num_servers=3, window=4)
     seen = Observation(jnp.asarray(jobs), jnp.asarray(machines), jnp.ones(4, bool))
-    spread = weighted.job_features(env, recover(env.cluster, seen))[
-        weighted.JOB_FEATURES.index("spread")
-    ]
+    spread = weighted.job_features(env, recover(env, seen))[weighted.JOB_FEATURES.index("spread")]
     np.testing.assert_allclose(spread * 3, [1, 2, 2, 3], rtol=1e-6)
 
 

@@ -47,7 +47,7 @@ def decisions(request):
 @cache
 def _decide(env):
     def one(state, priority, affinity):
-        found = dynamics.decide(env.rules, state, priority, affinity)
+        found = dynamics.decide(env, state, priority, affinity)
         return found.counts[found.rank]
 
     return jax.jit(jax.vmap(one))

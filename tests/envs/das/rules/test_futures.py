@@ -81,9 +81,9 @@ def test_sums_of_submissions_are_those_of_the_host(case):
         columns = dict(table.columns) | {"submit_time": own.rows[: len(table), SUBMIT]}
         built = build_params(
             [type(table)(columns, schema=table.schema)],
-            env.cluster.capacity,
+            env.capacity,
             env.num_servers,
-            slowest=env.cluster.slowest,
+            slowest=env.slowest,
             starts=None,
             episode_jobs=None,
             scalars={},

@@ -54,7 +54,7 @@ def random_rows(rng, env):
         cpus = rng.choice([0, 1, gpus, 2 * gpus, env.cpus_per_server])
         mem = rng.choice([0, 1, 8 * gpus, env.mem_per_server // 2])
         instances = rng.choice([1, 1, 2, 3, rng.randint(1, 12)])
-        amounts = zip((gpus, cpus, mem), env.cluster.capacity, strict=True)
+        amounts = zip((gpus, cpus, mem), env.capacity, strict=True)
         per = min(cap // need for need, cap in amounts if need)
         if per * env.num_servers < instances:
             continue
@@ -268,7 +268,7 @@ def test_invariants(setting, events):
             assert (used <= env.gpus_per_server).all()
         ideal = np.array([job.duration for job in sim.jobs])
         assert (finish - start >= ideal).all()
-        assert (finish - start <= np.ceil(100 * ideal / env.cluster.slowest)).all()
+        assert (finish - start <= np.ceil(100 * ideal / env.slowest)).all()
     assert rows["real"].any()
 
 
