@@ -57,12 +57,12 @@ def ready(kind=KIND, **options):
     env, params = instance.env, instance.params
     key, specs = jax.random.key(3), env.specs(params)
     shapes, structure = jax.tree.flatten(
-        jax.eval_shape(lambda: models.init_weights(kind, env, key, specs))
+        jax.eval_shape(lambda: models.init_weights(env, kind, key, specs))
     )
     random = np.random.default_rng(0)
     drawn = [0.5 * random.normal(size=x.shape).astype("f4") for x in shapes]
     weights = jax.tree.unflatten(structure, drawn)
-    return Ready(instance.system, env, params, kind, weights, array_policy(kind, env))
+    return Ready(instance.system, env, params, kind, weights, array_policy(env, kind))
 
 
 @cache

@@ -125,7 +125,7 @@ def untrained(lab: Lab, trained: Policies, tables: Sequence[JobTable]) -> list[P
     env, kind = trained.setup.play_env, trained.setup.network
     assert isinstance(env, DAS)
     specs = env.specs(env.params(tables))
-    return [models.init_weights(kind, env, jax.random.key(seed), specs) for seed in trained.seeds]
+    return [models.init_weights(env, kind, jax.random.key(seed), specs) for seed in trained.seeds]
 
 
 def checks_of(samples: Samples) -> list[Check]:

@@ -69,7 +69,7 @@ class DAS(Rules, Environment):
     finished.
 
     Attributes:
-      reward: "paper" or "dense" (``reward.py``).
+      reward: "paper" or "dense" (``rules/reward.py``).
       events_per_step: K; 0: a step goes from one decision to the next. Otherwise a step takes a
         decision if one is due, and then processes at most K events; where none is due the action
         does not matter. Schedules and total rewards are the same ("paper" rewards come with the
@@ -147,21 +147,24 @@ class DAS(Rules, Environment):
         events = 2 * jobs if self.sampling == "random" else jobs
         return decisions + events
 
-    def observation_spec(self, params: Params) -> Any:
+    def observation_spec(self, params: Params | None = None) -> Any:
         """Specs of the parts of an observation; of a job's entries its age can be the largest."""
         del params
+        positions, machines = range(self.window), range(self.num_servers)
         largest_age = (tables.NEVER + 1) / obs.DAY_S  # in float32 NEVER rounds up
-        parts: dict[str, Any] = dict(
-            jobs=ArraySpec(
-                (self.window, len(self.job_names)), jnp.float32, minimum=0.0, maximum=largest_age
-            ),
-            machines=ArraySpec(
-                (self.num_servers, len(obs.MACHINE_NAMES)), jnp.float32, minimum=0.0, maximum=1.0
-            ),
-            real=ArraySpec((self.window,), jnp.bool_, minimum=0.0, maximum=1.0),
+        jobs = tuple(f"position{q}.{name}" for q in positions for name in self.job_names)
+        free = tuple(f"machine{m}.{name}" for m in machines for name in obs.MACHINE_NAMES)
+        waiting, number = (
+            tuple(f"position{q}.{name}" for q in positions) for name in ("waiting", "number")
         )
-        if self.numbers:
-            parts["number"] = ArraySpec((self.window,), jnp.int32, minimum=0.0)
+        shape = (self.window, len(self.job_names))
+        of_machines = (self.num_servers, len(obs.MACHINE_NAMES))
+        parts: dict[str, Any] = dict(
+            jobs=ArraySpec(shape, jnp.float32, 0.0, largest_age, jobs),
+            machines=ArraySpec(of_machines, jnp.float32, 0.0, 1.0, free),
+            real=ArraySpec(shape[:1], jnp.bool_, 0.0, 1.0, waiting),
+            number=ArraySpec(shape[:1], jnp.int32, 0.0, names=number) if self.numbers else None,
+        )
         return Observation(**parts)
 
     def action_spec(self, params: Params | None = None) -> dict[str, ArraySpec]:
@@ -296,7 +299,7 @@ class DAS(Rules, Environment):
         return resampled(key, params, state)
 
     def privileged_state(self, state: State, params: Params) -> Array:
-        """For critics in training, float32 ``[38]`` (``privileged_state.py``)."""
+        """For critics in training, float32 ``[38]`` (``rules/observation.py``)."""
         return privileged_state(self, state, params)
 
     def _advance(self, state: State, params: Params) -> tuple[State, StepAccumulator]:

@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from jaxsched.core.policies import Play, Policy, uniform_reals
+from jaxsched.core.policies import Policy, uniform_reals
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.heuristics.baselines import SEARCHERS, baseline, searcher
 from jaxsched.envs.das.heuristics.weighted import (
     found_rule,
     found_scored,
+    policy_named,
     rule_digest,
     rules_digest,
 )
 from jaxsched.envs.das.jobs import gang_jobs
 from jaxsched.envs.das.jobs.traces import WORKLOAD
 from jaxsched.envs.das.learn import models
-from jaxsched.envs.das.learn.models import policy_model
 from jaxsched.envs.das.learn.policies import array_policy
 from jaxsched.envs.das.learn.presets import DEPARTURES, FORMER_SETTINGS, NOTES, PRESETS, SIZES
 from jaxsched.envs.das.show import cases, log
@@ -27,7 +27,6 @@ from jaxsched.errors import JaxschedError
 from jaxsched.systems import system
 from jaxsched.systems.parts import Network, Played, Rule, Shipped, TraceSet
 from jaxsched.systems.recipe import Recipe
-from jaxsched.types import PRNGKey, PyTree, Specs
 
 FEE_REFERENCE = 50.0  # dollars, about the fee without contention: keeps scores near minutes
 FEE_WEIGHT = 3.0  # one per cent of fee counts as much as three of completion time
@@ -76,7 +75,7 @@ def _reference(name: str, words: str, knows: str) -> Rule:
     def make(env: DAS) -> Policy:
         if name == "random":
             return uniform_reals(name, env.action_spec())
-        return models.policy_named(name, env)
+        return policy_named(name, env)
 
     clairvoyant, best = name == "oracle", name == "shortest"
     return Rule("reference", words, make, plays_in, knows=knows, clairvoyant=clairvoyant, best=best)
@@ -93,14 +92,6 @@ def _no_scores(env: DAS, kind: str) -> Network:
         f"das: the policy {kind!r} chooses priorities and affinities, not one of several "
         "actions; this command needs scores of actions"
     )
-
-
-def _plays(env: DAS, kind: str, name: str, play: Play) -> Policy:
-    return models.policy_of(kind, env, name, play)
-
-
-def _init(env: DAS, kind: str, key: PRNGKey, specs: Specs) -> PyTree:
-    return models.init_weights(kind, env, key, specs)
 
 
 def _shipped(env: DAS, name: str) -> Shipped | None:
@@ -173,10 +164,10 @@ SYSTEM = system.System(
     log=system.EpisodeLog(log.recorder, log.summarise, recording=log.recording),
     networks=system.Networks(
         _no_scores,
-        model=policy_model,
-        plays=_plays,
-        init=_init,
-        arrays=lambda env, kind: array_policy(kind, env),
+        model=models.policy_model,
+        plays=models.policy_of,
+        init=models.init_weights,
+        arrays=array_policy,
         shipped=_shipped,
     ),
     recipes=system.Recipes(PRESETS, NOTES, DEPARTURES, FORMER_SETTINGS, SIZES),

@@ -427,7 +427,7 @@ def fresh_policies(lab, study):
     stages = stages_of(SYSTEM, as_it_is(study.recipe), [table])
     env, kind = stages[-1].play_env, stages[-1].network
     specs = env.specs(env.params([table]))
-    weights = [models.init_weights(kind, env, jax.random.key(seed), specs) for seed in (0, 1)]
+    weights = [models.init_weights(env, kind, jax.random.key(seed), specs) for seed in (0, 1)]
     learned = Learned("drawn", env, kind, weights)
     return Policies(stages, (0, 1), Run(lab.store.path, learned, [], [], {}, True, SYSTEM))
 

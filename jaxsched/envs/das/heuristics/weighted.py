@@ -27,6 +27,7 @@ import numpy as np
 
 from jaxsched.core.policies import Policy, View, no_memory
 from jaxsched.envs.das.environment import DAS
+from jaxsched.envs.das.heuristics.baselines import baseline
 from jaxsched.envs.das.rules.observation import (
     ESTIMATE_NAMES,
     JOB_NAMES,
@@ -392,3 +393,20 @@ def _more_place_features(env: DAS, seen: Recovered, free_net: Array) -> list[Arr
         left[..., 2] / env.mem_per_server,
         jnp.broadcast_to(share**2, seen.fit.shape),
     ]
+
+
+def policy_named(name: str, env: DAS) -> Policy:
+    """A heuristic; ``linear``, ``shortest``, ``scored`` or ``oracle`` with the weights shipped.
+
+    Raises:
+      JaxschedError: no such heuristic, or none for this environment.
+    """
+    if name == "linear":
+        return linear_policy(env, found_rule(env))
+    if name == "shortest":
+        return scored_policy(env, shortest(env), name)
+    if name == "scored":
+        return scored_policy(env, found_scored(env), name)
+    if name == "oracle":
+        return oracle_policy(env)
+    return baseline(name, env)

@@ -332,6 +332,9 @@ def drop_time(tree: PyTree) -> PyTree:
 def effective_only(agents: Agents, env: DAS) -> Agents:
     """The same agents, of whose units only those with an effect are active.
 
+    Most positions of a decision hold jobs that do not fit, whatever their priority; most rows of
+    affinities belong to jobs that are not placed, or to jobs that take what there is. Such units
+    may leave the loss, its normalisation and the entropy: their log-ratios are nothing but noise.
     Sampling is as before, and so are the log densities that it gives.
     """
 

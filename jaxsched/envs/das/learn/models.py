@@ -17,21 +17,16 @@ from jaxsched.algorithms.critics import Critic, action_value, state_value
 from jaxsched.algorithms.regression import AgentLoss
 from jaxsched.core.policies import Play, Policy, View
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.heuristics.baselines import baseline
 from jaxsched.envs.das.heuristics.weighted import (
     Beginning,
     StartOrder,
     beginning,
     decide_linear,
     decide_scored,
-    found_rule,
-    found_scored,
     init_linear,
     linear_policy,
-    oracle_policy,
+    policy_named,
     scored_policy,
-    shortest,
-    start_at,
 )
 from jaxsched.envs.das.learn.agents import (
     ORDERING,
@@ -122,11 +117,6 @@ class StateValue(nn.Module):
 
 
 LAST = -1.0  # below every squeezed priority
-
-
-RULE_NAMES = ("linear", "shortest", "scored", "oracle")
-
-
 Units = Literal["real", "effective"]
 
 
@@ -149,7 +139,7 @@ def agents_of(policy: str, env: DAS, network: DASNetwork, units: Units = "real")
 
 
 @lru_cache(maxsize=64)
-def policy_of(kind: str, env: DAS, name: str, play: Play) -> Policy:
+def policy_of(env: DAS, kind: str, name: str, play: Play) -> Policy:
     """The policy of the plain environment whose weights are those of the kind's network.
 
     The same object at each call: evaluations are compiled for it.
@@ -164,31 +154,12 @@ def policy_of(kind: str, env: DAS, name: str, play: Play) -> Policy:
     return forgetful_policy(name, agents_of(which, env, network), play)
 
 
-def init_weights(kind: str, env: DAS, key: PRNGKey, specs: Specs) -> PyTree:
+def init_weights(env: DAS, kind: str, key: PRNGKey, specs: Specs) -> PyTree:
     """Weights of the kind's network for the plain environment's specs."""
-    which, network = read_kind(kind)
-    if which == "linear":
-        return init_linear(key, specs)
-    if which == "scored":
-        return start_at(env, found_rule(env))
-    return agents_of(which, env, network).init(key, specs)
-
-
-def policy_named(name: str, env: DAS) -> Policy:
-    """A heuristic, or one of ``RULE_NAMES`` with the weights that are shipped.
-
-    Raises:
-      JaxschedError: no such heuristic, or none for this environment.
-    """
-    if name == "linear":
-        return linear_policy(env, found_rule(env))
-    if name == "shortest":
-        return scored_policy(env, shortest(env), name)
-    if name == "scored":
-        return scored_policy(env, found_scored(env), name)
-    if name == "oracle":
-        return oracle_policy(env)
-    return baseline(name, env)
+    model = policy_model(env, kind)
+    init = model.init if model.agents is None else model.agents.init
+    assert init is not None
+    return init(key, specs)
 
 
 def teacher_of(name: str, policy: str, env: DAS, network: DASNetwork) -> Policy:
@@ -274,9 +245,9 @@ def policy_model(
 
     Args:
       env: the cluster.
-      kind: see ``kinds.py``.
+      kind: see ``networks.read_kind``.
       units: what counts in the losses: all positions that hold a job, or those whose part of the
-        action has an effect (``effective.py``).
+        action has an effect (``agents.effective_units``).
       order: of the linear rule that a search starts at: first come first served, or fewest GPUs
         first.
       begins: where the search for a richer rule starts.

@@ -158,7 +158,7 @@ class DASNetwork:
       basis: features that express the kernel; centred ones are half as many.
       follows: what the walk process remembers of a position: what was done at the same position,
         as the specification has it, or what was done with the job that is there now.
-      extra_features: show jobs and machines what the raw observation implies (``derived.py``).
+      extra_features: show jobs and machines what the raw observation implies (``Derived``).
       initial_std: of a new policy's priorities and, without the walk process, affinities, whose
         means are within -1 and 1.
     """

@@ -35,7 +35,7 @@ from jaxsched.envs.das.learn.heads import noise_of, outlook_of, play_by_width
 from jaxsched.envs.das.learn.networks import DASNetwork, Trunk, read_kind
 from jaxsched.envs.das.learn.rivals import Rival, dl2_rival, rifling_rival
 from jaxsched.envs.das.learn.walk_process import Evidence
-from jaxsched.envs.das.rules.observation import MACHINE_NAMES, Observation
+from jaxsched.envs.das.rules.observation import Observation
 from jaxsched.ops.batching import unbatched
 from jaxsched.types import Array, ArraySpec, PRNGKey, PyTree
 
@@ -231,15 +231,14 @@ def one_action(agents: Agents, play: Play) -> Callable[[PyTree, PyTree, PyTree, 
 
 Inputs = Mapping[str, Array]
 Decide = Callable[[PyTree, Inputs], dict[str, Array]]
-REAL, NUMBER = "waiting", "number"
 
 
-def array_policy(kind: str, env: DAS) -> ArrayPolicy:
+def array_policy(env: DAS, kind: str) -> ArrayPolicy:
     """The policy of a kind of network.
 
     Args:
-      kind: see ``kinds.read_kind``.
       env: the environment.
+      kind: see ``networks.read_kind``.
     """
     which, network = read_kind(kind)
     memory: dict[str, ArraySpec] = {}
@@ -254,26 +253,9 @@ def array_policy(kind: str, env: DAS) -> ArrayPolicy:
         decide = _rival(dl2_rival(env) if which == "dl2" else rifling_rival(env))
     else:
         decide = _rule(env, decide_linear if which == "linear" else decide_scored)
-    return ArrayPolicy(decide, observation_specs(env), memory, noise, env.action_spec())
-
-
-def observation_specs(env: DAS) -> dict[str, ArraySpec]:
-    """The parts of an observation, their entries named in row-major order."""
-    positions = range(env.window)
-    names = {
-        "jobs": [f"position{q}.{name}" for q in positions for name in env.job_names],
-        "machines": [
-            f"machine{m}.{name}" for m in range(env.num_servers) for name in MACHINE_NAMES
-        ],
-        "real": [f"position{q}.{REAL}" for q in positions],
-        NUMBER: [f"position{q}.{NUMBER}" for q in positions],
-    }
-    specs = env.observation_spec(None)._asdict()  # type: ignore[arg-type]
-    return {
-        part: ArraySpec(spec.shape, spec.dtype, spec.minimum, spec.maximum, tuple(names[part]))
-        for part, spec in specs.items()
-        if spec is not None
-    }
+    parts = env.observation_spec()._asdict()
+    seen = {name: spec for name, spec in parts.items() if spec is not None}
+    return ArrayPolicy(decide, seen, memory, noise, env.action_spec())
 
 
 def _observation(inputs: Inputs) -> Observation:

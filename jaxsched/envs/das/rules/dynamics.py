@@ -192,7 +192,7 @@ class State(NamedTuple):
 
     Attributes:
       running: the running table.
-      used: uint32 ``[M]``, what it takes, packed (``cluster.Cluster.pack``).
+      used: uint32 ``[M]``, what it takes, packed (``Cluster.pack``).
       window: jobs that decisions are about.
       time: int32, s.
       since: int32, time of the last change of speeds.
@@ -205,8 +205,8 @@ class State(NamedTuple):
       concerned: int32, jobs that it is about.
       episode: int32.
       draws: what random windows are drawn from; None with ``first`` sampling.
-      seen: run times of finished jobs by group and user (``owners.py``), float32 ``[K, 2]``; None
-        where nobody asks.
+      seen: run times of finished jobs by group and user (``observation.py``), float32 ``[K, 2]``;
+        None where nobody asks.
     """
 
     running: Running

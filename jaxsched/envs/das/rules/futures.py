@@ -2,7 +2,7 @@
 
 Durations are hidden until a job finishes. That of a pending job is drawn from all jobs of the
 episode, that of a running one from those that would have kept it running until now; where groups
-are known (``owners.py``), from jobs of the same group only. Axes: ``J`` jobs of the longest
+are known (``observation.py``), from jobs of the same group only. Axes: ``J`` jobs of the longest
 episode, ``R`` running jobs.
 """
 

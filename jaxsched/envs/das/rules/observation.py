@@ -197,7 +197,10 @@ class Recovered(NamedTuple):
 
 
 def recover(cluster: Cluster, observation: Observation) -> Recovered:
-    """Undo the scaling of one observation."""
+    """What one observation implies (no batch axes; use ``vmap``): the scaling undone.
+
+    Entries are whole numbers divided by constants, so all of it is exact.
+    """
     real = observation.real
     jobs = jnp.where(real[:, None], observation.jobs, 0.0)
     capacity = jnp.array(cluster.capacity, jnp.float32)

@@ -60,7 +60,7 @@ class Params(NamedTuple):
       jct_ref_min: float32 ``[E]``, minutes of completion time that cost ``dense_scale``.
       fee_ref: float32 ``[E]``, dollars that cost ``dense_scale``.
       dense_scale: scale of the dense reward.
-      owners: int32 ``[T + 1, 2]``, number of each job's group and user (``owners.py``); None
+      owners: int32 ``[T + 1, 2]``, number of each job's group and user (``observation.py``); None
         where the environment shows no estimates.
       known: int32 ``[K]``, whatever: its length is how many groups and users are told apart; None
         likewise.

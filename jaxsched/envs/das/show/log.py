@@ -17,7 +17,6 @@ from jaxsched.core.trajectory import Trajectory
 from jaxsched.envs.das.environment import DAS, StepMetrics
 from jaxsched.envs.das.rules import machines
 from jaxsched.envs.das.rules.machines import NOBODY, Cluster, Running
-from jaxsched.envs.das.rules.observation import MACHINE_NAMES
 from jaxsched.envs.das.rules.tables import DURATION, GPUS, INSTANCES, NUM_GPUS, SUBMIT, Params
 from jaxsched.jobs import metrics
 from jaxsched.jobs.lanes import Lanes
@@ -189,22 +188,7 @@ class Gangs(NamedTuple):
 @cache
 def recording(env: DAS) -> Recording:
     """How episodes of ``env`` are recorded."""
-    positions, machines = range(env.window), range(env.num_servers)
-    inputs = [f"position{q}.{name}" for q in positions for name in env.job_names]
-    inputs += [f"machine{m}.{name}" for m in machines for name in MACHINE_NAMES]
-    inputs += [f"position{q}.real" for q in positions]
-    if env.numbers:
-        inputs += [f"position{q}.number" for q in positions]
-    answers = [f"position{q}.machine{m}" for q in positions for m in machines]
-    answers += [f"position{q}.priority" for q in positions]  # leaves in the order of their names
-    return Recording(
-        env,
-        recorder(env, machines=True),
-        _schedule,
-        clock=_clock,
-        inputs=tuple(inputs),
-        answers=tuple(answers),
-    )
+    return Recording(env, recorder(env, machines=True), _schedule, clock=_clock)
 
 
 def _clock(env: DAS, state: Any) -> Array:
