@@ -22,6 +22,7 @@ from jaxsched.envs.das.learn import models
 from jaxsched.envs.das.learn.policies import array_policy
 from jaxsched.envs.das.learn.presets import DEPARTURES, FORMER_SETTINGS, NOTES, PRESETS, SIZES
 from jaxsched.envs.das.show import cases, log
+from jaxsched.envs.das.show.front_end import DASReader
 from jaxsched.envs.das.show.paper import paper_rows
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import system
@@ -180,4 +181,5 @@ SYSTEM = system.System(
         "DAS: A Dual-Agent Scheduler for Distributed Deep Learning Jobs, KDD 2023", _claims
     ),
     cases=system.Cases(cases.read, cases.WHOLE),
+    front_end=system.FrontEnd(DASReader),
 )

@@ -151,6 +151,21 @@ def build_params(
     )
 
 
+def with_room(params: Params, rows: int, jobs: int) -> Params:
+    """Parameters that play alike, of tables of so many jobs in all and episodes of so many."""
+    behind = ((0, rows + 1 - params.rows.shape[0]), (0, 0))
+    known = params.known
+    if known is not None:
+        known = jnp.pad(known, (0, 2 * rows + 1 - known.shape[0]))
+    return params._replace(
+        rows=jnp.pad(params.rows, behind, mode="edge"),  # the last row is the empty one
+        submitted_sum=jnp.pad(params.submitted_sum, behind, mode="edge"),
+        places=jnp.arange(jobs, dtype=jnp.int32),
+        owners=None if params.owners is None else jnp.pad(params.owners, behind),
+        known=known,
+    )
+
+
 def _checked_scalars(scalars: dict[str, float]) -> dict[str, float]:
     unknown = sorted(set(scalars) - set(SCALARS))
     if unknown:

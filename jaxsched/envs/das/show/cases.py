@@ -18,7 +18,7 @@ from jaxsched.envs.das.jobs import GANG_JOBS
 from jaxsched.envs.das.jobs.traces import CLUSTERS, das_stream
 from jaxsched.envs.das.rules.dynamics import State, real_positions
 from jaxsched.envs.das.rules.observation import Observation
-from jaxsched.envs.das.rules.tables import SCALARS, Params
+from jaxsched.envs.das.rules.tables import SCALARS, Params, with_room
 from jaxsched.envs.das.show import log
 from jaxsched.errors import JaxschedError
 from jaxsched.jobs import JobTable, from_records
@@ -77,7 +77,9 @@ def environment_of(case: Mapping[str, Any]) -> tuple[DAS, Params]:
     options, numbers = options_of(case, OPTIONS, SCALARS)
     env = DAS(**options)
     table = from_records(list_of(case, "jobs"), schema=GANG_JOBS)
-    return env, with_room(env.params([table], **numbers))
+    params = env.params([table], **numbers)
+    room = max(LEAST_ROOM, 1 << (params.max_jobs - 1).bit_length())  # cases share programs
+    return env, with_room(params, room, room)
 
 
 def _decided(env: DAS, case: Mapping[str, Any]) -> tuple[Policy, PyTree, int | None]:
@@ -104,17 +106,6 @@ def _of_tables(env: DAS) -> tuple[Policy, ...]:
         with suppress(JaxschedError):
             found.append(baseline(name, env))
     return tuple(found)
-
-
-def with_room(params: Params) -> Params:
-    """Parameters that play alike, of one of a few sizes: cases of such a size share programs."""
-    room = max(LEAST_ROOM, 1 << (params.max_jobs - 1).bit_length())
-    behind = ((0, room - params.max_jobs), (0, 0))
-    return params._replace(
-        rows=jnp.pad(params.rows, behind, mode="edge"),  # the last row is the empty one
-        submitted_sum=jnp.pad(params.submitted_sum, behind, mode="edge"),
-        places=jnp.arange(room, dtype=jnp.int32),
-    )
 
 
 def hash_values(a: Any, b: Any, c: Any) -> Array:
