@@ -33,6 +33,10 @@ OWN_METRICS = {
     "avg_inflation": Metric("inflation", "", "lower", 3, "mean of run / d"),
 }
 """Metrics that only this system has."""
+MEASURED = (
+    *("finished", "avg_jct", "avg_jct_min", "avg_wait", "avg_run", "avg_slowdown"),
+    *("avg_inflation", "avg_fee", "makespan", "utilization", "steps", "return"),
+)
 
 
 class Records(NamedTuple):
@@ -157,14 +161,14 @@ def summarise(env: DAS, params: Params, episodes: Any, records: Any) -> dict[str
         ),
         env.num_servers * env.gpus_per_server,
     )
-    del common["avg_effectiveness"]
-    result = common | {
+    own = {
         "avg_jct_min": common["avg_jct"] / 60.0,
         "avg_inflation": metrics.masked_mean((jobs.finish - jobs.start) / jobs.duration, done),
         "avg_fee": metrics.masked_mean(jobs.fee, done),
         "steps": records.decisions,
         "return": records.total_reward,
     }
+    result = {name: (common | own)[name] for name in MEASURED}
     return {name: np.asarray(value, np.float64) for name, value in result.items()}
 
 
