@@ -94,7 +94,7 @@ def test_contention_accounts_for_all_of_the_work():
         for machine, instances in entry["machines"]:
             counts[job, machine] = instances
     gangs = das.Gangs(schedule.start, schedule.finish, counts)
-    spans = das.spans_of(das.contention(env.cluster, table, gangs), gangs)
+    spans = das.spans_of(das.contention(env, table, gangs), gangs)
     done = np.zeros(len(table))
     np.add.at(done, spans.job, np.floor(10000.5 / spans.percent) * (spans.end - spans.start))
     ran = schedule.finish >= 0

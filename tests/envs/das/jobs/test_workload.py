@@ -66,10 +66,10 @@ def test_published_statistics(stream, shipped):
 
 def test_jobs_arrive_by_day(stream):
     """On the clock before scaling, the hours around 15 h have most submissions."""
-    from jaxsched.envs.das.jobs.traces import BRANCH, _submissions
+    from jaxsched.envs.das.jobs.traces import BRANCH, _sessions_by_day
     from jaxsched.jobs.draws import generator
 
-    times, session = _submissions(generator(0, BRANCH, 0, 0), 20_000)
+    times, session = _sessions_by_day(generator(0, BRANCH, 0, 0), 20_000)
     starts = times[np.flatnonzero(np.diff(session, prepend=-1))]
     hours = (starts / 3600) % 24
     day, night = np.mean(np.abs(hours - 15) < 6), np.mean(np.abs(hours - 15) >= 6)
