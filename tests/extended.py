@@ -134,6 +134,7 @@ EXTENDED = (
     "envs/das/show/test_cases.py::test_episodes_are_cut_and_shifted",
     "envs/das/show/test_cases.py::test_lazy_is_free_of_contention",
     "envs/das/show/test_front_end.py::test_decisions_are_those_of_the_environment[shortest]",
+    "envs/das/show/test_front_end.py::test_trained_policies_that_score_no_choices_are_served",
     "envs/das/show/test_golden.py::test_reference_heuristics",
     "envs/das/test_precision.py",
     "envs/das/test_system.py::test_critics_are_blind_to_dummies",

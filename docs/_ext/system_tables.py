@@ -198,7 +198,7 @@ def presets(name: str) -> str:
     found = table((*heads, "trained on", "tested on"), rows)
     sizes = [f"`NAME-{size}` ({sized.cluster})" for size, sized in system.recipes.sizes.items()]
     if sizes:
-        found += f"\nThe same for other clusters: {', '.join(sizes)}.\n"
+        found += f"\n\nThe same for other clusters: {', '.join(sizes)}.\n"
     return found
 
 

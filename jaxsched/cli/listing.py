@@ -107,8 +107,8 @@ def _show_system(out: "Console", system: dict[str, Any]) -> None:
         ],
     )
     for size, cluster in system["sizes"].items():
-        own = ", ".join(f"{p['name']}-{size}" for p in system["presets"])
-        out.print(f"the same for {cluster}: {own}", highlight=False)
+        usual = system["presets"][0]["name"]
+        out.print(f"the same for {cluster}: NAME-{size}, as {usual}-{size}", highlight=False)
     if system["sizes"]:
         out.print()
     _table(

@@ -113,6 +113,13 @@ def test_what_is_not_known_is_estimated(decider):
     }  # fmt: skip
 
 
+def test_trained_policies_that_score_no_choices_are_served():
+    (decider,) = decisions.load(["das/pretrained"]).values()
+    (answer,) = decider.decide([decider.reader.example])
+    assert [one["job"] for one in answer["start"]] == ["a", "b"] and "scores" not in answer
+    assert sum(sum(one["machines"].values()) for one in answer["start"]) == 10
+
+
 WAITING = {"id": "a", "submit_time": 0, "num_instances": 1, "gpus_per_instance": 1}
 RUNNING = {"gpus_per_instance": 4, "machines": {"0": 1}}
 
