@@ -45,7 +45,7 @@ def compare(run: Path, more: int) -> dict[str, Any]:
     from benchmarks.papers.samples import mean_of, sample_of
     from benchmarks.papers.settings import ROLE_SEEDS
     from jaxsched import traces
-    from jaxsched.envs.das.paper import BASE, HEURISTICS
+    from jaxsched.envs.das.show.paper import BASE, HEURISTICS
     from jaxsched.jobs import digest_tables
     from jaxsched.provenance import facts
     from jaxsched.runs import saved_policies

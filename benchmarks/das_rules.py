@@ -56,14 +56,14 @@ def compare(runs: list[Path], num_servers: int, num_episodes: int) -> list[dict[
     from benchmarks.papers.das.common import FEE, JCT, geometric_ratio
     from jaxsched import traces
     from jaxsched.core.evaluation import run_episodes
-    from jaxsched.envs.das import records as rec
     from jaxsched.envs.das.environment import DAS
-    from jaxsched.envs.das.learning.linear import (
+    from jaxsched.envs.das.heuristics.weighted import (
         LinearParams,
         init_linear,
         known_rules,
         linear_policy,
     )
+    from jaxsched.envs.das.show import log
     from jaxsched.runs import saved_policies
     from jaxsched.systems import registry
 
@@ -78,16 +78,16 @@ def compare(runs: list[Path], num_servers: int, num_episodes: int) -> list[dict[
     places = {"most free GPUs": plain["fifo"].place} | {n: rule.place for n, rule in rules.items()}
     tables = traces.get(TRACE, seed=SEED, num_traces=num_episodes)
     params, policy = env.params(tables), linear_policy(env)
-    episodes, recorder = np.arange(len(tables)), rec.recorder(env)
+    episodes, recorder = np.arange(len(tables)), log.recorder(env)
     found: dict[tuple[str, str], Any] = {}
     finish: dict[tuple[str, str], Any] = {}
     for order, order_weights in orders.items():
         for place, place_weights in places.items():
             weights = jax.tree.map(jax.numpy.asarray, LinearParams(order_weights, place_weights))
             played = run_episodes(env, policy, recorder, params, episodes, key, weights).records
-            metrics = rec.summarise(env, params, episodes, played)
+            metrics = log.summarise(env, params, episodes, played)
             found[order, place] = {name: metrics[name][None] for name in (JCT, FEE)}
-            finish[order, place] = rec.per_job(env, params, episodes, played).finish
+            finish[order, place] = log.per_job(env, params, episodes, played).finish
             print(f"{len(found)} of {len(orders) * len(places)} played", file=sys.stderr)
     base, end = (results["fifo", "most free GPUs"] for results in (found, finish))
     rows = []

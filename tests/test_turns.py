@@ -19,13 +19,14 @@ def test_days_are_alike():
 
 
 def test_a_module_is_touched_by_what_it_imports_by_its_namesake_and_by_itself():
-    module = "tests/envs/das/test_recipe.py"
-    assert turns.mirrored(module) == "jaxsched/envs/das/"
+    folder = "tests/envs/das/learn"
+    module = f"{folder}/test_recipe.py"
+    assert turns.mirrored(module) == "jaxsched/envs/das/learn/"
     imported = "jaxsched/systems/registry.py"
     assert imported in turns.imported(module)
-    for file in (imported, "jaxsched/envs/das/recipe.py", module, "tests/envs/das/conftest.py"):
+    for file in (imported, "jaxsched/envs/das/learn/recipe.py", module, f"{folder}/conftest.py"):
         assert turns.is_touched(module, [file])
-    for other in ("jaxsched/envs/mlfs/jobs.py", "tests/envs/das/test_golden.py", "README.md"):
+    for other in ("jaxsched/envs/mlfs/jobs.py", "tests/envs/das/show/test_golden.py", "README.md"):
         assert not turns.is_touched(module, [other])
 
 

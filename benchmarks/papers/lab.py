@@ -88,7 +88,7 @@ class Lab:
         a stage or a setting that this one does not have, but another of the system's has.
         """
         recipe = presets.preset(self.system, preset)
-        others = self.system.recipes.presets.values()
+        others = self.system.recipes.every.values()
         usual = [change for change in self._changes if not _about_others(recipe, others, change)]
         return override(recipe, [*usual, *assignments(changes)])
 

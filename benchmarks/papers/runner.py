@@ -123,7 +123,7 @@ def row_key(paper: Paper, settings: Settings, row: Row) -> str:
         behaviour_version=system.environment.behaviour_version,
         **shipped_by(system),
         version=jaxsched.__version__,
-        presets=dict(system.recipes.presets),
+        presets=system.recipes.every,
         settings=settings.deciding(),
         quick=assignments(paper.quick_changes) if settings.quick else [],
     )

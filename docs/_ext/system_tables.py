@@ -152,9 +152,11 @@ def options(name: str) -> str:
 
 
 def attributes_of(of: type) -> dict[str, str]:
-    """What the section ``Attributes`` of a class's docstring says, in Markdown."""
-    section = cleandoc(of.__doc__ or "").partition("Attributes:\n")[2]
-    entries = re.findall(r"^ {2}(\w+): (.*(?:\n {3,}.*)*)", section, re.MULTILINE)
+    """What the sections ``Attributes`` of a class's and its bases' docstrings say, in Markdown."""
+    entries = []
+    for base in reversed(of.__mro__):
+        section = cleandoc(vars(base).get("__doc__") or "").partition("Attributes:\n")[2]
+        entries += re.findall(r"^ {2}(\w+): (.*(?:\n {3,}.*)*)", section, re.MULTILINE)
     return {name: " ".join(text.split()).replace("``", "`") for name, text in entries}
 
 
@@ -193,7 +195,11 @@ def presets(name: str) -> str:
         words = (info.purpose, info.takes or "not timed")
         rows.append((f"`{key}`", *words, steps, f"`{sets.train}`", f"`{sets.test}`"))
     heads = ("preset", "what it is for", "one training took", "environment steps")
-    return table((*heads, "trained on", "tested on"), rows)
+    found = table((*heads, "trained on", "tested on"), rows)
+    sizes = [f"`NAME-{size}` ({sized.cluster})" for size, sized in system.recipes.sizes.items()]
+    if sizes:
+        found += f"\n\nThe same for other clusters: {', '.join(sizes)}.\n"
+    return found
 
 
 def results(name: str) -> str:

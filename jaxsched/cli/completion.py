@@ -38,7 +38,7 @@ def _presets(ctx: typer.Context) -> Iterable[str]:
     from jaxsched.systems import presets
 
     system = _system(ctx)
-    return tuple(presets.all_recipes(system))
+    return presets.preset_names(system)
 
 
 def _policies(ctx: typer.Context) -> Iterable[str]:

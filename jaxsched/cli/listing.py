@@ -106,6 +106,11 @@ def _show_system(out: "Console", system: dict[str, Any]) -> None:
             for preset in system["presets"]
         ],
     )
+    for size, cluster in system["sizes"].items():
+        usual = system["presets"][0]["name"]
+        out.print(f"the same for {cluster}: NAME-{size}, as {usual}-{size}", highlight=False)
+    if system["sizes"]:
+        out.print()
     _table(
         out,
         ("trace", "what it holds", "origin"),

@@ -186,11 +186,11 @@ def _decisions(recording: Recording, params: Any, trajectory: Trajectory) -> Dec
         scores = np.where(legal, _flat(seen.scores), np.nan)
         chosen = np.asarray(seen.action, np.int64)
     else:
-        names, scores = list(recording.answers) or _names(spec), _flat(seen.action)
+        names, scores = _names(spec), _flat(seen.action)
         chosen = np.full(len(scores), -1, np.int64)
     return Decisions(
         times=np.asarray(seen.time, np.float64),
-        inputs=recording.inputs or tuple(_names(env.observation_spec(params))),
+        inputs=tuple(_names(env.observation_spec(params))),
         seen=_flat(seen.observation),
         choices=names,
         scores=scores,

@@ -52,8 +52,9 @@ def of_system(system: System) -> dict[str, Any]:
     Returns:
       ``name``, ``title``, ``decides``, ``source``, ``metric`` (what policies are judged by), and
       lists of records: ``policies`` (name, kind, description, knows, slow), ``presets`` (name,
-      purpose, takes, env_steps of one seed, trained_on, tested_on), ``traces`` (name, description,
-      drawn or shipped) and ``pretrained`` (name, cluster, preset, description).
+      purpose, takes, env_steps of one seed, trained_on, tested_on), ``sizes`` (presets of which
+      other clusters are called NAME-SIZE; size -> cluster), ``traces`` (name, description, drawn or
+      shipped) and ``pretrained`` (name, cluster, preset, description).
     """
     return {
         "name": system.name,
@@ -63,6 +64,7 @@ def of_system(system: System) -> dict[str, Any]:
         "metric": system.metrics.primary,
         "policies": _policies(system),
         "presets": _presets(system),
+        "sizes": {name: size.cluster for name, size in system.recipes.sizes.items()},
         "traces": [
             {
                 "name": trace.name,

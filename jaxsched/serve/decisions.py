@@ -23,7 +23,7 @@ from jaxsched.runs.policies import Named, find, on_cluster
 from jaxsched.systems import functions
 from jaxsched.systems.cluster_reader import Cluster, ClusterReader
 from jaxsched.systems.system import System
-from jaxsched.types import Array, PRNGKey, PyTree, action_names
+from jaxsched.types import Array, DiscreteSpec, PRNGKey, PyTree, action_names
 
 LEAST_JOBS = 32
 MOST_STEPS = 4096
@@ -56,6 +56,11 @@ class Decider:
     def reader(self) -> ClusterReader:
         """How clusters of the system are read."""
         return functions.cluster_reader(self.system)
+
+    @cached_property
+    def scores(self) -> bool:
+        """Whether there is a network that scores the choices."""
+        return bool(self.network) and isinstance(self.env.action_spec(None), DiscreteSpec)
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -97,7 +102,7 @@ class Decider:
         answer = self.reader.answer(self.env, cluster, decision)
         answer["estimated"] = self.reader.estimated(cluster)
         names = action_names(self.env.action_spec(None))
-        if self.network:
+        if self.scores:
             answer["scores"] = {
                 name: float(score)
                 for name, score, legal in zip(names, scores, mask, strict=True)
@@ -118,7 +123,7 @@ class Decider:
         state = reader.state(env, params, told)
         observation, mask = env.observe(state, params)
         scores: Any = ()
-        if self.network:
+        if self.scores:
             scores = functions.network(self.system, env, self.network).apply(weights, observation)
 
         def step(carry: tuple) -> tuple:

@@ -33,7 +33,8 @@ def default_recipes(system: System) -> Mapping[str, Recipe]:
 def all_recipes(system: System) -> Mapping[str, Recipe]:
     """The system's own recipes and the library's.
 
-    The own ones are a small Q-network, ``quick``, unless it has any, or no choices.
+    The own ones are a small Q-network, ``quick``, unless it has any, or no choices. Those of other
+    sizes (``Recipes.sizes``) are not listed.
     """
     plain = default_recipes(system)
     own = system.recipes.presets or ({"quick": plain["plain-dqn"]} if plain else {})
@@ -46,13 +47,19 @@ def preset(system: System, name: str) -> Recipe:
     Raises:
       JaxschedError: no such preset.
     """
-    if name in system.recipes.presets:
-        return system.recipes.presets[name]
+    if name in system.recipes.every:
+        return system.recipes.every[name]
     known = all_recipes(system)
     if name not in known:
-        names = ", ".join(known)
-        raise JaxschedError(f"{system.name}: unknown preset {name!r}; known are {names}")
+        names, sizes = ", ".join(known), ", ".join(system.recipes.sizes)
+        more = f"; for other clusters NAME-SIZE, of the sizes {sizes}" if sizes else ""
+        raise JaxschedError(f"{system.name}: unknown preset {name!r}; known are {names}{more}")
     return known[name]
+
+
+def preset_names(system: System) -> tuple[str, ...]:
+    """All names that ``preset`` takes, those of other sizes included."""
+    return tuple({**system.recipes.every, **all_recipes(system)})
 
 
 def preset_info(system: System, name: str) -> PresetInfo:
@@ -63,6 +70,9 @@ def preset_info(system: System, name: str) -> PresetInfo:
     """
     preset(system, name)
     notes = {"quick": PURPOSES["plain-dqn"], **PURPOSES, **system.recipes.notes}
+    for size, (cluster, _, takes) in system.recipes.sizes.items():
+        if (usual := name.removesuffix(f"-{size}")) in system.recipes.presets and usual != name:
+            return PresetInfo(f"{notes[usual].purpose}, {cluster}", takes.get(usual, ""))
     return notes.get(name, PresetInfo(""))
 
 

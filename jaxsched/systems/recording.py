@@ -26,8 +26,6 @@ class Recording(NamedTuple):
       moment: what is kept of each step (static: compiled into the program that plays).
       clock: ``clock(env, state) -> seconds`` of a state; None: the seconds that passed since the
         reset.
-      inputs: names of the numbers of an observation; those of its spec if empty.
-      answers: names of the numbers of an action that is no choice; likewise.
     """
 
     env: Environment
@@ -35,8 +33,6 @@ class Recording(NamedTuple):
     schedule: Callable[[Any, Any, int, Trajectory], Schedule | None]
     moment: Moment = no_moment
     clock: Clock | None = None
-    inputs: tuple[str, ...] = ()
-    answers: tuple[str, ...] = ()
 
 
 def running_jobs(env: Any, params: Any, episode: int, trajectory: Trajectory) -> Schedule | None:

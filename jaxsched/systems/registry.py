@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 ENTRY_POINTS = "jaxsched.systems"
 
 _OWN = ("sched2", "dl2", "chic", "das", "mlfs", "cluster")  # live in jaxsched.envs.NAME
+_WORKLOADS = {"das": "jobs.traces"}  # where their traces are, else in ``traces``
 _registered: dict[str, "System"] = {}
 
 
@@ -75,7 +76,8 @@ def workloads() -> Iterator[Workload]:
     """What each system adds to the world of traces, in the order of ``names``."""
     for name in names():
         if name in _OWN:
-            workload: Workload = import_module(f"jaxsched.envs.{name}.traces").WORKLOAD
+            module = f"jaxsched.envs.{name}.{_WORKLOADS.get(name, 'traces')}"
+            workload: Workload = import_module(module).WORKLOAD
             yield workload
         else:
             yield get(name).jobs.workload

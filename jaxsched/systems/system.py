@@ -307,20 +307,46 @@ class Networks(NamedTuple):
     shipped: Callable[[Any, str], Shipped | None] | None = None
 
 
+class Size(NamedTuple):
+    """A system's recipes for a cluster of another size.
+
+    Attributes:
+      cluster: its size, in a few words.
+      recipes: by their names on the usual cluster.
+      takes: how long one training took and on what, of those that were timed.
+    """
+
+    cluster: str
+    recipes: Mapping[str, Recipe]
+    takes: Mapping[str, str] = MappingProxyType({})
+
+
 class Recipes(NamedTuple):
     """A system's own recipes.
 
     Attributes:
-      presets: by name; empty: ``quick`` is a small Q-network.
+      presets: by name, on the usual cluster; empty: ``quick`` is a small Q-network.
       notes: what each is for.
       departures: the paper's recipe, and how differences from it are said.
       former_settings: words of ``--set`` before recipes had named stages, and today's.
+      sizes: the same on other clusters, by the name of the size; called NAME-SIZE.
     """
 
     presets: Mapping[str, Recipe] = MappingProxyType({})
     notes: Mapping[str, PresetInfo] = MappingProxyType({})
     departures: Departures = Departures()
     former_settings: Mapping[str, str] = MappingProxyType({})
+    sizes: Mapping[str, Size] = MappingProxyType({})
+
+    @property
+    def every(self) -> dict[str, Recipe]:
+        """All of them, those of other sizes behind each."""
+        found = {}
+        for name, recipe in self.presets.items():
+            found[name] = recipe
+            of_sizes = {f"{name}-{size}": sized.recipes for size, sized in self.sizes.items()}
+            found |= {longer: recipes[name] for longer, recipes in of_sizes.items()}
+        return found
 
 
 class Training(NamedTuple):

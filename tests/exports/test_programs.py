@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from jaxsched.core.policies import View
-from jaxsched.envs.das.learning import network_kinds, network_policies
-from jaxsched.envs.das.learning.exported import array_policy
-from jaxsched.envs.das.learning.networks import Trunk
+from jaxsched.envs.das.learn import models, networks, policies
+from jaxsched.envs.das.learn.networks import Trunk
+from jaxsched.envs.das.learn.policies import array_policy
 from jaxsched.errors import JaxschedError
 from jaxsched.exports import operations
 from jaxsched.exports.hand_over import load_export
@@ -57,12 +57,12 @@ def ready(kind=KIND, **options):
     env, params = instance.env, instance.params
     key, specs = jax.random.key(3), env.specs(params)
     shapes, structure = jax.tree.flatten(
-        jax.eval_shape(lambda: network_kinds.init_weights(kind, env, key, specs))
+        jax.eval_shape(lambda: models.init_weights(env, kind, key, specs))
     )
     random = np.random.default_rng(0)
     drawn = [0.5 * random.normal(size=x.shape).astype("f4") for x in shapes]
     weights = jax.tree.unflatten(structure, drawn)
-    return Ready(instance.system, env, params, kind, weights, array_policy(kind, env))
+    return Ready(instance.system, env, params, kind, weights, array_policy(env, kind))
 
 
 @cache
@@ -154,14 +154,14 @@ def traced():
 
 def test_draws_are_those_of_the_sampling_player():
     given = ready()
-    _, network = network_kinds.read_kind(KIND)
-    player = network_policies.das_policy(given.env, network, play="sampled")
+    _, network = networks.read_kind(KIND)
+    player = policies.das_policy(given.env, network, play="sampled")
     state, _ = given.env.reset(jax.random.key(0), given.params, jnp.int32(0))
     observation, mask = given.env.observe(state, given.params)
     key, memory = jax.random.key(8), player.init(given.params)
     view = View(observation, mask, None, None)
     action, after = jax.jit(player.act)(given.weights, memory, view, key)
-    noise = network_policies.normals(Trunk(given.env, network), key)
+    noise = policies.normals(Trunk(given.env, network), key)
     inputs = {
         **{name: x for name, x in observation._asdict().items() if x is not None},
         **memory._asdict(),

@@ -384,7 +384,7 @@ def test_a_reload_that_fails_keeps_the_policies(service, client, monkeypatch):
     [
         (["sched2/nothing"], "nothing"),
         (["dl2/optimus"], "does not act step by step"),
-        (["das/linear"], "no description of a cluster"),
+        (["cluster/fifo"], "no description of a cluster"),
         (["nowhere"], "nowhere"),
         (["a=sched2/sif", "a=sched2/dsif"], "two policies are called 'a'"),
         (["sched2/sif", "--host", "0.0.0.0"], "can be reached from elsewhere"),

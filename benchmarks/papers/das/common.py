@@ -13,11 +13,11 @@ from benchmarks.papers.samples import Sample, plain
 from benchmarks.papers.settings import CutWorkload
 from jaxsched import traces
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.learning.network_kinds import changed_kind
-from jaxsched.envs.das.learning.presets import QUICK
-from jaxsched.envs.das.paper import BASE as BASE
-from jaxsched.envs.das.paper import HEURISTICS as HEURISTICS
-from jaxsched.envs.das.paper import NUM_SERVERS
+from jaxsched.envs.das.jobs.traces import CLUSTERS as NUM_SERVERS
+from jaxsched.envs.das.learn.networks import changed_kind
+from jaxsched.envs.das.learn.presets import QUICK
+from jaxsched.envs.das.show.paper import BASE as BASE
+from jaxsched.envs.das.show.paper import HEURISTICS as HEURISTICS
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.results.statistics import Interval, paired_difference
 from jaxsched.systems.recipe import Recipe

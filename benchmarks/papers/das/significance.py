@@ -25,9 +25,9 @@ from benchmarks.papers.lab import Lab
 from benchmarks.papers.outcome import Check, Outcome, Table, beside, not_tested
 from benchmarks.papers.policies import Policies
 from jaxsched.core.evaluation import run_episodes
-from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.paper import WILCOXON
+from jaxsched.envs.das.show import log
+from jaxsched.envs.das.show.paper import WILCOXON
 from jaxsched.jobs import JobTable
 from jaxsched.results.statistics import Floats
 from jaxsched.systems import functions
@@ -185,7 +185,7 @@ def job_values(lab: Lab, trained: Policies, tables: Sequence[JobTable]) -> JobVa
         played = run_episodes(
             env, policy, recorder, params, jnp.asarray(episodes), jax.random.key(0), weights
         )
-        jobs = rec.per_job(env, params, episodes, played.records)
+        jobs = log.per_job(env, params, episodes, played.records)
         there = np.isfinite(jobs.finish)
         jct.append((jobs.finish - jobs.submit)[there].astype(np.int64))
         paid.append((jobs.num_gpus * (jobs.finish - jobs.start))[there].astype(np.int64))

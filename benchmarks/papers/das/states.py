@@ -18,7 +18,7 @@ from benchmarks.papers.policies import Policies
 from jaxsched.core.policies import Policy, View
 from jaxsched.envs.das.environment import DAS
 from jaxsched.envs.das.jobs import GANG_JOBS
-from jaxsched.envs.das.observation import DAY_S, INSTANCE_SCALE, Observation
+from jaxsched.envs.das.rules.observation import DAY_S, INSTANCE_SCALE, Observation
 from jaxsched.jobs import JobTable
 from jaxsched.results.statistics import Floats
 from jaxsched.systems import functions
@@ -151,14 +151,15 @@ def observation_of(env: DAS, jobs: Sequence[Sequence[int]], machines: Any) -> Ob
       jobs: instances, and of each instance GPUs, CPUs, GB; seconds since submission.
       machines: ``[M, 4]``, free GPUs, CPUs, GB, and network-active GPUs.
     """
-    cluster, jobs = env.cluster, jobs[: env.window]
+    jobs = jobs[: env.window]
     jobs_seen = np.zeros((env.window, 5), np.float32)
-    scale = (INSTANCE_SCALE, cluster.gpus, cluster.cpus, cluster.mem, DAY_S)
+    scale = (INSTANCE_SCALE, *env.capacity, DAY_S)
     jobs_seen[: len(jobs)] = np.asarray(jobs) / np.asarray(scale)
     gpus, cpus, mem, active = np.asarray(machines, np.float64).T
-    idle = np.maximum(cluster.bandwidth - cluster.net_per_gpu * active, 0) / cluster.bandwidth
-    share = gpus / cluster.gpus
-    columns = [cpus / cluster.cpus, share, mem / cluster.mem, idle, 1 - share]
+    bandwidth = env.bandwidth_per_server
+    idle = np.maximum(bandwidth - env.net_per_gpu * active, 0) / bandwidth
+    share = gpus / env.gpus_per_server
+    columns = [cpus / env.cpus_per_server, share, mem / env.mem_per_server, idle, 1 - share]
     real = np.arange(env.window) < len(jobs)
     return Observation(jobs_seen, np.stack(columns, axis=-1).astype(np.float32), real)  # type: ignore[arg-type]
 
@@ -176,15 +177,16 @@ def twin_states(env: DAS, count: int, seed: int) -> Observation:
 
     The only pending job has one-GPU instances, more than any machine has GPUs free.
     """
-    draw, states, whole = np.random.default_rng(seed), [], env.cluster
+    draw, states = np.random.default_rng(seed), []
     for _ in range(count):
-        used = draw.integers(2, whole.gpus, env.num_servers)
+        used = draw.integers(2, env.gpus_per_server, env.num_servers)
         used[QUIET] = used[NEIGHBOUR]
         cpus, mem = draw.integers(4, 11, env.num_servers), draw.integers(16, 41, env.num_servers)
         cpus[QUIET], mem[QUIET] = cpus[NEIGHBOUR], mem[NEIGHBOUR]
         active = draw.integers(0, used + 1)
         active[NEIGHBOUR], active[QUIET] = draw.integers(2, used[NEIGHBOUR] + 1), 0
-        free = whole.gpus - used, whole.cpus - cpus * used, whole.mem - mem * used
+        held = used, cpus * used, mem * used
+        free = [most - some for most, some in zip(env.capacity, held, strict=True)]
         machines = np.stack([*free, active], axis=-1)
         age = int(draw.integers(0, 3600))
         states.append(observation_of(env, [(8, 1, 6, 29, age)], machines))

@@ -32,10 +32,10 @@ from benchmarks.papers.lab import Lab
 from benchmarks.papers.outcome import Check, Outcome, Table, beside, not_tested, show
 from benchmarks.papers.policies import Policies
 from benchmarks.papers.samples import Sample, mean_of
-from jaxsched.envs.das import paper as published
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.learning import network_kinds
-from jaxsched.envs.das.paper import TABLE_1
+from jaxsched.envs.das.learn import models
+from jaxsched.envs.das.show import paper as published
+from jaxsched.envs.das.show.paper import TABLE_1
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.results.statistics import ratio_interval
 from jaxsched.types import PyTree
@@ -125,9 +125,7 @@ def untrained(lab: Lab, trained: Policies, tables: Sequence[JobTable]) -> list[P
     env, kind = trained.setup.play_env, trained.setup.network
     assert isinstance(env, DAS)
     specs = env.specs(env.params(tables))
-    return [
-        network_kinds.init_weights(kind, env, jax.random.key(seed), specs) for seed in trained.seeds
-    ]
+    return [models.init_weights(env, kind, jax.random.key(seed), specs) for seed in trained.seeds]
 
 
 def checks_of(samples: Samples) -> list[Check]:

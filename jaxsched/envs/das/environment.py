@@ -8,17 +8,23 @@ import jax
 import jax.numpy as jnp
 
 from jaxsched.core.environment import Environment
-from jaxsched.envs.das import observation as obs
-from jaxsched.envs.das.observation import Observation
-from jaxsched.envs.das.privileged_state import privileged_state
-from jaxsched.envs.das.reward import dense_reward, paper_reward
-from jaxsched.envs.das.simulator import dynamics, execution, owners, placement, tables
-from jaxsched.envs.das.simulator.cluster import Cluster
-from jaxsched.envs.das.simulator.dynamics import Decision, Rules, State, StepAccumulator
-from jaxsched.envs.das.simulator.execution import NOBODY
-from jaxsched.envs.das.simulator.futures import resampled
-from jaxsched.envs.das.simulator.tables import Params, pick
-from jaxsched.envs.das.simulator.window import Draws, as_set, draw_window, window_of
+from jaxsched.envs.das.rules import dynamics, machines, placement, tables
+from jaxsched.envs.das.rules import observation as obs
+from jaxsched.envs.das.rules.dynamics import (
+    Decision,
+    Draws,
+    Rules,
+    State,
+    StepAccumulator,
+    as_set,
+    draw_window,
+    window_of,
+)
+from jaxsched.envs.das.rules.futures import resampled
+from jaxsched.envs.das.rules.machines import NOBODY
+from jaxsched.envs.das.rules.observation import Observation, privileged_state
+from jaxsched.envs.das.rules.reward import dense_reward, paper_reward
+from jaxsched.envs.das.rules.tables import Params, pick
 from jaxsched.jobs import JobTable
 from jaxsched.options import Bounds
 from jaxsched.types import Array, ArraySpec, Feature, PRNGKey, TimeStep
@@ -54,7 +60,7 @@ class StepMetrics(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DAS(Environment):
+class DAS(Rules, Environment):
     """A cluster that runs gang jobs to completion, slowed down by spread and by neighbours.
 
     Observation: ``observation.Observation``; its ``real`` positions are the mask (position 0 is
@@ -63,45 +69,18 @@ class DAS(Environment):
     finished.
 
     Attributes:
-      num_servers: M, machines.
-      gpus_per_server: of each machine.
-      cpus_per_server: of each machine.
-      mem_per_server: GB of each machine.
-      bandwidth_per_server: Gbps of each machine.
-      window: N, jobs that one decision can be about.
-      net_per_gpu: Gbps of a network-active GPU.
-      spread_pct: slow-down (percent) per machine beyond the least number.
-      spread_cap: how many of these count.
-      net_pct: slow-down (percent) per network-active GPU of other jobs on the machine.
-      cpu_pct: slow-down (percent) where other jobs use all CPUs of the machine.
-      on_no_fit: a job that does not fit is passed over ("skip") or ends the decision ("block").
-      reward: "paper" or "dense" (``reward.py``).
-      sampling: with more than N pending jobs the window holds the "first" or "random" ones.
-      lazy: jobs start in an idle cluster only, one at a time (appendix A).
+      reward: "paper" or "dense" (``rules/reward.py``).
       events_per_step: K; 0: a step goes from one decision to the next. Otherwise a step takes a
         decision if one is due, and then processes at most K events; where none is due the action
         does not matter. Schedules and total rewards are the same ("paper" rewards come with the
         last step before the next decision).
       estimates: jobs are shown with what finished jobs of the same group and user took
-        (``owners.py``); tables say who these are in the columns ``group`` and ``user``. A variant.
+        (``rules/observation.py``); tables say who these are in the columns ``group`` and
+        ``user``. A variant.
       numbers: jobs are shown with their place in the episode.
     """
 
-    num_servers: Annotated[int, Bounds(1, 1024)] = 8
-    gpus_per_server: Annotated[int, Bounds(1, 127)] = 8
-    cpus_per_server: Annotated[int, Bounds(1, 2**12)] = 96
-    mem_per_server: Annotated[int, Bounds(1, 2**14)] = 384
-    bandwidth_per_server: Annotated[int, Bounds(1, 2**14)] = 32
-    window: Annotated[int, Bounds(1, 1024)] = 32
-    net_per_gpu: Annotated[int, Bounds(0, 2**14)] = 4
-    spread_pct: Annotated[int, Bounds(0, 100)] = 4
-    spread_cap: Annotated[int, Bounds(0, 1024)] = 8
-    net_pct: Annotated[int, Bounds(0, 100)] = 8
-    cpu_pct: Annotated[int, Bounds(0, 1000)] = 16
-    on_no_fit: Literal["skip", "block"] = "skip"
     reward: Literal["paper", "dense"] = "paper"
-    sampling: Literal["first", "random"] = "first"
-    lazy: bool = False
     events_per_step: Annotated[int, Bounds(0, 64)] = 0
     estimates: bool = False
     numbers: bool = False
@@ -113,39 +92,12 @@ class DAS(Environment):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.cluster.check()
-
-    @property
-    def cluster(self) -> Cluster:
-        """Machines and contention model."""
-        return Cluster(
-            num_servers=self.num_servers,
-            gpus=self.gpus_per_server,
-            cpus=self.cpus_per_server,
-            mem=self.mem_per_server,
-            bandwidth=self.bandwidth_per_server,
-            net_per_gpu=self.net_per_gpu,
-            spread_pct=self.spread_pct,
-            spread_cap=self.spread_cap,
-            net_pct=self.net_pct,
-            cpu_pct=self.cpu_pct,
-        )
+        self.check()
 
     @property
     def job_names(self) -> tuple[str, ...]:
         """Entries of a position in the observation."""
-        return obs.JOB_NAMES + (owners.ESTIMATE_NAMES if self.estimates else ())
-
-    @property
-    def rules(self) -> Rules:
-        """Static options of the dynamics."""
-        return Rules(
-            cluster=self.cluster,
-            window=self.window,
-            block=self.on_no_fit == "block",
-            random=self.sampling == "random",
-            lazy=self.lazy,
-        )
+        return obs.JOB_NAMES + (obs.ESTIMATE_NAMES if self.estimates else ())
 
     def params(
         self,
@@ -167,12 +119,11 @@ class DAS(Environment):
         Raises:
           JaxschedError: a table or a value is refused.
         """
-        cluster = self.cluster
         return tables.build_params(
             job_tables,
-            cluster.capacity,
-            cluster.num_servers,
-            slowest=cluster.slowest,
+            self.capacity,
+            self.num_servers,
+            slowest=self.slowest,
             starts=starts,
             episode_jobs=episode_jobs,
             scalars=scalars,
@@ -196,21 +147,24 @@ class DAS(Environment):
         events = 2 * jobs if self.sampling == "random" else jobs
         return decisions + events
 
-    def observation_spec(self, params: Params) -> Any:
+    def observation_spec(self, params: Params | None = None) -> Any:
         """Specs of the parts of an observation; of a job's entries its age can be the largest."""
         del params
+        positions, machines = range(self.window), range(self.num_servers)
         largest_age = (tables.NEVER + 1) / obs.DAY_S  # in float32 NEVER rounds up
-        parts: dict[str, Any] = dict(
-            jobs=ArraySpec(
-                (self.window, len(self.job_names)), jnp.float32, minimum=0.0, maximum=largest_age
-            ),
-            machines=ArraySpec(
-                (self.num_servers, len(obs.MACHINE_NAMES)), jnp.float32, minimum=0.0, maximum=1.0
-            ),
-            real=ArraySpec((self.window,), jnp.bool_, minimum=0.0, maximum=1.0),
+        jobs = tuple(f"position{q}.{name}" for q in positions for name in self.job_names)
+        free = tuple(f"machine{m}.{name}" for m in machines for name in obs.MACHINE_NAMES)
+        waiting, number = (
+            tuple(f"position{q}.{name}" for q in positions) for name in ("waiting", "number")
         )
-        if self.numbers:
-            parts["number"] = ArraySpec((self.window,), jnp.int32, minimum=0.0)
+        shape = (self.window, len(self.job_names))
+        of_machines = (self.num_servers, len(obs.MACHINE_NAMES))
+        parts: dict[str, Any] = dict(
+            jobs=ArraySpec(shape, jnp.float32, 0.0, largest_age, jobs),
+            machines=ArraySpec(of_machines, jnp.float32, 0.0, 1.0, free),
+            real=ArraySpec(shape[:1], jnp.bool_, 0.0, 1.0, waiting),
+            number=ArraySpec(shape[:1], jnp.int32, 0.0, names=number) if self.numbers else None,
+        )
         return Observation(**parts)
 
     def action_spec(self, params: Params | None = None) -> dict[str, ArraySpec]:
@@ -241,7 +195,7 @@ class DAS(Environment):
 
     def features(self) -> dict[str, Feature]:
         """What the observation's entries mean."""
-        return obs.features(self.cluster, self.estimates)
+        return obs.features(self, self.estimates)
 
     def decides(self, state: State) -> Array:
         """Whether a decision is due; always, up to the end, with ``events_per_step`` 0."""
@@ -249,9 +203,9 @@ class DAS(Environment):
 
     def observe(self, state: State, params: Params) -> tuple[Observation, Array]:
         """Observation and mask of a state."""
-        observation = obs.observe(self.cluster, state)
+        observation = obs.observe(self, state)
         if state.seen is not None:
-            shown = owners.estimates(params, state.episode, state.window.job, state.seen)
+            shown = obs.estimates(params, state.episode, state.window.job, state.seen)
             jobs = jnp.where(observation.real[:, None], shown, 0.0)
             observation = observation._replace(
                 jobs=jnp.concatenate([observation.jobs, jobs], axis=-1)
@@ -277,7 +231,7 @@ class DAS(Environment):
             draws = Draws(key, zero, submitted, as_set(params, zero, submitted))
             window = draw_window(params, episode, draws, self.window)
         state = State(
-            running=execution.nobody_runs(self.cluster),
+            running=machines.nobody_runs(self),
             used=jnp.zeros(self.num_servers, jnp.uint32),
             window=window,
             time=zero,
@@ -291,11 +245,11 @@ class DAS(Environment):
             concerned=zero,
             episode=episode,
             draws=draws,
-            seen=owners.nothing_seen(params) if self.estimates else None,
+            seen=obs.nothing_seen(params) if self.estimates else None,
         )
         observation, mask = self.observe(state, params)
         nothing = jnp.zeros(self.window, bool)
-        rows = jnp.full(execution.num_rows(self.cluster), NOBODY, jnp.int32)
+        rows = jnp.full(machines.num_rows(self), NOBODY, jnp.int32)
         metrics = StepMetrics(
             time=zero,
             decides=~true,
@@ -315,8 +269,8 @@ class DAS(Environment):
     ) -> tuple[State, TimeStep]:
         """The decision, if one is due, and what follows it; ``key`` is not used."""
         del key
-        decision = dynamics.decide(self.rules, state, action["priority"], action["affinity"])
-        started = dynamics.apply(self.rules, state, params, decision)
+        decision = dynamics.decide(self, state, action["priority"], action["affinity"])
+        started = dynamics.apply(self, state, params, decision)
         after, since = self._advance(started, params)
         num_jobs = pick(params.num_jobs, state.episode)
         if self.reward == "dense":
@@ -326,7 +280,7 @@ class DAS(Environment):
             reward, after = paper_reward(params, started, decision, after, since)
         if state.seen is not None:
             running = started.running
-            seen = owners.learnt(params, state.episode, running, since.finish, state.seen)
+            seen = obs.learnt(params, state.episode, running, since.finish, state.seen)
             after = after._replace(seen=seen)
         observation, mask = self.observe(after, params)
         timestep = TimeStep(
@@ -345,22 +299,22 @@ class DAS(Environment):
         return resampled(key, params, state)
 
     def privileged_state(self, state: State, params: Params) -> Array:
-        """For critics in training, float32 ``[38]`` (``privileged_state.py``)."""
-        return privileged_state(self.cluster, state, params)
+        """For critics in training, float32 ``[38]`` (``rules/observation.py``)."""
+        return privileged_state(self, state, params)
 
     def _advance(self, state: State, params: Params) -> tuple[State, StepAccumulator]:
         """Events up to the next decision or the end, or as many as a step takes."""
-        never = jnp.full(execution.num_rows(self.cluster), -1, jnp.int32)
+        never = jnp.full(machines.num_rows(self), -1, jnp.int32)
         since = StepAccumulator(never, jnp.float32(0), jnp.float32(0))
 
         def advance(carry: tuple[State, StepAccumulator]) -> tuple[State, StepAccumulator]:
-            state, since = dynamics.next_event(self.rules, carry[0], params, carry[1])
-            return dynamics.look_ahead(self.rules, state, params, since)
+            state, since = dynamics.next_event(self, carry[0], params, carry[1])
+            return dynamics.look_ahead(self, state, params, since)
 
         def waits(carry: tuple[State, StepAccumulator]) -> Array:
             return ~carry[0].due & ~dynamics.over(carry[0], params)
 
-        carry = dynamics.look_ahead(self.rules, state, params, since)
+        carry = dynamics.look_ahead(self, state, params, since)
         if self.events_per_step == 0:
             return jax.lax.while_loop(waits, advance, carry)
         for _ in range(self.events_per_step):

@@ -6,27 +6,28 @@ from typing import Any
 
 import numpy as np
 
-from jaxsched.core.policies import Play, Policy, uniform_reals
-from jaxsched.envs.das import cases, recording
-from jaxsched.envs.das import records as rec
+from jaxsched.core.policies import Policy, uniform_reals
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.heuristics import baseline
-from jaxsched.envs.das.learning import network_kinds
-from jaxsched.envs.das.learning.departures import DEPARTURES, FORMER_SETTINGS
-from jaxsched.envs.das.learning.exported import array_policy
-from jaxsched.envs.das.learning.linear import found_rule, rule_digest, rules_digest
-from jaxsched.envs.das.learning.models import policy_model
-from jaxsched.envs.das.learning.presets import NOTES, PRESETS
-from jaxsched.envs.das.learning.scored import found_scored
-from jaxsched.envs.das.mapping import gang_jobs
-from jaxsched.envs.das.paper import paper_rows
-from jaxsched.envs.das.searchers import SEARCHERS, searcher
-from jaxsched.envs.das.traces import WORKLOAD
+from jaxsched.envs.das.heuristics.baselines import SEARCHERS, baseline, searcher
+from jaxsched.envs.das.heuristics.weighted import (
+    found_rule,
+    found_scored,
+    policy_named,
+    rule_digest,
+    rules_digest,
+)
+from jaxsched.envs.das.jobs import gang_jobs
+from jaxsched.envs.das.jobs.traces import WORKLOAD
+from jaxsched.envs.das.learn import models
+from jaxsched.envs.das.learn.policies import array_policy
+from jaxsched.envs.das.learn.presets import DEPARTURES, FORMER_SETTINGS, NOTES, PRESETS, SIZES
+from jaxsched.envs.das.show import cases, log
+from jaxsched.envs.das.show.front_end import DASReader
+from jaxsched.envs.das.show.paper import paper_rows
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import system
 from jaxsched.systems.parts import Network, Played, Rule, Shipped, TraceSet
 from jaxsched.systems.recipe import Recipe
-from jaxsched.types import PRNGKey, PyTree, Specs
 
 FEE_REFERENCE = 50.0  # dollars, about the fee without contention: keeps scores near minutes
 FEE_WEIGHT = 3.0  # one per cent of fee counts as much as three of completion time
@@ -75,7 +76,7 @@ def _reference(name: str, words: str, knows: str) -> Rule:
     def make(env: DAS) -> Policy:
         if name == "random":
             return uniform_reals(name, env.action_spec())
-        return network_kinds.policy_named(name, env)
+        return policy_named(name, env)
 
     clairvoyant, best = name == "oracle", name == "shortest"
     return Rule("reference", words, make, plays_in, knows=knows, clairvoyant=clairvoyant, best=best)
@@ -92,14 +93,6 @@ def _no_scores(env: DAS, kind: str) -> Network:
         f"das: the policy {kind!r} chooses priorities and affinities, not one of several "
         "actions; this command needs scores of actions"
     )
-
-
-def _plays(env: DAS, kind: str, name: str, play: Play) -> Policy:
-    return network_kinds.policy_of(kind, env, name, play)
-
-
-def _init(env: DAS, kind: str, key: PRNGKey, specs: Specs) -> PyTree:
-    return network_kinds.init_weights(kind, env, key, specs)
 
 
 def _shipped(env: DAS, name: str) -> Shipped | None:
@@ -156,7 +149,7 @@ SYSTEM = system.System(
             "steps",
             "finished",
         ),
-        own=rec.OWN_METRICS,
+        own=log.OWN_METRICS,
         score=_score,
     ),
     policies={name: _baseline(name, *words) for name, words in BASELINES.items()}
@@ -169,16 +162,16 @@ SYSTEM = system.System(
         mapping={"max_duration_s": 3 * 86400},
         busy_gpus=45.0,  # of the paper's workload, on every cluster
     ),
-    log=system.EpisodeLog(rec.recorder, rec.summarise, recording=recording.recording),
+    log=system.EpisodeLog(log.recorder, log.summarise, recording=log.recording),
     networks=system.Networks(
         _no_scores,
-        model=policy_model,
-        plays=_plays,
-        init=_init,
-        arrays=lambda env, kind: array_policy(kind, env),
+        model=models.policy_model,
+        plays=models.policy_of,
+        init=models.init_weights,
+        arrays=array_policy,
         shipped=_shipped,
     ),
-    recipes=system.Recipes(PRESETS, NOTES, DEPARTURES, FORMER_SETTINGS),
+    recipes=system.Recipes(PRESETS, NOTES, DEPARTURES, FORMER_SETTINGS, SIZES),
     training=system.Training(
         planning=_planning,
         planning_horizon_s=20_000.0,  # twice a job's usual time in the system
@@ -188,4 +181,5 @@ SYSTEM = system.System(
         "DAS: A Dual-Agent Scheduler for Distributed Deep Learning Jobs, KDD 2023", _claims
     ),
     cases=system.Cases(cases.read, cases.WHOLE),
+    front_end=system.FrontEnd(DASReader),
 )

@@ -26,9 +26,9 @@ from benchmarks.papers.policies import Policies
 from benchmarks.papers.settings import Settings
 from benchmarks.papers.store import Store
 from jaxsched.core.policies import Policy, View, no_memory
-from jaxsched.envs.das import paper as published
 from jaxsched.envs.das.jobs import GANG_JOBS
-from jaxsched.envs.das.learning import network_kinds
+from jaxsched.envs.das.learn import models, networks
+from jaxsched.envs.das.show import paper as published
 from jaxsched.experiment.run import Run
 from jaxsched.jobs import JobTable, digest_tables
 from jaxsched.results.comparison import Learned
@@ -52,7 +52,7 @@ def small_networks():
         for name, (preset, changes) in list(common.LEARNED.items()):
             kind = changes.get("network", presets.preset(SYSTEM, preset).network)
             if name.startswith("DA"):
-                kind = network_kinds.changed_kind(kind, width=8, history=2, walk_length=4)
+                kind = networks.changed_kind(kind, width=8, history=2, walk_length=4)
                 patch.setitem(common.LEARNED, name, (preset, {**changes, "network": kind}))
         yield
 
@@ -272,13 +272,13 @@ def test_speed_checks():
 def test_recipes(policy, tmp_path):
     """Every learned policy has a recipe for each cluster that quick changes and others fit."""
     lab = lab_of(tmp_path)
-    for cluster, size in published.NUM_SERVERS.items():
+    for cluster, size in common.NUM_SERVERS.items():
         recipe = common.recipe_of(lab, policy, cluster)
         assert recipe.env.num_servers == size and recipe.env.window == 4
         imitation, mappo = recipe.stages
         assert mappo.loop.num_updates == 2 and mappo.learner.num_minibatches == 2
         if policy.startswith("DA"):
-            assert network_kinds.read_kind(recipe.network)[1].variant == policy
+            assert networks.read_kind(recipe.network)[1].variant == policy
         assert imitation.loop.num_updates == 4
     stages = stages_of(SYSTEM, as_it_is(recipe), shipped(20)[:1])
     assert [stage.name for stage in stages] == ["imitation", "mappo"][: 1 + (not mappo.skip)]
@@ -427,9 +427,7 @@ def fresh_policies(lab, study):
     stages = stages_of(SYSTEM, as_it_is(study.recipe), [table])
     env, kind = stages[-1].play_env, stages[-1].network
     specs = env.specs(env.params([table]))
-    weights = [
-        network_kinds.init_weights(kind, env, jax.random.key(seed), specs) for seed in (0, 1)
-    ]
+    weights = [models.init_weights(env, kind, jax.random.key(seed), specs) for seed in (0, 1)]
     learned = Learned("drawn", env, kind, weights)
     return Policies(stages, (0, 1), Run(lab.store.path, learned, [], [], {}, True, SYSTEM))
 

@@ -154,5 +154,5 @@ def test_every_row_has_a_name_of_its_own():
     for paper in (CHIC, DL2):
         system = registry.get(paper.system)
         lab = Lab(system, Settings(None, quick=True), None, paper.quick_changes)
-        for preset in system.recipes.presets:
+        for preset in system.recipes.every:
             assert lab.recipe(preset) != presets.preset(system, preset)

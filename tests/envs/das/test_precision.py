@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from jaxsched.core.policies import View
-from jaxsched.envs.das import records as rec
-from jaxsched.envs.das.heuristics import NAMES, baseline
-from jaxsched.envs.das.learning.decoded_observation import recover
-from jaxsched.envs.das.learning.derived_features import derived_features
+from jaxsched.envs.das.heuristics.baselines import NAMES, baseline
+from jaxsched.envs.das.learn.networks import derived_features
+from jaxsched.envs.das.rules.observation import recover
+from jaxsched.envs.das.show import log
 from jaxsched.systems import functions, registry
 from tests.instances import INSTANCES
 
@@ -129,5 +129,5 @@ def test_features_are_those_of_single_precision():
 def test_schedules_are_those_of_single_precision():
     _, env, params, *_ = INSTANCES["das"]["random"]()
     policy = baseline("fifo_firstfit", env)
-    single, double = single_and_double(lambda: rec.play(env, policy, params))
+    single, double = single_and_double(lambda: log.play(env, policy, params))
     jax.tree.map(np.testing.assert_array_equal, single, double)

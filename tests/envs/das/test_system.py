@@ -9,25 +9,25 @@ import pytest
 
 from jaxsched.core.evaluation import run_episodes
 from jaxsched.core.policies import View
-from jaxsched.envs.das import records as rec
 from jaxsched.envs.das.environment import DAS
-from jaxsched.envs.das.heuristics import NAMES, baseline
-from jaxsched.envs.das.learning import network_kinds
-from jaxsched.envs.das.learning.agents import is_decision, with_history
-from jaxsched.envs.das.learning.critic import ActionValue, StateValue, critic_features
-from jaxsched.envs.das.learning.models import RelativeTo
-from jaxsched.envs.das.learning.network_kinds import (
+from jaxsched.envs.das.heuristics.baselines import NAMES, baseline
+from jaxsched.envs.das.learn import models
+from jaxsched.envs.das.learn.agents import is_decision, with_history
+from jaxsched.envs.das.learn.models import (
+    ActionValue,
+    RelativeTo,
+    StateValue,
+    critic_features,
     fits_now,
-    kind_of,
-    read_kind,
     squeezed,
     teacher_of,
 )
-from jaxsched.envs.das.learning.networks import DASNetwork
-from jaxsched.envs.das.observation import Observation
-from jaxsched.envs.das.paper import HEURISTICS, paper_rows
-from jaxsched.envs.das.simulator.placement import MOST_COMPARED, inverse_of, rank_of
-from jaxsched.envs.das.simulator.tables import NEVER
+from jaxsched.envs.das.learn.networks import DASNetwork, kind_of, read_kind
+from jaxsched.envs.das.rules.observation import Observation
+from jaxsched.envs.das.rules.placement import MOST_COMPARED, inverse_of, rank_of
+from jaxsched.envs.das.rules.tables import NEVER
+from jaxsched.envs.das.show import log
+from jaxsched.envs.das.show.paper import HEURISTICS, paper_rows
 from jaxsched.errors import JaxschedError
 from jaxsched.systems import functions, registry
 from jaxsched.systems.claims import DIRECTION, NOT_REPRODUCED, REPRODUCED
@@ -157,7 +157,7 @@ def played(env, policy, recorder):
 
 @cache
 def schedule_of(rule):
-    recorder = rec.recorder(ENV, machines=True)
+    recorder = log.recorder(ENV, machines=True)
     return jax.tree.map(np.asarray, played(ENV, baseline(rule, ENV), recorder))
 
 
@@ -175,7 +175,7 @@ def test_labels_are_what_the_rule_does(rule, remembers):
     env = with_history(ENV, network)
     assert remembers == (env is not ENV)
     teacher = teacher_of(rule, "das", ENV, network)
-    labelled = played(env, teacher, rec.recorder(ENV, machines=True))
+    labelled = played(env, teacher, log.recorder(ENV, machines=True))
     jax.tree.map(np.testing.assert_array_equal, labelled, schedule_of(rule))
 
 
@@ -289,14 +289,14 @@ def test_the_state_critic_does_not_know_machines_apart():
 
 def test_agents_wait_for_decisions():
     seen = observations(6)
-    due = network_kinds.decision_due(seen, None)
+    due = models.decision_due(seen, None)
     np.testing.assert_array_equal(due, seen.real.any(axis=-1))
-    np.testing.assert_array_equal(network_kinds.decision_due(remembered(seen), None), due)
+    np.testing.assert_array_equal(models.decision_due(remembered(seen), None), due)
     assert [bool(is_decision(jax.tree.map(lambda x, i=i: x[i], seen))) for i in range(6)] == [
         *map(bool, due)
     ]
     for policy in ("das", "dl2", "rifling"):
-        agents = network_kinds.agents_of(policy, ENV, SMALL)
+        agents = models.agents_of(policy, ENV, SMALL)
         assert set(agents.parts(actions())) == {"ordering", "placement"}
         np.testing.assert_array_equal(agents.due(seen, None), due)
 
@@ -308,12 +308,12 @@ def test_the_reference_rule_returns_minus_the_weights(fee_weight):
     params = RelativeTo("fifo_loadbalance", fee_weight)(ENV, ENV.params(tables))()
     assert np.ptp(params.jct_ref_min) > 0.1
     play = partial(run_episodes, ENV)
-    recorder, episodes = rec.recorder(ENV), jnp.arange(TABLES)
+    recorder, episodes = log.recorder(ENV), jnp.arange(TABLES)
     records = play(baseline("fifo_loadbalance", ENV), recorder, params, episodes, KEY).records
     np.testing.assert_allclose(records.total_reward, -100.0 * (1 + fee_weight), rtol=1e-4)
-    found = rec.summarise(ENV, params, episodes, records)
+    found = log.summarise(ENV, params, episodes, records)
     other = play(baseline("drf_firstfit", ENV), recorder, params, episodes, KEY).records
-    theirs = rec.summarise(ENV, params, episodes, other)
+    theirs = log.summarise(ENV, params, episodes, other)
     ratio = theirs["avg_jct"] / found["avg_jct"] + fee_weight * theirs["avg_fee"] / found["avg_fee"]
     np.testing.assert_allclose(other.total_reward, -100.0 * ratio, rtol=1e-4)
 

@@ -1,0 +1,1 @@
+"""Policies of DAS that need no training, or were found by search and are shipped."""

@@ -1,0 +1,1 @@
+"""How policies of DAS are trained: networks, agents, recipes."""

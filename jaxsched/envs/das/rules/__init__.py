@@ -1,0 +1,1 @@
+"""The rules of DAS' cluster: no policy, no learning."""
