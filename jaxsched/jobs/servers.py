@@ -58,6 +58,12 @@ class Servers(NamedTuple):
             return sum(kind.num_gpus for kind in self.kinds)
         return self.num_servers * self.gpus_per_server
 
+    @property
+    def has_limits(self) -> bool:
+        """Whether it was told which jobs run on servers of some kind."""
+        usual = (_usual_limit(kind, self.gpus_per_server) for kind in self.kinds)
+        return any(k.largest_job != limit for k, limit in zip(self.kinds, usual, strict=True))
+
     def __str__(self) -> str:
         """As ``read_servers`` reads it."""
         if not self.kinds:
