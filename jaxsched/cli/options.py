@@ -132,7 +132,7 @@ ServersOption = Annotated[
     typer.Option(
         "--servers",
         metavar="NxM",
-        help="Cluster: N servers of M GPUs each, such as 40x8.",
+        help="Cluster: N servers of M GPUs each, such as 40x8, or 16x2,20x8 where they differ.",
         show_default="the system's own",
         rich_help_panel=ENVIRONMENT,
     ),

@@ -85,6 +85,12 @@ class Cluster:
         return Servers(self.num_servers, self.gpus_per_server, self.kinds)
 
     @property
+    def size(self) -> str:
+        """The servers in words: ``40 x 8``, or as people type them where they differ."""
+        alike = f"{self.num_servers} x {self.gpus_per_server}"
+        return str(self.servers) if self.kinds else alike
+
+    @property
     def num_gpus(self) -> int:
         """GPUs in all."""
         return self.servers.num_gpus

@@ -300,7 +300,7 @@ def event(state: State, jobs: Jobs) -> tuple[State, Array]:
     following = upcoming(state, jobs)
     goes_on = ~ends & ~admits & (following < NEVER)
     time = jnp.where(goes_on, following, state.time)
-    return _happened(state, jobs, time, ended, admits)
+    return _happened(state, jobs, time, ended, ends, admits)
 
 
 def event_of_its_own(state: State, jobs: Jobs) -> tuple[State, Array]:
@@ -313,21 +313,21 @@ def event_of_its_own(state: State, jobs: Jobs) -> tuple[State, Array]:
     submit = jobs.submit[state.arrived]
     happens = jnp.minimum(submit, next_end) < NEVER
     admits = happens & (submit <= next_end)
+    ends = happens & ~admits
     assert state.number is not None
     is_next = held & (state.free_from == next_end)
     number = jnp.where(is_next, state.number, NEVER)
-    first = is_next & (number == jnp.min(number)) & happens & ~admits
+    first = is_next & (number == jnp.min(number)) & ends
     ended = jnp.min(jnp.where(first, state.job, jobs.nobody))
     upcoming = jnp.where(admits, submit, next_end)
     time = jnp.where(happens, jnp.maximum(state.time, upcoming), state.time)
-    return _happened(state, jobs, time, ended, admits)
+    return _happened(state, jobs, time, ended, ends, admits)
 
 
 def _happened(
-    state: State, jobs: Jobs, time: Array, ended: Array, admits: Array
+    state: State, jobs: Jobs, time: Array, ended: Array, ends: Array, admits: Array
 ) -> tuple[State, Array]:
-    """The state once the clock has gone on, a job has ended (n: none) or one is admitted."""
-    ends = ended < jobs.nobody
+    """The state once the clock has gone on and, if so, a job has ended or one is admitted."""
     present = num_waiting(state, jobs) + state.running
     spent = (time - state.time).astype(jnp.float32) * present
 
