@@ -1,4 +1,4 @@
-"""Rigid jobs on identical servers as the rest of the library sees them: no paper's system."""
+"""Rigid jobs on servers as the rest of the library sees them: no paper's system."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -6,13 +6,15 @@ from functools import partial
 from typing import Any
 
 from jaxsched.core.policies import Policy
+from jaxsched.envs.cluster import cases
 from jaxsched.envs.cluster import records as rec
 from jaxsched.envs.cluster.environment import MOST_POSITIONS, ClusterJobs
 from jaxsched.envs.cluster.heuristics import COMMITTED_RULES, RULES, SUSPENDING_RULES, rule
-from jaxsched.envs.cluster.networks import WIDTHS, ClusterValue, JobScorer
+from jaxsched.envs.cluster.networks import WIDTHS, ClusterValue, JobIndex, JobScorer
 from jaxsched.envs.cluster.presets import NOTES, PRESETS
 from jaxsched.envs.cluster.recording import recording
 from jaxsched.envs.cluster.traces import LOAD, PHILLY, RUN_TIMES, WORKLOAD, with_owners
+from jaxsched.errors import JaxschedError
 from jaxsched.systems import system
 from jaxsched.systems.parts import Kind, Network, Rule, TraceSet
 
@@ -91,7 +93,16 @@ def _in_words(env: ClusterJobs, chosen: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _network(env: ClusterJobs, kind: str) -> Network:
-    """``jobs`` scores every job by itself, ``linear`` without hidden layers; others are flat."""
+    """``jobs`` scores every job by itself, ``linear`` without hidden layers, ``index`` by a few
+    entries; others are flat.
+    """
+    if kind == "index":
+        if not env.sees_run_times:
+            raise JaxschedError(
+                "cluster: the network index goes by run times, which env.sees_run_times=false does "
+                f"not show; accepted: {', '.join(WIDTHS)}, or env.sees_run_times=true"
+            )
+        return JobIndex(env.window, env.suspends)
     if kind in WIDTHS:
         hidden, wait = WIDTHS[kind]
         return JobScorer(env.window, hidden, wait, env.suspends, env.sees_run_times)
@@ -99,7 +110,7 @@ def _network(env: ClusterJobs, kind: str) -> Network:
 
 
 def _value(env: ClusterJobs, kind: str) -> Any:
-    if kind in WIDTHS:
+    if kind in (*WIDTHS, "index"):
         return ClusterValue(
             env.window, suspends=env.suspends, sees_run_times=env.sees_run_times
         )
@@ -108,7 +119,7 @@ def _value(env: ClusterJobs, kind: str) -> Any:
 
 SYSTEM = system.System(
     name="cluster",
-    title="Rigid jobs on identical servers, as the leaderboard replays them",
+    title="Rigid jobs on servers, as the leaderboard replays them",
     decides="which waiting job starts next; with suspension, who runs",
     environment=ClusterJobs,
     metrics=system.Metrics(
@@ -141,6 +152,7 @@ SYSTEM = system.System(
     options=system.Options({"window": 0}, words=_in_words),
     networks=system.Networks(_network, _value, default="jobs"),
     recipes=system.Recipes(PRESETS, NOTES),
+    cases=system.Cases(cases.read, cases.WHOLE),
     training=system.Training(
         planning_horizon_s=86_400.0,
         horizon_s=86_400.0,
