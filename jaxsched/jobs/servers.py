@@ -105,8 +105,8 @@ def read_servers(text: str, *, mixed: bool = False) -> Servers:
     largest = max(size[1] for size in sizes)
     if len({size[1] for size in sizes}) < len(sizes):
         raise JaxschedError(
-            f"{argument('servers')} is {describe_value(text)}, with servers of the same size twice; "
-            "accepted: every size once"
+            f"{argument('servers')} is {describe_value(text)}, with servers of the same size "
+            "twice; accepted: every size once"
         )
     kinds = []
     for (count, gpus, limit), match in zip(sizes, matches, strict=True):

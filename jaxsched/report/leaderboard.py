@@ -195,7 +195,8 @@ def _facts(
 
 def _board(piece: Mapping[str, Any]) -> dict[str, Any]:
     """One workload at one load."""
-    plain = ("load", "busy", "num_jobs", "num_measured", "num_draws", "notes", "stationary", "reference")  # fmt: skip
+    plain = ("load", "busy", "num_jobs", "num_measured", "num_draws", "notes", "stationary",
+             "reference")  # fmt: skip
     unit = unit_of([row["avg_jct"]["estimate"] for row in piece["standings"]])
     bounds = piece["bounds"]
     return {

@@ -51,5 +51,7 @@ def test_what_is_no_mixture_is_refused_in_one_line(text, match):
 
 @pytest.mark.parametrize("text", ["16x2,20x8", "8x8:4"])
 def test_a_mixture_is_refused_where_servers_must_be_alike(text):
-    with pytest.raises(JaxschedError, match=f"is '{text}'; accepted: servers x GPUs of each, such as 40x8$"):
+    with pytest.raises(
+        JaxschedError, match=f"is '{text}'; accepted: servers x GPUs of each, such as 40x8$"
+    ):
         read_servers(text)

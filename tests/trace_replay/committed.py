@@ -10,9 +10,7 @@ KEYS = {
     "lpf": lambda submit, gpus, run: -run,
     "lrf": lambda submit, gpus, run: gpus,
     "spf": lambda submit, gpus, run: run * gpus,
-    "f1": lambda submit, gpus, run: (
-        math.log10(run or 0.1) * gpus + 870 * math.log10(submit or 0.1)
-    ),
+    "f1": lambda submit, gpus, run: math.log10(run or 0.1) * gpus + 870 * math.log10(submit or 0.1),
 }
 
 

@@ -64,7 +64,7 @@ def test_rules_on_mixed_servers(policy):
     assert (stops > 0) == policy.preemptive
 
 
-@pytest.mark.parametrize("cluster", ["3x2:4,2x4,1x3", "2x4"])
+@pytest.mark.parametrize("cluster", ["3x2:4,2x4,1x3", "2x4"], ids=["mixed", "alike"])
 @pytest.mark.parametrize("order", KEYS)
 def test_commit_equals_a_plain_event_loop(order, cluster):
     cluster = Cluster.of(cluster)
@@ -84,11 +84,12 @@ def test_commit_equals_a_plain_event_loop(order, cluster):
 def test_kinds_of_one_size_are_a_cluster_of_equal_servers():
     """Kinds change nothing but which servers a job may have."""
     alike = Cluster(2, 4, (Kind(2, 4, 8),))
-    for policy in (POLICIES["fifo-easy"], POLICIES["las"]):
-        tables = [table | {"num_gpus": np.minimum(table["num_gpus"], 8)} for table in RANDOM]
-        both = (replay_batch(tables, cluster, policy) for cluster in (alike, Cluster(2, 4)))
-        for one, other in zip(*both, strict=True):
-            np.testing.assert_array_equal(found(one), found(other))
+    tables = [table | {"num_gpus": np.minimum(table["num_gpus"], 8)} for table in RANDOM]
+    both = (
+        replay_batch(tables, cluster, POLICIES["fifo-easy"]) for cluster in (alike, Cluster(2, 4))
+    )
+    for one, other in zip(*both, strict=True):
+        np.testing.assert_array_equal(found(one), found(other))
 
 
 def test_what_is_refused():

@@ -389,9 +389,7 @@ def to_choice(rules: Rules, state: State, jobs: Jobs, passes: Array) -> tuple[St
     return after, spent + jnp.where(over, rest, 0.0)
 
 
-def until_it_fits(
-    rules: Rules, state: State, jobs: Jobs, position: Array
-) -> tuple[State, Array]:
+def until_it_fits(rules: Rules, state: State, jobs: Jobs, position: Array) -> tuple[State, Array]:
     """Events one by one until the job of a position fits; none at position W.
 
     Returns:

@@ -123,7 +123,9 @@ COMMITTED = Recipe(
             learner=EvolutionConfig(
                 members=32, episodes=16, min_std=0.05, averaging=0.5, layers=("job_score",)
             ),
-            loop=LoopConfig(num_envs=512, rollout_length=256, num_updates=20, num_random_streams=16),
+            loop=LoopConfig(
+                num_envs=512, rollout_length=256, num_updates=20, num_random_streams=16
+            ),
             evaluate_every=5,
         ),
     ),

@@ -93,9 +93,7 @@ def _in_words(env: ClusterJobs, chosen: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _network(env: ClusterJobs, kind: str) -> Network:
-    """``jobs`` scores every job by itself, ``linear`` without hidden layers, ``index`` by a few
-    entries; others are flat.
-    """
+    """``jobs``, ``linear`` and ``index`` score every job by itself; others are flat."""
     if kind == "index":
         if not env.sees_run_times:
             raise JaxschedError(
@@ -111,9 +109,7 @@ def _network(env: ClusterJobs, kind: str) -> Network:
 
 def _value(env: ClusterJobs, kind: str) -> Any:
     if kind in (*WIDTHS, "index"):
-        return ClusterValue(
-            env.window, suspends=env.suspends, sees_run_times=env.sees_run_times
-        )
+        return ClusterValue(env.window, suspends=env.suspends, sees_run_times=env.sees_run_times)
     return system.fully_connected_value(env, kind)
 
 

@@ -39,7 +39,8 @@ class Jobs(NamedTuple):
       owners: bool ``[G]``, all true: its length is the number of owners of any table.
       scopes: bool ``[R]``, likewise for rows of history.
       sizes: ``[K]``, the numbers of GPUs that jobs of any table want.
-      f1: the job's place in the order of F1 (``trace_replay.policies``); None unless choices commit.
+      f1: the job's place in the order of F1 (``trace_replay.policies``); None unless choices
+        commit.
     """
 
     submit: Array

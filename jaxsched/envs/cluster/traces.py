@@ -6,7 +6,6 @@ that of RLTune's published environment (``RLTUNE_SERVERS``, with ``commits``).
 """
 
 from collections.abc import Sequence
-
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +13,9 @@ import numpy as np
 
 from jaxsched.jobs import MAX_DURATION_S, JobTable, rescale_arrivals
 from jaxsched.systems.workload import Workload
-from jaxsched.traces.clusters import usable_jobs
 from jaxsched.trace_replay import Cluster
 from jaxsched.trace_replay.tables import COLUMNS as RIGID_COLUMNS
+from jaxsched.traces.clusters import usable_jobs
 from jaxsched.traces.details import KIND, rounded_up
 from jaxsched.traces.mapping import MappingConfig, import_trace
 from jaxsched.traces.named import NamedTrace
@@ -61,7 +60,7 @@ PHILLY = NamedTrace(
 
 
 RLTUNE_SERVERS = "16x2:4,20x8"
-"""RLTune's cluster for Philly (github.com/dshruti20/RLTune): 2-GPU servers for jobs of at most 4."""
+"""RLTune's cluster for Philly (github.com/dshruti20/RLTune): small servers for jobs of up to 4."""
 RLTUNE_JOBS = 256
 RLTUNE_SHRINKING = 60  # its clock of submissions has a second for so many of the log's
 

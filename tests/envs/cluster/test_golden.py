@@ -63,7 +63,10 @@ def test_listed_actions():
         ({"actions": [0], "config": {"suspends": True}}, "scores; accepted: a policy"),
         ({"policy": "las", "config": {"suspends": True, "thresholds": 5}}, "accepted: a list"),
         ({"policy": "fifo", "config": {"servers": "16x"}}, "accepted: servers x GPUs of each"),
-        ({"policy": "fifo", "jobs": [{"submit_time": 0, "num_gpus": 999, "duration": 1}]}, "accepted"),
+        (
+            {"policy": "fifo", "jobs": [{"submit_time": 0, "num_gpus": 999, "duration": 1}]},
+            "accepted",
+        ),
     ],
 )
 def test_what_is_refused(changes, match):

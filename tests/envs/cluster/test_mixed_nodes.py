@@ -1,8 +1,6 @@
 """Servers of different sizes and choices that commit, against the replay engine."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -68,7 +66,9 @@ def test_choices_that_commit():
             )
 
 
-@pytest.mark.parametrize(("suspends", "locality"), [(False, "strict"), (False, "any"), (True, "strict")])
+@pytest.mark.parametrize(
+    ("suspends", "locality"), [(False, "strict"), (False, "any"), (True, "strict")]
+)
 def test_rules_are_those_of_a_plain_event_loop(suspends, locality):
     env = ClusterJobs(window=30, servers=SERVERS, suspends=suspends, locality=locality)
     rules = dict(SUSPENDING_RULES) if suspends else {k: RULES[k] for k in ("fifo", "sjf", "qssf")}
@@ -80,27 +80,6 @@ def test_rules_are_those_of_a_plain_event_loop(suspends, locality):
         for episode, table in enumerate(TABLES):
             theirs = expected(table, CLUSTER, policy)[: len(columns)]
             np.testing.assert_array_equal(of_table(outcome, episode, columns), theirs)
-
-
-def test_rltune_in_the_environment():
-    """One window of RLTune's published environment under all of its rules."""
-    path = Path(__file__).parents[2] / "golden" / "mixed_nodes" / "windows.json"
-    window = json.loads(path.read_text())[4]
-    table = {name: window[name] for name in ("submit_time", "num_gpus", "duration")}
-    env = ClusterJobs(
-        window=256, servers="16x2:4,20x8", commits=True, may_wait=False, placement="first_fit"
-    )
-    params = env.params([table])
-    rules = {"fcfs": RULES["fifo"], "sjf": COMMITTED_RULES["sjf-narrow"], **COMMITTED_RULES}
-    del rules["sjf-narrow"]
-    policy = one_of(tuple(rule(env, *options) for options in rules.values()))
-    for number, name in enumerate(rules):
-        outcome = run_episodes(
-            env, policy, job_recorder(env), params, jnp.arange(1), jax.random.key(0),
-            jnp.int32(number),
-        )  # fmt: skip
-        golden = window["policies"][name]["start_time"]
-        np.testing.assert_array_equal(np.asarray(outcome.records["start"])[0][:256], golden)
 
 
 def test_run_times_are_seen_where_asked_for():
