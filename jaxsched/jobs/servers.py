@@ -101,7 +101,7 @@ def read_servers(text: str, *, mixed: bool = False) -> Servers:
             f"{_MIXED if mixed else _ALIKE}"
         )
     if len(sizes) == 1 and matches[0][3] is None:  # type: ignore[index]
-        return Servers(*sizes[0][:2])
+        return Servers(sizes[0][0], sizes[0][1])
     largest = max(size[1] for size in sizes)
     if len({size[1] for size in sizes}) < len(sizes):
         raise JaxschedError(

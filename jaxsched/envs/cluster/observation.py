@@ -192,7 +192,8 @@ def unbatched(
     *, suspends: bool, sees_run_times: bool = False
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names of the numbers of the cluster, and of a position."""
-    cluster, position = CLUSTER, POSITION
+    cluster: tuple[str, ...] = CLUSTER
+    position: tuple[str, ...] = POSITION
     if suspends:
         cluster, position = cluster + OF_CLUSTER, position + OF_POSITION
     if sees_run_times:
