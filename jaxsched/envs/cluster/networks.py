@@ -3,14 +3,12 @@
 Axes: ``W`` positions, ``C`` and ``F`` as in ``observation``.
 """
 
-from jaxsched.envs.cluster.observation import OF_RUN_TIMES, unbatched
+from jaxsched.envs.cluster.observation import unbatched
 from jaxsched.networks import description as nd
 from jaxsched.networks.exportable import ExportableModule
 
 WIDTHS = {"jobs": ((32, 32), (32,)), "linear": ((), ())}
 """Kinds of networks that score jobs: ``hidden`` and ``wait`` of ``JobScorer``."""
-INDEXED = ("fits", "gpus", "gpus_of_server", "wait", *OF_RUN_TIMES)
-"""What ``JobIndex`` weighs of a position."""
 
 
 class JobScorer(ExportableModule):
@@ -45,39 +43,6 @@ class JobScorer(ExportableModule):
             nd.take(nd.OBSERVATION, "oldest", stop=sum(sizes)),
             *nd.dense_stack("oldest", "wait", self.wait),
             nd.dense(nd.last_of("oldest", "wait", self.wait), "wait_score", 1, activation="linear"),
-            nd.concat(("job_scores", "wait_score"), nd.SCORES),
-        ]
-
-
-class JobIndex(ExportableModule):
-    """A linear index of what rules go by, for environments that see run times.
-
-    With one weight it is ``sjf``, ``spf`` or the oldest job that fits, with two ``f1``.
-
-    Attributes:
-      window: W.
-      suspends: the environment's option.
-    """
-
-    window: int
-    suspends: bool = False
-
-    def describe(self) -> list[nd.Step]:
-        """Some entries of each position, weighted and added up."""
-        sizes = _sizes(suspends=self.suspends, sees_run_times=True)
-        names = unbatched(suspends=self.suspends, sees_run_times=True)[1]
-        entries = [
-            nd.take("positions", name, start=names.index(name), stop=names.index(name) + 1)
-            for name in INDEXED
-        ]
-        return [
-            *_jobs_steps(self.window, sizes)[:3],
-            *entries,
-            nd.concat(INDEXED, "indexed"),
-            nd.dense("indexed", "job_score", 1, activation="linear"),
-            nd.reshape("job_score", "job_scores", (self.window,)),
-            nd.take("cluster", "first", stop=1),
-            nd.dense("first", "wait_score", 1, activation="linear"),
             nd.concat(("job_scores", "wait_score"), nd.SCORES),
         ]
 

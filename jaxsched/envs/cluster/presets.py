@@ -121,15 +121,13 @@ COMMITTED = Recipe(
         Stage(
             name="search",
             learner=EvolutionConfig(
-                members=32, episodes=16, min_std=0.05, averaging=0.5, layers=("job_score",)
+                members=32, episodes=8, min_std=0.05, averaging=0.5, layers=("job_score",)
             ),
-            loop=LoopConfig(
-                num_envs=512, rollout_length=256, num_updates=20, num_random_streams=16
-            ),
+            loop=LoopConfig(num_envs=256, rollout_length=256, num_updates=30, num_random_streams=8),
             evaluate_every=5,
         ),
     ),
-    network="index",
+    network="linear",
     policy="search",
     checkpoint_every=10,
     departures=(),

@@ -10,11 +10,10 @@ from jaxsched.envs.cluster import cases
 from jaxsched.envs.cluster import records as rec
 from jaxsched.envs.cluster.environment import MOST_POSITIONS, ClusterJobs
 from jaxsched.envs.cluster.heuristics import COMMITTED_RULES, RULES, SUSPENDING_RULES, rule
-from jaxsched.envs.cluster.networks import WIDTHS, ClusterValue, JobIndex, JobScorer
+from jaxsched.envs.cluster.networks import WIDTHS, ClusterValue, JobScorer
 from jaxsched.envs.cluster.presets import NOTES, PRESETS
 from jaxsched.envs.cluster.recording import recording
 from jaxsched.envs.cluster.traces import LOAD, PHILLY, RUN_TIMES, WORKLOAD, with_owners
-from jaxsched.errors import JaxschedError
 from jaxsched.systems import system
 from jaxsched.systems.parts import Kind, Network, Rule, TraceSet
 
@@ -93,14 +92,7 @@ def _in_words(env: ClusterJobs, chosen: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _network(env: ClusterJobs, kind: str) -> Network:
-    """``jobs``, ``linear`` and ``index`` score every job by itself; others are flat."""
-    if kind == "index":
-        if not env.sees_run_times:
-            raise JaxschedError(
-                "cluster: the network index goes by run times, which env.sees_run_times=false does "
-                f"not show; accepted: {', '.join(WIDTHS)}, or env.sees_run_times=true"
-            )
-        return JobIndex(env.window, env.suspends)
+    """``jobs`` scores every job by itself, ``linear`` without hidden layers; others are flat."""
     if kind in WIDTHS:
         hidden, wait = WIDTHS[kind]
         return JobScorer(env.window, hidden, wait, env.suspends, env.sees_run_times)
@@ -108,7 +100,7 @@ def _network(env: ClusterJobs, kind: str) -> Network:
 
 
 def _value(env: ClusterJobs, kind: str) -> Any:
-    if kind in (*WIDTHS, "index"):
+    if kind in WIDTHS:
         return ClusterValue(env.window, suspends=env.suspends, sees_run_times=env.sees_run_times)
     return system.fully_connected_value(env, kind)
 

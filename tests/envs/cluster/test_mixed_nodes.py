@@ -10,9 +10,11 @@ import pytest
 from jaxsched.core.evaluation import run_episodes
 from jaxsched.core.policies import one_of
 from jaxsched.core.recorder import job_recorder
+from jaxsched.core.trajectory import record_trajectory
 from jaxsched.envs.cluster import ClusterJobs
 from jaxsched.envs.cluster.environment import SCALE_S
 from jaxsched.envs.cluster.heuristics import COMMITTED_RULES, RULES, SUSPENDING_RULES, rule
+from jaxsched.envs.cluster.system import SYSTEM
 from jaxsched.errors import JaxschedError
 from jaxsched.trace_replay import Cluster, Policy, replay_batch
 from tests.trace_replay.cases import expected, jobs_of, random_columns, with_estimates
@@ -96,6 +98,22 @@ def test_run_times_are_seen_where_asked_for():
     assert seen["position0.run_time"] == pytest.approx(np.log2(1 + run) / 16, rel=1e-5)
     assert seen["position0.f1_size"] == pytest.approx(np.log10(run) * gpus / 100, rel=1e-5)
     assert seen["position0.f1_age"] == 0.0
+
+
+def test_recordings_show_when_and_where_jobs_ran():
+    """Under choices that commit a job starts later than it was chosen; servers have own sizes."""
+    env = ClusterJobs(window=30, servers=SERVERS, commits=True, may_wait=False)
+    params, how = env.params(TABLES[:1]), SYSTEM.log.recording(env)
+    played = record_trajectory(
+        env, rule(env, "sjf"), how.recorder, params, how.moment, clock=how.clock
+    )
+    shown = how.schedule(env, params, 0, played)
+    assert [band.rows for band in shown.bands] == [2, 2, 2, 4, 4, 3]
+    pieces = shown.pieces
+    held = np.bincount(pieces.job, pieces.rows * (pieces.end - pieces.start), minlength=30)
+    np.testing.assert_array_equal(held, TABLES[0]["num_gpus"] * TABLES[0]["duration"])
+    first = [pieces.start[pieces.job == job].min() for job in range(30)]
+    np.testing.assert_array_equal(first, np.asarray(played.records["start"])[:30])
 
 
 def test_options_of_a_cluster():

@@ -165,15 +165,3 @@ def test_windows_as_rltune_takes_them():
     assert [table.digest() for table in one] == [table.digest() for table in two[:2]]
     assert one[1]["submit_time"][0] >= one[0]["submit_time"][-1], "one clock for all"
     assert set(np.unique(one[0]["num_gpus"])) <= {1, 2, 4, *range(8, 161, 8)}
-
-
-def test_the_network_of_an_index():
-    env = functions.environment(SYSTEM, commits=True, sees_run_times=True, window=5)
-    params = env.params([JobTable(TABLE)])
-    _, timestep = env.reset(jax.random.key(0), params, 0)
-    network = SYSTEM.networks.policy(env, "index")
-    weights = network.init(jax.random.key(1), timestep.observation)
-    assert weights["params"]["job_score"]["kernel"].shape == (9, 1)
-    assert network.apply(weights, timestep.observation).shape == (6,)
-    with pytest.raises(JaxschedError, match="index goes by run times.*or env.sees_run_times=true"):
-        SYSTEM.networks.policy(functions.environment(SYSTEM), "index")
