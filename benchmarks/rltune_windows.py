@@ -43,8 +43,8 @@ def windows_of(path: Path, seed: int, num_test: int) -> tuple[list[JobTable], li
     if cut <= RLTUNE_JOBS or len(jobs) - cut <= RLTUNE_JOBS:
         raise JaxschedError(f"{path}: has {len(jobs)} jobs; accepted: a log with more")
     draw = np.random.default_rng(seed).integers
-    train = rltune_windows(jobs, draw(0, cut - RLTUNE_JOBS, TRAIN_WINDOWS))
-    return train, rltune_windows(jobs, draw(cut, len(jobs) - RLTUNE_JOBS, num_test))
+    train = rltune_windows(jobs, draw(0, cut - RLTUNE_JOBS, TRAIN_WINDOWS).tolist())
+    return train, rltune_windows(jobs, draw(cut, len(jobs) - RLTUNE_JOBS, num_test).tolist())
 
 
 def compared(policy: str, tables: list[JobTable]) -> str:

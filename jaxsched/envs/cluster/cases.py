@@ -124,6 +124,6 @@ def _result(count: int, trajectory: Trajectory, metrics: dict[str, Any]) -> dict
         }
 
     found = {"metrics": metrics, "jobs": [job(row) for row in range(count)]}
-    if trajectory.moments is not None:
+    if trajectory.moments:
         found["trajectory"] = rows_of(trajectory.moments)
     return found
